@@ -1,0 +1,107 @@
+"""Every error that redsched raises, and nothing else.
+
+    RedschedError                     problem type          HTTP  exit
+    |-- InvalidRequest                invalid-request        422     2   what was asked is malformed
+    |-- ClaimIdReused                 claim-id-reused        422     2   the id belongs to other content
+    |-- Refused
+    |   |-- NoValidHost               no-valid-host          409     3   nothing fits, with the reasons
+    |   |-- ClaimState                claim-state            409     3   the claim or host is not in a state for this
+    |   |-- StaleToken                stale-token            409     3   the claim was placed anew since
+    |   `-- OtherAgent                other-agent            409     3   another agent speaks for this host
+    |-- Unknown                       not-found              404     4   no such host, claim, cell
+    `-- Unavailable                                          503     5   try again
+        |-- StoreUnavailable          store-unavailable      503     5   the store cannot be reached or used
+        |-- Settling                  settling               503     5   the store forgot; hosts are attesting anew
+        `-- OutcomeUnknown            outcome-unknown        503     5   sent, and no answer: send it again by its id
+
+Each message says what was wrong, the value seen and what to do. `facts` are the numbers behind it, for programs.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+
+class RedschedError(Exception):
+    """The root of the tree: `problem` is the last part of the REST problem type, `status` its HTTP status."""
+
+    problem: ClassVar[str] = "internal-error"
+    title: ClassVar[str] = "Internal error"
+    status: ClassVar[int] = 500
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, detail: str, facts: Mapping[str, Any] | None = None) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.facts: Mapping[str, Any] = facts or {}
+
+
+class InvalidRequest(RedschedError, ValueError):
+    """What was asked is malformed. Also a ValueError, so that pydantic's validators may raise it as it is."""
+
+    problem, title, status, exit_code = "invalid-request", "The request is not valid", 422, 2
+
+
+class ClaimIdReused(RedschedError):
+    """The claim id is known with other content."""
+
+    problem, title, status, exit_code = "claim-id-reused", "Claim id used for another request", 422, 2
+
+
+class Refused(RedschedError):
+    """Well formed, and not possible as things stand."""
+
+    status, exit_code = 409, 3
+
+
+class NoValidHost(Refused):
+    """No host fits. `facts` has `reasons` [{"reason", "hosts"}] and `nearest` [{"host", "needs", "free"}]."""
+
+    problem, title = "no-valid-host", "No host fits"
+
+
+class ClaimState(Refused):
+    """The claim or the host is not in a state that allows this."""
+
+    problem, title = "claim-state", "Not possible in this state"
+
+
+class StaleToken(Refused):
+    """The token is not that of the claim's last placing."""
+
+    problem, title = "stale-token", "The claim was placed anew since"
+
+
+class OtherAgent(Refused):
+    """Another agent, whose lease runs, speaks for this host."""
+
+    problem, title = "other-agent", "Another agent speaks for this host"
+
+
+class Unknown(RedschedError):
+    """There is no such host, claim or cell."""
+
+    problem, title, status, exit_code = "not-found", "Not found", 404, 4
+
+
+class Unavailable(RedschedError):
+    """Nothing is wrong with the request: send it again after `retry_after_s`."""
+
+    problem, title, status, exit_code = "store-unavailable", "The store is unavailable", 503, 5
+    retry_after_s: ClassVar[int] = 1
+
+
+class StoreUnavailable(Unavailable):
+    """The store cannot be reached, or cannot be used as it is set up."""
+
+
+class Settling(Unavailable):
+    """The store is in a new epoch and has not heard from its hosts yet."""
+
+    problem, title = "settling", "The store is settling"
+    retry_after_s = 5
+
+
+class OutcomeUnknown(Unavailable):
+    """The call was sent and no answer came: it may or may not have been carried out. The same id gives the truth."""
+
+    problem, title = "outcome-unknown", "The outcome is not known"

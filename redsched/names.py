@@ -1,0 +1,70 @@
+"""What things may be called: hosts, cells, claims, resource classes, traits, slots and labels.
+
+One place for every rule about a name, used at each edge (REST models, fleet files, the store's typed calls), so that a
+name which got in anywhere is safe in a Redis key, in a field and in a URL.
+"""
+
+import re
+
+import os_resource_classes
+import os_traits
+
+from redsched.errors import InvalidRequest
+
+MAX_AMOUNT = 2**53 - 1
+"""The largest amount: Lua's numbers are doubles, and above this they stop being exact."""
+
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
+"""Hosts, cells, zones, projects, consumers, claims, label keys: never `{ } : /`, which keys and slots use."""
+
+CUSTOM_PATTERN = r"^CUSTOM_[A-Z0-9_]{1,57}$"
+LABEL_VALUE_PATTERN = r"^[ -~]{0,63}$"
+
+_NAME = re.compile(NAME_PATTERN[:-1] + r"\Z")
+_CUSTOM = re.compile(CUSTOM_PATTERN[:-1] + r"\Z")
+_LABEL_VALUE = re.compile(LABEL_VALUE_PATTERN[:-1] + r"\Z")
+
+STANDARD_CLASSES: frozenset[str] = frozenset(os_resource_classes.STANDARDS)
+STANDARD_TRAITS: frozenset[str] = frozenset(os_traits.get_traits())
+
+
+def check_name(what: str, value: str) -> str:
+    """Return `value` if it is a well-formed name of a `what` (such as "host"), else raise InvalidRequest."""
+    if not _NAME.match(value):
+        raise InvalidRequest(
+            f"{what} {value[:80]!r} is not a name: use 1 to 63 letters, digits, '.', '_' or '-', a letter or digit first"
+        )
+    return value
+
+
+def check_class(value: str) -> str:
+    """Return `value` if it is a resource class of os-resource-classes or a CUSTOM_ one, else raise InvalidRequest."""
+    if value not in STANDARD_CLASSES and not _CUSTOM.match(value):
+        raise InvalidRequest(
+            f"unknown resource class {value[:80]!r}: use one of os-resource-classes (VCPU, MEMORY_MB, ...) "
+            "or your own as CUSTOM_[A-Z0-9_]+"
+        )
+    return value
+
+
+def check_trait(value: str) -> str:
+    """Return `value` if it is a trait of os-traits or a CUSTOM_ one, else raise InvalidRequest."""
+    if value not in STANDARD_TRAITS and not _CUSTOM.match(value):
+        raise InvalidRequest(
+            f"unknown trait {value[:80]!r}: use one of os-traits (HW_CPU_X86_AVX2, ...) or your own as CUSTOM_[A-Z0-9_]+"
+        )
+    return value
+
+
+def check_amount(what: str, value: int, minimum: int = 0) -> int:
+    """Return `value` if it is a whole number from `minimum` to 2^53-1, else raise InvalidRequest."""
+    if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= MAX_AMOUNT:
+        raise InvalidRequest(f"{what} must be a whole number from {minimum} to {MAX_AMOUNT}, not {value!r}")
+    return value
+
+
+def check_label_value(key: str, value: str) -> str:
+    """Return `value` if it can be a label's value: up to 63 printable ASCII characters, else raise InvalidRequest."""
+    if not _LABEL_VALUE.match(value):
+        raise InvalidRequest(f"label {key!r} has the value {value[:80]!r}: use up to 63 printable ASCII characters")
+    return value

@@ -1,0 +1,83 @@
+"""Every setting of redsched: one class, one prefix (REDSCHED_), each documented in docs/settings.md.
+
+What belongs to a cell as a whole, and so must be the same for all processes (how long tombstones are remembered, the
+jump of time that starts an epoch), is a field of the cell's `meta` hash instead: docs/keys.md.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from redsched.model import MAX_RATIO
+
+Seconds = Annotated[float, Field(gt=0)]
+
+
+class Settings(BaseSettings):
+    """Read from the environment: `REDSCHED_` and the field's name in capitals. Times are in seconds."""
+
+    model_config = SettingsConfigDict(env_prefix="REDSCHED_", extra="ignore", frozen=True)
+
+    redis_url: str = Field(
+        "", description="The store: redis://, rediss:// or unix:// URL. Empty: `up` starts a private one."
+    )
+    cells: Annotated[tuple[str, ...], NoDecode] = Field(
+        ("c1",), description="The cells this process schedules over, comma-separated."
+    )
+    pool_size: int = Field(4, ge=1, le=64, description="Connections of one process for reads.")
+    reply_timeout_s: Seconds = Field(5.0, description="How long one reply of the store may take.")
+    resend_for_s: Seconds = Field(
+        10.0,
+        description="How long a call whose reply was lost is sent again, by its id, before its outcome is called unknown.",
+    )
+
+    poll_s: Seconds = Field(0.03, description="Pause between two polls of the feed.")
+    tick_s: Seconds = Field(1.0, description="How often a scheduler ticks the store's clock and sweeps what is due.")
+    catch_up_timeout_s: Seconds = Field(5.0, description="How long a request waits for the feed before it answers 503.")
+    select_timeout_s: Seconds = Field(
+        10.0, description="How long one selection may go on trying before it answers 503."
+    )
+
+    candidates: int = Field(8, ge=1, le=64, description="Hosts that one claim call tries in order for each place.")
+    pick_from: int = Field(
+        4, ge=1, le=64, description="The first host is a random one of this many best; 1: always the best."
+    )
+    policy: Literal["spread", "pack"] = Field("spread", description="The weighing policy of requests that name none.")
+    weights: dict[str, float] = Field(
+        default_factory=dict, description="Multipliers of weighers over those of the policy, as JSON."
+    )
+
+    max_body_bytes: int = Field(1_048_576, ge=1024, description="The largest request body the API reads; more is 413.")
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="What is logged, to stderr.")
+
+    host_name: str = Field("", description="The agent's host name. Empty: this machine's.")
+    zone: str = Field("default", description="The zone of this machine.")
+    labels: dict[str, str] = Field(default_factory=dict, description="Further labels of this machine, as JSON.")
+    lease_s: int = Field(30, ge=2, le=3600, description="A host's lease: without a heartbeat for so long it is down.")
+    collect_s: Seconds = Field(5.0, description="Pause between two looks of the agent at its machine.")
+    report_s: Seconds = Field(300.0, description="How often the agent reports in full although nothing changed.")
+    compare_s: Seconds = Field(60.0, description="How often the agent compares its journal with the store's claims.")
+    reserved_vcpu: int = Field(0, ge=0, description="VCPU kept back from claims on this machine.")
+    reserved_memory_mb: int = Field(512, ge=0, description="MEMORY_MB kept back from claims on this machine.")
+    reserved_disk_gb: int = Field(1, ge=0, description="DISK_GB kept back from claims on this machine.")
+    ratio_vcpu: float = Field(4.0, gt=0, le=MAX_RATIO, description="allocation_ratio of VCPU on this machine.")
+    ratio_memory: float = Field(1.0, gt=0, le=MAX_RATIO, description="allocation_ratio of MEMORY_MB on this machine.")
+    ratio_disk: float = Field(1.0, gt=0, le=MAX_RATIO, description="allocation_ratio of DISK_GB on this machine.")
+    disk_path: str = Field("/", description="The file system whose size is DISK_GB.")
+    external_vcpu_from_load: bool = Field(
+        False,
+        description="Count the 1-minute load that claims do not explain as external VCPU; else external VCPU is 0.",
+    )
+    journal: str = Field(
+        "", description="The agent's journal file. Empty: redsched/<host>.sqlite in the user's state folder."
+    )
+    hook: str = Field(
+        "", description="Command or http(s) URL that starts, stops and resizes work. Empty: confirm at once."
+    )
+    hook_timeout_s: Seconds = Field(300.0, description="How long a hook may run.")
+
+
+def load() -> Settings:
+    """Read the settings from the environment. Raises pydantic.ValidationError, which the CLI turns into one line."""
+    return Settings()

@@ -1,0 +1,1 @@
+"""Tests mirror the modules; `tests.support` holds what several of them need."""

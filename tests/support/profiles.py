@@ -1,0 +1,37 @@
+"""How much the property and fault suites do: short by default, long by REDSCHED_TEST_PROFILE=long.
+
+The short run is the same every time, so a red run is never a matter of luck; the long one looks for what is new.
+"""
+
+import os
+
+from hypothesis import settings
+
+SHORT, LONG = "ci", "long"
+SHORT_EXAMPLES, SHORT_STEPS = 30, 20
+LONG_EXAMPLES, LONG_STEPS = 1000, 60
+
+
+def load_profile() -> str:
+    """Register both profiles, load the one asked for, and return its name."""
+    settings.register_profile(
+        SHORT, max_examples=SHORT_EXAMPLES, stateful_step_count=SHORT_STEPS, derandomize=True, deadline=None
+    )
+    settings.register_profile(
+        LONG, max_examples=LONG_EXAMPLES, stateful_step_count=LONG_STEPS, deadline=None, print_blob=True
+    )
+    settings.load_profile(profile_name())
+    return profile_name()
+
+
+def profile_name() -> str:
+    """The profile asked for. Raises ValueError for one that does not exist."""
+    name = os.environ.get("REDSCHED_TEST_PROFILE", SHORT)
+    if name not in {SHORT, LONG}:
+        raise ValueError(f"REDSCHED_TEST_PROFILE is {name!r}: use {SHORT!r} or {LONG!r}")
+    return name
+
+
+def is_long() -> bool:
+    """Whether this is the long run: fault suites read it to choose how many rounds they play."""
+    return profile_name() == LONG

@@ -1,0 +1,133 @@
+"""The arrays that columns are made of: numeric columns by key, and texts held as codes. No field names here."""
+
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+Value = int | float | bool
+
+NO_TEXT = -1
+UNHELD = -2
+"""The code of a text that no row holds: equal to no row's code, so a comparison with it is an ordinary "no"."""
+
+
+class Family(Generic[Scalar]):
+    """Columns of one kind by key, such as the claimed amounts by slot; each of shape (rows,).
+
+    A key that nobody ever set reads as a column of defaults, so a request may name anything.
+    """
+
+    def __init__(self, dtype: type[Scalar], default: Value, rows: int) -> None:
+        self._dtype = dtype
+        self.default = default
+        self._columns: dict[str, NDArray[Scalar]] = {}
+        self._nothing = self._blank(rows)
+
+    def __getitem__(self, key: str) -> NDArray[Scalar]:
+        return self._columns.get(key, self._nothing)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def set(self, key: str, row: int, value: Value) -> None:
+        """Set one value; the first one of a key makes its column."""
+        column = self._columns.get(key)
+        if column is None:
+            if value == self.default or value != value:  # NaN, the default of metrics, is equal to nothing
+                return
+            column = self._columns[key] = self._blank(len(self._nothing))
+        column[row] = value
+
+    def clear(self, row: int) -> None:
+        """Set every key of a row to the default."""
+        for column in self._columns.values():
+            column[row] = self.default
+
+    def grow(self, rows: int) -> None:
+        """Make room for `rows` rows."""
+        self._nothing = self._blank(rows)
+        for key, column in self._columns.items():
+            self._columns[key] = grown(column, self._blank(rows))
+
+    def extract(self, rows: NDArray[np.intp]) -> "Family[Scalar]":
+        """Return a copy of some rows, numbered anew from 0."""
+        copy = Family(self._dtype, self.default, len(rows))
+        copy._columns = {key: column[rows] for key, column in self._columns.items()}
+        return copy
+
+    def _blank(self, rows: int) -> NDArray[Scalar]:
+        return np.full(rows, self.default, self._dtype)
+
+
+class Texts:
+    """One text per row, held as codes (int32, NO_TEXT where there is none), so that comparing is comparing numbers.
+
+    Codes that no row holds any longer are used again: look a text's code up for each comparison and never keep it.
+    """
+
+    def __init__(self, rows: int) -> None:
+        self.codes = np.full(rows, NO_TEXT, np.int32)
+        self._code: dict[str, int] = {}
+        self._texts: list[str] = []
+        self._holders: list[int] = []
+        self._spare: list[int] = []
+
+    def code(self, text: str) -> int:
+        """Code of a text; UNHELD where no row has it."""
+        return self._code.get(text, UNHELD)
+
+    def text(self, row: int) -> str:
+        """Text of a row; '' where there is none."""
+        code = self.codes.item(row)
+        return "" if code == NO_TEXT else self._texts[code]
+
+    def set(self, row: int, text: str) -> None:
+        """Set the text of a row; '' for none."""
+        old = self.codes.item(row)
+        self.codes[row] = self._take(text) if text else NO_TEXT
+        if old != NO_TEXT:
+            self._give_back(old)
+
+    def grow(self, rows: int) -> None:
+        """Make room for `rows` rows."""
+        self.codes = grown(self.codes, np.full(rows, NO_TEXT, np.int32))
+
+    def extract(self, rows: NDArray[np.intp]) -> "Texts":
+        """Return a copy of some rows, numbered anew from 0; it shares the texts, so it is only for reading."""
+        copy = Texts(0)
+        copy.codes = self.codes[rows]
+        copy._code, copy._texts = self._code, self._texts
+        return copy
+
+    def _take(self, text: str) -> int:
+        code = self._code.get(text)
+        if code is None:
+            code = self._new_code(text)
+        self._holders[code] += 1
+        return code
+
+    def _new_code(self, text: str) -> int:
+        if self._spare:
+            code = self._spare.pop()
+            self._texts[code] = text
+        else:
+            code = len(self._texts)
+            self._texts.append(text)
+            self._holders.append(0)
+        self._code[text] = code
+        return code
+
+    def _give_back(self, code: int) -> None:
+        self._holders[code] -= 1
+        if not self._holders[code]:
+            del self._code[self._texts[code]]
+            self._spare.append(code)
+
+
+def grown(column: NDArray[Scalar], blank: NDArray[Scalar]) -> NDArray[Scalar]:
+    """Return `blank`, the longer of the two, with its front filled from `column`."""
+    blank[: len(column)] = column
+    return blank

@@ -1,0 +1,50 @@
+"""Comparing two sets of columns host by host and value by value: what tests of the cache and of the feed rest on."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from redsched.cache.columns import Columns
+
+
+def describe(columns: "Columns", host: str) -> dict[str, object]:
+    """Every column's value of a host by the field's name, without those by key that are the default.
+
+    Raises KeyError for a host that is not known.
+    """
+    row = columns.row(host)
+    if row is None:
+        raise KeyError(host)
+    values: dict[str, object] = {
+        "version": columns.versions.item(row),
+        "epoch": columns.epochs.text(row),
+        "status": columns.status.item(row),
+        "alive": columns.alive.item(row),
+        "attested": columns.attested.item(row),
+        "zone": columns.zones.text(row),
+    }
+    for kind, family in columns.amounts.items():
+        values |= {f"{kind}.{slot}": n for slot in family if (n := family[slot].item(row)) != family.default}
+    values |= {f"trait.{name}": True for name in columns.traits if columns.traits[name].item(row)}
+    values |= {f"metric.{key}": x for key in columns.metrics if not np.isnan(x := columns.metrics[key].item(row))}
+    return values | {f"label.{key}": text for key, texts in columns.labels.items() if (text := texts.text(row))}
+
+
+def difference(one: "Columns", other: "Columns") -> list[str]:
+    """Readable differences, one for the cell's epoch and one for each value of each host; none where all is equal."""
+    lines = [] if one.epoch == other.epoch else [f"cell epoch: {one.epoch!r} != {other.epoch!r}"]
+    for host in sorted({*one.names(), *other.names()}):
+        if host in one and host in other:
+            lines += _host_difference(host, describe(one, host), describe(other, host))
+        else:
+            lines.append(f"{host}: only in the {'first' if host in one else 'second'}")
+    return lines
+
+
+def _host_difference(host: str, one: dict[str, object], other: dict[str, object]) -> list[str]:
+    return [
+        f"{host} {field}: {one.get(field)!r} != {other.get(field)!r}"
+        for field in sorted(one.keys() | other.keys())
+        if one.get(field) != other.get(field)
+    ]

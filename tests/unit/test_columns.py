@@ -1,0 +1,147 @@
+"""Columns: what the flat fields of the store become, and that rows, epochs and replies keep their rules."""
+
+import numpy as np
+import pytest
+
+from redsched.cache.columns import DISABLED, DRAINING, ENABLED, Columns
+from redsched.names import MAX_AMOUNT
+from tests.support.columns import FIELDS, columns_of
+
+
+def test_fields_become_the_values_of_the_row() -> None:
+    columns = columns_of(h1=FIELDS)
+    row = columns.row("h1")
+    assert row is not None
+    assert columns.name(row) == "h1"
+    assert columns.version("h1") == 7
+    assert (columns.alive[row], columns.attested[row], columns.status[row]) == (True, True, ENABLED)
+    amounts = [columns.amounts[kind]["VCPU"].item(row) for kind in columns.amounts]
+    assert amounts == [64, 3, 1, 2, 32, 2]
+    assert columns.zones.text(row) == "az1"
+    assert columns.traits["HW_CPU_X86_AVX2"][row]
+    assert columns.labels["rack.row"].text(row) == "r4"
+    assert columns.metrics["cpu.percent"][row] == 12.5
+
+
+def test_absent_fields_read_as_their_defaults() -> None:
+    columns = columns_of(h1={"version": "1"})
+    row = columns.row("h1")
+    assert row is not None
+    assert [family["VCPU"].item(row) for family in columns.amounts.values()] == [0, 0, 0, 1, MAX_AMOUNT, 1]
+    assert (columns.alive[row], columns.attested[row], columns.status[row]) == (False, False, DISABLED)
+    assert columns.zones.text(row) == ""
+    assert not columns.traits["CUSTOM_A"][row]
+    assert np.isnan(columns.metrics["cpu.percent"][row])
+
+
+@pytest.mark.parametrize("text", ["x", "1.5", "-1", "1_0", " 1", "²", str(2**53), "9" * 40])
+def test_an_unreadable_amount_lets_nothing_in(text: str) -> None:
+    kinds = ("capacity", "claimed", "external", "min", "max", "step")
+    columns = columns_of(h1={f"{kind}.VCPU": text for kind in kinds})
+    row = columns.row("h1")
+    assert row is not None
+    values = [family["VCPU"].item(row) for family in columns.amounts.values()]
+    assert values == [0, MAX_AMOUNT, MAX_AMOUNT, MAX_AMOUNT, 0, MAX_AMOUNT]
+
+
+def test_an_unreadable_metric_is_absent_and_a_step_of_nothing_never_divides() -> None:
+    columns = columns_of(h1={"metric.load": "high", "step.VCPU": "0"})
+    assert columns == columns_of(h1={"step.VCPU": str(MAX_AMOUNT)})
+
+
+def test_put_replaces_the_host_whole() -> None:
+    columns = columns_of(h1=FIELDS)
+    columns.put("h1", {"version": "8"})
+    assert columns.difference(columns_of(h1={"version": "8"})) == []
+
+
+def test_patch_sets_only_what_it_names_and_an_empty_value_takes_away() -> None:
+    columns = columns_of(h1=FIELDS)
+    gone = ("trait.HW_CPU_X86_AVX2", "label.rack.row", "metric.cpu.percent", "max.VCPU", "zone")
+    columns.patch("h1", {"version": "8", "claimed.VCPU": "5", "status": "draining", **dict.fromkeys(gone, "")})
+    expected = {name: value for name, value in FIELDS.items() if name not in gone}
+    expected |= {"version": "8", "claimed.VCPU": "5", "status": "draining"}
+    assert columns.difference(columns_of(h1=expected)) == []
+    assert columns.status[columns.row("h1")] == DRAINING
+
+
+def test_patch_of_an_unknown_host_is_a_key_error() -> None:
+    with pytest.raises(KeyError):
+        columns_of().patch("h1", {"version": "2"})
+
+
+def test_a_removed_host_leaves_nothing_to_the_next_one_in_its_row() -> None:
+    columns = columns_of(h1=FIELDS)
+    row = columns.row("h1")
+    columns.remove("h1")
+    columns.remove("h1")
+    assert (len(columns), columns.row("h1"), columns.version("h1"), columns.names()) == (0, None, None, [])
+    columns.put("h2", {"version": "1"})
+    assert columns.row("h2") == row
+    assert columns.difference(columns_of(h2={"version": "1"})) == []
+
+
+def test_growing_keeps_every_value() -> None:
+    small, large = Columns(1), Columns(1000)
+    for columns in (small, large):
+        columns.set_epoch("1-a")
+        for number in range(300):
+            columns.put(f"h{number}", FIELDS | {"version": str(number), f"label.k{number % 5}": str(number % 7)})
+    assert small.size != large.size
+    assert small.difference(large) == []
+
+
+def test_a_new_epoch_takes_attestation_from_hosts_of_another_one() -> None:
+    columns = columns_of(h1=FIELDS, h2=FIELDS | {"epoch": "2-b"})
+    assert attested(columns) == ["h1"]
+    columns.set_epoch("2-b")
+    assert attested(columns) == ["h2"]
+    columns.patch("h1", {"epoch": "2-b"})
+    assert attested(columns) == ["h1", "h2"]
+
+
+def test_no_epoch_attests_no_one() -> None:
+    columns = Columns()
+    columns.put("h1", {"epoch": ""})
+    assert attested(columns) == []
+
+
+def attested(columns: Columns) -> list[str]:
+    return [name for name in columns.names() if columns.attested[columns.row(name)]]
+
+
+def test_order_follows_the_names_through_adding_and_removing() -> None:
+    columns = columns_of(h3=FIELDS, h1=FIELDS, h2=FIELDS)
+    assert [columns.order[columns.row(name)] for name in ("h1", "h2", "h3")] == [0, 1, 2]
+    columns.remove("h2")
+    columns.put("h0", FIELDS)
+    assert [columns.order[columns.row(name)] for name in ("h0", "h1", "h3")] == [0, 1, 2]
+
+
+def test_the_next_reply_moves_the_version() -> None:
+    columns = columns_of(h1=FIELDS)
+    assert columns.claimed_from_reply("h1", {"VCPU": 9}, 8, "1-a")
+    assert columns.difference(columns_of(h1=FIELDS | {"version": "8", "claimed.VCPU": "9"})) == []
+
+
+def test_a_reply_that_skips_versions_leaves_the_version_to_the_feed() -> None:
+    columns = columns_of(h1=FIELDS)
+    assert columns.claimed_from_reply("h1", {"VCPU": 9}, 9, "1-a")
+    assert columns.difference(columns_of(h1=FIELDS | {"claimed.VCPU": "9"})) == []
+
+
+@pytest.mark.parametrize(("host", "version", "epoch"), [("h1", 7, "1-a"), ("h1", 8, "0-z"), ("h9", 8, "1-a")])
+def test_an_old_reply_or_one_of_another_epoch_or_host_changes_nothing(host: str, version: int, epoch: str) -> None:
+    columns = columns_of(h1=FIELDS)
+    assert not columns.claimed_from_reply(host, {"VCPU": 9}, version, epoch)
+    assert columns == columns_of(h1=FIELDS)
+
+
+def test_an_extract_is_a_copy() -> None:
+    columns = columns_of(h1=FIELDS, h2=FIELDS | {"zone": "az2"})
+    row = columns.row("h2")
+    assert row is not None
+    extract = columns.extract(np.array([row]))
+    assert extract.difference(columns_of(h2=FIELDS | {"zone": "az2"})) == []
+    extract.claimed.set("VCPU", 0, 60)
+    assert columns.claimed["VCPU"][row] == 3

@@ -120,7 +120,12 @@ def test_a_paused_server_answers_nothing_until_it_is_resumed(fresh_server: Priva
     assert client(fresh_server).ping()
 
 
-def test_a_paused_server_can_be_stopped(fresh_server: PrivateServer) -> None:
+@pytest.mark.timeout(30)
+def test_a_paused_server_can_be_stopped_in_good_order(
+    fresh_server: PrivateServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the wait that ends in force: one that stays frozen would hang this test."""
+    monkeypatch.setattr("redsched.store.server.STOP_TIMEOUT_S", 3600)
     pid = fresh_server.pid
     fresh_server.pause()
     fresh_server.stop()

@@ -1,1 +1,45 @@
-"""(being written)"""
+"""The only rooms that know Redis: connections, keys, and one typed coroutine for each Lua script."""
+
+from redsched.store.answers import (
+    Answer,
+    AttestAnswer,
+    AuditedHost,
+    Candidate,
+    Change,
+    ClaimAnswer,
+    ClaimCall,
+    Clock,
+    HeldClaim,
+    HostHashes,
+    InboxEntry,
+    LookedAt,
+    Member,
+    Placed,
+    Poll,
+    ReportAnswer,
+)
+from redsched.store.cell import CellStore
+from redsched.store.outcomes import Outcome
+from redsched.store.store import Store
+
+__all__ = [
+    "Answer",
+    "AttestAnswer",
+    "AuditedHost",
+    "Candidate",
+    "CellStore",
+    "Change",
+    "ClaimAnswer",
+    "ClaimCall",
+    "Clock",
+    "HeldClaim",
+    "HostHashes",
+    "InboxEntry",
+    "LookedAt",
+    "Member",
+    "Outcome",
+    "Placed",
+    "Poll",
+    "ReportAnswer",
+    "Store",
+]

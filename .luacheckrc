@@ -1,0 +1,6 @@
+-- For the composed scripts: python -m redsched.store.scripts DIR && luacheck DIR
+std = "lua51"
+read_globals = { "redis", "KEYS", "ARGV" }
+max_line_length = 120
+-- 581: `not (a <= b)` is not `a > b`: a NaN from a damaged field must not pass (include/fit.lua).
+ignore = { "581" }

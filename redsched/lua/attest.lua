@@ -1,0 +1,72 @@
+#!lua
+-- attest: a host tells a new epoch all claims that it knows of, and so opens itself for claims in that epoch.
+-- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 host, 6 claims, 7 inbox, then the claim of each entry
+-- ARGV  1 host, 2 epoch ('' for whichever it is), 3 journal, 4 nonce, 5 number, 6 lease_ms, 7 entries; then each as
+--       id and one of
+--         held   token, state, project, consumer, digest, length, slot, amount ...: the journal says that it runs here
+--         ended  token: the journal says that it has ended
+--         store  nothing more: it stands in KEYS[6], and the journal does not know it
+-- Reply outcome, epoch, now_ms, then the ids that the host must drop
+--   OK | SAME (had attested to this epoch) | EPOCH (another epoch: build it anew) | UNKNOWN (report first) | OTHER
+--   RETRY (KEYS[6] holds an id that is no entry: read it again) | CONFLICT (the amounts do not sum to a whole number)
+-- Merging: protocol, section 5. Within an epoch the store decides; at a new one the union counts.
+-- include: fence
+-- include: publish
+-- include: read_hash
+-- include: in_chunks
+-- include: order
+-- include: token
+-- include: amounts
+-- include: tombstone
+-- include: hint
+-- include: attest_entries
+-- include: attest_merge
+-- include: settle
+local cell = fence()
+local host, known = read_hash(KEYS[5])
+local function answer(outcome, drop)
+  return {outcome, cell.epoch, cell.now_ms, unpack(drop or {})}
+end
+if not known then
+  return answer('UNKNOWN')
+elseif ARGV[2] ~= '' and ARGV[2] ~= cell.epoch then
+  return answer('EPOCH')
+end
+local attested = host.epoch == cell.epoch
+local word = speaks(KEYS[5], cell.now_ms, ARGV[3], ARGV[4], tonumber(ARGV[5]))
+if word == 'OTHER' or (word == 'SAME' and not attested) then
+  return answer(word)
+end
+local entries = parse_entries()
+if not covers(entries, redis.call('SMEMBERS', KEYS[6])) then
+  return answer('RETRY')
+end
+local merged = merge(entries, ARGV[1], not attested and host.written_off ~= cell.epoch)
+if attested then
+  return answer('SAME', merged.drop)
+end
+local claimed = sum_claimed(host, merged.kept)
+if not claimed then
+  return answer('CONFLICT')
+end
+
+-- Every check is passed. From here on, only writes.
+local version, inbox = tonumber(host.version) + 1, tonumber(host.inbox or '0')
+publish(cell, 'host', ARGV[1], version, 'attest', 0, {'epoch', cell.epoch, unpack(claimed)})
+redis.call('DEL', KEYS[7])
+for _, entry in ipairs(merged.ended) do
+  redis.call('SREM', KEYS[6], entry.id)
+  bury(cell, entry.key, entry.id, entry.claim, entry.claim.why or 'released')
+end
+for _, entry in ipairs(merged.kept) do
+  inbox = keep(cell, entry, inbox, tonumber(ARGV[6]))
+end
+redis.call('HSET', KEYS[5], 'version', text(version), 'epoch', cell.epoch, 'inbox', text(inbox),
+  'agent.journal', ARGV[3], 'agent.nonce', ARGV[4], 'agent.number', ARGV[5])
+in_chunks('HSET', KEYS[5], claimed)
+-- One host fewer to wait for, if it was known when the epoch was minted and nobody has written it off since.
+if host.epoch and host.written_off ~= cell.epoch then
+  count_attested(cell)
+end
+finish(cell)
+return answer('OK', merged.drop)

@@ -1,0 +1,23 @@
+#!lua flags=allow-oom
+-- down: mark the hosts whose lease has lapsed. Any scheduler calls it, in bounded batches; time is checked here.
+-- KEYS  1 meta, 2 changes, 3 hosts, then each host
+-- ARGV  the names of those hosts
+-- Reply OK, epoch, now_ms, number of hosts marked
+-- include: fence
+-- include: publish
+local cell = fence()
+local due = {}
+for i = 1, #ARGV do
+  local host = redis.call('HMGET', KEYS[3 + i], 'version', 'alive', 'alive_until_ms')
+  if host[1] and host[2] == '1' and tonumber(host[3]) <= cell.now_ms then
+    due[#due + 1] = {name = ARGV[i], key = KEYS[3 + i], version = tonumber(host[1]) + 1}
+  end
+end
+for i, host in ipairs(due) do
+  publish(cell, 'host', host.name, host.version, 'down', #due - i, {'alive', '0'})
+end
+for _, host in ipairs(due) do
+  redis.call('HSET', host.key, 'alive', '0', 'version', text(host.version))
+end
+finish(cell)
+return {'OK', cell.epoch, cell.now_ms, #due}

@@ -1,0 +1,34 @@
+#!lua flags=allow-oom
+-- expire: end the claims whose lease has run out, in bounded batches, by any scheduler. What no host has taken up is
+-- freed; what a host is starting becomes `ending`, for its work may already be there.
+-- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, then claim, host, claims, inbox of each
+-- ARGV  id and host of each
+-- Reply OK, epoch, now_ms, number expired. Claims on hosts that have not attested to this epoch are left alone.
+-- include: fence
+-- include: publish
+-- include: read_hash
+-- include: claim_state
+-- include: amounts
+-- include: tombstone
+-- include: hint
+-- include: take_hint
+-- include: end_claim
+-- include: begin_ending
+local cell, expired = fence(), 0
+for i = 1, #ARGV, 2 do
+  local keys = key_set(3 + 2 * i)
+  local claim = read_hash(keys.claim)
+  local no = obstacle(cell, keys, claim, ARGV[i + 1], '')
+  local due = claim.expires_at_ms and tonumber(claim.expires_at_ms) <= cell.now_ms
+  if not no and due and claim.state == 'claimed' then
+    end_claim(cell, keys, claim, ARGV[i], 'expired', {})
+    expired = expired + 1
+  elseif not no and due and claim.state == 'starting' then
+    begin_ending(cell, keys, claim, ARGV[i], 'expired')
+    expired = expired + 1
+  elseif no == 'UNKNOWN' or (not no and claim.state == 'ended') then
+    redis.call('ZREM', KEYS[4], ARGV[i])
+  end
+end
+finish(cell)
+return {'OK', cell.epoch, cell.now_ms, expired}

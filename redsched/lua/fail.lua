@@ -1,0 +1,36 @@
+#!lua flags=allow-oom
+-- fail: the work could not be started. From its host it frees at once (the host has cleaned up); from anyone else only
+-- what no host has taken up, and the rest is `ending`.
+-- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 claim, 6 host, 7 claims, 8 inbox
+-- ARGV  1 host, 2 id, 3 token, 4 by_host (0 or 1)
+-- Reply OK (freed) | ENDING | SAME (had failed) | GONE (ended otherwise) | STALE | UNKNOWN | ATTEST; epoch, now_ms
+-- include: fence
+-- include: publish
+-- include: read_hash
+-- include: claim_state
+-- include: amounts
+-- include: tombstone
+-- include: hint
+-- include: take_hint
+-- include: end_claim
+-- include: begin_ending
+local cell, keys = fence(), key_set(5)
+local claim = read_hash(keys.claim)
+local by_host = ARGV[4] == '1'
+local no = obstacle(cell, keys, claim, ARGV[1], ARGV[3])
+if not no and claim.state == 'ended' then
+  no = claim.why == 'failed' and 'SAME' or 'GONE'
+elseif not no and claim.state == 'ending' and not by_host then
+  no = 'ENDING'
+end
+if no then
+  return {no, cell.epoch, cell.now_ms}
+end
+local ending = claim.state ~= 'claimed' and not by_host
+if ending then
+  begin_ending(cell, keys, claim, ARGV[2], 'failed')
+else
+  end_claim(cell, keys, claim, ARGV[2], 'failed', {})
+end
+finish(cell)
+return {ending and 'ENDING' or 'OK', cell.epoch, cell.now_ms}

@@ -1,0 +1,41 @@
+#!lua flags=allow-oom
+-- forget: remove a host. Refused while it holds claims, unless forced: then they end with it, as void.
+-- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 host, 6 claims, 7 inbox, 8 facts, then the claim of each id
+-- ARGV  1 host, 2 force (0 or 1), then the ids in KEYS[6]
+-- Reply OK | UNKNOWN | HELD (it holds claims) | RETRY (KEYS[6] holds an id that is not in ARGV); epoch, now_ms
+-- include: fence
+-- include: publish
+-- include: read_hash
+-- include: tombstone
+-- include: settle
+local cell = fence()
+local host, known = read_hash(KEYS[5])
+local ids = redis.call('SMEMBERS', KEYS[6])
+local function answer(outcome)
+  return {outcome, cell.epoch, cell.now_ms}
+end
+if not known then
+  return answer('UNKNOWN')
+elseif #ids > 0 and ARGV[2] ~= '1' then
+  return answer('HELD')
+end
+local key_of = {}
+for i = 3, #ARGV do
+  key_of[ARGV[i]] = KEYS[6 + i]
+end
+for _, id in ipairs(ids) do
+  if not key_of[id] then
+    return answer('RETRY')
+  end
+end
+publish(cell, 'host', ARGV[1], text(tonumber(host.version) + 1), 'removed', 0, {})
+for _, id in ipairs(ids) do
+  bury(cell, key_of[id], id, read_hash(key_of[id]), 'void')
+end
+redis.call('DEL', KEYS[5], KEYS[6], KEYS[7], KEYS[8])
+redis.call('ZREM', KEYS[3], ARGV[1])
+if host.epoch and host.epoch ~= cell.epoch and host.written_off ~= cell.epoch then
+  count_attested(cell)
+end
+finish(cell)
+return answer('OK')

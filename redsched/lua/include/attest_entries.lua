@@ -1,0 +1,36 @@
+-- parse_entries(): the entries of attest.lua as tables; covers(): do they name all that the store has on the host?
+local function parse_entries()
+  local entries, at = {}, 7
+  local function take()
+    at = at + 1
+    return ARGV[at]
+  end
+  for i = 1, tonumber(ARGV[7]) do
+    local entry = {id = take(), word = take(), key = KEYS[7 + i]}
+    if entry.word ~= 'store' then
+      entry.token = take()
+    end
+    if entry.word == 'held' then
+      entry.fields = {state = take(), project = take(), consumer = take(), digest = take(), token = entry.token}
+      for _ = 1, tonumber(take()) do
+        local slot = take()
+        entry.fields['amount.' .. slot] = take()
+      end
+    end
+    entries[i] = entry
+  end
+  return entries
+end
+
+local function covers(entries, ids)
+  local named = {}
+  for _, entry in ipairs(entries) do
+    named[entry.id] = true
+  end
+  for _, id in ipairs(ids) do
+    if not named[id] then
+      return false
+    end
+  end
+  return true
+end

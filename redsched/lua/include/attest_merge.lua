@@ -1,0 +1,96 @@
+-- merge(): which claims a host holds once its journal and the store have been put together, and writing that down.
+--
+-- Each kept entry gets `claim`, the fields of its hash. `restoring` is false where the store decides: a claim that only
+-- the journal knows has ended then, instead of coming back.
+local RANK = {claimed = 1, starting = 2, active = 3, ending = 4}
+
+-- The journal's amounts count where its placing is the later one; the state is the one further along.
+local function joined(stored, held)
+  local claim = stored
+  if newer(held.token, stored.token) then
+    claim = held
+    claim.why, claim.claimed_at_ms, claim.host = stored.why, stored.claimed_at_ms, stored.host
+  end
+  claim.state = RANK[held.state] > RANK[stored.state] and held.state or stored.state
+  return claim
+end
+
+local function merge(entries, host, restoring)
+  local merged = {kept = {}, ended = {}, drop = {}}
+  local function put(list, entry, claim)
+    entry.claim = claim
+    list[#list + 1] = entry
+  end
+  for _, entry in ipairs(entries) do
+    local stored, exists = read_hash(entry.key)
+    local here = exists and stored.state ~= 'ended' and stored.host == host
+    local elsewhere = exists and stored.state ~= 'ended' and not here
+    local outlived = exists and not newer(entry.token or '', stored.token)
+    if entry.word == 'held' and here then
+      put(merged.kept, entry, joined(stored, entry.fields))
+    elseif entry.word == 'held' and restoring and not elsewhere and not outlived then
+      put(merged.kept, entry, entry.fields)
+    elseif entry.word == 'held' then
+      merged.drop[#merged.drop + 1] = entry.id
+    elseif entry.word == 'ended' and here and not newer(stored.token, entry.token) then
+      put(merged.ended, entry, stored)
+    elseif here then
+      -- The journal has lost it, or never had it: hinted at again, to be taken up once more.
+      entry.lost = stored.state ~= 'ending'
+      put(merged.kept, entry, stored)
+    end
+  end
+  return merged
+end
+
+-- The flat list claimed.<slot>, sum over the kept claims, for every slot that is or was claimed; nil if not whole.
+local function sum_claimed(host, kept)
+  local sums, flat = {}, {}
+  for field in pairs(host) do
+    local slot = string.match(field, '^claimed%.(.+)$')
+    if slot then
+      sums[slot] = 0
+    end
+  end
+  for _, entry in ipairs(kept) do
+    for slot, amount in pairs(amounts_of(entry.claim)) do
+      sums[slot] = (sums[slot] or 0) + amount
+    end
+  end
+  for slot, sum in pairs(sums) do
+    if not (sum >= 0 and sum <= 9007199254740991 and sum % 1 == 0) then
+      return nil
+    end
+    flat[#flat + 1] = 'claimed.' .. slot
+    flat[#flat + 1] = text(sum)
+  end
+  return flat
+end
+
+-- Write one kept claim with a fresh lease where one runs; hint at it where the agent has something to do.
+local function keep(cell, entry, inbox, lease_ms)
+  local claim, fields = entry.claim, {}
+  claim.host, claim.inbox_id, claim.expires_at_ms = ARGV[1], nil, nil
+  claim.claimed_at_ms = claim.claimed_at_ms or text(cell.now_ms)
+  claim.state = entry.lost and 'claimed' or claim.state
+  if claim.state == 'ending' then
+    claim.why = claim.why or 'released'
+  end
+  if entry.lost or claim.state == 'ending' then
+    inbox = inbox + 1
+    claim.inbox_id = hint(cell, KEYS[7], inbox, entry.lost and 'claim' or 'end', entry.id, claim.token)
+  end
+  redis.call('ZREM', KEYS[4], entry.id)
+  if claim.state == 'claimed' or claim.state == 'starting' then
+    claim.expires_at_ms = text(cell.now_ms + lease_ms)
+    redis.call('ZADD', KEYS[4], claim.expires_at_ms, entry.id)
+  end
+  for field, value in pairs(claim) do
+    fields[#fields + 1] = field
+    fields[#fields + 1] = value
+  end
+  redis.call('DEL', entry.key)
+  redis.call('HSET', entry.key, unpack(fields))
+  redis.call('SADD', KEYS[6], entry.id)
+  return inbox
+end

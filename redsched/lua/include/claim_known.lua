@@ -1,0 +1,38 @@
+-- known_outcome(): what claim.lua answers without looking at any host, or nil: the ids decide, and the decision's age.
+local function known_outcome(cell, call)
+  local function answer(outcome)
+    return {outcome, cell.epoch, cell.now_ms}
+  end
+  local known, ended, reply = 0, false, {'SAME', cell.epoch, cell.now_ms, #call.members}
+  for _, member in ipairs(call.members) do
+    local claim = redis.call('HMGET', member.key, 'state', 'digest', 'host', 'token', 'expires_at_ms')
+    if claim[1] then
+      if claim[2] ~= call.digest then
+        return answer('CONFLICT')
+      end
+      known = known + 1
+      ended = ended or claim[1] == 'ended'
+      reply[#reply + 1] = claim[3]
+      reply[#reply + 1] = claim[4]
+      reply[#reply + 1] = claim[5] or ''
+      reply[#reply + 1] = claim[1]
+    end
+  end
+  if known == #call.members then
+    return ended and answer('GONE') or reply
+  end
+  if known > 0 then
+    return answer('CONFLICT')
+  end
+  if call.epoch ~= cell.epoch then
+    return answer('EPOCH')
+  end
+  if not (cell.now_ms - call.decided_at_ms <= cell.remember_ms) then
+    return answer('LATE')
+  end
+  -- A caller's id that is unknown here may be running on a host which has not attested yet.
+  if not call.fresh and not cell.settled then
+    return answer('SETTLING')
+  end
+  return nil
+end

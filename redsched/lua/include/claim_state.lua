@@ -1,0 +1,22 @@
+-- What the scripts for one claim share: finding it, and whether anything may be said about it.
+--
+-- They all pass KEYS 4 deadlines, and claim, host, claims, inbox of each claim side by side.
+local function key_set(first)
+  return {claim = KEYS[first], host = KEYS[first + 1], claims = KEYS[first + 2], inbox = KEYS[first + 3]}
+end
+
+-- Why nothing may be said about this claim now, or nil. The host's attestation comes first: before it, "no such claim"
+-- would only mean that the store has forgotten, and an agent that believed it would stop work that is rightly there.
+local function obstacle(cell, keys, claim, host, token)
+  local attested = redis.call('HMGET', keys.host, 'epoch', 'written_off')
+  if attested[1] ~= cell.epoch and attested[2] ~= cell.epoch then
+    return 'ATTEST'
+  end
+  if not claim.state then
+    return 'UNKNOWN'
+  end
+  if claim.host ~= host or (token ~= '' and claim.token ~= token) then
+    return 'STALE'
+  end
+  return nil
+end

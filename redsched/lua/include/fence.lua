@@ -1,0 +1,67 @@
+-- fence(): the first step of every writing script. Is this still the data that the cell's epoch was minted for?
+--
+-- A failover, a wipe or a jump of the clock shows in the server's replication id, in a missing `meta` or in TIME. The
+-- script that finds it mints a new epoch, here, before it does anything else: from then on no host counts as attested,
+-- so nothing can be claimed, ended or expired on a picture that may have lost writes. Uses KEYS 1 meta, 2 changes,
+-- 3 hosts, which every script passes. Returns the cell: epoch, now_ms, seq, settled (bool), remember_ms, keep_ms.
+local function text(number)
+  return string.format('%.0f', number)
+end
+
+local function server_ids()
+  local info = redis.call('INFO', 'replication')
+  return string.match(info, 'master_replid:(%w+)'), string.match(info, 'master_replid2:(%w+)')
+end
+
+local function run_id()
+  return string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
+end
+-- `unattested` counts the known hosts that are still to attest; -1 after a wipe forgot them: then only time settles it.
+-- `unattested` counts the known hosts that are still to attest; -1 after a wipe, which forgot them: only time settles it.
+local function mint(cell, replid, wiped)
+  local former_ms = tonumber(string.match(cell.epoch, '^%d+') or '0')
+  cell.epoch = text(math.max(cell.now_ms, former_ms + 1)) .. '-' .. string.sub(replid, 1, 8)
+  local unattested = wiped and -1 or redis.call('ZCARD', KEYS[3])
+  cell.settled = unattested == 0
+  redis.call('HSET', KEYS[1], 'epoch', cell.epoch, 'seq', text(cell.seq), 'now_ms', text(cell.now_ms),
+    'replid', replid, 'run_id', run_id(), 'settled', cell.settled and '1' or '0',
+    'settle_at_ms', text(cell.now_ms + cell.settle_ms), 'unattested', text(unattested), 'schema', '1')
+end
+
+local function fence()
+  local time = redis.call('TIME')
+  local meta = redis.call('HMGET', KEYS[1], 'epoch', 'seq', 'now_ms', 'replid', 'run_id', 'settled', 'settle_at_ms',
+    'jump_s', 'remember_s', 'keep_s', 'settle_s')
+  local cell = {
+    now_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000),
+    epoch = meta[1] or '', seq = tonumber(meta[2] or '0'), settled = meta[6] == '1',
+    remember_ms = tonumber(meta[9] or '600') * 1000, keep_ms = tonumber(meta[10] or '60') * 1000,
+    settle_ms = tonumber(meta[11] or '60') * 1000,
+  }
+  local replid, former_replid = server_ids()
+  if not meta[1] then
+    mint(cell, replid, true)
+    return cell
+  end
+  if replid ~= meta[4] then
+    -- The first replica of this same process, or its last one gone: another id, and no change of data.
+    if meta[5] ~= run_id() or string.find(former_replid, '[^0]') then
+      mint(cell, replid, false)
+      return cell
+    end
+    redis.call('HSET', KEYS[1], 'replid', replid)
+  end
+  local passed_ms = cell.now_ms - tonumber(meta[3])
+  if passed_ms > tonumber(meta[8] or '15') * 1000 or passed_ms < -1000 then
+    mint(cell, replid, false)
+    return cell
+  end
+  if passed_ms >= 500 then
+    redis.call('HSET', KEYS[1], 'now_ms', text(cell.now_ms))
+  end
+  if not cell.settled and cell.now_ms >= tonumber(meta[7]) then
+    cell.settled = true
+    redis.call('HSET', KEYS[1], 'settled', '1')
+  end
+  return cell
+end

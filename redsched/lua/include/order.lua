@@ -1,0 +1,20 @@
+-- speaks(): may this agent write this host? Returns nil if so, else the word to answer.
+--
+-- An agent is a journal; its reports carry a number that grows over restarts of its process (nonce). So a late copy of
+-- a report, and a clone that was made with a copy of the journal, both come with a number that has been passed.
+-- Another journal takes over only when the host's lease has lapsed.
+local AGENT_FIELDS = {'agent.journal', 'agent.nonce', 'agent.number', 'alive_until_ms'}
+
+local function speaks(host_key, now_ms, journal, nonce, number)
+  local agent = redis.call('HMGET', host_key, unpack(AGENT_FIELDS))
+  if not agent[1] then
+    return nil
+  end
+  if agent[1] ~= journal then
+    return tonumber(agent[4] or '0') > now_ms and agent[1] ~= '' and 'OTHER' or nil
+  end
+  if journal == '' or number > tonumber(agent[3]) then
+    return nil
+  end
+  return agent[2] == nonce and 'SAME' or 'OTHER'
+end

@@ -1,0 +1,24 @@
+#!lua flags=allow-oom
+-- lost: the operator writes a host off. It is disabled and down, its claims can be ended, and nobody waits for it to
+-- attest; should it come back, it has to attest first, and what was ended meanwhile stays ended.
+-- KEYS  1 meta, 2 changes, 3 hosts, 4 host
+-- ARGV  1 host
+-- Reply OK | SAME (had been written off in this epoch) | UNKNOWN; epoch, now_ms
+-- include: fence
+-- include: publish
+-- include: settle
+local cell = fence()
+local host = redis.call('HMGET', KEYS[4], 'version', 'epoch', 'written_off')
+if not host[1] or host[3] == cell.epoch then
+  return {host[1] and 'SAME' or 'UNKNOWN', cell.epoch, cell.now_ms}
+end
+local version = text(tonumber(host[1]) + 1)
+publish(cell, 'host', ARGV[1], version, 'lost', 0, {'status', 'disabled', 'alive', '0', 'epoch', 'lost'})
+redis.call('HSET', KEYS[4], 'version', version, 'status', 'disabled', 'alive', '0', 'alive_until_ms', '0',
+  'epoch', 'lost', 'written_off', cell.epoch)
+redis.call('ZADD', KEYS[3], 0, ARGV[1])
+if host[2] and host[2] ~= cell.epoch then
+  count_attested(cell)
+end
+finish(cell)
+return {'OK', cell.epoch, cell.now_ms}

@@ -1,0 +1,35 @@
+#!lua flags=allow-oom
+-- release: the owner gives the claim back. Frees at once what no host has taken up, or with force; else it is `ending`.
+-- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 claim, 6 host, 7 claims, 8 inbox
+-- ARGV  1 host, 2 id, 3 token ('' for any), 4 force (0 or 1)
+-- Reply OK (freed) | ENDING | SAME (had ended) | STALE | UNKNOWN | ATTEST; epoch, now_ms
+-- include: fence
+-- include: publish
+-- include: read_hash
+-- include: claim_state
+-- include: amounts
+-- include: tombstone
+-- include: hint
+-- include: take_hint
+-- include: end_claim
+-- include: begin_ending
+local cell, keys = fence(), key_set(5)
+local claim = read_hash(keys.claim)
+local force = ARGV[4] == '1'
+local no = obstacle(cell, keys, claim, ARGV[1], ARGV[3])
+if not no and claim.state == 'ended' then
+  no = 'SAME'
+elseif not no and claim.state == 'ending' and not force then
+  no = 'ENDING'
+end
+if no then
+  return {no, cell.epoch, cell.now_ms}
+end
+local ending = claim.state ~= 'claimed' and not force
+if ending then
+  begin_ending(cell, keys, claim, ARGV[2], 'released')
+else
+  end_claim(cell, keys, claim, ARGV[2], 'released', {})
+end
+finish(cell)
+return {ending and 'ENDING' or 'OK', cell.epoch, cell.now_ms}

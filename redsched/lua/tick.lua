@@ -1,0 +1,7 @@
+#!lua flags=allow-oom
+-- tick: let the fence look, and note the store's time. Schedulers call it every second, so that a jump of time shows.
+-- KEYS  1 meta, 2 changes, 3 hosts
+-- Reply OK, epoch, now_ms, seq, settled (0 or 1)
+-- include: fence
+local cell = fence()
+return {'OK', cell.epoch, cell.now_ms, cell.seq, cell.settled and 1 or 0}

@@ -1,0 +1,178 @@
+"""What the typed calls return. Plain data; the scripts' headers say what each outcome means."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from redsched.model import Amounts, ClaimStatus
+from redsched.store.outcomes import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An outcome, the epoch it was given in and the store's time (Unix, ms). `facts` are the script's further words."""
+
+    outcome: Outcome
+    epoch: str
+    now_ms: int
+    facts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The cell's epoch and seq, the store's time (Unix, ms), and whether all hosts have been heard in this epoch."""
+
+    epoch: str
+    seq: int
+    now_ms: int
+    settled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReportAnswer:
+    """OK | SAME | OTHER. Without `attested` the host is not open for claims yet: attest."""
+
+    outcome: Outcome
+    epoch: str
+    now_ms: int
+    attested: bool
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class AttestAnswer:
+    """OK | SAME | EPOCH | UNKNOWN | OTHER | CONFLICT. `drop`: claims whose work the host must stop."""
+
+    outcome: Outcome
+    epoch: str
+    now_ms: int
+    drop: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HeldClaim:
+    """A claim as an agent's journal holds it, for attesting."""
+
+    id: str
+    token: str
+    state: ClaimStatus
+    amounts: Amounts
+    project: str = ""
+    consumer: str = ""
+    digest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A host and the exact amounts per slot to take from it."""
+
+    host: str
+    amounts: Amounts
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One place that is asked for: its claim id, and where it may go, best first."""
+
+    id: str
+    candidates: tuple[Candidate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimCall:
+    """All that claim.lua needs. `epoch` and `now_ms` are those of the decision; `fresh`: ids made for this call."""
+
+    members: tuple[Member, ...]
+    epoch: str
+    now_ms: int
+    digest: str
+    fresh: bool
+    lease_ms: int
+    project: str = ""
+    consumer: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where a member is: `expires_at_ms` is None where no lease runs."""
+
+    host: str
+    token: str
+    state: ClaimStatus
+    expires_at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LookedAt:
+    """What a host held after the script: absolute claimed amounts of the slots that were looked at.
+
+    `cause` is why it could not take the last amounts tried: '' (it could), UNKNOWN, ATTEST, DOWN, DISABLED, DRAINING,
+    or the slot that was too small.
+    """
+
+    host: str
+    version: int
+    cause: str
+    claimed: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimAnswer:
+    """OK | SAME | FULL | GONE | CONFLICT | LATE | EPOCH | SETTLING. `placed` in the order of the members."""
+
+    outcome: Outcome
+    epoch: str
+    now_ms: int
+    placed: tuple[Placed, ...] = ()
+    looked_at: tuple[LookedAt, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class InboxEntry:
+    """A hint for a host's agent: `op` is claim or end. `epoch` stamps the hint; the token may be of an older one."""
+
+    entry_id: str
+    number: int
+    epoch: str
+    op: str
+    claim_id: str
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An entry of the feed: a thing, its version after the change, and the changed fields with their new values."""
+
+    entry_id: str
+    seq: int
+    kind: str
+    name: str
+    version: int
+    op: str
+    more: int
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """One look at a cell: its meta and the next entries of its feed, read together. `clock` is older than `changes`."""
+
+    clock: Clock | None
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HostHashes:
+    """A host as the store holds it: the fields of both of its hashes, together; empty when there is no such host."""
+
+    name: str
+    fields: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedHost:
+    """A host, the ids in its set of claims, and those claims' hashes (empty where there is none), at one instant."""
+
+    name: str
+    fields: Mapping[str, str]
+    ids: frozenset[str]
+    claims: Mapping[str, Mapping[str, str]]

@@ -1,0 +1,42 @@
+"""What the typed calls share: the cell they are for, and turning a script's flat reply into an Answer."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+from redsched.store.answers import Answer
+from redsched.store.keys import Keys
+from redsched.store.outcomes import Outcome
+from redsched.store.runner import Reply, Runner
+
+MOST_TRIES = 20
+"""How often a call is built anew when what it was built from changed meanwhile: progress is somebody's each time."""
+
+
+class CellBase:
+    """One cell of one store."""
+
+    def __init__(self, name: str, url: str, runner: Runner, reader: Any) -> None:
+        self.name = name
+        self.keys = Keys(name)
+        self._url = url
+        self._runner = runner
+        # redis-py's client: its annotations are unions over bytes and str, sync and async, that no caller can use.
+        self._reader = reader
+
+    async def _run(self, script: str, keys: Sequence[str] = (), arguments: Sequence[str | int] = ()) -> Reply:
+        return await self._runner.run(script, (*self.keys.head, *keys), arguments)
+
+    async def _answer(self, script: str, keys: Sequence[str] = (), arguments: Sequence[str | int] = ()) -> Answer:
+        return as_answer(await self._run(script, keys, arguments))
+
+
+def as_answer(reply: Reply) -> Answer:
+    """The head that every reply begins with, and the rest as text."""
+    return Answer(Outcome(reply[0]), reply[1], int(reply[2]), tuple(str(fact) for fact in reply[3:]))
+
+
+def flat(mapping: Mapping[str, str | int] | Iterable[tuple[str, str | int]]) -> list[str | int]:
+    """Field, value, field, value ..."""
+    pairs = mapping.items() if isinstance(mapping, Mapping) else mapping
+    return list(chain.from_iterable(pairs))

@@ -1,0 +1,97 @@
+"""Connections to the store: how they are made, and why each timeout and retry is what it is. Errors become ours here.
+
+Two clients, for two kinds of call:
+
+- the writer sends scripts, and never sends anything twice by itself: redis-py would otherwise re-send a call whose
+  reply was lost up to ten times. Sending again is decided in `runner`, which knows that our scripts are idempotent;
+- the reader only reads, so its few retries are harmless. A bounded pool that waits serves any number of callers.
+
+Both speak RESP2: HGETALL, which is what a snapshot is made of, is read about 30 % faster than with RESP3.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import redis.asyncio as redis
+from redis.asyncio import BlockingConnectionPool
+from redis.asyncio.retry import Retry
+from redis.backoff import ExponentialWithJitterBackoff, NoBackoff
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import NoPermissionError, RedisError, ResponseError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from redsched.errors import InvalidRequest, RedschedError, StoreUnavailable
+from redsched.settings import Settings
+
+SCHEMES = ("redis", "rediss", "unix")
+LOST = (RedisConnectionError, RedisTimeoutError, OSError)
+"""What is raised when the connection broke: the call may or may not have been carried out."""
+
+_NOT_NOW = ("OOM", "READONLY", "MASTERDOWN", "NOREPLICAS", "BUSY", "LOADING", "CLUSTERDOWN", "TRYAGAIN", "MISCONF")
+
+
+def check_url(url: str) -> str:
+    """Return the URL if the store can be reached by such a one, else raise InvalidRequest."""
+    if urlsplit(url).scheme not in SCHEMES:
+        raise InvalidRequest(
+            f"store URL {without_password(url)!r} is not understood: use redis://host:port/0, rediss://... or unix:///path"
+        )
+    return url
+
+
+def without_password(url: str) -> str:
+    """The URL as it may be shown and logged."""
+    parts = urlsplit(url)
+    if parts.password is None:
+        return url
+    return url.replace(f":{parts.password}@", ":***@")
+
+
+def writer_pool(url: str, settings: Settings) -> BlockingConnectionPool:
+    """One connection: calls in flight together share its pipeline."""
+    return _pool(url, settings, "redsched-writer", size=1, retry=Retry(NoBackoff(), 0))
+
+
+def reader_client(url: str, settings: Settings) -> redis.Redis:
+    """A client for reads."""
+    retry = Retry(ExponentialWithJitterBackoff(base=0.01, cap=0.5), 3)
+    pool = _pool(url, settings, "redsched-reader", size=settings.pool_size, retry=retry)
+    return redis.Redis.from_pool(pool)
+
+
+def _pool(url: str, settings: Settings, name: str, size: int, retry: Retry) -> BlockingConnectionPool:
+    options: dict[str, Any] = {
+        "protocol": 2,
+        "decode_responses": True,
+        "client_name": name,
+        "retry": retry,
+        "socket_timeout": settings.reply_timeout_s,
+        # Waiting for a free connection is waiting for the replies before ours.
+        "timeout": settings.reply_timeout_s * 2,
+        "max_connections": size,
+    }
+    if urlsplit(url).scheme != "unix":
+        options["socket_connect_timeout"] = settings.reply_timeout_s
+    return BlockingConnectionPool.from_url(check_url(url), **options)
+
+
+def as_ours(error: BaseException, url: str) -> RedschedError:
+    """The error of this project that says what a Redis error means for the caller."""
+    text = str(error) or type(error).__name__
+    where = without_password(url)
+    if isinstance(error, NoPermissionError):
+        return StoreUnavailable(f"the store at {where} lacks a permission: {text}; see docs/operate.md for the ACL")
+    if isinstance(error, ResponseError) and not text.startswith(_NOT_NOW):
+        return RedschedError(f"the store at {where} refused a command: {text}")
+    return StoreUnavailable(f"the store at {where} cannot be used now: {text}; check that it runs and is the primary")
+
+
+@contextmanager
+def reading(url: str) -> Iterator[None]:
+    """Turn what a read raises into errors of this project."""
+    try:
+        yield
+    except (RedisError, OSError) as error:
+        raise as_ours(error, url) from error

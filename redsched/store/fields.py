@@ -1,0 +1,60 @@
+"""What the store's hashes hold: a report as fields, and fields as claims. docs/keys.md names them all."""
+
+from collections.abc import Iterator, Mapping
+
+from redsched.model import Claim, ClaimStatus, HostReport, Inventory, Why
+
+AMOUNT = "amount."
+
+
+def host_fields(report: HostReport) -> dict[str, str]:
+    """The fields of a host's hash that its agent owns."""
+    values = {"zone": report.zone}
+    for slot, inventory in report.inventories.items():
+        values.update((f"{name}.{slot}", value) for name, value in _inventory_fields(inventory))
+    values.update((f"external.{slot}", str(amount)) for slot, amount in report.external.items())
+    return values
+
+
+def _inventory_fields(inventory: Inventory) -> Iterator[tuple[str, str]]:
+    """Defaults of min, max and step are left out: a host has few that differ, and every field costs each reader."""
+    yield "capacity", str(inventory.capacity)
+    yield "total", str(inventory.total)
+    yield "max", str(inventory.largest)
+    yield "reserved", str(inventory.reserved)
+    yield "ratio", repr(inventory.allocation_ratio)
+    if inventory.min_unit != 1:
+        yield "min", str(inventory.min_unit)
+    if inventory.step_size != 1:
+        yield "step", str(inventory.step_size)
+
+
+def facts_fields(report: HostReport) -> dict[str, str]:
+    """The fields of a host's facts: traits, labels and metrics."""
+    values = {f"trait.{trait}": "1" for trait in sorted(report.traits)}
+    values.update((f"label.{key}", value) for key, value in report.labels.items())
+    values.update((f"metric.{key}", repr(float(value))) for key, value in report.metrics.items())
+    return values
+
+
+def claim_from(cell: str, claim_id: str, fields: Mapping[str, str]) -> Claim:
+    """A claim from its hash."""
+    amounts = {name[len(AMOUNT) :]: int(value) for name, value in fields.items() if name.startswith(AMOUNT)}
+    return Claim(
+        id=claim_id,
+        cell=cell,
+        host=fields["host"],
+        state=ClaimStatus(fields["state"]),
+        token=fields["token"],
+        amounts=amounts,
+        project=fields.get("project", ""),
+        consumer=fields.get("consumer", ""),
+        digest=fields.get("digest", ""),
+        why=Why(fields["why"]) if fields.get("why") else None,
+        claimed_at_ms=_whole(fields.get("claimed_at_ms")),
+        expires_at_ms=_whole(fields.get("expires_at_ms")),
+    )
+
+
+def _whole(value: str | None) -> int | None:
+    return int(value) if value else None

@@ -1,0 +1,103 @@
+"""Scripts about hosts: report, attest, heartbeat, down, status, lost, forget; and about the cell: init, tick."""
+
+from collections.abc import Sequence
+from itertools import chain
+
+from redsched.errors import StoreUnavailable
+from redsched.model import AgentStamp, HostReport, HostStatus
+from redsched.store.answers import Answer, AttestAnswer, Clock, HeldClaim, ReportAnswer
+from redsched.store.base import MOST_TRIES, flat
+from redsched.store.fields import facts_fields, host_fields
+from redsched.store.outcomes import Outcome
+from redsched.store.reads import Reads
+
+
+def _stamp(stamp: AgentStamp | None) -> tuple[str, str, int]:
+    return ("", "", 0) if stamp is None else (stamp.journal, stamp.nonce, stamp.number)
+
+
+class HostCalls(Reads):
+    """One coroutine for each script whose subject is a host or the cell."""
+
+    async def init(self) -> Answer:
+        """Declare the cell new, so that it starts settled. OK, or SAME when it exists. (init.lua)"""
+        return await self._answer("init")
+
+    async def tick(self) -> Clock:
+        """Let the fence look, and note the store's time. (tick.lua)"""
+        reply = await self._run("tick")
+        return Clock(epoch=reply[1], seq=int(reply[3]), now_ms=int(reply[2]), settled=bool(reply[4]))
+
+    async def report(self, report: HostReport, stamp: AgentStamp | None = None) -> ReportAnswer:
+        """Replace all that the host's agent owns. OK | SAME | OTHER. (report.lua)"""
+        own, facts = flat(host_fields(report)), flat(facts_fields(report))
+        keys = (self.keys.host(report.name), self.keys.facts(report.name))
+        head = (report.name, report.lease_s * 1000, *_stamp(stamp), len(own))
+        reply = await self._run("report", keys, (*head, *own, *facts))
+        return ReportAnswer(Outcome(reply[0]), reply[1], int(reply[2]), bool(reply[3]), int(reply[4] or 0))
+
+    async def attest(
+        self,
+        host: str,
+        epoch: str,
+        stamp: AgentStamp | None = None,
+        held: Sequence[HeldClaim] = (),
+        ended: Sequence[tuple[str, str]] = (),
+        lease_s: int = 120,
+    ) -> AttestAnswer:
+        """Tell the epoch ('' for whichever it is) all claims that the host knows of. (attest.lua)
+
+        `ended` are ids and tokens that the journal remembers as ended; `lease_s` runs for claims to be taken up again.
+        """
+        spoken = {claim.id: _held_entry(claim) for claim in held}
+        spoken |= {id_: (id_, "ended", token) for id_, token in ended if id_ not in spoken}
+        for _ in range(MOST_TRIES):
+            entries = spoken | {id_: (id_, "store") for id_ in await self.held_ids(host) if id_ not in spoken}
+            keys = (self.keys.deadlines, self.keys.host(host), self.keys.claims(host), self.keys.inbox(host))
+            head = (host, epoch, *_stamp(stamp), lease_s * 1000, len(entries))
+            reply = await self._run(
+                "attest", (*keys, *map(self.keys.claim, entries)), (*head, *chain.from_iterable(entries.values()))
+            )
+            if reply[0] != Outcome.RETRY:
+                return AttestAnswer(Outcome(reply[0]), reply[1], int(reply[2]), tuple(reply[3:]))
+        raise StoreUnavailable(f"the claims of {host} change faster than they can be read: attest again")
+
+    async def heartbeat(self, host: str, lease_s: int, stamp: AgentStamp | None = None) -> Answer:
+        """The host lives for another lease. OK | ATTEST | UNKNOWN | OTHER. (heartbeat.lua)"""
+        journal, nonce, _ = _stamp(stamp)
+        return await self._answer("heartbeat", (self.keys.host(host),), (host, lease_s * 1000, journal, nonce))
+
+    async def mark_down(self, hosts: Sequence[str]) -> int:
+        """Mark those of the hosts whose lease has lapsed; the number marked. (down.lua)"""
+        reply = await self._run("down", [self.keys.host(host) for host in hosts], hosts)
+        return int(reply[3])
+
+    async def set_status(self, host: str, status: HostStatus) -> Answer:
+        """The operator's word. OK | SAME | UNKNOWN. (status.lua)"""
+        return await self._answer("status", (self.keys.host(host),), (host, status.value))
+
+    async def write_off(self, host: str) -> Answer:
+        """The operator gives a host up. OK | SAME | UNKNOWN. (lost.lua)"""
+        return await self._answer("lost", (self.keys.host(host),), (host,))
+
+    async def forget(self, host: str, force: bool = False) -> Answer:
+        """Remove a host. OK | UNKNOWN | HELD. With `force` its claims end with it. (forget.lua)"""
+        for _ in range(MOST_TRIES):
+            ids = sorted(await self.held_ids(host))
+            keys = (
+                self.keys.deadlines,
+                self.keys.host(host),
+                self.keys.claims(host),
+                self.keys.inbox(host),
+                self.keys.facts(host),
+                *map(self.keys.claim, ids),
+            )
+            answer = await self._answer("forget", keys, (host, int(force), *ids))
+            if answer.outcome is not Outcome.RETRY:
+                return answer
+        raise StoreUnavailable(f"the claims of {host} change faster than they can be read: try again")
+
+
+def _held_entry(claim: HeldClaim) -> tuple[str | int, ...]:
+    head = (claim.id, "held", claim.token, claim.state.value, claim.project, claim.consumer, claim.digest)
+    return (*head, len(claim.amounts), *flat(claim.amounts))

@@ -1,0 +1,49 @@
+"""Every key of redsched, and the only place where one is built. What lies behind each: docs/keys.md.
+
+All keys of a cell carry the hash tag `{cell}`, so that one script can touch any of them on one cluster shard.
+"""
+
+CELLS = "rs:cells"
+
+
+class Keys:
+    """The keys of one cell."""
+
+    __slots__ = ("_prefix", "changes", "deadlines", "head", "hosts", "meta")
+
+    def __init__(self, cell: str) -> None:
+        self._prefix = f"rs:{{{cell}}}:"
+        self.meta = f"{self._prefix}meta"
+        self.changes = f"{self._prefix}changes"
+        self.hosts = f"{self._prefix}hosts"
+        self.deadlines = f"{self._prefix}deadlines"
+        self.head = (self.meta, self.changes, self.hosts)
+        """What the fence needs: the first three KEYS of every writing script."""
+
+    def host(self, name: str) -> str:
+        """Hash: the host's state and its slots."""
+        return f"{self._prefix}host:{name}"
+
+    def facts(self, name: str) -> str:
+        """Hash: the host's traits, labels and metrics."""
+        return f"{self._prefix}facts:{name}"
+
+    def claims(self, host: str) -> str:
+        """Set: the ids of the claims on a host."""
+        return f"{self._prefix}claims:{host}"
+
+    def inbox(self, host: str) -> str:
+        """Stream: hints for the host's agent; absent while there are none."""
+        return f"{self._prefix}inbox:{host}"
+
+    def claim(self, claim_id: str) -> str:
+        """Hash: a claim, or what is remembered of an ended one."""
+        return f"{self._prefix}claim:{claim_id}"
+
+    def binding(self, claim_id: str) -> str:
+        """String: with several cells, the cell that a caller's own id is bound to. Lies outside every cell."""
+        return f"rs:{{claim:{claim_id}}}"
+
+    def probe(self, number: int) -> str:
+        """Scratch keys of probe.lua, deleted by it."""
+        return f"{self._prefix}probe:{number}"

@@ -1,0 +1,38 @@
+"""The words that scripts answer with: one enum for all of them. Each script's header says which it may give."""
+
+from enum import StrEnum
+
+
+class Outcome(StrEnum):
+    """What a script did. Only OK and ENDING have written something for this call."""
+
+    OK = "OK"
+    """Done, now."""
+    SAME = "SAME"
+    """Had been done before, by an earlier sending of the same; nothing was written."""
+    ENDING = "ENDING"
+    """The claim is on its way to its end: its host has been asked to stop the work."""
+    GONE = "GONE"
+    """The claim has ended."""
+    FULL = "FULL"
+    """No listed candidate has room."""
+    CONFLICT = "CONFLICT"
+    """The id belongs to other content."""
+    STALE = "STALE"
+    """The token is not that of the claim's last placing."""
+    UNKNOWN = "UNKNOWN"
+    """There is no such host or claim."""
+    HELD = "HELD"
+    """The host holds claims."""
+    OTHER = "OTHER"
+    """Another agent, whose lease runs, speaks for this host."""
+    ATTEST = "ATTEST"
+    """The host has not attested to the present epoch."""
+    EPOCH = "EPOCH"
+    """The call was built in another epoch."""
+    LATE = "LATE"
+    """The decision is older than tombstones are remembered."""
+    SETTLING = "SETTLING"
+    """The cell waits for its hosts to attest, and this needs all of them."""
+    RETRY = "RETRY"
+    """What was read to build the call has changed since: read again."""

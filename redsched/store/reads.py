@@ -1,0 +1,167 @@
+"""What is read from a cell without changing it: the feed, whole hosts, claims, inboxes, and what is due."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from redsched.errors import StoreUnavailable
+from redsched.model import Claim
+from redsched.store.answers import AuditedHost, Change, Clock, HostHashes, InboxEntry, Poll
+from redsched.store.base import MOST_TRIES, CellBase
+from redsched.store.connection import reading
+from redsched.store.fields import claim_from
+from redsched.store.outcomes import Outcome
+
+FEED_START = "0-0"
+_HEAD = frozenset(("seq", "kind", "name", "version", "op", "more"))
+
+
+class Reads(CellBase):
+    """Reads of one cell. None of them runs a writing script."""
+
+    async def poll(self, after: str, most: int) -> Poll:
+        """The cell's clock and up to `most` entries of its feed after entry `after`.
+
+        The clock is read first, so a cache that has applied what it names has seen all that was answered before.
+        """
+        pipe = self._reader.pipeline(transaction=False)
+        pipe.hmget(self.keys.meta, "epoch", "seq", "settled")
+        pipe.time()
+        pipe.xrange(self.keys.changes, f"({after}", "+", count=most)
+        with reading(self._url):
+            meta, time, entries = await pipe.execute()
+        now_ms = int(time[0]) * 1000 + int(time[1]) // 1000
+        clock = Clock(meta[0], int(meta[1] or 0), now_ms, meta[2] == "1") if meta[0] else None
+        return Poll(clock, tuple(_change(entry_id, fields) for entry_id, fields in entries))
+
+    async def changes(self, after: str, most: int) -> tuple[Change, ...]:
+        """Up to `most` entries of the feed after entry `after`."""
+        return (await self.poll(after, most)).changes
+
+    async def last_entry_id(self) -> str:
+        """The id of the feed's newest entry, FEED_START when it is empty."""
+        with reading(self._url):
+            newest = await self._reader.xrevrange(self.keys.changes, count=1)
+        return str(newest[0][0]) if newest else FEED_START
+
+    async def host_names(self) -> list[str]:
+        """The names of all hosts."""
+        with reading(self._url):
+            return list(await self._reader.zrange(self.keys.hosts, 0, -1))
+
+    async def read_hosts(self, names: Sequence[str]) -> list[HostHashes]:
+        """Hosts with all their fields, in one pipeline: keep `names` to some hundreds."""
+        pipe = self._reader.pipeline(transaction=False)
+        for name in names:
+            pipe.hgetall(self.keys.host(name))
+            pipe.hgetall(self.keys.facts(name))
+        with reading(self._url):
+            hashes = await pipe.execute()
+        return [
+            HostHashes(name, {**host, **facts} if host else {})
+            for name, host, facts in zip(names, hashes[::2], hashes[1::2], strict=True)
+        ]
+
+    async def held_ids(self, host: str) -> set[str]:
+        """The ids of the claims on a host."""
+        with reading(self._url):
+            return set(await self._reader.smembers(self.keys.claims(host)))
+
+    async def held_ids_of(self, hosts: Sequence[str]) -> list[set[str]]:
+        """The ids of the claims on each of some hosts, in one pipeline."""
+        pipe = self._reader.pipeline(transaction=False)
+        for host in hosts:
+            pipe.smembers(self.keys.claims(host))
+        with reading(self._url):
+            return [set(ids) for ids in await pipe.execute()]
+
+    async def read_claims(self, ids: Iterable[str]) -> dict[str, Claim]:
+        """The claims, ended ones that are still remembered included; ids that are not known are left out."""
+        wanted = list(ids)
+        pipe = self._reader.pipeline(transaction=False)
+        for claim_id in wanted:
+            pipe.hgetall(self.keys.claim(claim_id))
+        with reading(self._url):
+            hashes = await pipe.execute() if wanted else []
+        pairs = zip(wanted, hashes, strict=True)
+        return {claim_id: claim_from(self.name, claim_id, fields) for claim_id, fields in pairs if fields}
+
+    async def inbox(self, host: str, after: str = FEED_START) -> list[InboxEntry]:
+        """The hints that lie in a host's inbox after entry `after`."""
+        return (await self.inboxes([host], after))[0]
+
+    async def inboxes(self, hosts: Sequence[str], after: str = FEED_START) -> list[list[InboxEntry]]:
+        """The inboxes of some hosts, in one pipeline."""
+        pipe = self._reader.pipeline(transaction=False)
+        for host in hosts:
+            pipe.xrange(self.keys.inbox(host), f"({after}", "+")
+        with reading(self._url):
+            found = await pipe.execute() if hosts else []
+        return [[_inbox_entry(entry_id, fields) for entry_id, fields in entries] for entries in found]
+
+    async def due_claims(self, now_ms: int, offset: int, most: int) -> list[tuple[str, str]]:
+        """Ids and hosts of claims whose deadline has passed, oldest first."""
+        with reading(self._url):
+            ids = await self._reader.zrange(
+                self.keys.deadlines, "-inf", str(now_ms), byscore=True, offset=offset, num=most
+            )
+            pipe = self._reader.pipeline(transaction=False)
+            for claim_id in ids:
+                pipe.hget(self.keys.claim(claim_id), "host")
+            hosts = await pipe.execute() if ids else []
+        return [(claim_id, host or "") for claim_id, host in zip(ids, hosts, strict=True)]
+
+    async def lapsed_hosts(self, since_ms: int, now_ms: int, offset: int, most: int) -> list[str]:
+        """Hosts whose lease ended between two times (ms, inclusive), oldest first."""
+        with reading(self._url):
+            return list(
+                await self._reader.zrange(
+                    self.keys.hosts, str(since_ms), str(now_ms), byscore=True, offset=offset, num=most
+                )
+            )
+
+    async def audited(self, host: str) -> AuditedHost:
+        """A host and its claims at one instant. (audit.lua)"""
+        for _ in range(MOST_TRIES):
+            ids = sorted(await self.held_ids(host))
+            keys = (self.keys.host(host), self.keys.claims(host), *map(self.keys.claim, ids))
+            reply = await self._runner.run("audit", keys, ids)
+            if reply[0] != Outcome.RETRY:
+                claims = {claim_id: _pairs(one) for claim_id, one in zip(ids, reply[3], strict=True)}
+                return AuditedHost(host, _pairs(reply[1]), frozenset(reply[2]), claims)
+        raise StoreUnavailable(f"the claims of {host} change faster than they can be read: try again")
+
+    async def deadlines(self) -> dict[str, int]:
+        """All deadlines: claim id -> Unix ms."""
+        with reading(self._url):
+            return {
+                claim_id: int(at_ms)
+                for claim_id, at_ms in await self._reader.zrange(self.keys.deadlines, 0, -1, withscores=True)
+            }
+
+    async def all_claim_ids(self) -> list[str]:
+        """The ids of all claims that the cell has a key for, ended ones included. Walks the keys: for audits only."""
+        prefix = self.keys.claim("")
+        with reading(self._url):
+            # Glob characters cannot be in a cell's name, and its braces mean themselves.
+            return [key[len(prefix) :] async for key in self._reader.scan_iter(match=f"{prefix}*", count=1000)]
+
+
+def _change(entry_id: str, fields: Mapping[str, str]) -> Change:
+    return Change(
+        entry_id,
+        int(fields["seq"]),
+        fields["kind"],
+        fields["name"],
+        int(fields["version"]),
+        fields["op"],
+        int(fields["more"]),
+        {name: value for name, value in fields.items() if name not in _HEAD},
+    )
+
+
+def _inbox_entry(entry_id: str, fields: Mapping[str, str]) -> InboxEntry:
+    return InboxEntry(entry_id, int(fields["number"]), fields["epoch"], fields["op"], fields["claim"], fields["token"])
+
+
+def _pairs(values: Sequence[Any]) -> dict[str, str]:
+    return dict(zip(values[::2], values[1::2], strict=True))

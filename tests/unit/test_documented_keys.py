@@ -1,0 +1,140 @@
+"""docs/keys.md is a public interface: every key and field that the store really holds stands there, and no other."""
+
+import inspect
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis.asyncio as redis
+
+from redsched.model import AgentStamp, HostReport, HostStatus, Inventory, Why
+from redsched.store import Candidate, CellStore, ClaimCall, Member, Outcome, Store
+from redsched.store.keys import CELLS, Keys
+
+KEYS_MD = Path(__file__).parents[2] / "docs" / "keys.md"
+
+LEFT_TO_OPERATORS = {"jump_s", "remember_s", "keep_s", "settle_s"}
+TOO_RARE = {"rs:{c}:changes": {"reread"}}
+"""Documented, and not to be had in a short life: an entry of more than 900 values."""
+
+
+def documented() -> dict[str, set[str]]:
+    """The documented fields of each documented key."""
+    found: dict[str, set[str]] = {}
+    for section in KEYS_MD.read_text().split("\n## ")[1:]:
+        key = section.split("`")[1]
+        found[key] = set(re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE))
+    return found
+
+
+DOCUMENTED = documented()
+
+
+def with_placeholders(key: str) -> str:
+    """`rs:{c1}:host:h1` as `rs:{c}:host:<>`: the cell's tag and the last part as docs write them."""
+    key = key.replace("{c1}", "{c}")
+    return re.sub(r"^(rs:\{c\}:(host|facts|claims|claim|inbox|probe):).+", r"\1<>", key)
+
+
+def plain(key: str) -> str:
+    return re.sub(r"<\w+>", "<>", key)
+
+
+def matches(field: str, patterns: set[str]) -> bool:
+    """Whether `capacity.VCPU` is one of the patterns, such as `capacity.<slot>`."""
+    return any(re.fullmatch(re.sub(r"<\w+>", ".+", re.escape(one).replace(r"\<", "<")), field) for one in patterns)
+
+
+def test_every_key_that_the_code_can_build_is_documented() -> None:
+    keys = Keys("c")
+    built = {CELLS, keys.meta, keys.changes, keys.hosts, keys.deadlines}
+    methods = [method for name, method in inspect.getmembers(keys, inspect.ismethod) if not name.startswith("_")]
+    built |= {method("<>") for method in methods}
+    assert built == {plain(key) for key in DOCUMENTED}
+
+
+class Seen:
+    """The fields seen in the store so far, for each documented key."""
+
+    def __init__(self, client: redis.Redis) -> None:
+        self._client: Any = client  # its types allow for bytes in every answer
+        self.fields: dict[str, set[str]] = {}
+
+    async def look(self) -> None:
+        """Add what is there now."""
+        async for key in self._client.scan_iter():
+            kind = await self._client.type(key)
+            fields = self.fields.setdefault(with_placeholders(key), set())
+            if kind == "hash":
+                fields |= set(await self._client.hkeys(key))
+            elif kind == "stream":
+                entries = await self._client.xrange(key)
+                fields |= {field for _, values in entries for field in values}
+
+
+@pytest.fixture
+async def cell(clean_store: str) -> AsyncIterator[CellStore]:
+    async with Store.connect(clean_store) as store:
+        yield store.cell("c1")
+
+
+@pytest.fixture
+async def seen(clean_store: str) -> AsyncIterator[Seen]:
+    async with redis.Redis.from_url(clean_store, protocol=2, decode_responses=True) as client:
+        yield Seen(client)
+
+
+def report() -> HostReport:
+    return HostReport(
+        "h1",
+        {"VCPU": Inventory(64, min_unit=2, step_size=2)},
+        traits=frozenset({"HW_CPU_X86_AVX2"}),
+        labels={"rack": "r4"},
+        metrics={"cpu.percent": 12.5},
+        external={"VCPU": 2},
+    )
+
+
+async def claim(cell: CellStore, claim_id: str) -> str:
+    clock = await cell.tick()
+    members = (Member(claim_id, (Candidate("h1", {"VCPU": 2}),)),)
+    answer = await cell.claim(ClaimCall(members, clock.epoch, clock.now_ms, "d", True, 60_000, "p", "c"))
+    assert answer.outcome is Outcome.OK
+    return answer.placed[0].token
+
+
+async def live(cell: CellStore, seen: Seen) -> None:
+    """A short life of everything: a host comes, holds claims, loses one and is written off."""
+    await cell.init()
+    answer = await cell.report(report(), AgentStamp("journal", "nonce", 1))
+    await cell.attest("h1", answer.epoch, AgentStamp("journal", "nonce", 2))
+    token = await claim(cell, "kept")
+    await seen.look()
+    await cell.accept("h1", "kept", token, 30)
+    await cell.confirm("h1", "kept", token)
+    await cell.release("h1", "kept")
+    await seen.look()
+    await cell.gone("h1", "kept", token, Why.RELEASED, {"VCPU": 0})
+    await claim(cell, "open")
+    await cell.set_status("h1", HostStatus.DRAINING)
+    await cell.write_off("h1")
+    await seen.look()
+
+
+async def test_every_field_in_a_living_store_is_documented(cell: CellStore, seen: Seen) -> None:
+    await live(cell, seen)
+    known = {plain(key): fields for key, fields in DOCUMENTED.items()}
+    host_fields = known["rs:{c}:host:<>"] | known["rs:{c}:facts:<>"]
+    for key, fields in seen.fields.items():
+        patterns = known[key] | (host_fields if key == "rs:{c}:changes" else set())
+        assert not {field for field in fields if not matches(field, patterns)}, key
+
+
+async def test_no_field_is_documented_that_never_is_there(cell: CellStore, seen: Seen) -> None:
+    await live(cell, seen)
+    for key, patterns in DOCUMENTED.items():
+        fields = seen.fields.get(plain(key), set())
+        never = {one for one in patterns if not any(matches(field, {one}) for field in fields)}
+        assert not never - LEFT_TO_OPERATORS - TOO_RARE.get(key, set()), key

@@ -1,4 +1,7 @@
-"""docs/keys.md is a public interface: every key and field that the store really holds stands there, and no other."""
+"""docs/keys.md is a public interface: every key and field that the store really holds stands there, and no other.
+
+The same short life of a store shows that the permissions in docs/operate.md are enough.
+"""
 
 import inspect
 import re
@@ -12,8 +15,9 @@ import redis.asyncio as redis
 from redsched.model import AgentStamp, HostReport, HostStatus, Inventory, Why
 from redsched.store import Candidate, CellStore, ClaimCall, Member, Outcome, Store
 from redsched.store.keys import CELLS, Keys
+from redsched.store.server import PrivateServer
 
-KEYS_MD = Path(__file__).parents[2] / "docs" / "keys.md"
+DOCS = Path(__file__).parents[2] / "docs"
 
 LEFT_TO_OPERATORS = {"jump_s", "remember_s", "keep_s", "settle_s"}
 TOO_RARE = {"rs:{c}:changes": {"reread"}}
@@ -23,7 +27,7 @@ TOO_RARE = {"rs:{c}:changes": {"reread"}}
 def documented() -> dict[str, set[str]]:
     """The documented fields of each documented key."""
     found: dict[str, set[str]] = {}
-    for section in KEYS_MD.read_text().split("\n## ")[1:]:
+    for section in (DOCS / "keys.md").read_text().split("\n## ")[1:]:
         key = section.split("`")[1]
         found[key] = set(re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE))
     return found
@@ -138,3 +142,19 @@ async def test_no_field_is_documented_that_never_is_there(cell: CellStore, seen:
         fields = seen.fields.get(plain(key), set())
         never = {one for one in patterns if not any(matches(field, {one}) for field in fields)}
         assert not never - LEFT_TO_OPERATORS - TOO_RARE.get(key, set()), key
+
+
+async def test_the_documented_permissions_are_enough(fresh_server: PrivateServer) -> None:
+    line = re.search(r"^ACL SETUSER redsched .*$", (DOCS / "operate.md").read_text(), re.MULTILINE)
+    assert line
+    operator: Any
+    async with redis.Redis.from_url(fresh_server.url, protocol=2, decode_responses=True) as operator:
+        await operator.execute_command(*line[0].replace("PASSWORD", "secret").split())
+        url = fresh_server.url.replace("unix://", "unix://redsched:secret@")
+        async with Store.connect(url) as store:
+            cell = store.cell("c1")
+            await live(cell, Seen(operator))
+            await cell.poll("0-0", 10)
+            await cell.audited("h1")
+            await cell.all_claim_ids()
+            await store.memory_policy()

@@ -1,0 +1,229 @@
+"""Decisions per second in one process, beside a plain loop over the same hosts in the same run. Nothing but deciding.
+
+    python benchmarks/decide.py [--hosts 1000 10000] [--seconds 2] [--json]
+
+Three kinds of work, each at every fleet size, on hosts alike in kind and unlike in how full they are:
+
+    repeated   the same request again and again, and each decision's claim is applied to its host before the next
+    new shape  every request asks for other amounts, so that nothing is remembered from an earlier one
+    loop       for every host a Python loop over the same rules and the same score, then the best of them; with the
+               claim applied, as in `repeated`
+
+The table gives the median of the single decisions and decisions per second over the whole run, applying included.
+"""
+
+import argparse
+import heapq
+import json
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from random import Random
+from statistics import median
+from typing import NoReturn
+
+from redsched.cache.columns import Columns
+from redsched.decide import Decider
+from redsched.model import Request
+from redsched.settings import Settings
+
+EPOCH = "1-a"
+AMOUNTS = {"VCPU": 2, "MEMORY_MB": 4096}
+REQUIRED = frozenset({"HW_CPU_X86_AVX2"})
+Fleet = dict[str, dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One line of the table; times in microseconds."""
+
+    hosts: int
+    work: str
+    decisions: int
+    median_us: float
+    per_second: float
+
+
+def make_fleet(hosts: int, rng: Random) -> Fleet:
+    """Hosts as the store's fields have them: three zones, four in five with the trait, up to half full."""
+    return {f"h{number:06d}": make_host(number, rng) for number in range(hosts)}
+
+
+def make_host(number: int, rng: Random) -> dict[str, str]:
+    fields = {"version": "1", "epoch": EPOCH, "status": "enabled", "alive": "1", "zone": f"az{number % 3}"}
+    if number % 5:
+        fields["trait.HW_CPU_X86_AVX2"] = "1"
+    for slot, capacity in (("VCPU", 4096), ("MEMORY_MB", 16_777_216), ("DISK_GB", 64_000)):
+        fields |= {
+            f"capacity.{slot}": str(capacity),
+            f"claimed.{slot}": str(rng.randrange(capacity // 2)),
+            f"external.{slot}": str(rng.randrange(capacity // 20)),
+        }
+    return fields
+
+
+def make_columns(fleet: Fleet) -> Columns:
+    columns = Columns(len(fleet))
+    columns.set_epoch(EPOCH)
+    for host, fields in fleet.items():
+        columns.put(host, fields)
+    return columns
+
+
+@dataclass(slots=True)
+class PlainHost:
+    """What the loop reads: numbers already, so that it pays for deciding and not for parsing."""
+
+    name: str
+    alive: bool
+    attested: bool
+    status: str
+    zone: str
+    traits: frozenset[str]
+    capacity: dict[str, int]
+    claimed: dict[str, int]
+    external: dict[str, int]
+
+
+def make_plain(fleet: Fleet) -> dict[str, PlainHost]:
+    def by_slot(fields: dict[str, str], kind: str) -> dict[str, int]:
+        return {key.partition(".")[2]: int(value) for key, value in fields.items() if key.startswith(kind + ".")}
+
+    return {
+        name: PlainHost(
+            name,
+            fields["alive"] == "1",
+            fields["epoch"] == EPOCH,
+            fields["status"],
+            fields["zone"],
+            frozenset(key.removeprefix("trait.") for key in fields if key.startswith("trait.")),
+            *(by_slot(fields, kind) for kind in ("capacity", "claimed", "external")),
+        )
+        for name, fields in fleet.items()
+    }
+
+
+def plain_score(host: PlainHost, request: Request) -> float | None:
+    """Score of one host, None where it does not fit; the rules that the request needs and no others."""
+    if not (host.alive and host.attested and host.status == "enabled" and request.required <= host.traits):
+        return None
+    total = 0.0
+    for slot, amount in request.resources.items():
+        left = host.capacity.get(slot, 0) - host.claimed.get(slot, 0) - host.external.get(slot, 0)
+        if amount > left:
+            return None
+        total += (left - amount) / host.capacity[slot]
+    return total / len(request.resources)
+
+
+def plain_decide(hosts: dict[str, PlainHost], request: Request, candidates: int) -> list[str]:
+    scores = ((plain_score(host, request), host.name) for host in hosts.values())
+    best = heapq.nsmallest(candidates, ((-score, name) for score, name in scores if score is not None))
+    return [name for _, name in best] or no_room()
+
+
+def no_room() -> NoReturn:
+    """End: refusals are another kind of work than the one that the table names."""
+    raise SystemExit("the fleet is full: measure for fewer --seconds")
+
+
+def first_host(decider: Decider, request: Request, rng: Random) -> str:
+    members = decider.decide(request, rng).members
+    return members[0][0] if members else no_room()
+
+
+def repeated(fleet: Fleet) -> Callable[[], str]:
+    """The same request, its claim applied. Picks the best host and not one of the best few, to choose as the loop does."""
+    columns, rng, request = make_columns(fleet), Random(0), Request(AMOUNTS, required=REQUIRED)
+    decider = Decider(columns, Settings(pick_from=1))
+
+    def once() -> str:
+        host = first_host(decider, request, rng)
+        row, version = columns.row(host), columns.version(host)
+        assert row is not None
+        assert version is not None
+        claimed = {slot: columns.claimed[slot].item(row) + amount for slot, amount in AMOUNTS.items()}
+        assert columns.claimed_from_reply(host, claimed, version + 1, EPOCH)
+        return host
+
+    return once
+
+
+def new_shape(fleet: Fleet) -> Callable[[], str]:
+    columns, rng = make_columns(fleet), Random(0)
+    decider, asked = Decider(columns, Settings(pick_from=1)), iter(range(1, 10**9))
+
+    def once() -> str:
+        request = Request({"VCPU": 2, "MEMORY_MB": next(asked)}, required=REQUIRED)
+        return first_host(decider, request, rng)
+
+    return once
+
+
+def loop(fleet: Fleet) -> Callable[[], str]:
+    hosts, request = make_plain(fleet), Request(AMOUNTS, required=REQUIRED)
+
+    def once() -> str:
+        host = plain_decide(hosts, request, Settings().candidates)[0]
+        for slot, amount in AMOUNTS.items():
+            hosts[host].claimed[slot] += amount
+        return host
+
+    return once
+
+
+def measure(hosts: int, work: str, once: Callable[[], str], seconds: float) -> Measured:
+    times: list[float] = []
+    began = time.perf_counter()
+    while (start := time.perf_counter()) - began < seconds or not times:
+        once()
+        times.append(time.perf_counter() - start)
+    return Measured(hosts, work, len(times), median(times) * 1e6, len(times) / (time.perf_counter() - began))
+
+
+def agree(fleet: Fleet, decisions: int = 200) -> None:
+    """Both choose the same hosts one after the other: else their figures would be of different work."""
+    ours, plain = repeated(fleet), loop(fleet)
+    if [ours() for _ in range(decisions)] != [plain() for _ in range(decisions)]:
+        raise SystemExit("the columns and the plain loop chose different hosts: the figures would mean nothing")
+
+
+def run(sizes: list[int], seconds: float) -> list[Measured]:
+    """All measurements."""
+    results = []
+    for hosts in sizes:
+        fleet = make_fleet(hosts, Random(hosts))
+        agree(fleet)
+        for work, make in (("repeated", repeated), ("new shape", new_shape), ("loop", loop)):
+            results.append(measure(hosts, work, make(fleet), seconds))
+    return results
+
+
+def print_table(results: list[Measured]) -> None:
+    loops = {result.hosts: result for result in results if result.work == "loop"}
+    print(f"Python {platform.python_version()}, one process, one thread")
+    print(f"{'hosts':>8}  {'work':<10} {'decisions':>10} {'median us':>11} {'per second':>11} {'times loop':>11}")
+    for one in results:
+        ratio = one.per_second / loops[one.hosts].per_second
+        print(
+            f"{one.hosts:>8}  {one.work:<10} {one.decisions:>10} {one.median_us:>11.1f} "
+            f"{one.per_second:>11.0f} {ratio:>11.1f}"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--hosts", type=int, nargs="+", default=[1000, 10_000], help="fleet sizes")
+    parser.add_argument("--seconds", type=float, default=2.0, help="how long each kind of work runs")
+    parser.add_argument("--json", action="store_true", help="for programs")
+    arguments = parser.parse_args()
+    results = run(arguments.hosts, arguments.seconds)
+    if arguments.json:
+        print(json.dumps([asdict(result) for result in results]))
+    else:
+        print_table(results)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""Every way in is documented: REST routes and problems, commands and their options, exit codes, metrics."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from prometheus_client.metrics import MetricWrapperBase
+
+from redsched.api import metrics
+from redsched.api.app import create_app
+from redsched.api.models.asked import SelectionRequest
+from redsched.cli.main import app
+from redsched.errors import RedschedError
+from redsched.settings import Settings
+
+DOCS = Path(__file__).parents[2] / "docs"
+REST, CLI, OPERATE = ((DOCS / name).read_text() for name in ("rest.md", "cli.md", "operate.md"))
+METHODS = ("get", "put", "post", "patch", "delete")
+
+
+def rows(pattern: str, text: str) -> set[str]:
+    """What stands in backquotes in the first cells of tables, where it looks like `pattern`."""
+    firsts = re.findall(r"^\| ([^|]+) \|", text, re.MULTILINE)
+    return {name for first in firsts for name in re.findall(r"`([^`]+)`", first) if re.fullmatch(pattern, name)}
+
+
+def test_every_route_is_documented_and_no_other() -> None:
+    paths: dict[str, dict[str, Any]] = create_app(Settings()).openapi()["paths"]
+    routes = {f"{method.upper()} {path}" for path, verbs in paths.items() for method in verbs if method in METHODS}
+    assert routes == rows(r"[A-Z]+ /.*", REST)
+
+
+def problems(error: type[RedschedError] = RedschedError) -> Iterator[str]:
+    """The types of all errors that can be answered, those that only HTTP knows included."""
+    if error.__module__ in {"redsched.errors", "redsched.api.problems"}:
+        yield f"/problems/{error.problem}"
+    for one in error.__subclasses__():
+        yield from problems(one)
+
+
+def test_every_problem_type_is_documented_and_no_other() -> None:
+    assert set(problems()) == rows(r"/problems/.*", REST)
+
+
+def test_every_field_of_a_request_is_documented_and_no_other() -> None:
+    request = REST.split("## A request")[1].split("## A report")[0]
+    assert rows(r"\w+", request) - {"1", "120"} == SelectionRequest.model_fields.keys()
+
+
+COMMANDS: dict[str, Any] = getattr(typer.main.get_command(app), "commands")  # noqa: B009 - a group, which has them
+
+
+def test_every_command_is_documented_and_no_other() -> None:
+    assert set(re.findall(r"^## `redsched (\w+)`", CLI, re.MULTILINE)) == COMMANDS.keys()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_of_a_command_is_documented(name: str) -> None:
+    section = CLI.split(f"## `redsched {name}`")[1].split("\n## ")[0]
+    options = {option for parameter in COMMANDS[name].params for option in parameter.opts if option.startswith("--")}
+    assert {option for option in options if f"`{option}" not in section} <= {"--help"}
+
+
+def test_every_exit_code_is_documented() -> None:
+    def codes(error: type[RedschedError] = RedschedError) -> Iterator[str]:
+        yield str(error.exit_code)
+        for one in error.__subclasses__():
+            yield from codes(one)
+
+    documented = set(re.findall(r"^\| (\d+) \|", CLI, re.MULTILINE))
+    assert documented == {"0", "130", *codes()}
+
+
+def test_every_metric_is_documented_and_no_other() -> None:
+    wrapped = [one for one in vars(metrics).values() if isinstance(one, MetricWrapperBase)]
+    described = [family for one in wrapped for family in one.describe()]
+    names = {f"{one.name}_total" if one.type == "counter" else one.name for one in described}
+    assert names == rows(r"redsched_\w+", OPERATE)

@@ -39,6 +39,7 @@ DOCUMENTED = documented()
 def with_placeholders(key: str) -> str:
     """`rs:{c1}:host:h1` as `rs:{c}:host:<>`: the cell's tag and the last part as docs write them."""
     key = key.replace("{c1}", "{c}")
+    key = re.sub(r"^rs:\{claim:.+\}$", "rs:{claim:<>}", key)
     return re.sub(r"^(rs:\{c\}:(host|facts|claims|claim|inbox|probe):).+", r"\1<>", key)
 
 
@@ -122,6 +123,8 @@ async def live(cell: CellStore, seen: Seen) -> None:
     await seen.look()
     await cell.gone("h1", "kept", token, Why.RELEASED, {"VCPU": 0})
     await claim(cell, "open")
+    await cell.bind("moved-on", "", 60_000)
+    await cell.void("moved-on", "d")
     await cell.set_status("h1", HostStatus.DRAINING)
     await cell.write_off("h1")
     await seen.look()

@@ -1,0 +1,112 @@
+"""The journal's tables and statements, and how its rows become the agent's words and back."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from redsched.agent.collector import Named
+from redsched.model import Amounts, ClaimStatus
+
+VERSION = "1"
+
+TABLES = """
+CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS host (
+    name TEXT PRIMARY KEY, left_epoch TEXT NOT NULL, attested_epoch TEXT NOT NULL, external TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS claim (
+    host TEXT, id TEXT, token TEXT NOT NULL, state TEXT NOT NULL, is_running INTEGER NOT NULL, amounts TEXT NOT NULL,
+    project TEXT NOT NULL, consumer TEXT NOT NULL, digest TEXT NOT NULL, named TEXT NOT NULL, PRIMARY KEY (host, id)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS tombstone (
+    host TEXT, id TEXT, token TEXT NOT NULL, epoch TEXT NOT NULL, ended_at_ms INTEGER NOT NULL, PRIMARY KEY (host, id)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS tombstone_age ON tombstone (ended_at_ms);
+"""
+
+SET_META = "INSERT OR REPLACE INTO meta VALUES (?, ?)"
+SET_HOST = "INSERT OR REPLACE INTO host VALUES (?, ?, ?, ?)"
+SET_CLAIM = "INSERT OR REPLACE INTO claim VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+DELETE_CLAIM = "DELETE FROM claim WHERE host = ? AND id = ?"
+SET_TOMBSTONE = "INSERT OR REPLACE INTO tombstone VALUES (?, ?, ?, ?, ?)"
+TOMBSTONES = "SELECT id, token FROM tombstone WHERE host = ? ORDER BY ended_at_ms"
+HOSTS = "SELECT name, left_epoch, attested_epoch, external FROM host"
+PRUNE_OLD = """DELETE FROM tombstone WHERE ended_at_ms < ? AND epoch !=
+    (SELECT attested_epoch FROM host WHERE name = tombstone.host) AND
+    (SELECT attested_epoch FROM host WHERE name = tombstone.host) != ''"""
+PRUNE_MANY = """DELETE FROM tombstone WHERE (host, id) IN
+    (SELECT host, id FROM tombstone ORDER BY ended_at_ms DESC LIMIT -1 OFFSET ?)"""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldWork:
+    """A claim as the journal holds it.
+
+    `state` CLAIMED: not known to be accepted yet. `is_running`: its hook said that the work was started. `named` is
+    what the hook named as that work.
+    """
+
+    id: str
+    token: str
+    amounts: Amounts
+    state: ClaimStatus = ClaimStatus.CLAIMED
+    is_running: bool = False
+    project: str = ""
+    consumer: str = ""
+    digest: str = ""
+    named: Named | None = None
+
+
+@dataclass(slots=True)
+class HostPage:
+    """All that the journal knows of one host."""
+
+    left_epoch: str = ""
+    attested_epoch: str = ""
+    external: dict[str, int] = field(default_factory=dict)
+    held: dict[str, HeldWork] = field(default_factory=dict)
+
+
+def to_row(host: str, work: HeldWork) -> tuple[Any, ...]:
+    """Return the row of table `claim`, in the order of its columns."""
+    return (
+        host,
+        work.id,
+        work.token,
+        work.state.value,
+        int(work.is_running),
+        json.dumps(dict(work.amounts)),
+        work.project,
+        work.consumer,
+        work.digest,
+        _named_to_text(work.named),
+    )
+
+
+def from_row(row: tuple[Any, ...]) -> tuple[str, HeldWork]:
+    """Return the host and the claim of a row of table `claim`."""
+    host, claim_id, token, state, is_running, amounts, project, consumer, digest, named = row
+    return host, HeldWork(
+        id=claim_id,
+        token=token,
+        state=ClaimStatus(state),
+        is_running=bool(is_running),
+        amounts=json.loads(amounts),
+        project=project,
+        consumer=consumer,
+        digest=digest,
+        named=_named_from_text(named),
+    )
+
+
+def _named_to_text(named: Named | None) -> str:
+    if named is None:
+        return ""
+    return json.dumps({"domain": named.domain, "cgroup": named.cgroup, "pids": dict(named.pids)})
+
+
+def _named_from_text(text: str) -> Named | None:
+    if not text:
+        return None
+    words = json.loads(text)
+    return Named(words["domain"], words["cgroup"], {int(pid): started for pid, started in words["pids"].items()})

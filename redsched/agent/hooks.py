@@ -1,0 +1,121 @@
+"""Hooks: what starts, stops and resizes the work of a claim. What they are told, and what they may answer.
+
+A hook gets the verb, the claim as JSON, its id and its token. It may run twice for one claim, so it must be idempotent
+by id and token. It may name the work that it started, as JSON or as lines; anything else that it prints is ignored:
+
+    {"pids": [4711, 4712]}        {"cgroup": "machine.slice/job-7.scope"}        {"domain": "instance-0007"}
+    pids: 4711 4712               cgroup: machine.slice/job-7.scope              domain: instance-0007
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+import structlog
+
+from redsched.agent.collector import Named
+from redsched.agent.journal_schema import HeldWork
+from redsched.agent.usage import start_time
+
+MOST_OUTPUT_BYTES = 65_536
+"""What a hook prints beyond this is read and thrown away, so that it neither blocks nor fills memory."""
+
+_WORDS = ("domain", "cgroup", "pids")
+_log = structlog.get_logger("redsched.agent")
+
+
+class Verb(StrEnum):
+    """What a hook is asked to do."""
+
+    START = "start"
+    STOP = "stop"
+    RESIZE = "resize"
+
+
+class HookFailed(Exception):
+    """The hook did not do what it was asked to. Says why in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One call of a hook."""
+
+    verb: Verb
+    cell: str
+    host: str
+    work: HeldWork
+
+    def body(self) -> bytes:
+        """The claim as JSON. A stop is told what the start named."""
+        work = self.work
+        words: dict[str, Any] = {
+            "verb": self.verb.value,
+            "claim_id": work.id,
+            "token": work.token,
+            "cell": self.cell,
+            "host": self.host,
+            "slots": dict(work.amounts),
+            "project": work.project,
+            "consumer": work.consumer,
+        }
+        if work.named is not None:
+            words |= {"domain": work.named.domain, "cgroup": work.named.cgroup, "pids": list(work.named.pids)}
+        return json.dumps(words).encode()
+
+
+class Hook(Protocol):
+    """Runs one order and returns what it printed. Raises HookFailed. Cancelled, it leaves nothing of itself behind."""
+
+    async def run(self, order: Order) -> bytes:
+        """Run one order."""
+        ...
+
+
+class NoHook:
+    """Nothing starts or stops work: every claim is confirmed at once."""
+
+    async def run(self, order: Order) -> bytes:  # noqa: ARG002 - the protocol's signature
+        """Do nothing."""
+        return b""
+
+
+def named_in(output: bytes) -> Named | None:
+    """Return the work that a start hook named in its output, None when it named none."""
+    text = output.decode(errors="replace").strip()
+    words = _json_words(text) if text.startswith("{") else _line_words(text)
+    named = Named(
+        domain=_path(words.get("domain")),
+        cgroup=_path(words.get("cgroup")),
+        pids=_with_start_times(words.get("pids")),
+    )
+    return named if named != Named() else None
+
+
+def _json_words(text: str) -> Mapping[str, Any]:
+    try:
+        words = json.loads(text)
+    except (ValueError, RecursionError):
+        _log.warning("a hook printed JSON that cannot be read; its work stays unnamed", output=text[:200])
+        return {}
+    return words if isinstance(words, dict) else {}
+
+
+def _line_words(text: str) -> Mapping[str, Any]:
+    pairs = (line.partition(":") for line in text.splitlines())
+    found = {key.strip(): value.strip() for key, colon, value in pairs if colon and key.strip() in _WORDS}
+    return found | {"pids": found.get("pids", "").replace(",", " ").split()}
+
+
+def _path(value: object) -> str:
+    """A name or path as the hook gave it. `..` would let a cgroup point at any file of the machine."""
+    return value if isinstance(value, str) and len(value) <= 4096 and ".." not in value.split("/") else ""
+
+
+def _with_start_times(value: object) -> dict[int, float]:
+    """Pids with the start times of their processes; those that are no running process are left out."""
+    given = value if isinstance(value, list) else [value]
+    pids = {int(one) for one in given if isinstance(one, int | str) and str(one).isdecimal() and len(str(one)) < 10}
+    started = {pid: start_time(pid) for pid in sorted(pids)[:1000]}
+    return {pid: at_s for pid, at_s in started.items() if at_s is not None}

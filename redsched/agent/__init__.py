@@ -1,1 +1,24 @@
-"""(being written)"""
+"""The agent: speaks for hosts to the store, and makes true on them what was claimed. `run` is its entry."""
+
+from redsched.agent.collector import Collector, Look, Named, StaticCollector, Work, load_collector
+from redsched.agent.fleet import fleet, parse_fleet, read_fleet, simulated
+from redsched.agent.journal import JournalBroken
+from redsched.agent.machine import MachineCollector
+from redsched.agent.run import default_journal, run
+
+__all__ = [
+    "Collector",
+    "JournalBroken",
+    "Look",
+    "MachineCollector",
+    "Named",
+    "StaticCollector",
+    "Work",
+    "default_journal",
+    "fleet",
+    "load_collector",
+    "parse_fleet",
+    "read_fleet",
+    "run",
+    "simulated",
+]

@@ -1,0 +1,258 @@
+"""Many hosts in one process: whose turn it is for a heartbeat, a look, an inbox, a comparison; and what ends them.
+
+No host has a task of its own. Four loops take the hosts whose turn it is, so ten thousand hosts at rest cost their
+heartbeats and little else. Calls of hosts whose turns fall together share a round trip.
+"""
+
+import asyncio
+import random
+import uuid
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import structlog
+
+from redsched.agent.collector import Collector
+from redsched.agent.hooks import Hook
+from redsched.agent.host import Host
+from redsched.agent.journal import Journal
+from redsched.agent.line import Line
+from redsched.agent.steps import Steps
+from redsched.agent.turns import Turns
+from redsched.agent.watch import Watch
+from redsched.agent.works import Works
+from redsched.errors import OtherAgent, RedschedError, Unavailable
+from redsched.model import Claim
+from redsched.settings import Settings
+from redsched.store import CellStore, Store
+
+MOST_AT_ONCE = 128
+"""Hosts that speak to the store at the same time."""
+
+MOST_HOOKS = 16
+MOST_READ = 200
+"""Hosts whose inboxes or claims are read in one round trip."""
+
+MOST_CLAIMS_READ = 500
+AGAIN_S = 5.0
+"""Before the next try of a host that met an error which is not the store's absence."""
+
+SPREAD_S = 0.5
+PRUNE_S = 60.0
+
+_log = structlog.get_logger("redsched.agent")
+
+
+@dataclass(eq=False)
+class Agent:
+    """The hosts of one process. `ready` is set once each has been open; `run` goes on until it is cancelled."""
+
+    store: Store
+    journal: Journal
+    settings: Settings
+    hook: Hook
+    collectors: Sequence[Collector]
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.line = Line()
+        self.hosts: dict[str, Host] = {}
+        self._by_cell: defaultdict[str, dict[str, Host]] = defaultdict(dict)
+        self._works: dict[str, Works] = {}
+        self._beats, self._looks = Turns[Host](), Turns[Host]()
+        self._inboxes, self._compares = Turns[Host](), Turns[Host]()
+        self._slots = asyncio.Semaphore(MOST_AT_ONCE)
+        self._speaking: set[asyncio.Task[None]] = set()
+        self._unopened: set[str] = set()
+        self._fatal: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        nonce, hooks = uuid.uuid4().hex, asyncio.Semaphore(MOST_HOOKS)
+        for collector in self.collectors:
+            self._add(collector, nonce, hooks)
+
+    def _add(self, collector: Collector, nonce: str, hooks: asyncio.Semaphore) -> None:
+        cell = self.store.cell(collector.cell)
+        host = Host(cell, collector, self.journal, self.settings, nonce, self._opened, self._closed)
+        steps = Steps(host, self.line, self.hook, hooks)
+        self._works[host.name] = Works(steps, lambda: self._inboxes.set(host, 0.0))
+        self.hosts[host.name] = self._by_cell[cell.name][host.name] = host
+        self._unopened.add(host.name)
+        self._beats.set(host, 0.0)
+        if collector.period_s is not None:
+            self._looks.set(host, collector.period_s)
+
+    async def run(self) -> None:
+        """Run until cancelled. Raises OtherAgent when no host is left to speak for, JournalBroken."""
+        loops = [self._each(self._beats, self._beat), self._each(self._looks, self._look), self._prune()]
+        for name, hosts in self._by_cell.items():
+            cell = self.store.cell(name)
+            watch = Watch(cell, self.line, hosts, self.settings.poll_s, self._hint, self._look_after)
+            loops.append(watch.run())
+        loops += [self._read_inboxes(), self._compare()]
+        tasks = [asyncio.create_task(self._guard(loop)) for loop in [*loops, self._journal_breaks()]]
+        try:
+            await self._fatal
+        finally:
+            await _cancel([*tasks, *self._speaking])
+            for works in self._works.values():
+                await works.close()
+
+    async def _guard(self, loop: Coroutine[None, None, None]) -> None:
+        """A loop that fails ends the agent: it must not live on with a part of it dead."""
+        try:
+            await loop
+        except RedschedError as error:
+            self._end(error)
+        except Exception as error:
+            _log.exception("a loop of the agent failed")
+            self._end(error)
+
+    async def _journal_breaks(self) -> None:
+        await self.journal.failed.wait()
+        self.journal.check()
+
+    def _end(self, error: Exception) -> None:
+        if not self._fatal.done():
+            self._fatal.set_exception(error)
+
+    # -- heartbeats and looks
+
+    async def _each(self, turns: Turns[Host], act: Callable[[Host], Awaitable[float]]) -> None:
+        while True:
+            await self.line.ready()
+            for host in await turns.due(MOST_AT_ONCE):
+                await self._slots.acquire()
+                task = asyncio.create_task(self._turn(turns, host, act))
+                self._speaking.add(task)
+                task.add_done_callback(self._spoken)
+
+    def _spoken(self, task: asyncio.Task[None]) -> None:
+        self._speaking.discard(task)
+        self._slots.release()
+
+    async def _turn(self, turns: Turns[Host], host: Host, act: Callable[[Host], Awaitable[float]]) -> None:
+        try:
+            next_s = await act(host)
+        except OtherAgent as error:
+            self._stop_host(host, error)
+            return
+        except Unavailable as error:
+            self.line.failed(error)
+            next_s = 0.0
+        except RedschedError as error:
+            _log.error("a host met an error", host=host.name, error=str(error))
+            next_s = AGAIN_S
+        except Exception:
+            _log.exception("a host met an error", host=host.name)
+            next_s = AGAIN_S
+        if host.name in self.hosts:
+            turns.set(host, next_s)
+
+    async def _beat(self, host: Host) -> float:
+        await host.beat()
+        self.line.worked()
+        return host.next_beat_s()
+
+    async def _look(self, host: Host) -> float:
+        await host.look()
+        return host.collector.period_s or AGAIN_S
+
+    # -- inboxes and comparisons
+
+    async def _read_inboxes(self) -> None:
+        while True:
+            for cell, hosts in _by_cell(await self._inboxes.due(MOST_READ)):
+                await self._read_inboxes_of(cell, [host for host in hosts if host.epoch])
+
+    async def _read_inboxes_of(self, cell: CellStore, hosts: list[Host]) -> None:
+        names = [host.name for host in hosts]
+        inboxes = await self.line.ask(lambda: cell.inboxes(names))
+        claims = await self._read_claims(cell, {entry.claim_id for entries in inboxes for entry in entries})
+        for host, entries in zip(hosts, inboxes, strict=True):
+            if host.name in self.hosts and entries:
+                self._works[host.name].read_inbox(entries, claims)
+
+    async def _compare(self) -> None:
+        while True:
+            for cell, hosts in _by_cell(await self._compares.due(MOST_READ)):
+                await self._compare_those(cell, [host for host in hosts if host.epoch])
+                for host in hosts:
+                    if host.name in self.hosts:
+                        self._compares.set(host, self.settings.compare_s * random.uniform(0.8, 1.2))
+
+    async def _compare_those(self, cell: CellStore, hosts: list[Host]) -> None:
+        if not hosts:
+            return
+        names = [host.name for host in hosts]
+        ids = await self.line.ask(lambda: cell.held_ids_of(names))
+        claims = await self._read_claims(cell, set().union(*ids))
+        for host, held in zip(hosts, ids, strict=True):
+            if host.name in self.hosts:
+                self._works[host.name].compare(held, claims)
+
+    async def _read_claims(self, cell: CellStore, ids: Iterable[str]) -> dict[str, Claim]:
+        wanted, found = sorted(ids), dict[str, Claim]()
+        for first in range(0, len(wanted), MOST_CLAIMS_READ):
+            some = wanted[first : first + MOST_CLAIMS_READ]
+            found |= await self.line.ask(lambda some=some: cell.read_claims(some))  # type: ignore[misc]
+        return found
+
+    async def _prune(self) -> None:
+        while True:
+            await asyncio.sleep(PRUNE_S)
+            now_ms = max((host.now_ms for host in self.hosts.values()), default=0)
+            if now_ms:
+                self.journal.prune(now_ms)
+
+    # -- what hosts and the watch say
+
+    def _opened(self, host: Host, drop: Iterable[str]) -> None:
+        self._unopened.discard(host.name)
+        if not self._unopened and not self.ready.is_set():
+            _log.info("every host is open for claims", hosts=len(self.hosts))
+            self.ready.set()
+        works = self._works[host.name]
+        works.drop(drop)
+        works.resume()
+        self._inboxes.set(host, 0.0)
+        self._compares.set(host, 0.0)
+
+    def _closed(self, host: Host) -> None:
+        self._beats.set(host, random.uniform(0.0, SPREAD_S))
+
+    def _hint(self, host: Host) -> None:
+        self._inboxes.set(host, 0.0)
+
+    def _look_after(self, hosts: Iterable[Host]) -> None:
+        for host in hosts:
+            self._inboxes.set(host, 0.0)
+            self._beats.set(host, random.uniform(0.0, SPREAD_S))
+
+    def _stop_host(self, host: Host, error: OtherAgent) -> None:
+        """Speak for it no more. Its work is left as it is: it is the other agent's now."""
+        _log.error("another agent speaks for this host; this one stops", host=host.name, reason=str(error))
+        self.hosts.pop(host.name, None)
+        self._by_cell[host.cell.name].pop(host.name, None)
+        self._unopened.discard(host.name)
+        for turns in (self._beats, self._looks, self._inboxes, self._compares):
+            turns.drop(host)
+        closing = asyncio.create_task(self._works[host.name].close())
+        self._speaking.add(closing)
+        closing.add_done_callback(self._speaking.discard)
+        if not self.hosts:
+            self._end(error)
+
+
+def _by_cell(hosts: Iterable[Host]) -> list[tuple[CellStore, list[Host]]]:
+    groups: dict[str, tuple[CellStore, list[Host]]] = {}
+    for host in hosts:
+        groups.setdefault(host.cell.name, (host.cell, []))[1].append(host)
+    return list(groups.values())
+
+
+async def _cancel(tasks: Iterable[asyncio.Task[None]]) -> None:
+    waiting = list(tasks)
+    for task in waiting:
+        task.cancel()
+    if waiting:
+        await asyncio.wait(waiting)

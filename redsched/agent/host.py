@@ -1,0 +1,243 @@
+"""One host's standing with the store: its reports, its attestation to the present epoch, its heartbeats.
+
+    unknown --report--> reported --attest--> open --heartbeat--> open
+       ^                   ^                  |
+       |                   +--- ATTEST -------+      another epoch, or written off
+       +------------------------ UNKNOWN ----+      forgotten
+
+Only an open host takes anything up. What happens to claims is in `works`; when each step is due is in `agent`.
+"""
+
+import asyncio
+import dataclasses
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import structlog
+
+from redsched.agent.collector import Collector, Work
+from redsched.agent.epochs import is_newer
+from redsched.agent.external import is_worth_sending, remember, with_external
+from redsched.agent.journal import Journal
+from redsched.agent.journal_schema import HeldWork
+from redsched.errors import OtherAgent, StoreUnavailable
+from redsched.model import AgentStamp, HostReport
+from redsched.settings import Settings
+from redsched.store import CellStore, HeldClaim, Outcome, ReportAnswer
+
+BEATS_IN_LEASE = 3
+MOST_ATTESTS = 10
+"""Attestations in a row that the store answers with yet another epoch, before the host waits for its next turn."""
+
+_log = structlog.get_logger("redsched.agent")
+
+
+@dataclass(slots=True, eq=False)
+class Host:
+    """One host of this process. `nonce` is the process'; `on_open` is told which claims the store wants dropped."""
+
+    cell: CellStore
+    collector: Collector
+    journal: Journal
+    settings: Settings
+    nonce: str
+    on_open: Callable[["Host", Iterable[str]], None]
+    on_closed: Callable[["Host"], None]
+
+    name: str = field(init=False)
+    epoch: str = field(default="", init=False)
+    """The epoch that the host is open in; '' while it is not."""
+    opened: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    now_ms: int = field(default=0, init=False)
+    """The store's time, as last heard."""
+    report: HostReport | None = field(default=None, init=False)
+    """What was last looked at, with external usage."""
+    _sent: HostReport | None = field(default=None, init=False)
+    _is_known: bool = field(default=False, init=False)
+    _met: str = field(default="", init=False)
+    _version: tuple[str, int] = field(default=("", 0), init=False)
+    _number: int = field(default=1, init=False)
+    _report_at_s: float = field(default=0.0, init=False)
+    _speaking: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+
+    def __post_init__(self) -> None:
+        self.name = self.collector.name
+
+    # -- its turns
+
+    async def beat(self) -> None:
+        """Do what the host's standing asks for: report, attest, or a heartbeat. Raises Unavailable, OtherAgent."""
+        async with self._speaking:
+            if not self._is_known or asyncio.get_running_loop().time() >= self._report_at_s:
+                await self._send(self.report or await self._look())
+            if not self.epoch:
+                await self._attest()
+                return
+            await self._heartbeat()
+
+    async def look(self) -> None:
+        """Look at the host, and report it if something has changed. Raises Unavailable, OtherAgent, OSError."""
+        async with self._speaking:
+            report = await self._look()
+            if self._sent is not None and is_worth_sending(report, self._sent):
+                await self._send(report)
+
+    async def look_without(self, claim_id: str) -> dict[str, int]:
+        """Return the external usage that is new now that the work of a claim is gone."""
+        report = await self._look(without=claim_id)
+        sent = self._sent.external if self._sent is not None else {}
+        slots = report.external.keys() | sent.keys()
+        return {
+            slot: report.external.get(slot, 0) for slot in slots if report.external.get(slot, 0) != sent.get(slot, 0)
+        }
+
+    def note_external(self, external: dict[str, int]) -> None:
+        """The store has taken in this external usage: the next report is compared with it."""
+        if self._sent is not None and external:
+            merged = {**self._sent.external, **external}
+            self._sent = dataclasses.replace(self._sent, external={slot: n for slot, n in merged.items() if n})
+
+    def hears(self, epoch: str, now_ms: int, attest: bool = False) -> None:
+        """Take note of the epoch that an answer was given in. From another one on, nothing is taken up."""
+        self.now_ms = max(self.now_ms, now_ms)
+        if is_newer(epoch, self._met):
+            self._met = epoch
+        if is_newer(self.epoch, epoch):
+            # An answer from before this host attested, or an old copy of the store: the next heartbeat finds out.
+            self.on_closed(self)
+        if self.epoch and (attest or is_newer(epoch, self.epoch)):
+            self._close()
+
+    # -- inside
+
+    async def _look(self, without: str = "") -> HostReport:
+        page = self.journal.pages[self.name]
+        works = [Work(one.id, one.named) for one in page.held.values() if one.id != without]
+        if self.collector.period_s is None:
+            look = self.collector.look(works)
+        else:
+            look = await asyncio.to_thread(self.collector.look, works)
+        known = remember(look, page.external)
+        if known != page.external:
+            # Not waited for: a lost write costs one stale measurement after a crash.
+            self.journal.write_external(self.name, known)
+        self.report = with_external(look.report, known)
+        return self.report
+
+    async def _send(self, report: HostReport) -> None:
+        stamp = await self._stamp()
+        answer = await self.cell.report(report, stamp)
+        self._expect_ours(answer.outcome)
+        self.hears(answer.epoch, answer.now_ms)
+        await self._check_version(answer)
+        self._sent = report
+        self._is_known = True
+        loop = asyncio.get_running_loop()
+        self._report_at_s = loop.time() + self.settings.report_s * random.uniform(0.5, 1.0)
+        # Attested by an earlier process with this very journal: the store knows all that there is to say.
+        if not self.epoch and answer.attested and answer.epoch == self.journal.pages[self.name].attested_epoch:
+            self._open(answer.epoch, ())
+
+    async def _check_version(self, answer: ReportAnswer) -> None:
+        """A version that went back within an epoch shows writes that were lost without the store noticing."""
+        epoch, version = self._version
+        if answer.epoch == epoch and answer.version < version:
+            await self._raise_above(epoch, answer.epoch)
+        elif answer.outcome is Outcome.OK:
+            self._version = (answer.epoch, answer.version)
+
+    async def _attest(self) -> None:
+        for _ in range(MOST_ATTESTS):
+            epoch = await self._leave()
+            claims, ended = await self._all_claims()
+            stamp = await self._stamp()
+            answer = await self.cell.attest(self.name, epoch, stamp, claims, ended, self.settings.lease_s)
+            self._expect_ours(answer.outcome)
+            self.hears(answer.epoch, answer.now_ms)
+            if answer.outcome is Outcome.UNKNOWN:
+                self._is_known = False
+                await self._send(self.report or await self._look())
+            elif answer.outcome in (Outcome.OK, Outcome.SAME):
+                # Not waited for: should it be lost, the host attests once more and hears SAME.
+                self.journal.write_attested(self.name, answer.epoch)
+                self._open(answer.epoch, answer.drop)
+                return
+            elif answer.outcome is not Outcome.EPOCH:
+                raise StoreUnavailable(f"host {self.name} cannot attest: the store answers {answer.outcome}")
+            elif is_newer(epoch, answer.epoch):
+                await self._raise_above(epoch, answer.epoch)
+        raise StoreUnavailable(f"host {self.name} cannot attest: the store's epoch changes faster than it can answer")
+
+    async def _leave(self) -> str:
+        """Make it durable that the host leaves the epoch it was in, before a word is said to the new one: returned."""
+        page = self.journal.pages[self.name]
+        if self._met == page.left_epoch or is_newer(page.left_epoch, self._met):
+            await self._raise_above(page.left_epoch, self._met)
+        if is_newer(page.attested_epoch, self._met):
+            await self._raise_above(page.attested_epoch, self._met)
+        # Equal where an operator had written the host off: it attests once more to the same epoch.
+        if page.attested_epoch not in ("", self._met):
+            await self.journal.write_left(self.name, page.attested_epoch)
+        return self._met
+
+    async def _all_claims(self) -> tuple[list[HeldClaim], list[tuple[str, str]]]:
+        """What the journal holds, and what it remembers as ended."""
+        # In this order: a claim that ends in between is in both, never in neither.
+        held = list(self.journal.pages[self.name].held.values())
+        ended = await self.journal.ended(self.name)
+        is_over = {claim_id for claim_id, _ in ended}
+        return [_as_held(one) for one in held if one.id not in is_over], ended
+
+    async def _raise_above(self, epoch: str, met: str) -> None:
+        """The store is back at what this host has left or outrun. A higher epoch costs no more than attesting anew."""
+        _log.warning("the store has gone back; it starts a new epoch", host=self.name, had=epoch, met=met)
+        answer = await self.cell.raise_epoch(epoch)
+        self.hears(answer.epoch, answer.now_ms)
+
+    async def _heartbeat(self) -> None:
+        answer = await self.cell.heartbeat(self.name, self._lease_s(), self._last_stamp())
+        self._expect_ours(answer.outcome)
+        if is_newer(self.epoch, answer.epoch):
+            await self._raise_above(self.epoch, answer.epoch)
+            return
+        self.hears(answer.epoch, answer.now_ms, attest=answer.outcome is Outcome.ATTEST)
+        if answer.outcome is Outcome.UNKNOWN:
+            self._is_known = False
+            self._close()
+
+    def _expect_ours(self, outcome: Outcome) -> None:
+        if outcome is Outcome.OTHER:
+            raise OtherAgent(
+                f"another agent speaks for host {self.name}: stop one of the two, "
+                f"or give this one its own REDSCHED_HOST_NAME and journal (now {self.journal.path})"
+            )
+
+    def _open(self, epoch: str, drop: Iterable[str]) -> None:
+        self.epoch = epoch
+        self.opened.set()
+        self.on_open(self, drop)
+
+    def _close(self) -> None:
+        _log.info("the host has to attest anew", host=self.name, epoch=self._met, left=self.epoch)
+        self.epoch = ""
+        self.opened.clear()
+        self.on_closed(self)
+
+    async def _stamp(self) -> AgentStamp:
+        self._number = await self.journal.next_number()
+        return self._last_stamp()
+
+    def _last_stamp(self) -> AgentStamp:
+        return AgentStamp(self.journal.id, self.nonce, self._number)
+
+    def _lease_s(self) -> int:
+        return self.report.lease_s if self.report is not None else self.settings.lease_s
+
+    def next_beat_s(self) -> float:
+        """How long until the next heartbeat is due, with jitter: hosts that started together drift apart."""
+        return self._lease_s() / BEATS_IN_LEASE * random.uniform(0.8, 1.0) if self.epoch else 0.0
+
+
+def _as_held(work: HeldWork) -> HeldClaim:
+    return HeldClaim(work.id, work.token, work.state, work.amounts, work.project, work.consumer, work.digest)

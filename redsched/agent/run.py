@@ -1,0 +1,74 @@
+"""Running an agent: what `redsched agent` and `redsched up` call."""
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from redsched.agent.agent import Agent
+from redsched.agent.collector import Collector, StaticCollector
+from redsched.agent.hook_command import CommandHook
+from redsched.agent.hook_url import UrlHook
+from redsched.agent.hooks import Hook, NoHook
+from redsched.agent.journal import open_journal
+from redsched.errors import InvalidRequest
+from redsched.model import HostReport
+from redsched.settings import Settings
+from redsched.store import Store
+
+
+async def run(
+    settings: Settings,
+    url: str,
+    hosts: Sequence[Collector | HostReport],
+    journal: Path | None = None,
+    ready: asyncio.Event | None = None,
+) -> None:
+    """Speak for `hosts` until cancelled; `ready` is set once each of them is open for claims.
+
+    Work that runs is left running, and found again by the next process with the same journal. Raises OtherAgent when
+    another agent speaks for (all of) them, InvalidRequest for hosts or settings that cannot be, JournalBroken, and
+    StoreUnavailable when the store cannot be used at the start; later it is waited for.
+    """
+    collectors: list[Collector] = [StaticCollector(host) if isinstance(host, HostReport) else host for host in hosts]
+    _check(collectors, settings)
+    hook = hook_of(settings)
+    pages = open_journal(journal or default_journal(settings, collectors))
+    try:
+        async with Store.connect(url, settings) as store:
+            agent = Agent(store, pages, settings, hook, collectors, ready or asyncio.Event())
+            await agent.run()
+    finally:
+        await pages.close()
+
+
+def hook_of(settings: Settings) -> Hook:
+    """Return the hook that the settings name. Raises InvalidRequest."""
+    if not settings.hook:
+        return NoHook()
+    if settings.hook.startswith(("http:", "https:")):
+        return UrlHook(settings.hook, settings.hook_timeout_s)
+    return CommandHook(settings.hook, settings.hook_timeout_s)
+
+
+def default_journal(settings: Settings, collectors: Sequence[Collector]) -> Path:
+    """Return where the journal is kept: as set, else in the user's state folder, named after the host."""
+    if settings.journal:
+        return Path(settings.journal)
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state) / "redsched" / f"{collectors[0].name if len(collectors) == 1 else 'fleet'}.sqlite"
+
+
+def _check(collectors: Sequence[Collector], settings: Settings) -> None:
+    if not collectors:
+        raise InvalidRequest("an agent needs at least one host to speak for")
+    name, times = Counter(collector.name for collector in collectors).most_common(1)[0]
+    if times > 1:
+        raise InvalidRequest(f"host {name!r} is given {times} times: names are unique")
+    for collector in collectors:
+        if collector.cell not in settings.cells:
+            raise InvalidRequest(
+                f"host {collector.name!r} is of cell {collector.cell!r}, which is not among "
+                f"{', '.join(settings.cells)}: add it to REDSCHED_CELLS"
+            )

@@ -134,7 +134,7 @@ def first_host(decider: Decider, request: Request, rng: Random) -> str:
 
 
 def repeated(fleet: Fleet) -> Callable[[], str]:
-    """The same request, its claim applied. Picks the best host and not one of the best few, to choose as the loop does."""
+    """The same request, its claim applied. Picks the best host, not one of the best few, to choose as the loop does."""
     columns, rng, request = make_columns(fleet), Random(0), Request(AMOUNTS, required=REQUIRED)
     decider = Decider(columns, Settings(pick_from=1))
 

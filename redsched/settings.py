@@ -6,11 +6,14 @@ jump of time that starts an epoch), is a field of the cell's `meta` hash instead
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from redsched.errors import InvalidRequest
 from redsched.model import MAX_RATIO
+from redsched.names import check_name
 
+MAX_CELL_NAME = 32
 Seconds = Annotated[float, Field(gt=0)]
 
 
@@ -29,7 +32,7 @@ class Settings(BaseSettings):
     reply_timeout_s: Seconds = Field(5.0, description="How long one reply of the store may take.")
     resend_for_s: Seconds = Field(
         10.0,
-        description="How long a call whose reply was lost is sent again, by its id, before its outcome is called unknown.",
+        description="How long a call whose reply was lost is sent again before its outcome is called unknown.",
     )
 
     poll_s: Seconds = Field(0.03, description="Pause between two polls of the feed.")
@@ -76,6 +79,21 @@ class Settings(BaseSettings):
         "", description="Command or http(s) URL that starts, stops and resizes work. Empty: confirm at once."
     )
     hook_timeout_s: Seconds = Field(300.0, description="How long a hook may run.")
+
+    @field_validator("cells", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        return tuple(name.strip() for name in value.split(",")) if isinstance(value, str) else value
+
+    @field_validator("cells")
+    @classmethod
+    def _check_cells(cls, cells: tuple[str, ...]) -> tuple[str, ...]:
+        """A server's claim id is the cell's name, a dot and 24 digits, and must be a name itself."""
+        for name in cells:
+            check_name("cell", name)
+        if not cells or len(set(cells)) != len(cells) or max(map(len, cells)) > MAX_CELL_NAME:
+            raise InvalidRequest(f"cells: name each once, one at least, with up to {MAX_CELL_NAME} characters")
+        return cells
 
 
 def load() -> Settings:

@@ -82,6 +82,15 @@ class Columns:
         """Hosts in the order of their names."""
         return sorted(self._rows)
 
+    def names_where(self, zone: str | None, status: str | None) -> list[str]:
+        """Hosts of a zone and with a status, in the order of their names; None: of any."""
+        wanted = self.present.copy()
+        if zone is not None:
+            wanted &= self.zones.codes == self.zones.code(zone)
+        if status is not None:
+            wanted &= self.status == _STATUS[status]
+        return sorted(self._names[row] for row in np.flatnonzero(wanted).tolist())
+
     def row(self, host: str) -> int | None:
         """Row of a host; None where it is not known."""
         return self._rows.get(host)

@@ -53,6 +53,7 @@ for number, member in ipairs(call.members) do
     claim[#claim + 1] = 'amount.' .. entry.slot
     claim[#claim + 1] = text(entry.amount)
   end
+  redis.call('DEL', member.key) -- what an id that was voided here has left
   redis.call('HSET', member.key, unpack(claim))
   redis.call('ZADD', KEYS[4], expires, member.id)
   redis.call('SADD', host.keys.claims, member.id)

@@ -1,11 +1,11 @@
 #!lua
--- init: declare a cell new, so that it starts settled: nobody has to be waited for.
+-- init: the operator declares a cell new: it has no hosts that could still have something to say, so it is settled.
 -- KEYS  1 meta, 2 changes, 3 hosts
--- Reply OK, or SAME when the cell exists (nothing is changed); epoch, now_ms
+-- Reply OK, or SAME when it is settled or has hosts (nothing is changed); epoch, now_ms
 -- include: fence
-local known = redis.call('EXISTS', KEYS[1]) == 1
 local cell = fence()
-if not known then
-  redis.call('HSET', KEYS[1], 'settled', '1')
+if cell.settled or redis.call('ZCARD', KEYS[3]) > 0 then
+  return {'SAME', cell.epoch, cell.now_ms}
 end
-return {known and 'SAME' or 'OK', cell.epoch, cell.now_ms}
+redis.call('HSET', KEYS[1], 'settled', '1')
+return {'OK', cell.epoch, cell.now_ms}

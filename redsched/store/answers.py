@@ -154,10 +154,22 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """One look at a cell: its meta and the next entries of its feed, read together. `clock` is older than `changes`."""
+    """One look at a cell: its clock, its earliest claim deadline (Unix ms) and the next entries of its feed.
+
+    `clock` was read before `changes`, and is None where the cell has no meta: it is new, or was wiped.
+    """
 
     clock: Clock | None
+    next_deadline_ms: int | None
     changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FeedEnd:
+    """Where the feed ended at one instant, and the clock of that instant (None: the cell has no meta)."""
+
+    clock: Clock | None
+    entry_id: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,15 @@ class ClaimCalls(Reads):
             keys += (self.keys.host(host), self.keys.claims(host), self.keys.inbox(host))
         return _claim_answer(await self._run("claim", keys, _claim_arguments(call, hosts)), hosts)
 
+    async def bind(self, claim_id: str, former: str, kept_ms: int) -> str:
+        """Bind a caller's id to this cell unless it is bound to another than `former`; its cell now. (bind.lua)"""
+        reply = await self._runner.run("bind", (self.keys.binding(claim_id),), (self.name, former, kept_ms))
+        return str(reply[1])
+
+    async def void(self, claim_id: str, digest: str) -> Answer:
+        """Close this cell to an id that moves on. OK | SAME | CONFLICT (it has an outcome here). (void.lua)"""
+        return await self._answer("void", (self.keys.claim(claim_id),), (digest,))
+
     async def accept(self, host: str, claim_id: str, token: str, lease_s: int, entry_id: str = "") -> Answer:
         """The host takes it up. OK | SAME | ENDING | GONE | STALE | UNKNOWN | ATTEST; facts: state. (accept.lua)"""
         return await self._about("accept", host, claim_id, token, lease_s * 1000, entry_id)

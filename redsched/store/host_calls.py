@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import chain
 
 from redsched.errors import StoreUnavailable
-from redsched.model import AgentStamp, HostReport, HostStatus
+from redsched.model import AgentStamp, HostReport, HostStatus, Token
 from redsched.store.answers import Answer, AttestAnswer, Clock, HeldClaim, ReportAnswer
 from redsched.store.base import MOST_TRIES, flat
 from redsched.store.fields import facts_fields, host_fields
@@ -27,6 +27,11 @@ class HostCalls(Reads):
         """Let the fence look, and note the store's time. (tick.lua)"""
         reply = await self._run("tick")
         return Clock(epoch=reply[1], seq=int(reply[3]), now_ms=int(reply[2]), settled=bool(reply[4]))
+
+    async def raise_epoch(self, above: str) -> Answer:
+        """Make sure that the present epoch is above one that an agent has left. OK | SAME. (raise.lua)"""
+        Token.parse(f"{above}.0")
+        return await self._answer("raise", (), (above,))
 
     async def report(self, report: HostReport, stamp: AgentStamp | None = None) -> ReportAnswer:
         """Replace all that the host's agent owns. OK | SAME | OTHER. (report.lua)"""

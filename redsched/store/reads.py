@@ -5,7 +5,7 @@ from typing import Any
 
 from redsched.errors import StoreUnavailable
 from redsched.model import Claim
-from redsched.store.answers import AuditedHost, Change, Clock, HostHashes, InboxEntry, Poll
+from redsched.store.answers import AuditedHost, Change, Clock, FeedEnd, HostHashes, InboxEntry, Poll
 from redsched.store.base import MOST_TRIES, CellBase
 from redsched.store.connection import reading
 from redsched.store.fields import claim_from
@@ -26,22 +26,26 @@ class Reads(CellBase):
         pipe = self._reader.pipeline(transaction=False)
         pipe.hmget(self.keys.meta, "epoch", "seq", "settled")
         pipe.time()
+        pipe.zrange(self.keys.deadlines, 0, 0, withscores=True)
         pipe.xrange(self.keys.changes, f"({after}", "+", count=most)
         with reading(self._url):
-            meta, time, entries = await pipe.execute()
-        now_ms = int(time[0]) * 1000 + int(time[1]) // 1000
-        clock = Clock(meta[0], int(meta[1] or 0), now_ms, meta[2] == "1") if meta[0] else None
-        return Poll(clock, tuple(_change(entry_id, fields) for entry_id, fields in entries))
+            meta, time, next_due, entries = await pipe.execute()
+        deadline_ms = int(next_due[0][1]) if next_due else None
+        return Poll(_clock(meta, time), deadline_ms, tuple(_change(entry_id, fields) for entry_id, fields in entries))
 
     async def changes(self, after: str, most: int) -> tuple[Change, ...]:
         """Up to `most` entries of the feed after entry `after`."""
         return (await self.poll(after, most)).changes
 
-    async def last_entry_id(self) -> str:
-        """The id of the feed's newest entry, FEED_START when it is empty."""
+    async def feed_end(self) -> FeedEnd:
+        """Where the feed ends now: the id of its newest entry and the clock, read at one instant."""
+        pipe = self._reader.pipeline(transaction=True)
+        pipe.hmget(self.keys.meta, "epoch", "seq", "settled")
+        pipe.time()
+        pipe.xrevrange(self.keys.changes, count=1)
         with reading(self._url):
-            newest = await self._reader.xrevrange(self.keys.changes, count=1)
-        return str(newest[0][0]) if newest else FEED_START
+            meta, time, newest = await pipe.execute()
+        return FeedEnd(_clock(meta, time), str(newest[0][0]) if newest else FEED_START)
 
     async def host_names(self) -> list[str]:
         """The names of all hosts."""
@@ -144,6 +148,14 @@ class Reads(CellBase):
         with reading(self._url):
             # Glob characters cannot be in a cell's name, and its braces mean themselves.
             return [key[len(prefix) :] async for key in self._reader.scan_iter(match=f"{prefix}*", count=1000)]
+
+
+def _clock(meta: Sequence[str | None], time: Sequence[int]) -> Clock | None:
+    """None where there is no meta: a cell that is new, or was wiped."""
+    epoch, seq, settled = meta
+    if epoch is None:
+        return None
+    return Clock(epoch, int(seq or 0), int(time[0]) * 1000 + int(time[1]) // 1000, settled == "1")
 
 
 def _change(entry_id: str, fields: Mapping[str, str]) -> Change:

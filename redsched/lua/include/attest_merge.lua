@@ -76,9 +76,10 @@ local function keep(cell, entry, inbox, lease_ms)
   if claim.state == 'ending' then
     claim.why = claim.why or 'released'
   end
-  if entry.lost or claim.state == 'ending' then
+  local asked = entry.lost or claim.state == 'claimed' or claim.state == 'ending'
+  if asked then
     inbox = inbox + 1
-    claim.inbox_id = hint(cell, KEYS[7], inbox, entry.lost and 'claim' or 'end', entry.id, claim.token)
+    claim.inbox_id = hint(cell, KEYS[7], inbox, claim.state == 'ending' and 'end' or 'claim', entry.id, claim.token)
   end
   redis.call('ZREM', KEYS[4], entry.id)
   if claim.state == 'claimed' or claim.state == 'starting' then

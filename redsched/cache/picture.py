@@ -1,0 +1,42 @@
+"""Picture: a cell's columns together with the place in its feed that they have reached."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from redsched.cache.columns import Columns
+from redsched.cache.feed import Gap, apply, check_dense, hosts_to_read, whole_scripts
+from redsched.store import CellStore, Change
+
+CHUNK = 500
+"""Hosts read in one pipeline: large enough to hide the round trip, small enough not to hold the server."""
+
+
+@dataclass(slots=True)
+class Picture:
+    """The hosts of one epoch as they were at `seq`, the seq of feed entry `entry_id`."""
+
+    columns: Columns
+    epoch: str
+    entry_id: str
+    seq: int
+
+    async def advance(self, cell: CellStore, changes: Sequence[Change], store_seq: int) -> Sequence[Change]:
+        """Apply the changes that follow, script by script, and return those that were applied.
+
+        `store_seq` was read before the changes. Raises Gap when the feed no longer has what lies between.
+        """
+        check_dense(changes, self.seq)
+        batch = whole_scripts(changes)
+        if not batch:
+            if self.seq < store_seq:
+                raise Gap(f"entries {self.seq + 1} to {store_seq} are no longer in the feed")
+            return ()
+        # What has to be read is read before anything is applied: deciding goes on whenever this waits.
+        unclear = hosts_to_read(self.columns, batch)
+        for first in range(0, len(unclear), CHUNK):
+            for host in await cell.read_hosts(unclear[first : first + CHUNK]):
+                if host.fields:
+                    self.columns.put(host.name, host.fields)
+        apply(self.columns, batch)
+        self.entry_id, self.seq = batch[-1].entry_id, batch[-1].seq
+        return batch

@@ -1,0 +1,48 @@
+"""A cell's hosts as they are now, read whole: how a cache starts, and how it comes back after a gap or a new epoch."""
+
+from redsched.cache.columns import Columns
+from redsched.cache.feed import Gap
+from redsched.cache.picture import CHUNK, Picture
+from redsched.store import CellStore, FeedEnd
+
+MOST_ENTRIES = 1000
+
+
+async def take_snapshot(cell: CellStore) -> Picture:
+    """Read every host of a cell, and the feed up to where it was when the last host had been read.
+
+    Only that makes it whole: before, it may hold half of what one script has written.
+    """
+    while True:
+        start = await cell.feed_end()
+        if start.clock is None:
+            # The fence makes what is missing: a new or wiped cell gets its meta, and an epoch.
+            await cell.tick()
+            continue
+        picture = Picture(await _read_all(cell, start.clock.epoch), start.clock.epoch, start.entry_id, start.clock.seq)
+        try:
+            if await _complete(cell, picture, await cell.feed_end()):
+                return picture
+        except Gap:
+            continue
+
+
+async def _complete(cell: CellStore, picture: Picture, end: FeedEnd) -> bool:
+    """Apply what changed while the hosts were read; False when the store has become another one meanwhile."""
+    if end.clock is None or end.clock.epoch != picture.epoch or end.clock.seq < picture.seq:
+        return False
+    while picture.seq < end.clock.seq:
+        poll = await cell.poll(picture.entry_id, MOST_ENTRIES)
+        await picture.advance(cell, poll.changes, end.clock.seq)
+    return True
+
+
+async def _read_all(cell: CellStore, epoch: str) -> Columns:
+    names = await cell.host_names()
+    columns = Columns(len(names))
+    columns.set_epoch(epoch)
+    for first in range(0, len(names), CHUNK):
+        for host in await cell.read_hosts(names[first : first + CHUNK]):
+            if host.fields:
+                columns.put(host.name, host.fields)
+    return columns

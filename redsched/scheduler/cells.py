@@ -1,0 +1,92 @@
+"""The cells of one scheduler: for each its store, its mirror in memory and its decider; and what concerns them all."""
+
+import asyncio
+from collections.abc import Iterable, Iterator
+
+from redsched.cache.mirror import CellMirror
+from redsched.decide import Decider
+from redsched.errors import Settling, Unknown
+from redsched.model import Claim
+from redsched.scheduler.sweeper import Sweeper
+from redsched.settings import Settings
+from redsched.store import CellStore
+
+
+class Cell:
+    """One cell as a scheduler has it."""
+
+    def __init__(self, store: CellStore, settings: Settings) -> None:
+        self.name = store.name
+        self.store = store
+        self.mirror = CellMirror(store, settings)
+        self.sweeper = Sweeper(store, self.mirror, settings)
+        self._settings = settings
+        self._decider: Decider | None = None
+        self._decided_on: object = None
+
+    @property
+    def decider(self) -> Decider:
+        """The decider over the present columns: a snapshot replaces them, and what was remembered of them."""
+        if self._decider is None or self._decided_on is not self.mirror.columns:
+            self._decided_on = self.mirror.columns
+            self._decider = Decider(self.mirror.columns, self._settings)
+        return self._decider
+
+    async def start(self) -> None:
+        """Begin to follow the cell. Raises StoreUnavailable."""
+        await self.mirror.start()
+        self.sweeper.start()
+
+    async def stop(self) -> None:
+        """End all tasks."""
+        await self.sweeper.stop()
+        await self.mirror.stop()
+
+    async def catch_up(self) -> None:
+        """Bring the columns up to what the store had answered before this call, with what is due ended first."""
+        await self.mirror.catch_up()
+        due = self.mirror.next_deadline_ms
+        if due is not None and due <= self.mirror.now_ms() and await self.sweeper.expire_due():
+            await self.mirror.catch_up()
+
+
+class Cells:
+    """All cells of a scheduler, in the order of the settings."""
+
+    def __init__(self, cells: Iterable[Cell]) -> None:
+        self._cells = {cell.name: cell for cell in cells}
+
+    def __iter__(self) -> Iterator[Cell]:
+        return iter(self._cells.values())
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    def named(self, name: str) -> Cell:
+        """The cell of that name. Raises Unknown."""
+        if name not in self._cells:
+            raise Unknown(f"there is no cell {name!r} here: this scheduler has {', '.join(self._cells)}")
+        return self._cells[name]
+
+    async def catch_up(self) -> None:
+        """`Cell.catch_up` for all of them."""
+        await asyncio.gather(*(cell.catch_up() for cell in self._cells.values()))
+
+    async def find_claim(self, claim_id: str) -> tuple[Cell, Claim]:
+        """A claim and its cell, read from the store. Raises Unknown; Settling while it might only be forgotten."""
+        cells = list(self._cells.values())
+        found = await asyncio.gather(*(cell.store.read_claims([claim_id]) for cell in cells))
+        for cell, claims in zip(cells, found, strict=True):
+            if claim_id in claims:
+                return cell, claims[claim_id]
+        await self.refuse_unsettled(f"claim {claim_id}")
+        raise Unknown(f"there is no claim {claim_id!r}: it never was, or it ended longer ago than is remembered")
+
+    async def refuse_unsettled(self, what: str) -> None:
+        """Raise Settling if a cell still waits for its hosts: what is not there may come back with them."""
+        for cell in self._cells.values():
+            if not (await cell.store.tick()).settled:
+                raise Settling(
+                    f"{what} is not known yet: cell {cell.name} is in a new epoch and its hosts are still attesting; "
+                    "try again"
+                )

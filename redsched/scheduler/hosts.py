@@ -1,0 +1,170 @@
+"""HostDesk: reading hosts, reports that come without access to Redis, and the operator's words on a host."""
+
+from collections.abc import Mapping, Sequence
+
+from redsched.errors import ClaimState, OtherAgent, Unknown
+from redsched.model import AgentStamp, HostReport, HostStatus, Why
+from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.views import HostView, Page, ReportResult, SlotView
+from redsched.store import Answer, HeldClaim, HostHashes, InboxEntry, Outcome
+
+
+class HostDesk:
+    """Hosts over all cells of a scheduler. What is answered is read from the store, not from memory."""
+
+    def __init__(self, cells: Cells) -> None:
+        self._cells = cells
+
+    async def get(self, name: str) -> HostView:
+        """One host. Raises Unknown, Settling."""
+        cell, hashes = await self._find(name)
+        return host_view(cell, hashes, len(await cell.store.held_ids(name)))
+
+    async def list(
+        self, zone: str | None = None, status: HostStatus | None = None, limit: int = 100, after: str = ""
+    ) -> Page[HostView]:
+        """Hosts by name. `after` is the `next` of the page before: the last name on it."""
+        await self._cells.catch_up()
+        found = ((name, cell) for cell in self._cells for name in cell.mirror.columns.names_where(zone, status))
+        names = sorted((one for one in found if one[0] > after), key=lambda one: one[0])
+        page = names[:limit]
+        views: dict[str, HostView] = {}
+        for cell in dict.fromkeys(cell for _, cell in page):
+            wanted = [name for name, one in page if one is cell]
+            counts = await cell.store.held_ids_of(wanted)
+            for hashes, ids in zip(await cell.store.read_hosts(wanted), counts, strict=True):
+                if hashes.fields:
+                    views[hashes.name] = host_view(cell, hashes, len(ids))
+        following = page[-1][0] if len(names) > limit else None
+        return Page(tuple(views[name] for name, _ in page if name in views), following)
+
+    async def report(
+        self,
+        report: HostReport,
+        stamp: AgentStamp | None = None,
+        epoch: str = "",
+        held: Sequence[HeldClaim] = (),
+        ended: Sequence[tuple[str, str]] = (),
+    ) -> ReportResult:
+        """Take a host's report, and its attestation where the epoch needs one: with `epoch`, only to that epoch.
+
+        Raises Unknown (no such cell), ClaimState (the name is taken in another cell), OtherAgent.
+        """
+        cell = self._cells.named(report.cell)
+        await self._refuse_twin(report.name, cell)
+        said = await cell.store.report(report, stamp)
+        if said.outcome is Outcome.OTHER:
+            raise _other_agent(report.name)
+        if said.attested:
+            await self._end(cell, report, ended)
+            if not held:
+                return ReportResult(said.outcome, said.epoch, True, said.version)
+        attested = await cell.store.attest(report.name, epoch or said.epoch, stamp, held, ended)
+        if attested.outcome is Outcome.OTHER:
+            raise _other_agent(report.name)
+        done = attested.outcome in (Outcome.OK, Outcome.SAME)
+        return ReportResult(said.outcome, attested.epoch, done, said.version, attested.drop)
+
+    async def heartbeat(self, name: str, lease_s: int, stamp: AgentStamp | None = None) -> str:
+        """Let a host live for another lease: OK, or ATTEST (report to the new epoch). Raises Unknown, OtherAgent."""
+        cell, _ = await self._find(name)
+        answer = await cell.store.heartbeat(name, lease_s, stamp)
+        if answer.outcome is Outcome.OTHER:
+            raise _other_agent(name)
+        return _known(answer, name).outcome
+
+    async def inbox(self, name: str, after: str = "") -> Sequence[InboxEntry]:
+        """The hints for a host's agent, after one entry. Raises Unknown."""
+        cell, _ = await self._find(name)
+        return await cell.store.inbox(name, after or "0-0")
+
+    async def set_status(self, name: str, status: HostStatus) -> None:
+        """Enable, disable or drain a host. Raises Unknown."""
+        cell, _ = await self._find(name)
+        _known(await cell.store.set_status(name, status), name)
+
+    async def lost(self, name: str) -> None:
+        """Write a host off: disabled and down, and nobody waits for it. Raises Unknown."""
+        cell, _ = await self._find(name)
+        _known(await cell.store.write_off(name), name)
+
+    async def forget(self, name: str, force: bool = False) -> None:
+        """Remove a host. Raises Unknown, and ClaimState while it holds claims, unless forced: then they end."""
+        cell, _ = await self._find(name)
+        answer = _known(await cell.store.forget(name, force), name)
+        if answer.outcome is Outcome.HELD:
+            raise ClaimState(f"host {name} holds claims: release them first, or force it, which ends them")
+
+    async def _find(self, name: str) -> tuple[Cell, HostHashes]:
+        for cell in self._cells:
+            hashes = (await cell.store.read_hosts([name]))[0]
+            if hashes.fields:
+                return cell, hashes
+        await self._cells.refuse_unsettled(f"host {name}")
+        raise Unknown(f"there is no host {name!r}: it has never reported, or was removed")
+
+    async def _refuse_twin(self, name: str, home: Cell) -> None:
+        for cell in self._cells:
+            if cell is not home and (await cell.store.read_hosts([name]))[0].fields:
+                raise ClaimState(
+                    f"host {name} is in cell {cell.name}: remove it there before it reports to {home.name}"
+                )
+
+    async def _end(self, cell: Cell, report: HostReport, ended: Sequence[tuple[str, str]]) -> None:
+        for claim_id, token in ended:
+            await cell.store.gone(report.name, claim_id, token, Why.RELEASED, report.external)
+
+
+def _other_agent(name: str) -> OtherAgent:
+    return OtherAgent(f"another agent, whose lease runs, speaks for host {name}: stop one of the two")
+
+
+def _known(answer: Answer, name: str) -> Answer:
+    if answer.outcome is Outcome.UNKNOWN:
+        raise Unknown(f"there is no host {name!r}: it has never reported, or was removed")
+    return answer
+
+
+def host_view(cell: Cell, hashes: HostHashes, claims: int) -> HostView:
+    """A host from its hashes."""
+    fields = hashes.fields
+    slots = {name.partition(".")[2] for name in fields if name.startswith(("capacity.", "claimed."))}
+    return HostView(
+        name=hashes.name,
+        cell=cell.name,
+        zone=fields.get("zone", ""),
+        status=HostStatus(fields.get("status", HostStatus.DISABLED)),
+        alive=fields.get("alive") == "1",
+        attested=fields.get("epoch") == cell.mirror.epoch,
+        version=int(fields["version"]),
+        lease_s=int(fields.get("lease_ms", "0")) // 1000,
+        alive_until_ms=int(fields.get("alive_until_ms", "0")),
+        slots={slot: _slot_view(slot, fields) for slot in sorted(slots)},
+        traits=frozenset(_keyed("trait.", fields)),
+        labels=_keyed("label.", fields),
+        metrics={name: float(value) for name, value in _keyed("metric.", fields).items()},
+        claims=claims,
+    )
+
+
+def _keyed(prefix: str, fields: Mapping[str, str]) -> dict[str, str]:
+    return {name[len(prefix) :]: value for name, value in fields.items() if name.startswith(prefix)}
+
+
+def _slot_view(slot: str, fields: Mapping[str, str]) -> SlotView:
+    def whole(kind: str, default: int = 0) -> int:
+        return int(fields.get(f"{kind}.{slot}", default))
+
+    capacity, claimed, external = whole("capacity"), whole("claimed"), whole("external")
+    return SlotView(
+        total=whole("total"),
+        reserved=whole("reserved"),
+        ratio=float(fields.get(f"ratio.{slot}", 1.0)),
+        min=whole("min", 1),
+        max=whole("max"),
+        step=whole("step", 1),
+        capacity=capacity,
+        claimed=claimed,
+        external=external,
+        free=capacity - claimed - external,
+    )

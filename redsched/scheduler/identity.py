@@ -1,0 +1,63 @@
+"""Who a claim is: the ids that the scheduler makes, and the cell that a caller's own id belongs to.
+
+With one cell there is nothing to find out. With several, one id must not get an outcome in two of them, though two
+copies of the request are decided by two schedulers at once: so an id is bound to a cell before it is claimed there, and
+moves on only after it has been voided there (docs/architecture.md, "Ids").
+"""
+
+import asyncio
+import uuid
+
+from redsched.model import Request, Why
+from redsched.scheduler.cells import Cell, Cells
+from redsched.store import Outcome
+
+BOUND_MS = 1_200_000
+"""A binding outlives every copy of the call: those are refused as late after remember_s. Longer-lived claims are found
+by reading."""
+
+
+class Identity:
+    """Ids over all cells of a scheduler."""
+
+    def __init__(self, cells: Cells) -> None:
+        self._cells = cells
+
+    def make(self, cell: Cell, count: int) -> tuple[str, ...]:
+        """New ids, which say by their name where they are."""
+        return tuple(f"{cell.name}.{uuid.uuid4().hex[:24]}" for _ in range(count))
+
+    async def home(self, request: Request) -> Cell | None:
+        """The cell in which one of the request's own ids is known; None where that is open."""
+        if not self._shared(request):
+            return None
+        cells = list(self._cells)
+        found = await asyncio.gather(*(cell.store.read_claims(request.claim_ids) for cell in cells))
+        for cell, claims in zip(cells, found, strict=True):
+            if any(claim.why is not Why.VOID for claim in claims.values()):
+                return cell
+        return None
+
+    async def bind(self, request: Request, cell: Cell) -> Cell:
+        """Bind the request's own ids to a cell; the cell they are bound to, which may be another by now."""
+        return await self._bind(request, cell, former="")
+
+    async def move(self, request: Request, former: Cell, cell: Cell) -> Cell:
+        """Void the request's own ids where they were, and bind them to a cell; the cell they are bound to now."""
+        for claim_id in request.claim_ids:
+            answer = await former.store.void(claim_id, request.digest())
+            if answer.outcome is Outcome.CONFLICT:
+                return former
+        return await self._bind(request, cell, former=former.name)
+
+    async def _bind(self, request: Request, cell: Cell, former: str) -> Cell:
+        if not self._shared(request):
+            return cell
+        for claim_id in request.claim_ids:
+            bound = await cell.store.bind(claim_id, former, BOUND_MS)
+            if bound != cell.name:
+                return self._cells.named(bound)
+        return cell
+
+    def _shared(self, request: Request) -> bool:
+        return bool(request.claim_ids) and len(self._cells) > 1

@@ -1,0 +1,53 @@
+"""The refusal of a request that nothing fits: how many hosts each reason left out, and which came nearest."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from redsched.decide import Miss, ReasonCount
+from redsched.decide.filters import NOT_ATTESTED
+from redsched.errors import NoValidHost, RedschedError, Settling
+from redsched.model import Request
+from redsched.scheduler.cells import Cells
+
+NEAREST = 3
+
+
+def refusal(cells: Cells, request: Request) -> RedschedError:
+    """NoValidHost with reasons; Settling while hosts that were left out may still attest to a new epoch."""
+    found = [cell.decider.explain(request) for cell in cells]
+    reasons = merge_reasons([one.reasons for one in found])
+    unheard = next((one.hosts for one in reasons if one.reason == NOT_ATTESTED), 0)
+    if unheard and not all(cell.mirror.settled for cell in cells):
+        return Settling(f"no host fits yet: {unheard} hosts have not attested to the store's new epoch; try again")
+    nearest = merge_nearest([one.nearest for one in found])
+    facts = {
+        "reasons": [{"reason": one.reason, "hosts": one.hosts} for one in reasons],
+        "nearest": [{"host": one.host, "needs": dict(one.needs), "free": dict(one.free)} for one in nearest],
+    }
+    return NoValidHost(_sentence(sum(one.hosts for one in found), request, reasons), facts)
+
+
+def merge_reasons(counts: Sequence[Sequence[ReasonCount]]) -> tuple[ReasonCount, ...]:
+    """The counts of several cells as one, in the order in which the reasons first appear."""
+    total: Counter[str] = Counter()
+    for cell in counts:
+        total.update({one.reason: one.hosts for one in cell})
+    return tuple(ReasonCount(reason, hosts) for reason, hosts in total.items())
+
+
+def merge_nearest(misses: Sequence[Sequence[Miss]]) -> tuple[Miss, ...]:
+    """The nearest misses of several cells, the smallest relative lack first."""
+
+    def lack(miss: Miss) -> float:
+        return max((need - miss.free[name]) / need for name, need in miss.needs.items())
+
+    return tuple(sorted((one for cell in misses for one in cell), key=lambda miss: (lack(miss), miss.host))[:NEAREST])
+
+
+def _sentence(hosts: int, request: Request, reasons: Sequence[ReasonCount]) -> str:
+    if not hosts:
+        return "no host has reported yet: start an agent, or `redsched up`"
+    wanted = ", ".join(f"{amount} {name}" for name, amount in request.resources.items())
+    places = f"{request.count} places of {wanted}" if request.count > 1 else wanted
+    why = ", ".join(f"{one.hosts} by {one.reason}" for one in reasons)
+    return f"none of {hosts} hosts can take {places}: {why or 'not enough places in one cell'}"

@@ -1,0 +1,121 @@
+"""Scheduler: the library's front door, and all that the API and the CLI talk to."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from redsched.decide import Explanation
+from redsched.errors import RedschedError
+from redsched.model import Request
+from redsched.scheduler.audit import audit
+from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.changes import follow
+from redsched.scheduler.claims import ClaimDesk
+from redsched.scheduler.hosts import HostDesk
+from redsched.scheduler.identity import Identity
+from redsched.scheduler.refusal import merge_nearest, merge_reasons
+from redsched.scheduler.select import Observe, Selector
+from redsched.scheduler.views import AuditReport, Change, Readiness, Reset, Selections, Stats
+from redsched.settings import Settings
+from redsched.store import Store
+
+MOST_LAG_S = 5.0
+
+
+class Scheduler:
+    """Selects hosts and claims them, over all cells of its settings. Opened by `Scheduler.connect`.
+
+        async with Scheduler.connect("redis://localhost") as scheduler:
+            found = await scheduler.select(Request({"VCPU": 2, "MEMORY_MB": 4096}))
+
+    `claims` and `hosts` are where one reads and says something about a claim or a host.
+    """
+
+    def __init__(self, store: Store, cells: Cells, settings: Settings, observe: Observe | None = None) -> None:
+        self.claims = ClaimDesk(cells)
+        self.hosts = HostDesk(cells)
+        self._store = store
+        self._cells = cells
+        self._selector = Selector(cells, settings, Identity(cells), observe)
+
+    @classmethod
+    @asynccontextmanager
+    async def connect(
+        cls, url: str, settings: Settings | None = None, observe: Observe | None = None
+    ) -> AsyncIterator["Scheduler"]:
+        """Open a scheduler whose picture has caught up. `observe` is told what each selection took.
+
+        Raises StoreUnavailable, InvalidRequest (the URL).
+        """
+        settings = settings or Settings()
+        async with AsyncExitStack() as stack:
+            store = await stack.enter_async_context(Store.connect(url, settings))
+            cells = [Cell(store.cell(name), settings) for name in settings.cells]
+            for cell in cells:
+                stack.push_async_callback(cell.stop)
+                await cell.start()
+            yield cls(store, Cells(cells), settings, observe)
+
+    async def select(self, request: Request) -> Selections:
+        """Claim a place for every member of the request, or show where they would go (`claim` False).
+
+        Raises NoValidHost, ClaimIdReused, ClaimState (the ids have ended), Settling, StoreUnavailable, OutcomeUnknown.
+        """
+        return await self._selector.select(request)
+
+    async def explain(self, request: Request, host: str | None = None) -> Explanation:
+        """Why hosts fit or do not, over all cells; every check of one host, if named. Writes nothing.
+
+        Raises Unknown for a host that is not there.
+        """
+        await self._cells.catch_up()
+        if host is not None:
+            await self.hosts.get(host)
+        found = [cell.decider.explain(request, host) for cell in self._cells]
+        return Explanation(
+            hosts=sum(one.hosts for one in found),
+            fits=sum(one.fits for one in found),
+            reasons=merge_reasons([one.reasons for one in found]),
+            nearest=merge_nearest([one.nearest for one in found]),
+            checks=tuple(check for one in found for check in one.checks),
+        )
+
+    def changes(self, last_id: str = "") -> AsyncIterator[Change | Reset]:
+        """Every change from now on, or after the one that `<cell>:<seq>` names."""
+        return follow(self._cells, last_id)
+
+    async def audit(self) -> AuditReport:
+        """Check invariants 1, 2 and 5 over the live store."""
+        return await audit(self._cells)
+
+    async def init(self) -> bool:
+        """Declare the cells new, so that they start settled. False where all of them exist already."""
+        outcomes = [(await cell.store.init()).outcome for cell in self._cells]
+        return any(outcome == "OK" for outcome in outcomes)
+
+    async def readiness(self) -> Readiness:
+        """Whether this scheduler can decide on what is true now. Raises nothing: what is wrong is in `detail`."""
+        stats = self.stats()
+        hosts = stats.hosts_attested
+        try:
+            policy = await self._store.memory_policy()
+        except RedschedError as error:
+            return Readiness(False, error.detail, hosts)
+        if policy != "noeviction":
+            problem = f"the store's maxmemory-policy is {policy}, which drops keys: set it to noeviction"
+            return Readiness(False, problem, hosts)
+        if stats.lag_s > MOST_LAG_S:
+            return Readiness(False, f"the picture is {stats.lag_s:.0f} s behind the store's feed", hosts)
+        return Readiness(True, "caught up", hosts)
+
+    def stats(self) -> Stats:
+        """Counts, from memory alone."""
+        mirrors = [cell.mirror for cell in self._cells]
+        columns = [mirror.columns for mirror in mirrors]
+        return Stats(
+            hosts=sum(len(one) for one in columns),
+            hosts_alive=sum(int((one.present & one.alive).sum()) for one in columns),
+            hosts_attested=sum(int((one.present & one.alive & one.attested).sum()) for one in columns),
+            lag_s=max(mirror.lag_s() or 0.0 for mirror in mirrors),
+            entries=sum(mirror.stats.entries for mirror in mirrors),
+            snapshots=sum(mirror.stats.snapshots for mirror in mirrors),
+        )

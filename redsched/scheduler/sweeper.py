@@ -1,0 +1,82 @@
+"""Sweeper: ticks the store's clock, ends claims whose lease has run out, and marks hosts whose lease has lapsed.
+
+Every scheduler does it for every cell; none has to. The scripts check the time themselves, so two sweepers at once do
+no harm, and a jitter keeps them apart.
+"""
+
+import asyncio
+import contextlib
+import random
+
+import structlog
+
+from redsched.cache.mirror import CellMirror
+from redsched.errors import RedschedError
+from redsched.settings import Settings
+from redsched.store import CellStore
+
+BATCH = 100
+SCORE_SLACK_MS = 2000
+"""Leases that ended while the last sweep ran are looked at once more."""
+
+log = structlog.get_logger(__name__)
+
+
+class Sweeper:
+    """The sweeper of one cell."""
+
+    def __init__(self, cell: CellStore, mirror: CellMirror, settings: Settings) -> None:
+        self._cell = cell
+        self._mirror = mirror
+        self._settings = settings
+        self._swept_until_ms = 0
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin sweeping every `tick_s`."""
+        self._task = asyncio.create_task(self._run(), name=f"redsched-sweeper-{self._cell.name}")
+
+    async def stop(self) -> None:
+        """End the task."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def sweep(self) -> None:
+        """One round. Raises StoreUnavailable, OutcomeUnknown."""
+        clock = await self._cell.tick()
+        await self.expire_due()
+        await self._mark_down(clock.now_ms)
+
+    async def expire_due(self) -> int:
+        """End the claims whose deadline has passed, in batches; the number of claims ended or being ended."""
+        expired = offset = 0
+        while due := await self._cell.due_claims(self._mirror.now_ms(), offset, BATCH):
+            ended = await self._cell.expire(due)
+            expired += ended
+            # Those that could not be ended (their host has not attested) stay in front: step over them.
+            offset += len(due) - ended
+            if len(due) < BATCH:
+                break
+        return expired
+
+    async def _mark_down(self, now_ms: int) -> None:
+        """Look at each lapsed lease once: a host that is down stays in the list for as long as it is known."""
+        offset = 0
+        while lapsed := await self._cell.lapsed_hosts(self._swept_until_ms, now_ms, offset, BATCH):
+            await self._cell.mark_down(lapsed)
+            offset += len(lapsed)
+            if len(lapsed) < BATCH:
+                break
+        self._swept_until_ms = max(0, now_ms - SCORE_SLACK_MS)
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self.sweep()
+            except RedschedError as error:
+                log.warning("sweep", cell=self._cell.name, problem=error.detail)
+            except Exception:  # a defect must not end the sweeping without a word
+                log.exception("sweep", cell=self._cell.name)
+            await asyncio.sleep(self._settings.tick_s * random.uniform(0.8, 1.2))

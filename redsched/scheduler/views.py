@@ -1,0 +1,164 @@
+"""What the scheduler answers with: plain data for the API, the CLI and whoever uses the library."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from redsched.model import Amounts, ClaimStatus, HostStatus
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """A part of a list. `next` goes on after it; None at the end."""
+
+    items: tuple[T, ...]
+    next: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """One place: claimed, or of a dry run (then without id, token and lease). Alternates fitted at that moment."""
+
+    cell: str
+    host: str
+    slots: Amounts
+    alternates: tuple[str, ...] = ()
+    claim_id: str | None = None
+    state: ClaimStatus | None = None
+    token: str | None = None
+    expires_at_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Selections:
+    """All places of one request. `fresh` is False where the ids had been sent before: this is their first outcome."""
+
+    selections: tuple[Selection, ...]
+    fresh: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SlotView:
+    """A slot of a host, in the unit of its class. `free` is capacity - claimed - external, below 0 when it is over."""
+
+    total: int
+    reserved: int
+    ratio: float
+    min: int
+    max: int
+    step: int
+    capacity: int
+    claimed: int
+    external: int
+    free: int
+
+
+@dataclass(frozen=True, slots=True)
+class HostView:
+    """A host as the store holds it. `alive_until_ms` is Unix ms; `claims` counts the claims on it."""
+
+    name: str
+    cell: str
+    zone: str
+    status: HostStatus
+    alive: bool
+    attested: bool
+    version: int
+    lease_s: int
+    alive_until_ms: int
+    slots: Mapping[str, SlotView]
+    traits: frozenset[str]
+    labels: Mapping[str, str]
+    metrics: Mapping[str, float]
+    claims: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReportResult:
+    """What became of a report: OK or SAME. Not `attested`: the host is closed until it attests to `epoch`.
+
+    `drop` are claims whose work the host must stop.
+    """
+
+    outcome: str
+    epoch: str
+    attested: bool
+    version: int
+    drop: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of a cell, numbered densely by `seq`."""
+
+    cell: str
+    seq: int
+    kind: str
+    name: str
+    version: int
+    op: str
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """Changes are missing, or the store is in a new epoch: read what you follow anew. Goes on after `seq`."""
+
+    cell: str
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A broken invariant of the design, by its number there."""
+
+    invariant: int
+    cell: str
+    thing: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReport:
+    """What an audit looked at and found. `over` are hosts over their capacity by external usage alone: no fault."""
+
+    hosts: int
+    claims: int
+    problems: tuple[Problem, ...]
+    over: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """Whether this scheduler can decide; if not, `detail` says why. `hosts`: known, alive and attested."""
+
+    ready: bool
+    detail: str
+    hosts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Counts of this scheduler's cells. `lag_s`: how long ago its picture had all that the feed had."""
+
+    hosts: int
+    hosts_alive: int
+    hosts_attested: int
+    lag_s: float
+    entries: int
+    snapshots: int
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """What one selection took. `outcome`: claimed, same, dry-run, or the problem's word; `calls` of the claim script;
+    `retries`: those after the first; `decide_s` of `seconds` were spent deciding.
+    """
+
+    outcome: str
+    calls: int
+    retries: int
+    decide_s: float
+    seconds: float

@@ -138,7 +138,24 @@ def test_a_repeated_shape_looks_only_at_changed_rows(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(Shape, "_evaluate", lambda self, row: looked.append(row))
     columns.patch("h3", {"claimed.VCPU": "2"})
     decider.decide(Request({"VCPU": 4}, project="web"), Random(0))
+    decider.decide(Request({"VCPU": 4}), Random(0))
     assert looked == [columns.row("h3")]
+
+
+@pytest.mark.parametrize("policy", ["spread", "pack"])
+def test_claim_after_claim_the_cached_order_is_the_fresh_one(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The best hosts run short and are looked for anew several times on the way, in scores of rows that changed."""
+    monkeypatch.setattr("redsched.decide.shape.FRONT", 2)
+    columns, settings = fleet(*[20 + number % 7 for number in range(60)]), Settings(pick_from=1, candidates=1)
+    request, decider = Request({"VCPU": 3}, policy=policy), Decider(columns, settings)
+    for version in range(2, 302):
+        expected = firsts(Decider(columns, settings), request)
+        assert firsts(decider, request) == expected
+        row = columns.row(expected[0])
+        assert row is not None
+        columns.patch(
+            expected[0], {"claimed.VCPU": str(columns.claimed["VCPU"].item(row) + 3), "version": str(version)}
+        )
 
 
 def test_only_the_latest_shapes_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:

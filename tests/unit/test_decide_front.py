@@ -65,3 +65,13 @@ def test_a_front_that_grows_too_long_forgets_its_end() -> None:
         best.update(row, entry(0.5, f"h{row:03}", row))
     assert best.first(33) == [A, *(entry(0.5, f"h{row:03}", row) for row in range(1, 33))]
     assert best.first(150) is None
+
+
+def test_a_forgotten_row_that_changes_takes_no_other_with_it() -> None:
+    best = front(A, complete=True)
+    for row in range(1, 200):
+        best.update(row, entry(0.5, f"h{row:03}", row))
+    best.update(40, None)
+    assert best.first(33) == [A, *(entry(0.5, f"h{row:03}", row) for row in range(1, 33))]
+    best.update(40, entry(0.8, "h040", 40))
+    assert best.first(3) == [A, entry(0.8, "h040", 40), entry(0.5, "h001", 1)]

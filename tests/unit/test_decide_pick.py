@@ -23,6 +23,14 @@ def test_best_rows_are_the_first_of_all_rows_sorted_by_score_and_then_order(
     assert found.tolist() == expected
 
 
+def test_among_many_equal_scores_the_lowest_order_is_kept() -> None:
+    order = np.array([(7 * row) % 40 for row in range(40)], np.int64)
+    scores = np.array([1.0 if row == 39 else 0.5 for row in range(40)])
+    found = best_rows(np.arange(40, dtype=np.intp), scores, order, 5)
+    assert found[0] == 39
+    assert order[found[1:]].tolist() == [0, 1, 2, 3]
+
+
 @pytest.mark.parametrize(("pick_from", "reachable"), [(1, "a"), (2, "ab"), (4, "abcd"), (9, "abcde")])
 def test_the_first_is_any_of_the_best_few_and_the_rest_keeps_its_order(pick_from: int, reachable: str) -> None:
     picked = [pick("abcde", pick_from, Random(seed)) for seed in range(200)]

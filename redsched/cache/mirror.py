@@ -98,7 +98,8 @@ class CellMirror:
         self._waiting.append(waiting)
         self._wake.set()
         try:
-            await asyncio.wait_for(waiting, self._settings.catch_up_timeout_s)
+            async with asyncio.timeout(self._settings.catch_up_timeout_s):
+                await waiting
         except TimeoutError as error:
             raise StoreUnavailable(
                 f"cell {self.cell.name}: the feed was not read to its end within "
@@ -136,8 +137,10 @@ class CellMirror:
             except Exception as error:  # a defect must not leave the columns standing still without a word
                 log.exception("feed", cell=self.cell.name)
                 _resolve(waiting, StoreUnavailable(f"cell {self.cell.name}: the feed could not be applied: {error!r}"))
+            # Not wait_for: before Python 3.12 it can lose the cancellation that comes together with the wake.
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), pause)
+                async with asyncio.timeout(pause):
+                    await self._wake.wait()
 
     async def _read_to_end(self) -> None:
         if not self._picture.epoch:

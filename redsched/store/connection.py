@@ -31,6 +31,9 @@ LOST = (RedisConnectionError, RedisTimeoutError, OSError)
 
 _NOT_NOW = ("OOM", "READONLY", "MASTERDOWN", "NOREPLICAS", "BUSY", "LOADING", "CLUSTERDOWN", "TRYAGAIN", "MISCONF")
 
+_FORBIDDEN = ("ACL failure in script", "can't run this command", "NOPERM")
+"""A permission that is missing inside a script comes as an ordinary error, worded by the server."""
+
 
 def check_url(url: str) -> str:
     """Return the URL if the store can be reached by such a one, else raise InvalidRequest."""
@@ -81,7 +84,7 @@ def as_ours(error: BaseException, url: str) -> RedschedError:
     """The error of this project that says what a Redis error means for the caller."""
     text = str(error) or type(error).__name__
     where = without_password(url)
-    if isinstance(error, NoPermissionError):
+    if isinstance(error, NoPermissionError) or any(words in text for words in _FORBIDDEN):
         return StoreUnavailable(f"the store at {where} lacks a permission: {text}; see docs/operate.md for the ACL")
     if isinstance(error, ResponseError) and not text.startswith(_NOT_NOW):
         return RedschedError(f"the store at {where} refused a command: {text}")

@@ -1,0 +1,57 @@
+"""The app: routes, problems, and one Scheduler for as long as it runs."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from importlib.metadata import version
+
+from fastapi import FastAPI
+
+from redsched.api import metrics, openapi, problems
+from redsched.api.crew import Crew
+from redsched.api.express import Express
+from redsched.api.readiness import Watch
+from redsched.api.routes import changes, claims, hosts, reports, selections, service
+from redsched.errors import StoreUnavailable
+from redsched.scheduler import Scheduler
+from redsched.settings import Settings
+
+# The busiest first: routes are tried in order.
+ROUTERS = (selections.router, claims.router, reports.router, hosts.router, changes.router, service.router)
+
+
+def create_app(settings: Settings, crew: Crew | None = None) -> FastAPI:
+    """The API over the store of `settings`. Its start raises StoreUnavailable when there is none to be used."""
+    app = FastAPI(
+        title="redsched",
+        version=version("redsched"),
+        summary="A shared-state scheduler on Redis: which host takes this, and is it really mine?",
+        lifespan=_lifespan(settings, crew or Crew()),
+        redirect_slashes=False,
+    )
+    app.state.settings = settings
+    app.state.closing = asyncio.Event()
+    for router in ROUTERS:
+        app.include_router(router)
+    app.add_middleware(Express)
+    problems.install(app)
+    openapi.install(app)
+    return app
+
+
+def _lifespan(settings: Settings, crew: Crew) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        if not settings.redis_url:
+            raise StoreUnavailable("no store is given: set REDSCHED_REDIS_URL, or use `redsched up`, which starts one")
+        async with Scheduler.connect(settings.redis_url, settings, observe=metrics.observe) as scheduler:
+            app.state.scheduler = scheduler
+            app.state.readiness = Watch(scheduler, crew, metrics.Sampler())
+            keeping = asyncio.create_task(app.state.readiness.keep(app.state.closing))
+            try:
+                yield
+            finally:
+                app.state.closing.set()
+                await keeping
+
+    return lifespan

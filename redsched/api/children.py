@@ -1,0 +1,55 @@
+"""Child processes of the command line: Python modules that end when the process that started them does.
+
+Linux sends a child a signal at its parent's death (PR_SET_PDEATHSIG), even one by SIGKILL. It follows the *thread* that
+started the child, so start children from the main thread. Elsewhere children end only with a parent that ends in order.
+"""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+STOP_TIMEOUT_S = 10.0
+_PR_SET_PDEATHSIG = 1
+
+
+def start(
+    module: str, arguments: Sequence[str], environment: Mapping[str, str], keep: Sequence[int] = ()
+) -> "subprocess.Popen[bytes]":
+    """Run `python -m module arguments` with `environment` added to one's own; `keep`: open files it inherits."""
+    return subprocess.Popen(
+        [sys.executable, "-m", module, *arguments],
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        pass_fds=keep,
+        # A session of its own: Ctrl-C in the terminal reaches the parent alone, which then ends its children in order.
+        start_new_session=True,
+        preexec_fn=_ends_with(os.getpid()),
+    )
+
+
+def stop(children: Sequence["subprocess.Popen[bytes]"]) -> None:
+    """End all of them in good order and together, by force those that take too long."""
+    for child in children:
+        child.terminate()
+    for child in children:
+        try:
+            child.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+
+
+def _ends_with(parent: int) -> Callable[[], None] | None:
+    if sys.platform != "linux":
+        return None
+    prctl = ctypes.CDLL(None).prctl  # looked up here: between fork and exec as little as possible may happen
+
+    def end_with_parent() -> None:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)  # the parent died between fork and prctl
+
+    return end_with_parent

@@ -1,0 +1,95 @@
+"""What routes declare about their bodies and answers, and the OpenAPI document built from it.
+
+Bodies are read and answers written without FastAPI (body.py, render.py), so the models are put into the document here
+and named by reference.
+"""
+
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from redsched.api.models import answered, asked
+from redsched.api.models.answered import InvalidProblem, NoValidHostProblem, Problem
+from redsched.api.problems import MEDIA_TYPE, BodyTooLarge, UnsupportedMediaType
+from redsched.errors import InvalidRequest, NoValidHost, RedschedError, StoreUnavailable, Unavailable
+
+REF = "#/components/schemas/{model}"
+
+BODY = (BodyTooLarge, UnsupportedMediaType, InvalidRequest)
+"""The errors of every route that reads a body."""
+
+
+def answers(
+    good: dict[int, type[BaseModel] | None], *errors: type[RedschedError], store: bool = True
+) -> dict[int | str, dict[str, Any]]:
+    """`responses` of a route: its good answers by status, and the errors that it can meet; `store` adds 503."""
+    found: dict[int | str, dict[str, Any]] = {status: _good(status, model) for status, model in good.items()}
+    for error in (*errors, *((StoreUnavailable,) if store else ())):
+        found[error.status] = _merged(found.get(error.status), error)
+    return found
+
+
+def body(
+    model: type[BaseModel], examples: Mapping[str, Any] | None = None, media_type: str = "application/json"
+) -> dict[str, Any]:
+    """`openapi_extra` of a route that reads `model`. `examples`: by name, values that work as they are."""
+    content: dict[str, Any] = {"schema": ref(model)}
+    if examples:
+        content["examples"] = {name: {"value": value} for name, value in examples.items()}
+    return {"requestBody": {"required": True, "content": {media_type: content}}}
+
+
+def ref(model: type[BaseModel]) -> dict[str, str]:
+    """The reference to a model in the document."""
+    return {"$ref": REF.format(model=model.__name__)}
+
+
+def _good(status: int, model: type[BaseModel] | None) -> dict[str, Any]:
+    said: dict[str, Any] = {"description": HTTPStatus(status).phrase}
+    return said if model is None else {**said, "content": {"application/json": {"schema": ref(model)}}}
+
+
+def _merged(known: dict[str, Any] | None, error: type[RedschedError]) -> dict[str, Any]:
+    said = f"`{error.problem}`: {error.title}"
+    description = said if known is None or said in known["description"] else f"{known['description']}; {said}"
+    found = {"description": description, "content": {MEDIA_TYPE: {"schema": ref(_problem_model(error))}}}
+    if issubclass(error, Unavailable):
+        wait = {"schema": {"type": "integer"}, "description": "Seconds to wait before sending it again."}
+        found["headers"] = {"Retry-After": wait}
+    return found
+
+
+def _problem_model(error: type[RedschedError]) -> type[BaseModel]:
+    if issubclass(error, NoValidHost):
+        return NoValidHostProblem
+    return InvalidProblem if error.status == 422 else Problem
+
+
+def _models() -> list[type[BaseModel]]:
+    found = [value for module in (asked, answered) for value in vars(module).values() if isinstance(value, type)]
+    return [
+        one for one in found if issubclass(one, BaseModel) and one.__module__ in _MODULES and one.__name__[0] != "_"
+    ]
+
+
+_MODULES = (asked.__name__, answered.__name__)
+
+
+def install(app: FastAPI) -> None:
+    """Have `app` describe itself with all models."""
+    app.openapi = _with_models(app.openapi)  # type: ignore[method-assign]
+
+
+def _with_models(plain: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, Any]]:
+    def openapi() -> dict[str, Any]:
+        document = plain()
+        pairs = [(model, "validation") for model in _models()]
+        _, schema = models_json_schema(pairs, ref_template=REF)  # type: ignore[arg-type]
+        document.setdefault("components", {}).setdefault("schemas", {}).update(schema["$defs"])
+        return document
+
+    return openapi

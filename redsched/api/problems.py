@@ -1,0 +1,129 @@
+"""Every error as an RFC 9457 problem: `type`, `title`, `status`, `detail`, the facts. Nothing else answers 4xx or 5xx.
+
+Errors that only HTTP knows (a body too large, a method that is not there) stand here, on the tree of `redsched.errors`.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, cast
+
+import structlog
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+from pydantic_core import to_json
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from redsched.errors import InvalidRequest, RedschedError, Unavailable
+
+MEDIA_TYPE = "application/problem+json"
+MAX_ERRORS = 20
+MAX_SHOWN = 80
+
+log = structlog.get_logger(__name__)
+
+
+class BodyTooLarge(RedschedError):
+    """The body is larger than the setting max_body_bytes."""
+
+    problem, title, status = "body-too-large", "The body is too large", 413
+
+
+class UnsupportedMediaType(RedschedError):
+    """The body is not declared as JSON."""
+
+    problem, title, status = "unsupported-media-type", "The body is not declared as JSON", 415
+
+
+class MethodNotAllowed(RedschedError):
+    """The route has no such method."""
+
+    problem, title, status = "method-not-allowed", "Method not allowed", 405
+
+
+class NoRoute(RedschedError):
+    """There is no such route."""
+
+    problem, title, status = "not-found", "Not found", 404
+
+
+class NotReady(Unavailable):
+    """Not every worker has caught up yet."""
+
+    problem, title = "not-ready", "Not ready"
+
+
+class InternalError(RedschedError):
+    """A fault of redsched itself."""
+
+    problem: ClassVar[str] = "internal-error"
+
+
+def problem(error: RedschedError, headers: Mapping[str, str] | None = None) -> Response:
+    """The answer to `error`."""
+    members = {
+        "type": f"/problems/{error.problem}",
+        "title": error.title,
+        "status": error.status,
+        "detail": error.detail,
+    }
+    all_headers = dict(headers or {})
+    if isinstance(error, Unavailable):
+        all_headers["Retry-After"] = str(error.retry_after_s)
+    return Response(to_json({**error.facts, **members}), error.status, all_headers, MEDIA_TYPE)
+
+
+def invalid(errors: Iterable[Mapping[str, Any]]) -> InvalidRequest:
+    """Pydantic's errors as one InvalidRequest: the first as the sentence, all (at most 20) as the fact `errors`."""
+    found = [_field_error(error) for error in errors]
+    more = f" (and {len(found) - 1} more, see `errors`)" if len(found) > 1 else ""
+    return InvalidRequest(f"{found[0]['field']}: {found[0]['message']}{more}", {"errors": found[:MAX_ERRORS]})
+
+
+def _field_error(error: Mapping[str, Any]) -> dict[str, str]:
+    where = ".".join(_shown(part) for part in error["loc"]) or "body"
+    if error["type"] == "extra_forbidden":
+        return {"field": where, "message": "is not a known field: take it out or correct its name"}
+    if error["type"] == "json_invalid":
+        return {"field": "body", "message": f"is not JSON: {error['ctx']['error']}"}
+    if error["type"] == "missing":
+        return {"field": where, "message": "is missing and has no default: add it"}
+    return {"field": where, "message": f"{error['msg']}, not {_shown(repr(error['input']))}"}
+
+
+def _shown(value: object) -> str:
+    text = str(value).encode("utf-8", "backslashreplace").decode()
+    return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
+
+
+async def _on_error(_request: Request, error: Exception) -> Response:
+    return problem(cast(RedschedError, error))
+
+
+async def _on_invalid(_request: Request, error: Exception) -> Response:
+    return problem(invalid(cast("RequestValidationError | ValidationError", error).errors()))
+
+
+async def _on_http(request: Request, error: Exception) -> Response:
+    error = cast(HTTPException, error)
+    if error.status_code == 404:
+        return problem(NoRoute(f"there is no route {_shown(request.url.path)!r}: /docs lists them all"))
+    if error.status_code == 405:
+        allowed = (error.headers or {}).get("Allow", "")
+        said = f"{_shown(request.method)} is not a method of {_shown(request.url.path)!r}: use {allowed}"
+        return problem(MethodNotAllowed(said), error.headers)
+    return problem(InvalidRequest(str(error.detail)))
+
+
+async def _on_fault(request: Request, error: Exception) -> Response:
+    log.error("request failed", method=request.method, path=request.url.path, exc_info=error)
+    return problem(InternalError(f"{type(error).__name__} while answering: this is a fault of redsched, see its log"))
+
+
+def install(app: FastAPI) -> None:
+    """Make every error of `app` a problem."""
+    app.add_exception_handler(RedschedError, _on_error)
+    app.add_exception_handler(RequestValidationError, _on_invalid)
+    app.add_exception_handler(HTTPException, _on_http)
+    app.add_exception_handler(Exception, _on_fault)

@@ -1,0 +1,78 @@
+"""Who of the workers of one API is ready: what one finds out about itself, and the answer for all.
+
+What they tell each other goes through `redsched.api.crew`.
+"""
+
+import asyncio
+from collections.abc import Awaitable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+from redsched.api.crew import Crew
+from redsched.errors import Unavailable
+from redsched.scheduler import Readiness, Stats
+
+LOOK_EVERY_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What /readyz answers."""
+
+    ready: bool
+    detail: str
+    hosts: int
+    workers: int
+
+
+class Sampled(Protocol):
+    """What is looked at: the scheduler."""
+
+    def readiness(self) -> Awaitable[Readiness]: ...  # noqa: D102
+    def stats(self) -> Stats: ...  # noqa: D102
+
+
+class Look(Protocol):
+    """What is told: the metrics."""
+
+    def sample(self, stats: Stats, ready: bool) -> None: ...  # noqa: D102
+
+
+class Watch:
+    """Looks at this worker's scheduler, tells the others and the metrics, and answers for all."""
+
+    def __init__(self, scheduler: Sampled, crew: Crew, sampler: Look) -> None:
+        self._scheduler, self._crew, self._sampler = scheduler, crew, sampler
+
+    async def look(self) -> Standing:
+        """Whether all workers are ready, and if not, what is awaited."""
+        own = await self._own()
+        missing = self._crew.missing()
+        if not own.ready:
+            return self._standing(False, own.detail, own.hosts)
+        if missing:
+            return self._standing(False, f"worker {missing[0]} of {self._crew.workers} has not caught up", own.hosts)
+        if own.hosts < self._crew.hosts:
+            return self._standing(False, f"{own.hosts} of {self._crew.hosts} hosts have reported", own.hosts)
+        return self._standing(True, own.detail, own.hosts)
+
+    async def keep(self, closing: asyncio.Event) -> None:
+        """Look again and again, until `closing`. Not by cancelling it: redis-py can lose a cancellation."""
+        while not closing.is_set():
+            await self._own()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(closing.wait(), LOOK_EVERY_S)
+        self._crew.mark(False)
+
+    async def _own(self) -> Readiness:
+        try:
+            found = await self._scheduler.readiness()
+        except Unavailable as error:
+            found = Readiness(ready=False, detail=error.detail, hosts=0)
+        self._crew.mark(found.ready)
+        self._sampler.sample(self._scheduler.stats(), found.ready)
+        return found
+
+    def _standing(self, ready: bool, detail: str, hosts: int) -> Standing:
+        return Standing(ready, detail, hosts, self._crew.workers)

@@ -1,0 +1,75 @@
+"""GET /v1/changes: every change that can alter a decision, as server-sent events."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, TypeVar
+
+from fastapi import APIRouter, Header, Request
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+
+from redsched.api import render
+from redsched.api.openapi import answers
+from redsched.api.routes.parts import scheduler
+from redsched.errors import InvalidRequest
+from redsched.scheduler import Change, Reset
+
+router = APIRouter(tags=["changes"])
+
+Item = TypeVar("Item")
+LastEventId = Annotated[
+    str,
+    Header(
+        alias="Last-Event-ID",
+        pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]{0,62}:[0-9]{1,16})?$",
+        description="The `id` of the last event seen: go on after it. Empty: from now on.",
+    ),
+]
+
+STREAM: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "`change` events, with `<cell>:<seq>` as id; `reset` where the feed has a gap: read all anew.",
+        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    }
+}
+
+
+@router.get(
+    "/v1/changes",
+    summary="Follow changes",
+    response_class=EventSourceResponse,
+    responses={**STREAM, **answers({}, InvalidRequest)},
+)
+async def changes(request: Request, last_event_id: LastEventId = "") -> AsyncIterator[ServerSentEvent]:
+    """Server-sent events, until the reader leaves or the server ends."""
+    async for one in _until(request.app.state.closing, scheduler(request).changes(last_event_id)):
+        yield _event(one)
+
+
+def _event(one: Change | Reset) -> ServerSentEvent:
+    if isinstance(one, Reset):
+        return ServerSentEvent(event="reset", id=f"{one.cell}:{one.seq}", data={"cell": one.cell})
+    return ServerSentEvent(event="change", id=f"{one.cell}:{one.seq}", data=render.change(one))
+
+
+async def _until(closing: asyncio.Event, items: AsyncIterator[Item]) -> AsyncIterator[Item]:
+    """The items, until `closing`: a stream that nobody ends would keep the server from ending."""
+    ended = asyncio.ensure_future(closing.wait())
+    try:
+        while True:
+            upcoming = asyncio.ensure_future(anext(items))
+            try:
+                await asyncio.wait((upcoming, ended), return_when=asyncio.FIRST_COMPLETED)
+                if not upcoming.done():
+                    return
+                yield upcoming.result()
+            except StopAsyncIteration:
+                return
+            finally:
+                await _cancelled(upcoming)
+    finally:
+        await _cancelled(ended)
+
+
+async def _cancelled(task: "asyncio.Future[Any]") -> None:
+    task.cancel()
+    await asyncio.wait((task,))

@@ -1,0 +1,67 @@
+"""/v1/hosts: look at hosts, and the operator's words on one."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+
+from redsched.api import render
+from redsched.api.models.answered import HostAnswer, HostsAnswer
+from redsched.api.models.asked import ForgetQuery, HostsQuery
+from redsched.api.openapi import answers
+from redsched.api.routes.parts import HostName, scheduler
+from redsched.errors import ClaimState, InvalidRequest, OutcomeUnknown, Settling, Unknown
+from redsched.model import HostStatus
+
+router = APIRouter(prefix="/v1/hosts", tags=["hosts"])
+
+WORD = answers({204: None}, InvalidRequest, Unknown, ClaimState, Settling, OutcomeUnknown)
+
+
+@router.get("", summary="List hosts", responses=answers({200: HostsAnswer}, InvalidRequest))
+async def list_hosts(request: Request, query: Annotated[HostsQuery, Query()]) -> Response:
+    """A page of hosts, by name, with free, claimed, external and capacity per slot."""
+    page = await scheduler(request).hosts.list(**query.model_dump())
+    return render.answer({"hosts": [render.host(one) for one in page.items], "next": page.next})
+
+
+@router.get("/{host}", summary="One host", responses=answers({200: HostAnswer}, InvalidRequest, Unknown))
+async def get_host(request: Request, host: HostName) -> Response:
+    """A host with free, claimed, external and capacity per slot."""
+    return render.answer(render.host(await scheduler(request).hosts.get(host)))
+
+
+@router.post("/{host}/drain", status_code=204, summary="Drain", responses=WORD)
+async def drain(request: Request, host: HostName) -> Response:
+    """No new claims; those it has are meant to leave."""
+    return await _set_status(request, host, HostStatus.DRAINING)
+
+
+@router.post("/{host}/enable", status_code=204, summary="Enable", responses=WORD)
+async def enable(request: Request, host: HostName) -> Response:
+    """New claims again."""
+    return await _set_status(request, host, HostStatus.ENABLED)
+
+
+@router.post("/{host}/disable", status_code=204, summary="Disable", responses=WORD)
+async def disable(request: Request, host: HostName) -> Response:
+    """No new claims; those it has stay."""
+    return await _set_status(request, host, HostStatus.DISABLED)
+
+
+@router.post("/{host}/lost", status_code=204, summary="Write off", responses=WORD)
+async def lost(request: Request, host: HostName) -> Response:
+    """The host is gone for good: it is no longer waited for, and what it held ends."""
+    await scheduler(request).hosts.lost(host)
+    return render.nothing()
+
+
+@router.delete("/{host}", status_code=204, summary="Remove", responses=WORD)
+async def forget(request: Request, host: HostName, query: Annotated[ForgetQuery, Query()]) -> Response:
+    """Remove a host. 409 while it holds claims, unless `force`."""
+    await scheduler(request).hosts.forget(host, force=query.force)
+    return render.nothing()
+
+
+async def _set_status(request: Request, host: str, status: HostStatus) -> Response:
+    await scheduler(request).hosts.set_status(host, status)
+    return render.nothing()

@@ -1,0 +1,125 @@
+"""/v1/hosts/{host}/report, heartbeat and inbox: for agents without access to Redis."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic_core import to_json
+
+from redsched.api import render
+from redsched.api.body import parse, read, read_object
+from redsched.api.models.answered import HeartbeatAnswer, InboxAnswer, ReportAnswer
+from redsched.api.models.asked import HeartbeatBody, HeldClaimBody, InboxQuery, ReportBody, ReportPatch
+from redsched.api.openapi import BODY, answers, body
+from redsched.api.routes.parts import HostName, scheduler
+from redsched.errors import InvalidRequest, OtherAgent, OutcomeUnknown, Settling, Unknown
+from redsched.model import ClaimStatus, Token
+from redsched.scheduler import HeldClaim, HostView, SlotView
+
+router = APIRouter(prefix="/v1/hosts/{host}", tags=["agents"])
+
+REPORT = {
+    "zone": "az1",
+    "labels": {"rack": "r4"},
+    "traits": ["HW_CPU_X86_AVX2"],
+    "inventories": {"VCPU": {"total": 64, "reserved": 2, "allocation_ratio": 4.0}, "MEMORY_MB": {"total": 262144}},
+    "external": {"VCPU": 1},
+}
+PATCH = {"labels": {"rack": "r5"}, "inventories": {"MEMORY_MB": {"reserved": 2048}}}
+
+
+@router.put(
+    "/report",
+    summary="Report",
+    responses=answers({200: ReportAnswer}, *BODY, OtherAgent, Settling, OutcomeUnknown),
+    openapi_extra=body(ReportBody, {"host": REPORT}),
+)
+async def report(request: Request, host: HostName) -> Response:
+    """A host's word about itself: replaces all of it but its claims, which end only when `ended` names them."""
+    return await _report(request, host, await read(request, ReportBody))
+
+
+@router.patch(
+    "/report",
+    summary="Report a part",
+    responses=answers({200: ReportAnswer}, *BODY, Unknown, OtherAgent, Settling, OutcomeUnknown),
+    openapi_extra=body(ReportPatch, {"part": PATCH}, "application/merge-patch+json"),
+)
+async def patch_report(request: Request, host: HostName) -> Response:
+    """A merge patch (RFC 7396) of the host's last report, as the store shows it; null takes a member out."""
+    patch = await read_object(request)
+    last = _last_report(await scheduler(request).hosts.get(host))
+    return await _report(request, host, parse(to_json(merged(last, patch)), ReportBody))
+
+
+@router.post(
+    "/heartbeat",
+    summary="Sign of life",
+    responses=answers({200: HeartbeatAnswer}, *BODY, Unknown, OtherAgent, Settling, OutcomeUnknown),
+    openapi_extra=body(HeartbeatBody, {"plain": {"lease_s": 30}}),
+)
+async def heartbeat(request: Request, host: HostName) -> Response:
+    """Renew the host's lease. `ATTEST`: send a report with the store's new epoch."""
+    asked = await read(request, HeartbeatBody)
+    stamp = asked.agent.stamp() if asked.agent else None
+    return render.answer({"outcome": await scheduler(request).hosts.heartbeat(host, asked.lease_s, stamp)})
+
+
+@router.get("/inbox", summary="Inbox", responses=answers({200: InboxAnswer}, InvalidRequest, Unknown))
+async def inbox(request: Request, host: HostName, query: Annotated[InboxQuery, Query()]) -> Response:
+    """Hints for the host's agent: claims placed on it, and claims to end."""
+    return render.answer(render.inbox(await scheduler(request).hosts.inbox(host, query.after)))
+
+
+async def _report(request: Request, host: str, asked: ReportBody) -> Response:
+    found = await scheduler(request).hosts.report(
+        asked.report(host),
+        asked.agent.stamp() if asked.agent else None,
+        asked.epoch,
+        [_held(one) for one in asked.claims],
+        [(one.id, str(Token.parse(one.token))) for one in asked.ended],
+    )
+    return render.answer(render.report(found))
+
+
+def _held(one: HeldClaimBody) -> HeldClaim:
+    token = str(Token.parse(one.token))
+    return HeldClaim(one.id, token, ClaimStatus(one.state), one.slots, one.project, one.consumer, one.digest)
+
+
+def merged(target: Any, patch: Any) -> Any:
+    """RFC 7396, section 2: the members of `patch` replace those of `target`, null removes."""
+    if not isinstance(patch, Mapping):
+        return patch
+    found = dict(target) if isinstance(target, Mapping) else {}
+    for name, value in patch.items():
+        if value is None:
+            found.pop(name, None)
+        else:
+            found[name] = merged(found.get(name), value)
+    return found
+
+
+def _last_report(host: HostView) -> dict[str, Any]:
+    return {
+        "cell": host.cell,
+        "zone": host.zone,
+        "labels": host.labels,
+        "traits": sorted(host.traits),
+        "metrics": host.metrics,
+        "lease_s": host.lease_s,
+        "inventories": {name: _inventory(slot) for name, slot in host.slots.items()},
+        "external": {name: slot.external for name, slot in host.slots.items() if slot.external},
+    }
+
+
+def _inventory(slot: SlotView) -> dict[str, Any]:
+    shown = {
+        "total": slot.total,
+        "reserved": slot.reserved,
+        "allocation_ratio": slot.ratio,
+        "min_unit": slot.min,
+        "step_size": slot.step,
+    }
+    # The store keeps max_unit = total where none was given: left out, it follows a patched total.
+    return shown if slot.max == slot.total else {**shown, "max_unit": slot.max}

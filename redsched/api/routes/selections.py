@@ -1,0 +1,63 @@
+"""POST /v1/selections and /v1/explain: where does this go, and why."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+
+from redsched.api import render
+from redsched.api.body import read
+from redsched.api.models.answered import ExplanationAnswer, SelectionsAnswer
+from redsched.api.models.asked import ExplainQuery, SelectionRequest
+from redsched.api.openapi import BODY, answers, body
+from redsched.api.routes.parts import scheduler
+from redsched.errors import ClaimIdReused, ClaimState, NoValidHost, OutcomeUnknown, Settling, Unknown
+
+router = APIRouter(tags=["selections"])
+
+PATH = "/v1/selections"
+
+EXAMPLES = {
+    "small": {"resources": {"VCPU": 2, "MEMORY_MB": 4096}},
+    "spread_with_alternates": {
+        "resources": {"VCPU": 2, "MEMORY_MB": 4096},
+        "required": ["HW_CPU_X86_AVX2"],
+        "zone": "az1",
+        "alternates": 2,
+        "project": "web",
+    },
+    "dry_run": {"resources": {"VCPU": 1}, "claim": False},
+}
+
+
+@router.post(
+    PATH,
+    status_code=201,
+    summary="Select and claim",
+    responses=answers(
+        {201: SelectionsAnswer, 200: SelectionsAnswer},
+        *BODY,
+        ClaimIdReused,
+        NoValidHost,
+        ClaimState,
+        Settling,
+        OutcomeUnknown,
+    ),
+    openapi_extra=body(SelectionRequest, EXAMPLES),
+)
+async def select(request: Request) -> Response:
+    """201: claimed. 200: a dry run (`claim: false`), or ids sent again, with their first outcome."""
+    asked = (await read(request, SelectionRequest)).request()
+    found = await scheduler(request).select(asked)
+    return render.answer(render.selections(found.selections), 201 if found.fresh and asked.claim else 200)
+
+
+@router.post(
+    "/v1/explain",
+    summary="Explain a selection",
+    responses=answers({200: ExplanationAnswer}, *BODY, Unknown, Settling),
+    openapi_extra=body(SelectionRequest, EXAMPLES),
+)
+async def explain(request: Request, query: Annotated[ExplainQuery, Query()]) -> Response:
+    """The same body as a selection. Writes nothing: how many hosts each reason leaves out, and the nearest miss."""
+    asked = (await read(request, SelectionRequest)).request()
+    return render.answer(render.explanation(await scheduler(request).explain(asked, query.host)))

@@ -1,0 +1,36 @@
+"""/healthz, /readyz and /metrics: for those who run redsched."""
+
+from fastapi import APIRouter, Request, Response
+
+from redsched.api import metrics, render
+from redsched.api.models.answered import HealthAnswer, ReadyAnswer
+from redsched.api.openapi import answers
+from redsched.api.problems import NotReady
+
+router = APIRouter(tags=["service"])
+
+METRICS = {200: {"description": "OK", "content": {"text/plain": {"schema": {"type": "string"}}}}}
+
+
+@router.get("/healthz", summary="Is the process there", responses=answers({200: HealthAnswer}, store=False))
+async def healthz() -> Response:
+    """The process answers. Says nothing of the store."""
+    return render.answer({"status": "ok"})
+
+
+@router.get("/readyz", summary="Can it work", responses=answers({200: ReadyAnswer}, NotReady))
+async def readyz(request: Request) -> Response:
+    """Every worker's cache has caught up, the store is fit for use, and the hosts that `up` waits for have reported."""
+    readiness = await request.app.state.readiness.look()
+    if not readiness.ready:
+        raise NotReady(readiness.detail)
+    return render.answer(
+        {"status": "ready", "detail": readiness.detail, "hosts": readiness.hosts, "workers": readiness.workers}
+    )
+
+
+@router.get("/metrics", summary="Metrics", response_class=Response, responses=METRICS)  # type: ignore[arg-type]
+async def show_metrics() -> Response:
+    """Prometheus metrics, summed over the workers."""
+    content, media_type = metrics.exposition()
+    return Response(content, headers={"Content-Type": media_type})

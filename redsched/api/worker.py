@@ -1,0 +1,93 @@
+"""One worker process of the API: `python -m redsched.api.worker JSON`, started by redsched/api/serve.py.
+
+Settings come through the environment. What keeps a worker from starting it leaves with its crew, for the parent, who
+says it once for all workers.
+"""
+
+import asyncio
+import contextlib
+import json
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+import uvloop
+from fastapi import FastAPI
+
+from redsched.api import logs
+from redsched.api.app import create_app
+from redsched.api.crew import Crew
+from redsched.api.serve import BACKLOG
+from redsched.errors import RedschedError
+from redsched.settings import Settings, load
+
+GRACE_S = 5
+
+
+class _Server(uvicorn.Server):
+    """Tells the parent when it listens, and ends open event streams before it waits for its connections."""
+
+    def __init__(self, config: uvicorn.Config, closing: asyncio.Event, crew: Crew) -> None:
+        super().__init__(config)
+        self._closing, self._crew = closing, crew
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._crew.announce()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._closing.set()
+        await super().shutdown(sockets)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        # uvicorn's own raises the signal once more when it has stopped, which would cut off the end of the lifespan.
+        loop = asyncio.get_running_loop()
+        for one in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(one, self.handle_exit, one, None)
+        yield
+
+
+async def _serve(settings: Settings, crew: Crew, listener: socket.socket) -> None:
+    app = create_app(settings, crew)
+    # The lifespan runs here and not in uvicorn, which would turn an error of its start into a traceback.
+    async with app.router.lifespan_context(app):
+        await _Server(_config(app), app.state.closing, crew).serve([listener])
+
+
+def _config(app: FastAPI) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        lifespan="off",
+        http="httptools",
+        ws="none",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_graceful_shutdown=GRACE_S,
+    )
+
+
+def main(given: dict[str, Any]) -> int:
+    """Serve until SIGTERM. Returns the exit code."""
+    crew = Crew(Path(given["folder"]), given["number"], given["workers"], given["hosts"])
+    listener = socket.socket(fileno=given["socket"])
+    try:
+        settings = load()
+        logs.configure(settings.log_level)
+        uvloop.run(_serve(settings, crew, listener))
+    except RedschedError as error:
+        crew.fail(error)
+        return error.exit_code
+    finally:
+        listener.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(json.loads(sys.argv[1])))

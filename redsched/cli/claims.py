@@ -1,0 +1,184 @@
+"""`redsched select`, `explain`, `claims`, `release`."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from redsched.api import render
+from redsched.cli import options, tables
+from redsched.cli.options import After, AsJson, Force, Limit, Url
+from redsched.cli.with_store import with_scheduler
+from redsched.model import Claim, ClaimStatus, Request, Token
+from redsched.scheduler import Explanation, Page, Scheduler, Selection
+
+CLAIM_HEADS = ("CLAIM", "STATE", "HOST", "AMOUNTS", "PROJECT", "CONSUMER", "WHY", "TOKEN")
+SELECTION_HEADS = ("CLAIM", "HOST", "AMOUNTS", "ALTERNATES", "TOKEN")
+
+ClaimArgument = Annotated[str, typer.Argument(metavar="[CLAIM]", help="Show this claim alone.", show_default=False)]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    for command in (select, explain, claims, release):
+        app.command()(command)
+
+
+def select(
+    resources: options.Resources,
+    require: options.Required = [],  # noqa: B006 - typer reads it, nobody writes it; so for all lists below
+    forbid: options.Forbidden = [],  # noqa: B006
+    any_of: options.AnyOf = [],  # noqa: B006
+    zone: options.Zones = [],  # noqa: B006
+    host: options.OnlyHosts = [],  # noqa: B006
+    exclude_host: options.ExcludeHosts = [],  # noqa: B006
+    label: options.Labels = [],  # noqa: B006
+    policy: options.Policy = "",
+    weight: options.Weights = [],  # noqa: B006
+    count: Annotated[int, typer.Option("--count", "-n", help="Places, all or none.")] = 1,
+    alternates: Annotated[int, typer.Option(help="Further hosts that fit.")] = 0,
+    project: Annotated[str, typer.Option(help="Whose it is.", show_default=False)] = "",
+    consumer: Annotated[str, typer.Option(help="What it is for.", show_default=False)] = "",
+    claim_id: Annotated[list[str], typer.Option("--id", help="A claim id, one for each place.")] = [],  # noqa: B006
+    lease_s: Annotated[int, typer.Option("--lease", help="Seconds for a host to take it up.")] = 120,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing.")] = False,
+    as_json: AsJson = False,
+    url: Url = "",
+) -> None:
+    """Select hosts and claim the amounts on them."""
+    shape = _shape(resources, require, forbid, any_of, zone, host, exclude_host, label, policy, weight)
+    asked = Request(
+        **shape,
+        count=count,
+        alternates=alternates,
+        project=project,
+        consumer=consumer,
+        claim_ids=tuple(claim_id),
+        lease_s=lease_s,
+        claim=not dry_run,
+    )
+    _show_selections(with_scheduler(url, lambda s: s.select(asked)).selections, as_json)
+
+
+def explain(
+    resources: options.Resources,
+    require: options.Required = [],  # noqa: B006
+    forbid: options.Forbidden = [],  # noqa: B006
+    any_of: options.AnyOf = [],  # noqa: B006
+    zone: options.Zones = [],  # noqa: B006
+    host: options.OnlyHosts = [],  # noqa: B006
+    exclude_host: options.ExcludeHosts = [],  # noqa: B006
+    label: options.Labels = [],  # noqa: B006
+    policy: options.Policy = "",
+    weight: options.Weights = [],  # noqa: B006
+    on: Annotated[str, typer.Option("--on", help="Show every check for this host.", show_default=False)] = "",
+    as_json: AsJson = False,
+    url: Url = "",
+) -> None:
+    """Say why hosts fit or do not. Writes nothing."""
+    asked = Request(**_shape(resources, require, forbid, any_of, zone, host, exclude_host, label, policy, weight))
+    found = with_scheduler(url, lambda s: s.explain(asked, on or None))
+    if as_json:
+        tables.show_json(render.explanation(found))
+    else:
+        _show_explanation(found)
+
+
+def claims(
+    claim: ClaimArgument = "",
+    host: Annotated[str, typer.Option(help="Only on this host.", show_default=False)] = "",
+    project: Annotated[str, typer.Option(help="Only of this project.", show_default=False)] = "",
+    consumer: Annotated[str, typer.Option(help="Only for this consumer.", show_default=False)] = "",
+    state: Annotated[ClaimStatus | None, typer.Option(help="Only in this state.")] = None,
+    zone: Annotated[str, typer.Option(help="Only on hosts of this zone.", show_default=False)] = "",
+    limit: Limit = 100,
+    after: After = "",
+    as_json: AsJson = False,
+    url: Url = "",
+) -> None:
+    """List claims, or show one."""
+    if claim:
+        found = with_scheduler(url, lambda s: s.claims.get(claim))
+        return tables.show_json(render.claim(found)) if as_json else _show_claims([found])
+    wanted: dict[str, Any] = {"host": host, "project": project, "consumer": consumer, "zone": zone}
+    wanted = {name: value or None for name, value in wanted.items()}
+    page = with_scheduler(url, lambda s: s.claims.list(**wanted, state=state, limit=limit, after=after))
+    return _show_page(page, as_json)
+
+
+def release(
+    claim: Annotated[list[str], typer.Argument(metavar="CLAIM...", help="The claims' ids.")],
+    token: Annotated[str, typer.Option(help="Only the placing with this token.", show_default=False)] = "",
+    force: Force = False,
+    url: Url = "",
+) -> None:
+    """Release claims. One that its host runs is ending until the host says that the work is gone."""
+    checked = str(Token.parse(token)) if token else ""
+
+    async def release_all(scheduler: Scheduler) -> None:
+        for one in claim:
+            freed = await scheduler.claims.release(one, checked, force=force)
+            print(f"{one} is {'released' if freed else 'ending: its host has to say that the work is gone'}")
+
+    with_scheduler(url, release_all)
+
+
+def _shape(
+    resources: Sequence[str],
+    require: Sequence[str],
+    forbid: Sequence[str],
+    any_of: Sequence[str],
+    zone: Sequence[str],
+    host: Sequence[str],
+    exclude_host: Sequence[str],
+    label: Sequence[str],
+    policy: str,
+    weight: Sequence[str],
+) -> dict[str, Any]:
+    return {
+        "resources": options.amounts(resources),
+        "required": frozenset(require),
+        "forbidden": frozenset(forbid),
+        "any_of": tuple(frozenset(one.split(",")) for one in any_of),
+        "zones": frozenset(zone),
+        "hosts": frozenset(host),
+        "exclude_hosts": frozenset(exclude_host),
+        "labels": options.pairs("label", label),
+        "policy": policy,
+        "weights": options.multipliers(weight),
+    }
+
+
+def _show_selections(found: Sequence[Selection], as_json: bool) -> None:
+    if as_json:
+        return tables.show_json(render.selections(found))
+    rows = ((one.claim_id, one.host, tables.amounts(one.slots), " ".join(one.alternates), one.token) for one in found)
+    return tables.show_table(SELECTION_HEADS, rows, "nothing selected")
+
+
+def _show_explanation(found: Explanation) -> None:
+    print(f"{found.fits} of {found.hosts} hosts fit")
+    if found.reasons:
+        tables.show_table(("REASON", "HOSTS"), ((one.reason, one.hosts) for one in found.reasons), "")
+    for miss in found.nearest:
+        print(f"nearest: {miss.host} needs {tables.amounts(miss.needs)}, free {tables.amounts(miss.free)}")
+    for host in found.checks:
+        print(f"{host.host}: {host.reason or 'fits'}")
+        tables.show_table(("CHECK", "OK", "DETAIL"), ((one.name, one.ok, one.detail) for one in host.checks), "")
+
+
+def _show_page(page: Page[Claim], as_json: bool) -> None:
+    if as_json:
+        return tables.show_json({"claims": [render.claim(one) for one in page.items], "next": page.next})
+    _show_claims(page.items)
+    if page.next:
+        print(f"there are more: --after {page.next}")
+    return None
+
+
+def _show_claims(found: Sequence[Claim]) -> None:
+    rows = (
+        (one.id, one.state, one.host, tables.amounts(one.amounts), one.project, one.consumer, one.why, one.token)
+        for one in found
+    )
+    tables.show_table(CLAIM_HEADS, rows, "no claims")

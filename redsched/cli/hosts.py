@@ -1,0 +1,93 @@
+"""`redsched hosts`, `host`, `drain`, `enable`, `disable`, `lost`."""
+
+from typing import Annotated
+
+import typer
+
+from redsched.api import render
+from redsched.cli import tables
+from redsched.cli.options import After, AsJson, HostArgument, Limit, Url
+from redsched.cli.with_store import with_scheduler
+from redsched.model import HostStatus
+from redsched.scheduler import HostView, SlotView
+
+HEADS = ("HOST", "ZONE", "STATUS", "ALIVE", "CLAIMS", "FREE")
+SLOT_HEADS = ("SLOT", "CAPACITY", "CLAIMED", "EXTERNAL", "FREE", "TOTAL", "RESERVED", "RATIO")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    for command in (hosts, host, drain, enable, disable, lost):
+        app.command()(command)
+
+
+def hosts(
+    zone: Annotated[str, typer.Option(help="Only of this zone.", show_default=False)] = "",
+    status: Annotated[HostStatus | None, typer.Option(help="Only with this status.")] = None,
+    limit: Limit = 100,
+    after: After = "",
+    as_json: AsJson = False,
+    url: Url = "",
+) -> None:
+    """List hosts with what is free on them."""
+    page = with_scheduler(url, lambda s: s.hosts.list(zone=zone or None, status=status, limit=limit, after=after))
+    if as_json:
+        return tables.show_json({"hosts": [render.host(one) for one in page.items], "next": page.next})
+    tables.show_table(HEADS, map(_row, page.items), "no hosts: start an agent with `redsched agent`, or report one")
+    if page.next:
+        print(f"there are more: --after {page.next}")
+    return None
+
+
+def host(name: HostArgument, as_json: AsJson = False, url: Url = "") -> None:
+    """Show one host: its slots, traits, labels and metrics."""
+    found = with_scheduler(url, lambda s: s.hosts.get(name))
+    if as_json:
+        return tables.show_json(render.host(found))
+    print(f"{found.name}  cell {found.cell}  zone {found.zone}  {found.status}  {_state(found)}  {found.claims} claims")
+    tables.show_table(SLOT_HEADS, (_slot_row(slot, one) for slot, one in sorted(found.slots.items())), "no slots")
+    print("labels:", " ".join(f"{key}={value}" for key, value in sorted(found.labels.items())) or tables.NOTHING)
+    print("traits:", " ".join(sorted(found.traits)) or tables.NOTHING)
+    print("metrics:", " ".join(f"{key}={value:g}" for key, value in sorted(found.metrics.items())) or tables.NOTHING)
+    return None
+
+
+def drain(name: HostArgument, url: Url = "") -> None:
+    """No new claims on this host; those it has are meant to leave."""
+    _set_status(url, name, HostStatus.DRAINING)
+
+
+def enable(name: HostArgument, url: Url = "") -> None:
+    """New claims on this host again."""
+    _set_status(url, name, HostStatus.ENABLED)
+
+
+def disable(name: HostArgument, url: Url = "") -> None:
+    """No new claims on this host; those it has stay."""
+    _set_status(url, name, HostStatus.DISABLED)
+
+
+def lost(name: HostArgument, url: Url = "") -> None:
+    """Write this host off: it will not come back, and nobody waits for it."""
+    with_scheduler(url, lambda s: s.hosts.lost(name))
+    print(f"{name} is written off")
+
+
+def _set_status(url: str, name: str, status: HostStatus) -> None:
+    with_scheduler(url, lambda s: s.hosts.set_status(name, status))
+    print(f"{name} is {status}")
+
+
+def _state(found: HostView) -> str:
+    if not found.attested:
+        return "not attested"
+    return "alive" if found.alive else "down"
+
+
+def _row(one: HostView) -> tuple[object, ...]:
+    free = tables.amounts({slot: found.free for slot, found in one.slots.items()})
+    return (one.name, one.zone, one.status, one.alive, one.claims, free)
+
+
+def _slot_row(slot: str, one: SlotView) -> tuple[object, ...]:
+    return (slot, one.capacity, one.claimed, one.external, one.free, one.total, one.reserved, f"{one.ratio:g}")

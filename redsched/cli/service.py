@@ -1,0 +1,53 @@
+"""`redsched api` and `agent`: one part alone, for those who run the parts on machines of their own."""
+
+import time
+from typing import Annotated
+
+import typer
+
+from redsched.agent.collector import load_collector
+from redsched.agent.fleet import fleet as read_fleet
+from redsched.agent.run import run as run_agent
+from redsched.api.serve import Workers
+from redsched.cli.ending import run_until_ended, until_ended
+from redsched.cli.options import Url
+from redsched.cli.with_store import checked_url, settings_for
+
+LOOK_EVERY_S = 0.2
+
+HostOption = Annotated[str, typer.Option("--host", help="Address to listen on.")]
+PortOption = Annotated[int, typer.Option("--port", min=0, max=65_535, help="Port to listen on; 0: any free one.")]
+WorkersOption = Annotated[int, typer.Option("--workers", min=1, max=256, help="API processes on the one port.")]
+FleetOption = Annotated[
+    str,
+    typer.Option("--fleet", metavar="FILE|N", help="Simulated hosts: a fleet file, or how many.", show_default=False),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    for command in (api, agent):
+        app.command()(command)
+
+
+def api(host: HostOption = "127.0.0.1", port: PortOption = 8080, workers: WorkersOption = 1, url: Url = "") -> None:
+    """Serve the REST API over a store, until Ctrl-C."""
+    environment = {"REDSCHED_REDIS_URL": checked_url(settings_for(url))}
+    with until_ended(), Workers(host, port, workers) as serving:
+        serving.start(environment)
+        print(f"the API answers on {serving.url}, its documentation on {serving.url}/docs", flush=True)
+        while True:
+            serving.revive()
+            time.sleep(LOOK_EVERY_S)
+
+
+def agent(
+    fleet: FleetOption = "",
+    collector: Annotated[str, typer.Option("--collector", help="Who looks at the host: an installed one.")] = "machine",
+    url: Url = "",
+) -> None:
+    """Speak for this machine, until Ctrl-C: report it, take up its claims. With --fleet: for simulated hosts."""
+    settings = settings_for(url)
+    store = checked_url(settings)
+    hosts = read_fleet(fleet) if fleet else [load_collector(collector, settings)]
+    run_until_ended(run_agent(settings, store, hosts))

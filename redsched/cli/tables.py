@@ -1,0 +1,55 @@
+"""What commands show: tables with lines on a terminal, plain columns elsewhere, and JSON where it was asked for."""
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pydantic_core import to_json
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+NOTHING = "-"
+
+
+def show_json(content: Mapping[str, Any]) -> None:
+    """Show `content` as JSON: indented for people on a terminal, one line elsewhere."""
+    indent = 2 if sys.stdout.isatty() else None
+    print(json.dumps(json.loads(to_json(content)), indent=indent, ensure_ascii=False))
+
+
+def show_table(heads: Sequence[str], rows: Iterable[Sequence[object]], empty: str) -> None:
+    """Show rows under their heads, or the line `empty` where there is none."""
+    texts = [[_text(value) for value in row] for row in rows]
+    if not texts:
+        print(empty)
+    elif sys.stdout.isatty():
+        _show_with_lines(heads, texts)
+    else:
+        _show_plain(heads, texts)
+
+
+def amounts(found: Mapping[str, int]) -> str:
+    """Amounts in one cell: `VCPU=2 MEMORY_MB=4096`."""
+    return " ".join(f"{slot}={amount}" for slot, amount in sorted(found.items()))
+
+
+def _text(value: object) -> str:
+    if value is None or value == "":
+        return NOTHING
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
+
+
+def _show_with_lines(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    table = Table(*heads)
+    for row in rows:
+        table.add_row(*(Text(text) for text in row))
+    Console().print(table)
+
+
+def _show_plain(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    lines = [list(heads), *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        print("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())

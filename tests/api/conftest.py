@@ -1,0 +1,25 @@
+"""The API over a real store: `api` is a client of an app in this process, with one host, h1, that has attested."""
+
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from redsched.settings import Settings
+from tests.api.parts import client_of, declare_new, put_host
+
+
+@pytest.fixture
+async def empty_api(clean_store: str) -> AsyncIterator[httpx.AsyncClient]:
+    """The API over an empty store."""
+    settings = Settings(redis_url=clean_store, max_body_bytes=4096)
+    await declare_new(settings)
+    async with client_of(settings) as client:
+        yield client
+
+
+@pytest.fixture
+async def api(empty_api: httpx.AsyncClient) -> httpx.AsyncClient:
+    """The API with host h1: 8 VCPU, 16384 MEMORY_MB, in zone az1."""
+    await put_host(empty_api, "h1")
+    return empty_api

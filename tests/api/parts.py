@@ -1,0 +1,96 @@
+"""What the tests of routes share: hosts and claims to begin with, bad bodies, a look at all that the store holds."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import redis
+
+from redsched.api.app import create_app
+from redsched.settings import Settings
+from redsched.store import Store
+
+REPORT: dict[str, Any] = {
+    "zone": "az1",
+    "labels": {"rack": "r4"},
+    "traits": ["HW_CPU_X86_AVX2"],
+    "metrics": {"cpu.percent": 12.5},
+    "lease_s": 3600,
+    "inventories": {"VCPU": {"total": 8}, "MEMORY_MB": {"total": 16_384, "reserved": 384}},
+    "external": {"MEMORY_MB": 1000},
+}
+NEED = {"resources": {"VCPU": 2, "MEMORY_MB": 4096}}
+STALE = "1-a.1"
+
+BAD_JSON: dict[str, bytes] = {
+    "empty": b"",
+    "not JSON": b"{",
+    "not UTF-8": b'{"resources": {"VCPU": 1}, "project": "\xff"}',
+    "lone surrogate": b'{"resources": {"VCPU": 1}, "project": "\\ud800"}',
+    "deep": b"[" * 3000,
+    "NaN": b'{"resources": {"VCPU": NaN}}',
+    "Infinity": b'{"resources": {"VCPU": Infinity}}',
+    "huge number": b'{"resources": {"VCPU": ' + b"9" * 3900 + b"}}",
+    "a list": b"[]",
+    "a text": b'"x"',
+    "null": b"null",
+}
+
+
+async def declare_new(settings: Settings) -> None:
+    """Declare the cells new, as `redsched init` does: nobody is waited for."""
+    async with Store.connect(settings.redis_url, settings) as store:
+        for name in settings.cells:
+            await store.cell(name).init()
+
+
+@asynccontextmanager
+async def client_of(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of an app of these settings, for as long as the block lasts."""
+    app = create_app(settings)
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=transport, base_url="http://api") as client,
+    ):
+        yield client
+
+
+async def put_host(api: httpx.AsyncClient, name: str, **changed: Any) -> dict[str, Any]:
+    """Report a host and have it attest, as an agent without Redis would. Returns the last answer."""
+    answer = (await api.put(f"/v1/hosts/{name}/report", json={**REPORT, **changed})).json()
+    if not answer["attested"]:
+        attesting = {**REPORT, **changed, "epoch": answer["epoch"]}
+        answer = (await api.put(f"/v1/hosts/{name}/report", json=attesting)).json()
+    assert answer["attested"] is True, answer
+    return dict(answer)
+
+
+async def select(api: httpx.AsyncClient, **changed: Any) -> dict[str, Any]:
+    """Claim on one host, and return the selection."""
+    answer = await api.post("/v1/selections", json={**NEED, **changed})
+    assert answer.status_code == 201, answer.text
+    return dict(answer.json()["selections"][0])
+
+
+def held(url: str) -> dict[bytes, Any]:
+    """All that the store holds, but for the clock that schedulers tick."""
+    with redis.Redis.from_url(url, protocol=2) as client:
+        found: dict[bytes, Any] = {key: client.dump(key) for key in client.scan_iter() if not key.endswith(b":meta")}
+        for key in client.scan_iter("*:meta"):
+            meta = client.hgetall(key)
+            found[key] = {name: value for name, value in meta.items() if name not in (b"now_ms", b"settled")}
+    return found
+
+
+def check_problem(answer: httpx.Response, status: int, slug: str) -> dict[str, Any]:
+    """Hold an answer to be a problem of this status and type, in full, and return it."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    found = dict(answer.json())
+    assert (found["type"], found["status"]) == (f"/problems/{slug}", status), found
+    assert found["title"]
+    assert found["detail"]
+    assert "\n" not in found["detail"]
+    return found

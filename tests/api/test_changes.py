@@ -1,0 +1,97 @@
+"""GET /v1/changes over a real socket: what happens is told, a reader resumes where it left, and a gap is said."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+
+from redsched.api.serve import Workers
+from tests.api.parts import check_problem, put_host, select
+
+Event = dict[str, Any]
+
+
+@asynccontextmanager
+async def client(url: str) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of one worker process over the store at `url`."""
+    with Workers("127.0.0.1", 0, 1) as workers:
+        workers.start({"REDSCHED_REDIS_URL": url})
+        async with httpx.AsyncClient(base_url=workers.url, timeout=20) as found:
+            yield found
+
+
+async def events(answer: httpx.Response) -> AsyncIterator[Event]:
+    """The events of a stream, each with its `event`, `id` and `data`."""
+    found: Event = {}
+    async for line in answer.aiter_lines():
+        if line.startswith(":"):
+            continue
+        if not line and found:
+            yield {**found, "data": json.loads(found["data"])}
+            found = {}
+        elif line:
+            name, _, value = line.partition(": ")
+            found[name] = value
+
+
+async def next_claim(stream: AsyncIterator[Event]) -> Event:
+    """The next event by which a host has given VCPU away."""
+    async for one in stream:
+        if int(one["data"].get("fields", {}).get("claimed.VCPU", 0)):
+            return one
+    raise AssertionError("the stream ended")
+
+
+async def test_changes_are_told_as_they_happen(clean_store: str) -> None:
+    async with client(clean_store) as api:
+        await put_host(api, "h1")
+        async with api.stream("GET", "/v1/changes") as answer:
+            assert answer.headers["content-type"].startswith("text/event-stream")
+            stream = events(answer)
+            claim = await select(api)
+            found = await next_claim(stream)
+            assert found["event"] == "change"
+            assert found["id"] == f"c1:{found['data']['seq']}"
+            assert found["data"]["fields"]["claimed.VCPU"] == "2"
+            assert claim["token"].endswith(f".{found['data']['seq']}")
+
+
+async def test_a_reader_resumes_after_the_last_event_it_saw(clean_store: str) -> None:
+    """What happened while nobody listened is told first, and nothing twice."""
+    async with client(clean_store) as api:
+        await put_host(api, "h1")
+        async with api.stream("GET", "/v1/changes") as answer:
+            await select(api)
+            last = (await next_claim(events(answer)))["id"]
+        await select(api)
+        async with api.stream("GET", "/v1/changes", headers={"Last-Event-ID": last}) as answer:
+            found = await anext(events(answer))
+            assert found["data"]["seq"] == int(last.removeprefix("c1:")) + 1
+
+
+async def test_a_gap_is_said(clean_store: str) -> None:
+    """An id that the feed does not reach: `reset` comes first."""
+    async with client(clean_store) as api:
+        await put_host(api, "h1")
+        async with api.stream("GET", "/v1/changes", headers={"Last-Event-ID": "c1:9000000000000000"}) as answer:
+            found = await anext(events(answer))
+            assert (found["event"], found["data"]) == ("reset", {"cell": "c1"})
+
+
+async def test_a_bad_last_event_id_is_a_problem(api: httpx.AsyncClient) -> None:
+    for bad in ("x", "c1", "c1:x", "c1:-1", "a b:1"):
+        check_problem(await api.get("/v1/changes", headers={"Last-Event-ID": bad}), 422, "invalid-request")
+
+
+async def test_an_open_stream_does_not_keep_the_server_from_ending(clean_store: str) -> None:
+    """The stream ends in good order: the reader sees its end, not a broken connection."""
+    with Workers("127.0.0.1", 0, 1) as workers:
+        workers.start({"REDSCHED_REDIS_URL": clean_store})
+        async with (
+            httpx.AsyncClient(base_url=workers.url, timeout=20) as api,
+            api.stream("GET", "/v1/changes") as answer,
+        ):
+            workers.stop()
+            assert [one async for one in events(answer)] == []

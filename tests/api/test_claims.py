@@ -1,0 +1,155 @@
+"""/v1/claims: lists, one, and the verbs with their tokens."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.api.parts import STALE, check_problem, held, put_host, select
+
+VERBS = ("confirm", "renew", "fail")
+BAD_BODIES: dict[str, dict[str, Any]] = {
+    "no token": {},
+    "token not a token": {"token": "x"},
+    "token a number": {"token": 7},
+    "token too long": {"token": f"1-a.{'9' * 100}"},
+    "unknown field": {"token": STALE, "host": "h1"},
+}
+
+
+async def verb(api: httpx.AsyncClient, claim: dict[str, Any], name: str) -> httpx.Response:
+    return await api.post(f"/v1/claims/{claim['claim_id']}/{name}", json={"token": claim["token"]})
+
+
+async def test_confirm_makes_a_claim_active(api: httpx.AsyncClient) -> None:
+    """Without Redis there is no accept: confirm takes the claim up too. Again: the same."""
+    claim = await select(api)
+    for _ in range(2):
+        answer = await verb(api, claim, "confirm")
+        assert answer.status_code == 200, answer.text
+        assert (answer.json()["state"], answer.json()["expires_at_ms"]) == ("active", None)
+
+
+async def test_renew_moves_the_deadline(api: httpx.AsyncClient) -> None:
+    claim = await select(api, lease_s=10)
+    answer = await api.post(f"/v1/claims/{claim['claim_id']}/renew", json={"token": claim["token"], "lease_s": 600})
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["expires_at_ms"] > claim["expires_at_ms"] + 500_000
+
+
+async def test_fail_ends_a_claim_and_frees_its_host(api: httpx.AsyncClient) -> None:
+    claim = await select(api)
+    answer = await verb(api, claim, "fail")
+    assert answer.status_code == 200, answer.text
+    assert (answer.json()["state"], answer.json()["why"]) == ("ended", "failed")
+    assert (await api.get("/v1/hosts/h1")).json()["slots"]["VCPU"]["claimed"] == 0
+
+
+@pytest.mark.parametrize("name", VERBS)
+async def test_a_verb_on_an_ended_claim_is_a_conflict(api: httpx.AsyncClient, name: str) -> None:
+    claim = await select(api)
+    await api.delete(f"/v1/claims/{claim['claim_id']}")
+    check_problem(await verb(api, claim, name), 409, "claim-state")
+
+
+@pytest.mark.parametrize("name", VERBS)
+async def test_a_verb_with_another_token_writes_nothing(api: httpx.AsyncClient, clean_store: str, name: str) -> None:
+    """409 stale-token."""
+    claim = await select(api)
+    before = held(clean_store)
+    check_problem(await verb(api, {**claim, "token": STALE}, name), 409, "stale-token")
+    assert held(clean_store) == before
+
+
+@pytest.mark.parametrize("name", VERBS)
+async def test_a_verb_on_an_unknown_claim_is_404(api: httpx.AsyncClient, clean_store: str, name: str) -> None:
+    before = held(clean_store)
+    check_problem(await verb(api, {"claim_id": "nix", "token": STALE}, name), 404, "not-found")
+    check_problem(await verb(api, {"claim_id": "a b", "token": STALE}, name), 422, "invalid-request")
+    assert held(clean_store) == before
+
+
+@pytest.mark.parametrize("name", VERBS)
+@pytest.mark.parametrize("body", BAD_BODIES.values(), ids=BAD_BODIES)
+async def test_a_bad_body_is_a_problem(
+    api: httpx.AsyncClient, clean_store: str, body: dict[str, Any], name: str
+) -> None:
+    claim = await select(api)
+    before = held(clean_store)
+    answer = await api.post(f"/v1/claims/{claim['claim_id']}/{name}", json=body)
+    check_problem(answer, 422, "invalid-request")
+    assert held(clean_store) == before
+
+
+@pytest.mark.parametrize("lease_s", [0, -1, 86_401, "60", 60.0, True, None])
+async def test_a_bad_lease_is_a_problem(api: httpx.AsyncClient, clean_store: str, lease_s: object) -> None:
+    claim = await select(api)
+    before = held(clean_store)
+    body = {"token": claim["token"], "lease_s": lease_s}
+    answer = await api.post(f"/v1/claims/{claim['claim_id']}/renew", json=body)
+    check_problem(answer, 422, "invalid-request")
+    assert held(clean_store) == before
+
+
+async def test_release_of_a_claim_that_nobody_took_up_is_204_and_again(api: httpx.AsyncClient) -> None:
+    claim = await select(api)
+    for _ in range(2):
+        answer = await api.delete(f"/v1/claims/{claim['claim_id']}")
+        assert (answer.status_code, answer.content) == (204, b"")
+    assert (await api.get(f"/v1/claims/{claim['claim_id']}")).json()["why"] == "released"
+    assert (await api.get("/v1/hosts/h1")).json()["slots"]["VCPU"]["claimed"] == 0
+
+
+async def test_release_of_a_running_claim_is_202_until_its_host_says_so(api: httpx.AsyncClient) -> None:
+    """Its amounts stay taken while the work may still run; `force` frees them."""
+    claim = await select(api)
+    await verb(api, claim, "confirm")
+    for _ in range(2):
+        answer = await api.delete(f"/v1/claims/{claim['claim_id']}")
+        assert answer.status_code == 202, answer.text
+        assert answer.json() == {"claim_id": claim["claim_id"], "state": "ending"}
+    assert (await api.get("/v1/hosts/h1")).json()["slots"]["VCPU"]["claimed"] == 2
+    assert (await api.delete(f"/v1/claims/{claim['claim_id']}?force=true")).status_code == 204
+    assert (await api.get("/v1/hosts/h1")).json()["slots"]["VCPU"]["claimed"] == 0
+
+
+async def test_release_that_is_not_possible_writes_nothing(api: httpx.AsyncClient, clean_store: str) -> None:
+    claim = await select(api)
+    before = held(clean_store)
+    path = f"/v1/claims/{claim['claim_id']}"
+    check_problem(await api.delete("/v1/claims/nix"), 404, "not-found")
+    check_problem(await api.delete(f"{path}?token={STALE}"), 409, "stale-token")
+    check_problem(await api.delete(f"{path}?token=x"), 422, "invalid-request")
+    check_problem(await api.delete(f"{path}?force=perhaps"), 422, "invalid-request")
+    check_problem(await api.delete(f"{path}?now=true"), 422, "invalid-request")
+    assert held(clean_store) == before
+
+
+async def test_lists_filter_and_page(api: httpx.AsyncClient) -> None:
+    """Every claim is on exactly one page, and a filter leaves out what it names."""
+    await put_host(api, "h2", zone="az2")
+    for number in range(5):
+        host = "h2" if number == 4 else "h1"
+        need = {"VCPU": 1}
+        await select(api, resources=need, claim_ids=[f"id{number}"], project=f"p{number % 2}", hosts=[host])
+    seen, after = [], ""
+    while after is not None:
+        page = (await api.get("/v1/claims", params={"limit": 2, "after": after})).json()
+        seen += [one["claim_id"] for one in page["claims"]]
+        after = page["next"]
+    assert sorted(seen) == [f"id{number}" for number in range(5)]
+    filters = {"project=p1": 2, "host=h2": 1, "zone=az2": 1, "state=claimed": 5, "state=active": 0, "consumer=x": 0}
+    for query, expected in filters.items():
+        assert len((await api.get(f"/v1/claims?{query}")).json()["claims"]) == expected, query
+
+
+@pytest.mark.parametrize(
+    "query", ["limit=0", "limit=1001", "limit=x", "state=gone", "after=%00", "hosts=h1", "host=a%20b"]
+)
+async def test_a_bad_query_is_a_problem(api: httpx.AsyncClient, query: str) -> None:
+    check_problem(await api.get(f"/v1/claims?{query}"), 422, "invalid-request")
+
+
+async def test_an_unknown_claim_is_404(api: httpx.AsyncClient) -> None:
+    check_problem(await api.get("/v1/claims/nix"), 404, "not-found")
+    check_problem(await api.get("/v1/claims/a%7Bb"), 422, "invalid-request")

@@ -1,0 +1,83 @@
+"""The OpenAPI document: it has every route, its references lead somewhere, and its examples work."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from redsched.api.app import create_app
+from redsched.settings import Settings
+from tests.api.parts import put_host
+
+DOCUMENT = create_app(Settings()).openapi()
+OPERATIONS = [(path, method) for path, item in DOCUMENT["paths"].items() for method in item]
+EXAMPLES = [
+    (path, method, name, media_type, example["value"])
+    for path, method in OPERATIONS
+    for media_type, content in DOCUMENT["paths"][path][method].get("requestBody", {}).get("content", {}).items()
+    for name, example in content.get("examples", {}).items()
+]
+
+
+def test_the_document_has_every_route_of_the_contract() -> None:
+    """And none beside it."""
+    assert {f"{method.upper()} {path}" for path, method in OPERATIONS} == {
+        "POST /v1/selections",
+        "POST /v1/explain",
+        "GET /v1/claims",
+        "GET /v1/claims/{claim_id}",
+        "DELETE /v1/claims/{claim_id}",
+        "POST /v1/claims/{claim_id}/confirm",
+        "POST /v1/claims/{claim_id}/renew",
+        "POST /v1/claims/{claim_id}/fail",
+        "GET /v1/hosts",
+        "GET /v1/hosts/{host}",
+        "DELETE /v1/hosts/{host}",
+        "POST /v1/hosts/{host}/drain",
+        "POST /v1/hosts/{host}/enable",
+        "POST /v1/hosts/{host}/disable",
+        "POST /v1/hosts/{host}/lost",
+        "PUT /v1/hosts/{host}/report",
+        "PATCH /v1/hosts/{host}/report",
+        "POST /v1/hosts/{host}/heartbeat",
+        "GET /v1/hosts/{host}/inbox",
+        "GET /v1/changes",
+        "GET /healthz",
+        "GET /readyz",
+        "GET /metrics",
+    }
+
+
+@pytest.mark.parametrize(("path", "method"), OPERATIONS)
+def test_every_problem_is_declared_as_one(path: str, method: str) -> None:
+    """4xx and 5xx have the media type of problems and their model."""
+    for status, answer in DOCUMENT["paths"][path][method]["responses"].items():
+        if status >= "400":
+            assert list(answer["content"]) == ["application/problem+json"], (path, method, status)
+
+
+def test_every_reference_leads_somewhere() -> None:
+    def references(value: Any) -> Iterator[str]:
+        if isinstance(value, dict):
+            yield from [value["$ref"]] if isinstance(value.get("$ref"), str) else []
+            for one in value.values():
+                yield from references(one)
+        elif isinstance(value, list):
+            for one in value:
+                yield from references(one)
+
+    missing = set(references(DOCUMENT)) - {f"#/components/schemas/{name}" for name in DOCUMENT["components"]["schemas"]}
+    assert missing == set()
+
+
+@pytest.mark.parametrize(("path", "method", "name", "media_type", "example"), EXAMPLES)
+async def test_every_example_works(
+    empty_api: httpx.AsyncClient, path: str, method: str, name: str, media_type: str, example: Any
+) -> None:
+    """On a host that has sent the example of a report."""
+    report = next(value for of, how, _, _, value in EXAMPLES if of == "/v1/hosts/{host}/report" and how == "put")
+    await put_host(empty_api, "h17", **{"lease_s": 3600, **report})
+    target = path.replace("{host}", "h17")
+    answer = await empty_api.request(method, target, json=example, headers={"Content-Type": media_type})
+    assert answer.is_success, answer.text

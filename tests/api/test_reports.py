@@ -1,0 +1,193 @@
+"""A host's report, heartbeat and inbox over HTTP: the same words as through Redis."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.api.parts import BAD_JSON, NEED, REPORT, check_problem, held, put_host, select
+
+VCPU = {"inventories": {"VCPU": {"total": 8}}}
+BAD_REPORTS: dict[str, dict[str, Any]] = {
+    "no inventories": {"inventories": None},
+    "unknown class": {"inventories": {"VCPUS": {"total": 1}}},
+    "no total": {"inventories": {"VCPU": {}}},
+    "total as text": {"inventories": {"VCPU": {"total": "8"}}},
+    "total with a point": {"inventories": {"VCPU": {"total": 8.0}}},
+    "total true": {"inventories": {"VCPU": {"total": True}}},
+    "total negative": {"inventories": {"VCPU": {"total": -1}}},
+    "total above 2^53-1": {"inventories": {"VCPU": {"total": 2**53}}},
+    "ratio zero": {"inventories": {"VCPU": {"total": 1, "allocation_ratio": 0}}},
+    "capacity above 2^53-1": {"inventories": {"VCPU": {"total": 2**52, "allocation_ratio": 16.0}}},
+    "step zero": {"inventories": {"VCPU": {"total": 1, "step_size": 0}}},
+    "unknown word in an inventory": {"inventories": {"VCPU": {"total": 1, "totals": 1}}},
+    "cell not a name": {**VCPU, "cell": "{c1}"},
+    "zone not a name": {**VCPU, "zone": "a b"},
+    "label not a name": {**VCPU, "labels": {"a b": "c"}},
+    "label value not printable": {**VCPU, "labels": {"a": "\n"}},
+    "label value a number": {**VCPU, "labels": {"a": 1}},
+    "unknown trait": {**VCPU, "traits": ["FAST"]},
+    "metric as text": {**VCPU, "metrics": {"cpu.percent": "1"}},
+    "external of another class": {**VCPU, "external": {"DISK_GB": 1}},
+    "external negative": {**VCPU, "external": {"VCPU": -1}},
+    "lease zero": {**VCPU, "lease_s": 0},
+    "agent without a number": {**VCPU, "agent": {"journal": "j", "nonce": "n"}},
+    "agent number zero": {**VCPU, "agent": {"journal": "j", "nonce": "n", "number": 0}},
+    "epoch not an epoch": {**VCPU, "epoch": "x"},
+    "claims without a token": {**VCPU, "claims": [{"id": "a", "slots": {"VCPU": 1}}]},
+    "claims of an unknown state": {**VCPU, "claims": [{"id": "a", "token": "1-a.1", "slots": {}, "state": "dead"}]},
+    "claims with a bad amount": {**VCPU, "claims": [{"id": "a", "token": "1-a.1", "slots": {"VCPU": -1}}]},
+    "claims with a bad token": {**VCPU, "claims": [{"id": "a", "token": "x", "slots": {"VCPU": 1}}]},
+    "ended with a bad token": {**VCPU, "ended": [{"id": "a", "token": "x"}]},
+    "ended with a bad id": {**VCPU, "ended": [{"id": "a b", "token": "1-a.1"}]},
+    "pools of a later version": {**VCPU, "pools": {}},
+    "unknown field": {**VCPU, "hostname": "h1"},
+}
+
+
+async def test_a_new_host_reports_then_attests_then_takes_claims(empty_api: httpx.AsyncClient) -> None:
+    """The first report is not attested: nothing goes there until a second one carries the store's epoch."""
+    first = (await empty_api.put("/v1/hosts/h1/report", json=REPORT)).json()
+    assert (first["outcome"], first["attested"]) == ("OK", False)
+    check_problem(await empty_api.post("/v1/selections", json=NEED), 409, "no-valid-host")
+    second = (await empty_api.put("/v1/hosts/h1/report", json={**REPORT, "epoch": first["epoch"]})).json()
+    assert (second["attested"], second["epoch"], second["drop"]) == (True, first["epoch"], [])
+    await select(empty_api)
+
+
+async def test_a_report_replaces_what_the_host_owns_and_no_claim(api: httpx.AsyncClient) -> None:
+    """Invariant 6: claims and the operator's status stay."""
+    await select(api)
+    await api.post("/v1/hosts/h1/drain")
+    await put_host(
+        api, "h1", labels={}, traits=[], external={}, inventories={"VCPU": {"total": 4}, "MEMORY_MB": {"total": 8192}}
+    )
+    found = (await api.get("/v1/hosts/h1")).json()
+    assert (found["labels"], found["traits"], found["status"], found["claims"]) == ({}, [], "draining", 1)
+    assert (found["slots"]["VCPU"]["total"], found["slots"]["VCPU"]["claimed"]) == (4, 2)
+
+
+async def test_reports_of_an_agent_count_in_their_order(api: httpx.AsyncClient) -> None:
+    """A lower or equal number is SAME and writes nothing; another journal is refused while the lease runs."""
+    agent = {"journal": "j1", "nonce": "n1", "number": 5}
+    assert (await put_host(api, "h1", agent=agent))["outcome"] == "OK"
+    late = {**REPORT, "zone": "az7", "agent": {**agent, "number": 4}}
+    assert (await api.put("/v1/hosts/h1/report", json=late)).json()["outcome"] == "SAME"
+    assert (await api.get("/v1/hosts/h1")).json()["zone"] == "az1"
+    other = {**REPORT, "agent": {"journal": "j2", "nonce": "n2", "number": 9}}
+    check_problem(await api.put("/v1/hosts/h1/report", json=other), 409, "other-agent")
+
+
+async def test_ended_ends_a_claim_and_missing_does_not(api: httpx.AsyncClient) -> None:
+    """Invariant 5: by id and token, never because it is missing from a list."""
+    claim = await select(api)
+    await api.post(f"/v1/claims/{claim['claim_id']}/confirm", json={"token": claim["token"]})
+    await put_host(api, "h1", claims=[])
+    assert (await api.get(f"/v1/claims/{claim['claim_id']}")).json()["state"] == "active"
+    await put_host(api, "h1", ended=[{"id": claim["claim_id"], "token": claim["token"]}])
+    assert (await api.get(f"/v1/claims/{claim['claim_id']}")).json()["state"] == "ended"
+    assert (await api.get("/v1/hosts/h1")).json()["slots"]["VCPU"]["claimed"] == 0
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+@pytest.mark.parametrize("body", BAD_REPORTS.values(), ids=BAD_REPORTS)
+async def test_a_bad_report_is_a_problem(
+    api: httpx.AsyncClient, clean_store: str, body: dict[str, Any], method: str
+) -> None:
+    before = held(clean_store)
+    check_problem(await api.request(method, "/v1/hosts/h1/report", json=body), 422, "invalid-request")
+    assert held(clean_store) == before
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+@pytest.mark.parametrize("text", BAD_JSON.values(), ids=BAD_JSON)
+async def test_bad_json_is_a_problem(api: httpx.AsyncClient, clean_store: str, text: bytes, method: str) -> None:
+    before = held(clean_store)
+    headers = {"Content-Type": "application/json"}
+    answer = await api.request(method, "/v1/hosts/h1/report", content=text, headers=headers)
+    check_problem(answer, 422, "invalid-request")
+    assert held(clean_store) == before
+
+
+async def test_a_bad_host_name_is_a_problem(api: httpx.AsyncClient, clean_store: str) -> None:
+    before = held(clean_store)
+    check_problem(await api.put("/v1/hosts/a%20b/report", json=REPORT), 422, "invalid-request")
+    check_problem(await api.put(f"/v1/hosts/{'x' * 64}/report", json=REPORT), 422, "invalid-request")
+    assert held(clean_store) == before
+
+
+async def test_a_patch_changes_what_it_names_and_keeps_the_rest(api: httpx.AsyncClient) -> None:
+    """RFC 7396: members replace, null removes, the rest of the last report stays."""
+    patch = {
+        "zone": "az2",
+        "labels": {"rack": None, "row": "b"},
+        "inventories": {"VCPU": {"total": 12}},
+        "external": None,
+    }
+    answer = await api.patch(
+        "/v1/hosts/h1/report", json=patch, headers={"Content-Type": "application/merge-patch+json"}
+    )
+    assert answer.status_code == 200, answer.text
+    found = (await api.get("/v1/hosts/h1")).json()
+    assert (found["zone"], found["labels"], found["traits"]) == ("az2", {"row": "b"}, REPORT["traits"])
+    assert (found["lease_s"], found["metrics"]) == (REPORT["lease_s"], REPORT["metrics"])
+    assert (found["slots"]["VCPU"]["total"], found["slots"]["VCPU"]["max_unit"]) == (12, 12)
+    memory = found["slots"]["MEMORY_MB"]
+    assert (memory["total"], memory["reserved"], memory["external"]) == (16_384, 384, 0)
+
+
+async def test_an_empty_patch_changes_nothing_that_the_host_shows(api: httpx.AsyncClient) -> None:
+    """What the store shows, put together as a report, is the report: nothing gets lost on the way."""
+    await put_host(
+        api,
+        "h1",
+        inventories={"VCPU": {"total": 8, "allocation_ratio": 1.5, "min_unit": 2, "max_unit": 4, "step_size": 2}},
+        external={"VCPU": 1},
+    )
+    before = (await api.get("/v1/hosts/h1")).json()
+    assert (await api.patch("/v1/hosts/h1/report", json={})).status_code == 200
+    after = (await api.get("/v1/hosts/h1")).json()
+    assert {**after, "version": 0} == {**before, "version": 0}
+
+
+async def test_a_patch_of_an_unknown_host_is_404(api: httpx.AsyncClient, clean_store: str) -> None:
+    before = held(clean_store)
+    check_problem(await api.patch("/v1/hosts/h9/report", json={"zone": "az2"}), 404, "not-found")
+    assert held(clean_store) == before
+
+
+async def test_a_heartbeat_renews_the_lease(api: httpx.AsyncClient) -> None:
+    answer = await api.post("/v1/hosts/h1/heartbeat", json={"lease_s": 60})
+    assert (answer.status_code, answer.json()) == (200, {"outcome": "OK"})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{"lease_s": 0}, {"lease_s": "30"}, {"lease_s": 2.5}, {"lease": 30}, {"agent": {"number": 1}}],
+    ids=str,
+)
+async def test_a_bad_heartbeat_is_a_problem(api: httpx.AsyncClient, clean_store: str, body: dict[str, Any]) -> None:
+    before = held(clean_store)
+    check_problem(await api.post("/v1/hosts/h1/heartbeat", json=body), 422, "invalid-request")
+    assert held(clean_store) == before
+
+
+async def test_a_heartbeat_of_an_unknown_host_says_report_first(api: httpx.AsyncClient, clean_store: str) -> None:
+    before = held(clean_store)
+    check_problem(await api.post("/v1/hosts/h9/heartbeat", json={}), 404, "not-found")
+    assert held(clean_store) == before
+
+
+async def test_the_inbox_names_what_was_placed_and_forgets_what_was_taken_up(api: httpx.AsyncClient) -> None:
+    claim = await select(api)
+    [entry] = (await api.get("/v1/hosts/h1/inbox")).json()["entries"]
+    assert (entry["op"], entry["claim_id"], entry["token"]) == ("claim", claim["claim_id"], claim["token"])
+    assert (await api.get(f"/v1/hosts/h1/inbox?after={entry['entry_id']}")).json() == {"entries": []}
+    await api.post(f"/v1/claims/{claim['claim_id']}/confirm", json={"token": claim["token"]})
+    assert (await api.get("/v1/hosts/h1/inbox")).json() == {"entries": []}
+
+
+async def test_a_bad_inbox_is_a_problem(api: httpx.AsyncClient) -> None:
+    check_problem(await api.get("/v1/hosts/h9/inbox"), 404, "not-found")
+    check_problem(await api.get("/v1/hosts/h1/inbox?after=x"), 422, "invalid-request")
+    check_problem(await api.get("/v1/hosts/h1/inbox?since=1"), 422, "invalid-request")

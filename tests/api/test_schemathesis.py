@@ -1,0 +1,43 @@
+"""Schemathesis against a worker on a real store: no 5xx, and no answer that the OpenAPI does not declare."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, settings
+from schemathesis import checks
+from schemathesis.specs.openapi import checks as openapi_checks
+
+from redsched.api.app import create_app
+from redsched.api.serve import Workers
+from redsched.settings import Settings
+from redsched.store.server import PrivateServer
+
+EXAMPLES = 40
+CHECKS = [
+    checks.not_a_server_error,
+    openapi_checks.status_code_conformance,
+    openapi_checks.content_type_conformance,
+    openapi_checks.response_headers_conformance,
+    openapi_checks.response_schema_conformance,
+    openapi_checks.negative_data_rejection,
+    openapi_checks.unsupported_method,
+]
+
+# The stream of changes never ends by itself; it has tests of its own.
+schema = schemathesis.openapi.from_dict(create_app(Settings()).openapi()).exclude(path="/v1/changes")
+
+
+@pytest.fixture(scope="module")
+def base_url(server: PrivateServer) -> Iterator[str]:
+    """Where a worker answers."""
+    with Workers("127.0.0.1", 0, 1) as workers:
+        workers.start({"REDSCHED_REDIS_URL": server.url})
+        yield workers.url
+
+
+@schema.parametrize()
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+def test_every_answer_is_declared(case: "schemathesis.Case[Any]", base_url: str) -> None:
+    case.call_and_validate(base_url=base_url, checks=CHECKS)

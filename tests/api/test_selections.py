@@ -1,0 +1,179 @@
+"""POST /v1/selections and /v1/explain: what is claimed, what is refused and why, and that bad input writes nothing."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.api.parts import BAD_JSON, NEED, check_problem, held, put_host, select
+
+BAD_FIELDS: dict[str, dict[str, Any]] = {
+    "no resources": {},
+    "empty resources": {"resources": {}},
+    "amount as text": {"resources": {"VCPU": "2"}},
+    "amount with a point": {"resources": {"VCPU": 2.0}},
+    "amount true": {"resources": {"VCPU": True}},
+    "amount null": {"resources": {"VCPU": None}},
+    "amount zero": {"resources": {"VCPU": 0}},
+    "amount negative": {"resources": {"VCPU": -1}},
+    "amount above 2^53-1": {"resources": {"VCPU": 2**53}},
+    "unknown class": {"resources": {"VCPUS": 1}},
+    "unknown trait required": {**NEED, "required": ["FAST"]},
+    "unknown trait forbidden": {**NEED, "forbidden": ["FAST"]},
+    "unknown trait in any_of": {**NEED, "any_of": [["FAST"]]},
+    "empty any_of": {**NEED, "any_of": [[]]},
+    "zone not a name": {**NEED, "zone": "a b"},
+    "zone a number": {**NEED, "zone": 1},
+    "host not a name": {**NEED, "hosts": ["{h}"]},
+    "excluded host not a name": {**NEED, "exclude_hosts": ["a/b"]},
+    "label not a name": {**NEED, "labels": {"a:b": "c"}},
+    "label value too long": {**NEED, "labels": {"a": "c" * 64}},
+    "policy unknown": {**NEED, "policy": "nix"},
+    "weight as text": {**NEED, "weights": {"free": "1"}},
+    "weight too large": {**NEED, "weights": {"free": 1e9}},
+    "count zero": {**NEED, "count": 0},
+    "count above 200": {**NEED, "count": 201},
+    "mode incremental": {**NEED, "mode": "incremental"},
+    "alternates above 50": {**NEED, "alternates": 51},
+    "alternates negative": {**NEED, "alternates": -1},
+    "project not a name": {**NEED, "project": "a/b"},
+    "consumer not a name": {**NEED, "consumer": "é"},
+    "too few ids": {**NEED, "count": 2, "claim_ids": ["a"]},
+    "an id twice": {**NEED, "count": 2, "claim_ids": ["a", "a"]},
+    "id not a name": {**NEED, "claim_ids": ["a b"]},
+    "lease zero": {**NEED, "lease_s": 0},
+    "lease of a year": {**NEED, "lease_s": 31_536_000},
+    "claim as text": {**NEED, "claim": "false"},
+    "unknown field": {**NEED, "zones": ["az1"]},
+    "a field of a later version": {**NEED, "groups": []},
+}
+
+
+async def test_a_selection_claims_on_a_host_and_says_all_of_it(api: httpx.AsyncClient) -> None:
+    """201 with the claim's id, token, host and slots; the claim and the host show it at once."""
+    answer = await api.post("/v1/selections", json={**NEED, "claim_ids": ["mine"], "project": "web", "lease_s": 60})
+    assert answer.status_code == 201
+    [found] = answer.json()["selections"]
+    assert found["expires_at_ms"] > 0
+    expected = {"claim_id": "mine", "state": "claimed", "cell": "c1", "host": "h1", "slots": NEED["resources"]}
+    assert expected.items() <= found.items()
+    claim = (await api.get("/v1/claims/mine")).json()
+    assert (claim["token"], claim["project"], claim["slots"]) == (found["token"], "web", NEED["resources"])
+    assert (await api.get("/v1/hosts/h1")).json()["slots"]["VCPU"]["claimed"] == 2
+
+
+async def test_ids_sent_again_answer_200_with_the_first_outcome(api: httpx.AsyncClient, clean_store: str) -> None:
+    """Invariant 3: the second call changes nothing."""
+    first = await api.post("/v1/selections", json={**NEED, "claim_ids": ["mine"]})
+    before = held(clean_store)
+    again = await api.post("/v1/selections", json={**NEED, "claim_ids": ["mine"]})
+    assert (again.status_code, again.json()) == (200, first.json())
+    assert held(clean_store) == before
+
+
+async def test_an_id_with_other_content_is_refused(api: httpx.AsyncClient, clean_store: str) -> None:
+    """422 claim-id-reused, and nothing is written."""
+    await select(api, claim_ids=["mine"])
+    before = held(clean_store)
+    again = await api.post("/v1/selections", json={"resources": {"VCPU": 1}, "claim_ids": ["mine"]})
+    check_problem(again, 422, "claim-id-reused")
+    assert held(clean_store) == before
+
+
+async def test_a_dry_run_answers_200_and_writes_nothing(api: httpx.AsyncClient, clean_store: str) -> None:
+    before = held(clean_store)
+    answer = await api.post("/v1/selections", json={**NEED, "claim": False})
+    assert answer.status_code == 200
+    [found] = answer.json()["selections"]
+    assert (found["host"], found["claim_id"], found["token"]) == ("h1", None, None)
+    assert held(clean_store) == before
+
+
+async def test_many_places_and_alternates(api: httpx.AsyncClient) -> None:
+    """`count` places, one id each; alternates are hosts that were not chosen."""
+    for name in ("h2", "h3"):
+        await put_host(api, name)
+    answer = await api.post("/v1/selections", json={**NEED, "count": 2, "alternates": 2, "hosts": ["h1", "h2", "h3"]})
+    assert answer.status_code == 201, answer.text
+    found = answer.json()["selections"]
+    assert len({one["claim_id"] for one in found}) == 2
+    chosen = {one["host"] for one in found}
+    assert all({other["host"] for other in one["alternates"]}.isdisjoint(chosen) for one in found)
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [{"zone": "az1"}, {"zone": ["az9", "az1"]}, {"required": ["HW_CPU_X86_AVX2"]}, {"labels": {"rack": "r4"}}],
+    ids=str,
+)
+async def test_constraints_that_the_host_meets(api: httpx.AsyncClient, constraint: dict[str, Any]) -> None:
+    assert (await select(api, **constraint))["host"] == "h1"
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        {"resources": {"VCPU": 9}},
+        {"resources": {"CUSTOM_GPU": 1}},
+        {"zone": "az2"},
+        {"required": ["CUSTOM_FAST"]},
+        {"forbidden": ["HW_CPU_X86_AVX2"]},
+        {"any_of": [["CUSTOM_FAST", "HW_CPU_X86_SSE42"]]},
+        {"labels": {"rack": "r5"}},
+        {"hosts": ["h9"]},
+        {"exclude_hosts": ["h1"]},
+    ],
+    ids=str,
+)
+async def test_no_host_fits_says_why(api: httpx.AsyncClient, clean_store: str, constraint: dict[str, Any]) -> None:
+    """409 with the reasons and their counts, and nothing is written."""
+    before = held(clean_store)
+    found = check_problem(await api.post("/v1/selections", json={**NEED, **constraint}), 409, "no-valid-host")
+    assert sum(one["hosts"] for one in found["reasons"]) == 1
+    assert held(clean_store) == before
+
+
+async def test_no_host_fits_names_the_nearest_miss(api: httpx.AsyncClient) -> None:
+    answer = await api.post("/v1/selections", json={"resources": {"VCPU": 9}})
+    found = check_problem(answer, 409, "no-valid-host")
+    assert found["nearest"] == [{"host": "h1", "needs": {"VCPU": 9}, "free": {"VCPU": 8}}]
+
+
+@pytest.mark.parametrize("route", ["/v1/selections", "/v1/explain"])
+@pytest.mark.parametrize("body", BAD_FIELDS.values(), ids=BAD_FIELDS)
+async def test_a_bad_field_is_a_problem(
+    api: httpx.AsyncClient, clean_store: str, body: dict[str, Any], route: str
+) -> None:
+    """422 and nothing written."""
+    before = held(clean_store)
+    check_problem(await api.post(route, json=body), 422, "invalid-request")
+    assert held(clean_store) == before
+
+
+@pytest.mark.parametrize("route", ["/v1/selections", "/v1/explain"])
+@pytest.mark.parametrize("text", BAD_JSON.values(), ids=BAD_JSON)
+async def test_bad_json_is_a_problem(api: httpx.AsyncClient, clean_store: str, text: bytes, route: str) -> None:
+    before = held(clean_store)
+    answer = await api.post(route, content=text, headers={"Content-Type": "application/json"})
+    check_problem(answer, 422, "invalid-request")
+    assert held(clean_store) == before
+
+
+async def test_explain_counts_reasons_and_checks_a_host(api: httpx.AsyncClient, clean_store: str) -> None:
+    """The counts for all hosts, and every check of the one that was named; nothing is written."""
+    before = held(clean_store)
+    answer = await api.post("/v1/explain?host=h1", json={"resources": {"VCPU": 9}})
+    assert answer.status_code == 200, answer.text
+    found = answer.json()
+    assert (found["hosts"], found["fits"]) == (1, 0)
+    assert [one["hosts"] for one in found["reasons"]] == [1]
+    [checked] = found["checks"]
+    assert (checked["host"], checked["reason"]) == ("h1", "VCPU")
+    assert [one["name"] for one in checked["checks"] if not one["ok"]] == ["VCPU"]
+    assert held(clean_store) == before
+
+
+async def test_explain_of_an_unknown_host_is_404(api: httpx.AsyncClient) -> None:
+    check_problem(await api.post("/v1/explain?host=h9", json=NEED), 404, "not-found")
+    check_problem(await api.post("/v1/explain?host=a%20b", json=NEED), 422, "invalid-request")
+    check_problem(await api.post("/v1/explain?hosts=h1", json=NEED), 422, "invalid-request")

@@ -1,0 +1,168 @@
+"""/healthz, /readyz and /metrics, and the worker processes behind one port."""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import httpx
+import pytest
+import redis
+from prometheus_client.parser import text_string_to_metric_families
+
+from redsched.api import children
+from redsched.api.crew import Crew
+from redsched.api.readiness import Watch
+from redsched.api.serve import Workers
+from redsched.errors import InvalidRequest, StoreUnavailable
+from redsched.scheduler import Readiness, Stats
+from tests.api.parts import check_problem, put_host, select
+from tests.support.waiting import wait_until, wait_until_sync
+
+
+async def test_healthz_says_that_the_process_answers(empty_api: httpx.AsyncClient) -> None:
+    assert (await empty_api.get("/healthz")).json() == {"status": "ok"}
+
+
+async def test_readyz_without_any_host_is_ready(empty_api: httpx.AsyncClient) -> None:
+    answer = await empty_api.get("/readyz")
+    assert answer.status_code == 200, answer.text
+    assert (answer.json()["status"], answer.json()["hosts"], answer.json()["workers"]) == ("ready", 0, 1)
+
+
+async def test_readyz_fails_while_the_server_may_evict(empty_api: httpx.AsyncClient, clean_store: str) -> None:
+    """An evicted claim would be given away twice."""
+    with redis.Redis.from_url(clean_store, protocol=2) as client:
+        client.config_set("maxmemory-policy", "allkeys-lru")
+        try:
+            found = check_problem(await empty_api.get("/readyz"), 503, "not-ready")
+        finally:
+            client.config_set("maxmemory-policy", "noeviction")
+    assert "noeviction" in found["detail"]
+
+
+async def test_metrics_count_selections_by_outcome(clean_store: str) -> None:
+    """Summed over two workers, whichever of them answered."""
+    with Workers("127.0.0.1", 0, 2) as workers:
+        workers.start({"REDSCHED_REDIS_URL": clean_store})
+        async with httpx.AsyncClient(base_url=workers.url) as api:
+            await put_host(api, "h1")
+        for _ in range(4):  # each on a connection of its own, so on either worker
+            async with httpx.AsyncClient(base_url=workers.url) as api:
+                await select(api, resources={"VCPU": 1})
+        async with httpx.AsyncClient(base_url=workers.url) as api:
+            await api.post("/v1/selections", json={"resources": {"VCPU": 1}, "claim": False})
+            await api.post("/v1/selections", json={"resources": {"VCPU": 9}})
+            text = (await api.get("/metrics")).text
+    found = {
+        (one.name, *one.labels.values()): one.value
+        for family in text_string_to_metric_families(text)
+        for one in family.samples
+    }
+    assert found["redsched_selections_total", "claimed"] == 4
+    assert found["redsched_selections_total", "dry-run"] == 1
+    assert found["redsched_selections_total", "no-valid-host"] == 1
+    assert found["redsched_claim_calls_total",] == 4
+    assert found["redsched_selection_seconds_count",] == 6
+    assert found["redsched_snapshots_total",] >= 2
+    assert found["redsched_hosts",] == 1
+
+
+async def test_readyz_waits_for_every_worker_and_for_the_hosts_that_were_promised(clean_store: str) -> None:
+    with Workers("127.0.0.1", 0, 2, hosts=1) as workers:
+        workers.start({"REDSCHED_REDIS_URL": clean_store})
+        async with httpx.AsyncClient(base_url=workers.url) as api:
+            answer = await api.get("/readyz")
+            check_problem(answer, 503, "not-ready")
+            await put_host(api, "h1")
+
+            async def ready() -> bool:
+                return (await api.get("/readyz")).status_code == 200
+
+            await wait_until(ready)
+
+
+class _Ready:
+    """A scheduler that is ready."""
+
+    async def readiness(self) -> Readiness:
+        return Readiness(ready=True, detail="caught up", hosts=0)
+
+    def stats(self) -> Stats:
+        return Stats(hosts=0, hosts_alive=0, hosts_attested=0, lag_s=0.0, entries=0, snapshots=1)
+
+
+class _Ignored:
+    def sample(self, stats: Stats, ready: bool) -> None: ...
+
+
+async def test_a_worker_that_is_not_ready_or_gone_makes_all_not_ready(tmp_path: Path) -> None:
+    """The other worker: no file, a file of a process that ended, a file of one that lives."""
+    watch = Watch(_Ready(), Crew(tmp_path, number=0, workers=2), _Ignored())
+    assert (await watch.look()).ready is False
+    ended = await asyncio.create_subprocess_exec("true")
+    await ended.wait()
+    (tmp_path / "ready-1").write_text(str(ended.pid))
+    assert "worker 1 of 2" in (await watch.look()).detail
+    (tmp_path / "ready-1").write_text(str(os.getpid()))
+    assert (await watch.look()).ready is True
+
+
+async def test_a_worker_that_died_is_started_anew_on_the_same_port(clean_store: str) -> None:
+    with Workers("127.0.0.1", 0, 1) as workers:
+        workers.start({"REDSCHED_REDIS_URL": clean_store})
+        [before] = workers.pids
+        os.kill(before, signal.SIGKILL)
+
+        async def revived() -> bool:
+            workers.revive()
+            return workers.pids != [before]
+
+        await wait_until(revived)
+        async with httpx.AsyncClient(base_url=workers.url, timeout=20) as api:
+            assert (await api.get("/healthz")).status_code == 200
+
+
+def test_a_port_in_use_is_refused_and_nothing_is_started() -> None:
+    with Workers("127.0.0.1", 0, 2) as workers, pytest.raises(InvalidRequest, match="--port"):
+        Workers("127.0.0.1", workers.port, 1)
+
+
+def test_what_keeps_the_workers_from_starting_is_said_once() -> None:
+    with Workers("127.0.0.1", 0, 2) as workers, pytest.raises(StoreUnavailable, match=r"nowhere\.sock"):
+        workers.start({"REDSCHED_REDIS_URL": "unix:///nowhere.sock", "REDSCHED_REPLY_TIMEOUT_S": "0.5"})
+
+
+def test_ended_workers_leave_nothing(clean_store: str) -> None:
+    """Neither a process, nor the folder, nor the port."""
+    with Workers("127.0.0.1", 0, 2) as workers:
+        workers.start({"REDSCHED_REDIS_URL": clean_store})
+        pids = workers.pids
+    assert not workers.folder.exists()
+    assert [pid for pid in pids if Path(f"/proc/{pid}").exists()] == []
+    Workers("127.0.0.1", workers.port, 1).stop()
+
+
+def test_children_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    """SIGKILL leaves no time to end anything: the kernel does it."""
+    code = (
+        "import pathlib, time; from redsched.api import children; "
+        f"child = children.start('http.server', ['--bind', '127.0.0.1', '0'], {{}}); "
+        f"folder = pathlib.Path({str(tmp_path)!r}); (folder / 'new').write_text(str(child.pid)); "
+        "(folder / 'new').rename(folder / 'pid'); time.sleep(60)"
+    )
+    parent = children.start("timeit", ["-n1", "-r1", code], {})
+    try:
+        wait_until_sync((tmp_path / "pid").exists)
+        pid = int((tmp_path / "pid").read_text())
+    finally:
+        parent.kill()
+        parent.wait()
+    wait_until_sync(lambda: not _runs(pid))
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,148 @@
+"""Fleet files: what they become, and one clear line for each way of getting them wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from redsched.agent.fleet import MAX_HOSTS, fleet, parse_fleet, read_fleet, simulated
+from redsched.errors import InvalidRequest
+from redsched.model import HostReport, Inventory
+
+HOST = "name: a, inventories: {VCPU: {total: 4}}"
+
+
+def test_a_described_host_becomes_a_report() -> None:
+    text = """
+    hosts:
+      - name: gpu-1
+        cell: c2
+        zone: az1
+        labels: {rack: r4}
+        traits: [HW_CPU_X86_AVX2]
+        metrics: {cpu.percent: 12.5}
+        lease_s: 60
+        external: {VCPU: 1}
+        inventories:
+          VCPU: {total: 64, reserved: 2, allocation_ratio: 4.0}
+          MEMORY_MB: {total: 262144, min_unit: 64, max_unit: 65536, step_size: 64}
+    """
+    expected = HostReport(
+        "gpu-1",
+        {
+            "VCPU": Inventory(64, reserved=2, allocation_ratio=4.0),
+            "MEMORY_MB": Inventory(262144, min_unit=64, max_unit=65536, step_size=64),
+        },
+        cell="c2",
+        zone="az1",
+        labels={"rack": "r4"},
+        traits=frozenset({"HW_CPU_X86_AVX2"}),
+        metrics={"cpu.percent": 12.5},
+        external={"VCPU": 1},
+        lease_s=60,
+    )
+    assert parse_fleet(text) == [expected]
+
+
+def test_repeated_hosts_are_numbered_from_one() -> None:
+    text = "hosts: [{name: 'r1-{n}-x', repeat: 3, inventories: {VCPU: {total: 4}}}, {" + HOST + "}]"
+    assert [report.name for report in parse_fleet(text)] == ["r1-1-x", "r1-2-x", "r1-3-x", "a"]
+
+
+def test_anchors_and_merges_of_yaml_work() -> None:
+    text = "hosts: [&first {" + HOST + ", zone: az1}, {<<: *first, name: b}]"
+    assert [(report.name, report.zone) for report in parse_fleet(text)] == [("a", "az1"), ("b", "az1")]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "it must have `hosts:`"),
+        ("- a", "it must have `hosts:`"),
+        ("hosts: 5", "it must have `hosts:`"),
+        ("hosts: []", "`hosts` is empty"),
+        ("hosts: [{" + HOST + "}]\nracks: []", "unknown word 'racks' beside `hosts`"),
+        ("hosts: [", "not YAML"),
+        ("\x00", "not YAML"),
+        ("hosts: [{name: !!python/object:os.system a}]", "not YAML: could not determine a constructor"),
+        ("hosts: [" * 3000, "nested too deeply"),
+        ("hosts: [{name: a, name: b}]", "'name' is given twice"),
+        ("hosts: [7]", "entry 1: an entry must be a mapping (word: value), not 7"),
+        ("hosts: [{inventories: {}}]", "entry 1: `name` is missing"),
+        ("hosts: [{" + HOST + "}, {name: b}]", "entry 2 (b): `inventories` is missing"),
+        ("hosts: [{" + HOST + "}, {" + HOST + "}]", "entry 2: host 'a' is there already"),
+        ("hosts: [{" + HOST + ", zones: az1}]", "entry 1 (a): unknown word 'zones': use cell, external"),
+        ("hosts: [{" + HOST + ", pools: {numa0: {}}}]", "entry 1 (a): named pools are not supported yet"),
+        ("hosts: [{" + HOST + ", claims: []}]", "entry 1 (a): unknown word 'claims'"),
+        ("hosts: [{name: 7, inventories: {VCPU: {total: 4}}}]", "name must be text, not 7: put it in quotes"),
+        ("hosts: [{name: a b, inventories: {VCPU: {total: 4}}}]", "entry 1 (a b): host 'a b' is not a name"),
+        ("hosts: [{" + HOST + ", zone: 1}]", "zone must be text, not 1"),
+        ("hosts: [{" + HOST + ", zone: 'a/b'}]", "zone 'a/b' is not a name"),
+        ("hosts: [{" + HOST + ", labels: [a]}]", "labels must be a mapping"),
+        ("hosts: [{" + HOST + ", labels: {rack: 4}}]", "label 'rack' must be text, not 4: put it in quotes"),
+        ("hosts: [{" + HOST + ", labels: {rack: 'ä'}}]", "label 'rack' has the value 'ä'"),
+        ("hosts: [{" + HOST + ", traits: HW_CPU_X86_AVX2}]", "traits must be a list"),
+        ("hosts: [{" + HOST + ", traits: [FAST]}]", "unknown trait 'FAST'"),
+        ("hosts: [{" + HOST + ", metrics: {load: high}}]", "metric 'load' must be a number, not 'high'"),
+        ("hosts: [{" + HOST + ", metrics: {load: .nan}}]", "metric 'load' must be a number, not nan"),
+        ("hosts: [{" + HOST + ", lease_s: 1m}]", "lease_s must be a whole number"),
+        ("hosts: [{" + HOST + ", lease_s: yes}]", "lease_s must be a whole number"),
+        ("hosts: [{" + HOST + ", external: {VCPU: lots}}]", "external VCPU must be a whole number"),
+        ("hosts: [{" + HOST + ", external: {DISK_GB: 1}}]", "external names 'DISK_GB'"),
+        ("hosts: [{name: a, inventories: [VCPU]}]", "inventories must be a mapping"),
+        ("hosts: [{name: a, inventories: {VCPU: 4}}]", "inventory VCPU must be a mapping"),
+        ("hosts: [{name: a, inventories: {VCPU: {}}}]", "inventory VCPU: `total` is missing"),
+        ("hosts: [{name: a, inventories: {CPUS: {total: 4}}}]", "unknown resource class 'CPUS'"),
+        ("hosts: [{name: a, inventories: {VCPU: {total: -4}}}]", "inventory VCPU: total must be a whole number"),
+        ("hosts: [{name: a, inventories: {VCPU: {total: 1.5}}}]", "inventory VCPU: total must be a whole number"),
+        ("hosts: [{name: a, inventories: {VCPU: {total: 4, ratio: 2}}}]", "inventory VCPU: unknown word 'ratio'"),
+        (
+            "hosts: [{name: a, inventories: {VCPU: {total: 4, step_size: 0}}}]",
+            "step_size must be a whole number from 1",
+        ),
+        (
+            "hosts: [{name: a, inventories: {VCPU: {total: 4, allocation_ratio: big}}}]",
+            "inventory VCPU: allocation_ratio must be a number, not 'big'",
+        ),
+        ("hosts: [{" + HOST + ", repeat: 2}]", "with `repeat` the name needs {n}"),
+        ("hosts: [{name: 'a{n}', inventories: {VCPU: {total: 4}}}]", "{n} in a name needs `repeat`"),
+        ("hosts: [{name: 'a{n}', repeat: 0, inventories: {VCPU: {total: 4}}}]", "repeat must be a whole number from 1"),
+        ("hosts: [{name: 'a{n}', repeat: 9999999, inventories: {VCPU: {total: 4}}}]", "repeat must be a whole number"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line_that_names_the_entry(text: str, expected: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        parse_fleet(text)
+    assert expected in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_fleet_file_has_a_largest_size() -> None:
+    entry = "{name: '%s{n}', repeat: 60000, inventories: {VCPU: {total: 4}}}"
+    with pytest.raises(InvalidRequest, match=f"entry 2: .*at most {MAX_HOSTS}"):
+        parse_fleet(f"hosts: [{entry % 'a'}, {entry % 'b'}]")
+
+
+def test_errors_of_a_file_name_it(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.yaml"
+    with pytest.raises(InvalidRequest, match=f"fleet file {path} cannot be read: No such file"):
+        read_fleet(path)
+    path.write_bytes(b"hosts: \xff\xfe")
+    with pytest.raises(InvalidRequest, match="it is not UTF-8 text"):
+        read_fleet(path)
+    path.write_text("hosts: []")
+    with pytest.raises(InvalidRequest, match=f"fleet file {path}: `hosts` is empty"):
+        read_fleet(path)
+    path.write_text("hosts: [{" + HOST + "}]")
+    assert fleet(str(path)) == read_fleet(path)
+
+
+def test_a_number_is_a_simulated_fleet() -> None:
+    reports = fleet("10")
+    assert reports == simulated(10)
+    assert [report.name for report in reports[:2]] == ["sim-00001", "sim-00002"]
+    assert {report.zone for report in reports} == {"az1", "az2", "az3", "az4"}
+    capacities = {slot: inventory.capacity for slot, inventory in reports[0].inventories.items()}
+    assert capacities == {"VCPU": 64, "MEMORY_MB": 262_144, "DISK_GB": 2_000}
+    for count in ("0", "9999999"):
+        with pytest.raises(InvalidRequest, match="1 to 100000 hosts"):
+            fleet(count)

@@ -1,0 +1,188 @@
+"""Hooks that are commands: what they are told, what they may say, and that none of them can hang or flood the agent."""
+
+import asyncio
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from redsched.agent import hook_command
+from redsched.agent.collector import Named
+from redsched.agent.hook_command import CommandHook
+from redsched.agent.hooks import MOST_OUTPUT_BYTES, HookFailed, NoHook, Order, Verb, named_in
+from redsched.agent.journal_schema import HeldWork
+from redsched.agent.run import hook_of
+from redsched.agent.usage import start_time
+from redsched.errors import InvalidRequest
+from redsched.settings import Settings
+from tests.support.waiting import wait_until
+
+WORK = HeldWork("c1.a", "1-a.7", {"VCPU": 2}, project="web", consumer="x", named=Named(cgroup="a.slice", pids={7: 1.0}))
+START = Order(Verb.START, "c1", "h1", WORK)
+
+
+def script(tmp_path: Path, body: str) -> str:
+    """A hook in shell."""
+    path = tmp_path / "hook.sh"
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def hook(tmp_path: Path, body: str, timeout_s: float = 20.0) -> CommandHook:
+    return CommandHook(script(tmp_path, body), timeout_s)
+
+
+async def test_a_hook_is_told_the_verb_the_claim_and_the_token(tmp_path: Path) -> None:
+    tell = hook(tmp_path, 'echo "$1 $REDSCHED_CLAIM_ID $REDSCHED_TOKEN"; cat')
+    first, _, claim = (await tell.run(Order(Verb.STOP, "c1", "h1", WORK))).decode().partition("\n")
+    assert first == "stop c1.a 1-a.7"
+    assert json.loads(claim) == {
+        "verb": "stop",
+        "claim_id": "c1.a",
+        "token": "1-a.7",
+        "cell": "c1",
+        "host": "h1",
+        "slots": {"VCPU": 2},
+        "project": "web",
+        "consumer": "x",
+        "domain": "",
+        "cgroup": "a.slice",
+        "pids": [7],
+    }
+
+
+async def test_a_command_may_have_arguments_of_its_own(tmp_path: Path) -> None:
+    with_arguments = CommandHook(script(tmp_path, 'echo "$1|$2|$3"') + " --flag 'two words'", 20)
+    assert await with_arguments.run(START) == b"--flag|two words|start\n"
+
+
+async def test_an_exit_code_fails_it_with_its_last_words(tmp_path: Path) -> None:
+    with pytest.raises(HookFailed, match=r"start for c1\.a ended with exit code 3: no more disks"):
+        await hook(tmp_path, "echo first >&2; echo 'no more disks' >&2; echo; exit 3").run(START)
+    with pytest.raises(HookFailed, match="it said nothing on stderr"):
+        await hook(tmp_path, "exit 1").run(START)
+
+
+async def test_a_command_that_cannot_be_run_fails(tmp_path: Path) -> None:
+    with pytest.raises(HookFailed, match=r"cannot be run: .*No such file"):
+        await CommandHook(str(tmp_path / "absent"), 20).run(START)
+
+
+async def test_one_that_takes_too_long_is_ended_with_all_it_started(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    slow = hook(tmp_path, f"sleep 600 & echo $! > {pids}; echo $$ >> {pids}; wait", timeout_s=0.5)
+    with pytest.raises(HookFailed, match=r"longer than 0\.5 s"):
+        await slow.run(START)
+    await wait_until(lambda: not any(psutil.pid_exists(int(pid)) for pid in pids.read_text().split()))
+
+
+async def test_one_that_does_not_heed_the_first_signal_is_ended_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hook_command, "GRACE_S", 0.1)
+    stubborn = hook(tmp_path, "trap '' TERM; while :; do sleep 0.05; done", timeout_s=0.3)
+    with pytest.raises(HookFailed, match="longer than"):
+        await stubborn.run(START)
+
+
+async def test_a_cancelled_hook_leaves_nothing_behind(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    running = asyncio.create_task(hook(tmp_path, f"echo $$ > {pids}; sleep 600").run(START))
+    await wait_until(lambda: pids.exists() and pids.read_text().endswith("\n"))
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert not psutil.pid_exists(int(pids.read_text()))
+
+
+async def test_work_left_in_the_background_does_not_hold_up_the_hook(tmp_path: Path) -> None:
+    """It holds the hook's stdout open: waiting for its end would be waiting for the work's."""
+    started = time.monotonic()
+    output = await hook(tmp_path, 'sleep 600 & echo "pids: $!"').run(START)
+    assert time.monotonic() - started < 60
+    named = named_in(output)
+    assert named is not None
+    (pid,) = named.pids
+    assert named.pids[pid] == start_time(pid)
+    os.kill(pid, signal.SIGKILL)
+
+
+async def test_more_output_than_a_pipe_holds_is_read_and_cut(tmp_path: Path) -> None:
+    loud = hook(tmp_path, "head -c 5000000 /dev/zero | tr '\\0' x; head -c 5000000 /dev/zero >&2; exit 0")
+    assert await loud.run(START) == b"x" * MOST_OUTPUT_BYTES
+
+
+async def test_input_that_nobody_reads_holds_up_nobody(tmp_path: Path) -> None:
+    large = HeldWork("c1.a", "1-a.7", {f"CUSTOM_{number}": number for number in range(20_000)})
+    assert await hook(tmp_path, "exit 0").run(Order(Verb.START, "c1", "h1", large)) == b""
+
+
+async def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
+    fine, broken = hook(tmp_path, "cat"), CommandHook(str(tmp_path / "absent"), 20)
+    await fine.run(START)
+    before = psutil.Process().num_fds()
+    for _ in range(5):
+        await fine.run(START)
+        with pytest.raises(HookFailed):
+            await broken.run(START)
+    assert psutil.Process().num_fds() == before
+
+
+async def test_no_hook_does_everything_at_once() -> None:
+    assert await NoHook().run(START) == b""
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        (b"", None),
+        (b"done\n", None),
+        (b"\xff\xfe\x00 garbage \x80", None),
+        (b"{not json", None),
+        (b"{" * 60_000, None),
+        (b"[1, 2]", None),
+        (b"{}", None),
+        (b'{"pids": "many", "cgroup": 7, "domain": null}', None),
+        (b'{"pids": [999999999, -1, 1.5, true, "x", null]}', None),
+        (b"pids: none\n", None),
+        (b'{"domain": "vm-7", "more": 1}', Named(domain="vm-7")),
+        (b"starting ...\ndomain: vm-7\n", Named(domain="vm-7")),
+        (b"cgroup: machine.slice/a.scope", Named(cgroup="machine.slice/a.scope")),
+        (b'{"cgroup": "../../proc"}', None),
+        (b"x" * 100_000, None),
+    ],
+)
+def test_what_a_hook_prints_names_work_or_is_ignored(output: bytes, expected: Named | None) -> None:
+    assert named_in(output) == expected
+
+
+def test_pids_get_the_start_times_of_their_processes() -> None:
+    me = os.getpid()
+    expected = Named(pids={me: start_time(me) or 0.0})
+    for output in (f"pids: {me} {me}, 999999999", f'{{"pids": [{me}]}}', f'{{"pids": {me}}}', f'{{"pids": ["{me}"]}}'):
+        assert named_in(output.encode()) == expected
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("   ", "blank"),
+        ("a 'b", "cannot be read as a command"),
+        ("http://", "is not a URL of a server"),
+        ("http://host:port/", "is not a URL"),
+        ("https://user:secret@host/", "cannot carry a user name"),
+    ],
+)
+def test_a_hook_that_cannot_be_is_said_at_the_start(command: str, expected: str) -> None:
+    with pytest.raises(InvalidRequest, match=expected):
+        hook_of(Settings(hook=command))
+
+
+def test_an_empty_setting_is_no_hook() -> None:
+    assert isinstance(hook_of(Settings()), NoHook)
+    assert isinstance(hook_of(Settings(hook="true")), CommandHook)

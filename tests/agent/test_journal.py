@@ -1,0 +1,249 @@
+"""The journal: what it says is durable is still there after a crash, and its numbers are never given out twice."""
+
+import asyncio
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from redsched.agent import journal as journal_module
+from redsched.agent.collector import Named
+from redsched.agent.journal import BLOCK, REMEMBER_MS, Journal, JournalBroken, open_journal
+from redsched.agent.journal_schema import HeldWork
+from redsched.errors import OtherAgent
+from redsched.model import ClaimStatus
+
+E1, E2 = "1790000000000-aaaaaaaa", "1790000000001-bbbbbbbb"
+WORK = HeldWork(
+    "c1.a",
+    f"{E1}.7",
+    {"VCPU": 2, "MEMORY_MB": 4096},
+    ClaimStatus.STARTING,
+    is_running=True,
+    project="web",
+    consumer="x",
+    digest="d" * 32,
+    named=Named("vm", "a.slice", {17: 1.25}),
+)
+
+
+async def reopened(path: Path, act: Callable[[Journal], Any]) -> Journal:
+    """Open the journal, act on it, close it, open it again."""
+    first = open_journal(path)
+    result = act(first)
+    if asyncio.iscoroutine(result):
+        await result
+    await first.close()
+    return open_journal(path)
+
+
+async def test_what_was_written_is_there_again(tmp_path: Path) -> None:
+    def act(journal: Journal) -> None:
+        journal.write_held("h1", WORK)
+        journal.write_attested("h1", E1)
+        journal.write_external("h1", {"MEMORY_MB": 64})
+        journal.write_left("h2", E1)
+
+    journal = await reopened(tmp_path / "deep" / "j.sqlite", act)
+    page = journal.pages["h1"]
+    assert page.held == {WORK.id: WORK}
+    assert (page.attested_epoch, page.left_epoch, page.external) == (E1, "", {"MEMORY_MB": 64})
+    assert (journal.pages["h2"].left_epoch, journal.pages["h2"].attested_epoch) == (E1, "")
+    await journal.close()
+
+
+async def test_a_change_replaces_and_forgetting_removes(tmp_path: Path) -> None:
+    def act(journal: Journal) -> None:
+        journal.write_held("h1", WORK)
+        journal.write_held("h1", HeldWork(WORK.id, f"{E1}.8", {"VCPU": 1}))
+        journal.write_held("h2", WORK)
+        journal.write_forgotten("h2", WORK.id)
+
+    journal = await reopened(tmp_path / "j.sqlite", act)
+    assert journal.pages["h1"].held == {WORK.id: HeldWork(WORK.id, f"{E1}.8", {"VCPU": 1})}
+    assert journal.pages["h2"].held == {}
+    assert await journal.ended("h2") == []
+    await journal.close()
+
+
+async def test_an_ended_claim_leaves_a_tombstone(tmp_path: Path) -> None:
+    def act(journal: Journal) -> None:
+        journal.write_held("h1", WORK)
+        journal.write_ended("h1", WORK.id, WORK.token, 1000)
+
+    journal = await reopened(tmp_path / "j.sqlite", act)
+    assert journal.pages["h1"].held == {}
+    assert await journal.ended("h1") == [(WORK.id, WORK.token)]
+    assert await journal.ended("h2") == []
+    await journal.close()
+
+
+async def test_a_read_sees_what_was_written_before_it(tmp_path: Path) -> None:
+    journal = open_journal(tmp_path / "j.sqlite")
+    for number in range(20):
+        journal.write_ended("h1", f"a{number}", WORK.token, number)
+        assert len(await journal.ended("h1")) == number + 1
+    await journal.close()
+
+
+async def test_tombstones_stay_until_they_are_old_and_their_host_has_attested_since(tmp_path: Path) -> None:
+    journal = open_journal(tmp_path / "j.sqlite")
+    journal.write_attested("h1", E1)
+    journal.write_ended("h1", "old", WORK.token, 1000)
+    journal.prune(now_ms=1000 + REMEMBER_MS + 1)
+    assert [one for one, _ in await journal.ended("h1")] == ["old"], "no attestation has told it yet"
+    journal.write_left("h1", E1)
+    journal.prune(now_ms=1000 + REMEMBER_MS + 1)
+    assert [one for one, _ in await journal.ended("h1")] == ["old"], "the new epoch has not been told yet"
+    journal.write_attested("h1", E2)
+    journal.write_ended("h1", "new", WORK.token, 1000)
+    journal.prune(now_ms=1000 + REMEMBER_MS)
+    assert [one for one, _ in await journal.ended("h1")] == ["new", "old"], "neither is old enough"
+    journal.prune(now_ms=1000 + REMEMBER_MS + 1)
+    assert [one for one, _ in await journal.ended("h1")] == ["new"]
+    await journal.close()
+
+
+async def test_tombstones_have_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal_module, "MAX_TOMBSTONES", 3)
+    journal = open_journal(tmp_path / "j.sqlite")
+    for number in range(6):
+        journal.write_ended("h1", f"a{number}", WORK.token, number)
+    journal.prune(now_ms=10)
+    assert [one for one, _ in await journal.ended("h1")] == ["a3", "a4", "a5"]
+    await journal.close()
+
+
+async def test_numbers_grow_over_restarts_and_blocks(tmp_path: Path) -> None:
+    journal = open_journal(tmp_path / "j.sqlite")
+    first = [await journal.next_number() for _ in range(BLOCK + 5)]
+    identity = journal.id
+    await journal.close()
+    journal = open_journal(tmp_path / "j.sqlite")
+    assert journal.id == identity
+    assert first == sorted(set(first))
+    assert await journal.next_number() > first[-1]
+    await journal.close()
+
+
+async def test_numbers_asked_for_together_differ(tmp_path: Path) -> None:
+    journal = open_journal(tmp_path / "j.sqlite")
+    numbers = await asyncio.gather(*(journal.next_number() for _ in range(3 * BLOCK)))
+    assert len(set(numbers)) == 3 * BLOCK
+    await journal.close()
+
+
+async def test_writes_of_many_hosts_share_transactions(tmp_path: Path) -> None:
+    journal = open_journal(tmp_path / "j.sqlite")
+    transactions = 0
+
+    def count(statement: str) -> None:
+        nonlocal transactions
+        transactions += statement.startswith("COMMIT")
+
+    journal._connection.set_trace_callback(count)
+    await asyncio.gather(*(_write_one(journal, number) for number in range(1000)))
+    assert 1 <= transactions <= 5
+    await journal.close()
+
+
+async def _write_one(journal: Journal, number: int) -> None:
+    await journal.write_held(f"h{number}", WORK)
+
+
+async def test_one_waiter_that_is_cancelled_does_not_disturb_the_others(tmp_path: Path) -> None:
+    journal = open_journal(tmp_path / "j.sqlite")
+    impatient = asyncio.ensure_future(_write_one(journal, 1))
+    patient = asyncio.ensure_future(_write_one(journal, 2))
+    await asyncio.sleep(0)
+    impatient.cancel()
+    await patient
+    with pytest.raises(asyncio.CancelledError):
+        await impatient
+    await journal.close()
+
+
+WRITER = """
+import asyncio, pathlib, sys
+from redsched.agent.journal import open_journal
+from redsched.agent.journal_schema import HeldWork
+
+async def write():
+    journal = open_journal(pathlib.Path(sys.argv[1]))
+    for number in range(10**9):
+        report = await journal.next_number()
+        await journal.write_held("h1", HeldWork(f"a{number}", "t", {"VCPU": number}))
+        print(number, report, flush=True)
+
+asyncio.run(write())
+"""
+
+
+async def test_a_writer_that_is_killed_has_lost_nothing_that_it_called_durable(tmp_path: Path) -> None:
+    path = tmp_path / "j.sqlite"
+    ceilings = [0]
+    for _ in range(3):
+        writer = subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True)  # noqa: ASYNC220 - its lines are all there is to wait for
+        assert writer.stdout is not None
+        for _ in range(50):
+            writer.stdout.readline()
+        os.kill(writer.pid, signal.SIGKILL)
+        said = writer.communicate()[0].splitlines()
+        number, report = map(int, said[-1].split()) if said and len(said[-1].split()) == 2 else (49, 0)
+        journal = open_journal(path)
+        assert [journal.pages["h1"].held[f"a{one}"].amounts for one in range(number + 1)] == [
+            {"VCPU": one} for one in range(number + 1)
+        ]
+        ceilings.append(await journal.next_number())
+        assert ceilings[-1] > max(report, ceilings[-2])
+        await journal.close()
+
+
+async def test_two_processes_cannot_share_a_journal(tmp_path: Path) -> None:
+    journal = open_journal(tmp_path / "j.sqlite")
+    with pytest.raises(OtherAgent, match="in use by another agent"):
+        open_journal(tmp_path / "j.sqlite")
+    await journal.close()
+
+
+@pytest.mark.parametrize("content", [b"this is no database at all, but some text" * 50, b"SQLite format 3\x00" * 300])
+async def test_a_file_that_is_no_journal_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "j.sqlite"
+    path.write_bytes(content)
+    with pytest.raises(JournalBroken, match="move it away"):
+        open_journal(path)
+    assert path.read_bytes() == content
+
+
+async def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(JournalBroken, match="REDSCHED_JOURNAL"):
+        open_journal(tmp_path / "file" / "j.sqlite")
+
+
+async def test_a_journal_of_another_schema_is_refused(tmp_path: Path) -> None:
+    await (await reopened(tmp_path / "j.sqlite", lambda _: None)).close()
+    with sqlite3.connect(tmp_path / "j.sqlite") as connection:
+        connection.execute("UPDATE meta SET value = '99' WHERE name = 'schema'")
+    connection.close()
+    with pytest.raises(JournalBroken, match="schema 99"):
+        open_journal(tmp_path / "j.sqlite")
+
+
+async def test_a_journal_that_cannot_be_written_any_more_says_so_to_everyone(tmp_path: Path) -> None:
+    journal = open_journal(tmp_path / "j.sqlite")
+    journal._connection.execute("PRAGMA query_only = 1")
+    first, second = journal.write_held("h1", WORK), journal.write_held("h2", WORK)
+    for write in (first, second):
+        with pytest.raises(JournalBroken, match="cannot be written"):
+            await write
+    assert journal.failed.is_set()
+    with pytest.raises(JournalBroken):
+        journal.write_held("h3", WORK)
+    await journal.close()

@@ -1,0 +1,116 @@
+"""Whose turn it is, and when to try the store again."""
+
+import asyncio
+import random
+
+import pytest
+
+from redsched.agent import line as line_module
+from redsched.agent.epochs import is_newer
+from redsched.agent.line import LONGEST_PAUSE_S, Line
+from redsched.agent.turns import Turns
+from redsched.errors import StoreUnavailable, Unavailable
+
+
+async def test_hosts_come_in_the_order_of_their_times() -> None:
+    turns = Turns[str]()
+    for name, in_s in (("c", -1.0), ("a", -3.0), ("b", -2.0), ("later", 1000.0)):
+        turns.set(name, in_s)
+    assert await turns.due(10) == ["a", "b", "c"]
+
+
+async def test_no_more_than_asked_for_come_at_once() -> None:
+    turns = Turns[str]()
+    for number in range(5):
+        turns.set(str(number), float(number - 10))
+    assert [await turns.due(2) for _ in range(3)] == [["0", "1"], ["2", "3"], ["4"]]
+
+
+async def test_an_earlier_time_counts_and_a_later_one_does_not() -> None:
+    turns = Turns[str]()
+    turns.set("a", 1000.0)
+    turns.set("a", -1.0)
+    turns.set("a", 2000.0)
+    assert await turns.due(10) == ["a"]
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(turns.due(10), 0.1)
+
+
+async def test_a_dropped_host_has_no_turn() -> None:
+    turns = Turns[str]()
+    turns.set("a", -2.0)
+    turns.set("b", -1.0)
+    turns.drop("a")
+    turns.drop("never there")
+    assert await turns.due(10) == ["b"]
+
+
+async def test_who_waits_is_woken_by_a_turn_set_to_now() -> None:
+    turns = Turns[str]()
+    turns.set("later", 1000.0)
+    waiting = asyncio.create_task(turns.due(10))
+    await asyncio.sleep(0)
+    turns.set("now", 0.0)
+    assert await asyncio.wait_for(waiting, 10) == ["now"]
+
+
+async def test_who_waits_is_woken_when_a_turn_comes() -> None:
+    turns = Turns[str]()
+    turns.set("soon", 0.05)
+    assert await asyncio.wait_for(turns.due(10), 10) == ["soon"]
+
+
+async def test_asking_goes_on_until_there_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(line_module, "FIRST_PAUSE_S", 0.001)
+    line, failures = Line(), 5
+
+    async def call() -> str:
+        nonlocal failures
+        failures -= 1
+        if failures > 0:
+            raise StoreUnavailable("away")
+        return "answer"
+
+    assert await line.ask(call) == "answer"
+    assert not line.is_down
+
+
+async def test_errors_that_waiting_does_not_mend_are_raised() -> None:
+    async def call() -> None:
+        raise ValueError("a mistake")
+
+    with pytest.raises(ValueError, match="a mistake"):
+        await Line().ask(call)
+
+
+async def test_pauses_grow_to_a_limit_and_those_who_fail_together_count_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(random, "uniform", lambda low, high: (low + high) / 2)
+    line, now = Line(), 100.0
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now)
+    pauses = []
+    for _ in range(10):
+        for _ in range(50):
+            line.failed(Unavailable("away"))
+        pauses.append(line._until_s - now)
+        now = line._until_s
+    assert pauses[:3] == pytest.approx([0.1, 0.2, 0.4])
+    assert pauses[-1] == pytest.approx(LONGEST_PAUSE_S)
+    line.worked()
+    assert not line.is_down
+    await line.ready()
+
+
+@pytest.mark.parametrize(
+    ("epoch", "than", "expected"),
+    [
+        ("10-a", "9-b", True),
+        ("9-b", "10-a", False),
+        ("9-b", "9-a", True),
+        ("9-a", "9-a", False),
+        ("9-a", "", True),
+        ("", "", False),
+        ("", "9-a", False),
+    ],
+)
+def test_epochs_compare_as_numbers_then_by_replica(epoch: str, than: str, expected: bool) -> None:
+    assert is_newer(epoch, than) is expected

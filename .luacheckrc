@@ -1,4 +1,4 @@
--- For the composed scripts: python -m redsched.store.scripts DIR && luacheck DIR
+-- For the composed scripts: scripts/test writes them to build/lua.
 std = "lua51"
 read_globals = { "redis", "KEYS", "ARGV" }
 max_line_length = 120

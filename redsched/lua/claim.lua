@@ -39,7 +39,7 @@ for number, member in ipairs(call.members) do
   host.version = host.version + 1
   local fields = {'claim', member.id}
   for _, entry in ipairs(member.amounts) do
-    fields[#fields + 1] = 'claimed.' .. entry.slot
+    fields[#fields + 1] = entry.claimed
     fields[#fields + 1] = text(host.slots[entry.slot].claimed)
   end
   publish(cell, 'host', host.name, host.version, 'claimed', #call.members - number, fields)
@@ -53,7 +53,9 @@ for number, member in ipairs(call.members) do
     claim[#claim + 1] = 'amount.' .. entry.slot
     claim[#claim + 1] = text(entry.amount)
   end
-  redis.call('DEL', member.key) -- what an id that was voided here has left
+  if member.reopened then
+    redis.call('DEL', member.key)
+  end
   redis.call('HSET', member.key, unpack(claim))
   redis.call('ZADD', KEYS[4], expires, member.id)
   redis.call('SADD', host.keys.claims, member.id)

@@ -10,6 +10,5 @@ if tonumber(string.match(cell.epoch, '^%d+')) > tonumber(string.match(ARGV[1], '
   return {'SAME', cell.epoch, cell.now_ms}
 end
 cell.epoch = ARGV[1]
-local replid = server_ids()
-mint(cell, replid, false)
+mint(cell, id_after(redis.call('INFO', 'replication'), 'master_replid:'), false)
 return {'OK', cell.epoch, cell.now_ms}

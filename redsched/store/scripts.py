@@ -1,4 +1,4 @@
-"""The Lua scripts of redsched/lua, composed with their includes; `python -m redsched.store.scripts DIR` writes them.
+"""The Lua scripts of redsched/lua, composed with their includes.
 
 A line `-- include: name` is replaced by lua/include/name.lua: Redis knows no modules, and one copy of the fence is
 enough to keep right.
@@ -6,7 +6,6 @@ enough to keep right.
 
 import hashlib
 import re
-import sys
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -46,7 +45,3 @@ def write_out(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for script in load_all().values():
         (folder / f"{script.name}.lua").write_text(script.text)
-
-
-if __name__ == "__main__":
-    write_out(Path(sys.argv[1]))

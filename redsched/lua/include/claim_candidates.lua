@@ -2,40 +2,48 @@
 --
 -- `host.slots` is what the host holds once the members placed so far have their amounts, so that the members of one
 -- call see each other although nothing is written before all of them have a place.
-local STATES = {'version', 'epoch', 'status', 'alive_until_ms', 'inbox'}
+local NO_LIMIT = 9007199254740991
 
-local function look(cell, host)
-  local state = redis.call('HMGET', host.keys.host, unpack(STATES))
-  host.version, host.inbox = tonumber(state[1] or '0'), tonumber(state[5] or '0')
-  if not state[1] then
-    host.closed = 'UNKNOWN'
-  elseif state[2] ~= cell.epoch then
-    host.closed = 'ATTEST'
-  elseif not (tonumber(state[4] or '0') > cell.now_ms) then
-    host.closed = 'DOWN'
-  elseif state[3] ~= 'enabled' then
-    host.closed = state[3] == 'draining' and 'DRAINING' or 'DISABLED'
-  else
-    host.closed = ''
+local function state_of(cell, known, epoch, status, alive_until_ms)
+  if not known then
+    return 'UNKNOWN'
+  elseif epoch ~= cell.epoch then
+    return 'ATTEST'
+  elseif not (tonumber(alive_until_ms or '0') > cell.now_ms) then
+    return 'DOWN'
+  elseif status ~= 'enabled' then
+    return status == 'draining' and 'DRAINING' or 'DISABLED'
   end
+  return ''
 end
 
-local function slot_of(host, name)
-  if not host.slots[name] then
-    local held = redis.call('HMGET', host.keys.host, 'capacity.' .. name, 'claimed.' .. name, 'external.' .. name,
-      'min.' .. name, 'max.' .. name, 'step.' .. name)
-    host.slots[name] = {
-      capacity = tonumber(held[1] or '0'), claimed = tonumber(held[2] or '0'), external = tonumber(held[3] or '0'),
-      min = tonumber(held[4] or '1'), max = tonumber(held[5] or '9007199254740991'), step = tonumber(held[6] or '1'),
-    }
+-- Read a host's state and the slots of one list of amounts, in one command. What a host was seen to hold is kept.
+local function look(cell, host, list)
+  if host.seen[list] then
+    return
   end
-  return host.slots[name]
+  local values = redis.call('HMGET', host.keys.host, unpack(list.fields))
+  if not host.closed then
+    host.version, host.inbox = tonumber(values[1] or '0'), tonumber(values[5] or '0')
+    host.closed = state_of(cell, values[1], values[2], values[3], values[4])
+  end
+  for number, entry in ipairs(list) do
+    if not host.slots[entry.slot] then
+      local at = 6 * number
+      host.slots[entry.slot] = {
+        capacity = tonumber(values[at] or '0'), claimed = tonumber(values[at + 1] or '0'),
+        external = tonumber(values[at + 2] or '0'), min = tonumber(values[at + 3] or '1'),
+        max = tonumber(values[at + 4] or NO_LIMIT), step = tonumber(values[at + 5] or '1'),
+      }
+    end
+  end
+  host.seen[list] = true
 end
 
 -- The slot that is too small for the list of amounts, or nil.
 local function lacking(host, list)
   for _, entry in ipairs(list) do
-    if not fits(entry.amount, slot_of(host, entry.slot)) then
+    if not fits(entry.amount, host.slots[entry.slot]) then
       return entry.slot
     end
   end
@@ -45,16 +53,14 @@ end
 local function first_fit(cell, member)
   for _, candidate in ipairs(member.candidates) do
     local host = candidate.host
-    if not host.closed then
-      look(cell, host)
-    end
+    look(cell, host, candidate.list)
     host.cause = host.closed
     if host.closed == '' then
       host.cause = lacking(host, candidate.list) or ''
     end
     if host.cause == '' then
       for _, entry in ipairs(candidate.list) do
-        local slot = slot_of(host, entry.slot)
+        local slot = host.slots[entry.slot]
         slot.claimed = slot.claimed + entry.amount
       end
       member.amounts = candidate.list

@@ -7,8 +7,8 @@ local function known_outcome(cell, call)
   for _, member in ipairs(call.members) do
     local claim = redis.call('HMGET', member.key, 'state', 'digest', 'host', 'token', 'expires_at_ms', 'voided_at_ms')
     -- Voided, because the id moved on to another cell: closed to what was decided before that, open to a later try.
-    local reopened = claim[6] and call.decided_at_ms > tonumber(claim[6])
-    if claim[1] and not reopened then
+    member.reopened = claim[6] and call.decided_at_ms > tonumber(claim[6])
+    if claim[1] and not member.reopened then
       if claim[2] ~= call.digest then
         return answer('CONFLICT')
       end

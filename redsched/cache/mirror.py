@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from redsched import tasks
 from redsched.cache.columns import Columns
 from redsched.cache.feed import Gap
 from redsched.cache.picture import Picture
@@ -86,10 +87,7 @@ class CellMirror:
 
     async def stop(self) -> None:
         """End the task; whoever waits raises StoreUnavailable."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await tasks.end(self._task)
         self._release(StoreUnavailable("this scheduler is closing"))
 
     async def catch_up(self) -> None:
@@ -144,19 +142,21 @@ class CellMirror:
 
     async def _read_to_end(self) -> None:
         if not self._picture.epoch:
-            await self._start_anew("first look")
+            await self._start_anew()
         while True:
             poll = await self.cell.poll(self._picture.entry_id, MOST_ENTRIES)
             self.stats.polls += 1
             self.next_deadline_ms = poll.next_deadline_ms
             if poll.clock is None or poll.clock.epoch != self.epoch or poll.clock.seq < self.seq:
-                await self._start_anew("the store is in another epoch, or went back")
+                log.info("snapshot", cell=self.cell.name, why="the store is in another epoch, or went back")
+                await self._start_anew()
                 continue
             self._note(poll.clock)
             try:
                 batch = await self._picture.advance(self.cell, poll.changes, poll.clock.seq)
             except Gap as gap:
-                await self._start_anew(str(gap))
+                log.info("snapshot", cell=self.cell.name, why=str(gap))
+                await self._start_anew()
                 continue
             if batch:
                 self.recent.extend(batch)
@@ -166,8 +166,7 @@ class CellMirror:
                 self._caught_up_at = asyncio.get_running_loop().time()
                 return
 
-    async def _start_anew(self, why: str) -> None:
-        log.info("snapshot", cell=self.cell.name, why=why)
+    async def _start_anew(self) -> None:
         self._picture = await take_snapshot(self.cell)
         self.stats.snapshots += 1
         self.recent.clear()

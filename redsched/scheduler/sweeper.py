@@ -5,11 +5,11 @@ no harm, and a jitter keeps them apart.
 """
 
 import asyncio
-import contextlib
 import random
 
 import structlog
 
+from redsched import tasks
 from redsched.cache.mirror import CellMirror
 from redsched.errors import RedschedError
 from redsched.settings import Settings
@@ -38,10 +38,7 @@ class Sweeper:
 
     async def stop(self) -> None:
         """End the task."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await tasks.end(self._task)
 
     async def sweep(self) -> None:
         """One round. Raises StoreUnavailable, OutcomeUnknown."""

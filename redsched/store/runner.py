@@ -9,7 +9,6 @@ OutcomeUnknown, or StoreUnavailable when nothing was ever sent.
 """
 
 import asyncio
-import contextlib
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from redis.asyncio import BlockingConnectionPool
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import NoScriptError, ReadOnlyError, ResponseError
 
+from redsched import tasks
 from redsched.errors import OutcomeUnknown, RedschedError, StoreUnavailable
 from redsched.settings import Settings
 from redsched.store.connection import LOST, as_ours, without_password, writer_pool
@@ -90,10 +90,7 @@ class Runner:
 
     async def close(self) -> None:
         """End the connection; calls still waiting raise StoreUnavailable."""
-        if self._pump is not None:
-            self._pump.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._pump
+        await tasks.end(self._pump)
         for call in self._waiting:
             _fail(call, StoreUnavailable("this process is closing its connection to the store"))
         self._waiting.clear()

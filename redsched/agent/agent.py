@@ -19,6 +19,7 @@ from redsched.agent.host import Host
 from redsched.agent.journal import Journal
 from redsched.agent.line import Line
 from redsched.agent.steps import Steps
+from redsched.agent.tasks import end_all, finish
 from redsched.agent.turns import Turns
 from redsched.agent.watch import Watch
 from redsched.agent.works import Works
@@ -93,9 +94,11 @@ class Agent:
         try:
             await self._fatal
         finally:
-            await _cancel([*tasks, *self._speaking])
-            for works in self._works.values():
-                await works.close()
+            await finish(self._close(tasks))
+
+    async def _close(self, tasks: Iterable[asyncio.Task[None]]) -> None:
+        await end_all([*tasks, *self._speaking])
+        await asyncio.gather(*(works.close() for works in self._works.values()))
 
     async def _guard(self, loop: Coroutine[None, None, None]) -> None:
         """A loop that fails ends the agent: it must not live on with a part of it dead."""
@@ -248,11 +251,3 @@ def _by_cell(hosts: Iterable[Host]) -> list[tuple[CellStore, list[Host]]]:
     for host in hosts:
         groups.setdefault(host.cell.name, (host.cell, []))[1].append(host)
     return list(groups.values())
-
-
-async def _cancel(tasks: Iterable[asyncio.Task[None]]) -> None:
-    waiting = list(tasks)
-    for task in waiting:
-        task.cancel()
-    if waiting:
-        await asyncio.wait(waiting)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import IO
 
 from redsched.agent.hooks import MOST_OUTPUT_BYTES, HookFailed, Order
+from redsched.agent.tasks import finish
 from redsched.errors import InvalidRequest
 
 GRACE_S = 5.0
@@ -61,7 +62,7 @@ class CommandHook:
             raise HookFailed(f"{self._said(order)} took longer than {self._timeout_s:g} s and was ended") from None
         finally:
             if process.returncode is None:
-                await asyncio.shield(_end(process))
+                await finish(_end(process))
 
     def _said(self, order: Order) -> str:
         return f"hook {self._command[0]!r} {order.verb} for {order.work.id}"

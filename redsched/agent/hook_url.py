@@ -37,8 +37,8 @@ class UrlHook:
             if not sending.done():
                 # The thread hangs in a read; closing its socket under it is what ends that.
                 _hang_up(connection)
+                sending.add_done_callback(lambda done: done.cancelled() or done.exception())
                 await asyncio.wait([sending])
-                sending.exception()
 
     def _send(self, connection: http.client.HTTPConnection, order: Order) -> bytes:
         headers = {
@@ -54,8 +54,8 @@ class UrlHook:
                 connection.connect()
                 connection.sock.settimeout(self._timeout_s)
                 connection.request("POST", target, order.body(), headers)
-                response = connection.getresponse()
-                body = _read(response, deadline)
+                with contextlib.closing(connection.getresponse()) as response:
+                    body = _read(response, deadline)
         except (OSError, http.client.HTTPException, ValueError, AttributeError) as error:
             # AttributeError: http.client's, when its socket is closed under it.
             raise HookFailed(f"{self._said(order)} failed: {error or type(error).__name__}") from error

@@ -109,6 +109,11 @@ class Host:
         if self.epoch and (attest or is_newer(epoch, self.epoch)):
             self._close()
 
+    async def begin_new_epoch(self) -> None:
+        """The store has lost writes of the epoch that this host is open in, without noticing."""
+        if self.epoch:
+            await self._raise_above(self.epoch, self.epoch)
+
     # -- inside
 
     async def _look(self, without: str = "") -> HostReport:

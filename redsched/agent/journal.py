@@ -31,6 +31,9 @@ REMEMBER_MS = 600_000
 MAX_TOMBSTONES = 200_000
 """Above this the oldest go, though no new epoch has come since: some 20 MB of file."""
 
+MOST_IN_MEMORY = 20_000
+"""Tombstones that `has_ended` knows of, the newest of all hosts."""
+
 T = TypeVar("T")
 Statement = tuple[str, tuple[Any, ...]]
 
@@ -62,6 +65,7 @@ class Journal:
         self.pages: defaultdict[str, HostPage] = defaultdict(HostPage)
         self._connection = connection
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
+        self._newest: dict[tuple[str, str], str] = {}
         self._next: _Batch | None = None
         self._writer: asyncio.Task[None] | None = None
         self.failed = asyncio.Event()
@@ -114,6 +118,7 @@ class Journal:
         """Put a tombstone in the claim's place. `now_ms` is the store's time, which alone is used for its age."""
         self.pages[host].held.pop(claim_id, None)
         epoch = self.pages[host].attested_epoch
+        self._remember(host, claim_id, token)
         self._write(sql.DELETE_CLAIM, (host, claim_id))
         return self._write(sql.SET_TOMBSTONE, (host, claim_id, token, epoch, now_ms))
 
@@ -121,6 +126,10 @@ class Journal:
         """Drop a claim that never became this host's: no work of it was begun, so nothing is to be said of its end."""
         self.pages[host].held.pop(claim_id, None)
         return self._write(sql.DELETE_CLAIM, (host, claim_id))
+
+    def has_ended(self, host: str, claim_id: str, token: str) -> bool:
+        """Whether this very placing of a claim ended here, as far as the newest tombstones tell."""
+        return self._newest.get((host, claim_id)) == token
 
     async def ended(self, host: str) -> list[tuple[str, str]]:
         """Return id and token of the claims that ended here, as far as they are remembered."""
@@ -172,6 +181,15 @@ class Journal:
         for row in self._connection.execute("SELECT * FROM claim"):
             host, work = from_row(row)
             self.pages[host].held[work.id] = work
+
+        for host, claim_id, token in self._connection.execute(sql.NEWEST, (MOST_IN_MEMORY,)):
+            self._newest[host, claim_id] = token
+
+    def _remember(self, host: str, claim_id: str, token: str) -> None:
+        self._newest.pop((host, claim_id), None)
+        self._newest[host, claim_id] = token
+        if len(self._newest) > MOST_IN_MEMORY:
+            del self._newest[next(iter(self._newest))]
 
     def _write_page(self, host: str) -> Awaitable[None]:
         page = self.pages[host]

@@ -30,6 +30,8 @@ SET_CLAIM = "INSERT OR REPLACE INTO claim VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 DELETE_CLAIM = "DELETE FROM claim WHERE host = ? AND id = ?"
 SET_TOMBSTONE = "INSERT OR REPLACE INTO tombstone VALUES (?, ?, ?, ?, ?)"
 TOMBSTONES = "SELECT id, token FROM tombstone WHERE host = ? ORDER BY ended_at_ms"
+NEWEST = """SELECT host, id, token FROM
+    (SELECT * FROM tombstone ORDER BY ended_at_ms DESC LIMIT ?) ORDER BY ended_at_ms"""
 HOSTS = "SELECT name, left_epoch, attested_epoch, external FROM host"
 PRUNE_OLD = """DELETE FROM tombstone WHERE ended_at_ms < ? AND epoch !=
     (SELECT attested_epoch FROM host WHERE name = tombstone.host) AND

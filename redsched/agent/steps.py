@@ -18,6 +18,7 @@ from redsched.agent.hooks import Hook, HookFailed, Order, Verb, named_in
 from redsched.agent.host import BEATS_IN_LEASE, Host
 from redsched.agent.journal_schema import HeldWork
 from redsched.agent.line import Line
+from redsched.agent.tasks import end_all
 from redsched.model import ClaimStatus, Why
 from redsched.store import Answer, InboxEntry, Outcome
 
@@ -64,13 +65,21 @@ class Steps:
             lambda: self.host.cell.accept(self.host.name, work.id, work.token, self._lease_s(), entry_id)
         )
         if answer.outcome in (Outcome.OK, Outcome.SAME):
-            await self._start(work)
+            if is_new and self.host.journal.has_ended(self.host.name, work.id, work.token):
+                await self._tell_that_it_ended(work)
+            else:
+                await self._start(work)
         elif answer.outcome is Outcome.ENDING:
             await self.end(work)
         elif is_new:
             await self.host.journal.write_forgotten(self.host.name, work.id)
         else:
             await self.lose(work)
+
+    async def _tell_that_it_ended(self, work: HeldWork) -> None:
+        """The store holds what it had been told is gone: it has lost writes. Attesting anew ends the claim again."""
+        await self.host.journal.write_forgotten(self.host.name, work.id)
+        await self.line.ask(self.host.begin_new_epoch)
 
     async def _start(self, work: HeldWork) -> None:
         if not work.is_running:
@@ -113,9 +122,7 @@ class Steps:
                     raise _Ended(answer.outcome)
             return running.result()
         finally:
-            if not running.done():
-                running.cancel()
-                await asyncio.wait([running])
+            await end_all([running])
 
     async def _fail(self, work: HeldWork, reason: str) -> None:
         _log.warning("a claim could not be started", host=self.host.name, claim=work.id, reason=reason)

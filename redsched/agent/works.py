@@ -8,6 +8,7 @@ import structlog
 
 from redsched.agent.journal_schema import HeldWork
 from redsched.agent.steps import Steps
+from redsched.agent.tasks import end_all
 from redsched.model import Claim, ClaimStatus
 from redsched.store import InboxEntry
 
@@ -84,11 +85,7 @@ class Works:
 
     async def close(self) -> None:
         """Break off everything. The journal knows where to go on."""
-        tasks = [doing.task for doing in self._doing.values()]
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await end_all([doing.task for doing in self._doing.values()])
 
     # -- one task for each claim
 
@@ -129,8 +126,7 @@ class Works:
 
 async def _after(before: _Doing | None, steps: Coroutine[None, None, None]) -> None:
     if before is not None:
-        before.task.cancel()
-        await asyncio.wait([before.task])
+        await end_all([before.task])
     await steps
 
 

@@ -1,0 +1,202 @@
+"""Agents under test, in this process or in one that can be killed, and hooks whose every call is noted."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from redsched.agent.collector import Collector
+from redsched.agent.run import run
+from redsched.agent.tasks import end_all
+from redsched.model import Claim, ClaimStatus, HostReport, Inventory
+from redsched.settings import Settings
+from redsched.store import Candidate, CellStore, ClaimAnswer, ClaimCall, Member, Store
+from tests.support.waiting import wait_until
+
+H1 = HostReport("h1", {"VCPU": Inventory(8), "MEMORY_MB": Inventory(8192)}, lease_s=2)
+TWO = {"VCPU": 2, "MEMORY_MB": 1024}
+
+# Notes its call; does what a file named after the verb says (a line of shell), if there is one.
+HOOK = """#!/bin/sh
+echo "$1 $REDSCHED_CLAIM_ID $REDSCHED_TOKEN" >> {folder}/calls
+if [ -e {folder}/$1 ]; then . {folder}/$1; fi
+"""
+
+
+def quick(**changes: object) -> Settings:
+    """Settings that make an agent act soon."""
+    values: dict[str, object] = {
+        "lease_s": 2,
+        "collect_s": 0.05,
+        "poll_s": 0.01,
+        "compare_s": 0.5,
+        "hook_timeout_s": 20,
+    }
+    return Settings.model_validate(values | changes)
+
+
+@dataclass
+class World:
+    """A cell, and the agents that speak to it."""
+
+    url: str
+    cell: CellStore
+    folder: Path
+    _running: list[asyncio.Task[None]] = field(default_factory=list)
+
+    async def start(
+        self, hosts: Sequence[Collector | HostReport] = (H1,), journal: str = "journal.sqlite", **changes: object
+    ) -> "asyncio.Task[None]":
+        """Start an agent in this process and wait until its hosts are open."""
+        ready = asyncio.Event()
+        task = asyncio.create_task(run(quick(**changes), self.url, hosts, self.folder / journal, ready))
+        self._running.append(task)
+        opened = asyncio.create_task(ready.wait())
+        await asyncio.wait([task, opened], return_when=asyncio.FIRST_COMPLETED, timeout=30)
+        opened.cancel()
+        if task.done():
+            task.result()
+        assert ready.is_set()
+        return task
+
+    async def stop(self, task: "asyncio.Task[None]") -> None:
+        """Stop an agent in good order."""
+        await end_all([task])
+
+    async def close(self) -> None:
+        for task in self._running:
+            if not task.done():
+                await self.stop(task)
+
+    async def place(
+        self, claim_id: str, amounts: Mapping[str, int] = TWO, host: str = "h1", lease_s: int = 30
+    ) -> ClaimAnswer:
+        """Claim amounts on a host, as a scheduler would."""
+        clock = await self.cell.tick()
+        member = Member(claim_id, (Candidate(host, amounts),))
+        return await self.cell.claim(
+            ClaimCall((member,), clock.epoch, clock.now_ms, "d" * 32, fresh=True, lease_ms=lease_s * 1000)
+        )
+
+    async def claim(self, claim_id: str) -> Claim | None:
+        return (await self.cell.read_claims([claim_id])).get(claim_id)
+
+    async def reaches(self, claim_id: str, state: ClaimStatus) -> Claim:
+        """Wait until a claim is in a state."""
+        found: Claim | None = None
+
+        async def is_there() -> bool:
+            nonlocal found
+            found = await self.claim(claim_id)
+            return found is not None and found.state is state
+
+        await wait_until(is_there, timeout=30, what=f"{claim_id} is {state}")
+        assert found is not None
+        return found
+
+    async def host(self, name: str = "h1") -> Mapping[str, str]:
+        """A host's fields."""
+        return (await self.cell.read_hosts([name]))[0].fields
+
+    async def sweep(self) -> None:
+        """What schedulers do every second."""
+        clock = await self.cell.tick()
+        await self.cell.mark_down(await self.cell.lapsed_hosts(0, clock.now_ms, 0, 100))
+        await self.cell.expire(await self.cell.due_claims(clock.now_ms, 0, 100))
+
+    # -- the hook
+
+    @property
+    def hook(self) -> str:
+        path = self.folder / "hook.sh"
+        if not path.exists():
+            path.write_text(HOOK.format(folder=self.folder))
+            path.chmod(0o755)
+        return str(path)
+
+    def calls(self, verb: str = "") -> list[str]:
+        """What the hook was called with: `verb id token`, in order."""
+        path = self.folder / "calls"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [line for line in lines if line.startswith(verb)]
+
+    def on(self, verb: str, shell: str) -> None:
+        """From now on the hook does this."""
+        (self.folder / "new").write_text(shell)
+        (self.folder / "new").rename(self.folder / verb)
+
+
+@pytest.fixture
+async def world(clean_store: str, tmp_path: Path) -> AsyncIterator[World]:
+    """An empty cell on each kind of server."""
+    async with Store.connect(clean_store, Settings()) as store:
+        cell = store.cell("c1")
+        await cell.init()
+        made = World(clean_store, cell, tmp_path)
+        yield made
+        await made.close()
+
+
+@dataclass
+class Process:
+    """An agent in a process of its own."""
+
+    popen: "subprocess.Popen[str]"
+
+    def kill(self) -> None:
+        """End it as a power cut would."""
+        os.kill(self.popen.pid, signal.SIGKILL)
+        self.popen.communicate()
+
+
+AGENT = """
+import asyncio, json, pathlib, sys
+from redsched.agent.run import run
+from redsched.agent.tasks import end_all
+from redsched.model import HostReport, Inventory
+from redsched.settings import Settings
+
+url, journal, settings = sys.argv[1:]
+host = HostReport("h1", {"VCPU": Inventory(8), "MEMORY_MB": Inventory(8192)}, lease_s=2)
+
+async def main():
+    ready = asyncio.Event()
+    agent = asyncio.create_task(run(Settings(**json.loads(settings)), url, [host], pathlib.Path(journal), ready))
+    await ready.wait()
+    print("ready", flush=True)
+    await agent
+
+asyncio.run(main())
+"""
+
+StartProcess = Callable[[World], Process]
+
+
+@pytest.fixture
+def start_process() -> Iterator[StartProcess]:
+    """Start an agent for h1 in a process of its own, with the world's hook, and wait until it is open."""
+    started: list[Process] = []
+
+    def start(world: World) -> Process:
+        settings = quick(hook=world.hook).model_dump(mode="json", exclude_defaults=True)
+        arguments = [world.url, str(world.folder / "journal.sqlite"), json.dumps(settings)]
+        process = Process(
+            subprocess.Popen([sys.executable, "-c", AGENT, *arguments], stdout=subprocess.PIPE, text=True)
+        )
+        started.append(process)
+        stdout = process.popen.stdout
+        assert stdout is not None
+        assert any(line == "ready\n" for line in iter(stdout.readline, "")), "the agent ended before it was ready"
+        return process
+
+    yield start
+    for process in started:
+        if process.popen.poll() is None:
+            process.kill()

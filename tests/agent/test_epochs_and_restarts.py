@@ -1,0 +1,252 @@
+"""Agents that die, stores that forget: hosts come back with their claims, and nothing that ended comes back."""
+
+import asyncio
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import redis
+
+from redsched.agent.journal import Journal
+from redsched.errors import OtherAgent
+from redsched.model import ClaimStatus, HostStatus
+from redsched.settings import Settings
+from redsched.store import AttestAnswer, CellStore, Outcome, Store
+from redsched.store.server import PrivateServer
+from tests.agent.conftest import H1, StartProcess, World, quick
+from tests.support.waiting import wait_until
+
+
+async def test_a_killed_agents_host_gets_no_claims_and_comes_back_with_its_own(
+    world: World, start_process: StartProcess
+) -> None:
+    agent = start_process(world)
+    await world.place("a")
+    await world.reaches("a", ClaimStatus.ACTIVE)
+    agent.kill()
+
+    async def is_refused() -> bool:
+        await world.sweep()
+        return (await world.host())["alive"] == "0"
+
+    await wait_until(is_refused, what="its lease has run out")
+    answer = await world.place("b")
+    assert (answer.outcome, answer.looked_at[0].cause) == (Outcome.FULL, "DOWN")
+    start_process(world)
+    await world.place("b")
+    await world.reaches("b", ClaimStatus.ACTIVE)
+    claim = await world.claim("a")
+    assert claim is not None
+    assert claim.state is ClaimStatus.ACTIVE
+    assert [call.split()[1] for call in world.calls()] == ["a", "b"], "work that runs is not started again"
+
+
+async def test_a_start_that_a_crash_interrupted_is_asked_for_again(world: World, start_process: StartProcess) -> None:
+    world.on("start", "sleep 600")
+    agent = start_process(world)
+    token = (await world.place("a", lease_s=60)).placed[0].token
+    await wait_until(lambda: bool(world.calls("start")))
+    agent.kill()
+    world.on("start", "exit 0")
+    start_process(world)
+    await world.reaches("a", ClaimStatus.ACTIVE)
+    assert world.calls() == [f"start a {token}"] * 2, "the same id and token, and no stop in between"
+
+
+async def test_an_end_that_a_crash_interrupted_is_finished(world: World, start_process: StartProcess) -> None:
+    world.on("stop", "sleep 600")
+    agent = start_process(world)
+    await world.place("a")
+    await world.reaches("a", ClaimStatus.ACTIVE)
+    await world.cell.release("h1", "a")
+    await wait_until(lambda: bool(world.calls("stop")))
+    agent.kill()
+    world.on("stop", "exit 0")
+    start_process(world)
+    await world.reaches("a", ClaimStatus.ENDED)
+
+
+async def test_after_a_flush_hosts_come_back_with_their_claims(world: World) -> None:
+    await world.start(hook=world.hook)
+    await world.place("a")
+    await world.reaches("a", ClaimStatus.ACTIVE)
+    before = await world.cell.tick()
+    with redis.Redis.from_url(world.url, protocol=2) as client:
+        client.flushall()
+    claim = await world.reaches("a", ClaimStatus.ACTIVE)
+    assert dict(claim.amounts) == {"VCPU": 2, "MEMORY_MB": 1024}
+    host = await world.host()
+    assert (host["claimed.VCPU"], host["epoch"]) == ("2", (await world.cell.tick()).epoch)
+    assert host["epoch"] != before.epoch
+    await world.place("b")
+    await world.reaches("b", ClaimStatus.ACTIVE)
+    assert world.calls("stop") == []
+    assert len(world.calls("start")) == 2
+
+
+async def test_a_flush_while_work_starts_loses_nothing(world: World) -> None:
+    world.on("start", f"while [ ! -e {world.folder}/may-start ]; do sleep 0.02; done")
+    await world.start(hook=world.hook)
+    await world.place("a")
+    await wait_until(lambda: bool(world.calls("start")))
+    with redis.Redis.from_url(world.url, protocol=2) as client:
+        client.flushall()
+    await world.reaches("a", ClaimStatus.STARTING)
+    (world.folder / "may-start").touch()
+    await world.reaches("a", ClaimStatus.ACTIVE)
+    assert len(world.calls()) == 1
+
+
+async def test_a_store_that_went_back_does_not_bring_back_what_ended(world: World) -> None:
+    """The host is offered what it knows to have ended, has the store start another epoch, and names it there."""
+    await world.start(hook=world.hook)
+    await world.place("a")
+    await world.reaches("a", ClaimStatus.ACTIVE)
+    with redis.Redis.from_url(world.url, protocol=2) as client:
+        earlier = {key: client.dump(key) for key in client.scan_iter()}
+        await world.cell.release("h1", "a")
+        await world.reaches("a", ClaimStatus.ENDED)
+        before = await world.cell.tick()
+        put_back(client, earlier)
+
+    async def is_over() -> bool:
+        claim = await world.claim("a")
+        return claim is not None and claim.state is ClaimStatus.ENDED and (await world.cell.tick()).epoch > before.epoch
+
+    await wait_until(is_over, timeout=30)
+    assert len(world.calls("start")) == 1
+
+
+async def test_a_version_that_went_back_starts_a_new_epoch(world: World) -> None:
+    await world.start(report_s=0.1)
+    before = await world.cell.tick()
+    with redis.Redis.from_url(world.url, protocol=2) as client:
+        earlier = {key: client.dump(key) for key in client.scan_iter()}
+        for status in (HostStatus.DISABLED, HostStatus.ENABLED):
+            await world.cell.set_status("h1", status)
+        number = int((await world.host())["agent.number"])
+
+        async def has_reported_since() -> bool:
+            return int((await world.host())["agent.number"]) > number
+
+        await wait_until(has_reported_since)
+        put_back(client, earlier)
+
+    async def is_open_in_another() -> bool:
+        host = await world.host()
+        return host["epoch"] != before.epoch and host["epoch"] == (await world.cell.tick()).epoch
+
+    await wait_until(is_open_in_another)
+
+
+def put_back(client: "redis.Redis", earlier: dict[bytes, bytes]) -> None:
+    """What a failover to a replica that lagged, or a restored copy, does to the data."""
+    pipe = client.pipeline()
+    pipe.flushall()
+    for key, value in earlier.items():
+        pipe.restore(key, 0, value)
+    pipe.execute()
+
+
+async def test_the_old_epoch_is_left_durably_before_the_new_one_is_told_anything(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[str] = []
+    commit, attest = Journal._transaction, CellStore.attest
+    first = (await world.cell.tick()).epoch
+
+    def noted_commit(self: Journal, statements: Sequence[tuple[str, tuple[object, ...]]]) -> None:
+        commit(self, list(statements))
+        events.extend("left" for _, values in statements if values[:2] == ("h1", first))
+
+    async def noted_attest(self: CellStore, host: str, epoch: str, *arguments: object) -> AttestAnswer:
+        events.append(f"attest {'first' if epoch == first else 'second'}")
+        return await attest(self, host, epoch, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Journal, "_transaction", noted_commit)
+    monkeypatch.setattr(CellStore, "attest", noted_attest)
+    await world.start()
+    await world.cell.raise_epoch(first)
+    await wait_until(lambda: "attest second" in events)
+    assert events[:3] == ["attest first", "left", "attest second"]
+
+
+async def test_an_agent_waits_for_a_store_that_is_away(fresh_server: PrivateServer, tmp_path: Path) -> None:
+    async with Store.connect(fresh_server.url, Settings(resend_for_s=0.2)) as store:
+        await store.cell("c1").init()
+        world = World(fresh_server.url, store.cell("c1"), tmp_path)
+        agent = await world.start(hook=world.hook, resend_for_s=0.2)
+        await world.place("a")
+        await world.reaches("a", ClaimStatus.ACTIVE)
+        await asyncio.to_thread(fresh_server.kill)
+        await asyncio.to_thread(fresh_server.restart)
+        await world.reaches("a", ClaimStatus.ACTIVE)
+        assert not agent.done()
+        assert world.calls("stop") == []
+        await world.close()
+
+
+async def test_of_two_agents_with_one_journal_one_stops(world: World) -> None:
+    await world.stop(await world.start())
+    shutil.copy(world.folder / "journal.sqlite", world.folder / "copy.sqlite")
+    first = await world.start()
+    second = asyncio.create_task(world.start(journal="copy.sqlite"))
+    both = [first, second]
+    done, _ = await asyncio.wait(both, return_when=asyncio.FIRST_EXCEPTION, timeout=30)
+    ended = [task for task in done if task.exception() is not None]
+    assert len(ended) == 1
+    with pytest.raises(OtherAgent, match="another agent speaks for host h1"):
+        ended[0].result()
+    if ended != [first]:
+        await world.place("a")
+        await world.reaches("a", ClaimStatus.ACTIVE)
+
+
+async def test_an_agent_without_the_journal_waits_for_nobody_and_stops(world: World) -> None:
+    await world.start()
+    with pytest.raises(OtherAgent):
+        await world.start(journal="other.sqlite")
+
+
+async def test_an_agent_that_lost_its_journal_takes_over_when_the_lease_has_run_out(world: World) -> None:
+    await world.stop(await world.start(hook=world.hook))
+    await world.place("a")
+
+    async def is_over() -> bool:
+        await world.sweep()
+        return (await world.host())["alive"] == "0"
+
+    await wait_until(is_over)
+    await world.start(hook=world.hook, journal="new.sqlite")
+    await world.reaches("a", ClaimStatus.ACTIVE)
+
+
+async def test_a_host_that_was_written_off_attests_anew(world: World) -> None:
+    await world.start(hook=world.hook)
+    await world.cell.write_off("h1")
+    epoch = (await world.cell.tick()).epoch
+
+    async def is_back() -> bool:
+        return (await world.host())["epoch"] == epoch
+
+    await wait_until(is_back)
+
+
+async def test_a_host_that_was_forgotten_reports_anew(world: World) -> None:
+    await world.start(hook=world.hook)
+    await world.place("a")
+    await world.reaches("a", ClaimStatus.ACTIVE)
+    assert (await world.cell.forget("h1", force=True)).outcome is Outcome.OK
+
+    async def is_back() -> bool:
+        return bool(await world.host())
+
+    await wait_until(is_back)
+    await world.place("b")
+    await world.reaches("b", ClaimStatus.ACTIVE)
+    await wait_until(lambda: [call.split()[1] for call in world.calls("stop")] == ["a"])
+
+
+async def test_quick_settings_are_settings() -> None:
+    assert quick().lease_s == H1.lease_s

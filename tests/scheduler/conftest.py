@@ -1,0 +1,42 @@
+"""A scheduler over one cell with three hosts, and one over two cells."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from redsched.model import HostReport, Inventory
+from redsched.scheduler import Effort, Scheduler
+from redsched.settings import Settings
+
+ONE_AT_A_TIME = Settings(pick_from=1)
+
+
+def report_of(name: str, cell: str = "c1", **totals: int) -> HostReport:
+    return HostReport(name, {slot: Inventory(total) for slot, total in totals.items()}, cell=cell, lease_s=3600)
+
+
+@pytest.fixture
+def efforts() -> list[Effort]:
+    """What each selection of `scheduler` took."""
+    return []
+
+
+@pytest.fixture
+async def scheduler(clean_store: str, efforts: list[Effort]) -> AsyncIterator[Scheduler]:
+    """Hosts h1, h2, h3 with 8, 6 and 4 VCPU and as many GiB."""
+    async with Scheduler.connect(clean_store, ONE_AT_A_TIME, efforts.append) as opened:
+        await opened.init()
+        for name, vcpu in (("h1", 8), ("h2", 6), ("h3", 4)):
+            await opened.hosts.report(report_of(name, VCPU=vcpu, MEMORY_MB=vcpu * 1024))
+        yield opened
+
+
+@pytest.fixture
+async def two_cells(clean_store: str) -> AsyncIterator[Scheduler]:
+    """Cells a and b: a1 with 8 VCPU in a, b1 with 4 and b2 with 2 in b."""
+    settings = Settings(cells=("a", "b"), pick_from=1, policy="pack")
+    async with Scheduler.connect(clean_store, settings) as opened:
+        await opened.init()
+        for name, vcpu in (("a1", 8), ("b1", 4), ("b2", 2)):
+            await opened.hosts.report(report_of(name, cell=name[0], VCPU=vcpu))
+        yield opened

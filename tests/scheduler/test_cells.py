@@ -1,0 +1,78 @@
+"""Several cells: the best host wins wherever it is, the next cell is tried, and an id has one outcome over all."""
+
+import asyncio
+
+import pytest
+
+from redsched.errors import ClaimState, NoValidHost, Unknown
+from redsched.model import Request
+from redsched.scheduler import Scheduler
+from redsched.settings import Settings
+from tests.scheduler.conftest import report_of
+
+
+async def test_the_best_host_of_all_cells_wins(two_cells: Scheduler) -> None:
+    """Packing prefers the fullest host: b2, then b1, then a1."""
+    found = [(await two_cells.select(Request({"VCPU": 2}))).selections[0] for _ in range(3)]
+    assert [(one.cell, one.host) for one in found] == [("b", "b2"), ("b", "b1"), ("b", "b1")]
+    assert [(one.claim_id or "").partition(".")[0] for one in found] == ["b", "b", "b"]
+
+
+async def test_the_next_cell_is_tried_when_one_is_exhausted(two_cells: Scheduler) -> None:
+    """14 places of 1 VCPU are found over both cells, and the 15th is refused with both cells' hosts counted."""
+    for _ in range(14):
+        await two_cells.select(Request({"VCPU": 1}))
+    with pytest.raises(NoValidHost) as refused:
+        await two_cells.select(Request({"VCPU": 1}))
+    assert refused.value.facts["reasons"] == [{"reason": "VCPU", "hosts": 3}]
+
+
+async def test_places_of_one_request_stay_in_one_cell(two_cells: Scheduler) -> None:
+    """All or nothing is one script, so one cell: seven places of 2 fit over both, but only four of them in one."""
+    with pytest.raises(NoValidHost):
+        await two_cells.select(Request({"VCPU": 2}, count=7))
+    found = await two_cells.select(Request({"VCPU": 2}, count=4))
+    assert {one.cell for one in found.selections} == {"a"}
+
+
+async def test_own_ids_have_one_outcome_over_all_cells(two_cells: Scheduler, clean_store: str) -> None:
+    """Copies of one request at two schedulers at once, again and again: each id is in one cell, once."""
+    settings = Settings(cells=("b", "a"), policy="spread")
+    async with Scheduler.connect(clean_store, settings) as other:
+        for number in range(6):
+            request = Request({"VCPU": 2}, claim_ids=(f"mine-{number}",))
+            copies = await asyncio.gather(*(one.select(request) for one in (two_cells, other, two_cells, other)))
+            assert len({(one.selections[0].cell, one.selections[0].token) for one in copies}) == 1
+            assert [one.fresh for one in copies].count(True) == 1
+    assert len((await two_cells.claims.list()).items) == 6
+
+
+async def test_an_own_id_moves_on_from_a_full_cell(two_cells: Scheduler) -> None:
+    """An id refused everywhere leaves nothing that keeps it from being tried again where there is room."""
+    await two_cells.select(Request({"VCPU": 4}, hosts=frozenset({"b1"})))
+    await two_cells.select(Request({"VCPU": 8}, claim_ids=("first",)))
+    with pytest.raises(NoValidHost):
+        await two_cells.select(Request({"VCPU": 4}, claim_ids=("mine",)))
+    assert await two_cells.claims.release("first")
+    found = await two_cells.select(Request({"VCPU": 4}, claim_ids=("mine",)))
+    assert (found.selections[0].cell, found.fresh) == ("a", True)
+    assert not (await two_cells.select(Request({"VCPU": 4}, claim_ids=("mine",)))).fresh
+
+
+async def test_an_id_bound_to_a_full_cell_is_voided_there(two_cells: Scheduler) -> None:
+    """An id that another process has bound to a cell is asked for there first, and then taken to one with room."""
+    request = Request({"VCPU": 4}, claim_ids=("mine",))
+    await two_cells.select(Request({"VCPU": 4}, hosts=frozenset({"b1"})))
+    b = two_cells._cells.named("b")
+    assert await b.store.bind("mine", "", 60_000) == "b"
+    found = await two_cells.select(request)
+    assert (found.selections[0].cell, found.fresh) == ("a", True)
+    assert (await b.store.read_claims(["mine"]))["mine"].why == "void"
+
+
+async def test_a_name_is_unique_over_all_cells(two_cells: Scheduler) -> None:
+    """A host does not join a second cell, and a cell that is not served here is named as such."""
+    with pytest.raises(ClaimState):
+        await two_cells.hosts.report(report_of("a1", cell="b", VCPU=1))
+    with pytest.raises(Unknown):
+        await two_cells.hosts.report(report_of("z1", cell="z", VCPU=1))

@@ -1,0 +1,166 @@
+"""What is read and said of claims and hosts, following the changes, and the audit."""
+
+import asyncio
+
+import pytest
+
+from redsched.errors import ClaimState, InvalidRequest, OtherAgent, Settling, StaleToken, Unknown
+from redsched.model import AgentStamp, ClaimStatus, HostStatus, Request
+from redsched.scheduler import Change, Reset, Scheduler
+from tests.scheduler.conftest import report_of
+from tests.support.cells import new_epoch, raw_client
+
+OLD_TOKEN = "1-a.1"
+
+
+async def claim(scheduler: Scheduler, claim_id: str = "mine", vcpu: int = 1) -> str:
+    """Claim, and return the token."""
+    return (await scheduler.select(Request({"VCPU": vcpu}, claim_ids=(claim_id,)))).selections[0].token or ""
+
+
+async def test_claims_are_listed_in_pages_and_by_filter(scheduler: Scheduler) -> None:
+    """Every claim once, in order of host and id, whatever the size of the page."""
+    for number in range(7):
+        request = Request({"VCPU": 2}, claim_ids=(f"id-{number}",), project=f"p{number % 2}")
+        await scheduler.select(request)
+    seen: list[tuple[str, str]] = []
+    after: str | None = ""
+    while after is not None:
+        page = await scheduler.claims.list(limit=2, after=after)
+        seen += [(one.host, one.id) for one in page.items]
+        after = page.next
+    assert seen == sorted(seen)
+    assert len(seen) == 7
+    assert len((await scheduler.claims.list(project="p1")).items) == 3
+    assert {one.host for one in (await scheduler.claims.list(host="h2")).items} == {"h2"}
+    assert (await scheduler.claims.list(state=ClaimStatus.ACTIVE)).items == ()
+    with pytest.raises(InvalidRequest):
+        await scheduler.claims.list(after="nonsense")
+
+
+async def test_a_claim_is_confirmed_and_released_by_its_token(scheduler: Scheduler) -> None:
+    """A wrong token says so and changes nothing; an active claim is asked back, and not freed behind its host."""
+    token = await claim(scheduler)
+    with pytest.raises(StaleToken):
+        await scheduler.claims.confirm("mine", OLD_TOKEN)
+    renewed = await scheduler.claims.renew("mine", token, 600)
+    assert (await scheduler.claims.confirm("mine", token)).state is ClaimStatus.ACTIVE
+    assert renewed.expires_at_ms is not None
+    with pytest.raises(StaleToken):
+        await scheduler.claims.release("mine", OLD_TOKEN)
+    assert not await scheduler.claims.release("mine", token)
+    assert not await scheduler.claims.release("mine")
+    with pytest.raises(ClaimState):
+        await scheduler.claims.confirm("mine", token)
+    assert await scheduler.claims.release("mine", force=True)
+    assert await scheduler.claims.release("mine")
+    assert (await scheduler.claims.get("mine")).state is ClaimStatus.ENDED
+
+
+async def test_a_failed_claim_frees_its_place(scheduler: Scheduler) -> None:
+    """What no host has taken up is free at once."""
+    token = await claim(scheduler, vcpu=8)
+    assert (await scheduler.claims.fail("mine", token)).why == "failed"
+    await claim(scheduler, "another", vcpu=8)
+
+
+async def test_unknown_things_are_unknown(scheduler: Scheduler) -> None:
+    """Claims and hosts that never were, in everything that names one."""
+    for call in (
+        scheduler.claims.get("none"),
+        scheduler.claims.release("none"),
+        scheduler.hosts.get("none"),
+        scheduler.hosts.heartbeat("none", 30),
+        scheduler.hosts.inbox("none"),
+        scheduler.hosts.set_status("none", HostStatus.DRAINING),
+        scheduler.hosts.lost("none"),
+        scheduler.hosts.forget("none"),
+        scheduler.explain(Request({"VCPU": 1}), host="none"),
+    ):
+        with pytest.raises(Unknown):
+            await call
+
+
+async def test_nothing_is_unknown_while_hosts_attest(scheduler: Scheduler) -> None:
+    """In a new epoch a claim that is not there may come back with its host; a host that is known stands closed."""
+    await new_epoch(scheduler._cells.named("c1").store)
+    with pytest.raises(Settling):
+        await scheduler.claims.get("none")
+    with pytest.raises(Settling):
+        await scheduler.select(Request({"VCPU": 1}))
+    assert not (await scheduler.hosts.get("h1")).attested
+
+
+async def test_hosts_are_listed_in_pages_and_by_filter(scheduler: Scheduler) -> None:
+    """By name; a status that was just set counts."""
+    first = await scheduler.hosts.list(limit=2)
+    assert [one.name for one in first.items] == ["h1", "h2"]
+    assert [one.name for one in (await scheduler.hosts.list(after=first.next or "")).items] == ["h3"]
+    await scheduler.hosts.set_status("h2", HostStatus.DRAINING)
+    assert [one.name for one in (await scheduler.hosts.list(status=HostStatus.DRAINING)).items] == ["h2"]
+    assert (await scheduler.hosts.list(zone="nowhere")).items == ()
+
+
+async def test_a_host_shows_what_it_holds(scheduler: Scheduler) -> None:
+    """Free is what a claim left."""
+    await claim(scheduler, vcpu=3)
+    slot = (await scheduler.hosts.get("h1")).slots["VCPU"]
+    assert (slot.total, slot.capacity, slot.claimed, slot.external, slot.free) == (8, 8, 3, 0, 5)
+
+
+async def test_a_host_with_claims_is_forgotten_only_by_force(scheduler: Scheduler) -> None:
+    """Forced, its claims end with it."""
+    await claim(scheduler, vcpu=8)
+    with pytest.raises(ClaimState):
+        await scheduler.hosts.forget("h1")
+    await scheduler.hosts.forget("h1", force=True)
+    assert (await scheduler.claims.get("mine")).why == "void"
+    with pytest.raises(Unknown):
+        await scheduler.hosts.get("h1")
+
+
+async def test_two_agents_do_not_speak_for_one_host(scheduler: Scheduler) -> None:
+    """The second hears it in its report and in its heartbeat."""
+    one, two = AgentStamp("journal-1", "n", 1), AgentStamp("journal-2", "n", 1)
+    await scheduler.hosts.report(report_of("h9", VCPU=1), one)
+    with pytest.raises(OtherAgent):
+        await scheduler.hosts.report(report_of("h9", VCPU=64), two)
+    with pytest.raises(OtherAgent):
+        await scheduler.hosts.heartbeat("h9", 30, two)
+    assert (await scheduler.hosts.get("h9")).slots["VCPU"].total == 1
+
+
+async def test_changes_are_followed_and_resumed(scheduler: Scheduler) -> None:
+    """From a given change on, each once and in order; from one that is not there, a reset."""
+    cell = scheduler._cells.named("c1")
+    await cell.mirror.catch_up()
+    start = cell.mirror.seq
+    await claim(scheduler)
+    await scheduler.hosts.set_status("h3", HostStatus.DRAINING)
+    await cell.mirror.catch_up()
+    async with asyncio.timeout(20):
+        followed = scheduler.changes(f"c1:{start}")
+        found = [await anext(followed), await anext(followed)]
+        await followed.aclose()  # type: ignore[attr-defined]
+        assert [(one.seq, one.op) for one in found if isinstance(one, Change)] == [
+            (start + 1, "claimed"),
+            (start + 2, "status"),
+        ]
+        far = scheduler.changes("c1:999999")
+        assert await anext(far) == Reset("c1", start + 2)
+        await far.aclose()  # type: ignore[attr-defined]
+
+
+async def test_the_audit_is_clean_and_sees_damage(scheduler: Scheduler, clean_store: str) -> None:
+    """Each invariant that it checks, broken by hand, is found by its number."""
+    await claim(scheduler, vcpu=8)
+    await claim(scheduler, "other", vcpu=6)
+    assert (await scheduler.audit()).problems == ()
+    cell = scheduler._cells.named("c1").store
+    async with raw_client(clean_store) as raw:
+        await raw.hset(cell.keys.host("h1"), "capacity.VCPU", "7")
+        await raw.hset(cell.keys.host("h2"), "claimed.VCPU", "5")
+        await raw.zrem(cell.keys.deadlines, "other")
+        await raw.hset(cell.keys.claim("stray"), mapping={"host": "h1", "state": "active", "token": OLD_TOKEN})
+    found = {(one.invariant, one.thing) for one in (await scheduler.audit()).problems}
+    assert found == {(1, "h1 VCPU"), (2, "h2 VCPU"), (5, "other"), (5, "stray")}

@@ -14,7 +14,7 @@ from redsched.model import ClaimStatus, HostStatus
 from redsched.settings import Settings
 from redsched.store import AttestAnswer, CellStore, Outcome, Store
 from redsched.store.server import PrivateServer
-from tests.agent.conftest import H1, StartProcess, World, quick
+from tests.agent.conftest import StartProcess, World
 from tests.support.waiting import wait_until
 
 
@@ -246,7 +246,3 @@ async def test_a_host_that_was_forgotten_reports_anew(world: World) -> None:
     await world.place("b")
     await world.reaches("b", ClaimStatus.ACTIVE)
     await wait_until(lambda: [call.split()[1] for call in world.calls("stop")] == ["a"])
-
-
-async def test_quick_settings_are_settings() -> None:
-    assert quick().lease_s == H1.lease_s

@@ -1,0 +1,281 @@
+"""Many hosts in one process, and what a host's own measurements do, against real servers."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import redis
+
+from redsched.agent.agent import Agent
+from redsched.agent.collector import Look, Named, Work
+from redsched.agent.fleet import simulated
+from redsched.agent.journal import Journal, JournalBroken
+from redsched.agent.machine import MachineCollector
+from redsched.agent.run import default_journal, run
+from redsched.agent.usage import start_time
+from redsched.agent.watch import FEW
+from redsched.errors import InvalidRequest
+from redsched.model import ClaimStatus, HostReport, Inventory
+from redsched.settings import Settings
+from redsched.store import CellStore
+from tests.agent.conftest import H1, World, quick
+from tests.support.waiting import wait_until
+
+FLEET = simulated(60, lease_s=2)
+
+
+async def place_on_each(world: World, prefix: str) -> list[str]:
+    ids = [f"{prefix}{number}" for number in range(len(FLEET))]
+    for claim_id, report in zip(ids, FLEET, strict=True):
+        await world.place(claim_id, {"VCPU": 1}, host=report.name)
+    return ids
+
+
+async def all_are(world: World, ids: list[str], state: ClaimStatus) -> None:
+    async def are() -> bool:
+        claims = await world.cell.read_claims(ids)
+        return len(claims) == len(ids) and all(claim.state is state for claim in claims.values())
+
+    await wait_until(are, timeout=30, what=f"all are {state}")
+
+
+async def test_a_fleet_takes_up_and_ends_claims(world: World) -> None:
+    assert len(FLEET) > FEW
+    await world.start(FLEET)
+    ids = await place_on_each(world, "a")
+    await all_are(world, ids, ClaimStatus.ACTIVE)
+    for claim_id, report in zip(ids, FLEET, strict=True):
+        await world.cell.release(report.name, claim_id)
+    await all_are(world, ids, ClaimStatus.ENDED)
+
+
+async def test_hosts_that_are_not_hinted_at_are_not_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    await world.start(FLEET, compare_s=600)
+    await all_are(world, await place_on_each(world, "first"), ClaimStatus.ACTIVE)
+    names: list[str] = []
+    inboxes = CellStore.inboxes
+
+    async def noted(self: CellStore, hosts: Sequence[str], after: str = "0-0") -> object:
+        names.extend(hosts)
+        return await inboxes(self, hosts, after)
+
+    monkeypatch.setattr(CellStore, "inboxes", noted)
+    await world.place("a", {"VCPU": 1}, host=FLEET[7].name)
+    await world.reaches("a", ClaimStatus.ACTIVE)
+    assert set(names) == {FLEET[7].name}
+
+
+async def test_a_fleet_comes_back_after_a_flush(world: World) -> None:
+    await world.start(FLEET)
+    ids = await place_on_each(world, "a")
+    await all_are(world, ids, ClaimStatus.ACTIVE)
+    with redis.Redis.from_url(world.url, protocol=2) as client:
+        client.flushall()
+    await all_are(world, ids, ClaimStatus.ACTIVE)
+    more = await place_on_each(world, "b")
+    await all_are(world, more, ClaimStatus.ACTIVE)
+
+
+async def test_a_fleet_lives_on_its_heartbeats(world: World) -> None:
+    await world.start(FLEET)
+    first = {report.name: int((await world.host(report.name))["alive_until_ms"]) for report in FLEET}
+
+    async def all_outlived_their_first_lease() -> bool:
+        await world.sweep()
+        now_ms = (await world.cell.tick()).now_ms
+        return all(now_ms > until_ms for until_ms in first.values())
+
+    await wait_until(all_outlived_their_first_lease, timeout=30)
+    assert {(await world.host(report.name))["alive"] for report in FLEET} == {"1"}
+
+
+async def test_an_ended_agent_leaves_no_task_behind(world: World) -> None:
+    before = asyncio.all_tasks()
+    agent = await world.start(FLEET)
+    await place_on_each(world, "a")
+    await world.stop(agent)
+    assert asyncio.all_tasks() - before == set()
+
+
+async def test_a_journal_that_breaks_ends_the_agent(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = await world.start()
+
+    def refuse(self: Journal, statements: object) -> None:
+        self._connection.execute("PRAGMA query_only = 1")
+        self._connection.execute("DELETE FROM meta")
+
+    monkeypatch.setattr(Journal, "_transaction", refuse)
+    await world.place("a")
+    with pytest.raises(JournalBroken, match="cannot be written"):
+        await agent
+
+
+async def test_a_broken_loop_ends_the_agent_rather_than_living_on_by_half(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def break_down(self: Agent) -> None:
+        raise ValueError("a mistake")
+
+    monkeypatch.setattr(Agent, "_compare", break_down)
+    with pytest.raises(ValueError, match="a mistake"):
+        await run(quick(), world.url, [H1], world.folder / "journal.sqlite")
+
+
+class Meter:
+    """A host whose measurements a test sets."""
+
+    name, cell = "h1", "c1"
+    period_s: float | None = 0.02
+
+    def __init__(self) -> None:
+        self.used_mb = 0
+        self.works: Sequence[Work] = ()
+        self.fails = False
+        self.looks = 0
+
+    def look(self, works: Sequence[Work]) -> Look:
+        self.works = works
+        self.looks += 1
+        if self.fails:
+            raise OSError("the disk is gone")
+        report = HostReport("h1", {"VCPU": Inventory(8), "MEMORY_MB": Inventory(8192)}, lease_s=2)
+        return Look(report, {"MEMORY_MB": self.used_mb}, frozenset({"MEMORY_MB"}) if not works else frozenset())
+
+    async def is_looked_at(self) -> None:
+        """Wait until a look has begun and ended that began after now."""
+        looks = self.looks
+        await wait_until(lambda: self.looks >= looks + 2)
+
+
+async def external_becomes(world: World, amount: int) -> None:
+    async def is_so() -> bool:
+        return int((await world.host()).get("external.MEMORY_MB", "0")) == amount
+
+    await wait_until(is_so, what=f"external is {amount}")
+
+
+async def test_what_cannot_be_attributed_keeps_the_last_measurement_even_over_a_restart(world: World) -> None:
+    meter = Meter()
+    agent = await world.start([meter])
+    meter.used_mb = 640
+    await external_becomes(world, 640)
+    await world.place("a")
+    await world.reaches("a", ClaimStatus.ACTIVE)
+    meter.used_mb = 6400
+    await meter.is_looked_at()
+    assert [work.claim_id for work in meter.works] == ["a"]
+    await world.stop(agent)
+    await world.start([meter])
+    assert (await world.host())["external.MEMORY_MB"] == "640"
+    meter.used_mb = 1280
+    await world.cell.release("h1", "a")
+    await world.reaches("a", ClaimStatus.ENDED)
+    assert (await world.host())["external.MEMORY_MB"] == "1280", "measured anew in the script that freed the claim"
+
+
+async def test_a_measurement_that_jitters_is_not_reported_each_time(world: World) -> None:
+    meter = Meter()
+    await world.start([meter])
+    meter.used_mb = 640
+    await external_becomes(world, 640)
+    version = (await world.host())["version"]
+    for used_mb in (639, 577, 640, 520) * 2:
+        meter.used_mb = used_mb
+        await meter.is_looked_at()
+    meter.used_mb = 700
+    await external_becomes(world, 704)
+    assert int((await world.host())["version"]) == int(version) + 1
+
+
+async def test_a_look_that_fails_is_tried_again(world: World) -> None:
+    meter = Meter()
+    agent = await world.start([meter])
+    meter.fails = True
+    await meter.is_looked_at()
+    meter.fails, meter.used_mb = False, 128
+    await external_becomes(world, 128)
+    assert not agent.done()
+
+
+HOLD = """import sys
+held = bytearray(600 << 20)
+held[::4096] = b"x" * len(held[::4096])
+print(flush=True)
+sys.stdin.read()
+"""
+
+
+async def test_work_started_outside_redsched_lowers_what_is_free(world: World) -> None:
+    """A real process with 600 MiB. Other work on this machine comes and goes, so only the difference is looked at."""
+    await world.start([MachineCollector(quick(host_name="h1"))])
+
+    async def external_mb() -> int:
+        return int((await world.host()).get("external.MEMORY_MB", "0"))
+
+    before = await external_mb()
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", HOLD, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    await process.stdout.readline()
+
+    async def has_risen() -> bool:
+        return await external_mb() >= before + 400
+
+    await wait_until(has_risen, what=f"external memory rises from {before} MB")
+    risen = await external_mb()
+    await process.communicate(b"")
+
+    async def has_fallen() -> bool:
+        return await external_mb() <= risen - 400
+
+    await wait_until(has_fallen, what="external memory falls again")
+
+
+async def test_the_memory_of_a_claims_own_work_is_not_external(world: World) -> None:
+    """The hook starts a real process with 600 MiB and names it."""
+    code = world.folder / "hold.py"
+    code.write_text(HOLD)
+    fifo, pids = world.folder / "fifo", world.folder / "pids"
+    world.on("start", f"mkfifo {fifo}; {sys.executable} {code} <> {fifo} > /dev/null & echo pids: $! | tee {pids}")
+    collector = MachineCollector(quick(host_name="h1"))
+    await world.start([collector], hook=world.hook)
+    await world.place("a", {"MEMORY_MB": 1024})
+    await world.reaches("a", ClaimStatus.ACTIVE)
+    pid = int(pids.read_text().split()[1])
+    named = Work("a", Named(pids={pid: start_time(pid) or 0.0}))
+
+    def difference_mb() -> int:
+        with_it, without = collector.look([]), collector.look([named])
+        return with_it.unexplained["MEMORY_MB"] - without.unexplained["MEMORY_MB"]
+
+    await wait_until(lambda: difference_mb() >= 500, what="its memory is told apart")
+    world.on("stop", f"kill $(cut -d' ' -f2 {pids})")
+    await world.cell.release("h1", "a")
+    await world.reaches("a", ClaimStatus.ENDED)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "expected"),
+    [
+        ([], "at least one host"),
+        ([H1, H1], "host 'h1' is given 2 times"),
+        ([HostReport("h1", {}, cell="c7")], "add it to REDSCHED_CELLS"),
+    ],
+)
+async def test_hosts_that_cannot_be_are_said_at_the_start(
+    hosts: list[HostReport], expected: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InvalidRequest, match=expected):
+        await run(Settings(), "unix:///nowhere", hosts, tmp_path / "j.sqlite")
+
+
+def test_the_journal_lies_in_the_users_state_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    meter, other = Meter(), Meter()
+    assert default_journal(Settings(), [meter]) == tmp_path / "redsched" / "h1.sqlite"
+    assert default_journal(Settings(), [meter, other]) == tmp_path / "redsched" / "fleet.sqlite"
+    assert default_journal(Settings(journal="/x/y"), [meter]) == Path("/x/y")

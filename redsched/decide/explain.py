@@ -42,7 +42,8 @@ def check_host(shape: Shape, request: Request, places: int, row: int) -> HostChe
 def nearest(shape: Shape) -> tuple[Miss, ...]:
     """Hosts that lack nothing but free amounts, the smallest relative lack first (summed over the classes).
 
-    A host whose units forbid the amount (min_unit, max_unit, step_size) is not near: no release would make it fit.
+    A host whose units forbid the amount (min_unit, step_size) is not near: it gives only larger or other amounts. One
+    whose max_unit does is, for that is its total by default: who asks for too much is to hear what there is.
     """
     columns, amounts = shape.columns, shape.request.resources
     mask = columns.present & (shape.reasons != len(shape.rules))
@@ -51,9 +52,9 @@ def nearest(shape: Shape) -> tuple[Miss, ...]:
             mask = mask & rule.passes(columns, ALL_ROWS)
     lack = np.zeros(columns.size)
     for slot, amount in amounts.items():
-        mask = mask & fits(amount, amount, 0, 0, columns.minimum[slot], columns.maximum[slot], columns.step[slot])
+        mask = mask & fits(amount, amount, 0, 0, columns.minimum[slot], amount, columns.step[slot])
         lack += _relative_lack(columns, slot, amount)
-    rows = best_rows(np.flatnonzero(mask), -lack, columns.order, NEAREST)
+    rows = best_rows(np.flatnonzero(mask & (lack > 0)), -lack, columns.order, NEAREST)
     return tuple(_miss(columns, amounts, row) for row in rows.tolist())
 
 

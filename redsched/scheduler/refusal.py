@@ -39,7 +39,7 @@ def merge_nearest(misses: Sequence[Sequence[Miss]]) -> tuple[Miss, ...]:
     """The nearest misses of several cells, the smallest relative lack first."""
 
     def lack(miss: Miss) -> float:
-        return max((need - miss.free[name]) / need for name, need in miss.needs.items())
+        return sum((need - miss.free[name]) / need for name, need in miss.needs.items())
 
     return tuple(sorted((one for cell in misses for one in cell), key=lambda miss: (lack(miss), miss.host))[:NEAREST])
 

@@ -98,7 +98,11 @@ def test_a_refusal_has_the_counts_and_an_explanation_the_nearest() -> None:
 
 
 def test_a_host_whose_units_forbid_the_amount_is_not_near() -> None:
-    assert Decider(fleet(3, **{"max.VCPU": "2"}), BEST).explain(Request({"VCPU": 4})).nearest == ()
+    """But one whose total is too small is: who asks for more than any host has is to hear what there is."""
+    for units in ({"min.VCPU": "5"}, {"step.VCPU": "3"}):
+        assert Decider(fleet(3, **units), BEST).explain(Request({"VCPU": 4})).nearest == ()
+    too_small = Decider(fleet(3, **{"max.VCPU": "2"}), BEST).explain(Request({"VCPU": 4})).nearest
+    assert too_small[0] == Miss("h0", {"VCPU": 4}, {"VCPU": 3})
 
 
 def test_only_what_lacks_is_named_as_missing() -> None:

@@ -1,0 +1,149 @@
+"""Asks for tasks and releases claims, over several connections that each take the next one from one list."""
+
+import asyncio
+import itertools
+import json
+import subprocess
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TypeVar
+from urllib.parse import quote
+
+from benchmarks.openb import Task
+from benchmarks.rest import Answer, Connection
+
+Thing = TypeVar("Thing")
+Result = TypeVar("Result")
+MOST_TRIES = 30
+PAUSE_S = 0.2
+AUDIT_TIMEOUT_S = 300.0
+_BROKEN = (OSError, EOFError, TimeoutError, asyncio.IncompleteReadError)
+
+
+@dataclass(slots=True)
+class Asked:
+    """A task and what came of it. `began` and `ended` order all of a replay's events; status 0: no answer at all."""
+
+    task: Task
+    began: int
+    ended: int = 0
+    status: int = 0
+    seconds: float = 0.0
+    host: str = ""
+    reasons: dict[str, int] = field(default_factory=dict)
+    tries: int = 0
+
+    @property
+    def placed(self) -> bool:
+        """It has a host, now or from a try whose answer was lost."""
+        return self.status in (200, 201)
+
+    @property
+    def refused(self) -> bool:
+        """It was told that no host fits."""
+        return self.status == 409
+
+
+async def place(connections: Sequence[Connection], tasks: Iterable[Task], policy: str = "") -> list[Asked]:
+    """Ask for each task once, in their order, until it is answered."""
+    ticks = itertools.count(1)
+
+    async def one(connection: Connection, task: Task) -> Asked:
+        asked = Asked(task, next(ticks))
+        started = time.perf_counter()
+        answer = await _until_answered(connection, asked, task.body(policy))
+        asked.seconds, asked.ended = time.perf_counter() - started, next(ticks)
+        _note(asked, answer)
+        return asked
+
+    return await _shared(connections, tasks, one)
+
+
+async def release(connections: Sequence[Connection], ids: Iterable[str]) -> list[int]:
+    """Release claims; the statuses answered."""
+
+    async def one(connection: Connection, claim_id: str) -> int:
+        return (await connection.request("DELETE", f"/v1/claims/{quote(claim_id)}")).status
+
+    return await _shared(connections, ids, one)
+
+
+async def _shared(
+    connections: Sequence[Connection],
+    things: Iterable[Thing],
+    act: Callable[[Connection, Thing], Awaitable[Result]],
+) -> list[Result]:
+    waiting, done = iter(things), list[Result]()
+
+    async def client(connection: Connection) -> None:
+        for thing in waiting:
+            done.append(await act(connection, thing))
+
+    await asyncio.gather(*map(client, connections))
+    return done
+
+
+async def _until_answered(connection: Connection, asked: Asked, body: bytes) -> Answer:
+    """201, 200 and 409 are answers. Anything else is asked again: the id makes that safe."""
+    answer = Answer(0, b"{}")
+    while asked.tries < MOST_TRIES and answer.status not in (200, 201, 409):
+        if asked.tries:
+            await asyncio.sleep(PAUSE_S)
+        asked.tries += 1
+        try:
+            answer = await connection.request("POST", "/v1/selections", body)
+        except _BROKEN:
+            await connection.open_again()
+    return answer
+
+
+def _note(asked: Asked, answer: Answer) -> None:
+    asked.status, said = answer.status, answer.json()
+    if asked.placed:
+        asked.host = said["selections"][0]["host"]
+    elif asked.refused:
+        # Another 409 than this one would be a task lost: it has no reasons, and is shown as what it is.
+        asked.status = 409 if said["type"] == "/problems/no-valid-host" else 0
+        asked.reasons = {one["reason"]: one["hosts"] for one in said.get("reasons", ())}
+
+
+@dataclass(slots=True)
+class Audits:
+    """`redsched audit --json`, run again and again; each with what it found, in the order in which they ended."""
+
+    command: Sequence[str]
+    found: list[dict[str, int]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    async def once(self) -> None:
+        """Run one, and note what it said. In a thread, so that asking goes on meanwhile."""
+        done = await asyncio.to_thread(subprocess.run, self.command, capture_output=True, timeout=AUDIT_TIMEOUT_S)
+        if not done.stdout:
+            self.problems.append(f"audit: exit code {done.returncode}: {done.stderr.decode()[-300:]}")
+            return
+        said = json.loads(done.stdout)
+        self.found.append({"hosts": said["hosts"], "claims": said["claims"], "problems": len(said["problems"])})
+        self.problems += [f"audit: {one}" for one in said["problems"]]
+        if done.returncode and not said["problems"]:
+            self.problems.append(f"audit: exit code {done.returncode} without a problem")
+
+    @asynccontextmanager
+    async def meanwhile(self, pause_s: float) -> AsyncIterator[None]:
+        """Audit for as long as the block runs; the last one, begun in it, is waited for."""
+        over = asyncio.Event()
+        running = asyncio.create_task(self._until(over, pause_s))
+        try:
+            yield
+        finally:
+            over.set()
+            await running
+
+    async def _until(self, over: asyncio.Event, pause_s: float) -> None:
+        while not over.is_set():
+            await self.once()
+            try:
+                await asyncio.wait_for(over.wait(), pause_s)
+            except TimeoutError:
+                continue

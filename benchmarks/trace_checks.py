@@ -1,0 +1,105 @@
+"""What must hold after and during a replay, recomputed in plain Python from what was asked, answered and is stored.
+
+Pure, and on purpose without a line of redsched's own fit: each function returns what is wrong, in words.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from benchmarks.openb import Node, Task
+from benchmarks.replay import Asked
+
+MOST_SHOWN = 5
+Free = dict[str, dict[str, int]]
+Traits = Mapping[str, frozenset[str]]
+
+
+def unanswered(asked: Iterable[Asked]) -> list[str]:
+    """Tasks that were neither placed nor refused."""
+    return [
+        f"{one.task.name} has no answer (last status {one.status})"
+        for one in asked
+        if one.status not in (200, 201, 409)
+    ]
+
+
+def wrong_claims(placed: Mapping[str, Asked], claims: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Claims of the store that are not exactly those that were answered: id, host and amounts."""
+    answered = {name: (one.host, dict(one.task.amounts)) for name, one in placed.items()}
+    stored = {one["claim_id"]: (one["host"], one["slots"]) for one in claims}
+    wrong = [f"{name} was answered and is not in the store" for name in answered.keys() - stored.keys()]
+    wrong += [f"{name} is in the store and was not answered" for name in stored.keys() - answered.keys()]
+    both = sorted(answered.keys() & stored.keys())
+    return wrong + [f"{n}: answered {answered[n]}, stored {stored[n]}" for n in both if answered[n] != stored[n]]
+
+
+def wrong_sums(placed: Mapping[str, Asked], hosts: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Slots of hosts whose claimed amount is not the sum over what was placed there, or is above the capacity."""
+    sums: Counter[tuple[str, str]] = Counter()
+    for one in placed.values():
+        sums.update({(one.host, slot): amount for slot, amount in one.task.amounts.items()})
+    wrong = []
+    for host in hosts:
+        for slot, seen in host["slots"].items():
+            expected = sums.pop((host["name"], slot), 0)
+            if seen["claimed"] != expected or seen["claimed"] > seen["capacity"]:
+                wrong.append(
+                    f"{host['name']} {slot}: {seen['claimed']} of {seen['capacity']} claimed, placed {expected}"
+                )
+    return wrong + [f"{slot} was placed on {host}, which does not have it" for host, slot in sums]
+
+
+def gpus_in_use(hosts: Iterable[Mapping[str, Any]], slot: str) -> tuple[int, int]:
+    """What is claimed of a slot over the fleet, and its capacity."""
+    slots = [host["slots"][slot] for host in hosts if slot in host["slots"]]
+    return sum(one["claimed"] for one in slots), sum(one["capacity"] for one in slots)
+
+
+def still_fitting(refused: Iterable[Task], hosts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Refused tasks for which a host has room now, by what GET /v1/hosts says."""
+    free = {host["name"]: {slot: one["free"] for slot, one in host["slots"].items()} for host in hosts}
+    traits = {host["name"]: frozenset(host["traits"]) for host in hosts}
+    found = ((task, room_for(task, free, traits)) for task in refused)
+    return [f"{task.name} was refused, and {host} has room for it" for task, host in found if host]
+
+
+def false_refusals(nodes: Sequence[Node], held: Mapping[str, Asked], asked: Iterable[Asked]) -> list[str]:
+    """Refusals that came while a host had room for certain, in a replay in which nothing was released.
+
+    `held` was placed before it. Whatever was under way when a refusal came is counted as taken already, so a host that
+    has room even so had it all the time.
+    """
+    free: Free = {node.name: dict(node.amounts) for node in nodes}
+    traits = {node.name: node.traits for node in nodes}
+    for one in held.values():
+        _take(free, one)
+    waiting = sorted((one for one in asked if one.placed), key=lambda one: one.began, reverse=True)
+    found = []
+    for one in sorted((one for one in asked if one.refused), key=lambda one: one.ended):
+        while waiting and waiting[-1].began < one.ended:
+            _take(free, waiting.pop())
+        host = room_for(one.task, free, traits)
+        found += [f"{one.task.name} was refused while {host} had room for it"] if host else []
+    return found
+
+
+def room_for(task: Task, free: Free, traits: Traits) -> str:
+    """A host that has what a task needs; '' if none has."""
+    wanted, models = list(task.amounts.items()), task.traits
+    for host, left in free.items():
+        if all(amount <= left.get(slot, 0) for slot, amount in wanted) and (not models or models & traits[host]):
+            return host
+    return ""
+
+
+def _take(free: Free, one: Asked) -> None:
+    left = free[one.host]
+    for slot, amount in one.task.amounts.items():
+        left[slot] -= amount
+
+
+def shortened(problems: Sequence[str]) -> list[str]:
+    """The first few, and how many more there are."""
+    more = len(problems) - MOST_SHOWN
+    return [*problems[:MOST_SHOWN], *([f"... and {more} more of that kind"] if more > 0 else [])]

@@ -6,7 +6,7 @@ Redis is read and written in `redsched.store`; both turn into these.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass, field, fields
 from decimal import ROUND_FLOOR, Decimal
 from enum import StrEnum
@@ -29,6 +29,11 @@ MAX_COUNT = 200
 MAX_ALTERNATES = 50
 MAX_LEASE_S = 86_400
 MAX_RATIO = 10_000.0
+MAX_CLASSES = 64
+"""Classes of one request, and inventories of one host: a script reads and writes them in one command."""
+MAX_TRAITS = 1000
+MAX_LABELS = 256
+"""Labels of one host, and metrics of one host."""
 
 
 class HostStatus(StrEnum):
@@ -113,6 +118,10 @@ class HostReport:
     def __post_init__(self) -> None:
         for what in ("name", "cell", "zone"):
             check_name("host" if what == "name" else what, getattr(self, what))
+        _check_size("inventories", self.inventories, MAX_CLASSES)
+        _check_size("traits", self.traits, MAX_TRAITS)
+        _check_size("labels", self.labels, MAX_LABELS)
+        _check_size("metrics", self.metrics, MAX_LABELS)
         for slot in self.inventories:
             check_class(slot)
         for trait in self.traits:
@@ -211,6 +220,7 @@ class Request:
     def __post_init__(self) -> None:
         if not self.resources:
             raise InvalidRequest('resources is empty: ask for at least one amount, such as {"VCPU": 1}')
+        _check_size("resources", self.resources, MAX_CLASSES)
         for slot, amount in self.resources.items():
             check_amount(check_class(slot), amount, 1)
         for trait in self.required | self.forbidden | frozenset().union(*self.any_of):
@@ -286,6 +296,11 @@ def _plain(value: Any) -> Any:
 def _check_range(what: str, value: int, low: int, high: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise InvalidRequest(f"{what} must be a whole number from {low} to {high}, not {value!r}")
+
+
+def _check_size(what: str, things: Sized, most: int) -> None:
+    if len(things) > most:
+        raise InvalidRequest(f"{what} has {len(things)} entries: {most} at most")
 
 
 def _check_lease(lease_s: int) -> None:

@@ -51,7 +51,8 @@ def check_trait(value: str) -> str:
     """Return `value` if it is a trait of os-traits or a CUSTOM_ one, else raise InvalidRequest."""
     if value not in STANDARD_TRAITS and not _CUSTOM.match(value):
         raise InvalidRequest(
-            f"unknown trait {value[:80]!r}: use one of os-traits (HW_CPU_X86_AVX2, ...) or your own as CUSTOM_[A-Z0-9_]+"
+            f"unknown trait {value[:80]!r}: use one of os-traits (HW_CPU_X86_AVX2, ...) "
+            "or your own as CUSTOM_[A-Z0-9_]+"
         )
     return value
 

@@ -7,7 +7,8 @@
 --         ended  token: the journal says that it has ended
 --         store  nothing more: it stands in KEYS[6], and the journal does not know it
 -- Reply outcome, epoch, now_ms, then the ids that the host must drop
---   OK | SAME (had attested to this epoch) | EPOCH (another epoch: build it anew) | UNKNOWN (report first) | OTHER
+--   OK | SAME (had attested to this epoch, or this number was passed) | EPOCH (another epoch: build it anew)
+--   UNKNOWN (report first) | OTHER
 --   RETRY (KEYS[6] holds an id that is no entry: read it again) | CONFLICT (the amounts do not sum to a whole number)
 -- Merging: protocol, section 5. Within an epoch the store decides; at a new one the union counts.
 -- include: fence
@@ -25,7 +26,11 @@
 local cell = fence()
 local host, known = read_hash(KEYS[5])
 local function answer(outcome, drop)
-  return {outcome, cell.epoch, cell.now_ms, unpack(drop or {})}
+  local reply = {outcome, cell.epoch, cell.now_ms}
+  for _, id in ipairs(drop or {}) do
+    reply[#reply + 1] = id
+  end
+  return reply
 end
 if not known then
   return answer('UNKNOWN')

@@ -14,6 +14,7 @@
 -- include: fence
 -- include: publish
 -- include: hint
+-- include: whole
 -- include: fit
 -- include: claim_known
 -- include: claim_arguments
@@ -65,8 +66,10 @@ for _, host in ipairs(call.hosts) do
   if host.taken then
     local fields = {'version', text(host.version), 'inbox', text(host.inbox)}
     for slot, held in pairs(host.slots) do
-      fields[#fields + 1] = 'claimed.' .. slot
-      fields[#fields + 1] = text(held.claimed)
+      if held.taken then
+        fields[#fields + 1] = 'claimed.' .. slot
+        fields[#fields + 1] = text(held.claimed)
+      end
     end
     redis.call('HSET', host.keys.host, unpack(fields))
   end

@@ -8,6 +8,7 @@
 -- include: publish
 -- include: read_hash
 -- include: claim_state
+-- include: whole
 -- include: amounts
 -- include: tombstone
 -- include: hint
@@ -18,7 +19,7 @@ local cell, expired = fence(), 0
 for i = 1, #ARGV, 2 do
   local keys = key_set(3 + 2 * i)
   local claim = read_hash(keys.claim)
-  local no = obstacle(cell, keys, claim, ARGV[i + 1], '')
+  local no = obstacle(cell, keys, claim, ARGV[i + 1])
   local due = claim.expires_at_ms and tonumber(claim.expires_at_ms) <= cell.now_ms
   if not no and due and claim.state == 'claimed' then
     end_claim(cell, keys, claim, ARGV[i], 'expired', {})
@@ -26,7 +27,7 @@ for i = 1, #ARGV, 2 do
   elseif not no and due and claim.state == 'starting' then
     begin_ending(cell, keys, claim, ARGV[i], 'expired')
     expired = expired + 1
-  elseif no == 'UNKNOWN' or (not no and claim.state == 'ended') then
+  elseif not claim.state or claim.state == 'ended' then
     redis.call('ZREM', KEYS[4], ARGV[i])
   end
 end

@@ -8,6 +8,7 @@
 -- include: publish
 -- include: read_hash
 -- include: claim_state
+-- include: whole
 -- include: amounts
 -- include: tombstone
 -- include: hint

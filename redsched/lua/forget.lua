@@ -30,7 +30,10 @@ for _, id in ipairs(ids) do
 end
 publish(cell, 'host', ARGV[1], text(tonumber(host.version) + 1), 'removed', 0, {})
 for _, id in ipairs(ids) do
-  bury(cell, key_of[id], id, read_hash(key_of[id]), 'void')
+  local claim = read_hash(key_of[id])
+  if claim.host == ARGV[1] then
+    bury(cell, key_of[id], id, claim, 'void')
+  end
 end
 redis.call('DEL', KEYS[5], KEYS[6], KEYS[7], KEYS[8])
 redis.call('ZREM', KEYS[3], ARGV[1])

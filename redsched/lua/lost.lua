@@ -3,13 +3,13 @@
 -- attest; should it come back, it has to attest first, and what was ended meanwhile stays ended.
 -- KEYS  1 meta, 2 changes, 3 hosts, 4 host
 -- ARGV  1 host
--- Reply OK | SAME (had been written off in this epoch) | UNKNOWN; epoch, now_ms
+-- Reply OK | SAME (written off in this epoch, and has not attested since) | UNKNOWN; epoch, now_ms
 -- include: fence
 -- include: publish
 -- include: settle
 local cell = fence()
 local host = redis.call('HMGET', KEYS[4], 'version', 'epoch', 'written_off')
-if not host[1] or host[3] == cell.epoch then
+if not host[1] or (host[2] == 'lost' and host[3] == cell.epoch) then
   return {host[1] and 'SAME' or 'UNKNOWN', cell.epoch, cell.now_ms}
 end
 local version = text(tonumber(host[1]) + 1)

@@ -7,6 +7,7 @@
 -- include: publish
 -- include: read_hash
 -- include: claim_state
+-- include: whole
 -- include: amounts
 -- include: tombstone
 -- include: hint
@@ -16,7 +17,7 @@
 local cell, keys = fence(), key_set(5)
 local claim = read_hash(keys.claim)
 local force = ARGV[4] == '1'
-local no = obstacle(cell, keys, claim, ARGV[1], ARGV[3])
+local no = obstacle(cell, keys, claim, ARGV[1], ARGV[3] ~= '' and ARGV[3] or nil)
 if not no and claim.state == 'ended' then
   no = 'SAME'
 elseif not no and claim.state == 'ending' and not force then

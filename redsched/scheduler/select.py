@@ -1,10 +1,10 @@
 """Selecting: decide on the columns, claim in one script call, and answer only what is true of the store.
 
         decide --nothing fits--> catch up --> decide --nothing fits--> refuse, with reasons
-           |                                     |
-           +--------------- candidates ----------+--> claim.lua --OK, SAME--> answer
-           ^                                              |
-           +---- apply what the reply said <----FULL------+
+           |                        ^            |
+           +------ candidates ------|------------+--> claim.lua --OK, SAME--> answer
+                                    |                     |
+                                    +--------FULL---------+
 
 A refusal is an answer about the store after the request arrived: it is given only from columns that were brought up to
 date after the last candidate turned out to be full.
@@ -147,10 +147,9 @@ class Selector:
         if answer.outcome is Outcome.FULL and not decision.members:
             self._refuse(request)
         _raise_final(request, answer)
-        # FULL, EPOCH, LATE: what was decided on is not what the store has. Only a later picture can refuse.
-        attempt.caught_up = False
-        if answer.outcome is not Outcome.FULL:
-            await cell.mirror.catch_up()
+        # FULL, EPOCH, LATE: what was decided on is not what the store has. Only a later picture can refuse, and only one
+        # that knows more than the reply told (a host that shrank, or was disabled) is sure not to aim there again.
+        await self._catch_up(attempt)
         return None
 
     def _refuse(self, request: Request) -> Selections:
@@ -216,7 +215,7 @@ def _selections(
         )
         for claim_id, one in zip(ids, answer.placed, strict=True)
     )
-    return Selections(tuple(found), fresh=answer.outcome is Outcome.OK)
+    return Selections(tuple(found), fresh=answer.outcome is Outcome.OK or not request.claim_ids)
 
 
 def _alternates(request: Request, decision: Decision, chosen: Sequence[str]) -> tuple[str, ...]:

@@ -43,7 +43,8 @@ local function merge(entries, host, restoring)
   return merged
 end
 
--- The flat list claimed.<slot>, sum over the kept claims, for every slot that is or was claimed; nil if not whole.
+-- The flat list claimed.<slot>, sum over the kept claims, for every slot that is or was claimed; nil if one is no whole
+-- amount, or there are more of them than one command can take.
 local function sum_claimed(host, kept)
   local sums, flat = {}, {}
   for field in pairs(host) do
@@ -58,7 +59,7 @@ local function sum_claimed(host, kept)
     end
   end
   for slot, sum in pairs(sums) do
-    if not (sum >= 0 and sum <= 9007199254740991 and sum % 1 == 0) then
+    if not (sum >= 0 and sum <= 9007199254740991 and sum % 1 == 0) or #flat > MOST_VALUES then
       return nil
     end
     flat[#flat + 1] = 'claimed.' .. slot

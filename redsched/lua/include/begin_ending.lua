@@ -2,7 +2,7 @@
 -- word that the work is gone.
 local function begin_ending(cell, keys, claim, id, why)
   local host = redis.call('HMGET', keys.host, 'version', 'inbox')
-  local version, number = tonumber(host[1]) + 1, tonumber(host[2] or '0') + 1
+  local version, number = whole(host[1], cell.seq, cell.seq) + 1, whole(host[2], 0, 0) + 1
   publish(cell, 'host', claim.host, version, 'ending', 0, {'claim', id})
   redis.call('HSET', keys.host, 'version', text(version), 'inbox', text(number))
   redis.call('ZREM', KEYS[4], id)

@@ -2,14 +2,12 @@
 --
 -- `host.slots` is what the host holds once the members placed so far have their amounts, so that the members of one
 -- call see each other although nothing is written before all of them have a place.
-local NO_LIMIT = 9007199254740991
-
 local function state_of(cell, known, epoch, status, alive_until_ms)
   if not known then
     return 'UNKNOWN'
   elseif epoch ~= cell.epoch then
     return 'ATTEST'
-  elseif not (tonumber(alive_until_ms or '0') > cell.now_ms) then
+  elseif not (whole(alive_until_ms, 0, 0) > cell.now_ms) then
     return 'DOWN'
   elseif status ~= 'enabled' then
     return status == 'draining' and 'DRAINING' or 'DISABLED'
@@ -24,16 +22,17 @@ local function look(cell, host, list)
   end
   local values = redis.call('HMGET', host.keys.host, unpack(list.fields))
   if not host.closed then
-    host.version, host.inbox = tonumber(values[1] or '0'), tonumber(values[5] or '0')
-    host.closed = state_of(cell, values[1], values[2], values[3], values[4])
+    local version = whole(values[1])
+    host.version, host.inbox = version or 0, whole(values[5], 0, 0)
+    host.closed = state_of(cell, version, values[2], values[3], values[4])
   end
   for number, entry in ipairs(list) do
     if not host.slots[entry.slot] then
       local at = 6 * number
       host.slots[entry.slot] = {
-        capacity = tonumber(values[at] or '0'), claimed = tonumber(values[at + 1] or '0'),
-        external = tonumber(values[at + 2] or '0'), min = tonumber(values[at + 3] or '1'),
-        max = tonumber(values[at + 4] or NO_LIMIT), step = tonumber(values[at + 5] or '1'),
+        capacity = whole(values[at], 0, 0), claimed = whole(values[at + 1], 0, MOST),
+        external = whole(values[at + 2], 0, MOST), min = whole(values[at + 3], 1, MOST),
+        max = whole(values[at + 4], MOST, 0), step = whole(values[at + 5], 1, MOST), stored = values[at + 1],
       }
     end
   end
@@ -61,7 +60,7 @@ local function first_fit(cell, member)
     if host.cause == '' then
       for _, entry in ipairs(candidate.list) do
         local slot = host.slots[entry.slot]
-        slot.claimed = slot.claimed + entry.amount
+        slot.claimed, slot.taken = slot.claimed + entry.amount, true
       end
       member.amounts = candidate.list
       return host
@@ -81,9 +80,8 @@ local function looked_at(call, reply)
       local length_at = #reply + 1
       reply[length_at] = 0
       for name, slot in pairs(host.slots) do
-        local stored = refused and redis.call('HGET', host.keys.host, 'claimed.' .. name) or slot.claimed
         reply[#reply + 1] = name
-        reply[#reply + 1] = tonumber(stored or '0')
+        reply[#reply + 1] = refused and whole(slot.stored, 0, MOST) or slot.claimed
         reply[length_at] = reply[length_at] + 1
       end
     end

@@ -29,7 +29,10 @@ local function known_outcome(cell, call)
   if call.epoch ~= cell.epoch then
     return answer('EPOCH')
   end
-  if not (cell.now_ms - call.decided_at_ms <= cell.remember_ms) then
+  -- Nor from the future: it would outlive the tombstone that stops its late copies. Within an epoch the store's own
+  -- time goes back by 1 s at most.
+  local age_ms = cell.now_ms - call.decided_at_ms
+  if not (age_ms <= cell.remember_ms and age_ms >= -1000) then
     return answer('LATE')
   end
   -- A caller's id that is unknown here may be running on a host which has not attested yet.

@@ -7,6 +7,7 @@ end
 
 -- Why nothing may be said about this claim now, or nil. The host's attestation comes first: before it, "no such claim"
 -- would only mean that the store has forgotten, and an agent that believed it would stop work that is rightly there.
+-- Without `token` any placing is meant.
 local function obstacle(cell, keys, claim, host, token)
   local attested = redis.call('HMGET', keys.host, 'epoch', 'written_off')
   if attested[1] ~= cell.epoch and attested[2] ~= cell.epoch then
@@ -15,7 +16,7 @@ local function obstacle(cell, keys, claim, host, token)
   if not claim.state then
     return 'UNKNOWN'
   end
-  if claim.host ~= host or (token ~= '' and claim.token ~= token) then
+  if claim.host ~= host or (token and claim.token ~= token) then
     return 'STALE'
   end
   return nil

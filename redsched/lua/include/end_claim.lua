@@ -2,9 +2,9 @@
 -- `external` is a flat list of fields that the host measured anew and that change together with it.
 local function end_claim(cell, keys, claim, id, why, external)
   local host_fields, host = {}, redis.call('HMGET', keys.host, 'version')
-  local version = tonumber(host[1]) + 1
+  local version = whole(host[1], cell.seq, cell.seq) + 1
   for slot, amount in pairs(amounts_of(claim)) do
-    local claimed = tonumber(redis.call('HGET', keys.host, 'claimed.' .. slot) or '0')
+    local claimed = whole(redis.call('HGET', keys.host, 'claimed.' .. slot), 0, MOST)
     host_fields[#host_fields + 1] = 'claimed.' .. slot
     host_fields[#host_fields + 1] = text(math.max(0, claimed - amount))
   end

@@ -32,7 +32,8 @@ def check_name(what: str, value: str) -> str:
     """Return `value` if it is a well-formed name of a `what` (such as "host"), else raise InvalidRequest."""
     if not _NAME.match(value):
         raise InvalidRequest(
-            f"{what} {value[:80]!r} is not a name: use 1 to 63 letters, digits, '.', '_' or '-', a letter or digit first"
+            f"{what} {value[:80]!r} is not a name: use 1 to 63 letters, digits, '.', '_' or '-', "
+            "beginning with a letter or digit"
         )
     return value
 

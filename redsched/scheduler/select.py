@@ -147,8 +147,8 @@ class Selector:
         if answer.outcome is Outcome.FULL and not decision.members:
             self._refuse(request)
         _raise_final(request, answer)
-        # FULL, EPOCH, LATE: what was decided on is not what the store has. Only a later picture can refuse, and only one
-        # that knows more than the reply told (a host that shrank, or was disabled) is sure not to aim there again.
+        # FULL, EPOCH, LATE: what was decided on is not what the store has. Only a later picture can refuse, and only
+        # one that knows more than the reply told (a host shrank, or was disabled) is sure not to aim there again.
         await self._catch_up(attempt)
         return None
 

@@ -18,7 +18,7 @@ local function run_id()
   return id_after(redis.call('INFO', 'server'), 'run_id:')
 end
 
--- `unattested` counts the known hosts that are still to attest; -1 after a wipe, which forgot them: only time settles it.
+-- `unattested` counts the known hosts that are still to attest; -1 after a wipe forgot them: then only time settles it.
 local function mint(cell, replid, wiped)
   local former_ms = tonumber(string.match(cell.epoch, '^%d+') or '0')
   cell.epoch = text(math.max(cell.now_ms, former_ms + 1)) .. '-' .. string.sub(replid, 1, 8)

@@ -1,0 +1,30 @@
+"""The cell under test, settled and empty, whose every script call may touch only the keys it declares."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from redsched.store import CellStore
+from tests.support.cells import declared_keys_cell, raw_client
+
+
+@pytest.fixture
+async def new_cell(clean_store: str) -> AsyncIterator[CellStore]:
+    """A cell of which nobody has said that it is new."""
+    async with declared_keys_cell(clean_store) as cell:
+        yield cell
+
+
+@pytest.fixture
+async def cell(new_cell: CellStore) -> CellStore:
+    """A cell that was declared new: settled."""
+    await new_cell.init()
+    return new_cell
+
+
+@pytest.fixture
+async def raw(clean_store: str) -> AsyncIterator[Any]:
+    """A client that sees all keys."""
+    async with raw_client(clean_store) as client:
+        yield client

@@ -1,0 +1,276 @@
+"""accept, confirm, renew, fail, release, gone: what each word does in each state of a claim, and what it answers."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from redsched.model import Why
+from redsched.store import Answer, CellStore, Outcome
+from tests.support.cells import (
+    HOUR_S,
+    IN_STATE,
+    active,
+    claim_on,
+    claimed,
+    ended,
+    everything,
+    fields_of,
+    make_due,
+    new_epoch,
+    nothing_written,
+    open_host,
+    taken_up,
+)
+
+Verb = Callable[[CellStore, str, str, str], Awaitable[Answer]]
+
+VERBS: dict[str, Verb] = {
+    "accept": lambda cell, host, id_, token: cell.accept(host, id_, token, HOUR_S),
+    "confirm": lambda cell, host, id_, token: cell.confirm(host, id_, token),
+    "renew": lambda cell, host, id_, token: cell.renew(host, id_, token, HOUR_S),
+    "fail-by-host": lambda cell, host, id_, token: cell.fail(host, id_, token, by_host=True),
+    "fail": lambda cell, host, id_, token: cell.fail(host, id_, token, by_host=False),
+    "release": lambda cell, host, id_, token: cell.release(host, id_, token),
+    "release-force": lambda cell, host, id_, token: cell.release(host, id_, token, force=True),
+    "gone": lambda cell, host, id_, token: cell.gone(host, id_, token, Why.RELEASED, {"VCPU": 1}),
+}
+
+# verb, state before: outcome, state after
+TABLE = {
+    ("accept", "claimed"): ("OK", "starting"),
+    ("accept", "starting"): ("SAME", "starting"),
+    ("accept", "active"): ("SAME", "active"),
+    ("accept", "ending"): ("ENDING", "ending"),
+    ("accept", "ended"): ("GONE", "ended"),
+    ("confirm", "claimed"): ("OK", "active"),
+    ("confirm", "starting"): ("OK", "active"),
+    ("confirm", "active"): ("SAME", "active"),
+    ("confirm", "ending"): ("ENDING", "ending"),
+    ("confirm", "ended"): ("GONE", "ended"),
+    ("renew", "claimed"): ("OK", "claimed"),
+    ("renew", "starting"): ("OK", "starting"),
+    ("renew", "active"): ("SAME", "active"),
+    ("renew", "ending"): ("ENDING", "ending"),
+    ("renew", "ended"): ("GONE", "ended"),
+    ("fail-by-host", "claimed"): ("OK", "ended"),
+    ("fail-by-host", "starting"): ("OK", "ended"),
+    ("fail-by-host", "active"): ("OK", "ended"),
+    ("fail-by-host", "ending"): ("OK", "ended"),
+    ("fail-by-host", "ended"): ("GONE", "ended"),
+    ("fail", "claimed"): ("OK", "ended"),
+    ("fail", "starting"): ("ENDING", "ending"),
+    ("fail", "active"): ("ENDING", "ending"),
+    ("fail", "ending"): ("ENDING", "ending"),
+    ("fail", "ended"): ("GONE", "ended"),
+    ("release", "claimed"): ("OK", "ended"),
+    ("release", "starting"): ("ENDING", "ending"),
+    ("release", "active"): ("ENDING", "ending"),
+    ("release", "ending"): ("ENDING", "ending"),
+    ("release", "ended"): ("SAME", "ended"),
+    ("release-force", "claimed"): ("OK", "ended"),
+    ("release-force", "starting"): ("OK", "ended"),
+    ("release-force", "active"): ("OK", "ended"),
+    ("release-force", "ending"): ("OK", "ended"),
+    ("release-force", "ended"): ("SAME", "ended"),
+    ("gone", "claimed"): ("OK", "ended"),
+    ("gone", "starting"): ("OK", "ended"),
+    ("gone", "active"): ("OK", "ended"),
+    ("gone", "ending"): ("OK", "ended"),
+    ("gone", "ended"): ("SAME", "ended"),
+}
+
+
+@pytest.fixture
+async def cell(cell: CellStore) -> CellStore:
+    """A cell with one host."""
+    await open_host(cell)
+    return cell
+
+
+async def check_shape(cell: CellStore, raw: Any, state: str, token: str) -> None:
+    """All keys agree with one claim `a` of 2 VCPU in this state, and with nothing else there."""
+    fields = await fields_of(raw, cell.keys.claim("a"))
+    assert (fields["state"], fields["token"]) == (state, token)
+    leased, holds = state in ("claimed", "starting"), state != "ended"
+    assert (await cell.deadlines() == {"a": int(fields["expires_at_ms"])}) if leased else await cell.deadlines() == {}
+    assert ("expires_at_ms" in fields) == leased
+    assert await cell.held_ids("h1") == ({"a"} if holds else set())
+    assert await claimed(raw, cell) == (2 if holds else 0)
+    hints = [(one.op, one.claim_id, one.token, one.entry_id) for one in await cell.inbox("h1")]
+    op = {"claimed": "claim", "ending": "end"}.get(state)
+    assert hints == ([(op, "a", token, fields["inbox_id"])] if op else [])
+    assert await raw.exists(cell.keys.inbox("h1")) == len(hints)
+    assert (await raw.pttl(cell.keys.claim("a")) > 0) == (state == "ended")
+
+
+@pytest.mark.parametrize(("verb", "state"), TABLE)
+async def test_every_word_in_every_state(cell: CellStore, raw: Any, verb: str, state: str) -> None:
+    outcome, after = TABLE[verb, state]
+    placed = await IN_STATE[state](cell, "a", "h1", VCPU=2)
+    before = await everything(raw)
+    clock = await cell.tick()
+    answer = await VERBS[verb](cell, "h1", "a", placed.token)
+    assert answer.outcome == outcome
+    await check_shape(cell, raw, after, placed.token)
+    changes = [one for one in await cell.changes("0-0", 100) if one.seq > clock.seq]
+    if after == state:
+        assert not changes
+    if after == state and verb != "renew":
+        assert await everything(raw) == before
+    if after in ("ending", "ended") and after != state:
+        (entry,) = changes
+        version = await raw.hget(cell.keys.host("h1"), "version")
+        assert (entry.name, entry.version, entry.more, entry.fields["claim"]) == ("h1", int(version), 0, "a")
+        assert entry.fields.get("claimed.VCPU") == ("0" if after == "ended" else None)
+
+
+@pytest.mark.parametrize(("verb", "state"), TABLE)
+async def test_a_word_sent_again_gets_its_first_outcome_and_writes_nothing(
+    cell: CellStore, raw: Any, verb: str, state: str
+) -> None:
+    """Done before is SAME; what is under way stays ENDING; what is refused stays so. A renewal is renewed."""
+    placed = await IN_STATE[state](cell)
+    first = await VERBS[verb](cell, "h1", "a", placed.token)
+    if verb == "renew":
+        assert (await VERBS[verb](cell, "h1", "a", placed.token)).outcome is first.outcome
+        return
+    async with nothing_written(raw):
+        again = await VERBS[verb](cell, "h1", "a", placed.token)
+    assert again.outcome is (Outcome.SAME if first.outcome is Outcome.OK else first.outcome)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("state", IN_STATE)
+async def test_another_token_or_host_is_stale_and_an_unknown_id_unknown(
+    cell: CellStore, raw: Any, verb: str, state: str
+) -> None:
+    placed = await IN_STATE[state](cell)
+    await open_host(cell, "h2")
+    async with nothing_written(raw):
+        for host, token in (("h1", placed.token + "1"), ("h2", placed.token), ("h1", "1-a.1")):
+            assert (await VERBS[verb](cell, host, "a", token)).outcome is Outcome.STALE
+        assert (await VERBS[verb](cell, "h1", "nothing", placed.token)).outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize("verb", sorted(set(VERBS) - {"release", "release-force"}))
+async def test_only_a_release_may_leave_the_token_out(cell: CellStore, raw: Any, verb: str) -> None:
+    await claim_on(cell)
+    async with nothing_written(raw):
+        assert (await VERBS[verb](cell, "h1", "a", "")).outcome is Outcome.STALE
+
+
+async def test_a_release_without_a_token_is_for_whichever_placing_it_is(cell: CellStore) -> None:
+    await claim_on(cell)
+    assert (await cell.release("h1", "a")).outcome is Outcome.OK
+
+
+@pytest.mark.parametrize("verb", VERBS)
+async def test_nothing_is_said_about_claims_of_a_host_that_has_not_attested(
+    cell: CellStore, raw: Any, verb: str
+) -> None:
+    """Not even that an id is unknown: the store may have forgotten it, and its work would be stopped wrongly."""
+    placed = await claim_on(cell)
+    await new_epoch(cell)
+    async with nothing_written(raw):
+        for claim_id in ("a", "nothing"):
+            assert (await VERBS[verb](cell, "h1", claim_id, placed.token)).outcome is Outcome.ATTEST
+        assert (await VERBS[verb](cell, "nowhere", "a", placed.token)).outcome is Outcome.ATTEST
+
+
+@pytest.mark.parametrize("verb", sorted(set(VERBS) - {"accept", "confirm", "renew"}))
+async def test_claims_of_a_host_that_was_written_off_can_be_ended(cell: CellStore, verb: str) -> None:
+    placed = await active(cell)
+    await new_epoch(cell)
+    await cell.write_off("h1")
+    assert (await VERBS[verb](cell, "h1", "a", placed.token)).outcome in (Outcome.OK, Outcome.ENDING)
+
+
+async def test_accepting_gives_a_fresh_lease(cell: CellStore, raw: Any) -> None:
+    placed = await claim_on(cell)
+    answer = await cell.accept("h1", "a", placed.token, 7)
+    assert answer.facts == ("starting",)
+    assert await cell.deadlines() == {"a": answer.now_ms + 7000}
+
+
+async def test_renewing_tells_the_new_deadline(cell: CellStore) -> None:
+    placed = await claim_on(cell)
+    answer = await cell.renew("h1", "a", placed.token, 7)
+    assert answer.facts == (str(answer.now_ms + 7000),)
+    assert await cell.deadlines() == {"a": answer.now_ms + 7000}
+    await cell.confirm("h1", "a", placed.token)
+    assert (await cell.renew("h1", "a", placed.token, 7)).facts == ("",)
+
+
+async def test_confirming_after_the_deadline_but_before_the_sweep_is_fine(cell: CellStore, raw: Any) -> None:
+    placed = await taken_up(cell)
+    await make_due(raw, cell, "a")
+    assert (await cell.confirm("h1", "a", placed.token)).outcome is Outcome.OK
+    assert await cell.expire([("a", "h1")]) == 0
+
+
+async def test_a_hint_that_has_served_is_deleted_whatever_the_answer(cell: CellStore, raw: Any) -> None:
+    """A lost or doubled hint would otherwise be read for ever. Only ATTEST keeps it: the next epoch decides."""
+    for claim_id, token in (("gone", None), ("stale", "1-a.1"), ("unknown", None)):
+        placed = await ended(cell, "gone") if claim_id == "gone" else None
+        if claim_id == "stale":
+            await taken_up(cell, "stale")
+        entry = await raw.xadd(cell.keys.inbox("h1"), {"op": "claim"})
+        answer = await cell.accept("h1", claim_id, token or (placed.token if placed else "1-a.1"), 60, entry)
+        assert answer.outcome in (Outcome.GONE, Outcome.STALE, Outcome.UNKNOWN)
+        assert not await raw.exists(cell.keys.inbox("h1"))
+    entry = await raw.xadd(cell.keys.inbox("h1"), {"op": "end"})
+    assert (await cell.gone("h1", "unknown", "1-a.1", Why.RELEASED, {}, entry)).outcome is Outcome.UNKNOWN
+    assert not await raw.exists(cell.keys.inbox("h1"))
+    entry = await raw.xadd(cell.keys.inbox("h1"), {"op": "claim"})
+    await new_epoch(cell)
+    await cell.accept("h1", "gone", "1-a.1", 60, entry)
+    assert await raw.exists(cell.keys.inbox("h1"))
+
+
+async def test_an_inbox_keeps_the_hints_of_other_claims(cell: CellStore) -> None:
+    placed = await claim_on(cell, "a")
+    await claim_on(cell, "b")
+    await cell.accept("h1", "a", placed.token, 60)
+    assert [(one.claim_id, one.number) for one in await cell.inbox("h1")] == [("b", 2)]
+
+
+async def test_the_amounts_return_together_with_the_hosts_new_external_usage(cell: CellStore, raw: Any) -> None:
+    placed = await active(cell, "a", VCPU=2)
+    seq = (await cell.tick()).seq
+    await cell.gone("h1", "a", placed.token, Why.RELEASED, {"VCPU": 3})
+    (entry,) = [one for one in await cell.changes("0-0", 100) if one.seq > seq]
+    assert entry.fields == {"claim": "a", "claimed.VCPU": "0", "external.VCPU": "3"}
+    assert await raw.hget(cell.keys.host("h1"), "external.VCPU") == "3"
+
+
+async def test_why_a_claim_ended_is_why_its_ending_began(cell: CellStore) -> None:
+    placed = await active(cell, "a")
+    await cell.fail("h1", "a", placed.token, by_host=False)
+    await cell.gone("h1", "a", placed.token, Why.RELEASED, {})
+    placed = await active(cell, "b")
+    await cell.gone("h1", "b", placed.token, Why.EXPIRED, {})
+    claims = await cell.read_claims("ab")
+    assert [claims[one].why for one in "ab"] == [Why.FAILED, Why.EXPIRED]
+
+
+async def test_a_failed_claim_stays_failed_for_its_host_and_gone_for_others(cell: CellStore) -> None:
+    placed = await claim_on(cell)
+    await cell.fail("h1", "a", placed.token, by_host=True)
+    assert (await cell.fail("h1", "a", placed.token, by_host=False)).outcome is Outcome.SAME
+    assert (await cell.confirm("h1", "a", placed.token)).outcome is Outcome.GONE
+    assert (await cell.read_claims("a"))["a"].why is Why.FAILED
+
+
+async def test_no_word_on_a_claim_touches_what_the_agent_owns(cell: CellStore, raw: Any) -> None:
+    def owned(fields: Any) -> dict[str, str]:
+        return {name: value for name, value in fields.items() if not name.startswith(("claimed.", "version", "inbox"))}
+
+    before = owned(await fields_of(raw, cell.keys.host("h1")))
+    for verb, state in TABLE:
+        if verb == "gone":
+            continue
+        placed = await IN_STATE[state](cell, f"{verb}-{state}")
+        await VERBS[verb](cell, "h1", f"{verb}-{state}", placed.token)
+        await cell.release("h1", f"{verb}-{state}", force=True)
+    assert owned(await fields_of(raw, cell.keys.host("h1"))) == before

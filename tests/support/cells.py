@@ -1,0 +1,184 @@
+"""A cell for tests of the store: short ways to bring hosts and claims into it, and a look at all that it holds.
+
+`declared_keys_cell` is the strictest way to call the scripts: each call runs as a user who may touch exactly the keys
+that it declares, so a script that touches another one fails wherever it is run.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import redis.asyncio as redis
+
+from redsched.model import AgentStamp, Amounts, HostReport, Inventory
+from redsched.settings import Settings
+from redsched.store import Candidate, CellStore, ClaimCall, Clock, Member, Outcome, Placed
+from redsched.store.connection import reader_client
+from redsched.store.runner import Reply, Runner
+
+HOUR_S = 3600
+USER, PASSWORD = "declared-keys", "secret"
+
+State = dict[str, Any]
+
+
+class DeclaredKeysRunner(Runner):
+    """A runner whose user may touch nothing but the keys of the call that runs. One call at a time."""
+
+    operator: Any
+
+    async def run(self, name: str, keys: Sequence[str], arguments: Sequence[str | int]) -> Reply:
+        await self.operator.execute_command("ACL", "SETUSER", USER, "resetkeys", *(f"~{key}" for key in keys))
+        return await super().run(name, keys, arguments)
+
+
+@asynccontextmanager
+async def declared_keys_cell(url: str, name: str = "c1") -> AsyncIterator[CellStore]:
+    """The typed calls of a cell, through `DeclaredKeysRunner`."""
+    settings = Settings()
+    async with raw_client(url) as operator:
+        await operator.execute_command("ACL", "SETUSER", USER, "reset", "on", f">{PASSWORD}", "+@all")
+        runner = DeclaredKeysRunner(url.replace("unix://", f"unix://{USER}:{PASSWORD}@"), settings)
+        runner.operator = operator
+        reader = reader_client(url, settings)
+        try:
+            await runner.load()
+            yield CellStore(name, url, runner, reader)
+        finally:
+            await runner.close()
+            await reader.aclose(close_connection_pool=True)
+            await operator.execute_command("ACL", "DELUSER", USER)
+
+
+@asynccontextmanager
+async def raw_client(url: str) -> AsyncIterator[Any]:
+    """A client that says and sees all; untyped, for redis-py's types allow for bytes in every answer."""
+    async with redis.Redis.from_url(url, protocol=2, decode_responses=True) as client:
+        yield client
+
+
+async def everything(raw: Any) -> State:
+    """Every key with its value; for keys that end by themselves, that they do.
+
+    Without `now_ms` of meta, the fence's own note of the time.
+    """
+    readers = {
+        "hash": raw.hgetall,
+        "set": raw.smembers,
+        "stream": raw.xrange,
+        "string": raw.get,
+        "zset": lambda key: raw.zrange(key, 0, -1, withscores=True),
+    }
+    state: State = {}
+    async for key in raw.scan_iter(count=1000):
+        value = await readers[await raw.type(key)](key)
+        if key.endswith("}:meta"):
+            value.pop("now_ms")
+        state[key] = (value, await raw.pttl(key) > 0)
+    return state
+
+
+@asynccontextmanager
+async def nothing_written(raw: Any) -> AsyncIterator[None]:
+    """Fail the test if what runs inside changes any key."""
+    before = await everything(raw)
+    yield
+    assert await everything(raw) == before
+
+
+def report_of(name: str = "h1", external: Amounts | None = None, lease_s: int = HOUR_S, **totals: int) -> HostReport:
+    """A report with these totals by class; 8 VCPU where none is given."""
+    inventories = {slot: Inventory(total) for slot, total in (totals or {"VCPU": 8}).items()}
+    return HostReport(name, inventories, external=external or {}, lease_s=lease_s)
+
+
+async def open_host(cell: CellStore, name: str = "h1", report: HostReport | None = None, **totals: int) -> None:
+    """Have a host report and attest: it is open for claims."""
+    said = await cell.report(report or report_of(name, None, HOUR_S, **totals))
+    attested = await cell.attest(name, said.epoch)
+    assert attested.outcome in (Outcome.OK, Outcome.SAME)
+
+
+def member(claim_id: str, *hosts: str, **amounts: int) -> Member:
+    """A member that may go to these hosts with the same amounts; 1 VCPU where none is given."""
+    return Member(claim_id, tuple(Candidate(host, amounts or {"VCPU": 1}) for host in hosts))
+
+
+def call_of(
+    clock: Clock, *members: Member, digest: str = "digest", fresh: bool = True, lease_ms: int = HOUR_S * 1000
+) -> ClaimCall:
+    """A call that was decided at this clock."""
+    return ClaimCall(members, clock.epoch, clock.now_ms, digest, fresh, lease_ms, "project", "consumer")
+
+
+async def claim_on(cell: CellStore, claim_id: str = "a", host: str = "h1", **amounts: int) -> Placed:
+    """Claim, and be given it."""
+    answer = await cell.claim(call_of(await cell.tick(), member(claim_id, host, **amounts)))
+    assert answer.outcome is Outcome.OK
+    return answer.placed[0]
+
+
+async def taken_up(cell: CellStore, claim_id: str = "a", host: str = "h1", **amounts: int) -> Placed:
+    """A claim whose host is starting its work."""
+    placed = await claim_on(cell, claim_id, host, **amounts)
+    answer = await cell.accept(host, claim_id, placed.token, HOUR_S)
+    assert answer.outcome is Outcome.OK
+    return placed
+
+
+async def active(cell: CellStore, claim_id: str = "a", host: str = "h1", **amounts: int) -> Placed:
+    """A claim whose work runs."""
+    placed = await taken_up(cell, claim_id, host, **amounts)
+    answer = await cell.confirm(host, claim_id, placed.token)
+    assert answer.outcome is Outcome.OK
+    return placed
+
+
+async def ending(cell: CellStore, claim_id: str = "a", host: str = "h1", **amounts: int) -> Placed:
+    """A claim whose host has been asked to stop its work."""
+    placed = await active(cell, claim_id, host, **amounts)
+    answer = await cell.release(host, claim_id)
+    assert answer.outcome is Outcome.ENDING
+    return placed
+
+
+async def ended(cell: CellStore, claim_id: str = "a", host: str = "h1", **amounts: int) -> Placed:
+    """A claim that was released."""
+    placed = await claim_on(cell, claim_id, host, **amounts)
+    answer = await cell.release(host, claim_id)
+    assert answer.outcome is Outcome.OK
+    return placed
+
+
+IN_STATE = {"claimed": claim_on, "starting": taken_up, "active": active, "ending": ending, "ended": ended}
+"""How a claim comes into each state."""
+
+
+def stamp(number: int, journal: str = "journal", nonce: str = "nonce") -> AgentStamp:
+    """An agent's place in the order."""
+    return AgentStamp(journal, nonce, number)
+
+
+async def new_epoch(cell: CellStore) -> str:
+    """Have the store start an epoch above the present one."""
+    answer = await cell.raise_epoch((await cell.tick()).epoch)
+    assert answer.outcome is Outcome.OK
+    return answer.epoch
+
+
+async def make_due(raw: Any, cell: CellStore, claim_id: str) -> None:
+    """Let a claim's lease have run out a second ago, without waiting for it."""
+    past_ms = (await cell.tick()).now_ms - 1000
+    await raw.hset(cell.keys.claim(claim_id), "expires_at_ms", past_ms)
+    await raw.zadd(cell.keys.deadlines, {claim_id: past_ms})
+
+
+async def fields_of(raw: Any, key: str) -> Mapping[str, str]:
+    """A hash."""
+    fields: Mapping[str, str] = await raw.hgetall(key)
+    return fields
+
+
+async def claimed(raw: Any, cell: CellStore, host: str = "h1", slot: str = "VCPU") -> int:
+    """What a host's hash says is claimed of a slot."""
+    return int(await raw.hget(cell.keys.host(host), f"claimed.{slot}") or 0)

@@ -1,0 +1,291 @@
+"""Schedulers in processes of their own claim the last places at once: exactly what fits is placed, and nothing else.
+
+The races are the operating system's, so each round is another one; their plans are fixed.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+
+import pytest
+
+from redsched.cache.mirror import CellMirror
+from redsched.cache.snapshot import take_snapshot
+from redsched.errors import NoValidHost
+from redsched.model import HostReport, Inventory, Request
+from redsched.scheduler import Scheduler
+from redsched.settings import Settings
+from redsched.store import CellStore, ClaimAnswer, ClaimCall, Outcome, Store
+from tests.support.hosts import fleet
+from tests.support.profiles import is_long
+from tests.support.racers import Racer, Racers
+from tests.support.waiting import wait_until
+
+ROUNDS = 40 if is_long() else 1
+TURNS = 400 if is_long() else 12
+
+pytestmark = pytest.mark.usefixtures("clean_store")
+
+
+@dataclass(slots=True)
+class Results:
+    """What the requests of one process, or of all, came to."""
+
+    claimed: list[str] = field(default_factory=list)
+    """Claim ids."""
+    refused: list[int] = field(default_factory=list)
+    """Hosts that the reasons of each refusal speak of."""
+    errors: list[str] = field(default_factory=list)
+    calls: int = 0
+    retries: int = 0
+    needless: list[str] = field(default_factory=list)
+    """Replies of FULL that passed over a listed candidate which had room."""
+
+    def add(self, other: "Results") -> None:
+        self.claimed += other.claimed
+        self.refused += other.refused
+        self.errors += other.errors
+        self.calls += other.calls
+        self.retries += other.retries
+        self.needless += other.needless
+
+
+async def many(racer: Racer, order: tuple[int, int]) -> Results:
+    """The job of the races: so many requests at once, each for so many places."""
+    requests, count = order
+    results = Results()
+    look_over_shoulder(racer.mirror.cell, results)
+    await racer.gate()
+    asked = (Request({"VCPU": 1}, count=count, consumer=f"p{racer.number}-{n}") for n in range(requests))
+    await asyncio.gather(*(ask(racer.scheduler, request, results) for request in asked))
+    results.calls = sum(effort.calls for effort in racer.efforts)
+    results.retries = sum(effort.retries for effort in racer.efforts)
+    return results
+
+
+async def ask(scheduler: Scheduler, request: Request, results: Results) -> None:
+    try:
+        found = await scheduler.select(request)
+        results.claimed += [str(one.claim_id) for one in found.selections]
+    except NoValidHost as refusal:
+        results.refused.append(sum(one["hosts"] for one in refusal.facts["reasons"]))
+    except Exception as error:
+        results.errors.append(repr(error))
+
+
+def look_over_shoulder(cell: CellStore, results: Results) -> None:
+    """Note every reply of FULL that should have been a claim."""
+    really = cell.claim
+
+    async def claim(call: ClaimCall) -> ClaimAnswer:
+        answer = await really(call)
+        causes = {host.host: host.cause for host in answer.looked_at}
+        if answer.outcome is Outcome.FULL and len(call.members) == 1:
+            listed = {one.host for one in call.members[0].candidates}
+            if listed != causes.keys() or not all(causes.values()):
+                results.needless.append(f"{sorted(listed)} were listed, {causes} answered")
+        return answer
+
+    cell.claim = claim  # type: ignore[method-assign]
+
+
+def together(results: list[Results]) -> Results:
+    total = Results()
+    for one in results:
+        total.add(one)
+    return total
+
+
+@asynccontextmanager
+async def opened(url: str, *capacities: int) -> AsyncIterator[Scheduler]:
+    """A scheduler of the test's own, over an empty store with a fleet."""
+    async with Store.connect(url) as store:
+        await store.cell("c1").init()
+        await fleet(store.cell("c1"), capacities)
+    async with Scheduler.connect(url) as scheduler:
+        yield scheduler
+
+
+async def stored_claims(scheduler: Scheduler) -> Counter[str]:
+    """How many places each consumer holds in the store, read host by host."""
+    page = await scheduler.claims.list(limit=10_000)
+    assert page.next is None
+    return Counter(claim.consumer for claim in page.items)
+
+
+async def assert_sound(scheduler: Scheduler, hosts: int, places: int) -> None:
+    """Every host's books agree with its claims, and exactly so many places are taken."""
+    report = await scheduler.audit()
+    assert (report.problems, report.hosts, report.claims) == ((), hosts, places)
+    views = (await scheduler.hosts.list()).items
+    assert sum(host.slots["VCPU"].claimed for host in views) == places
+    assert all(host.slots["VCPU"].free >= 0 for host in views)
+
+
+@pytest.mark.parametrize("round_", range(ROUNDS))
+async def test_exactly_the_last_places_are_given_away(url: str, race: Racers, round_: int) -> None:
+    """Eight processes ask at once for more than a fleet has: what fits is placed, all else refused with reasons.
+
+    No reply of FULL passes over a listed candidate that has room, so nobody goes a second way while the first is open.
+    """
+    hosts, vcpu, each = 12, 3, 8
+    async with opened(url, *[vcpu] * hosts) as scheduler:
+        total = together(await race.play(many, url, (each, 1)))
+        assert (total.errors, total.needless) == ([], [])
+        assert len(set(total.claimed)) == len(total.claimed) == hosts * vcpu
+        assert len(total.refused) == len(race) * each - hosts * vcpu
+        assert set(total.refused) == {hosts}, "a refusal gives a reason for every host"
+        assert sum((await stored_claims(scheduler)).values()) == hosts * vcpu
+        await assert_sound(scheduler, hosts, hosts * vcpu)
+
+
+@pytest.mark.parametrize("round_", range(ROUNDS))
+@pytest.mark.parametrize("schedulers", [1, 4])
+async def test_thirty_one_requests_for_three_hosts_need_no_retry(
+    url: str, race: Racers, schedulers: int, round_: int
+) -> None:
+    """Three hosts with just enough room, 31 requests at once from one and from four processes: all placed, 0 retries.
+
+    Places only become fewer, so whatever a process has not heard of yet, its list holds a host with room.
+    """
+    async with opened(url, 11, 11, 9) as scheduler:
+        shares = [31 // schedulers + (number < 31 % schedulers) for number in range(schedulers)]
+        shares += [0] * (len(race) - schedulers)
+        total = together(await race.play(share, url, shares))
+        assert (total.errors, total.refused, len(total.claimed)) == ([], [], 31)
+        assert (total.calls, total.retries) == (31, 0)
+        await assert_sound(scheduler, 3, 31)
+
+
+async def share(racer: Racer, shares: list[int]) -> Results:
+    """`many`, with a number of requests for each process."""
+    return await many(racer, (shares[racer.number], 1))
+
+
+@pytest.mark.parametrize("round_", range(ROUNDS))
+async def test_a_gang_is_placed_whole_or_not_at_all(url: str, race: Racers, round_: int) -> None:
+    """Gangs of three race for the last places: as many as fit are there whole, of the others there is nothing.
+
+    Whoever follows the feed meanwhile never holds a picture with a part of one.
+    """
+    hosts, vcpu, each = 9, 4, 3
+    async with opened(url, *[vcpu] * hosts) as scheduler, watched(url, lambda taken: taken % 3 == 0) as pictures:
+        total = together(await race.play(many, url, (each, 3)))
+        assert total.errors == []
+        assert len(set(total.claimed)) == len(total.claimed) == hosts * vcpu
+        assert len(total.refused) == len(race) * each - hosts * vcpu // 3
+        assert set((await stored_claims(scheduler)).values()) == {3}
+        await assert_sound(scheduler, hosts, hosts * vcpu)
+        await wait_until(lambda: bool(pictures) and pictures[-1] == hosts * vcpu)
+
+
+@asynccontextmanager
+async def watched(url: str, whole: Callable[[int], bool]) -> AsyncIterator[list[int]]:
+    """The sums of claimed VCPU of each picture that a mirror shows; fails where one of them is not `whole`."""
+    sums: list[int] = []
+
+    async def look(mirror: CellMirror) -> None:
+        while True:
+            moved = asyncio.ensure_future(mirror.moved())
+            sums.append(int(mirror.columns.claimed["VCPU"].sum()))
+            await moved
+
+    settings = Settings(poll_s=0.001)
+    async with Store.connect(url, settings) as store:
+        mirror = CellMirror(store.cell("c1"), settings)
+        await mirror.start()
+        watcher = asyncio.create_task(look(mirror))
+        try:
+            yield sums
+        finally:
+            watcher.cancel()
+            with suppress(asyncio.CancelledError):
+                await watcher
+            await mirror.stop()
+    assert all(whole(one) for one in sums), sums
+
+
+async def pass_on(racer: Racer, times: int) -> int:
+    """Hand places round the ring of processes: claim the one that was named, release it, name it to the next."""
+    await racer.gate()
+    await racer.say(f"h{racer.number}")
+    for _ in range(times):
+        host = await racer.hear()
+        request = Request({"VCPU": 1}, hosts=frozenset({host}))
+        found = await racer.scheduler.select(request)
+        with pytest.raises(NoValidHost):
+            await racer.scheduler.select(request)
+        await racer.scheduler.claims.release(str(found.selections[0].claim_id))
+        await racer.say(host)
+    await racer.hear()
+    return times
+
+
+async def test_a_released_place_is_found_by_the_next_request_anywhere(url: str, race: Racers) -> None:
+    """A release that was answered is seen by the next request at another process, however rarely that one polls.
+
+    Eight hosts with one place each go round a ring of eight processes; each is the traffic beside the others.
+    """
+    async with opened(url, *[1] * len(race)) as scheduler:
+        found = await race.play(pass_on, url, TURNS, poll_s=30.0, tick_s=30.0)
+        assert found == [TURNS] * len(race)
+        await assert_sound(scheduler, len(race), 0)
+
+
+async def hear_of_host(racer: Racer, _: None) -> str:
+    """One process after the other reports a host, tells the next one, which must find it; and back round the ring."""
+    await racer.gate()
+    if racer.number:
+        name = await racer.hear()
+        found = await racer.scheduler.select(Request({"VCPU": 1}, hosts=frozenset({name})))
+        assert found.selections[0].host == name
+    name = f"new{racer.number}"
+    answer = await racer.scheduler.hosts.report(HostReport(name, {"VCPU": Inventory(1)}))
+    assert answer.attested
+    await racer.say(name)
+    return str(await racer.hear()) if not racer.number else name
+
+
+async def test_a_report_that_was_answered_is_found_by_the_next_request_anywhere(url: str, race: Racers) -> None:
+    """A host whose report one process has answered is claimed by the next request at another one."""
+    async with opened(url, 1, 1) as scheduler:
+        last = await race.play(hear_of_host, url, poll_s=30.0, tick_s=30.0)
+        assert last[0] == f"new{len(race) - 1}"
+        assert (await scheduler.audit()).problems == ()
+
+
+async def churn(racer: Racer, rounds: int) -> tuple[int, list[str]]:
+    """Claim and release in turn, several at once; every release is followed by a claim that must not be refused."""
+    errors: list[str] = []
+
+    async def one(number: int) -> None:
+        for turn in range(rounds):
+            try:
+                found = await racer.scheduler.select(Request({"VCPU": 1}, consumer=f"{racer.number}-{number}-{turn}"))
+                await racer.scheduler.claims.release(str(found.selections[0].claim_id))
+            except Exception as error:
+                errors.append(repr(error))
+
+    await racer.gate()
+    await asyncio.gather(*(one(number) for number in range(4)))
+    return sum(effort.retries for effort in racer.efforts), errors
+
+
+@pytest.mark.parametrize("round_", range(ROUNDS))
+async def test_no_request_is_refused_while_as_many_places_are_there_as_are_asked_for(
+    url: str, race: Racers, round_: int
+) -> None:
+    """32 workers in eight processes claim and release in turn on a fleet of 32 places: there is always one for each.
+
+    Each worker holds at most one place and asks only when it holds none, so a place is free at every request, and
+    every refusal would be a false one, whatever the order in which the processes hear of each other.
+    """
+    async with opened(url, *[4] * 8) as scheduler:
+        results = await race.play(churn, url, 40 if is_long() else 8)
+        assert [error for _, errors in results for error in errors] == []
+        await assert_sound(scheduler, 8, 0)
+        mirror = next(iter(scheduler._cells)).mirror
+        await mirror.catch_up()
+        assert mirror.columns.difference((await take_snapshot(mirror.cell)).columns) == []

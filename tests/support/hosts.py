@@ -1,0 +1,80 @@
+"""Hosts for tests of the scheduler: each speaks as an agent would, and remembers what runs on it.
+
+Small on purpose: `redsched.agent` has hooks, a durable journal and a loop of its own, which have tests of their own.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from redsched.model import AgentStamp, ClaimStatus, HostReport, Inventory, Why
+from redsched.store import CellStore, HeldClaim, Outcome
+
+
+class PlainHost:
+    """One host with VCPU, its journal in memory."""
+
+    def __init__(self, cell: CellStore, name: str, vcpu: int, lease_s: int = 60) -> None:
+        self.name = name
+        self.report = HostReport(name, {"VCPU": Inventory(vcpu)}, lease_s=lease_s)
+        self.held: dict[str, HeldClaim] = {}
+        self.ended: dict[str, str] = {}
+        self._cell = cell
+        self._number = 0
+
+    async def speak(self) -> None:
+        """Report, and attest to whichever epoch it is with all that the journal holds."""
+        await self._cell.report(self.report, self._stamp())
+        answer = await self._cell.attest(
+            self.name, "", self._stamp(), tuple(self.held.values()), tuple(self.ended.items())
+        )
+        assert answer.outcome in (Outcome.OK, Outcome.SAME), answer
+        for claim_id in answer.drop:
+            self._forget(claim_id)
+
+    async def measure(self, external: int) -> None:
+        """Report with other external usage."""
+        self.report = HostReport(
+            self.name, self.report.inventories, external={"VCPU": external}, lease_s=self.report.lease_s
+        )
+        await self._cell.report(self.report, self._stamp())
+
+    async def work(self) -> None:
+        """Take up what lies in the inbox and confirm it; end what is to end."""
+        for entry in await self._cell.inbox(self.name):
+            if entry.op == "claim":
+                await self._take_up(entry.claim_id, entry.token, entry.entry_id)
+            else:
+                await self._cell.gone(self.name, entry.claim_id, entry.token, Why.RELEASED, {}, entry.entry_id)
+                self._forget(entry.claim_id)
+
+    async def _take_up(self, claim_id: str, token: str, entry_id: str) -> None:
+        answer = await self._cell.accept(self.name, claim_id, token, 60, entry_id)
+        if answer.outcome not in (Outcome.OK, Outcome.SAME):
+            return
+        claim = (await self._cell.read_claims([claim_id])).get(claim_id)
+        if claim is None or claim.token != token:
+            return
+        self.held[claim_id] = HeldClaim(
+            claim_id, token, ClaimStatus.ACTIVE, claim.amounts, claim.project, claim.consumer, claim.digest
+        )
+        await self._cell.confirm(self.name, claim_id, token)
+
+    def _forget(self, claim_id: str) -> None:
+        if claim := self.held.pop(claim_id, None):
+            self.ended[claim_id] = claim.token
+
+    def _stamp(self) -> AgentStamp:
+        self._number += 1
+        return AgentStamp(f"journal-{self.name}", "n1", self._number)
+
+
+async def fleet(cell: CellStore, capacities: Sequence[int], lease_s: int = 60) -> list[PlainHost]:
+    """Hosts h0, h1 ... with so much VCPU each, that have reported and attested."""
+    found = [PlainHost(cell, f"h{number}", vcpu, lease_s) for number, vcpu in enumerate(capacities)]
+    await speak_all(found)
+    return found
+
+
+async def speak_all(hosts: Iterable[PlainHost]) -> None:
+    """Let each host report and attest."""
+    for host in hosts:
+        await host.speak()

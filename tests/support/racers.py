@@ -1,0 +1,194 @@
+"""Schedulers in operating-system processes of their own, which start at a barrier: what tasks of one loop cannot show.
+
+The processes are started once and then play any number of jobs: starting one costs more than all that it does.
+
+A job is a coroutine function of a module that can be imported, called as `job(racer, argument)` in every process, with
+a scheduler that has caught up. `racer.gate()` is the barrier; `racer.hear` and `racer.say` talk to the neighbours.
+"""
+
+import asyncio
+import multiprocessing
+import os
+import signal
+import traceback
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from multiprocessing.synchronize import Barrier
+from typing import Any
+
+import structlog
+
+from redsched.cache.mirror import CellMirror
+from redsched.scheduler import Effort, Scheduler
+from redsched.settings import Settings
+
+ANSWER_TIMEOUT_S = 60.0
+
+_context = multiprocessing.get_context("spawn")
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What one process is told to play."""
+
+    job: "Job"
+    url: str
+    settings: dict[str, Any]
+    argument: Any
+
+
+class Racer:
+    """One process as its job sees it."""
+
+    def __init__(self, number: int, scheduler: Scheduler, efforts: list[Effort], lines: "_Lines") -> None:
+        self.number = number
+        self.scheduler = scheduler
+        self.efforts = efforts
+        """What each selection took, in the order in which they ended."""
+        self._lines = lines
+
+    @property
+    def mirror(self) -> CellMirror:
+        """The picture that this process decides on."""
+        return mirror_of(self.scheduler)
+
+    async def gate(self) -> None:
+        """Wait until every process that plays this order has come here."""
+        await asyncio.to_thread(self._lines.barrier.wait, ANSWER_TIMEOUT_S)
+
+    async def say(self, word: Any) -> None:
+        """Tell the next process of the ring."""
+        await asyncio.to_thread(self._lines.following.send, word)
+
+    async def hear(self) -> Any:
+        """What the previous process of the ring said. Raises TimeoutError."""
+        return await _hear(self._lines.former)
+
+    async def tell_parent(self, word: Any) -> None:
+        """Tell the test."""
+        await asyncio.to_thread(self._lines.parent.send, word)
+
+    async def hear_parent(self) -> Any:
+        """What the test said. Raises TimeoutError."""
+        return await _hear(self._lines.parent)
+
+
+Job = Callable[[Racer, Any], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    parent: Connection
+    former: Connection
+    following: Connection
+    barrier: Barrier
+
+
+class Racers:
+    """The processes, as the test sees them."""
+
+    def __init__(self, processes: Sequence[BaseProcess], lines: Sequence[Connection], barrier: Barrier) -> None:
+        self._processes = processes
+        self._lines = lines
+        self._barrier = barrier
+
+    def __len__(self) -> int:
+        return len(self._processes)
+
+    async def play(self, job: Job, url: str, argument: Any = None, **settings: Any) -> list[Any]:
+        """Play one job in all processes; what each answered. Raises AssertionError with a job's traceback."""
+        self._barrier.reset()
+        for number in range(len(self)):
+            self.begin(number, job, url, argument, **settings)
+        return [await self.result(number) for number in range(len(self))]
+
+    def begin(self, number: int, job: Job, url: str, argument: Any = None, **settings: Any) -> None:
+        """Let one process begin a job; such a job must not come to the gate."""
+        self._lines[number].send(Order(job, url, settings, argument))
+
+    async def result(self, number: int) -> Any:
+        """What a process' job answered. Raises AssertionError with its traceback."""
+        failed, answer = await _hear(self._lines[number])
+        assert not failed, f"process {number}: {answer}"
+        return answer
+
+    def say(self, number: int, word: Any) -> None:
+        """Tell a process' job something."""
+        self._lines[number].send(word)
+
+    async def hear(self, number: int) -> Any:
+        """What a process' job told. Raises TimeoutError."""
+        return await _hear(self._lines[number])
+
+    def pause(self, number: int) -> None:
+        """Freeze a process."""
+        os.kill(self._pid(number), signal.SIGSTOP)
+
+    def resume(self, number: int) -> None:
+        """Let a frozen process go on."""
+        os.kill(self._pid(number), signal.SIGCONT)
+
+    def _pid(self, number: int) -> int:
+        pid = self._processes[number].pid
+        assert pid is not None
+        return pid
+
+
+@contextmanager
+def racers(count: int) -> Iterator[Racers]:
+    """Start processes, and end them afterwards, whatever state they are in."""
+    barrier = _context.Barrier(count)
+    parents = [_context.Pipe() for _ in range(count)]
+    ring = [_context.Pipe(duplex=False) for _ in range(count)]
+    processes = [
+        _context.Process(
+            target=_serve,
+            args=(number, _Lines(parents[number][1], ring[number - 1][0], ring[number][1], barrier)),
+            daemon=True,
+        )
+        for number in range(count)
+    ]
+    try:
+        for process in processes:
+            process.start()
+        yield Racers(processes, [ours for ours, _ in parents], barrier)
+    finally:
+        for process in processes:
+            process.kill()
+            process.join()
+            process.close()
+        for one in (*parents, *ring):
+            for end in one:
+                end.close()
+
+
+def mirror_of(scheduler: Scheduler) -> CellMirror:
+    """The picture of a scheduler's first cell."""
+    return next(iter(scheduler._cells)).mirror
+
+
+def _serve(number: int, lines: _Lines) -> None:
+    structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
+    while True:
+        order = lines.parent.recv()
+        try:
+            answer = (False, asyncio.run(_play(number, lines, order)))
+        except BaseException:
+            lines.barrier.abort()
+            answer = (True, traceback.format_exc())
+        lines.parent.send(answer)
+
+
+async def _play(number: int, lines: _Lines, order: Order) -> Any:
+    efforts: list[Effort] = []
+    async with Scheduler.connect(order.url, Settings(**order.settings), observe=efforts.append) as scheduler:
+        return await order.job(Racer(number, scheduler, efforts, lines), order.argument)
+
+
+async def _hear(line: Connection) -> Any:
+    if not await asyncio.to_thread(line.poll, ANSWER_TIMEOUT_S):
+        raise TimeoutError(f"nothing was said for {ANSWER_TIMEOUT_S:g} s")
+    return line.recv()

@@ -141,7 +141,7 @@ async def test_a_cancelled_call_hangs_up(serve: Serve) -> None:
         if handler.connection.recv(1) == b"":
             hung_up.set()
 
-    running = asyncio.create_task(UrlHook(serve(answer), 30).run(START))
+    running = asyncio.create_task(UrlHook(serve(answer), 600).run(START))
     assert await asyncio.to_thread(arrived.wait, 10)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):

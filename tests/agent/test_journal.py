@@ -132,6 +132,25 @@ async def test_numbers_grow_over_restarts_and_blocks(tmp_path: Path) -> None:
     await journal.close()
 
 
+async def test_no_number_is_given_out_before_its_block_is_durable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal, events = open_journal(tmp_path / "j.sqlite"), list[str]()
+    transaction = journal._transaction
+
+    def noted(statements: list[Any]) -> None:
+        transaction(statements)
+        events.append("durable")
+
+    monkeypatch.setattr(journal, "_transaction", noted)
+    for _ in range(BLOCK):
+        await journal.next_number()
+    assert events == [], "the first block was reserved when the journal was opened"
+    await journal.next_number()
+    assert events == ["durable"]
+    await journal.close()
+
+
 async def test_numbers_asked_for_together_differ(tmp_path: Path) -> None:
     journal = open_journal(tmp_path / "j.sqlite")
     numbers = await asyncio.gather(*(journal.next_number() for _ in range(3 * BLOCK)))

@@ -1,0 +1,86 @@
+"""The server's own rate for claim.lua: calls built beforehand, sent in pipelines over one connection. No deciding."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from random import Random
+from typing import Any, NoReturn
+
+import redis
+
+from benchmarks.claim_work import Measured, cpu_of, requests
+from redsched.model import Request
+from redsched.settings import Settings
+from redsched.store import Candidate, CellStore, ClaimCall, Clock, Member
+from redsched.store.runner import Reply
+from redsched.store.scripts import load_all
+from redsched.store.server import PrivateServer
+
+CELL = "c1"
+
+
+class _Recorder:
+    """In a Runner's place: keeps the call that a typed method makes, instead of sending it."""
+
+    command: tuple[Any, ...] = ()
+
+    async def run(self, name: str, keys: Sequence[str], arguments: Sequence[str | int]) -> Reply:
+        self.command = ("EVALSHA", load_all()[name].sha, len(keys), *keys, *arguments)
+        raise _Recorded
+
+
+class _Recorded(Exception):
+    pass
+
+
+async def build(hosts: Sequence[str], clock: Clock, count: int) -> list[tuple[Any, ...]]:
+    """`count` calls as a scheduler would send them: as many candidates, in an order of their own."""
+    recorder, rng, commands = _Recorder(), Random(0), list[tuple[Any, ...]]()
+    candidates = Settings().candidates
+    cell = CellStore(CELL, "", recorder, None)  # type: ignore[arg-type]
+    for number, request in zip(range(count), requests(), strict=False):
+        chosen = rng.sample(hosts, min(len(hosts), candidates))
+        try:
+            await cell.claim(_call(request, f"raw-{clock.seq}-{number}", chosen, clock))
+        except _Recorded:
+            commands.append(recorder.command)
+    return commands
+
+
+def _call(request: Request, claim_id: str, hosts: Sequence[str], clock: Clock) -> ClaimCall:
+    member = Member(claim_id, tuple(Candidate(host, request.resources) for host in hosts))
+    lease_ms = request.lease_s * 1000
+    return ClaimCall((member,), clock.epoch, clock.now_ms, request.digest(), fresh=True, lease_ms=lease_ms)
+
+
+def usec(client: Any) -> int:
+    """The microseconds that the server says its scripts have taken."""
+    return int(client.info("commandstats").get("cmdstat_evalsha", {"usec": 0})["usec"])
+
+
+def measure(server: PrivateServer, hosts: Sequence[str], clock: Clock, count: int, batch: int) -> Measured:
+    """Send them all; the time is that of sending and reading. Exits when the server refuses one."""
+    commands = asyncio.run(build(hosts, clock, count))
+    with redis.Redis(unix_socket_path=str(server.socket), protocol=2, decode_responses=True) as client:
+        for script in load_all().values():
+            client.script_load(script.text)
+        connection = client.connection_pool.get_connection()
+        packed = [connection.pack_commands(commands[at : at + batch]) for at in range(0, count, batch)]
+        before, cpu_s, started = usec(client), cpu_of(server.pid), time.perf_counter()
+        outcomes = [_exchange(connection, some, min(batch, count - at * batch)) for at, some in enumerate(packed)]
+        seconds = time.perf_counter() - started
+        spent = {"store": (cpu_of(server.pid) - cpu_s) / count * 1e6, "script": (usec(client) - before) / count}
+        client.connection_pool.release(connection)
+    if sum(one.count("OK") for one in outcomes) < count:
+        refused()
+    return Measured(len(hosts), f"claim.lua alone, {batch} in a pipeline", count, seconds, cpu_us=spent)
+
+
+def refused() -> NoReturn:
+    """End: refusals are another kind of work than the one that the table names."""
+    raise SystemExit("the server did not place every claim: the figures would mean nothing")
+
+
+def _exchange(connection: Any, packed: Any, count: int) -> list[str]:
+    connection.send_packed_command(packed)
+    return [connection.read_response()[0] for _ in range(count)]

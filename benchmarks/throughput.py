@@ -1,0 +1,185 @@
+"""Selections per second, in process and over REST, beside the server's own rate for the claim script in the same run.
+
+    python -m benchmarks.throughput [--hosts 1000 10000] [--seconds 3] [--json]
+
+For each size of fleet one store, and on it, one after the other:
+
+    claim.lua alone   calls built beforehand, in pipelines over one connection: what the server can do
+    in process        Scheduler.select with 1 and with 32 concurrent tasks; `deciding` is the part before the script
+    REST              `redsched up` with 1 and with 2 workers, asked by client processes of their own
+
+Every claim is real. Hosts are so large that nothing is refused, and no agent takes the claims up. After each row the
+claims in the store must be as many more as were answered; else the exit code is 1. Machines differ and are shared: read
+the ratios. `script` is what the server itself says that the script takes.
+"""
+
+import argparse
+import asyncio
+import json
+import multiprocessing
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from benchmarks import raw_claims, rest_load
+from benchmarks.claim_work import Measured, cpu_of, measured, report_fleet, requests
+from benchmarks.running import Up, end_in_order
+from redsched.model import Request
+from redsched.scheduler import Effort, Scheduler
+from redsched.settings import Settings
+from redsched.store import CellStore, Clock, Store
+from redsched.store.server import PrivateServer
+
+SETTINGS = Settings(log_level="warning")
+START_S = 1.5
+
+
+class Bench:
+    """The rows of one size of fleet, on one store."""
+
+    def __init__(self, server: PrivateServer, hosts: int, given: argparse.Namespace) -> None:
+        self._server, self._hosts, self._given = server, hosts, given
+        self._claims = 0
+        self.rows: list[Measured] = []
+        self.broken: list[str] = []
+
+    def run(self) -> None:
+        """All rows."""
+        names, clock = self._on_store(self._prepare)
+        given = self._given
+        self._add(raw_claims.measure(self._server, names, clock, given.raw, given.batch))
+        for tasks in (1, given.tasks):
+            self._in_process(tasks)
+        for workers in given.workers:
+            self._over_rest(workers)
+        self.broken += uvloop.run(self._audit())
+
+    async def _prepare(self, cell: CellStore) -> tuple[list[str], Clock]:
+        await cell.init()
+        async with Scheduler.connect(self._server.url, SETTINGS) as scheduler:
+            await report_fleet(scheduler, self._hosts)
+        return await cell.host_names(), await cell.tick()
+
+    def _in_process(self, tasks: int) -> None:
+        efforts: list[Effort] = []
+        store, own = cpu_of(self._server.pid), cpu_of(os.getpid())
+        seconds = uvloop.run(self._select(tasks, efforts))
+        spent = {"own": cpu_of(os.getpid()) - own, "store": cpu_of(self._server.pid) - store}
+        latencies = [one.seconds for one in efforts if one.outcome == "claimed"]
+        self._add(measured(self._hosts, f"in process, {tasks} tasks", latencies, seconds, spent))
+        decide_s = sum(one.decide_s for one in efforts)
+        self.rows.append(Measured(self._hosts, "  of which deciding", len(efforts), decide_s))
+
+    async def _select(self, tasks: int, efforts: list[Effort]) -> float:
+        waiting = requests()
+        async with Scheduler.connect(self._server.url, SETTINGS, observe=efforts.append) as scheduler:
+            started = time.perf_counter()
+            until = started + self._given.seconds
+            await asyncio.gather(*(_select_until(scheduler, waiting, until) for _ in range(tasks)))
+            return time.perf_counter() - started
+
+    def _over_rest(self, workers: int) -> None:
+        with Up(["--workers", str(workers)], {"REDSCHED_REDIS_URL": self._server.url}) as up:
+            before, store = up.cpu_s(), cpu_of(self._server.pid)
+            done, started = self._drive(up)
+            after = up.cpu_s()
+            spent = {"store": cpu_of(self._server.pid) - store, "API": after["API"] - before["API"]}
+            self.broken += [*up.complaints(), *up.end()]
+        spent["clients"] = sum(one.cpu_s for one in done)
+        latencies = [seconds for one in done for seconds in one.latencies_s]
+        others = [status for one in done for status in one.others]
+        self.broken += (
+            [f"REST answered {len(others)} times something else than 201, first {others[0]}"] if others else []
+        )
+        name = f"REST, {workers} workers, {self._given.clients}x{self._given.connections} clients"
+        self._add(measured(self._hosts, name, latencies, max(one.ended for one in done) - started, spent))
+
+    def _drive(self, up: Up) -> tuple[list[rest_load.Done], float]:
+        given = self._given
+        with multiprocessing.get_context("spawn").Pool(given.clients) as pool:
+            pool.map(rest_load.ready, range(given.clients), chunksize=1)
+            at = time.time() + START_S
+            load = rest_load.Load(up.url, up.workers, given.connections, at, at + given.seconds)
+            return pool.map(rest_load.drive, [load] * given.clients, chunksize=1), at
+
+    def _add(self, row: Measured) -> None:
+        """Take up a row, once the store holds what it says."""
+        claims = self._on_store(_count)
+        if claims - self._claims != row.claims:
+            found = claims - self._claims
+            self.broken.append(f"{row.hosts} hosts, {row.work}: {row.claims} answered, {found} claims in the store")
+        self._claims = claims
+        self.rows.append(row)
+
+    async def _audit(self) -> list[str]:
+        async with Scheduler.connect(self._server.url, SETTINGS) as scheduler:
+            return [f"audit: {problem}" for problem in (await scheduler.audit()).problems]
+
+    def _on_store(self, work: "Callable[[CellStore], Coroutine[Any, Any, Any]]") -> Any:
+        async def opened() -> Any:
+            async with Store.connect(self._server.url, SETTINGS) as store:
+                return await work(store.cell("c1"))
+
+        return uvloop.run(opened())
+
+
+async def _count(cell: CellStore) -> int:
+    """Claims in the store: all have a deadline, for no agent takes them up."""
+    return len(await cell.deadlines())
+
+
+async def _select_until(scheduler: Scheduler, waiting: Iterator[Request], until: float) -> None:
+    while time.perf_counter() < until:
+        await scheduler.select(next(waiting))
+
+
+def print_table(rows: list[Measured], server: str) -> None:
+    """For people."""
+    print(f"Python {platform.python_version()}, {server}, {os.cpu_count()} cores; processor time in us for each claim")
+    print(f"{'hosts':>6}  {'work':<38} {'claims':>7} {'per s':>7} {'of raw':>7} {'p50 ms':>7} {'p99 ms':>7}  CPU us")
+    raw = {row.hosts: row.per_second for row in rows if row.work.startswith("claim.lua")}
+    for row in rows:
+        latency = "".join(f" {'' if ms is None else f'{ms:.2f}':>7}" for ms in (row.p50_ms, row.p99_ms))
+        spent = ", ".join(f"{role} {us:.0f}" for role, us in row.cpu_us.items())
+        ratio = row.per_second / raw[row.hosts]
+        print(f"{row.hosts:>6}  {row.work:<38} {row.claims:>7} {row.per_second:>7.0f} {ratio:>6.0%} {latency}  {spent}")
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--hosts", type=int, nargs="+", default=[1000, 10_000], help="fleet sizes")
+    parser.add_argument("--seconds", type=float, default=3.0, help="how long each row runs")
+    parser.add_argument("--raw", type=int, default=20_000, help="calls of the script alone")
+    parser.add_argument("--batch", type=int, default=32, help="of these in one pipeline")
+    parser.add_argument("--tasks", type=int, default=32, help="concurrent tasks in process")
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="API processes")
+    parser.add_argument("--clients", type=int, default=2, help="client processes")
+    parser.add_argument("--connections", type=int, default=8, help="connections of each")
+    parser.add_argument("--server", type=Path, default=None, help="server binary; without: the one `up` would start")
+    parser.add_argument("--json", action="store_true", help="for programs")
+    given = parser.parse_args()
+    end_in_order()
+    rows, broken, kind = list[Measured](), list[str](), ""
+    for hosts in given.hosts:
+        with PrivateServer.start(given.server) as server:
+            bench, kind = Bench(server, hosts, given), f"{server.kind} {server.version}"
+            bench.run()
+            rows, broken = rows + bench.rows, broken + bench.broken
+    print(json.dumps([asdict(row) for row in rows])) if given.json else print_table(rows, kind)
+    print(
+        "\n".join(["BROKEN", *broken]) if broken else "every answered claim is in the store, and no other",
+        file=sys.stderr,
+    )
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -15,7 +15,7 @@ from pydantic.json_schema import models_json_schema
 from redsched.api.models import answered, asked
 from redsched.api.models.answered import InvalidProblem, NoValidHostProblem, Problem
 from redsched.api.problems import MEDIA_TYPE, BodyTooLarge, UnsupportedMediaType
-from redsched.errors import InvalidRequest, NoValidHost, RedschedError, StoreUnavailable, Unavailable
+from redsched.errors import InvalidRequest, NoValidHost, RedschedError, Settling, StoreUnavailable, Unavailable
 
 REF = "#/components/schemas/{model}"
 
@@ -28,7 +28,7 @@ def answers(
 ) -> dict[int | str, dict[str, Any]]:
     """`responses` of a route: its good answers by status, and the errors that it can meet; `store` adds 503."""
     found: dict[int | str, dict[str, Any]] = {status: _good(status, model) for status, model in good.items()}
-    for error in (*errors, *((StoreUnavailable,) if store else ())):
+    for error in (*errors, *((StoreUnavailable, Settling) if store else ())):
         found[error.status] = _merged(found.get(error.status), error)
     return found
 

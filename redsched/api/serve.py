@@ -128,6 +128,8 @@ def _bound(family: socket.AddressFamily, host: str, port: int, reuse_port: bool)
         if reuse_port:
             one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         one.bind((host, port))
+        if reuse_port:
+            one.listen(BACKLOG)  # here already, so that nobody else can take the port before the workers are there
     except OSError as error:
         one.close()
         raise InvalidRequest(

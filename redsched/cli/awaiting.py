@@ -12,6 +12,7 @@ from redsched.errors import StoreUnavailable
 ASK_EVERY_S = 0.05
 ASK_TIMEOUT_S = 5.0
 START_TIMEOUT_S = 120.0
+COMMON = ("VCPU", "MEMORY_MB")
 
 
 def ready(everything: Everything) -> None:
@@ -32,7 +33,7 @@ def first_request(url: str) -> dict[str, int]:
     for host in ask(f"{url}/v1/hosts?limit=1000").get("hosts", ()):
         free = {name: slot for name, slot in host["slots"].items() if slot["free"] >= smallest(slot) > 0}
         if free and host["alive"] and host["status"] == "enabled":
-            chosen = sorted(free, key=lambda name: name != "VCPU")[:2]
+            chosen = sorted(free, key=lambda name: (name not in COMMON, name))[:2]
             return {name: smallest(free[name]) for name in chosen}
     return {}
 

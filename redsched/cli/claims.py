@@ -10,6 +10,7 @@ from redsched.cli import options, tables
 from redsched.cli.options import After, AsJson, Force, Limit, Url
 from redsched.cli.with_store import with_scheduler
 from redsched.model import Claim, ClaimStatus, Request, Token
+from redsched.names import check_name
 from redsched.scheduler import Explanation, Page, Scheduler, Selection
 
 CLAIM_HEADS = ("CLAIM", "STATE", "HOST", "AMOUNTS", "PROJECT", "CONSUMER", "WHY", "TOKEN")
@@ -98,6 +99,7 @@ def claims(
 ) -> None:
     """List claims, or show one."""
     if claim:
+        check_name("claim id", claim)
         found = with_scheduler(url, lambda s: s.claims.get(claim))
         return tables.show_json(render.claim(found)) if as_json else _show_claims([found])
     wanted: dict[str, Any] = {"host": host, "project": project, "consumer": consumer, "zone": zone}
@@ -114,6 +116,8 @@ def release(
 ) -> None:
     """Release claims. One that its host runs is ending until the host says that the work is gone."""
     checked = str(Token.parse(token)) if token else ""
+    for one in claim:
+        check_name("claim id", one)
 
     async def release_all(scheduler: Scheduler) -> None:
         for one in claim:

@@ -4,6 +4,7 @@ The order matters. What can be wrong is looked at first (fleet file, port), so t
 store is started before those who need it and ended after them.
 """
 
+import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,8 @@ from redsched.cli.with_store import declare
 from redsched.errors import InvalidRequest, StoreUnavailable
 from redsched.settings import Settings
 from redsched.store.server import PrivateServer
+
+FLEET = "fleet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +59,11 @@ class Everything:
         if not self._settings.redis_url:
             self.private = PrivateServer.start(data_dir=self.wanted.data)
             declare(self._settings.model_copy(update={"redis_url": self.url}))
-        self.workers.start({"REDSCHED_REDIS_URL": self.url})
+        self.workers.start(self._environment())
         if self.wanted.agent:
-            self._start_agent("the agent of this machine")
+            self._start_agent("the agent of this machine", "machine")
         if self.wanted.fleet:
-            self._start_agent("the fleet", "--fleet", self.wanted.fleet)
+            self._start_agent("the fleet", FLEET, "--fleet", self.wanted.fleet)
 
     def look(self) -> None:
         """Start dead workers anew. Raises StoreUnavailable when the embedded store is gone. Call it now and then."""
@@ -85,9 +88,19 @@ class Everything:
         if self.private:
             self.private.stop()
 
-    def _start_agent(self, name: str, *arguments: str) -> None:
-        environment = {"REDSCHED_REDIS_URL": self.url}
-        if self.private and not self._settings.journal:
-            # Where the store's state ends, so must the journal's: it would bring claims of the old store to the new.
-            environment["REDSCHED_JOURNAL"] = str((self.wanted.data or self.workers.folder) / "journal.sqlite")
+    def _environment(self) -> dict[str, str]:
+        quiet = {} if "REDSCHED_LOG_LEVEL" in os.environ else {"REDSCHED_LOG_LEVEL": "warning"}
+        return {"REDSCHED_REDIS_URL": self.url, **quiet}
+
+    def _start_agent(self, name: str, journal: str, *arguments: str) -> None:
+        environment = {**self._environment(), "REDSCHED_JOURNAL": self._journal(journal)}
         self._agents[name] = children.start("redsched.cli", ["agent", *arguments], environment)
+
+    def _journal(self, name: str) -> str:
+        """A file for each agent; the agent's own choice where the store is one that stays."""
+        if self._settings.journal:
+            return f"{self._settings.journal}{'-fleet' if name == FLEET else ''}"
+        if not self.private:
+            return ""
+        # Where the store's state ends, so must the journal's: it would bring claims of the old store to the new.
+        return str((self.wanted.data or self.workers.folder) / f"{name}.sqlite")

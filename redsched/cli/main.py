@@ -58,8 +58,9 @@ def run(arguments: Sequence[str]) -> int:
         return _fail(f"{error}: correct or unset it in the environment", InvalidRequest.exit_code)
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
-        # The reader (head, less) has seen enough. What is still buffered must not be tried again at exit.
+    except (BrokenPipeError, SystemExit):
+        # The reader (head, less) has seen enough; typer turns that into SystemExit where it meets it, and nothing else.
+        # What is still buffered must not be tried again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
 

@@ -6,13 +6,17 @@ from typing import Annotated
 import typer
 
 from redsched.errors import InvalidRequest
+from redsched.names import check_name
 
 Url = Annotated[str, typer.Option("--url", help="The store. Default: REDSCHED_REDIS_URL.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON for programs, as the REST API answers it.")]
 Limit = Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many at most.")]
 After = Annotated[str, typer.Option("--after", help="Go on after this one.", show_default=False)]
 Force = Annotated[bool, typer.Option("--force", help="At once, whatever the host still runs.")]
-HostArgument = Annotated[str, typer.Argument(metavar="HOST", help="The host's name.")]
+HostArgument = Annotated[
+    str, typer.Argument(metavar="HOST", help="The host's name.", callback=lambda name: check_name("host", name))
+]
+
 
 Resources = Annotated[list[str], typer.Argument(metavar="CLASS=AMOUNT...", help="Such as VCPU=2 MEMORY_MB=4096.")]
 Required = Annotated[list[str], typer.Option("--require", metavar="TRAIT", help="A trait the host must have.")]

@@ -11,7 +11,6 @@ VCPU = {"inventories": {"VCPU": {"total": 8}}}
 BAD_REPORTS: dict[str, dict[str, Any]] = {
     "no inventories": {"inventories": None},
     "unknown class": {"inventories": {"VCPUS": {"total": 1}}},
-    "no total": {"inventories": {"VCPU": {}}},
     "total as text": {"inventories": {"VCPU": {"total": "8"}}},
     "total with a point": {"inventories": {"VCPU": {"total": 8.0}}},
     "total true": {"inventories": {"VCPU": {"total": True}}},
@@ -45,13 +44,11 @@ BAD_REPORTS: dict[str, dict[str, Any]] = {
 }
 
 
-async def test_a_new_host_reports_then_attests_then_takes_claims(empty_api: httpx.AsyncClient) -> None:
-    """The first report is not attested: nothing goes there until a second one carries the store's epoch."""
-    first = (await empty_api.put("/v1/hosts/h1/report", json=REPORT)).json()
-    assert (first["outcome"], first["attested"]) == ("OK", False)
+async def test_a_new_host_reports_and_takes_claims(empty_api: httpx.AsyncClient) -> None:
+    """A first report without `claims` says that nothing runs there: it attests, and one call is enough."""
     check_problem(await empty_api.post("/v1/selections", json=NEED), 409, "no-valid-host")
-    second = (await empty_api.put("/v1/hosts/h1/report", json={**REPORT, "epoch": first["epoch"]})).json()
-    assert (second["attested"], second["epoch"], second["drop"]) == (True, first["epoch"], [])
+    answer = (await empty_api.put("/v1/hosts/h1/report", json=REPORT)).json()
+    assert (answer["outcome"], answer["attested"], answer["drop"]) == ("OK", True, [])
     await select(empty_api)
 
 
@@ -87,6 +84,16 @@ async def test_ended_ends_a_claim_and_missing_does_not(api: httpx.AsyncClient) -
     await put_host(api, "h1", ended=[{"id": claim["claim_id"], "token": claim["token"]}])
     assert (await api.get(f"/v1/claims/{claim['claim_id']}")).json()["state"] == "ended"
     assert (await api.get("/v1/hosts/h1")).json()["slots"]["VCPU"]["claimed"] == 0
+
+
+async def test_an_inventory_needs_a_total(api: httpx.AsyncClient, clean_store: str) -> None:
+    """A patch may leave out that of a slot which the host has, and of no other."""
+    before = held(clean_store)
+    bare: dict[str, Any] = {"inventories": {"VCPU": {}}}
+    check_problem(await api.put("/v1/hosts/h1/report", json=bare), 422, "invalid-request")
+    bare = {"inventories": {"DISK_GB": {}}}
+    check_problem(await api.patch("/v1/hosts/h1/report", json=bare), 422, "invalid-request")
+    assert held(clean_store) == before
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])

@@ -134,9 +134,10 @@ async def test_no_host_fits_says_why(api: httpx.AsyncClient, clean_store: str, c
 
 
 async def test_no_host_fits_names_the_nearest_miss(api: httpx.AsyncClient) -> None:
-    answer = await api.post("/v1/selections", json={"resources": {"VCPU": 9}})
+    await select(api)
+    answer = await api.post("/v1/selections", json={"resources": {"VCPU": 7}})
     found = check_problem(answer, 409, "no-valid-host")
-    assert found["nearest"] == [{"host": "h1", "needs": {"VCPU": 9}, "free": {"VCPU": 8}}]
+    assert found["nearest"] == [{"host": "h1", "needs": {"VCPU": 7}, "free": {"VCPU": 6}}]
 
 
 @pytest.mark.parametrize("route", ["/v1/selections", "/v1/explain"])

@@ -6,14 +6,18 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from redsched.api.models.words import (
     Amount,
-    Epoch,
+    GivenClass,
+    GivenEpoch,
+    GivenLeaseS,
+    GivenName,
+    GivenNeed,
+    GivenToken,
     LabelValue,
     LeaseS,
     Name,
     Need,
     ResourceClass,
     Strict,
-    Token,
     Trait,
 )
 from redsched.model import (
@@ -114,20 +118,20 @@ class AgentBody(Strict):
 class HeldClaimBody(Strict):
     """A claim that a host holds, from its journal."""
 
-    id: Name
-    token: Token
+    id: GivenName
+    token: GivenToken
     state: Literal["claimed", "starting", "active", "ending"] = "active"
-    slots: Annotated[dict[ResourceClass, Need], Field(description="Amounts by slot.")]
-    project: Name | Literal[""] = ""
-    consumer: Name | Literal[""] = ""
-    digest: Annotated[str, WithJsonSchema({"type": "string", "pattern": "^[0-9a-f]{0,64}$"})] = ""
+    slots: Annotated[dict[GivenClass, GivenNeed], Field(description="Amounts by slot.")]
+    project: GivenName | Literal[""] = ""
+    consumer: GivenName | Literal[""] = ""
+    digest: Annotated[str, Field(pattern="^[0-9a-f]{0,64}$")] = ""
 
 
 class EndedClaimBody(Strict):
     """A claim whose work has ended on the host."""
 
-    id: Name
-    token: Token
+    id: GivenName
+    token: GivenToken
 
 
 class ReportBody(Strict):
@@ -144,7 +148,7 @@ class ReportBody(Strict):
     )
     lease_s: LeaseS = 30
     agent: AgentBody | None = None
-    epoch: Annotated[Epoch, Field(description="The epoch that this report attests to.")] = ""
+    epoch: Annotated[GivenEpoch, Field(description="The epoch that this report attests to.")] = ""
     claims: Annotated[tuple[HeldClaimBody, ...], Field(description="What runs here; matters when attesting.")] = ()
     ended: Annotated[tuple[EndedClaimBody, ...], Field(description="Claims whose work has ended here.")] = ()
 
@@ -181,7 +185,7 @@ class ReportPatch(BaseModel):
 class HeartbeatBody(Strict):
     """A host's sign of life."""
 
-    lease_s: LeaseS = 30
+    lease_s: GivenLeaseS = 30
     agent: AgentBody | None = None
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"lease_s": 30}]})
@@ -190,13 +194,13 @@ class HeartbeatBody(Strict):
 class TokenBody(Strict):
     """The token of the claim's last placing, as its selection gave it."""
 
-    token: Token
+    token: GivenToken
 
 
 class RenewBody(TokenBody):
     """The token, and the lease asked for."""
 
-    lease_s: LeaseS = 120
+    lease_s: GivenLeaseS = 120
 
 
 class _Page(Strict):
@@ -210,17 +214,17 @@ class _Page(Strict):
 class ClaimsQuery(_Page):
     """Filters of a list of claims."""
 
-    host: Name | None = None
-    project: Name | None = None
-    consumer: Name | None = None
-    zone: Name | None = None
+    host: GivenName | None = None
+    project: GivenName | None = None
+    consumer: GivenName | None = None
+    zone: GivenName | None = None
     state: ClaimStatus | None = None
 
 
 class HostsQuery(_Page):
     """Filters of a list of hosts."""
 
-    zone: Name | None = None
+    zone: GivenName | None = None
     status: HostStatus | None = None
 
 
@@ -230,7 +234,7 @@ class ReleaseQuery(Strict):
     model_config = ConfigDict(strict=False, extra="forbid")
 
     force: Annotated[bool, Field(description="Free at once, although its host may still run it.")] = False
-    token: Annotated[str, Field(description="Release only the placing with this token.", max_length=64)] = ""
+    token: Annotated[GivenToken | Literal[""], Field(description="Release only the placing with this token.")] = ""
 
 
 class ForgetQuery(Strict):
@@ -244,7 +248,7 @@ class ForgetQuery(Strict):
 class ExplainQuery(Strict):
     """What to explain beside the counts."""
 
-    host: Annotated[Name | None, Field(description="Show every check for this host.")] = None
+    host: Annotated[GivenName | None, Field(description="Show every check for this host.")] = None
 
 
 class InboxQuery(Strict):

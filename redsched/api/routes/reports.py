@@ -12,8 +12,8 @@ from redsched.api.models.answered import HeartbeatAnswer, InboxAnswer, ReportAns
 from redsched.api.models.asked import HeartbeatBody, HeldClaimBody, InboxQuery, ReportBody, ReportPatch
 from redsched.api.openapi import BODY, answers, body
 from redsched.api.routes.parts import HostName, scheduler
-from redsched.errors import InvalidRequest, OtherAgent, OutcomeUnknown, Settling, Unknown
-from redsched.model import ClaimStatus, Token
+from redsched.errors import ClaimState, InvalidRequest, OtherAgent, OutcomeUnknown, Settling, Unknown
+from redsched.model import ClaimStatus
 from redsched.scheduler import HeldClaim, HostView, SlotView
 
 router = APIRouter(prefix="/v1/hosts/{host}", tags=["agents"])
@@ -31,7 +31,7 @@ PATCH = {"labels": {"rack": "r5"}, "inventories": {"MEMORY_MB": {"reserved": 204
 @router.put(
     "/report",
     summary="Report",
-    responses=answers({200: ReportAnswer}, *BODY, OtherAgent, Settling, OutcomeUnknown),
+    responses=answers({200: ReportAnswer}, *BODY, Unknown, ClaimState, OtherAgent, Settling, OutcomeUnknown),
     openapi_extra=body(ReportBody, {"host": REPORT}),
 )
 async def report(request: Request, host: HostName) -> Response:
@@ -42,7 +42,7 @@ async def report(request: Request, host: HostName) -> Response:
 @router.patch(
     "/report",
     summary="Report a part",
-    responses=answers({200: ReportAnswer}, *BODY, Unknown, OtherAgent, Settling, OutcomeUnknown),
+    responses=answers({200: ReportAnswer}, *BODY, Unknown, ClaimState, OtherAgent, Settling, OutcomeUnknown),
     openapi_extra=body(ReportPatch, {"part": PATCH}, "application/merge-patch+json"),
 )
 async def patch_report(request: Request, host: HostName) -> Response:
@@ -77,14 +77,13 @@ async def _report(request: Request, host: str, asked: ReportBody) -> Response:
         asked.agent.stamp() if asked.agent else None,
         asked.epoch,
         [_held(one) for one in asked.claims],
-        [(one.id, str(Token.parse(one.token))) for one in asked.ended],
+        [(one.id, one.token) for one in asked.ended],
     )
     return render.answer(render.report(found))
 
 
 def _held(one: HeldClaimBody) -> HeldClaim:
-    token = str(Token.parse(one.token))
-    return HeldClaim(one.id, token, ClaimStatus(one.state), one.slots, one.project, one.consumer, one.digest)
+    return HeldClaim(one.id, one.token, ClaimStatus(one.state), one.slots, one.project, one.consumer, one.digest)
 
 
 def merged(target: Any, patch: Any) -> Any:

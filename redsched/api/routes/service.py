@@ -30,7 +30,8 @@ async def readyz(request: Request) -> Response:
 
 
 @router.get("/metrics", summary="Metrics", response_class=Response, responses=METRICS)  # type: ignore[arg-type]
-async def show_metrics() -> Response:
+async def show_metrics(request: Request) -> Response:
     """Prometheus metrics, summed over the workers."""
+    await request.app.state.readiness.look()
     content, media_type = metrics.exposition()
     return Response(content, headers={"Content-Type": media_type})

@@ -1,0 +1,129 @@
+"""Running the command line as a person would: a process of its own, its two outputs and its exit code."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+COMMAND = (sys.executable, "-m", "redsched.cli")
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A command that has ended."""
+
+    exit_code: int
+    output: str
+    errors: str
+
+    def json(self) -> dict[str, Any]:
+        """What it showed with --json."""
+        return dict(json.loads(self.output))
+
+    def check(self) -> "Ran":
+        """Hold it to have gone well and silently."""
+        assert (self.exit_code, self.errors) == (0, ""), self
+        return self
+
+    def check_failed(self, exit_code: int, *words: str) -> str:
+        """Hold it to have failed with one line on stderr that has these words, and nothing on stdout."""
+        assert (self.exit_code, self.output) == (exit_code, ""), self
+        lines = self.errors.splitlines()
+        assert len(lines) == 1, self
+        assert lines[0].startswith("redsched: ")
+        assert all(word in lines[0] for word in words), self
+        return lines[0]
+
+
+def run(*arguments: str, environment: Mapping[str, str] | None = None) -> Ran:
+    """Run a command to its end."""
+    done = subprocess.run(
+        [*COMMAND, *arguments], capture_output=True, text=True, timeout=60, env={**os.environ, **(environment or {})}
+    )
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+@dataclass(slots=True)
+class Up:
+    """A `redsched up` that runs: what it said, and the process."""
+
+    process: "subprocess.Popen[str]"
+    said: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def api(self) -> str:
+        """Where its API answers."""
+        return self.said["API"].split()[0]
+
+    @property
+    def store(self) -> str:
+        """Its store's URL, out of the line for the shell."""
+        return self.said["shell"].removeprefix("export REDSCHED_REDIS_URL=")
+
+    def end(self, how: signal.Signals) -> Ran:
+        """Send a signal and wait for the end."""
+        self.process.send_signal(how)
+        output, errors = self.process.communicate(timeout=60)
+        return Ran(self.process.returncode, output, errors)
+
+
+@contextmanager
+def up(*arguments: str, environment: Mapping[str, str] | None = None) -> Iterator[Up]:
+    """Run `redsched up` on a free port, from the moment when it says that it is up."""
+    process = subprocess.Popen(
+        [*COMMAND, "up", "--port", "0", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **(environment or {})},
+    )
+    found = Up(process)
+    try:
+        assert process.stdout is not None
+        for line in process.stdout:
+            name, _, said = line.strip().partition(" ")
+            found.said[name] = said.strip()
+            if name == "try":
+                break
+        if "try" not in found.said:
+            raise AssertionError(f"it did not come up: {process.communicate(timeout=60)}")
+        yield found
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def descendants(pid: int) -> set[int]:
+    """The processes that `pid` started, and those that they started, but for threads."""
+    children: dict[int, set[int]] = {}
+    for one in Path("/proc").iterdir():
+        if one.name.isdecimal():
+            children.setdefault(_parent(one), set()).add(int(one.name))
+    found, new = set[int](), {pid}
+    while new:
+        new = set().union(*(children.get(one, set()) for one in new))
+        found |= new
+    return found
+
+
+def runs(pid: int) -> bool:
+    """Whether the process is there and no zombie."""
+    return _stat(Path(f"/proc/{pid}"))[:1] not in ([], ["Z"])
+
+
+def _parent(process: Path) -> int:
+    return int((_stat(process) or ["", "0"])[1])
+
+
+def _stat(process: Path) -> list[str]:
+    """State, parent and so on; empty when it is gone."""
+    try:
+        return (process / "stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return []

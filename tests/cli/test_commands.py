@@ -1,0 +1,123 @@
+"""The commands that talk to a store: what they show, and their exit codes."""
+
+import os
+import subprocess
+
+import redis
+
+from tests.cli.conftest import Redsched
+from tests.cli.parts import COMMAND, run
+
+
+def test_hosts_lists_with_filters(redsched: Redsched) -> None:
+    shown = redsched("hosts").check().output.splitlines()
+    assert shown[0].split() == ["HOST", "ZONE", "STATUS", "ALIVE", "CLAIMS", "FREE"]
+    assert shown[1].split() == ["h1", "az1", "enabled", "yes", "0", "MEMORY_MB=16384", "VCPU=8"]
+    assert [one["name"] for one in redsched("hosts", "--zone", "az2", "--json").check().json()["hosts"]] == ["h2"]
+    assert "--after h1" in redsched("hosts", "--limit", "1").check().output
+    assert "h1" not in redsched("hosts", "--after", "h1").check().output
+    assert redsched("hosts", "--status", "disabled").check().output == (
+        "no hosts: start an agent with `redsched agent`, or report one\n"
+    )
+
+
+def test_host_shows_one(redsched: Redsched) -> None:
+    shown = redsched("host", "h2").check().output
+    assert "zone az2  enabled  alive  0 claims" in shown
+    assert "labels: rack=r4" in shown
+    assert redsched("host", "h2", "--json").check().json()["slots"]["VCPU"]["free"] == 4
+    redsched("host", "h9").check_failed(4, "h9")
+
+
+def test_a_claim_from_select_to_release(redsched: Redsched) -> None:
+    """select, claims, release; the same ids again show the same claim."""
+    arguments = ("select", "VCPU=2", "--zone", "az1", "--id", "mine", "--project", "web", "--json")
+    [found] = redsched(*arguments).check().json()["selections"]
+    assert (found["claim_id"], found["host"], found["slots"]) == ("mine", "h1", {"VCPU": 2})
+    assert redsched(*arguments).check().json()["selections"] == [found]
+    assert redsched("claims", "mine", "--json").check().json()["project"] == "web"
+    assert "mine   claimed  h1" in redsched("claims", "--project", "web").check().output
+    assert redsched("claims", "--host", "h2").check().output == "no claims\n"
+    redsched("release", "mine", "--token", "1-a.1").check_failed(3, "token")
+    assert redsched("release", "mine", "--token", found["token"]).check().output == "mine is released\n"
+    assert "released" in redsched("claims", "mine").check().output
+
+
+def test_select_shows_a_table(redsched: Redsched) -> None:
+    shown = redsched("select", "VCPU=1", "--host", "h1", "--host", "h2", "--alternates", "1").check().output
+    assert shown.splitlines()[0].split() == ["CLAIM", "HOST", "AMOUNTS", "ALTERNATES", "TOKEN"]
+    assert len(shown.splitlines()) == 2
+
+
+def test_a_dry_run_claims_nothing(redsched: Redsched) -> None:
+    shown = redsched("select", "VCPU=1", "--dry-run", "-n", "2", "--json").check().json()["selections"]
+    assert [one["claim_id"] for one in shown] == [None, None]
+    assert redsched("claims").check().output == "no claims\n"
+
+
+def test_every_option_of_a_selection_reaches_it(redsched: Redsched) -> None:
+    """Each of these leaves out every host but one, or all."""
+    only = {"--label": "rack=r4", "--zone": "az2", "--host": "h2", "--exclude-host": "h1"}
+    for option, value in only.items():
+        found = redsched("select", "VCPU=1", option, value, "--dry-run", "--json").check().json()
+        assert found["selections"][0]["host"] == "h2", option
+    for option, value in {"--require": "CUSTOM_A", "--any-of": "CUSTOM_A,CUSTOM_B"}.items():
+        redsched("select", "VCPU=1", option, value).check_failed(3)
+    redsched("select", "VCPU=1", "--forbid", "CUSTOM_A", "--policy", "pack", "--dry-run").check()
+
+
+def test_no_host_fits_is_exit_code_3_and_says_why(redsched: Redsched) -> None:
+    redsched("select", "VCPU=9").check_failed(3, "VCPU")
+
+
+def test_explain_says_why(redsched: Redsched) -> None:
+    shown = redsched("explain", "VCPU=6", "--on", "h2").check().output
+    assert "1 of 2 hosts fit" in shown
+    assert "needs 6 VCPU, free 4" in shown
+    assert redsched("explain", "VCPU=6", "--json").check().json()["fits"] == 1
+    redsched("explain", "VCPU=6", "--on", "h9").check_failed(4, "h9")
+
+
+def test_drain_disable_enable_lost(redsched: Redsched) -> None:
+    for word, status in (("drain", "draining"), ("disable", "disabled"), ("enable", "enabled")):
+        assert redsched(word, "h1").check().output == f"h1 is {status}\n"
+        assert redsched("host", "h1", "--json").check().json()["status"] == status
+    assert redsched("lost", "h1").check().output == "h1 is written off\n"
+    for word in ("drain", "disable", "enable", "lost"):
+        redsched(word, "h9").check_failed(4, "h9")
+
+
+def test_init_declares_a_new_cell_once(store: str) -> None:
+    with redis.Redis.from_url(store, protocol=2) as client:
+        client.flushall()
+    assert run("init", "--url", store).check().output == "cell c1 is declared\n"
+    assert run("init", "--url", store).check().output == "cell c1 is known already: nothing was changed\n"
+
+
+def test_audit_of_a_sound_store(redsched: Redsched) -> None:
+    redsched("select", "VCPU=1").check()
+    assert redsched("audit").check().output == "audited 2 hosts and 1 claims\nall is well\n"
+    assert redsched("audit", "--json").check().json() == {"hosts": 2, "claims": 1, "problems": []}
+
+
+def test_audit_of_a_broken_store_is_exit_code_1_with_a_table(redsched: Redsched, store: str) -> None:
+    """Invariant 2: the sum that a host shows is not that of its claims."""
+    redsched("select", "VCPU=1", "--host", "h1").check()
+    with redis.Redis.from_url(store, protocol=2) as client:
+        client.hset("rs:{c1}:host:h1", "claimed.VCPU", "3")
+    found = redsched("audit")
+    assert (found.exit_code, found.errors) == (1, "")
+    assert found.output.splitlines()[1].split() == ["INVARIANT", "THING", "DETAIL"]
+    assert "h1" in found.output
+    assert redsched("audit", "--json").json()["problems"][0]["invariant"] == 2
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(redsched: Redsched, store: str) -> None:
+    """`redsched hosts | head -1` ends without a word about a broken pipe."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [*COMMAND, "hosts", "--url", store], stdout=writing, stderr=subprocess.PIPE, text=True, timeout=60
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,80 @@
+"""Bad input: one line on stderr with the way out, an exit code, and never a traceback."""
+
+import pytest
+
+from tests.cli.conftest import Redsched
+from tests.cli.parts import run
+
+USAGE = {
+    "unknown command": (("nix",), "nix"),
+    "unknown option": (("hosts", "--nix"), "--nix"),
+    "missing argument": (("host",), "HOST"),
+    "no amounts": (("select",), "CLASS=AMOUNT"),
+    "status unknown": (("hosts", "--status", "gone"), "--status"),
+    "limit too large": (("hosts", "--limit", "1001"), "--limit"),
+    "port too large": (("api", "--port", "65536"), "--port"),
+    "no workers": (("api", "--workers", "0"), "--workers"),
+    "token malformed": (("release", "a", "--token", "x"), "token"),
+    "amount without a number": (("select", "VCPU"), "VCPU"),
+    "amount not whole": (("select", "VCPU=2.0"), "2.0"),
+    "amount twice": (("select", "VCPU=1", "VCPU=2"), "twice"),
+    "amount negative": (("select", "VCPU=-1"), "-1"),
+    "amount above 2^53-1": (("select", "VCPU=9007199254740992"), "9007199254740992"),
+    "unknown class": (("select", "VCPUS=1"), "VCPUS"),
+    "unknown trait": (("select", "VCPU=1", "--require", "FAST"), "FAST"),
+    "label without a value": (("explain", "VCPU=1", "--label", "rack"), "rack"),
+    "weight not a number": (("explain", "VCPU=1", "--weight", "free=x"), "free"),
+    "too few ids": (("select", "VCPU=1", "-n", "2", "--id", "a"), "claim_ids"),
+    "claim not a name": (("claims", "a b"), "a b"),
+    "claim to release not a name": (("release", "a", "b/c"), "b/c"),
+    "host not a name": (("drain", "a b"), "a b"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "word"), USAGE.values(), ids=USAGE)
+def test_malformed_is_exit_code_2(store: str, arguments: tuple[str, ...], word: str) -> None:
+    run(*arguments, environment={"REDSCHED_REDIS_URL": store}).check_failed(2, word)
+
+
+@pytest.mark.parametrize("command", ["hosts", "api", "agent", "audit", "init"])
+def test_without_a_store_it_says_how_to_give_one(command: str) -> None:
+    run(command).check_failed(2, "REDSCHED_REDIS_URL", "--url")
+
+
+@pytest.mark.parametrize("command", ["hosts", "api", "agent", "audit", "init", "up"])
+def test_an_unreachable_store_is_exit_code_5(command: str) -> None:
+    environment = {"REDSCHED_REDIS_URL": "redis://127.0.0.1:1", "REDSCHED_REPLY_TIMEOUT_S": "0.5"}
+    run(command, environment=environment).check_failed(5, "127.0.0.1:1")
+
+
+def test_a_url_of_another_kind_is_refused() -> None:
+    run("hosts", "--url", "http://127.0.0.1").check_failed(2, "redis://")
+
+
+def test_a_password_is_not_shown() -> None:
+    line = run("hosts", "--url", "redis://:secret@127.0.0.1:1").check_failed(5)
+    assert "secret" not in line
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("REDSCHED_POOL_SIZE", "many"), ("REDSCHED_POLICY", "fair"), ("REDSCHED_TICK_S", "-1")]
+)
+def test_a_bad_setting_is_named(name: str, value: str) -> None:
+    run("hosts", "--url", "redis://127.0.0.1:1", environment={name: value}).check_failed(2, name, value)
+
+
+def test_a_setting_that_is_not_json_is_named() -> None:
+    run("hosts", environment={"REDSCHED_WEIGHTS": "{"}).check_failed(2, "weights")
+
+
+def test_unknown_things_are_exit_code_4(redsched: Redsched) -> None:
+    for arguments in (("claims", "nix"), ("release", "nix"), ("host", "nix")):
+        redsched(*arguments).check_failed(4, "nix")
+
+
+def test_help_and_version_go_to_stdout() -> None:
+    assert "audit" in run("--help").check().output
+    assert run("--version").check().output.startswith("redsched ")
+    nothing = run()
+    assert (nothing.exit_code, nothing.errors) == (2, "")
+    assert "audit" in nothing.output

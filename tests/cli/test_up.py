@@ -1,0 +1,167 @@
+"""`redsched up`, `api` and `agent` as processes: what they say, that it works, and that nothing outlives them."""
+
+import json
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.cli.parts import COMMAND, Up, descendants, run, runs, up
+from tests.support.waiting import wait_until_sync
+
+
+def ask(url: str) -> dict[str, object]:
+    with urllib.request.urlopen(url, timeout=20) as answer:
+        return dict(json.load(answer))
+
+
+def curl(line: str) -> dict[str, object]:
+    """Do what a printed curl line does."""
+    words = shlex.split(line)
+    method, url, header, body = words[words.index("-X") + 1], words[3], words[words.index("-H") + 1], words[-1]
+    name, _, value = header.partition(": ")
+    request = urllib.request.Request(url, body.encode(), {name: value}, method=method)
+    with urllib.request.urlopen(request, timeout=20) as answer:
+        assert answer.status in (200, 201)
+        return dict(json.load(answer))
+
+
+def check_nothing_left(started: Up, processes: set[int]) -> None:
+    wait_until_sync(lambda: not any(map(runs, processes)), what=f"{processes} have ended")
+    assert not Path(started.store.removeprefix("unix://")).exists()
+
+
+def test_up_with_a_fleet_is_ready_when_it_says_so(tmp_path: Path) -> None:
+    """All hosts are there, its curl works, a second terminal finds its store, and Ctrl-C ends it all."""
+    with up("--fleet", "5", "--workers", "2", environment={"REDSCHED_HOST_NAME": "here"}) as started:
+        processes = descendants(started.process.pid)
+        ready = ask(f"{started.api}/readyz")
+        assert (ready["hosts"], ready["workers"]) == (6, 2)
+        assert "selections" in curl(started.said["try"])
+        hosts = run("hosts", "--json", "--url", started.store).check().json()["hosts"]
+        assert {one["name"] for one in hosts} == {"here", *(f"sim-0000{number}" for number in range(1, 6))}
+        assert started.said["look"] == f"redis-cli -s {started.store.removeprefix('unix://')}"
+        assert "--data" in started.said["store"]
+        ended = started.end(signal.SIGINT)
+    assert (ended.exit_code, ended.errors) == (0, "")
+    check_nothing_left(started, processes)
+
+
+def test_up_alone_has_a_curl_that_works_too() -> None:
+    """Without any host the line reports one; SIGTERM is as good an end as Ctrl-C."""
+    with up("--no-agent") as started:
+        processes = descendants(started.process.pid)
+        assert ask(f"{started.api}/v1/hosts") == {"hosts": [], "next": None}
+        assert curl(started.said["try"])["outcome"] == "OK"
+        ended = started.end(signal.SIGTERM)
+    assert (ended.exit_code, ended.errors) == (0, "")
+    check_nothing_left(started, processes)
+
+
+def test_nothing_survives_an_up_that_is_killed() -> None:
+    with up("--fleet", "2") as started:
+        processes = descendants(started.process.pid)
+        assert len(processes) >= 4  # a worker, the agent, the fleet, the store
+        started.end(signal.SIGKILL)
+    wait_until_sync(lambda: not any(map(runs, processes)), what=f"{processes} have ended")
+
+
+def test_data_is_kept_from_one_up_to_the_next(tmp_path: Path) -> None:
+    for known in (0, 1):
+        with up("--no-agent", "--data", str(tmp_path / "data")) as started:
+            assert len(ask(f"{started.api}/v1/hosts")["hosts"]) == known  # type: ignore[arg-type]
+            if not known:
+                curl(started.said["try"])
+            assert str(tmp_path / "data") in started.said["store"]
+            assert started.end(signal.SIGINT).exit_code == 0
+
+
+def test_a_fleet_file_is_played(tmp_path: Path) -> None:
+    file = tmp_path / "fleet.yaml"
+    file.write_text("hosts:\n  - {name: 'gpu{n}', repeat: 3, inventories: {CUSTOM_GPU: {total: 4, step_size: 2}}}\n")
+    with up("--no-agent", "--fleet", str(file)) as started:
+        assert "CUSTOM_GPU" in started.said["try"]
+        assert "selections" in curl(started.said["try"])
+        assert started.end(signal.SIGINT).exit_code == 0
+
+
+def test_up_starts_a_dead_worker_anew() -> None:
+    with up("--no-agent") as started:
+        [worker] = [pid for pid in descendants(started.process.pid) if b"redsched.api.worker" in _command(pid)]
+        os.kill(worker, signal.SIGKILL)
+        wait_until_sync(lambda: not runs(worker))
+        assert ask(f"{started.api}/healthz") == {"status": "ok"}
+        ended = started.end(signal.SIGINT)
+    assert ended.exit_code == 0
+    assert "Traceback" not in ended.errors
+
+
+def test_an_embedded_store_that_ends_ends_up() -> None:
+    with up("--no-agent") as started:
+        processes = descendants(started.process.pid)
+        [store] = [pid for pid in processes if b"-server" in _command(pid).split(b"\0")[0]]
+        os.kill(store, signal.SIGKILL)
+        output, errors = started.process.communicate(timeout=60)
+    assert started.process.returncode == 5, output
+    assert "the embedded store has ended" in errors.splitlines()[-1]
+    wait_until_sync(lambda: not any(map(runs, processes)), what=f"{processes} have ended")
+
+
+def test_a_port_in_use_leaves_nothing_running() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        run("up", "--port", port).check_failed(2, port, "--port")
+
+
+def test_a_broken_fleet_is_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "fleet.yaml"
+    file.write_text("hosts: [{name: h1}]")
+    run("up", "--port", "0", "--fleet", str(file)).check_failed(2, "fleet.yaml", "inventories")
+    run("up", "--port", "0", "--fleet", str(tmp_path / "nix.yaml")).check_failed(2, "nix.yaml")
+    run("up", "--port", "0", "--fleet", "0").check_failed(2, "0")
+
+
+def test_data_beside_a_given_store_is_refused(store: str, tmp_path: Path) -> None:
+    environment = {"REDSCHED_REDIS_URL": store}
+    run("up", "--port", "0", "--data", str(tmp_path), environment=environment).check_failed(2, "--data")
+
+
+@pytest.mark.parametrize("command", [("api", "--port", "0"), ("agent", "--fleet", "2")])
+def test_api_and_agent_end_with_ctrl_c(store: str, tmp_path: Path, command: tuple[str, ...]) -> None:
+    """And `agent` has reported its hosts, `api` answers, before they end."""
+    environment = {"REDSCHED_REDIS_URL": store, "REDSCHED_JOURNAL": str(tmp_path / "journal")}
+    process = subprocess.Popen(
+        [*COMMAND, *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
+    )
+    try:
+        assert process.stdout is not None
+        if command[0] == "api":
+            url = process.stdout.readline().split()[4].rstrip(",")
+            assert ask(f"{url}/healthz") == {"status": "ok"}
+        else:
+            wait_until_sync(lambda: "sim-00002" in run("hosts", "--url", store).output, timeout=30)
+        processes = descendants(process.pid)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode == 0, errors
+    assert "Traceback" not in errors
+    wait_until_sync(lambda: not any(map(runs, processes)))
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except FileNotFoundError:
+        return b""

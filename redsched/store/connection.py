@@ -29,7 +29,19 @@ SCHEMES = ("redis", "rediss", "unix")
 LOST = (RedisConnectionError, RedisTimeoutError, OSError)
 """What is raised when the connection broke: the call may or may not have been carried out."""
 
-_NOT_NOW = ("OOM", "READONLY", "MASTERDOWN", "NOREPLICAS", "BUSY", "LOADING", "CLUSTERDOWN", "TRYAGAIN", "MISCONF")
+_NOT_NOW = (
+    "OOM",
+    "READONLY",
+    "MASTERDOWN",
+    "NOREPLICAS",
+    "BUSY",
+    "LOADING",
+    "CLUSTERDOWN",
+    "TRYAGAIN",
+    "ASK",
+    "MISCONF",
+)
+"""The first word of errors that mean: not run, and a later try may be."""
 
 _FORBIDDEN = ("ACL failure in script", "can't run this command", "NOPERM")
 """A permission that is missing inside a script comes as an ordinary error, worded by the server."""
@@ -82,13 +94,19 @@ def _pool(url: str, settings: Settings, name: str, size: int, retry: Retry) -> B
 
 def as_ours(error: BaseException, url: str) -> RedschedError:
     """The error of this project that says what a Redis error means for the caller."""
-    text = str(error) or type(error).__name__
+    text = _server_words(error) or type(error).__name__
     where = without_password(url)
     if isinstance(error, NoPermissionError) or any(words in text for words in _FORBIDDEN):
         return StoreUnavailable(f"the store at {where} lacks a permission: {text}; see docs/operate.md for the ACL")
     if isinstance(error, ResponseError) and not text.startswith(_NOT_NOW):
         return RedschedError(f"the store at {where} refused a command: {text}")
     return StoreUnavailable(f"the store at {where} cannot be used now: {text}; check that it runs and is the primary")
+
+
+def _server_words(error: BaseException) -> str:
+    """The error as the server worded it: redis-py takes the first word off where it has a class for it."""
+    code = getattr(error, "status_code", None)
+    return f"{code} {error}" if code and code != "ERR" else str(error)
 
 
 @contextmanager

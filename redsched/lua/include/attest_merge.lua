@@ -55,11 +55,14 @@ local function sum_claimed(host, kept)
   end
   for _, entry in ipairs(kept) do
     for slot, amount in pairs(amounts_of(entry.claim)) do
+      if not (amount >= 0 and amount % 1 == 0) then
+        return nil
+      end
       sums[slot] = (sums[slot] or 0) + amount
     end
   end
   for slot, sum in pairs(sums) do
-    if not (sum >= 0 and sum <= 9007199254740991 and sum % 1 == 0) or #flat > MOST_VALUES then
+    if not (sum <= 9007199254740991) or #flat > MOST_VALUES then
       return nil
     end
     flat[#flat + 1] = 'claimed.' .. slot

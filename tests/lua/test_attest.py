@@ -1,0 +1,316 @@
+"""attest.lua: a host's journal and the store together: within an epoch the store decides, at a new one the union."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from redsched.errors import RedschedError
+from redsched.model import ClaimStatus, Token, Why
+from redsched.store import CellStore, HeldClaim, Outcome, Placed, Store
+from tests.support.cells import (
+    IN_STATE,
+    active,
+    call_of,
+    claim_on,
+    claimed,
+    ended,
+    ending,
+    fields_of,
+    member,
+    new_epoch,
+    nothing_written,
+    open_host,
+    report_of,
+    stamp,
+    taken_up,
+)
+
+
+@pytest.fixture
+async def cell(cell: CellStore) -> CellStore:
+    """A cell with one host."""
+    await open_host(cell)
+    return cell
+
+
+@pytest.fixture
+async def open_cell(clean_store: str) -> AsyncIterator[CellStore]:
+    """A cell with one host, without a list of permitted keys: that is slow where there are thousands."""
+    async with Store.connect(clean_store) as store:
+        await open_host(store.cell("c1"))
+        yield store.cell("c1")
+
+
+def held(placed: Placed, claim_id: str = "a", state: ClaimStatus = ClaimStatus.ACTIVE, vcpu: int = 2) -> HeldClaim:
+    """A claim as the journal has it."""
+    return HeldClaim(claim_id, placed.token, state, {"VCPU": vcpu}, "project", "consumer", "digest")
+
+
+def later(token: str) -> str:
+    """The token of a later placing."""
+    parsed = Token.parse(token)
+    return str(replace(parsed, seq=parsed.seq + 1000))
+
+
+async def forget_claim(raw: Any, cell: CellStore, claim_id: str = "a", host: str = "h1") -> None:
+    """What a failover does: the store has never heard of the claim."""
+    await raw.delete(cell.keys.claim(claim_id), cell.keys.inbox(host))
+    await raw.srem(cell.keys.claims(host), claim_id)
+    await raw.zrem(cell.keys.deadlines, claim_id)
+    await raw.hset(cell.keys.host(host), "claimed.VCPU", "0")
+
+
+async def test_the_answers_that_write_nothing(cell: CellStore, raw: Any) -> None:
+    async with nothing_written(raw):
+        assert (await cell.attest("nowhere", "")).outcome is Outcome.UNKNOWN
+        assert (await cell.attest("h1", "1-a")).outcome is Outcome.EPOCH
+        assert (await cell.attest("h1", "")).outcome is Outcome.SAME
+
+
+async def test_attesting_opens_the_host_in_the_feed_and_once_per_epoch(cell: CellStore, raw: Any) -> None:
+    epoch = await new_epoch(cell)
+    clock = await cell.tick()
+    assert (await cell.attest("h1", epoch)).outcome is Outcome.OK
+    (entry,) = [one for one in await cell.changes("0-0", 100) if one.seq > clock.seq]
+    assert (entry.op, entry.fields) == ("attest", {"epoch": epoch})
+    async with nothing_written(raw):
+        assert (await cell.attest("h1", epoch)).outcome is Outcome.SAME
+    await claim_on(cell)
+
+
+async def test_a_late_copy_of_an_attestation_opens_nothing(cell: CellStore, raw: Any) -> None:
+    """It was built from an older journal; the present one is still to come, and may carry the report's own number."""
+    await cell.report(report_of(), stamp(7))
+    epoch = await new_epoch(cell)
+    async with nothing_written(raw):
+        assert (await cell.attest("h1", epoch, stamp(6))).outcome is Outcome.SAME
+        assert (await cell.heartbeat("h1", 60, stamp(7))).outcome is Outcome.ATTEST
+    assert (await cell.attest("h1", epoch, stamp(7))).outcome is Outcome.OK
+
+
+async def test_work_that_the_store_has_forgotten_is_put_back(cell: CellStore, raw: Any) -> None:
+    placed = await active(cell, "a", VCPU=2)
+    await forget_claim(raw, cell)
+    await new_epoch(cell)
+    answer = await cell.attest("h1", "", held=[held(placed)])
+    assert (answer.outcome, answer.drop) == (Outcome.OK, ())
+    claim = (await cell.read_claims("a"))["a"]
+    assert (claim.host, claim.state, claim.token, claim.digest) == ("h1", "active", placed.token, "digest")
+    assert (claim.project, claim.consumer, claim.amounts) == ("project", "consumer", {"VCPU": 2})
+    assert (await claimed(raw, cell), await cell.held_ids("h1"), await cell.deadlines()) == (2, {"a"}, {})
+    again = await cell.claim(call_of(await cell.tick(), member("a", "h1", VCPU=2)))
+    assert (again.outcome, again.placed[0].token) == (Outcome.SAME, placed.token)
+
+
+async def test_restored_work_counts_although_it_is_more_than_the_host_has(cell: CellStore, raw: Any) -> None:
+    placed = await active(cell, "a")
+    await forget_claim(raw, cell)
+    await new_epoch(cell)
+    await cell.attest("h1", "", held=[held(placed, vcpu=100)])
+    assert await claimed(raw, cell) == 100
+    assert (await cell.claim(call_of(await cell.tick(), member("b", "h1")))).outcome is Outcome.FULL
+
+
+async def test_sums_above_the_largest_amount_are_a_conflict(cell: CellStore, raw: Any) -> None:
+    placed = await active(cell, "a")
+    await new_epoch(cell)
+    huge = [held(placed, "a"), held(placed, "b", vcpu=2**53 - 1)]
+    async with nothing_written(raw):
+        assert (await cell.attest("h1", "", held=huge)).outcome is Outcome.CONFLICT
+
+
+async def test_claimed_is_recomputed_from_the_claims(cell: CellStore, raw: Any) -> None:
+    """A slot that nothing holds any more goes to 0; a sum that had drifted is true again."""
+    placed = await active(cell, "a", VCPU=2)
+    await raw.hset(cell.keys.host("h1"), mapping={"claimed.VCPU": "7", "claimed.MEMORY_MB": "5"})
+    await new_epoch(cell)
+    seq = (await cell.tick()).seq
+    await cell.attest("h1", "", held=[held(placed)])
+    fields = await fields_of(raw, cell.keys.host("h1"))
+    assert (fields["claimed.VCPU"], fields["claimed.MEMORY_MB"]) == ("2", "0")
+    (entry,) = [one for one in await cell.changes("0-0", 100) if one.seq > seq]
+    assert (entry.fields["claimed.VCPU"], entry.fields["claimed.MEMORY_MB"]) == ("2", "0")
+
+
+@pytest.mark.parametrize(
+    ("stored", "journal", "merged"),
+    [
+        ("claimed", "claimed", "claimed"),
+        ("claimed", "starting", "starting"),
+        ("claimed", "active", "active"),
+        ("starting", "active", "active"),
+        ("active", "starting", "active"),
+        ("ending", "active", "ending"),
+        ("active", "ending", "ending"),
+    ],
+)
+async def test_a_claim_known_to_both_is_in_the_state_further_along(
+    cell: CellStore, raw: Any, stored: str, journal: str, merged: str
+) -> None:
+    placed = await IN_STATE[stored](cell, "a", "h1", VCPU=2)
+    await new_epoch(cell)
+    answer = await cell.attest("h1", "", held=[held(placed, state=ClaimStatus(journal))], lease_s=7)
+    fields = await fields_of(raw, cell.keys.claim("a"))
+    assert (answer.outcome, fields["state"], fields["token"]) == (Outcome.OK, merged, placed.token)
+    assert fields["claimed_at_ms"]
+    assert await claimed(raw, cell) == 2
+    leased = merged in ("claimed", "starting")
+    assert await cell.deadlines() == ({"a": answer.now_ms + 7000} if leased else {})
+    hints = [(one.op, one.epoch, one.entry_id) for one in await cell.inbox("h1")]
+    op = {"claimed": "claim", "ending": "end"}.get(merged)
+    assert hints == ([(op, answer.epoch, fields["inbox_id"])] if op else [])
+    assert (fields.get("why") == "released") == (merged == "ending")
+
+
+async def test_of_two_placings_the_later_one_has_its_amounts(cell: CellStore, raw: Any) -> None:
+    placed = await active(cell, "a", VCPU=2)
+    await new_epoch(cell)
+    newer = replace(held(placed, vcpu=5), token=later(placed.token))
+    await cell.attest("h1", "", held=[newer])
+    claim = (await cell.read_claims("a"))["a"]
+    assert (claim.token, claim.amounts, await claimed(raw, cell)) == (newer.token, {"VCPU": 5}, 5)
+    await new_epoch(cell)
+    await cell.attest("h1", "", held=[held(placed, vcpu=3)])
+    claim = (await cell.read_claims("a"))["a"]
+    assert (claim.token, claim.amounts, await claimed(raw, cell)) == (newer.token, {"VCPU": 5}, 5)
+
+
+@pytest.mark.parametrize("state", ["claimed", "starting", "active"])
+async def test_what_the_journal_has_lost_is_hinted_at_again_with_a_fresh_lease(
+    cell: CellStore, raw: Any, state: str
+) -> None:
+    placed = await IN_STATE[state](cell, "a", "h1", VCPU=2)
+    number = int(await raw.hget(cell.keys.host("h1"), "inbox"))
+    epoch = await new_epoch(cell)
+    answer = await cell.attest("h1", "", lease_s=7)
+    (hint,) = await cell.inbox("h1")
+    assert (hint.op, hint.epoch, hint.number, hint.token) == ("claim", epoch, number + 1, placed.token)
+    assert await cell.deadlines() == {"a": answer.now_ms + 7000}
+    assert (await cell.read_claims("a"))["a"].state == "claimed"
+    assert await claimed(raw, cell) == 2
+    assert (await cell.accept("h1", "a", placed.token, 60)).outcome is Outcome.OK
+
+
+async def test_what_was_ending_and_is_lost_to_the_journal_is_asked_back_again(cell: CellStore, raw: Any) -> None:
+    placed = await ending(cell)
+    await new_epoch(cell)
+    await cell.attest("h1", "")
+    assert [(one.op, one.token) for one in await cell.inbox("h1")] == [("end", placed.token)]
+    assert (await cell.read_claims("a"))["a"].state == "ending"
+
+
+async def test_what_the_journal_remembers_as_ended_ends(cell: CellStore, raw: Any) -> None:
+    placed = await active(cell, "a", VCPU=2)
+    await new_epoch(cell)
+    await cell.attest("h1", "", ended=[("a", placed.token), ("never-was", placed.token)])
+    claim = (await cell.read_claims("a"))["a"]
+    assert (claim.state, claim.why) == ("ended", Why.RELEASED)
+    assert (await claimed(raw, cell), await cell.held_ids("h1")) == (0, set())
+    assert await raw.pttl(cell.keys.claim("a")) > 0
+    assert not await raw.exists(cell.keys.claim("never-was"))
+
+
+async def test_an_end_of_an_earlier_placing_does_not_end_the_present_one(cell: CellStore, raw: Any) -> None:
+    placed = await active(cell, "a", VCPU=2)
+    await new_epoch(cell)
+    await cell.attest("h1", "", ended=[("a", "1-a.1")])
+    assert (await cell.read_claims("a"))["a"].state == "claimed"
+    assert [one.token for one in await cell.inbox("h1")] == [placed.token]
+
+
+async def test_work_whose_claim_has_ended_is_dropped(cell: CellStore, raw: Any) -> None:
+    """A tombstone of this placing or a later one stands; a later placing than the tombstone's is restored."""
+    placed = await ended(cell, "a", VCPU=2)
+    await new_epoch(cell)
+    answer = await cell.attest("h1", "", held=[held(placed)])
+    assert (answer.outcome, answer.drop) == (Outcome.OK, ("a",))
+    assert await claimed(raw, cell) == 0
+    await new_epoch(cell)
+    newer = replace(held(placed), token=later(placed.token))
+    assert (await cell.attest("h1", "", held=[newer])).drop == ()
+    assert (await raw.pttl(cell.keys.claim("a")), await claimed(raw, cell)) == (-1, 2)
+
+
+async def test_work_that_the_store_has_placed_elsewhere_is_dropped(cell: CellStore, raw: Any) -> None:
+    """The id was lost in a failover and claimed again on another host: that placing is the later one."""
+    old = await active(cell, "a", "h1", VCPU=2)
+    await forget_claim(raw, cell)
+    await open_host(cell, "h2")
+    new = await active(cell, "a", "h2", VCPU=2)
+    await new_epoch(cell)
+    assert (await cell.attest("h1", "", held=[held(old)])).drop == ("a",)
+    assert (await cell.attest("h2", "", held=[held(new)])).drop == ()
+    assert (await claimed(raw, cell, "h1"), await claimed(raw, cell, "h2")) == (0, 2)
+    assert (await cell.read_claims("a"))["a"].host == "h2"
+
+
+async def test_within_an_epoch_the_store_decides(cell: CellStore, raw: Any) -> None:
+    """A claim that only the journal has, has ended; one that both have is not touched."""
+    known = await active(cell, "a")
+    async with nothing_written(raw):
+        answer = await cell.attest("h1", "", held=[held(known, "a", vcpu=5), held(known, "b")])
+    assert (answer.outcome, answer.drop) == (Outcome.SAME, ("b",))
+
+
+async def test_what_was_ended_while_a_host_was_written_off_stays_ended(cell: CellStore, raw: Any) -> None:
+    """Even when the tombstone is no longer remembered."""
+    placed = await active(cell, "a", VCPU=2)
+    epoch = await new_epoch(cell)
+    await cell.write_off("h1")
+    await cell.release("h1", "a", force=True)
+    await raw.delete(cell.keys.claim("a"))
+    answer = await cell.attest("h1", epoch, held=[held(placed)])
+    assert (answer.outcome, answer.drop, await claimed(raw, cell)) == (Outcome.OK, ("a",), 0)
+
+
+async def test_the_last_host_settles_the_cell(cell: CellStore) -> None:
+    await open_host(cell, "h2")
+    await new_epoch(cell)
+    await cell.attest("h1", "")
+    await cell.attest("h1", "")
+    assert not (await cell.tick()).settled
+    await cell.attest("h2", "")
+    assert (await cell.tick()).settled
+
+
+async def test_a_claim_that_arrives_meanwhile_is_seen(cell: CellStore, raw: Any) -> None:
+    """The script answers RETRY for an id that the call did not name, and the call is built anew."""
+    placed = await claim_on(cell, "a", VCPU=2)
+    await new_epoch(cell)
+    seen: list[int] = []
+    held_ids = cell.held_ids
+
+    async def outdated(host: str) -> set[str]:
+        seen.append(1)
+        return set() if len(seen) == 1 else await held_ids(host)
+
+    cell.held_ids = outdated  # type: ignore[method-assign]
+    assert (await cell.attest("h1", "")).outcome is Outcome.OK
+    assert len(seen) == 2
+    assert [one.token for one in await cell.inbox("h1")] == [placed.token]
+    assert await claimed(raw, cell) == 2
+
+
+async def test_thousands_of_claims_to_drop_are_all_named(open_cell: CellStore) -> None:
+    """More than Lua can unpack, and after the last check: a script that failed here would have written half."""
+    many = [HeldClaim(f"id{number}", "1-a.1", ClaimStatus.ACTIVE, {"VCPU": 1}) for number in range(9000)]
+    assert len((await open_cell.attest("h1", "", held=many)).drop) == 9000
+
+
+async def test_thousands_of_claims_are_restored(open_cell: CellStore, raw: Any) -> None:
+    many = [HeldClaim(f"id{number}", "1-a.1", ClaimStatus.STARTING, {"VCPU": 1}) for number in range(2000)]
+    await new_epoch(open_cell)
+    assert (await open_cell.attest("h1", "", held=many)).outcome is Outcome.OK
+    assert (await claimed(raw, open_cell), len(await open_cell.deadlines())) == (2000, 2000)
+
+
+async def test_a_journal_that_says_nonsense_changes_nothing(cell: CellStore, raw: Any) -> None:
+    placed = await taken_up(cell, "a", VCPU=2)
+    await new_epoch(cell)
+    with pytest.raises(RedschedError):
+        async with nothing_written(raw):
+            await cell.attest("h1", "", held=[held(placed, state=ClaimStatus.ENDED)])
+    async with nothing_written(raw):
+        assert (await cell.attest("h1", "", held=[held(placed, "b", vcpu=-1)])).outcome is Outcome.CONFLICT

@@ -1,0 +1,96 @@
+"""expire.lua: a lease that ran out ends its claim, exactly once, and only where the host has been heard."""
+
+from typing import Any
+
+import pytest
+
+from redsched.model import Why
+from redsched.store import CellStore
+from tests.support.cells import (
+    IN_STATE,
+    claim_on,
+    claimed,
+    ended,
+    make_due,
+    new_epoch,
+    nothing_written,
+    open_host,
+    taken_up,
+)
+
+
+@pytest.fixture
+async def cell(cell: CellStore) -> CellStore:
+    """A cell with one host."""
+    await open_host(cell)
+    return cell
+
+
+async def test_what_no_host_has_taken_up_is_freed(cell: CellStore, raw: Any) -> None:
+    await claim_on(cell, "a", VCPU=2)
+    await make_due(raw, cell, "a")
+    seq = (await cell.tick()).seq
+    assert await cell.expire([("a", "h1")]) == 1
+    (entry,) = [one for one in await cell.changes("0-0", 100) if one.seq > seq]
+    assert (entry.op, entry.fields) == ("expired", {"claim": "a", "claimed.VCPU": "0"})
+    assert (await cell.read_claims("a"))["a"].why is Why.EXPIRED
+    assert (await claimed(raw, cell), await cell.held_ids("h1"), await cell.deadlines()) == (0, set(), {})
+    assert not await raw.exists(cell.keys.inbox("h1"))
+    async with nothing_written(raw):
+        assert await cell.expire([("a", "h1")]) == 0
+
+
+async def test_what_a_host_is_starting_is_asked_back(cell: CellStore, raw: Any) -> None:
+    """Its work may already be there: the amounts stay taken until the host says that it is gone."""
+    placed = await taken_up(cell, "a", VCPU=2)
+    await make_due(raw, cell, "a")
+    assert await cell.expire([("a", "h1")]) == 1
+    claim = (await cell.read_claims("a"))["a"]
+    assert (claim.state, claim.why, await claimed(raw, cell), await cell.deadlines()) == ("ending", "expired", 2, {})
+    await cell.gone("h1", "a", placed.token, Why.RELEASED, {})
+    assert (await cell.read_claims("a"))["a"].why is Why.EXPIRED
+
+
+@pytest.mark.parametrize("state", IN_STATE)
+async def test_nothing_ends_before_its_time(cell: CellStore, raw: Any, state: str) -> None:
+    await IN_STATE[state](cell)
+    async with nothing_written(raw):
+        assert await cell.expire([("a", "h1"), ("nothing", "h1"), ("a", "nowhere")]) == 0
+
+
+async def test_claims_of_a_host_that_has_not_attested_are_left_alone(cell: CellStore, raw: Any) -> None:
+    """The host may have confirmed it to the store's former self."""
+    await claim_on(cell)
+    await new_epoch(cell)
+    await make_due(raw, cell, "a")
+    async with nothing_written(raw):
+        assert await cell.expire([("a", "h1")]) == 0
+    await cell.write_off("h1")
+    assert await cell.expire([("a", "h1")]) == 1
+
+
+async def test_one_batch_holds_many_hosts_and_numbers_its_entries_densely(cell: CellStore, raw: Any) -> None:
+    await open_host(cell, "h2")
+    due = []
+    for number in range(6):
+        host = ("h1", "h2")[number % 2]
+        await (claim_on if number < 4 else taken_up)(cell, f"c{number}", host)
+        await make_due(raw, cell, f"c{number}")
+        due.append((f"c{number}", host))
+    await claim_on(cell, "runs", "h1")
+    seq = (await cell.tick()).seq
+    assert await cell.expire([*due, ("runs", "h1")]) == 6
+    entries = [one for one in await cell.changes("0-0", 100) if one.seq > seq]
+    assert [one.seq - seq for one in entries] == [1, 2, 3, 4, 5, 6]
+    assert (await cell.tick()).seq == seq + 6
+    assert (await claimed(raw, cell, "h1"), await claimed(raw, cell, "h2")) == (2, 1)
+
+
+async def test_a_deadline_without_a_claim_is_swept_away(cell: CellStore, raw: Any) -> None:
+    """It would stay in front of all others for ever, and look due to every scheduler."""
+    await ended(cell, "ended")
+    await raw.zadd(cell.keys.deadlines, {"nothing": 1, "ended": 2})
+    due = await cell.due_claims((await cell.tick()).now_ms, 0, 10)
+    assert due == [("nothing", ""), ("ended", "h1")]
+    assert await cell.expire(due) == 0
+    assert await cell.deadlines() == {}

@@ -1,0 +1,304 @@
+"""fence.lua through the scripts that have it: when a new epoch starts, when none does, and when a cell settles."""
+
+import re
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+from subprocess import DEVNULL, Popen
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+import redis
+
+from redsched.model import HostStatus
+from redsched.store import CellStore, Outcome, Store
+from redsched.store.server import PrivateServer
+from tests.support.cells import (
+    call_of,
+    claim_on,
+    declared_keys_cell,
+    everything,
+    member,
+    new_epoch,
+    nothing_written,
+    open_host,
+    raw_client,
+    report_of,
+)
+from tests.support.servers import SERVERS
+from tests.support.waiting import wait_until, wait_until_sync
+
+
+async def meta_of(raw: Any, cell: CellStore) -> dict[str, str]:
+    """The cell's meta."""
+    fields: dict[str, str] = await raw.hgetall(cell.keys.meta)
+    return fields
+
+
+async def replid(raw: Any) -> str:
+    """The server's replication id."""
+    return str((await raw.info("replication"))["master_replid"])
+
+
+async def test_without_meta_a_cell_starts_in_a_new_epoch_that_is_not_settled(new_cell: CellStore, raw: Any) -> None:
+    """New or wiped: the store cannot know which. Only time settles it, or the operator's word."""
+    clock = await new_cell.tick()
+    assert not clock.settled
+    assert clock.epoch == f"{clock.now_ms}-{(await replid(raw))[:8]}"
+    meta = await meta_of(raw, new_cell)
+    assert meta == {
+        "epoch": clock.epoch,
+        "seq": "0",
+        "now_ms": str(clock.now_ms),
+        "replid": await replid(raw),
+        "run_id": (await raw.info("server"))["run_id"],
+        "settled": "0",
+        "settle_at_ms": str(clock.now_ms + 60_000),
+        "unattested": "-1",
+        "schema": "1",
+    }
+    await open_host(new_cell)
+    assert not (await new_cell.tick()).settled
+    async with nothing_written(raw):
+        assert (await new_cell.init()).outcome is Outcome.SAME  # it has a host: not for the operator to say any more
+
+
+async def test_init_settles_a_cell_without_hosts_once(new_cell: CellStore, raw: Any) -> None:
+    assert (await new_cell.init()).outcome is Outcome.OK
+    assert (await new_cell.tick()).settled
+    async with nothing_written(raw):
+        assert (await new_cell.init()).outcome is Outcome.SAME
+
+
+async def test_a_wiped_store_heals_with_the_first_word_of_any_host(cell: CellStore, raw: Any) -> None:
+    await open_host(cell)
+    before = (await cell.tick()).epoch
+    await raw.flushall()
+    assert (await cell.heartbeat("h1", 60)).outcome is Outcome.UNKNOWN
+    await open_host(cell)
+    clock = await cell.tick()
+    assert clock.epoch != before
+    assert not clock.settled
+    await claim_on(cell)
+
+
+@pytest.mark.parametrize(("behind_ms", "new"), [(14_000, False), (16_000, True), (-500, False), (-3000, True)])
+async def test_time_that_jumps_starts_an_epoch(cell: CellStore, raw: Any, behind_ms: int, new: bool) -> None:
+    """meta.now_ms lies so far behind TIME; negative: TIME has gone back."""
+    await open_host(cell)
+    await claim_on(cell)
+    clock = await cell.tick()
+    await raw.hset(cell.keys.meta, "now_ms", clock.now_ms - behind_ms)
+    before = await everything(raw)
+    again = await cell.tick()
+    assert (again.epoch != clock.epoch, again.settled) == (new, not new)
+    assert again.seq == clock.seq
+    if not new:
+        assert await everything(raw) == before
+        return
+    meta = await meta_of(raw, cell)
+    assert (meta["unattested"], meta["seq"], meta["now_ms"]) == ("1", str(clock.seq), str(again.now_ms))
+    assert int(again.epoch.partition("-")[0]) > int(clock.epoch.partition("-")[0])
+    assert (await cell.claim(call_of(again, member("b", "h1")))).looked_at[0].cause == "ATTEST"
+
+
+async def test_the_operator_says_what_a_jump_is(cell: CellStore, raw: Any) -> None:
+    clock = await cell.tick()
+    await raw.hset(cell.keys.meta, mapping={"jump_s": "100", "now_ms": clock.now_ms - 60_000})
+    assert (await cell.tick()).epoch == clock.epoch
+
+
+async def test_the_time_is_noted_at_most_twice_a_second(cell: CellStore, raw: Any) -> None:
+    """Every write costs; a tick that writes nothing is what most scripts meet."""
+    clock = await cell.tick()
+    for behind_ms, noted in ((100, False), (700, True)):
+        await raw.hset(cell.keys.meta, "now_ms", clock.now_ms - behind_ms)
+        again = await cell.tick()
+        assert (int((await meta_of(raw, cell))["now_ms"]) == again.now_ms) == noted
+
+
+async def test_epochs_grow_though_the_clock_does_not(cell: CellStore) -> None:
+    """An agent compares them: one that came later must be higher, with a clock that went back too."""
+    high = f"{(await cell.tick()).now_ms + 10**9}-abc"
+    first = await cell.raise_epoch(high)
+    assert first.outcome is Outcome.OK
+    assert first.epoch.startswith(f"{(await cell.tick()).now_ms + 10**9}"[:6])
+    again = await cell.raise_epoch(high)
+    assert (again.outcome, again.epoch) == (Outcome.SAME, first.epoch)
+    second = await new_epoch(cell)
+    assert int(second.partition("-")[0]) == int(first.epoch.partition("-")[0]) + 1
+
+
+async def test_a_raise_of_an_epoch_long_left_writes_nothing(cell: CellStore, raw: Any) -> None:
+    async with nothing_written(raw):
+        assert (await cell.raise_epoch("1-abc")).outcome is Outcome.SAME
+
+
+async def test_a_cell_settles_by_time_at_the_latest(cell: CellStore, raw: Any) -> None:
+    await open_host(cell, "h1")
+    await new_epoch(cell)
+    clock = await cell.tick()
+    await raw.hset(cell.keys.meta, "settle_at_ms", clock.now_ms + 60_000)
+    assert not (await cell.tick()).settled
+    await raw.hset(cell.keys.meta, "settle_at_ms", clock.now_ms)
+    assert (await cell.tick()).settled
+    assert (await meta_of(raw, cell))["settled"] == "1"
+
+
+async def test_an_epoch_without_known_hosts_is_settled_at_once(cell: CellStore) -> None:
+    await new_epoch(cell)
+    assert (await cell.tick()).settled
+
+
+async def test_settle_s_is_how_long_that_takes(cell: CellStore, raw: Any) -> None:
+    await cell.report(report_of())
+    await raw.hset(cell.keys.meta, "settle_s", "7")
+    epoch_ms = int((await new_epoch(cell)).partition("-")[0])
+    assert abs(int((await meta_of(raw, cell))["settle_at_ms"]) - epoch_ms - 7000) <= 1000
+
+
+# Servers that restart, get a replica, and are promoted
+
+
+async def test_a_restart_starts_an_epoch_even_when_nothing_was_lost(tmp_path: Path) -> None:
+    for binary in SERVERS:
+        with PrivateServer.start(binary.path, tmp_path / binary.kind) as server:
+            async with Store.connect(server.url) as store, raw_client(server.url) as raw:
+                cell = store.cell("c1")
+                await cell.init()
+                await open_host(cell)
+                placed = await claim_on(cell)
+                before = await cell.tick()
+            server.restart()
+            async with Store.connect(server.url) as store, raw_client(server.url) as raw:
+                cell = store.cell("c1")
+                # Any script that writes may be the first one: none gets past the fence.
+                answer = await cell.confirm("h1", "a", placed.token)
+                assert (answer.outcome, answer.epoch != before.epoch) == (Outcome.ATTEST, True)
+                assert answer.epoch.endswith((await replid(raw))[:8])
+                clock = await cell.tick()
+                assert (clock.epoch, clock.seq, clock.settled) == (answer.epoch, before.seq, False)
+                await cell.attest("h1", clock.epoch)
+                assert (await cell.tick()).settled
+
+
+@contextmanager
+def tcp_server(binary: Path) -> Iterator[int]:
+    """A server on a port of the loopback, for only there can a replica find its primary; yields the port."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with TemporaryDirectory() as folder:
+        options = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", folder]
+        options += ["--repl-diskless-sync-delay", "0"]
+        process = Popen([binary, *options], stdout=DEVNULL, stderr=DEVNULL)
+        try:
+            wait_until_sync(lambda: answers(port), what=f"{binary} answers")
+            yield port
+        finally:
+            process.kill()
+            process.wait()
+
+
+def answers(port: int) -> bool:
+    """Whether a server answers on the port."""
+    try:
+        with redis.Redis(port=port, protocol=2) as client:
+            return bool(client.ping())
+    except redis.ConnectionError:
+        return False
+
+
+@asynccontextmanager
+async def pair(binary: Path) -> AsyncIterator[tuple[str, str]]:
+    """The URLs of two servers."""
+    with ExitStack() as stack:
+        ports = [stack.enter_context(tcp_server(binary)) for _ in range(2)]
+        first, second = (f"redis://127.0.0.1:{port}" for port in ports)
+        yield first, second
+
+
+@pytest.mark.parametrize("binary", [one.path for one in SERVERS], ids=[one.kind for one in SERVERS])
+async def test_a_first_replica_is_only_noted_and_a_promotion_starts_an_epoch(binary: Path) -> None:
+    """The same process with another id and no former one has changed no data. A promoted one may have lost some."""
+    async with pair(binary) as (first, second), raw_client(first) as primary, raw_client(second) as replica:
+        async with Store.connect(first) as store:
+            cell = store.cell("c1")
+            await cell.init()
+            await open_host(cell)
+            clock = await cell.tick()
+            old = await replid(primary)
+            await replica.execute_command("REPLICAOF", *first.removeprefix("redis://").split(":"))
+
+            async def linked() -> bool:
+                info: dict[str, Any] = await replica.info("replication")
+                return bool(info.get("master_link_status") == "up")
+
+            await wait_until(linked, what="the replica has synchronised")
+            assert await replid(primary) != old
+            again = await cell.tick()
+            assert (again.epoch, again.settled) == (clock.epoch, True)
+            assert (await meta_of(primary, cell))["replid"] == await replid(primary)
+            await claim_on(cell)
+            assert await primary.execute_command("WAIT", 1, 10_000) == 1
+        await replica.execute_command("REPLICAOF", "NO", "ONE")
+        async with Store.connect(second) as store:
+            cell = store.cell("c1")
+            promoted = await cell.tick()
+            assert (promoted.epoch != clock.epoch, promoted.settled) == (True, False)
+            assert re.fullmatch(rf"\d+-{(await replid(replica))[:8]}", promoted.epoch)
+            assert (await cell.claim(call_of(promoted, member("b", "h1")))).looked_at[0].cause == "ATTEST"
+
+
+async def test_every_writing_script_has_the_fence_in_front(cell: CellStore, raw: Any) -> None:
+    """Each alone finds a changed store, mints the epoch, and says nothing of what was before."""
+    await open_host(cell)
+    placed = await claim_on(cell)
+    token = placed.token
+
+    async def changed() -> str:
+        """The store is suddenly another process' data."""
+        await raw.hset(cell.keys.meta, mapping={"replid": "f" * 40, "run_id": "e" * 40})
+        epoch: str = await raw.hget(cell.keys.meta, "epoch")
+        return epoch
+
+    words = {
+        "accept": lambda: cell.accept("h1", "a", token, 60),
+        "confirm": lambda: cell.confirm("h1", "a", token),
+        "renew": lambda: cell.renew("h1", "a", token, 60),
+        "fail": lambda: cell.fail("h1", "a", token, True),
+        "release": lambda: cell.release("h1", "a", token),
+        "heartbeat": lambda: cell.heartbeat("h1", 60),
+        "init": cell.init,
+        "status": lambda: cell.set_status("nowhere", HostStatus.DRAINING),
+        "lost": lambda: cell.write_off("nowhere"),
+        "forget": lambda: cell.forget("nowhere"),
+        "void": lambda: cell.void("a", "digest"),
+        "report": lambda: cell.report(report_of()),
+        "attest": lambda: cell.attest("nowhere", ""),
+        "tick": cell.tick,
+    }
+    for word, say in words.items():
+        before = await changed()
+        answer: Any = await say()
+        assert answer.epoch != before, word
+        assert (await meta_of(raw, cell))["epoch"] == answer.epoch, word
+    for word, batch in {"expire": cell.expire([("a", "h1")]), "down": cell.mark_down(["h1"])}.items():
+        before = await changed()
+        assert await batch == 0, word
+        assert (await meta_of(raw, cell))["epoch"] != before, word
+    assert (await cell.read_claims("a"))["a"].state == "claimed"
+
+
+async def test_cells_of_one_store_have_their_own_epochs(clean_store: str) -> None:
+    async with declared_keys_cell(clean_store, "c1") as one:
+        await one.init()
+        epoch = (await one.tick()).epoch
+    async with declared_keys_cell(clean_store, "c2") as two:
+        await two.init()
+        await new_epoch(two)
+        assert (await two.tick()).epoch != epoch
+    async with declared_keys_cell(clean_store, "c1") as one:
+        assert (await one.tick()).epoch == epoch

@@ -1,0 +1,350 @@
+"""report, heartbeat, down, status, lost and forget: who may write a host, and what each word changes of it."""
+
+from typing import Any
+
+import pytest
+
+from redsched.model import (
+    MAX_CLASSES,
+    MAX_LABELS,
+    MAX_TRAITS,
+    AgentStamp,
+    HostReport,
+    HostStatus,
+    Inventory,
+)
+from redsched.store import CellStore, Change, Outcome
+from tests.support.cells import (
+    HOUR_S,
+    active,
+    call_of,
+    claim_on,
+    claimed,
+    ending,
+    fields_of,
+    member,
+    new_epoch,
+    nothing_written,
+    open_host,
+    report_of,
+    stamp,
+)
+
+
+async def changes_since(cell: CellStore, seq: int) -> list[Change]:
+    """The feed after a seq, which must be dense."""
+    found = [one for one in await cell.changes("0-0", 1000) if one.seq > seq]
+    assert [one.seq for one in found] == list(range(seq + 1, (await cell.tick()).seq + 1))
+    return found
+
+
+async def lapse(raw: Any, cell: CellStore, host: str = "h1") -> None:
+    """Let a host's lease have run out, without waiting for it."""
+    past_ms = (await cell.tick()).now_ms - 1
+    await raw.hset(cell.keys.host(host), "alive_until_ms", past_ms)
+    await raw.zadd(cell.keys.hosts, {host: past_ms})
+
+
+# Reports
+
+
+async def test_a_report_replaces_all_that_the_agent_owns_and_nothing_else(cell: CellStore, raw: Any) -> None:
+    full = HostReport(
+        "h1",
+        {"VCPU": Inventory(64, 2, 4.0, 2, 32, 2), "MEMORY_MB": Inventory(100)},
+        zone="az1",
+        labels={"rack": "r4"},
+        traits=frozenset({"HW_CPU_X86_AVX2"}),
+        metrics={"cpu.percent": 12.5},
+        external={"MEMORY_MB": 7},
+        lease_s=HOUR_S,
+    )
+    await open_host(cell, report=full)
+    await claim_on(cell, "a", VCPU=4)
+    await cell.set_status("h1", HostStatus.DRAINING)
+    before = dict(await fields_of(raw, cell.keys.host("h1")))
+    seq = (await cell.tick()).seq
+    await cell.report(report_of("h1", VCPU=8))
+    after = dict(await fields_of(raw, cell.keys.host("h1")))
+    kept = {"epoch", "status", "alive", "inbox", "claimed.VCPU"}
+    assert {name: after[name] for name in kept} == {name: before[name] for name in kept}
+    assert {name for name in after if "." in name} == {
+        *("agent.journal", "agent.nonce", "agent.number", "claimed.VCPU"),
+        *(f"{kind}.VCPU" for kind in ("capacity", "total", "max", "reserved", "ratio")),
+    }
+    assert not await raw.exists(cell.keys.facts("h1"))
+    (entry,) = await changes_since(cell, seq)
+    assert (entry.op, entry.version, str(entry.version)) == ("report", int(before["version"]) + 1, after["version"])
+    assert entry.fields == {
+        "zone": "default",
+        "capacity.VCPU": "8",
+        "total.VCPU": "8",
+        "max.VCPU": "8",
+        "reserved.VCPU": "0",
+        "ratio.VCPU": "1.0",
+        "min.VCPU": "",
+        "step.VCPU": "",
+        **{f"{kind}.MEMORY_MB": "" for kind in ("capacity", "total", "max", "reserved", "ratio", "external")},
+        "trait.HW_CPU_X86_AVX2": "",
+        "label.rack": "",
+        "metric.cpu.percent": "",
+    }
+
+
+async def test_a_report_that_changes_nothing_reaches_no_reader(cell: CellStore, raw: Any) -> None:
+    await open_host(cell)
+    seq, version = (await cell.tick()).seq, await raw.hget(cell.keys.host("h1"), "version")
+    answer = await cell.report(report_of("h1", lease_s=7))
+    assert (answer.outcome, answer.attested, str(answer.version)) == (Outcome.OK, True, version)
+    assert await changes_since(cell, seq) == []
+    assert await raw.hget(cell.keys.host("h1"), "alive_until_ms") == str(answer.now_ms + 7000)
+    assert await raw.zscore(cell.keys.hosts, "h1") == answer.now_ms + 7000
+
+
+async def test_a_report_opens_nothing_before_the_host_has_attested(cell: CellStore, raw: Any) -> None:
+    answer = await cell.report(report_of("h1"))
+    assert (answer.outcome, answer.attested) == (Outcome.OK, False)
+    assert (await cell.claim(call_of(await cell.tick(), member("a", "h1")))).looked_at[0].cause == "ATTEST"
+
+
+async def test_a_report_brings_a_host_up_again_in_the_feed(cell: CellStore, raw: Any) -> None:
+    await open_host(cell)
+    await lapse(raw, cell)
+    assert await cell.mark_down(["h1"]) == 1
+    seq = (await cell.tick()).seq
+    await cell.report(report_of("h1"))
+    (entry,) = await changes_since(cell, seq)
+    assert entry.fields == {"alive": "1"}
+
+
+async def test_reports_of_one_agent_count_only_in_their_order(cell: CellStore, raw: Any) -> None:
+    """A late copy, and one that was sent again, changes nothing: not even the lease."""
+    assert (await cell.report(report_of(VCPU=8), stamp(5))).outcome is Outcome.OK
+    async with nothing_written(raw):
+        assert (await cell.report(report_of(VCPU=9), stamp(5))).outcome is Outcome.SAME
+        assert (await cell.report(report_of(VCPU=9), stamp(4))).outcome is Outcome.SAME
+    assert (await cell.report(report_of(VCPU=9), stamp(6))).outcome is Outcome.OK
+
+
+async def test_a_restarted_agent_goes_on_and_a_clone_of_its_journal_does_not(cell: CellStore, raw: Any) -> None:
+    await cell.report(report_of(), stamp(5))
+    assert (await cell.report(report_of(), stamp(6, nonce="restarted"))).outcome is Outcome.OK
+    async with nothing_written(raw):
+        assert (await cell.report(report_of(VCPU=1), stamp(6, nonce="clone"))).outcome is Outcome.OTHER
+        assert (await cell.report(report_of(VCPU=1), stamp(5, nonce="clone"))).outcome is Outcome.OTHER
+
+
+@pytest.mark.parametrize("other", [stamp(99, journal="other"), None])
+async def test_another_journal_takes_over_only_when_the_lease_has_lapsed(
+    cell: CellStore, raw: Any, other: AgentStamp | None
+) -> None:
+    await cell.report(report_of(), stamp(5))
+    async with nothing_written(raw):
+        assert (await cell.report(report_of(VCPU=1), other)).outcome is Outcome.OTHER
+        assert (await cell.attest("h1", "", other)).outcome is Outcome.OTHER
+        assert (await cell.heartbeat("h1", 60, other)).outcome is Outcome.OTHER
+    await lapse(raw, cell)
+    assert (await cell.report(report_of(VCPU=1), other)).outcome is Outcome.OK
+    async with nothing_written(raw):
+        expected = Outcome.OTHER
+        assert (await cell.heartbeat("h1", 60, stamp(6))).outcome is expected
+
+
+async def test_an_agent_takes_over_a_host_that_was_reported_without_one(cell: CellStore) -> None:
+    await open_host(cell)
+    assert (await cell.report(report_of(), stamp(1))).outcome is Outcome.OK
+
+
+async def test_reports_without_an_agent_are_taken_as_they_come(cell: CellStore) -> None:
+    for total in (8, 9, 8):
+        assert (await cell.report(report_of(VCPU=total))).outcome is Outcome.OK
+
+
+async def test_a_giant_report_is_taken_whole_and_read_anew_by_readers(cell: CellStore, raw: Any) -> None:
+    """The largest that may be: an entry of all its fields would be more than one command takes from Lua's stack."""
+    inventory = Inventory(9, min_unit=2, step_size=2)
+    report = HostReport(
+        "h1",
+        {f"CUSTOM_R{number}": inventory for number in range(MAX_CLASSES)},
+        traits=frozenset(f"CUSTOM_T{number}" for number in range(MAX_TRAITS)),
+        labels={f"l{number}": "x" for number in range(MAX_LABELS)},
+        metrics={f"m{number}": 1.0 for number in range(MAX_LABELS)},
+        lease_s=HOUR_S,
+    )
+    seq = (await cell.tick()).seq
+    assert (await cell.report(report)).outcome is Outcome.OK
+    (entry,) = await changes_since(cell, seq)
+    assert entry.fields == {"reread": "1"}
+    assert await raw.hlen(cell.keys.facts("h1")) == MAX_TRAITS + 2 * MAX_LABELS
+    assert await raw.hget(cell.keys.host("h1"), f"capacity.CUSTOM_R{MAX_CLASSES - 1}") == "9"
+    await cell.report(report_of("h1"))
+    assert not await raw.exists(cell.keys.facts("h1"))
+    assert not await raw.hexists(cell.keys.host("h1"), "capacity.CUSTOM_R0")
+
+
+async def test_a_name_that_comes_back_is_newer_than_what_it_was(cell: CellStore, raw: Any) -> None:
+    """A reader that missed the removal must not take the new host's entries for old ones."""
+    await open_host(cell)
+    for total in range(9, 20):
+        await cell.report(report_of(VCPU=total))
+    before = int(await raw.hget(cell.keys.host("h1"), "version"))
+    await cell.forget("h1")
+    assert (await cell.report(report_of())).version > before + 1
+
+
+# Heartbeats, down, status
+
+
+async def test_a_heartbeat_renews_the_lease_and_nothing_else(cell: CellStore, raw: Any) -> None:
+    await open_host(cell)
+    before = dict(await fields_of(raw, cell.keys.host("h1")))
+    seq = (await cell.tick()).seq
+    answer = await cell.heartbeat("h1", 7)
+    until_ms = answer.now_ms + 7000
+    assert answer.outcome is Outcome.OK
+    assert await fields_of(raw, cell.keys.host("h1")) == before | {"alive_until_ms": str(until_ms)}
+    assert await raw.zscore(cell.keys.hosts, "h1") == until_ms
+    assert await changes_since(cell, seq) == []
+
+
+async def test_a_heartbeat_of_a_host_marked_down_says_up(cell: CellStore, raw: Any) -> None:
+    await open_host(cell)
+    await lapse(raw, cell)
+    await cell.mark_down(["h1"])
+    seq = (await cell.tick()).seq
+    await cell.heartbeat("h1", 7)
+    await cell.heartbeat("h1", 7)
+    (entry,) = await changes_since(cell, seq)
+    assert (entry.op, entry.fields) == ("up", {"alive": "1"})
+
+
+async def test_heartbeats_that_mean_nothing_write_nothing(cell: CellStore, raw: Any) -> None:
+    await cell.report(report_of("unattested"))
+    await open_host(cell, "h1")
+    await cell.write_off("h1")
+    async with nothing_written(raw):
+        assert (await cell.heartbeat("nowhere", 7)).outcome is Outcome.UNKNOWN
+        assert (await cell.heartbeat("unattested", 7)).outcome is Outcome.ATTEST
+        assert (await cell.heartbeat("h1", 7)).outcome is Outcome.ATTEST
+        assert (await cell.heartbeat("h1", 7, stamp(1))).outcome is Outcome.OTHER
+
+
+async def test_only_hosts_whose_lease_has_lapsed_are_marked_down_and_once(cell: CellStore, raw: Any) -> None:
+    for name in ("h1", "h2", "h3"):
+        await open_host(cell, name)
+    await lapse(raw, cell, "h1")
+    await lapse(raw, cell, "h3")
+    seq = (await cell.tick()).seq
+    assert await cell.mark_down(["h1", "h2", "h3", "nowhere"]) == 2
+    entries = await changes_since(cell, seq)
+    assert [(one.name, one.op, one.more, one.fields) for one in entries] == [
+        ("h1", "down", 1, {"alive": "0"}),
+        ("h3", "down", 0, {"alive": "0"}),
+    ]
+    async with nothing_written(raw):
+        assert await cell.mark_down(["h1", "h2", "h3"]) == 0
+
+
+async def test_a_status_is_the_operators_word_and_touches_nothing_else(cell: CellStore, raw: Any) -> None:
+    await open_host(cell)
+    before = dict(await fields_of(raw, cell.keys.host("h1")))
+    seq = (await cell.tick()).seq
+    assert (await cell.set_status("h1", HostStatus.DRAINING)).outcome is Outcome.OK
+    async with nothing_written(raw):
+        assert (await cell.set_status("h1", HostStatus.DRAINING)).outcome is Outcome.SAME
+        assert (await cell.set_status("nowhere", HostStatus.DRAINING)).outcome is Outcome.UNKNOWN
+    after = before | {"status": "draining", "version": str(int(before["version"]) + 1)}
+    assert await fields_of(raw, cell.keys.host("h1")) == after
+    (entry,) = await changes_since(cell, seq)
+    assert (entry.op, entry.fields) == ("status", {"status": "draining"})
+
+
+# Lost and forgotten
+
+
+async def test_a_lost_host_is_disabled_down_and_closed(cell: CellStore, raw: Any) -> None:
+    await open_host(cell)
+    placed = await active(cell)
+    seq = (await cell.tick()).seq
+    assert (await cell.write_off("h1")).outcome is Outcome.OK
+    (entry,) = await changes_since(cell, seq)
+    assert entry.fields == {"status": "disabled", "alive": "0", "epoch": "lost"}
+    async with nothing_written(raw):
+        assert (await cell.write_off("h1")).outcome is Outcome.SAME
+        assert (await cell.write_off("nowhere")).outcome is Outcome.UNKNOWN
+        assert (await cell.claim(call_of(await cell.tick(), member("b", "h1")))).outcome is Outcome.FULL
+    assert (await cell.release("h1", "a", placed.token, force=True)).outcome is Outcome.OK
+    assert await claimed(raw, cell) == 0
+
+
+async def test_a_host_that_came_back_can_be_lost_again(cell: CellStore, raw: Any) -> None:
+    await open_host(cell)
+    await cell.write_off("h1")
+    await open_host(cell)
+    await cell.set_status("h1", HostStatus.ENABLED)
+    await claim_on(cell)
+    assert (await cell.write_off("h1")).outcome is Outcome.OK
+    assert (await cell.claim(call_of(await cell.tick(), member("b", "h1")))).looked_at[0].cause == "ATTEST"
+
+
+async def test_nobody_waits_for_a_host_that_was_lost_or_forgotten(cell: CellStore) -> None:
+    for name in ("lost", "forgotten", "h1"):
+        await open_host(cell, name)
+    await new_epoch(cell)
+    await cell.write_off("lost")
+    await cell.write_off("lost")
+    await cell.forget("lost")
+    await cell.forget("forgotten")
+    assert not (await cell.tick()).settled
+    await open_host(cell, "new")
+    assert not (await cell.tick()).settled
+    await open_host(cell, "h1")
+    assert (await cell.tick()).settled
+
+
+async def test_forgetting_removes_every_key_of_the_host(cell: CellStore, raw: Any) -> None:
+    await open_host(cell, "h2")
+    await open_host(cell, "h1", HostReport("h1", {"VCPU": Inventory(8)}, traits=frozenset({"CUSTOM_T"}), lease_s=9))
+    await claim_on(cell, "a", "h1")
+    await ending(cell, "b", "h1")
+    async with nothing_written(raw):
+        assert (await cell.forget("h1")).outcome is Outcome.HELD
+        assert (await cell.forget("nowhere")).outcome is Outcome.UNKNOWN
+    seq = (await cell.tick()).seq
+    assert (await cell.forget("h1", force=True)).outcome is Outcome.OK
+    assert [key async for key in raw.scan_iter() if key.endswith(":h1")] == []
+    assert await cell.host_names() == ["h2"]
+    assert await cell.deadlines() == {}
+    claims = await cell.read_claims("ab")
+    assert [(one.state, one.why) for one in claims.values()] == [("ended", "void")] * 2
+    (entry,) = await changes_since(cell, seq)
+    assert (entry.name, entry.op, entry.fields) == ("h1", "removed", {})
+    async with nothing_written(raw):
+        assert (await cell.forget("h1", force=True)).outcome is Outcome.UNKNOWN
+
+
+async def test_forgetting_spares_a_claim_that_only_the_set_names(cell: CellStore, raw: Any) -> None:
+    """A set that someone wrote into by hand must not end a claim that runs elsewhere."""
+    await open_host(cell, "h1")
+    await open_host(cell, "h2")
+    await active(cell, "a", "h2")
+    await raw.sadd(cell.keys.claims("h1"), "a", "nothing")
+    assert (await cell.forget("h1", force=True)).outcome is Outcome.OK
+    assert (await cell.read_claims("a"))["a"].state == "active"
+
+
+async def test_a_claim_that_arrives_while_a_host_is_forgotten_is_seen(cell: CellStore, raw: Any) -> None:
+    """The script answers RETRY for an id that the call did not name, and the call is built anew."""
+    await open_host(cell)
+    await claim_on(cell, "a")
+    seen: list[int] = []
+    held_ids = cell.held_ids
+
+    async def outdated(host: str) -> set[str]:
+        seen.append(1)
+        return set() if len(seen) == 1 else await held_ids(host)
+
+    cell.held_ids = outdated  # type: ignore[method-assign]
+    assert (await cell.forget("h1", force=True)).outcome is Outcome.OK
+    assert len(seen) == 2
+    assert (await cell.read_claims("a"))["a"].why == "void"

@@ -1,0 +1,118 @@
+"""What the server may forbid: memory, commands, keys. Each shows as one clear error, and never half-way."""
+
+import re
+from typing import Any
+
+import pytest
+from redis.exceptions import ResponseError
+
+from redsched.errors import StoreUnavailable
+from redsched.model import HostStatus, Why
+from redsched.settings import Settings
+from redsched.store import CellStore, Outcome, Store
+from redsched.store.scripts import load_all
+from redsched.store.server import PrivateServer
+from tests.support.cells import (
+    PASSWORD,
+    USER,
+    call_of,
+    claim_on,
+    declared_keys_cell,
+    make_due,
+    member,
+    nothing_written,
+    open_host,
+    raw_client,
+    report_of,
+    taken_up,
+)
+
+CALLED = re.compile(r"redis\.call\('(\w+)'")
+
+
+async def test_a_full_server_takes_nothing_new_and_lets_everything_end(fresh_server: PrivateServer) -> None:
+    async with Store.connect(fresh_server.url) as store, raw_client(fresh_server.url) as raw:
+        cell = store.cell("c1")
+        await cell.init()
+        await open_host(cell)
+        tokens = {name: (await taken_up(cell, name)).token for name in ("ends", "fails", "confirmed")}
+        for name in ("released", "due", "accepted", "renewed"):
+            tokens[name] = (await claim_on(cell, name)).token
+        await make_due(raw, cell, "due")
+        await raw.config_set("maxmemory", 1)
+        clock = await cell.tick()
+        async with nothing_written(raw):
+            for call in (
+                cell.claim(call_of(clock, member("new", "h1"))),
+                cell.report(report_of()),
+                cell.set_status("h1", HostStatus.DRAINING),
+                cell.void("new", "digest"),
+            ):
+                with pytest.raises(StoreUnavailable, match="OOM"):
+                    await call
+        assert (await cell.release("h1", "released")).outcome is Outcome.OK
+        assert (await cell.fail("h1", "fails", tokens["fails"], True)).outcome is Outcome.OK
+        assert (await cell.confirm("h1", "confirmed", tokens["confirmed"])).outcome is Outcome.OK
+        assert (await cell.accept("h1", "accepted", tokens["accepted"], 60)).outcome is Outcome.OK
+        assert (await cell.renew("h1", "renewed", tokens["renewed"], 60)).outcome is Outcome.OK
+        assert (await cell.gone("h1", "ends", tokens["ends"], Why.RELEASED, {})).outcome is Outcome.OK
+        assert await cell.expire([("due", "h1")]) == 1
+        assert (await cell.heartbeat("h1", 60)).outcome is Outcome.OK
+        assert (await cell.write_off("h1")).outcome is Outcome.OK
+        assert (await cell.forget("h1", force=True)).outcome is Outcome.OK
+
+
+def commands_of(name: str) -> set[str]:
+    """The commands that a script calls."""
+    return set(CALLED.findall(load_all()[name].text))
+
+
+def all_commands() -> list[str]:
+    """The commands that any script calls."""
+    return sorted({command for name in load_all() for command in commands_of(name)})
+
+
+def test_the_probe_uses_every_command_that_any_script_uses() -> None:
+    """Without one of them a claim would fail where the connection should have. in_chunks names its command by hand."""
+    assert set(all_commands()) | {"HSET", "HDEL"} <= commands_of("probe")
+
+
+@pytest.mark.parametrize("command", all_commands())
+async def test_a_command_that_is_not_permitted_shows_at_connect(server: PrivateServer, command: str) -> None:
+    """As one line that says what to do, and before anything but the probe's scratch keys is written."""
+    async with raw_client(server.url) as operator:
+        await operator.flushall()
+        rule = f"-{command.lower()}"
+        await operator.execute_command("ACL", "SETUSER", "weak", "reset", "on", ">pw", "~*", "&*", "+@all", rule)
+        if command == "INFO":
+            await operator.execute_command("ACL", "SETUSER", "weak", "+info", "-info")
+        try:
+            url = server.url.replace("unix://", "unix://weak:pw@")
+            with pytest.raises(StoreUnavailable, match=r"lacks a permission: .*; see docs/operate\.md"):
+                async with Store.connect(url):
+                    pass
+            assert [key async for key in operator.scan_iter() if ":probe:" not in key] == []
+        finally:
+            await operator.execute_command("ACL", "DELUSER", "weak")
+
+
+async def test_a_key_that_is_not_declared_cannot_be_touched_in_these_tests(clean_store: str, raw: Any) -> None:
+    """All scripts are tested as a user who may touch only what a call declares: here, that this user may not more."""
+    async with declared_keys_cell(clean_store) as cell:
+        await cell.tick()
+        url = clean_store.replace("unix://", f"unix://{USER}:{PASSWORD}@")
+        async with raw_client(url) as same_user:
+            touch = "#!lua\nreturn redis.call('HGET', '{}', 'seq')"
+            assert await same_user.eval(touch.format(cell.keys.meta), 0) == "0"
+            with pytest.raises(ResponseError, match=r"(?i)permission|can't access|ACL failure"):
+                await same_user.eval(touch.format(cell.keys.host("h1")), 0)
+
+
+async def test_a_lost_store_is_one_clear_error(fresh_server: PrivateServer) -> None:
+    settings = Settings(resend_for_s=0.1, reply_timeout_s=0.2)
+    async with Store.connect(fresh_server.url, settings) as store:
+        cell: CellStore = store.cell("c1")
+        await cell.init()
+        fresh_server.kill()
+        with pytest.raises(StoreUnavailable, match="check that it runs"):
+            await cell.host_names()

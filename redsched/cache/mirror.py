@@ -8,8 +8,9 @@ poll serves all that wait.
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import structlog
 
@@ -25,6 +26,8 @@ from redsched.store import CellStore, Change, Clock, LookedAt
 MOST_ENTRIES = 1000
 KEPT_CHANGES = 20_000
 LONGEST_PAUSE_S = 2.0
+
+T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
 
@@ -52,7 +55,9 @@ class CellMirror:
         self._settings = settings
         self._store_ms, self._read_at = 0, 0.0
         self._caught_up_at: float | None = None
-        self._waiting: list[asyncio.Future[None]] = []
+        self._waiting: list[_Look] = []
+        self._looking = False
+        self._replies: list[tuple[str, Sequence[LookedAt]]] = []
         self._wake = asyncio.Event()
         self._moved = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -92,12 +97,21 @@ class CellMirror:
 
     async def catch_up(self) -> None:
         """Return when all that the store had answered before this call is in the columns. Raises StoreUnavailable."""
-        waiting = asyncio.get_running_loop().create_future()
-        self._waiting.append(waiting)
+        await self.caught_up(lambda: None)
+
+    async def caught_up(self, look: Callable[[], T]) -> T:
+        """Call `look` when all that the store had answered before this call is in the columns, and nothing later is.
+
+        Only then are all hosts seen at one instant. A reply applied meanwhile would show its hosts as they became
+        afterwards beside others as they were before: a fleet that always had a place would look full.
+        Raises StoreUnavailable, and what `look` raises.
+        """
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Look(look, done))
         self._wake.set()
         try:
             async with asyncio.timeout(self._settings.catch_up_timeout_s):
-                await waiting
+                return await done
         except TimeoutError as error:
             raise StoreUnavailable(
                 f"cell {self.cell.name}: the feed was not read to its end within "
@@ -114,9 +128,21 @@ class CellMirror:
         self._moved = asyncio.Event()
 
     def apply_reply(self, epoch: str, looked_at: Sequence[LookedAt]) -> None:
-        """Take what a claim's reply said of the hosts it looked at: one's own claims show at once."""
+        """Take what a claim's reply said of the hosts it looked at: one's own claims show at once.
+
+        While a poll is under way that somebody waits for, they show right after it: see `caught_up`.
+        """
+        if self._looking:
+            self._replies.append((epoch, looked_at))
+            return
         for host in looked_at:
             self.columns.claimed_from_reply(host.host, host.claimed, host.version, epoch)
+
+    def _apply_replies(self) -> None:
+        self._looking = False
+        replies, self._replies = self._replies, []
+        for epoch, looked_at in replies:
+            self.apply_reply(epoch, looked_at)
 
     async def _run(self) -> None:
         pause = self._settings.poll_s
@@ -124,17 +150,20 @@ class CellMirror:
             # Whoever asks from here on needs a later poll: what this one reads may be older than the question.
             waiting, self._waiting = self._waiting, []
             self._wake.clear()
+            self._looking = bool(waiting)
             try:
                 await self._read_to_end()
                 pause = self._settings.poll_s
-                _resolve(waiting, None)
+                for one in waiting:
+                    one.take()
             except RedschedError as error:
                 log.warning("feed", cell=self.cell.name, problem=error.detail)
                 pause = min(max(pause, 0.05) * 2, LONGEST_PAUSE_S)
-                _resolve(waiting, error)
+                _fail(waiting, error)
             except Exception as error:  # a defect must not leave the columns standing still without a word
                 log.exception("feed", cell=self.cell.name)
-                _resolve(waiting, StoreUnavailable(f"cell {self.cell.name}: the feed could not be applied: {error!r}"))
+                _fail(waiting, StoreUnavailable(f"cell {self.cell.name}: the feed could not be applied: {error!r}"))
+            self._apply_replies()
             # Not wait_for: before Python 3.12 it can lose the cancellation that comes together with the wake.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
@@ -178,14 +207,33 @@ class CellMirror:
 
     def _release(self, error: RedschedError) -> None:
         waiting, self._waiting = self._waiting, []
-        _resolve(waiting, error)
+        _fail(waiting, error)
 
 
-def _resolve(waiting: Sequence[asyncio.Future[None]], error: RedschedError | None) -> None:
+class _Look:
+    """Somebody who waits to look at columns that have caught up."""
+
+    __slots__ = ("_done", "_look")
+
+    def __init__(self, look: Callable[[], T], done: "asyncio.Future[T]") -> None:
+        self._look: Callable[[], object] = look
+        self._done: asyncio.Future[Any] = done
+
+    def take(self) -> None:
+        """Look now."""
+        if self._done.done():
+            return
+        try:
+            self._done.set_result(self._look())
+        except Exception as error:
+            self._done.set_exception(error)
+
+    def fail(self, error: RedschedError) -> None:
+        """Say why there is nothing to look at."""
+        if not self._done.done():
+            self._done.set_exception(error)
+
+
+def _fail(waiting: Sequence[_Look], error: RedschedError) -> None:
     for one in waiting:
-        if one.done():
-            continue
-        if error is None:
-            one.set_result(None)
-        else:
-            one.set_exception(error)
+        one.fail(error)

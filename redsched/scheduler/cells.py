@@ -1,7 +1,9 @@
 """The cells of one scheduler: for each its store, its mirror in memory and its decider; and what concerns them all."""
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import TypeVar
 
 from redsched.cache.mirror import CellMirror
 from redsched.decide import Decider
@@ -10,6 +12,8 @@ from redsched.model import Claim
 from redsched.scheduler.sweeper import Sweeper
 from redsched.settings import Settings
 from redsched.store import CellStore
+
+T = TypeVar("T")
 
 
 class Cell:
@@ -42,12 +46,15 @@ class Cell:
         await self.sweeper.stop()
         await self.mirror.stop()
 
-    async def catch_up(self) -> None:
-        """Bring the columns up to what the store had answered before this call, with what is due ended first."""
-        await self.mirror.catch_up()
+    async def caught_up(self, look: Callable[[], T]) -> T:
+        """Look at the columns when all that was answered before this call is in them, with what is due ended first."""
+        found = await self.mirror.caught_up(look)
         due = self.mirror.next_deadline_ms
-        if due is not None and due <= self.mirror.now_ms() and await self.sweeper.expire_due():
-            await self.mirror.catch_up()
+        if due is not None and due <= self.mirror.now_ms():
+            # Whoever ends it, this process or another one: what comes free is to be seen.
+            await self.sweeper.expire_due()
+            found = await self.mirror.caught_up(look)
+        return found
 
 
 class Cells:
@@ -69,8 +76,12 @@ class Cells:
         return self._cells[name]
 
     async def catch_up(self) -> None:
-        """`Cell.catch_up` for all of them."""
-        await asyncio.gather(*(cell.catch_up() for cell in self._cells.values()))
+        """Bring all columns up to what the store had answered before this call."""
+        await self.caught_up(lambda _: None)
+
+    async def caught_up(self, look: Callable[[Cell], T]) -> list[T]:
+        """`Cell.caught_up` for all of them."""
+        return await asyncio.gather(*(cell.caught_up(partial(look, cell)) for cell in self._cells.values()))
 
     async def find_claim(self, claim_id: str) -> tuple[Cell, Claim]:
         """A claim and its cell, read from the store. Raises Unknown; Settling while it might only be forgotten."""

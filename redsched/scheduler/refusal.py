@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from redsched.decide import Miss, ReasonCount
+from redsched.decide import Explanation, Miss, ReasonCount
 from redsched.decide.filters import NOT_ATTESTED
 from redsched.errors import NoValidHost, RedschedError, Settling
 from redsched.model import Request
@@ -12,9 +12,8 @@ from redsched.scheduler.cells import Cells
 NEAREST = 3
 
 
-def refusal(cells: Cells, request: Request) -> RedschedError:
-    """NoValidHost with reasons; Settling while hosts that were left out may still attest to a new epoch."""
-    found = [cell.decider.explain(request) for cell in cells]
+def refusal(cells: Cells, request: Request, found: Sequence[Explanation]) -> RedschedError:
+    """NoValidHost with the reasons found; Settling while hosts that were left out may still attest to a new epoch."""
     reasons = merge_reasons([one.reasons for one in found])
     unheard = next((one.hosts for one in reasons if one.reason == NOT_ATTESTED), 0)
     if unheard and not all(cell.mirror.settled for cell in cells):

@@ -15,10 +15,11 @@ import time
 from collections.abc import Callable, Sequence
 from random import Random
 
-from redsched.decide import Decision
+from redsched.decide import Decision, Explanation
 from redsched.errors import (
     ClaimIdReused,
     ClaimState,
+    OutcomeUnknown,
     RedschedError,
     Settling,
     StoreUnavailable,
@@ -37,17 +38,23 @@ Observe = Callable[[Effort], None]
 class _Attempt:
     """One request on its way, and what it has taken so far."""
 
-    __slots__ = ("calls", "caught_up", "decide_s", "home", "left", "request", "started")
+    __slots__ = ("calls", "catch_up", "decide_s", "home", "left", "request", "seen", "sent", "started")
 
     def __init__(self, request: Request) -> None:
         self.request = request
         self.calls = 0
         self.decide_s = 0.0
-        self.caught_up = False
+        # A dry run shows what a later request would see: nothing that was answered may be missing.
+        self.catch_up = not request.claim
+        """Whether to decide only on columns that have caught up: after FULL, and before a refusal."""
+        self.seen: dict[str, Explanation] = {}
+        """Why nothing fitted, by cell, at the instant at which that was decided."""
         self.home: Cell | None = None
         """The cell that the caller's own ids are bound to, where there are several."""
         self.left: set[str] = set()
         """Cells that they were bound to before, and that had no room."""
+        self.sent: tuple[str, ...] = ()
+        """Ids of the claim call that is under way."""
         self.started = time.perf_counter()
 
     def effort(self, outcome: str) -> Effort:
@@ -75,11 +82,12 @@ class Selector:
             async with asyncio.timeout(self._settings.select_timeout_s):
                 found = await self._select(attempt)
         except TimeoutError as error:
-            late = StoreUnavailable(
-                f"no host could be claimed within {self._settings.select_timeout_s:g} s, though some seemed free: retry"
-            )
+            late = self._late(attempt)
             self._observe(attempt.effort(late.problem))
             raise late from error
+        except OutcomeUnknown as error:
+            self._observe(attempt.effort(error.problem))
+            raise OutcomeUnknown(error.detail, _ids(attempt)) from error
         except RedschedError as error:
             self._observe(attempt.effort(error.problem))
             raise
@@ -87,36 +95,51 @@ class Selector:
         self._observe(attempt.effort(done if request.claim else "dry-run"))
         return found
 
+    def _late(self, attempt: _Attempt) -> RedschedError:
+        waited = f"within {self._settings.select_timeout_s:g} s"
+        if attempt.sent:
+            return OutcomeUnknown(
+                f"a claim was sent to the store and no answer came {waited}; send it again with these claim_ids",
+                _ids(attempt),
+            )
+        return StoreUnavailable(f"no host could be claimed {waited}, though some seemed free: retry")
+
     async def _select(self, attempt: _Attempt) -> Selections:
         request = attempt.request
-        if not request.claim:
-            # A dry run shows what a later request would see: nothing that was answered may be missing.
-            await self._catch_up(attempt)
         attempt.home = await self._identity.home(request)
         while True:
-            cell, decision = self._decide(attempt)
-            if not decision.members and not attempt.caught_up:
-                await self._catch_up(attempt)
+            cell, decision = await self._decide(attempt)
+            if not decision.members and not attempt.catch_up:
+                attempt.catch_up = True
                 continue
             if not request.claim:
-                return _dry_run(request, cell, decision) if decision.members else self._refuse(request)
+                return _dry_run(request, cell, decision) if decision.members else self._refuse(attempt)
             if not decision.members and await self._moves_on(attempt):
                 continue
             found = await self._claim(attempt, cell, decision)
             if found is not None:
                 return found
 
-    async def _catch_up(self, attempt: _Attempt) -> None:
-        await self._cells.catch_up()
-        attempt.caught_up = True
-
-    def _decide(self, attempt: _Attempt) -> tuple[Cell, Decision]:
+    async def _decide(self, attempt: _Attempt) -> tuple[Cell, Decision]:
         """The best decision of all cells, or that of the cell in which the request's ids are at home."""
-        started = time.perf_counter()
+
+        def look(cell: Cell) -> tuple[Cell, Decision]:
+            return cell, self._decide_in(cell, attempt)
+
         cells = [attempt.home] if attempt.home else list(self._cells)
-        decisions = [(cell, cell.decider.decide(attempt.request, self._rng)) for cell in cells]
+        looks = await self._cells.caught_up(look) if attempt.catch_up else [look(cell) for cell in cells]
+        mine = [found for found in looks if found[0] in cells]
+        return max(mine, key=lambda found: (bool(found[1].members), found[1].score))
+
+    def _decide_in(self, cell: Cell, attempt: _Attempt) -> Decision:
+        started = time.perf_counter()
+        decision = cell.decider.decide(attempt.request, self._rng)
+        if attempt.catch_up:
+            attempt.seen.pop(cell.name, None)
+            if not decision.members:
+                attempt.seen[cell.name] = cell.decider.explain(attempt.request)
         attempt.decide_s += time.perf_counter() - started
-        return max(decisions, key=lambda found: (bool(found[1].members), found[1].score))
+        return decision
 
     async def _moves_on(self, attempt: _Attempt) -> bool:
         """Take the caller's ids from a cell without room to one that may have it; False when there is none."""
@@ -133,27 +156,35 @@ class Selector:
         """Run the claim script. None: decide anew, on columns that know more than before."""
         request = attempt.request
         if not decision.members and not request.claim_ids:
-            self._refuse(request)
+            self._refuse(attempt)
         bound = await self._identity.bind(request, cell)
         if bound is not cell:
             attempt.home = bound
             return None
         ids = request.claim_ids or self._identity.make(cell, request.count)
         attempt.calls += 1
+        attempt.sent = tuple(ids)
         answer = await cell.store.claim(_call(request, cell, decision, ids))
+        attempt.sent = ()
         cell.mirror.apply_reply(answer.epoch, answer.looked_at)
         if answer.outcome in (Outcome.OK, Outcome.SAME):
             return _selections(request, cell, decision, ids, answer)
         if answer.outcome is Outcome.FULL and not decision.members:
-            self._refuse(request)
+            self._refuse(attempt)
         _raise_final(request, answer)
         # FULL, EPOCH, LATE: what was decided on is not what the store has. Only a later picture can refuse, and only
         # one that knows more than the reply told (a host shrank, or was disabled) is sure not to aim there again.
-        await self._catch_up(attempt)
+        attempt.catch_up = True
         return None
 
-    def _refuse(self, request: Request) -> Selections:
-        raise refusal(self._cells, request)
+    def _refuse(self, attempt: _Attempt) -> Selections:
+        found = [attempt.seen.get(cell.name) or cell.decider.explain(attempt.request) for cell in self._cells]
+        raise refusal(self._cells, attempt.request, found)
+
+
+def _ids(attempt: _Attempt) -> dict[str, list[str]]:
+    """What the caller needs to learn the outcome: the ids, its own or those that were made for the call."""
+    return {"claim_ids": list(attempt.sent or attempt.request.claim_ids)}
 
 
 def _call(request: Request, cell: Cell, decision: Decision, ids: Sequence[str]) -> ClaimCall:

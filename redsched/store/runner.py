@@ -25,6 +25,7 @@ from redsched.store.connection import LOST, as_ours, without_password, writer_po
 from redsched.store.scripts import Script, load_all
 
 MOST_IN_PIPELINE = 256
+MOST_RELOADS = 3
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 1.0
 
 Reply = list[Any]
@@ -89,10 +90,11 @@ class Runner:
             raise as_ours(error, self.url) from error
 
     async def close(self) -> None:
-        """End the connection; calls still waiting raise StoreUnavailable."""
+        """End the connection; calls still waiting raise OutcomeUnknown, or StoreUnavailable where nothing was sent."""
         await tasks.end(self._pump)
+        closing = StoreUnavailable("this process is closing its connection to the store")
         for call in self._waiting:
-            _fail(call, StoreUnavailable("this process is closing its connection to the store"))
+            _fail(call, self._lost(call, closing) if call.maybe_run else closing)
         self._waiting.clear()
         await self._pool.disconnect()
 
@@ -101,6 +103,8 @@ class Runner:
         while self._waiting:
             batch = [call for call in self._waiting[:MOST_IN_PIPELINE] if not call.reply.done()]
             del self._waiting[:MOST_IN_PIPELINE]
+            if not batch:  # whoever called has gone away
+                continue
             try:
                 await self._send(batch)
                 pause = FIRST_PAUSE_S
@@ -138,12 +142,15 @@ class Runner:
         connection = await self._pool.get_connection()  # type: ignore[no-untyped-call]
         try:
             refused = await self._exchange(connection, batch)
-            if refused:
+            for _ in range(MOST_RELOADS):
+                if not refused:
+                    return
                 # After a flush, a restart or a failover: load, and send only the refused ones again.
                 self.counters.reloaded += 1
                 await self._load(connection, [call.script for call in refused])
-                for call in await self._exchange(connection, refused):
-                    _fail(call, StoreUnavailable("the store forgets scripts as fast as they are loaded: try again"))
+                refused = await self._exchange(connection, refused)
+            for call in refused:
+                _fail(call, StoreUnavailable("the store forgets scripts as fast as they are loaded: try again"))
         except BaseException:
             # Replies may still be on their way; the next call must not read them as its own.
             await connection.disconnect(nowait=True)

@@ -1,0 +1,230 @@
+"""Replies that are lost on their way: nothing is done twice, and the caller gets the true outcome.
+
+The proxy strikes chosen script calls of the writer. What the server holds afterwards is the judge of every answer.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from redsched.errors import NoValidHost, OutcomeUnknown
+from redsched.model import AgentStamp, ClaimStatus, HostReport, Inventory, Request, Why
+from redsched.scheduler import Scheduler
+from redsched.settings import Settings
+from redsched.store import CellStore, Outcome, Store
+from redsched.store.scripts import load_all
+from redsched.store.server import PrivateServer
+from tests.support.hosts import PlainHost, fleet
+from tests.support.profiles import is_long
+from tests.support.proxy import Fault, Proxy, proxy
+from tests.support.waiting import wait_until
+
+PLANS = 200 if is_long() else 2
+LOSSES = [fault for fault in Fault if fault is not Fault.NONE]
+ONE = {"VCPU": 1}
+
+pytestmark = pytest.mark.usefixtures("clean_store")
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """A scheduler behind a proxy, and the store as it is without one."""
+
+    proxy: Proxy
+    scheduler: Scheduler
+    behind: CellStore
+    """The cell as the scheduler calls it."""
+    cell: CellStore
+    hosts: list[PlainHost]
+
+    async def struck(self, fault: Fault, call: Awaitable[object]) -> object:
+        """What a call answers whose first script is struck; late copies have been run when this returns."""
+        self.proxy.faults.append(fault)
+        before = self.proxy.played[fault]
+        answer = await call
+        assert self.proxy.played[fault] == before + 1
+        await asyncio.gather(*self.proxy.late)
+        return answer
+
+    def quiet(self) -> bool:
+        """Whether the scheduler has nothing to send."""
+        pump = self.behind._runner._pump
+        return pump is None or pump.done()
+
+    async def claimed(self) -> int:
+        """VCPU claimed on all hosts, as the store has it."""
+        return sum(int(host.fields.get("claimed.VCPU", "0")) for host in await self.cell.read_hosts(["h0", "h1", "h2"]))
+
+
+@asynccontextmanager
+async def behind_proxy(server: PrivateServer, folder: Path, **settings: float) -> AsyncIterator[Behind]:
+    """Three hosts of four VCPU. Sweeps run scripts too, and so would be struck: they come only once, at the start."""
+    quick = Settings.model_validate(
+        {"reply_timeout_s": 0.1, "resend_for_s": 8.0, "poll_s": 0.01, "tick_s": 600.0, **settings}
+    )
+    async with Store.connect(server.url) as store, proxy(server.socket, folder) as between:
+        cell = store.cell("c1")
+        await cell.init()
+        hosts = await fleet(cell, [4, 4, 4])
+        async with Scheduler.connect(between.url, quick) as scheduler:
+            between.strikes = is_of(
+                "claim", "release", "accept", "confirm", "renew", "fail", "gone", "report", "attest"
+            )
+            yield Behind(between, scheduler, next(iter(scheduler._cells)).store, cell, hosts)
+            between.always = Fault.NONE
+            assert (await scheduler.audit()).problems == ()
+
+
+def is_of(*names: str) -> Callable[[list[bytes]], bool]:
+    """Whether a command calls one of these scripts."""
+    wanted = {load_all()[name].sha.encode() for name in names}
+    return lambda command: command[0].startswith(b"EVALSHA") and command[1] in wanted
+
+
+@pytest.mark.parametrize("fault", LOSSES)
+async def test_a_claim_is_made_once(server: PrivateServer, tmp_path: Path, fault: Fault) -> None:
+    """A claim whose request or reply is lost, late or cut is made once, and the answer names the host that has it."""
+    async with behind_proxy(server, tmp_path) as it:
+        await it.struck(fault, it.scheduler.select(Request(ONE, claim_ids=("own",))))
+        found = await it.struck(fault, it.scheduler.select(Request({"VCPU": 2})))
+        again = await it.scheduler.select(Request(ONE, claim_ids=("own",)))
+        assert not again.fresh
+        stored = await it.cell.read_claims(await it.cell.all_claim_ids())
+        [other] = found.selections  # type: ignore[attr-defined]
+        for said in (again.selections[0], other):
+            assert (said.host, said.token) == (stored[str(said.claim_id)].host, stored[str(said.claim_id)].token)
+        assert len(stored) == 2
+        assert await it.claimed() == 3
+
+
+@pytest.mark.parametrize("fault", LOSSES)
+async def test_a_gang_is_made_once(server: PrivateServer, tmp_path: Path, fault: Fault) -> None:
+    """The same for a request of several places: it is there whole, once."""
+    async with behind_proxy(server, tmp_path) as it:
+        found = await it.struck(fault, it.scheduler.select(Request(ONE, count=5)))
+        assert len({one.claim_id for one in found.selections}) == 5  # type: ignore[attr-defined]
+        assert (await it.claimed(), len(await it.cell.all_claim_ids())) == (5, 5)
+
+
+@pytest.mark.parametrize("fault", LOSSES)
+async def test_a_release_gives_back_once(server: PrivateServer, tmp_path: Path, fault: Fault) -> None:
+    """A release says that the claim has ended, and its amount returns once, not once for every copy."""
+    async with behind_proxy(server, tmp_path) as it:
+        kept = await it.scheduler.select(Request(ONE, hosts=frozenset({"h0"})))
+        given = await it.scheduler.select(Request(ONE, hosts=frozenset({"h0"})))
+        assert await it.struck(fault, it.scheduler.claims.release(str(given.selections[0].claim_id))) is True
+        assert await it.claimed() == 1
+        assert (await it.scheduler.claims.get(str(kept.selections[0].claim_id))).state is ClaimStatus.CLAIMED
+
+
+@pytest.mark.parametrize("fault", LOSSES)
+async def test_a_claims_life_goes_on_once(server: PrivateServer, tmp_path: Path, fault: Fault) -> None:
+    """accept, confirm, release and the host's word that the work is gone: each has its effect, and says so."""
+    async with behind_proxy(server, tmp_path) as it:
+        [one] = (await it.scheduler.select(Request(ONE))).selections
+        assert one.claim_id is not None
+        assert one.token is not None
+        about = (one.host, one.claim_id, one.token)
+        done = {Outcome.OK, Outcome.SAME}
+        for call, state in (
+            (it.behind.accept(*about, 60), ClaimStatus.STARTING),
+            (it.behind.renew(*about, 60), ClaimStatus.STARTING),
+            (it.behind.confirm(*about), ClaimStatus.ACTIVE),
+        ):
+            assert (await it.struck(fault, call)).outcome in done  # type: ignore[attr-defined]
+            assert (await it.scheduler.claims.get(one.claim_id)).state is state
+        assert await it.struck(fault, it.scheduler.claims.release(one.claim_id)) is False
+        assert await it.claimed() == 1
+        gone = await it.struck(fault, it.behind.gone(*about, Why.RELEASED, {"VCPU": 1}))
+        assert gone.outcome in done  # type: ignore[attr-defined]
+        assert await it.claimed() == 0
+        [host] = await it.cell.read_hosts([one.host])
+        assert host.fields["external.VCPU"] == "1"
+
+
+@pytest.mark.parametrize("fault", LOSSES)
+async def test_a_report_changes_the_host_once(server: PrivateServer, tmp_path: Path, fault: Fault) -> None:
+    """A report and an attestation take effect once: one version further each, however many copies there were."""
+    async with behind_proxy(server, tmp_path) as it:
+        stamp = AgentStamp("journal-h9", "n1", 1)
+        await it.struck(fault, it.behind.report(HostReport("h9", {"VCPU": Inventory(8)}), stamp))
+        answer = await it.struck(fault, it.behind.attest("h9", "", stamp))
+        assert answer.outcome in (Outcome.OK, Outcome.SAME)  # type: ignore[attr-defined]
+        before = int((await it.cell.read_hosts(["h9"]))[0].fields["version"])
+        said = await it.struck(
+            fault, it.behind.report(HostReport("h9", {"VCPU": Inventory(9)}), AgentStamp("journal-h9", "n1", 2))
+        )
+        assert said.version == before + 1  # type: ignore[attr-defined]
+        [host] = await it.cell.read_hosts(["h9"])
+        assert (host.fields["version"], host.fields["capacity.VCPU"]) == (str(before + 1), "9")
+        found = await it.scheduler.select(Request({"VCPU": 9}))
+        assert found.selections[0].host == "h9"
+
+
+@pytest.mark.parametrize("seed", range(PLANS))
+async def test_a_crowd_loses_nothing(server: PrivateServer, tmp_path: Path, seed: int) -> None:
+    """Twenty at once ask for twelve places and give some back, while every fourth call or so is struck.
+
+    Every answer agrees with the store, nothing is placed twice, and no place is refused while it is free.
+    """
+    rng = Random(seed)
+    async with behind_proxy(server, tmp_path) as it:
+        it.proxy.faults.extend(rng.choice(LOSSES) if rng.random() < 0.25 else Fault.NONE for _ in range(40))
+
+        async def one(number: int) -> str | None:
+            try:
+                found = await it.scheduler.select(Request(ONE, consumer=f"k{number}"))
+            except NoValidHost:
+                return None
+            return str(found.selections[0].claim_id)
+
+        claimed = [claim_id for claim_id in await asyncio.gather(*map(one, range(20))) if claim_id]
+        assert len(set(claimed)) == len(claimed) == await it.claimed() == 12
+        released = rng.sample(claimed, 5)
+        assert all(await asyncio.gather(*map(it.scheduler.claims.release, released)))
+        await asyncio.gather(*it.proxy.late)
+        assert await it.claimed() == 7
+        held = {claim.id for claim in (await it.scheduler.claims.list()).items}
+        assert held == set(claimed) - set(released)
+
+
+@pytest.mark.parametrize("own_id", [True, False])
+@pytest.mark.parametrize("limit", ["resend_for_s", "select_timeout_s"])
+@pytest.mark.parametrize("fault", [Fault.LOSE_REPLY, Fault.LOSE_REQUEST])
+async def test_an_unknown_outcome_is_called_so(
+    server: PrivateServer, tmp_path: Path, fault: Fault, limit: str, own_id: bool
+) -> None:
+    """When no reply comes for too long the caller hears that the outcome is unknown, with the ids to ask again with.
+
+    The same request with these ids then gets the truth: the claim that was made, or one that is made now. Only one.
+    """
+    async with behind_proxy(server, tmp_path, **{limit: 0.3}) as it:
+        it.proxy.always = fault
+        with pytest.raises(OutcomeUnknown) as unknown:
+            await it.scheduler.select(Request(ONE, claim_ids=("own",) if own_id else ()))
+        it.proxy.always = Fault.NONE
+        await wait_until(it.quiet, what="nothing is being sent again")
+        ids = tuple(unknown.value.facts["claim_ids"])
+        assert (len(ids), ids == ("own",)) == (1, own_id)
+        made = await it.claimed()
+        assert made == (1 if fault is Fault.LOSE_REPLY else 0)
+        found = await it.scheduler.select(Request(ONE, claim_ids=ids))
+        assert found.fresh == (not made)
+        assert (await it.claimed(), await it.cell.all_claim_ids()) == (1, list(ids))
+
+
+async def test_a_release_of_unknown_outcome_may_be_sent_again(server: PrivateServer, tmp_path: Path) -> None:
+    """The release was carried out and its replies were lost: sent again, it says that the claim has ended."""
+    async with behind_proxy(server, tmp_path, resend_for_s=0.3) as it:
+        [one] = (await it.scheduler.select(Request(ONE))).selections
+        it.proxy.always = Fault.LOSE_REPLY
+        with pytest.raises(OutcomeUnknown):
+            await it.scheduler.claims.release(str(one.claim_id))
+        it.proxy.always = Fault.NONE
+        assert await it.scheduler.claims.release(str(one.claim_id)) is True
+        assert await it.claimed() == 0

@@ -1,0 +1,203 @@
+"""A proxy between a scheduler's writer and the server, which loses what it is told to lose. Readers pass untouched.
+
+        writer --command--> [LOSE_REQUEST, LATE_REQUEST] --> server
+        writer <--reply---- [LOSE_REPLY, CUT_REPLY, HOLD_REPLY] <-- server
+
+It speaks just enough RESP2 to know where one command and its reply end, so a fault strikes one chosen script, also in
+the middle of a pipeline: what follows on the wire has been sent, and is run or not as the fault has it.
+"""
+
+import asyncio
+import contextlib
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from enum import StrEnum
+from pathlib import Path
+
+LIMIT = 1 << 22
+
+
+class Fault(StrEnum):
+    """What happens to one script call."""
+
+    NONE = "none"
+    LOSE_REQUEST = "lose-request"
+    """The connection breaks before the server has it."""
+    LATE_REQUEST = "late-request"
+    """The writer has given this connection up before the server gets it: a late copy, after the one sent again."""
+    LOSE_REPLY = "lose-reply"
+    """The server has run it, and the connection breaks."""
+    CUT_REPLY = "cut-reply"
+    """The server has run it, and the connection breaks in the middle of the reply."""
+    HOLD_REPLY = "hold-reply"
+    """The server has run it, and the reply never comes: the writer's timeout has to notice."""
+
+
+class Proxy:
+    """Listens at `url`. `faults` are played in order, one for each script call; when there are none left, `always`."""
+
+    def __init__(self, upstream: Path, socket: Path) -> None:
+        self.url = f"unix://{socket}"
+        self.faults: deque[Fault] = deque()
+        self.always = Fault.NONE
+        self.played: Counter[Fault] = Counter()
+        self.strikes: Callable[[list[bytes]], bool] = lambda command: command[0].startswith(b"EVALSHA")
+        """Which of the writer's commands faults are for."""
+        self.late: set[asyncio.Task[None]] = set()
+        """Late copies on their way."""
+        self._upstream = upstream
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection, to its end."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        upstream = None
+        try:
+            upstream = await asyncio.open_unix_connection(str(self._upstream), limit=LIMIT)
+            await _Relay(self, reader, writer, *upstream).run()
+        except (OSError, EOFError, asyncio.CancelledError):
+            pass
+        finally:
+            for end in (writer, *(upstream[1:] if upstream else ())):
+                end.transport.abort()
+                with contextlib.suppress(OSError, asyncio.CancelledError):
+                    await end.wait_closed()
+            self._tasks.discard(task)
+
+    def next_fault(self, command: list[bytes]) -> Fault:
+        """The fault for a command of the writer."""
+        if not self.strikes(command):
+            return Fault.NONE
+        fault = self.faults.popleft() if self.faults else self.always
+        self.played[fault] += 1
+        return fault
+
+    async def stop(self) -> None:
+        """End all connections."""
+        for task in [*self._tasks]:
+            task.cancel()
+        await asyncio.gather(*self._tasks, *self.late, return_exceptions=True)
+
+
+@asynccontextmanager
+async def proxy(upstream: Path, folder: Path) -> AsyncIterator[Proxy]:
+    """A proxy before the server whose socket is `upstream`, with its own socket in `folder`."""
+    socket = folder / "proxy.sock"
+    between = Proxy(upstream, socket)
+    server = await asyncio.start_unix_server(between.serve, str(socket), limit=LIMIT)
+    try:
+        yield between
+    finally:
+        server.close()
+        await between.stop()
+
+
+class _Relay:
+    """One client's connection and the server's behind it."""
+
+    def __init__(
+        self,
+        proxy: Proxy,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        from_server: asyncio.StreamReader,
+        to_server: asyncio.StreamWriter,
+    ) -> None:
+        self._proxy = proxy
+        self._reader, self._writer = reader, writer
+        self._from_server, self._to_server = from_server, to_server
+        self._sent: asyncio.Queue[Fault] = asyncio.Queue()
+        self._is_writer = False
+
+    async def run(self) -> None:
+        """Relay both ways until one of them ends."""
+        ways = [asyncio.ensure_future(self._commands()), asyncio.ensure_future(self._replies())]
+        try:
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for way in ways:
+                way.cancel()
+            await asyncio.gather(*ways, return_exceptions=True)
+
+    async def _commands(self) -> None:
+        while True:
+            raw, command = await read_command(self._reader)
+            if [word.upper() for word in command[:2]] == [b"CLIENT", b"SETNAME"]:
+                self._is_writer = command[2] == b"redsched-writer"
+            fault = self._proxy.next_fault(command) if self._is_writer else Fault.NONE
+            if fault is Fault.LOSE_REQUEST:
+                return
+            if fault is Fault.LATE_REQUEST:
+                await self._hold(raw)
+                return
+            self._sent.put_nowait(fault)
+            self._to_server.write(raw)
+            await self._to_server.drain()
+
+    async def _hold(self, raw: bytes) -> None:
+        """Keep a command until its writer has gone away, then let the server run it on a connection of its own."""
+        with contextlib.suppress(OSError, EOFError):
+            while await self._reader.read(LIMIT):
+                pass
+        late = asyncio.create_task(self._proxy_late(raw))
+        self._proxy.late.add(late)
+
+    async def _proxy_late(self, raw: bytes) -> None:
+        reader, writer = await asyncio.open_unix_connection(str(self._proxy._upstream), limit=LIMIT)
+        try:
+            writer.write(raw)
+            await read_reply(reader)
+        finally:
+            writer.transport.abort()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+
+    async def _replies(self) -> None:
+        while True:
+            reply = await read_reply(self._from_server)
+            fault = self._sent.get_nowait()
+            if fault is Fault.LOSE_REPLY:
+                return
+            if fault is Fault.HOLD_REPLY:
+                await asyncio.Event().wait()
+            self._writer.write(reply[: len(reply) // 2] if fault is Fault.CUT_REPLY else reply)
+            await self._writer.drain()
+            if fault is Fault.CUT_REPLY:
+                self._writer.close()  # and not abort: what was written is to arrive
+                await self._writer.wait_closed()
+                return
+
+
+async def read_command(reader: asyncio.StreamReader) -> tuple[bytes, list[bytes]]:
+    """One command as it is on the wire, and its words."""
+    raw = head = await _line(reader)
+    words = []
+    for _ in range(int(head[1:])):
+        length = await _line(reader)
+        word = await reader.readexactly(int(length[1:]) + 2)
+        raw += length + word
+        words.append(word[:-2])
+    return raw, words
+
+
+async def read_reply(reader: asyncio.StreamReader) -> bytes:
+    """One reply of RESP2 as it is on the wire."""
+    head = await _line(reader)
+    size = int(head[1:]) if head[:1] in b"$*" else -1
+    if head[:1] == b"$" and size >= 0:
+        return head + await reader.readexactly(size + 2)
+    parts = [head]
+    if head[:1] == b"*":
+        for _ in range(size):
+            parts.append(await read_reply(reader))  # noqa: PERF401 - an await in a comprehension would not be read so
+    return b"".join(parts)
+
+
+async def _line(reader: asyncio.StreamReader) -> bytes:
+    line = await reader.readline()
+    if not line.endswith(b"\n"):
+        raise EOFError
+    return line

@@ -142,7 +142,7 @@ class Agent:
         except Unavailable as error:
             self.line.failed(error)
             next_s = 0.0
-        except RedschedError as error:
+        except (RedschedError, OSError) as error:
             _log.error("a host met an error", host=host.name, error=str(error))
             next_s = AGAIN_S
         except Exception:

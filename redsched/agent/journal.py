@@ -215,7 +215,7 @@ class Journal:
     async def _commit(self, batch: _Batch) -> None:
         try:
             await self._in_thread(lambda: self._transaction(batch.statements))
-        except sqlite3.Error as error:
+        except Exception as error:  # whatever it is, nobody may wait for ever
             self._broken = self._broken or JournalBroken(
                 f"journal {self.path} cannot be written: {error}; see to its disk and start the agent again"
             )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from redsched.agent.hooks import Hook, HookFailed, Order, Verb, named_in
+from redsched.agent.hooks import Hook, HookFailed, NoHook, Order, Verb, named_in
 from redsched.agent.host import BEATS_IN_LEASE, Host
 from redsched.agent.journal_schema import HeldWork
 from redsched.agent.line import Line
@@ -87,7 +87,8 @@ class Steps:
                 await self._fail(work, "the host cannot hold it")
                 return
             try:
-                work = await self._run_start(work)
+                # Without a hook there is nothing to start, and nothing to keep of it.
+                work = work if isinstance(self.hook, NoHook) else await self._run_start(work)
             except HookFailed as error:
                 await self._stop_once(work)
                 await self._fail(work, str(error))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import redis
 
+from redsched.agent import agent as agent_module
 from redsched.agent.agent import Agent
 from redsched.agent.collector import Look, Named, Work
 from redsched.agent.fleet import simulated
@@ -190,7 +191,8 @@ async def test_a_measurement_that_jitters_is_not_reported_each_time(world: World
     assert int((await world.host())["version"]) == int(version) + 1
 
 
-async def test_a_look_that_fails_is_tried_again(world: World) -> None:
+async def test_a_look_that_fails_is_tried_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent_module, "AGAIN_S", 0.02)
     meter = Meter()
     agent = await world.start([meter])
     meter.fails = True
@@ -201,7 +203,7 @@ async def test_a_look_that_fails_is_tried_again(world: World) -> None:
 
 
 HOLD = """import sys
-held = bytearray(600 << 20)
+held = bytearray(1 << 30)
 held[::4096] = b"x" * len(held[::4096])
 print(flush=True)
 sys.stdin.read()
@@ -209,7 +211,7 @@ sys.stdin.read()
 
 
 async def test_work_started_outside_redsched_lowers_what_is_free(world: World) -> None:
-    """A real process with 600 MiB. Other work on this machine comes and goes, so only the difference is looked at."""
+    """A real process with 1 GiB. Other work on this machine comes and goes, so only the difference is looked at."""
     await world.start([MachineCollector(quick(host_name="h1"))])
 
     async def external_mb() -> int:
@@ -223,20 +225,20 @@ async def test_work_started_outside_redsched_lowers_what_is_free(world: World) -
     await process.stdout.readline()
 
     async def has_risen() -> bool:
-        return await external_mb() >= before + 400
+        return await external_mb() >= before + 512
 
-    await wait_until(has_risen, what=f"external memory rises from {before} MB")
+    await wait_until(has_risen, timeout=30, what=f"external memory rises from {before} MB")
     risen = await external_mb()
     await process.communicate(b"")
 
     async def has_fallen() -> bool:
-        return await external_mb() <= risen - 400
+        return await external_mb() <= risen - 512
 
-    await wait_until(has_fallen, what="external memory falls again")
+    await wait_until(has_fallen, timeout=30, what="external memory falls again")
 
 
 async def test_the_memory_of_a_claims_own_work_is_not_external(world: World) -> None:
-    """The hook starts a real process with 600 MiB and names it."""
+    """The hook starts a real process with 1 GiB and names it."""
     code = world.folder / "hold.py"
     code.write_text(HOLD)
     fifo, pids = world.folder / "fifo", world.folder / "pids"
@@ -252,7 +254,7 @@ async def test_the_memory_of_a_claims_own_work_is_not_external(world: World) -> 
         with_it, without = collector.look([]), collector.look([named])
         return with_it.unexplained["MEMORY_MB"] - without.unexplained["MEMORY_MB"]
 
-    await wait_until(lambda: difference_mb() >= 500, what="its memory is told apart")
+    await wait_until(lambda: difference_mb() >= 900, what="its memory is told apart")
     world.on("stop", f"kill $(cut -d' ' -f2 {pids})")
     await world.cell.release("h1", "a")
     await world.reaches("a", ClaimStatus.ENDED)

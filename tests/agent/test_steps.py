@@ -1,0 +1,159 @@
+"""The steps of a claim, against a store whose every answer the test chooses."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from redsched.agent.collector import StaticCollector
+from redsched.agent.hooks import Order
+from redsched.agent.host import Host
+from redsched.agent.journal import open_journal
+from redsched.agent.journal_schema import HeldWork
+from redsched.agent.line import Line
+from redsched.agent.steps import Steps
+from redsched.model import ClaimStatus
+from redsched.settings import Settings
+from redsched.store import Answer, CellStore, Outcome
+from tests.agent.conftest import H1
+from tests.support.waiting import wait_until
+
+E1, E2 = "1790000000000-aaaaaaaa", "1790000000001-bbbbbbbb"
+WORK = HeldWork("a", f"{E1}.7", {"VCPU": 2})
+
+
+class ScriptedCell:
+    """Answers each call with the next of the answers given for it, then with OK in epoch E1."""
+
+    name = "c1"
+
+    def __init__(self) -> None:
+        self.answers: dict[str, list[tuple[Outcome, str]]] = {}
+        self.asked: list[str] = []
+
+    def __getattr__(self, script: str) -> object:
+        async def call(*_: object, **__: object) -> Answer:
+            self.asked.append(script)
+            outcome, epoch = self.answers[script].pop(0) if self.answers.get(script) else (Outcome.OK, E1)
+            return Answer(outcome, epoch, 1000)
+
+        return call
+
+
+class NotedHook:
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    async def run(self, order: Order) -> bytes:
+        self.calls.append(order.verb.value)
+        return b""
+
+
+class Bench:
+    """One host, open in E1."""
+
+    def __init__(self, folder: Path) -> None:
+        self.journal = open_journal(folder / "j.sqlite")
+        self.scripted, self.hook, self.closed = ScriptedCell(), NotedHook(), 0
+        cell = cast(CellStore, self.scripted)
+        settings = Settings(lease_s=2)
+        self.host = Host(cell, StaticCollector(H1), self.journal, settings, "n", lambda *_: None, self._closed)
+        self.host.report = H1
+        self.host._open(E1, ())
+        self.journal.write_attested("h1", E1)
+        self.steps = Steps(self.host, Line(), self.hook, asyncio.Semaphore(1))
+
+    def _closed(self, _: Host) -> None:
+        self.closed += 1
+
+    async def hold(self, **changes: object) -> HeldWork:
+        work = HeldWork(WORK.id, WORK.token, WORK.amounts, **changes)  # type: ignore[arg-type]
+        await self.journal.write_held("h1", work)
+        return work
+
+    @property
+    def held(self) -> dict[str, HeldWork]:
+        return self.journal.pages["h1"].held
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    made = Bench(tmp_path)
+    yield made
+    await made.journal.close()
+
+
+async def test_taking_up_ends_with_an_active_claim(bench: Bench) -> None:
+    await bench.steps.take_up(WORK)
+    assert bench.scripted.asked == ["accept", "confirm"]
+    assert bench.hook.calls == ["start"]
+    assert bench.held["a"].state is ClaimStatus.ACTIVE
+
+
+@pytest.mark.parametrize("outcome", [Outcome.GONE, Outcome.STALE, Outcome.UNKNOWN])
+async def test_nothing_is_started_or_remembered_of_a_claim_that_had_ended(bench: Bench, outcome: Outcome) -> None:
+    bench.scripted.answers["accept"] = [(outcome, E1)]
+    await bench.steps.take_up(WORK)
+    assert (bench.hook.calls, bench.held, await bench.journal.ended("h1")) == ([], {}, [])
+
+
+async def test_what_an_earlier_process_may_have_started_is_stopped_when_its_claim_has_ended(bench: Bench) -> None:
+    work = await bench.hold(state=ClaimStatus.STARTING)
+    bench.scripted.answers["accept"] = [(Outcome.GONE, E1)]
+    await bench.steps.take_up(work)
+    assert bench.hook.calls == ["stop"]
+    assert await bench.journal.ended("h1") == [("a", WORK.token)]
+
+
+async def test_work_that_runs_is_not_started_again(bench: Bench) -> None:
+    await bench.hold(state=ClaimStatus.STARTING, is_running=True)
+    bench.scripted.answers["accept"] = [(Outcome.SAME, E1)]
+    await bench.steps.take_up(WORK)
+    assert bench.hook.calls == []
+    assert bench.scripted.asked == ["accept", "confirm"]
+
+
+@pytest.mark.parametrize(
+    "word", [(Outcome.UNKNOWN, E2), (Outcome.GONE, E2), (Outcome.ATTEST, E2), (Outcome.ATTEST, E1)]
+)
+async def test_no_word_of_an_epoch_not_attested_to_stops_work(bench: Bench, word: tuple[Outcome, str]) -> None:
+    """A store that was wiped knows no claim: that is no reason to stop any."""
+    work = await bench.hold(state=ClaimStatus.ACTIVE, is_running=True)
+    bench.scripted.answers["renew"] = [word, (Outcome.SAME, E2)]
+    asking = asyncio.create_task(bench.steps.ask_about(work))
+    await wait_until(lambda: bench.closed > 0, what="the host is to attest")
+    assert bench.host.epoch == ""
+    assert not asking.done()
+    bench.host._open(E2, ())
+    await asking
+    assert bench.hook.calls == []
+    assert "a" in bench.held
+
+
+async def test_a_word_of_an_epoch_that_was_left_counts_for_nothing(bench: Bench) -> None:
+    bench.host._open(E2, ())
+    work = await bench.hold(state=ClaimStatus.ACTIVE)
+    bench.scripted.answers["renew"] = [(Outcome.GONE, E1), (Outcome.SAME, E2)]
+    await bench.steps.ask_about(work)
+    assert bench.hook.calls == []
+    assert bench.host.epoch == E2
+    assert bench.closed == 1, "the next heartbeat is to find out whether the store is an old copy"
+
+
+async def test_an_end_is_durable_before_the_hook_stops_anything(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    work = await bench.hold(state=ClaimStatus.ACTIVE)
+    transaction = bench.journal._transaction
+
+    def noted(statements: list[tuple[str, tuple[object, ...]]]) -> None:
+        transaction(statements)
+        seen.extend(f"{values[3]} after {bench.hook.calls}" for _, values in statements if len(values) == 10)
+
+    monkeypatch.setattr(bench.journal, "_transaction", noted)
+    await bench.steps.end(work)
+    assert seen == ["ending after []"]
+    assert bench.hook.calls == ["stop"]
+    assert bench.scripted.asked == ["gone"]
+    assert await bench.journal.ended("h1") == [("a", WORK.token)]

@@ -225,12 +225,22 @@ async def test_an_agent_that_lost_its_journal_takes_over_when_the_lease_has_run_
 async def test_a_host_that_was_written_off_attests_anew(world: World) -> None:
     await world.start(hook=world.hook)
     await world.cell.write_off("h1")
-    epoch = (await world.cell.tick()).epoch
+    await is_open(world)
 
-    async def is_back() -> bool:
-        return (await world.host())["epoch"] == epoch
 
-    await wait_until(is_back)
+async def is_open(world: World) -> None:
+    """Wait until the host has attested to the present epoch."""
+
+    async def has_attested() -> bool:
+        return (await world.host()).get("epoch") == (await world.cell.tick()).epoch
+
+    await wait_until(has_attested, what="the host is open")
+
+
+async def test_an_idle_host_that_was_forgotten_reports_anew(world: World) -> None:
+    await world.start(compare_s=600)
+    await world.cell.forget("h1")
+    await is_open(world)
 
 
 async def test_a_host_that_was_forgotten_reports_anew(world: World) -> None:
@@ -239,10 +249,7 @@ async def test_a_host_that_was_forgotten_reports_anew(world: World) -> None:
     await world.reaches("a", ClaimStatus.ACTIVE)
     assert (await world.cell.forget("h1", force=True)).outcome is Outcome.OK
 
-    async def is_back() -> bool:
-        return bool(await world.host())
-
-    await wait_until(is_back)
+    await is_open(world)
     await world.place("b")
     await world.reaches("b", ClaimStatus.ACTIVE)
     await wait_until(lambda: [call.split()[1] for call in world.calls("stop")] == ["a"])

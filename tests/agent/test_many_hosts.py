@@ -182,13 +182,15 @@ async def test_a_measurement_that_jitters_is_not_reported_each_time(world: World
     await world.start([meter])
     meter.used_mb = 640
     await external_becomes(world, 640)
-    version = (await world.host())["version"]
+    before = await world.host()
     for used_mb in (639, 577, 640, 520) * 2:
         meter.used_mb = used_mb
         await meter.is_looked_at()
     meter.used_mb = 700
     await external_becomes(world, 704)
-    assert int((await world.host())["version"]) == int(version) + 1
+    after = await world.host()
+    assert int(after["version"]) == int(before["version"]) + 1
+    assert int(after["agent.number"]) == int(before["agent.number"]) + 1
 
 
 async def test_a_look_that_fails_is_tried_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -150,18 +150,21 @@ class Columns:
         self.attested = self.present & (self.epochs.codes == self.epochs.code(epoch))
         self.dirty.mark_all()
 
-    def claimed_from_reply(self, host: str, claimed: Mapping[str, int], version: int, epoch: str) -> bool:
+    def claimed_from_reply(
+        self, host: str, claimed: Mapping[str, int], version: int, epoch: str, written: bool = True
+    ) -> bool:
         """Take `claimed` (absolute amounts by slot) from the reply of a script; False where it must not be applied.
 
         Not applied: a reply of another epoch, one no newer than the row, a host that is not known. The version moves
-        only by one: where the reply skips some, it stays, so that the feed brings what lies between.
+        only by one, and only where the script has `written` the host: else the step is somebody else's change, of which
+        the reply tells no more than what is claimed, and the feed has to bring the rest.
         """
         row = self._rows.get(host)
         if row is None or epoch != self.epoch or version <= self.versions.item(row):
             return False
         for slot, amount in claimed.items():
             self.claimed.set(slot, row, amount)
-        if version == self.versions.item(row) + 1:
+        if written and version == self.versions.item(row) + 1:
             self.versions[row] = version
         self.dirty.mark(row)
         return True

@@ -21,7 +21,7 @@ from redsched.cache.picture import Picture
 from redsched.cache.snapshot import take_snapshot
 from redsched.errors import RedschedError, StoreUnavailable
 from redsched.settings import Settings
-from redsched.store import CellStore, Change, Clock, LookedAt
+from redsched.store import CellStore, Change, ClaimAnswer, Clock, Outcome
 
 MOST_ENTRIES = 1000
 KEPT_CHANGES = 20_000
@@ -57,7 +57,7 @@ class CellMirror:
         self._caught_up_at: float | None = None
         self._waiting: list[_Look] = []
         self._looking = False
-        self._replies: list[tuple[str, Sequence[LookedAt]]] = []
+        self._replies: list[ClaimAnswer] = []
         self._wake = asyncio.Event()
         self._moved = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -127,22 +127,23 @@ class CellMirror:
         self._moved.set()
         self._moved = asyncio.Event()
 
-    def apply_reply(self, epoch: str, looked_at: Sequence[LookedAt]) -> None:
+    def apply_reply(self, answer: ClaimAnswer) -> None:
         """Take what a claim's reply said of the hosts it looked at: one's own claims show at once.
 
         While a poll is under way that somebody waits for, they show right after it: see `caught_up`.
         """
         if self._looking:
-            self._replies.append((epoch, looked_at))
+            self._replies.append(answer)
             return
-        for host in looked_at:
-            self.columns.claimed_from_reply(host.host, host.claimed, host.version, epoch)
+        for host in answer.looked_at:
+            written = answer.outcome is Outcome.OK and not host.cause
+            self.columns.claimed_from_reply(host.host, host.claimed, host.version, answer.epoch, written)
 
     def _apply_replies(self) -> None:
         self._looking = False
         replies, self._replies = self._replies, []
-        for epoch, looked_at in replies:
-            self.apply_reply(epoch, looked_at)
+        for answer in replies:
+            self.apply_reply(answer)
 
     async def _run(self) -> None:
         pause = self._settings.poll_s

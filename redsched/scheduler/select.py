@@ -32,6 +32,9 @@ from redsched.scheduler.views import Effort, Selection, Selections
 from redsched.settings import Settings
 from redsched.store import Candidate, ClaimAnswer, ClaimCall, Member, Outcome
 
+DOWN = "DOWN"
+"""Cause of a host whose lease has lapsed, in the claim script's words."""
+
 Observe = Callable[[Effort], None]
 
 
@@ -166,7 +169,7 @@ class Selector:
         attempt.sent = tuple(ids)
         answer = await cell.store.claim(_call(request, cell, decision, ids))
         attempt.sent = ()
-        cell.mirror.apply_reply(answer.epoch, answer.looked_at)
+        cell.mirror.apply_reply(answer)
         if answer.outcome in (Outcome.OK, Outcome.SAME):
             return _selections(request, cell, decision, ids, answer)
         if answer.outcome is Outcome.FULL and not decision.members:
@@ -174,6 +177,10 @@ class Selector:
         _raise_final(request, answer)
         # FULL, EPOCH, LATE: what was decided on is not what the store has. Only a later picture can refuse, and only
         # one that knows more than the reply told (a host shrank, or was disabled) is sure not to aim there again.
+        down = [host.host for host in answer.looked_at if host.cause == DOWN]
+        if down:
+            # A lease that has lapsed and was not swept yet is in no feed: without this the next try would aim there.
+            await cell.store.mark_down(down)
         attempt.catch_up = True
         return None
 

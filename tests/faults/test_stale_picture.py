@@ -1,0 +1,97 @@
+"""A picture that is behind the store: it may choose worse, it never refuses falsely, and it does not knock in vain."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from redsched.errors import NoValidHost
+from redsched.model import HostStatus, Request
+from redsched.scheduler import Effort, Scheduler
+from redsched.settings import Settings
+from redsched.store import CellStore, Poll, Store
+from tests.support.hosts import PlainHost, fleet
+from tests.support.racers import mirror_of
+from tests.support.waiting import wait_until
+
+RARELY = Settings(poll_s=60.0, tick_s=60.0)
+"""Nothing is heard but what is asked for."""
+
+pytestmark = pytest.mark.usefixtures("clean_store")
+
+
+@asynccontextmanager
+async def behind(
+    url: str, *capacities: int, lease_s: int = 60
+) -> AsyncIterator[tuple[Scheduler, list[Effort], CellStore, list[PlainHost]]]:
+    """A scheduler that polls when it must; what its selections took; and the store and hosts, changed behind it."""
+    efforts: list[Effort] = []
+    async with Store.connect(url) as store:
+        cell = store.cell("c1")
+        await cell.init()
+        hosts = await fleet(cell, capacities, lease_s)
+        async with Scheduler.connect(url, RARELY, observe=efforts.append) as scheduler:
+            yield scheduler, efforts, cell, hosts
+
+
+async def test_a_refusal_sees_all_hosts_at_one_instant(url: str) -> None:
+    """While a request reads the feed, this process claims the last free place and another gives one back elsewhere.
+
+    There was a free place at every instant. The host as the reply shows it beside the other as the feed showed it
+    before would look full, and the request would be refused.
+    """
+    async with behind(url, 1, 1) as (scheduler, _, cell, _):
+        [taken] = (await scheduler.select(Request({"VCPU": 1}, hosts=frozenset({"h1"})))).selections
+        mirror = mirror_of(scheduler)
+        poll = cell.poll
+        once = iter([True])
+
+        async def overtaken(after: str, most: int) -> Poll:
+            read = await poll(after, most)
+            if next(once, False):
+                await scheduler.select(Request({"VCPU": 1}, hosts=frozenset({"h0"})))
+                await cell.release("h1", str(taken.claim_id))
+            return read
+
+        mirror.cell.poll = overtaken  # type: ignore[method-assign]
+        free = await mirror.caught_up(
+            lambda: int((mirror.columns.capacity["VCPU"] - mirror.columns.claimed["VCPU"]).sum())
+        )
+        assert free == 1
+        assert mirror.columns.claimed["VCPU"].sum() == 2, "the reply shows right after"
+
+
+@pytest.mark.parametrize("word", [HostStatus.DISABLED, HostStatus.DRAINING])
+async def test_a_closed_host_is_knocked_at_once(url: str, word: HostStatus) -> None:
+    """A host that was closed behind the scheduler's back costs one call, and the request is refused with the reason."""
+    async with behind(url, 4) as (scheduler, efforts, cell, _):
+        await cell.set_status("h0", word)
+        with pytest.raises(NoValidHost) as refused:
+            await scheduler.select(Request({"VCPU": 1}))
+        assert refused.value.facts["reasons"] == [{"reason": word.value, "hosts": 1}]
+        assert efforts[-1].calls == 1
+
+
+async def test_a_host_that_went_away_is_knocked_at_once(url: str) -> None:
+    """The same for a host that was removed, and for one that shrank: one call, then the other host or a refusal."""
+    async with behind(url, 4, 1) as (scheduler, efforts, cell, hosts):
+        await hosts[1].measure(external=1)
+        await cell.forget("h0")
+        with pytest.raises(NoValidHost):
+            await scheduler.select(Request({"VCPU": 1}))
+        assert efforts[-1].calls == 1
+
+
+async def test_a_lapsed_host_is_knocked_at_once(url: str) -> None:
+    """A host whose lease lapsed, and which no sweep has marked yet, costs one call; then it is known to be down."""
+    async with behind(url, 4, lease_s=1) as (scheduler, efforts, cell, _):
+        until_ms = int((await cell.read_hosts(["h0"]))[0].fields["alive_until_ms"])
+
+        async def lapsed() -> bool:
+            return (await cell.tick()).now_ms > until_ms
+
+        await wait_until(lapsed)
+        with pytest.raises(NoValidHost) as refused:
+            await scheduler.select(Request({"VCPU": 1}))
+        assert refused.value.facts["reasons"] == [{"reason": "down", "hosts": 1}]
+        assert efforts[-1].calls == 1

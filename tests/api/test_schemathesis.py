@@ -47,7 +47,7 @@ def base_url(server: PrivateServer) -> Iterator[str]:
 @settings(
     max_examples=EXAMPLES,
     deadline=None,
-    phases=[Phase.explicit, Phase.generate],
+    phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
 def test_every_answer_is_declared(case: "schemathesis.Case[Any]", base_url: str) -> None:

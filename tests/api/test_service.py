@@ -112,6 +112,7 @@ async def test_a_worker_that_died_is_started_anew_on_the_same_port(clean_store: 
     with Workers("127.0.0.1", 0, 1) as workers:
         workers.start({"REDSCHED_REDIS_URL": clean_store})
         [before] = workers.pids
+        await wait_until(lambda: any(workers.folder.glob(f"gauge_live*_{before}.db")))
         os.kill(before, signal.SIGKILL)
 
         async def revived() -> bool:
@@ -119,6 +120,8 @@ async def test_a_worker_that_died_is_started_anew_on_the_same_port(clean_store: 
             return workers.pids != [before]
 
         await wait_until(revived)
+        # Its gauges went with it: what it last said of hosts and lag is true no more.
+        assert list(workers.folder.glob(f"gauge_live*_{before}.db")) == []
         async with httpx.AsyncClient(base_url=workers.url, timeout=20) as api:
             assert (await api.get("/healthz")).status_code == 200
 

@@ -32,8 +32,21 @@ from redsched.model import (
     Request,
 )
 
-Traits = Annotated[frozenset[Trait], Field(max_length=1000)]
-Names = Annotated[frozenset[Name], Field(max_length=10_000)]
+
+def _as_list(schema: dict[str, Any]) -> None:
+    """A name given twice in a set is taken once, not refused: so must the schema say."""
+    del schema["uniqueItems"]
+
+
+def _as_filled_list(schema: dict[str, Any]) -> None:
+    """The same, and empty is refused (by `redsched.model`)."""
+    _as_list(schema)
+    schema["minItems"] = 1
+
+
+Traits = Annotated[frozenset[Trait], Field(max_length=1000, json_schema_extra=_as_list)]
+SomeTraits = Annotated[frozenset[Trait], Field(json_schema_extra=_as_filled_list)]
+Names = Annotated[frozenset[Name], Field(max_length=10_000, json_schema_extra=_as_list)]
 Ratio = Annotated[float, WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": MAX_RATIO})]
 Multiplier = Annotated[float, WithJsonSchema({"type": "number", "minimum": -1e6, "maximum": 1e6})]
 
@@ -49,7 +62,7 @@ class SelectionRequest(Strict):
     required: Annotated[Traits, Field(description="Traits the host must have.")] = frozenset()
     forbidden: Annotated[Traits, Field(description="Traits the host must not have.")] = frozenset()
     any_of: Annotated[
-        tuple[Annotated[frozenset[Trait], Field(json_schema_extra={"minItems": 1})], ...],
+        tuple[SomeTraits, ...],
         Field(max_length=100, description="Of each list, the host must have one trait."),
     ] = ()
     zone: Annotated[Name | Names, Field(description="One zone, or a list of which any will do.")] = frozenset()

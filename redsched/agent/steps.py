@@ -18,9 +18,9 @@ from redsched.agent.hooks import Hook, HookFailed, NoHook, Order, Verb, named_in
 from redsched.agent.host import BEATS_IN_LEASE, Host
 from redsched.agent.journal_schema import HeldWork
 from redsched.agent.line import Line
-from redsched.agent.tasks import end_all
 from redsched.model import ClaimStatus, Why
 from redsched.store import Answer, InboxEntry, Outcome
+from redsched.tasks import end
 
 FIRST_RETRY_S, LONGEST_RETRY_S = 0.5, 60.0
 """Pauses between the tries of a hook that fails to stop work. It must succeed some day: the work is still there."""
@@ -113,7 +113,7 @@ class Steps:
         return work
 
     async def _renewing(self, work: HeldWork, hook: Coroutine[None, None, bytes]) -> bytes:
-        running = asyncio.ensure_future(hook)
+        running = asyncio.create_task(hook)
         try:
             while not (await asyncio.wait([running], timeout=self._lease_s() / BEATS_IN_LEASE))[0]:
                 answer = await self._say(
@@ -123,7 +123,7 @@ class Steps:
                     raise _Ended(answer.outcome)
             return running.result()
         finally:
-            await end_all([running])
+            await end(running)
 
     async def _fail(self, work: HeldWork, reason: str) -> None:
         _log.warning("a claim could not be started", host=self.host.name, claim=work.id, reason=reason)

@@ -1,23 +1,18 @@
-"""Ending tasks for certain."""
+"""Ending many tasks, and steps that must be gone through to their end."""
 
 import asyncio
 from collections.abc import Coroutine, Iterable
 from typing import Any
 
-AGAIN_S = 0.25
+from redsched.tasks import end
 
 
-async def end_all(tasks: Iterable["asyncio.Task[Any] | asyncio.Future[Any]"]) -> None:
-    """Cancel tasks until each has ended.
-
-    Once is not enough: up to Python 3.11, `asyncio.wait_for` swallows a cancellation that arrives together with its
-    result, and the Redis client sends with it.
-    """
-    waiting = {task for task in tasks if not task.done()}
-    while waiting:
-        for task in waiting:
-            task.cancel()
-        _, waiting = await asyncio.wait(waiting, timeout=AGAIN_S)
+async def end_all(tasks: Iterable["asyncio.Task[Any]"]) -> None:
+    """Cancel tasks together and return when all of them have ended."""
+    waiting = list(tasks)
+    for task in waiting:
+        task.cancel()
+    await asyncio.gather(*(end(task) for task in waiting))
 
 
 async def finish(steps: Coroutine[Any, Any, None]) -> None:

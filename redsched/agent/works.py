@@ -11,6 +11,7 @@ from redsched.agent.steps import Steps
 from redsched.agent.tasks import end_all
 from redsched.model import Claim, ClaimStatus
 from redsched.store import InboxEntry
+from redsched.tasks import end
 
 _log = structlog.get_logger("redsched.agent")
 
@@ -126,7 +127,7 @@ class Works:
 
 async def _after(before: _Doing | None, steps: Coroutine[None, None, None]) -> None:
     if before is not None:
-        await end_all([before.task])
+        await end(before.task)
     await steps
 
 

@@ -14,10 +14,10 @@ import pytest
 
 from redsched.agent.collector import Collector
 from redsched.agent.run import run
-from redsched.agent.tasks import end_all
 from redsched.model import Claim, ClaimStatus, HostReport, Inventory
 from redsched.settings import Settings
 from redsched.store import Candidate, CellStore, ClaimAnswer, ClaimCall, Member, Store
+from redsched.tasks import end
 from tests.support.waiting import wait_until
 
 H1 = HostReport("h1", {"VCPU": Inventory(8), "MEMORY_MB": Inventory(8192)}, lease_s=2)
@@ -68,7 +68,7 @@ class World:
 
     async def stop(self, task: "asyncio.Task[None]") -> None:
         """Stop an agent in good order."""
-        await end_all([task])
+        await end(task)
 
     async def close(self) -> None:
         for task in self._running:
@@ -159,7 +159,6 @@ class Process:
 AGENT = """
 import asyncio, json, pathlib, sys
 from redsched.agent.run import run
-from redsched.agent.tasks import end_all
 from redsched.model import HostReport, Inventory
 from redsched.settings import Settings
 

@@ -15,23 +15,14 @@
 -- include: take_hint
 -- include: end_claim
 -- include: begin_ending
+-- include: give_back
 local cell, keys = fence(), key_set(5)
 local claim = read_hash(keys.claim)
-local by_host = ARGV[4] == '1'
 local no = obstacle(cell, keys, claim, ARGV[1], ARGV[3])
 if not no and claim.state == 'ended' then
   no = claim.why == 'failed' and 'SAME' or 'GONE'
-elseif not no and claim.state == 'ending' and not by_host then
-  no = 'ENDING'
 end
 if no then
   return {no, cell.epoch, cell.now_ms}
 end
-local ending = claim.state ~= 'claimed' and not by_host
-if ending then
-  begin_ending(cell, keys, claim, ARGV[2], 'failed')
-else
-  end_claim(cell, keys, claim, ARGV[2], 'failed', {})
-end
-finish(cell)
-return {ending and 'ENDING' or 'OK', cell.epoch, cell.now_ms}
+return give_back(cell, keys, claim, ARGV[2], 'failed', ARGV[4] == '1')

@@ -14,23 +14,14 @@
 -- include: take_hint
 -- include: end_claim
 -- include: begin_ending
+-- include: give_back
 local cell, keys = fence(), key_set(5)
 local claim = read_hash(keys.claim)
-local force = ARGV[4] == '1'
 local no = obstacle(cell, keys, claim, ARGV[1], ARGV[3] ~= '' and ARGV[3] or nil)
 if not no and claim.state == 'ended' then
   no = 'SAME'
-elseif not no and claim.state == 'ending' and not force then
-  no = 'ENDING'
 end
 if no then
   return {no, cell.epoch, cell.now_ms}
 end
-local ending = claim.state ~= 'claimed' and not force
-if ending then
-  begin_ending(cell, keys, claim, ARGV[2], 'released')
-else
-  end_claim(cell, keys, claim, ARGV[2], 'released', {})
-end
-finish(cell)
-return {ending and 'ENDING' or 'OK', cell.epoch, cell.now_ms}
+return give_back(cell, keys, claim, ARGV[2], 'released', ARGV[4] == '1')

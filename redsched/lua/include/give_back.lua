@@ -1,0 +1,12 @@
+-- give_back(): a claim is not wanted any more. What no host has taken up ends, and everything does `at_once`; else its
+-- host is asked for it, once. Returns the reply.
+local function give_back(cell, keys, claim, id, why, at_once)
+  local ends = at_once or claim.state == 'claimed'
+  if ends then
+    end_claim(cell, keys, claim, id, why, {})
+  elseif claim.state ~= 'ending' then
+    begin_ending(cell, keys, claim, id, why)
+  end
+  finish(cell)
+  return {ends and 'OK' or 'ENDING', cell.epoch, cell.now_ms}
+end

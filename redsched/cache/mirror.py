@@ -106,6 +106,8 @@ class CellMirror:
         afterwards beside others as they were before: a fleet that always had a place would look full.
         Raises StoreUnavailable, and what `look` raises.
         """
+        if self._task is None or self._task.done():
+            raise StoreUnavailable(f"cell {self.cell.name}: this scheduler is closed")
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Look(look, done))
         self._wake.set()
@@ -161,6 +163,9 @@ class CellMirror:
                 log.warning("feed", cell=self.cell.name, problem=error.detail)
                 pause = min(max(pause, 0.05) * 2, LONGEST_PAUSE_S)
                 _fail(waiting, error)
+            except asyncio.CancelledError:
+                self._waiting[:0] = waiting  # for `stop`, which tells them
+                raise
             except Exception as error:  # a defect must not leave the columns standing still without a word
                 log.exception("feed", cell=self.cell.name)
                 _fail(waiting, StoreUnavailable(f"cell {self.cell.name}: the feed could not be applied: {error!r}"))

@@ -6,7 +6,7 @@ Small on purpose: `redsched.agent` has hooks, a durable journal and a loop of it
 from collections.abc import Iterable, Sequence
 
 from redsched.model import AgentStamp, ClaimStatus, HostReport, Inventory, Why
-from redsched.store import CellStore, HeldClaim, Outcome
+from redsched.store import AttestAnswer, CellStore, HeldClaim, Outcome
 
 
 class PlainHost:
@@ -17,18 +17,27 @@ class PlainHost:
         self.report = HostReport(name, {"VCPU": Inventory(vcpu)}, lease_s=lease_s)
         self.held: dict[str, HeldClaim] = {}
         self.ended: dict[str, str] = {}
+        self.restored_over = False
+        """Whether an attestation has brought back more than the host has: claims are facts, and all of them count."""
         self._cell = cell
         self._number = 0
 
     async def speak(self) -> None:
         """Report, and attest to whichever epoch it is with all that the journal holds."""
-        await self._cell.report(self.report, self._stamp())
-        answer = await self._cell.attest(
-            self.name, "", self._stamp(), tuple(self.held.values()), tuple(self.ended.items())
-        )
+        answer = await self._attest()
+        while answer.outcome is Outcome.UNKNOWN:  # wiped between the two
+            answer = await self._attest()
         assert answer.outcome in (Outcome.OK, Outcome.SAME), answer
+        if answer.outcome is Outcome.OK:
+            [now] = await self._cell.read_hosts([self.name])
+            self.restored_over |= int(now.fields.get("claimed.VCPU", "0")) > self.report.inventories["VCPU"].total
         for claim_id in answer.drop:
             self._forget(claim_id)
+
+    async def _attest(self) -> AttestAnswer:
+        await self._cell.report(self.report, self._stamp())
+        held, ended = tuple(self.held.values()), tuple(self.ended.items())
+        return await self._cell.attest(self.name, "", self._stamp(), held, ended)
 
     async def measure(self, external: int) -> None:
         """Report with other external usage."""

@@ -1,0 +1,159 @@
+"""One process' connections: few for many calls, none that waits for company, and nothing lost when callers leave."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import pytest
+import redis
+
+from redsched.errors import OutcomeUnknown, Unavailable
+from redsched.model import Request
+from redsched.scheduler import Scheduler
+from redsched.settings import Settings
+from redsched.store import Store
+from redsched.store.runner import Runner
+from redsched.store.scripts import load_all
+from redsched.store.server import PrivateServer
+from tests.support.hosts import fleet
+from tests.support.proxy import proxy
+from tests.support.racers import mirror_of
+from tests.support.waiting import wait_until
+
+PROMPT_S = 5.0
+"""Far below what a reply may take in these tests, and far above what a prompt end needs on a busy machine."""
+PATIENT = Settings(reply_timeout_s=60.0, resend_for_s=60.0, select_timeout_s=60.0, catch_up_timeout_s=60.0, tick_s=600)
+ONE = Request({"VCPU": 1})
+
+
+@asynccontextmanager
+async def opened(url: str) -> AsyncIterator[tuple[Scheduler, Runner]]:
+    """A scheduler over one host with a hundred places."""
+    async with Store.connect(url) as store:
+        await store.cell("c1").init()
+        await fleet(store.cell("c1"), [100])
+    async with Scheduler.connect(url, PATIENT) as scheduler:
+        runner = scheduler._store.runner
+        # The probe and the tick of the first sweep; the next one is far away.
+        await wait_until(lambda: runner.counters.calls >= 2 and quiet(runner))
+        yield scheduler, runner
+
+
+def quiet(runner: Runner) -> bool:
+    return runner._pump is None or runner._pump.done()
+
+
+@contextmanager
+def paused(server: PrivateServer) -> Iterator[None]:
+    server.pause()
+    try:
+        yield
+    finally:
+        server.resume()
+
+
+def connections(server: PrivateServer, name: str) -> int:
+    with redis.Redis(unix_socket_path=str(server.socket), decode_responses=True) as raw:
+        return sum(client["name"] == name for client in raw.client_list())
+
+
+@pytest.mark.usefixtures("clean_store")
+async def test_a_hundred_at_once_share_pipelines_and_connections(server: PrivateServer) -> None:
+    """A hundred selects at once go out in a few pipelines over one connection, and reads over no more than the pool."""
+    async with opened(server.url) as (scheduler, runner):
+        calls, pipelines = runner.counters.calls, runner.counters.pipelines
+        found = await asyncio.gather(*(scheduler.select(ONE) for _ in range(100)))
+        assert len({one.selections[0].claim_id for one in found}) == 100
+        assert runner.counters.calls - calls == 100
+        assert runner.counters.pipelines - pipelines < 10
+        assert connections(server, "redsched-writer") == 1
+        await asyncio.gather(*(scheduler.claims.get(str(one.selections[0].claim_id)) for one in found))
+        assert connections(server, "redsched-reader") <= PATIENT.pool_size
+
+
+@pytest.mark.usefixtures("clean_store")
+async def test_a_lone_call_waits_for_nobody(server: PrivateServer) -> None:
+    """Calls one after the other go out one by one: each is a pipeline of its own."""
+    async with opened(server.url) as (scheduler, runner):
+        calls, pipelines = runner.counters.calls, runner.counters.pipelines
+        for _ in range(10):
+            await scheduler.select(ONE)
+        assert (runner.counters.calls - calls, runner.counters.pipelines - pipelines) == (10, 10)
+
+
+@pytest.mark.usefixtures("clean_store")
+async def test_a_pipeline_heals_scripts_that_were_flushed(server: PrivateServer) -> None:
+    """Scripts are flushed before fifty calls at once: one load, only what was refused goes again, nobody notices."""
+    async with opened(server.url) as (scheduler, runner):
+        with redis.Redis(unix_socket_path=str(server.socket)) as raw:
+            raw.script_flush()
+        found = await asyncio.gather(*(scheduler.select(ONE) for _ in range(50)))
+        assert len({one.selections[0].claim_id for one in found}) == 50
+        assert 1 <= runner.counters.reloaded <= 2
+        assert (await scheduler.hosts.get("h0")).slots["VCPU"].claimed == 50
+
+
+@pytest.mark.usefixtures("clean_store")
+async def test_scripts_flushed_right_after_they_were_loaded_are_loaded_again(
+    server: PrivateServer, tmp_path: Path
+) -> None:
+    """The flush comes between the load and the call that was to use it, twice: the caller does not notice."""
+    flushes = 2
+
+    def meddle(command: list[bytes]) -> bool:
+        nonlocal flushes
+        if command[0] == b"EVALSHA" and command[1] == load_all()["claim"].sha.encode() and flushes:
+            flushes -= 1
+            with redis.Redis(unix_socket_path=str(server.socket)) as raw:
+                raw.script_flush()
+        return False
+
+    async with proxy(server.socket, tmp_path) as between:
+        between.strikes = meddle
+        async with opened(between.url) as (scheduler, runner):
+            await scheduler.select(ONE)
+            assert (flushes, runner.counters.reloaded) == (0, 2)
+
+
+async def test_callers_that_leave_break_nobody(fresh_server: PrivateServer) -> None:
+    """Half of the callers give up while the server is frozen; the other half get their claims, and all is counted."""
+    async with opened(fresh_server.url) as (scheduler, runner):
+        calls = runner.counters.calls
+        with paused(fresh_server):
+            tasks = [asyncio.create_task(scheduler.select(ONE)) for _ in range(20)]
+            await wait_until(lambda: runner.counters.calls > calls)
+            for task in tasks[::2]:
+                task.cancel()
+        left = await asyncio.gather(*tasks[::2], return_exceptions=True)
+        assert all(isinstance(one, asyncio.CancelledError) for one in left)
+        stayed = await asyncio.gather(*tasks[1::2])
+        ids = {one.selections[0].claim_id for one in stayed}
+        held = {claim.id for claim in (await scheduler.claims.list()).items}
+        assert len(ids) == 10
+        assert ids <= held
+        assert (await scheduler.audit()).problems == ()
+        await scheduler.select(ONE)
+
+
+async def test_closing_ends_what_waits(fresh_server: PrivateServer) -> None:
+    """A scheduler that closes while its calls wait for a frozen server ends promptly, and so does every call.
+
+    What was sent is of unknown outcome and says so; nothing hangs.
+    """
+    calls: list[asyncio.Task[object]] = []
+    async with opened(fresh_server.url) as (scheduler, runner):
+        before = runner.counters.calls
+        fresh_server.pause()
+        calls += [asyncio.ensure_future(scheduler.select(ONE)) for _ in range(5)]
+        await wait_until(lambda: runner.counters.calls > before)
+        calls.append(asyncio.ensure_future(scheduler.select(Request({"VCPU": 1000}))))
+        await wait_until(lambda: mirror_of(scheduler)._looking, what="the refusal waits for a poll")
+        closing = asyncio.timeout(PROMPT_S)
+        await closing.__aenter__()
+    await closing.__aexit__(None, None, None)
+    async with asyncio.timeout(PROMPT_S):
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+    fresh_server.resume()
+    assert all(isinstance(one, Unavailable) for one in answers), answers
+    assert any(isinstance(one, OutcomeUnknown) and one.facts["claim_ids"] for one in answers)

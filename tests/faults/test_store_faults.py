@@ -1,0 +1,293 @@
+"""The store flushes, restarts, freezes, forgets and goes back, with traffic going on: caches become what it holds.
+
+Every case ends with the same proof: once the traffic has stopped, each column of each scheduler's picture is that of a
+snapshot taken from scratch, and an audit finds no host over-committed and no claim uncounted.
+"""
+
+import asyncio
+import shutil
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+import pytest
+import redis
+
+from redsched.cache.snapshot import take_snapshot
+from redsched.errors import NoValidHost, RedschedError, Unavailable, Unknown
+from redsched.model import Request
+from redsched.scheduler import Scheduler
+from redsched.settings import Settings
+from redsched.store import CellStore, Store
+from redsched.store.server import PrivateServer, ServerBinary
+from tests.support.hosts import PlainHost, fleet
+from tests.support.profiles import is_long
+from tests.support.racers import Racer, Racers, mirror_of
+from tests.support.servers import SERVERS, name_of
+from tests.support.waiting import wait_until
+
+ROUNDS = 30 if is_long() else 1
+HOSTS, VCPU = 6, 4
+QUICK = Settings(poll_s=0.005, tick_s=0.1, reply_timeout_s=1.0, catch_up_timeout_s=10.0)
+META, CHANGES = "rs:{c1}:meta", "rs:{c1}:changes"
+
+ACCEPTED = (NoValidHost, Unavailable, Unknown)
+"""What a caller may meet while the store is in trouble; anything else is a defect."""
+
+
+@dataclass(slots=True)
+class World:
+    """Two schedulers over one store, its hosts, and traffic between them."""
+
+    schedulers: list[Scheduler]
+    cell: CellStore
+    hosts: list[PlainHost]
+    raw: redis.Redis
+    rng: Random
+    done: Counter[str] = field(default_factory=Counter)
+    defects: list[str] = field(default_factory=list)
+    stopped: bool = False
+    tasks: list[asyncio.Task[None]] = field(default_factory=list)
+
+    async def rest(self) -> None:
+        """End the traffic."""
+        self.stopped = True
+        await asyncio.gather(*self.tasks)
+
+    async def traffic(self, scheduler: Scheduler) -> None:
+        """Select and release, one after the other, until it is stopped."""
+        mine: list[str] = []
+        while not self.stopped:
+            try:
+                if mine and self.rng.random() < 0.5:
+                    await scheduler.claims.release(mine.pop(self.rng.randrange(len(mine))))
+                    self.done["release"] += 1
+                else:
+                    count = self.rng.choice((1, 1, 2))
+                    found = await scheduler.select(Request({"VCPU": 1}, count=count, lease_s=600))
+                    mine += [str(one.claim_id) for one in found.selections]
+                    self.done["select"] += 1
+            except ACCEPTED as error:
+                self.done[type(error).__name__] += 1
+                await asyncio.sleep(0)
+            except Exception as error:
+                self.defects.append(repr(error))
+
+    async def work(self) -> None:
+        """The hosts report, attest, and take up and end what they are asked to, until it is stopped."""
+        while not self.stopped:
+            for host in self.hosts:
+                try:
+                    await host.measure(self.rng.randrange(2))
+                    await host.speak()
+                    await host.work()
+                    self.done["report"] += 1
+                except RedschedError as error:
+                    self.done[type(error).__name__] += 1
+            await asyncio.sleep(0)
+
+    async def goes_on(self, word: str = "select", times: int = 5) -> None:
+        """Return when so many further calls of a kind have succeeded."""
+        before = self.done[word]
+        await wait_until(lambda: self.done[word] >= before + times, 20.0, f"{word} goes on: {self.done}")
+
+    async def reports_go_on(self) -> None:
+        """Return when every host has spoken again."""
+        await self.goes_on("report", 2 * HOSTS)
+
+    async def assert_converged(self) -> None:
+        """Each picture is the store's, value by value, and the books are right."""
+        for scheduler in self.schedulers:
+            mirror = mirror_of(scheduler)
+            await mirror.catch_up()
+            assert mirror.columns.difference((await take_snapshot(self.cell)).columns) == []
+        report = await self.schedulers[0].audit()
+        restored = {f"{host.name} VCPU" for host in self.hosts if host.restored_over}
+        assert [one for one in report.problems if one.invariant != 1 or one.thing not in restored] == []
+        assert report.hosts == HOSTS
+
+
+@asynccontextmanager
+async def world(server: PrivateServer, seed: int) -> AsyncIterator[World]:
+    """Traffic that runs while the test does what it does to the store, and the proof afterwards."""
+    with redis.Redis(unix_socket_path=str(server.socket), decode_responses=True) as raw:
+        async with (
+            Store.connect(server.url, QUICK) as store,
+            Scheduler.connect(server.url, QUICK) as first,
+            Scheduler.connect(server.url, QUICK) as second,
+        ):
+            cell = store.cell("c1")
+            hosts = await fleet(cell, [VCPU] * HOSTS)
+            it = World([first, second], cell, hosts, raw, Random(seed))
+            ways = [it.traffic(first), it.traffic(second), it.traffic(second), it.work()]
+            it.tasks = [asyncio.create_task(way) for way in ways]
+            try:
+                await it.goes_on()
+                await it.reports_go_on()
+                yield it
+            finally:
+                await it.rest()
+            assert it.defects == []
+            await it.assert_converged()
+
+
+Strike = Callable[[World], None]
+
+
+def flush_scripts(it: World) -> None:
+    it.raw.script_flush()
+
+
+def trim(it: World) -> None:
+    it.raw.xtrim(CHANGES, maxlen=0, approximate=False)
+
+
+def delete_feed(it: World) -> None:
+    it.raw.delete(CHANGES)
+
+
+def flush_all(it: World) -> None:
+    it.raw.flushall()
+
+
+@pytest.mark.parametrize("round_", range(ROUNDS))
+@pytest.mark.parametrize("strike", [flush_scripts, trim, delete_feed])
+async def test_a_fault_that_loses_no_state_is_not_noticed(
+    fresh_server: PrivateServer, strike: Strike, round_: int
+) -> None:
+    """Scripts flushed, the feed trimmed to nothing, the feed deleted, each ten times in mid-traffic: no caller hears.
+
+    The epoch stays, so no host has to attest anew, and no call but for want of room is refused.
+    """
+    async with world(fresh_server, round_) as it:
+        epoch = it.raw.hget(META, "epoch")
+        for _ in range(10):
+            strike(it)
+            await it.goes_on()
+        await it.reports_go_on()
+        assert it.done.keys() <= {"select", "release", "report", "NoValidHost"}
+        assert it.raw.hget(META, "epoch") == epoch
+        if strike is flush_scripts:
+            assert all(scheduler._store.runner.counters.reloaded for scheduler in it.schedulers)
+
+
+@pytest.mark.parametrize("round_", range(ROUNDS))
+async def test_a_wiped_store_heals(fresh_server: PrivateServer, round_: int) -> None:
+    """FLUSHALL in mid-traffic: a new epoch, and the hosts bring back what runs on them. Nothing is over-committed."""
+    async with world(fresh_server, round_) as it:
+        epoch = it.raw.hget(META, "epoch")
+        flush_all(it)
+        await it.reports_go_on()
+        await it.goes_on()
+        assert it.raw.hget(META, "epoch") != epoch
+
+
+@pytest.mark.parametrize("how", ["restart", "kill"])
+@pytest.mark.parametrize("keeps", [False, True])
+@pytest.mark.parametrize("binary", SERVERS, ids=name_of)
+async def test_a_restarted_server_heals(tmp_path: Path, binary: ServerBinary, keeps: bool, how: str) -> None:
+    """The server ends in good order or by a crash, and comes back with its data or without: a new epoch either way."""
+    with PrivateServer.start(binary.path, tmp_path if keeps else None) as server:
+        async with world(server, 1) as it:
+            epoch = it.raw.hget(META, "epoch")
+            if how == "kill":
+                server.kill()
+            await asyncio.to_thread(server.restart)
+            await it.reports_go_on()
+            await it.goes_on()
+            assert it.raw.hget(META, "epoch") != epoch
+
+
+@pytest.mark.parametrize("binary", SERVERS, ids=name_of)
+async def test_a_store_that_went_back_heals(tmp_path: Path, binary: ServerBinary) -> None:
+    """An older copy of the data is put back: seq is lower, answered claims are missing, ended ones are there again.
+
+    What runs is counted again, and what ended there stays ended. Together with what the old copy still has that can be
+    more than the host holds, which is then visible; no claim made since is among it.
+    """
+    data, copy = tmp_path / "data", tmp_path / "copy"
+    with PrivateServer.start(binary.path, data) as server:
+        async with world(server, 2) as it:
+            shutil.copytree(data / "appendonlydir", copy)
+            before = int(str(it.raw.hget(META, "seq")))
+            await it.goes_on(times=60)
+            await it.reports_go_on()
+            assert int(str(it.raw.hget(META, "seq"))) > before + 60
+            epoch = it.raw.hget(META, "epoch")
+            server.kill()
+            shutil.rmtree(data / "appendonlydir")
+            shutil.copytree(copy, data / "appendonlydir")
+            await asyncio.to_thread(server.restart)
+            await it.reports_go_on()
+            await it.goes_on()
+            assert it.raw.hget(META, "epoch") != epoch
+
+
+@pytest.mark.parametrize("jumps", [False, True])
+async def test_a_paused_server_goes_on(fresh_server: PrivateServer, jumps: bool) -> None:
+    """The server freezes in mid-traffic and goes on: calls wait or are sent again, and none is carried out twice.
+
+    A pause longer than the cell's `jump_s` starts a new epoch: the hosts attest, and nothing has expired meanwhile.
+    """
+    async with world(fresh_server, 3) as it:
+        it.raw.hset(META, "jump_s", "1" if jumps else "15")
+        epoch = it.raw.hget(META, "epoch")
+        fresh_server.pause()
+        # The length of the pause is the fault: longer than a reply may take, and than the smaller jump_s.
+        thawed = time.monotonic() + 1.5
+        await wait_until(lambda: time.monotonic() > thawed)
+        fresh_server.resume()
+        await it.reports_go_on()
+        await it.goes_on()
+        assert (it.raw.hget(META, "epoch") != epoch) == jumps
+        if not jumps:
+            assert it.done.keys() <= {"select", "release", "report", "NoValidHost", "StoreUnavailable"}
+
+
+async def wake_up(racer: Racer, _: None) -> tuple[int, list[str]]:
+    """Schedule until the test speaks; then catch up, and tell how the picture differs from the store."""
+    snapshots = racer.mirror.stats.snapshots
+    await racer.tell_parent("ready")
+    spoken = asyncio.ensure_future(racer.hear_parent())
+    while not spoken.done():
+        try:
+            found = await racer.scheduler.select(Request({"VCPU": 1}, lease_s=600))
+            await racer.scheduler.claims.release(str(found.selections[0].claim_id))
+        except NoValidHost:
+            await asyncio.sleep(0)
+    await racer.tell_parent("quiet")
+    await racer.hear_parent()
+    await racer.mirror.catch_up()
+    difference = racer.mirror.columns.difference((await take_snapshot(racer.mirror.cell)).columns)
+    return racer.mirror.stats.snapshots - snapshots, difference
+
+
+@pytest.mark.parametrize("trims", [False, True])
+async def test_a_paused_scheduler_goes_on(fresh_server: PrivateServer, race: Racers, trims: bool) -> None:
+    """A scheduler process freezes while others go on; what it missed it reads, or, where it was trimmed, starts anew.
+
+    Awake again it decides on what it knew, which the scripts refuse where it is no longer so; no claim is too many.
+    """
+    async with world(fresh_server, 4) as it:
+        race.begin(0, wake_up, fresh_server.url, poll_s=0.005)
+        assert await race.hear(0) == "ready"
+        race.pause(0)
+        try:
+            await it.goes_on(times=30)
+            if trims:
+                trim(it)
+            await it.goes_on()
+        finally:
+            race.resume(0)
+        await it.goes_on(times=20)
+        race.say(0, "stop")
+        assert await race.hear(0) == "quiet"
+        await it.rest()
+        race.say(0, "compare")
+        snapshots, difference = await race.result(0)
+        assert difference == []
+        assert (snapshots > 0) == trims

@@ -20,6 +20,7 @@ from redsched.names import (
     check_label_value,
     check_name,
     check_trait,
+    shown,
 )
 
 Amounts = Mapping[str, int]
@@ -295,7 +296,7 @@ def _plain(value: Any) -> Any:
 
 def _check_range(what: str, value: int, low: int, high: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise InvalidRequest(f"{what} must be a whole number from {low} to {high}, not {value!r}")
+        raise InvalidRequest(f"{what} must be a whole number from {low} to {high}, not {shown(value)}")
 
 
 def _check_size(what: str, things: Sized, most: int) -> None:

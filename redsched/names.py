@@ -58,10 +58,18 @@ def check_trait(value: str) -> str:
     return value
 
 
+def shown(value: object) -> str:
+    """A value as a message may show it: short, and never thousands of digits, which Python refuses to write."""
+    if isinstance(value, int) and abs(value) >= 10**40:
+        return "one of more than 40 digits"
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
 def check_amount(what: str, value: int, minimum: int = 0) -> int:
     """Return `value` if it is a whole number from `minimum` to 2^53-1, else raise InvalidRequest."""
     if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= MAX_AMOUNT:
-        raise InvalidRequest(f"{what} must be a whole number from {minimum} to {MAX_AMOUNT}, not {value!r}")
+        raise InvalidRequest(f"{what} must be a whole number from {minimum} to {MAX_AMOUNT}, not {shown(value)}")
     return value
 
 

@@ -100,7 +100,7 @@ class Up:
 
 def end_in_order() -> None:
     """Let SIGTERM end this process as Ctrl-C does, so that what it started ends with it."""
-    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit("ended by SIGTERM"))
+    signal.signal(signal.SIGTERM, lambda _number, _frame: signal.raise_signal(signal.SIGINT))
 
 
 def role_of(process: psutil.Process) -> str:

@@ -73,7 +73,7 @@ class Bench:
         seconds = uvloop.run(self._select(tasks, efforts))
         spent = {"own": cpu_of(os.getpid()) - own, "store": cpu_of(self._server.pid) - store}
         latencies = [one.seconds for one in efforts if one.outcome == "claimed"]
-        self._add(measured(self._hosts, f"in process, {tasks} tasks", latencies, seconds, spent))
+        self._add(measured(self._hosts, f"in process, {_of(tasks, 'task')}", latencies, seconds, spent))
         decide_s = sum(one.decide_s for one in efforts)
         self.rows.append(Measured(self._hosts, "  of which deciding", len(efforts), decide_s))
 
@@ -98,7 +98,7 @@ class Bench:
         self.broken += (
             [f"REST answered {len(others)} times something else than 201, first {others[0]}"] if others else []
         )
-        name = f"REST, {workers} workers, {self._given.clients}x{self._given.connections} clients"
+        name = f"REST, {_of(workers, 'worker')}, {self._given.clients}x{self._given.connections} clients"
         self._add(measured(self._hosts, name, latencies, max(one.ended for one in done) - started, spent))
 
     def _drive(self, up: Up) -> tuple[list[rest_load.Done], float]:
@@ -138,6 +138,10 @@ async def _count(cell: CellStore) -> int:
 async def _select_until(scheduler: Scheduler, waiting: Iterator[Request], until: float) -> None:
     while time.perf_counter() < until:
         await scheduler.select(next(waiting))
+
+
+def _of(count: int, thing: str) -> str:
+    return f"{count} {thing}{'' if count == 1 else 's'}"
 
 
 def print_table(rows: list[Measured], server: str) -> None:

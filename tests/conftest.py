@@ -42,7 +42,7 @@ def left_out() -> Iterator[str]:
     """What this run did not do, one line each."""
     if profile_name() != LONG:
         yield f"property suites ran {SHORT_EXAMPLES} examples of {SHORT_STEPS} steps; the long run: scripts/test --long"
-        yield "fault suites played each race, plan of losses and fault of the store once or twice; the long run: 30 to 200"
+        yield "fault suites played each race, plan and fault once or twice; the long run: 30 to 200 times"
     kinds = {one.kind for one in SERVERS}
     if "redis" not in kinds:
         yield "no usable redis-server is on PATH: only Valkey was tested"

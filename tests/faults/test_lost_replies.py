@@ -212,7 +212,8 @@ async def test_an_unknown_outcome_is_called_so(
         ids = tuple(unknown.value.facts["claim_ids"])
         assert (len(ids), ids == ("own",)) == (1, own_id)
         made = await it.claimed()
-        assert made == (1 if fault is Fault.LOSE_REPLY else 0)
+        # What was under way when the caller gave up may have come through since: then it is made, and once.
+        assert made in {Fault.LOSE_REPLY: (1,), Fault.LOSE_REQUEST: (0,) if limit == "resend_for_s" else (0, 1)}[fault]
         found = await it.scheduler.select(Request(ONE, claim_ids=ids))
         assert found.fresh == (not made)
         assert (await it.claimed(), await it.cell.all_claim_ids()) == (1, list(ids))

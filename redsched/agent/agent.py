@@ -214,9 +214,7 @@ class Agent:
         if not self._unopened and not self.ready.is_set():
             _log.info("every host is open for claims", hosts=len(self.hosts))
             self.ready.set()
-        works = self._works[host.name]
-        works.drop(drop)
-        works.resume()
+        self._works[host.name].drop(drop)
         self._inboxes.set(host, 0.0)
         self._compares.set(host, 0.0)
 

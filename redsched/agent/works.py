@@ -52,7 +52,10 @@ class Works:
                 self._do(entry.claim_id, entry.token, self.steps.discard(entry))
 
     def compare(self, ids: set[str], claims: Mapping[str, Claim]) -> None:
-        """Compare the journal with what the store says: `ids` on this host, and those claims."""
+        """Compare the journal with what the store says: `ids` on this host, and those claims.
+
+        Also what goes on with that which an earlier process, or an earlier epoch, has left half done.
+        """
         if not self.steps.host.epoch:
             return
         for claim_id in ids & claims.keys():
@@ -60,14 +63,6 @@ class Works:
         for claim_id in self.steps.held.keys() - ids:
             work = self.steps.held[claim_id]
             self._do(claim_id, work.token, self.steps.ask_about(work))
-
-    def resume(self) -> None:
-        """Go on with what an earlier process, or an earlier epoch, has left half done."""
-        for work in list(self.steps.held.values()):
-            if work.state is ClaimStatus.ENDING:
-                self.end(work)
-            elif work.state is not ClaimStatus.ACTIVE:
-                self.take_up(work)
 
     def drop(self, ids: Iterable[str]) -> None:
         """Stop work that the store has given to another host, or has ended while it could not say so."""
@@ -113,7 +108,8 @@ class Works:
 
     def _compare_one(self, claim: Claim) -> None:
         work = self.steps.held.get(claim.id)
-        if claim.state is ClaimStatus.ENDING:
+        # The journal's word too: it says so only because the store once did, and the work may be stopped already.
+        if claim.state is ClaimStatus.ENDING or (work is not None and work.state is ClaimStatus.ENDING):
             self.end(work or _as_work(claim))
         elif claim.state is ClaimStatus.ENDED or claim.host != self.steps.host.name:
             return

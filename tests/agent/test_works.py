@@ -127,8 +127,16 @@ async def test_a_claim_that_both_sides_know_to_run_needs_nothing() -> None:
     active = Claim("a", "c1", "h1", ClaimStatus.ACTIVE, CLAIM.token, {"VCPU": 1})
     works = works_of(NotedSteps({"a": HeldWork("a", CLAIM.token, {}, ClaimStatus.ACTIVE)}))
     works.compare({"a"}, {"a": active})
-    works.resume()
     assert works._doing == {}
+
+
+async def test_what_is_half_done_goes_on() -> None:
+    for state, step in ((ClaimStatus.STARTING, "take up 7"), (ClaimStatus.ENDING, "end")):
+        steps = NotedSteps({"a": HeldWork("a", CLAIM.token, {}, state)})
+        works = works_of(steps)
+        works.compare({"a"}, {"a": Claim("a", "c1", "h1", ClaimStatus.ACTIVE, CLAIM.token, {"VCPU": 1})})
+        await begun(steps, step)
+        await works.close()
 
 
 async def test_only_what_the_journal_holds_is_dropped() -> None:

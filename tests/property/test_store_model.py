@@ -1,0 +1,470 @@
+"""Invariants 1 to 6, 8, 9 and 11 of the design: the store beside a plain model of it, through any run of calls.
+
+Every rule makes one call on a real server and compares its answer with the model's. After every step all that the
+store holds is compared too, and what two schedulers see of it.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import pytest
+import redis
+from hypothesis import Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from redsched.cache.snapshot import take_snapshot
+from redsched.decide.fit import fits
+from redsched.errors import ClaimIdReused, ClaimState, NoValidHost, Settling
+from redsched.model import ClaimStatus, HostReport, HostStatus, Inventory, Request, Why
+from redsched.scheduler import Scheduler
+from redsched.scheduler.cells import Cell, Cells
+from redsched.settings import Settings
+from redsched.store import Answer, Candidate, ClaimCall, HeldClaim, Member, Outcome, Store
+from redsched.store.server import PrivateServer
+from tests.support.cells import HOUR_S, make_due, raw_client
+from tests.support.model_store import TAKEN_UP, ModelCell
+from tests.support.profiles import is_long
+
+T = TypeVar("T")
+
+HOSTS = ("h1", "h2", "h3")
+SLOTS = ("VCPU", "MEMORY_MB")
+VERBS = ("accept", "confirm", "renew", "fail_by_host", "fail", "release", "release_force", "gone")
+LOOKS = (Request({"VCPU": 1}, claim=False), Request({"VCPU": 2, "MEMORY_MB": 3}, claim=False))
+
+# The sweeper is the machine's own rule, and nothing may depend on how fast a step is played.
+SETTINGS = Settings(poll_s=60, tick_s=3600)
+UNHURRIED = {"jump_s": "3600", "settle_s": "3600"}
+
+# Explaining traces every line, and shrinking plays hundreds of runs: the short run would end in a timeout instead of
+# the steps that failed.
+PHASES = set(Phase) - {Phase.explain} if is_long() else {Phase.generate}
+
+hosts = st.sampled_from(HOSTS)
+numbers = st.integers(0, 10**6)
+amounts = st.dictionaries(st.sampled_from(SLOTS), st.integers(1, 5), min_size=1)
+inventories = st.dictionaries(
+    st.sampled_from(SLOTS),
+    st.builds(
+        Inventory,
+        st.integers(0, 16),
+        reserved=st.sampled_from((0, 0, 2)),
+        allocation_ratio=st.sampled_from((1.0, 1.0, 1.5)),
+        min_unit=st.sampled_from((1, 1, 2)),
+        max_unit=st.sampled_from((None, None, 3)),
+        step_size=st.sampled_from((1, 1, 2)),
+    ),
+    min_size=1,
+)
+candidates = st.lists(st.tuples(st.sampled_from((*HOSTS, "h4")), amounts), min_size=1, max_size=4)
+members = st.lists(candidates, min_size=1, max_size=4)
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """One store, its model, and two schedulers that look at it."""
+
+    def __init__(self, server: PrivateServer) -> None:
+        super().__init__()
+        self.model = ModelCell()
+        self.calls: list[ClaimCall] = []
+        self.ids = 0
+        self.turn = 0
+        self.loop = asyncio.Runner()
+        self.stack = AsyncExitStack()
+        self.play(self.open(server))
+
+    def play(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the machine's own loop."""
+        return self.loop.run(work)
+
+    async def open(self, server: PrivateServer) -> None:
+        """An empty cell, and two schedulers over it."""
+        with redis.Redis(unix_socket_path=str(server.socket), protocol=2) as client:
+            client.flushall()
+        self.raw = await self.stack.enter_async_context(raw_client(server.url))
+        store = await self.stack.enter_async_context(Store.connect(server.url, SETTINGS))
+        self.cell = store.cell("c1")
+        await self.cell.init()
+        await self.raw.hset(self.cell.keys.meta, mapping=UNHURRIED)
+        self.model.epoch = (await self.cell.tick()).epoch
+        self.mirrors = [Cell(self.cell, SETTINGS) for _ in range(2)]
+        self.schedulers = [Scheduler(store, Cells([one]), SETTINGS) for one in self.mirrors]
+        for one in self.mirrors:
+            self.stack.push_async_callback(one.stop)
+            await one.start()
+
+    def teardown(self) -> None:
+        self.play(self.stack.aclose())
+        self.loop.close()
+
+    # Hosts
+
+    @initialize(first=inventories, second=inventories)
+    def begin_with_two_hosts(self, first: dict[str, Inventory], second: dict[str, Inventory]) -> None:
+        for name, slots in (("h1", first), ("h2", second)):
+            self.play(self.cell.report(report := HostReport(name, slots, lease_s=HOUR_S)))
+            self.model.reported(report)
+            self.attest(name)
+
+    @rule(name=hosts, slots=inventories, data=st.data(), attests=st.sampled_from((True, True, True, False)))
+    def report(self, name: str, slots: dict[str, Inventory], data: st.DataObject, attests: bool) -> None:
+        """A host grows, shrinks, gains external work, or is new."""
+        external = data.draw(st.dictionaries(st.sampled_from(sorted(slots)), st.integers(0, 6)))
+        report = HostReport(name, slots, external=external, lease_s=HOUR_S)
+        answer = self.play(self.cell.report(report))
+        self.model.reported(report)
+        assert (answer.outcome, answer.attested) == (Outcome.OK, self.model.hosts[name].attested)
+        if attests:
+            self.attest(name)
+
+    @rule(name=hosts)
+    def attest(self, name: str) -> None:
+        """A host tells what it has taken up, as a true journal has it."""
+        held = [
+            HeldClaim(id_, one.token, ClaimStatus(one.state), one.amounts, digest=one.digest)
+            for id_, one in self.model.live(name).items()
+            if one.state in TAKEN_UP
+        ]
+        answer = self.play(self.cell.attest(name, self.model.epoch, None, held))
+        assert (answer.outcome, answer.drop) == (self.model.attest(name), ())
+
+    @rule(name=hosts, status=st.sampled_from(HostStatus))
+    def set_status(self, name: str, status: HostStatus) -> None:
+        answer = self.play(self.cell.set_status(name, status))
+        host = self.model.hosts.get(name)
+        assert answer.outcome == ("UNKNOWN" if host is None else "SAME" if host.status == status else "OK")
+        if host:
+            host.status = status
+
+    @rule(name=hosts)
+    def lapse(self, name: str) -> None:
+        """A host is not heard for longer than its lease."""
+        host = self.model.hosts.get(name)
+        if host is None:
+            return
+        self.play(self.raw.hset(self.cell.keys.host(name), "alive_until_ms", "1"))
+        assert self.play(self.cell.mark_down(HOSTS)) == int(host.alive)
+        host.alive = False
+
+    @rule(name=hosts)
+    def heartbeat(self, name: str) -> None:
+        host = self.model.hosts.get(name)
+        answer = self.play(self.cell.heartbeat(name, HOUR_S))
+        assert answer.outcome == ("UNKNOWN" if host is None else "OK" if host.attested else "ATTEST")
+        if host and host.attested:
+            host.alive = True
+
+    @rule(name=hosts)
+    def lose(self, name: str) -> None:
+        assert self.play(self.cell.write_off(name)).outcome == self.model.lose(name)
+
+    @rule(name=hosts, force=st.booleans())
+    def forget(self, name: str, force: bool) -> None:
+        assert self.play(self.cell.forget(name, force)).outcome == self.model.forget(name, force)
+
+    @rule()
+    def new_epoch(self) -> None:
+        """The store may have lost something: nobody counts as attested."""
+        answer = self.play(self.cell.raise_epoch(self.model.epoch))
+        assert answer.outcome is Outcome.OK
+        self.model.new_epoch(answer.epoch)
+
+    # Claims
+
+    @rule(places=members, fresh=st.booleans(), clock_off_ms=st.sampled_from((0, 0, 0, 0, 0, 0, -601_000, 3_600_000)))
+    def claim(self, places: list[list[tuple[str, dict[str, int]]]], fresh: bool, clock_off_ms: int) -> None:
+        """New ids; now and then by a caller whose clock is wrong."""
+        wanted = []
+        for one in places:
+            self.ids += 1
+            wanted.append(Member(f"c{self.ids}", tuple(Candidate(*entry) for entry in one)))
+        clock = self.play(self.cell.tick())
+        lease_ms = HOUR_S * 1000
+        call = ClaimCall(tuple(wanted), clock.epoch, clock.now_ms + clock_off_ms, f"d{self.ids}", fresh, lease_ms)
+        self.send(call, late=bool(clock_off_ms))
+        self.calls.append(replace(call, now_ms=clock.now_ms))
+
+    @rule(wanted=amounts, words=st.lists(st.sampled_from(VERBS), max_size=3))
+    def live(self, wanted: dict[str, int], words: list[str]) -> None:
+        """A claim wherever it fits, and a few words on it: what a run would seldom come to by chance."""
+        self.claim([[(name, wanted) for name in HOSTS]], fresh=True, clock_off_ms=0)
+        if f"c{self.ids}" in self.model.claims:
+            for verb in words:
+                self.say_of(f"c{self.ids}", verb)
+
+    @precondition(lambda self: self.calls)
+    @rule(which=numbers, other=st.sampled_from(("", "", "", "digest", "first member", "now")))
+    def send_again(self, which: int, other: str) -> None:
+        """Any earlier call, whatever has happened since; with another digest or in part; or decided anew."""
+        call = self.calls[which % len(self.calls)]
+        if other == "digest":
+            call = replace(call, digest="other")
+        elif other == "first member":
+            call = replace(call, members=call.members[:1])
+        elif other == "now":
+            call = replace(call, epoch=self.model.epoch)
+        self.send(call)
+
+    def send(self, call: ClaimCall, late: bool = False) -> None:
+        ids = [one.id for one in call.members]
+        expected = self.model.known_outcome(ids, call.digest)
+        if not expected:
+            expected = "EPOCH" if call.epoch != self.model.epoch else "LATE" if late else ""
+        if not expected and not call.fresh and not self.model.settled:
+            expected = "SETTLING"
+        if not expected:
+            self.place(call)
+            return
+        answer = self.play(self.cell.claim(call))
+        assert answer.outcome == expected
+        if expected == "SAME":
+            assert [(one.host, one.token, one.state) for one in answer.placed] == [
+                (one.host, one.token, one.state) for one in map(self.model.claims.__getitem__, ids)
+            ]
+
+    def place(self, call: ClaimCall) -> None:
+        """A call whose ids are all new: the first candidates that fit, or FULL."""
+        python_says = {one: self.fits_in_python(one) for member in call.members for one in set_of(member.candidates)}
+        members = [(one.id, [(c.host, c.amounts) for c in one.candidates]) for one in call.members]
+        expected = self.model.place(members, call.digest)
+        answer = self.play(self.cell.claim(call))
+        assert answer.outcome == ("FULL" if expected is None else "OK")
+        assert [one.host for one in answer.placed] == [host for _, host in expected or ()]
+        for claim_id, one in zip((one.id for one in call.members), answer.placed, strict=bool(expected)):
+            self.model.claims[claim_id].token = one.token
+        for looked_at in answer.looked_at:
+            held = self.model.claimed(looked_at.host)
+            assert dict(looked_at.claimed) == {slot: held[slot] for slot in looked_at.claimed}
+        # Python's fit, on what the store held before, is Lua's for every candidate of the first member.
+        first = call.members[0].candidates
+        chosen = next((number for number, one in enumerate(first) if python_says[key_of(one)]), None)
+        if expected is not None:
+            assert chosen is not None
+            assert first[chosen].host == expected[0][1]
+
+    def fits_in_python(self, candidate: "tuple[str, tuple[tuple[str, int], ...]]") -> bool:
+        """The one fit in Python, read from the store's own fields."""
+        host, wanted = candidate
+        if self.model.closed(host):
+            return False
+        held = self.play(self.raw.hgetall(self.cell.keys.host(host)))
+
+        def field(kind: str, slot: str, absent: int) -> int:
+            return int(held.get(f"{kind}.{slot}", absent))
+
+        return all(
+            fits(
+                amount,
+                field("capacity", slot, 0),
+                field("claimed", slot, 0),
+                field("external", slot, 0),
+                field("min", slot, 1),
+                field("max", slot, 2**53 - 1),
+                field("step", slot, 1),
+            )
+            for slot, amount in wanted
+        )
+
+    @precondition(lambda self: self.model.claims)
+    @rule(verb=st.sampled_from(VERBS), which=numbers, token=st.sampled_from(("its own", "its own", "its own", "other")))
+    def say(self, verb: str, which: int, token: str) -> None:
+        """Any word on any claim there ever was, in any order and any number of times."""
+        self.say_of(sorted(self.model.claims)[which % len(self.model.claims)], verb, token)
+
+    def say_of(self, claim_id: str, verb: str, token: str = "its own") -> None:
+        claim = self.model.claims[claim_id]
+        said = claim.token if token == "its own" else f"{self.model.epoch}.999999"
+        answer = self.play(self.speak(verb, claim.host, claim_id, said))
+        assert answer.outcome == self.model.say(verb, claim_id, claim.host, said)
+        if verb == "gone" and answer.outcome is Outcome.OK:
+            self.model.hosts[claim.host].external["VCPU"] = 1
+
+    def speak(self, verb: str, host: str, claim_id: str, token: str) -> Coroutine[Any, Any, Answer]:
+        """The typed call of a word."""
+        cell = self.cell
+        calls: dict[str, Any] = {
+            "accept": lambda: cell.accept(host, claim_id, token, HOUR_S),
+            "confirm": lambda: cell.confirm(host, claim_id, token),
+            "renew": lambda: cell.renew(host, claim_id, token, HOUR_S),
+            "fail_by_host": lambda: cell.fail(host, claim_id, token, by_host=True),
+            "fail": lambda: cell.fail(host, claim_id, token, by_host=False),
+            "release": lambda: cell.release(host, claim_id, token),
+            "release_force": lambda: cell.release(host, claim_id, token, force=True),
+            "gone": lambda: cell.gone(host, claim_id, token, Why.RELEASED, {"VCPU": 1}),
+        }
+        said: Coroutine[Any, Any, Answer] = calls[verb]()
+        return said
+
+    @precondition(lambda self: self.model.claims)
+    @rule(which=numbers, host=hosts)
+    def say_without_token_or_to_another_host(self, which: int, host: str) -> None:
+        claim_id = sorted(self.model.claims)[which % len(self.model.claims)]
+        answer = self.play(self.cell.release(host, claim_id))
+        assert answer.outcome == self.model.say("release", claim_id, host, None)
+
+    @precondition(lambda self: any(one.state in ("claimed", "starting") for one in self.model.claims.values()))
+    @rule(which=numbers)
+    def let_a_lease_run_out(self, which: int) -> None:
+        leased = sorted(id_ for id_, one in self.model.claims.items() if one.state in ("claimed", "starting"))
+        claim_id = leased[which % len(leased)]
+        self.play(make_due(self.raw, self.cell, claim_id))
+        self.model.claims[claim_id].due = True
+
+    @rule()
+    def sweep(self) -> None:
+        """All claims are offered to the sweep; it ends those that are due, and no other."""
+        everyone = [(id_, one.host) for id_, one in self.model.claims.items()]
+        assert self.play(self.cell.expire(everyone)) == self.model.sweep()
+
+    @rule(wanted=amounts, count=st.integers(1, 3), by=st.integers(0, 1), named=st.booleans())
+    def select(self, wanted: dict[str, int], count: int, by: int, named: bool) -> None:
+        """A real request through a scheduler: refused only if the store has no room."""
+        self.play(self.cell.expire([(id_, one.host) for id_, one in self.model.claims.items()]))
+        self.model.sweep()
+        ids = tuple(f"s{self.ids}-{number}" for number in range(count)) if named else ()
+        self.ids += 1
+        request = Request(wanted, count=count, claim_ids=ids, lease_s=HOUR_S)
+        room = sum(self.model.places(name, wanted) for name in self.model.hosts)
+        unsettled = not self.model.settled
+        if room < count or (named and unsettled):
+            with pytest.raises((NoValidHost, Settling) if unsettled else NoValidHost):
+                self.play(self.schedulers[by].select(request))
+            return
+        found = self.play(self.schedulers[by].select(request))
+        for one in found.selections:
+            assert one.claim_id is not None
+            assert one.token is not None
+            assert self.model.places(one.host, wanted)
+            self.model.put(one.claim_id, one.host, one.token, request.digest(), wanted)
+        if not named:
+            return
+        again = self.play(self.schedulers[1 - by].select(request))
+        assert (again.fresh, [one.token for one in again.selections]) == (
+            False,
+            [one.token for one in found.selections],
+        )
+        with pytest.raises(ClaimIdReused):
+            self.play(self.schedulers[by].select(replace(request, project="other")))
+        self.play(self.schedulers[by].claims.release(ids[0], force=True))
+        self.model.say("release_force", ids[0], found.selections[0].host, None)
+        with pytest.raises(ClaimState):
+            self.play(self.schedulers[1 - by].select(request))
+
+    # What holds after every step
+
+    @invariant()
+    def the_store_is_what_the_model_says(self) -> None:
+        self.play(self.compare_store())
+
+    async def compare_store(self) -> None:
+        model, keys = self.model, self.cell.keys
+        assert sorted(await self.cell.host_names()) == sorted(model.hosts)
+        leased = {id_ for id_, one in model.claims.items() if one.state in ("claimed", "starting")}
+        assert set(await self.cell.deadlines()) == leased
+        pipe = self.raw.pipeline(transaction=False)
+        for name in HOSTS:
+            pipe.hgetall(keys.host(name))
+            pipe.smembers(keys.claims(name))
+            pipe.xrange(keys.inbox(name))
+        for claim_id in model.claims:
+            pipe.hgetall(keys.claim(claim_id))
+        pipe.hmget(keys.meta, "epoch", "settled")
+        found = await pipe.execute()
+        assert found[-1] == [model.epoch, str(int(model.settled))]
+        for number, name in enumerate(HOSTS):
+            self.compare_host(name, *found[3 * number : 3 * number + 3])
+        for (claim_id, claim), fields in zip(model.claims.items(), found[3 * len(HOSTS) : -1], strict=True):
+            held = {slot: fields.get(f"amount.{slot}") for slot in claim.amounts}
+            assert (fields["state"], fields.get("why", ""), fields["host"], fields["token"], fields["digest"]) == (
+                claim.state,
+                claim.why if claim.state in ("ending", "ended") else "",
+                claim.host,
+                claim.token,
+                claim.digest,
+            ), claim_id
+            assert held == {
+                slot: None if claim.state == "ended" else str(amount) for slot, amount in claim.amounts.items()
+            }
+
+    def compare_host(self, name: str, fields: dict[str, str], ids: set[str], inbox: list[Any]) -> None:
+        host = self.model.hosts.get(name)
+        if host is None:
+            assert (fields, ids, inbox) == ({}, set(), [])
+            return
+        live, sums = self.model.live(name), self.model.claimed(name)
+        assert ids == set(live)
+        # Conserved: claimed is the sum over the claims, in every slot.
+        claimed = {key[8:]: int(value) for key, value in fields.items() if key.startswith("claimed.")}
+        assert {slot: amount for slot, amount in claimed.items() if amount} == {s: n for s, n in sums.items() if n}
+        # Owner writes: what the agent and the operator own is their last word, whatever has been claimed since.
+        assert fields["status"] == host.status
+        assert fields["alive"] == str(int(host.alive))
+        external = {key[9:]: int(value) for key, value in fields.items() if key.startswith("external.")}
+        assert external == host.external
+        for slot, inventory in host.report.inventories.items():
+            assert fields[f"capacity.{slot}"] == str(inventory.capacity)
+            assert fields[f"max.{slot}"] == str(inventory.largest)
+        capacities = {key[9:] for key in fields if key.startswith("capacity.")}
+        assert capacities == set(host.report.inventories)
+        # Hints: each once, and numbered densely.
+        assert fields.get("inbox", "0") == str(host.hints_sent)
+        hints = [(values["op"], values["claim"], values["token"]) for _, values in inbox]
+        assert sorted(hints) == sorted((one.hint, id_, one.token) for id_, one in live.items() if one.hint)
+        assert all(int(values["number"]) <= host.hints_sent for _, values in inbox)
+
+    @invariant()
+    def schedulers_see_all_that_was_answered(self) -> None:
+        if not self.model.can_be_swept():  # else this look would be the sweep, and no step could come before it
+            self.play(self.compare_schedulers())
+
+    async def compare_schedulers(self) -> None:
+        self.turn = 1 - self.turn
+        one, other = LOOKS[self.turn], LOOKS[1 - self.turn]
+        explained, found = await asyncio.gather(
+            self.schedulers[self.turn].explain(one), self.dry_run(self.schedulers[1 - self.turn], other)
+        )
+        assert (explained.hosts, explained.fits) == (len(self.model.hosts), len(self.model.fitting(one.resources)))
+        fitting = self.model.fitting(other.resources)
+        assert found in fitting if fitting else found == ""
+        snapshot = await take_snapshot(self.cell)
+        for cell in self.mirrors:
+            assert cell.mirror.columns.difference(snapshot.columns) == []
+
+    async def dry_run(self, scheduler: Scheduler, request: Request) -> str:
+        """The host that a dry run names; '' where it refuses."""
+        try:
+            return (await scheduler.select(request)).selections[0].host
+        except (NoValidHost, Settling):
+            return ""
+
+
+Key = tuple[str, tuple[tuple[str, int], ...]]
+
+
+def key_of(candidate: Candidate) -> Key:
+    """A candidate as something that can be looked up."""
+    return candidate.host, tuple(candidate.amounts.items())
+
+
+def set_of(candidates: tuple[Candidate, ...]) -> set[Key]:
+    """The different ones."""
+    return {key_of(one) for one in candidates}
+
+
+def test_the_store_and_its_model_agree_through_any_run_of_calls(server: PrivateServer) -> None:
+    class Machine(StoreMachine):
+        def __init__(self) -> None:
+            super().__init__(server)
+
+    run_state_machine_as_test(Machine, settings=settings(phases=PHASES))

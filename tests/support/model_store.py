@@ -1,0 +1,292 @@
+"""A plain model of one cell: hosts, claims and what each script should answer, without Redis, time or numpy.
+
+Written from the design and the scripts' headers, and not from their text, so that each can find the other wrong.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from redsched.model import HostReport
+
+Amounts = Mapping[str, int]
+TAKEN_UP = ("starting", "active", "ending")
+
+
+@dataclass
+class ModelHost:
+    """A host: what its agent reported, the operator's word, and whether it can be heard."""
+
+    report: HostReport
+    status: str = "enabled"
+    alive: bool = True
+    attested: bool = False
+    written_off: bool = False
+    ever_attested: bool = False
+    hints_sent: int = 0
+    external: dict[str, int] = field(default_factory=dict)
+    """By slot, as it was reported last or came with the word that a claim is gone."""
+
+
+@dataclass
+class ModelClaim:
+    """A claim that was placed at least once."""
+
+    host: str
+    token: str
+    digest: str
+    amounts: Amounts
+    state: str = "claimed"
+    why: str = ""
+    due: bool = False
+    hint: str = "claim"
+    """What its host has been told and has not taken up: claim, end, or ''."""
+
+
+class ModelCell:
+    """One cell as it should be."""
+
+    def __init__(self) -> None:
+        self.hosts: dict[str, ModelHost] = {}
+        self.claims: dict[str, ModelClaim] = {}
+        self.epoch = ""
+        self.waiting = 0
+        self.settled = True
+
+    # What is true of a host
+
+    def live(self, host: str) -> dict[str, ModelClaim]:
+        """Its claims that have not ended."""
+        return {id_: one for id_, one in self.claims.items() if one.host == host and one.state != "ended"}
+
+    def claimed(self, host: str) -> Counter[str]:
+        """The sum over its claims, by slot."""
+        total: Counter[str] = Counter()
+        for claim in self.live(host).values():
+            total.update(claim.amounts)
+        return total
+
+    def closed(self, name: str) -> str:
+        """Why a host takes nothing, whatever the amount; '' where it is open."""
+        host = self.hosts.get(name)
+        if host is None:
+            return "UNKNOWN"
+        if not host.attested:
+            return "ATTEST"
+        if not host.alive:
+            return "DOWN"
+        return {"enabled": "", "draining": "DRAINING"}.get(host.status, "DISABLED")
+
+    def free(self, name: str, slot: str) -> int:
+        """What is left of a slot."""
+        host = self.hosts[name]
+        inventory = host.report.inventories.get(slot)
+        capacity = 0 if inventory is None else int((inventory.total - inventory.reserved) * inventory.allocation_ratio)
+        return max(0, capacity) - self.claimed(name)[slot] - host.external.get(slot, 0)
+
+    def slot_takes(self, name: str, slot: str, amount: int) -> bool:
+        """Whether a slot gives out amounts of this size, and has this one left."""
+        inventory = self.hosts[name].report.inventories.get(slot)
+        if inventory is None:
+            return False
+        largest = inventory.total if inventory.max_unit is None else inventory.max_unit
+        in_units = inventory.min_unit <= amount <= largest and amount % inventory.step_size == 0
+        return in_units and amount <= self.free(name, slot)
+
+    def places(self, name: str, amounts: Amounts) -> int:
+        """How many claims of these amounts a host could take one after the other."""
+        if self.closed(name) or not all(self.slot_takes(name, slot, amount) for slot, amount in amounts.items()):
+            return 0
+        return min(self.free(name, slot) // amount for slot, amount in amounts.items())
+
+    def fitting(self, amounts: Amounts) -> set[str]:
+        """The hosts that could take one claim of these amounts now."""
+        return {name for name in self.hosts if self.places(name, amounts)}
+
+    # Placing
+
+    def known_outcome(self, ids: Sequence[str], digest: str) -> str:
+        """What the ids alone decide: SAME, GONE, CONFLICT, or '' where none of them is known."""
+        known = [self.claims[one] for one in ids if one in self.claims]
+        if not known:
+            return ""
+        if len(known) < len(ids) or any(one.digest != digest for one in known):
+            return "CONFLICT"
+        return "GONE" if any(one.state == "ended" for one in known) else "SAME"
+
+    def place(
+        self, members: Sequence[tuple[str, Sequence[tuple[str, Amounts]]]], digest: str
+    ) -> list[tuple[str, str]] | None:
+        """Put each member on the first candidate that fits: (id, host) of each; None, and nothing done, for none."""
+        placed: list[tuple[str, str]] = []
+        for claim_id, candidates in members:
+            for host, amounts in candidates:
+                if not self.closed(host) and all(self.slot_takes(host, *entry) for entry in amounts.items()):
+                    self.put(claim_id, host, "", digest, amounts)
+                    placed.append((claim_id, host))
+                    break
+            else:
+                for done, host in placed:
+                    del self.claims[done]
+                    self.hosts[host].hints_sent -= 1
+                return None
+        return placed
+
+    def put(self, claim_id: str, host: str, token: str, digest: str, amounts: Amounts) -> None:
+        """A new claim on a host."""
+        self.claims[claim_id] = ModelClaim(host, token, digest, amounts)
+        self.hosts[host].hints_sent += 1
+
+    # Words on a claim
+
+    def say(self, verb: str, claim_id: str, host: str, token: str | None) -> str:
+        """The outcome of a verb, carried out. `token` None: any."""
+        there = self.hosts.get(host)
+        if there is None or not (there.attested or there.written_off):
+            return "ATTEST"
+        claim = self.claims.get(claim_id)
+        if claim is None:
+            return "UNKNOWN"
+        if claim.host != host or token not in (None, claim.token):
+            return "STALE"
+        outcome: str = getattr(self, f"_{verb}")(claim)
+        return outcome
+
+    def _accept(self, claim: ModelClaim) -> str:
+        if claim.state != "claimed":
+            return {"ended": "GONE", "ending": "ENDING"}.get(claim.state, "SAME")
+        claim.state, claim.hint, claim.due = "starting", "", False
+        return "OK"
+
+    def _confirm(self, claim: ModelClaim) -> str:
+        if claim.state not in ("claimed", "starting"):
+            return {"ended": "GONE", "ending": "ENDING"}.get(claim.state, "SAME")
+        claim.state, claim.hint, claim.due = "active", "", False
+        return "OK"
+
+    def _renew(self, claim: ModelClaim) -> str:
+        if claim.state not in ("claimed", "starting"):
+            return {"ended": "GONE", "ending": "ENDING"}.get(claim.state, "SAME")
+        claim.due = False
+        return "OK"
+
+    def _fail_by_host(self, claim: ModelClaim) -> str:
+        if claim.state == "ended":
+            return "SAME" if claim.why == "failed" else "GONE"
+        return self._end(claim, "failed")
+
+    def _fail(self, claim: ModelClaim) -> str:
+        if claim.state == "ended":
+            return "SAME" if claim.why == "failed" else "GONE"
+        return self._end(claim, "failed") if claim.state == "claimed" else self._begin_ending(claim, "failed")
+
+    def _release(self, claim: ModelClaim) -> str:
+        if claim.state == "ended":
+            return "SAME"
+        return self._end(claim, "released") if claim.state == "claimed" else self._begin_ending(claim, "released")
+
+    def _release_force(self, claim: ModelClaim) -> str:
+        return "SAME" if claim.state == "ended" else self._end(claim, "released")
+
+    def _gone(self, claim: ModelClaim) -> str:
+        if claim.state == "ended":
+            return "SAME"
+        return self._end(claim, claim.why if claim.state == "ending" else "released")
+
+    def _end(self, claim: ModelClaim, why: str) -> str:
+        claim.state, claim.why, claim.hint, claim.due = "ended", why, "", False
+        return "OK"
+
+    def _begin_ending(self, claim: ModelClaim, why: str) -> str:
+        if claim.state != "ending":
+            claim.state, claim.why, claim.hint, claim.due = "ending", why, "end", False
+            self.hosts[claim.host].hints_sent += 1
+        return "ENDING"
+
+    def can_be_swept(self) -> list[str]:
+        """Claims whose lease has run out, on hosts that have been heard or written off."""
+        return [
+            id_
+            for id_, one in self.claims.items()
+            if one.due and (self.hosts[one.host].attested or self.hosts[one.host].written_off)
+        ]
+
+    def sweep(self) -> int:
+        """End what is due."""
+        due = self.can_be_swept()
+        for claim_id in due:
+            claim = self.claims[claim_id]
+            if claim.state == "claimed":
+                self._end(claim, "expired")
+            else:
+                self._begin_ending(claim, "expired")
+        return len(due)
+
+    # Words on a host
+
+    def reported(self, report: HostReport) -> None:
+        """A host's report replaces the one before."""
+        host = self.hosts.setdefault(report.name, ModelHost(report))
+        host.report, host.external, host.alive = report, dict(report.external), True
+
+    def attest(self, name: str) -> str:
+        """A host whose journal is true attests: it holds what it had taken up."""
+        host = self.hosts.get(name)
+        if host is None:
+            return "UNKNOWN"
+        if host.attested:
+            return "SAME"
+        if not host.written_off:
+            self._heard(host)
+        host.attested = host.ever_attested = True
+        for claim in self.live(name).values():
+            claim.due = False
+            if claim.state in ("claimed", "ending"):
+                claim.hint = "claim" if claim.state == "claimed" else "end"
+                host.hints_sent += 1
+        return "OK"
+
+    def lose(self, name: str) -> str:
+        """The operator writes a host off."""
+        host = self.hosts.get(name)
+        if host is None:
+            return "UNKNOWN"
+        if host.written_off and not host.attested:
+            return "SAME"
+        if not host.attested:
+            self._heard(host)
+        host.status, host.alive, host.attested, host.written_off, host.ever_attested = (
+            "disabled",
+            False,
+            False,
+            True,
+            True,
+        )
+        return "OK"
+
+    def forget(self, name: str, force: bool) -> str:
+        """The operator removes a host."""
+        host = self.hosts.get(name)
+        if host is None:
+            return "UNKNOWN"
+        if self.live(name) and not force:
+            return "HELD"
+        for claim in self.live(name).values():
+            self._end(claim, "void")
+        if not (host.attested or host.written_off):
+            self._heard(host)
+        del self.hosts[name]
+        return "OK"
+
+    def new_epoch(self, epoch: str) -> None:
+        """No host counts as heard any more."""
+        self.epoch, self.waiting = epoch, len(self.hosts)
+        self.settled = not self.waiting
+        for host in self.hosts.values():
+            host.attested = host.written_off = False
+
+    def _heard(self, host: ModelHost) -> None:
+        """One host fewer to wait for. One that has never attested may have come after the epoch: not counted."""
+        if host.ever_attested and self.waiting:
+            self.waiting -= 1
+            self.settled = self.settled or not self.waiting

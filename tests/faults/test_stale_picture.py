@@ -4,12 +4,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+import redis
 
+from redsched.cache.snapshot import take_snapshot
 from redsched.errors import NoValidHost
 from redsched.model import HostStatus, Request
 from redsched.scheduler import Effort, Scheduler
 from redsched.settings import Settings
 from redsched.store import CellStore, Poll, Store
+from redsched.store.server import PrivateServer
 from tests.support.hosts import PlainHost, fleet
 from tests.support.racers import mirror_of
 from tests.support.waiting import wait_until
@@ -95,3 +98,28 @@ async def test_a_lapsed_host_is_knocked_at_once(url: str) -> None:
             await scheduler.select(Request({"VCPU": 1}))
         assert refused.value.facts["reasons"] == [{"reason": "down", "hosts": 1}]
         assert efforts[-1].calls == 1
+
+
+@pytest.mark.parametrize("fault", ["trimmed", "deleted", "new epoch", "went back"])
+async def test_a_fault_without_a_further_change_is_seen(server: PrivateServer, fault: str) -> None:
+    """The feed was trimmed or deleted, or the store is in another epoch or went back, and no later entry shows it.
+
+    A picture that catches up is the store's all the same, value by value.
+    """
+    async with behind(server.url, 4, 4) as (scheduler, _, cell, hosts):
+        with redis.Redis(unix_socket_path=str(server.socket), decode_responses=True) as raw:
+            await hosts[0].measure(external=1)
+            if fault == "trimmed":
+                raw.xtrim("rs:{c1}:changes", maxlen=0, approximate=False)
+            elif fault == "deleted":
+                raw.delete("rs:{c1}:changes")
+            elif fault == "new epoch":
+                await cell.raise_epoch(mirror_of(scheduler).epoch)
+            else:
+                await mirror_of(scheduler).catch_up()
+                raw.hincrby("rs:{c1}:meta", "seq", -1)
+                raw.xtrim("rs:{c1}:changes", maxlen=0, approximate=False)
+                raw.hset("rs:{c1}:host:h0", mapping={"external.VCPU": "0", "version": "1"})
+        mirror = mirror_of(scheduler)
+        await mirror.catch_up()
+        assert mirror.columns.difference((await take_snapshot(cell)).columns) == []

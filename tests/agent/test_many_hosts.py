@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -234,6 +234,18 @@ def quiet_machine(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return others
 
 
+@contextlib.asynccontextmanager
+async def foreign_work() -> AsyncIterator[None]:
+    """A real process that holds HELD_MB."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", HOLD, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    await process.stdout.readline()
+    yield
+    await process.communicate(b"")
+
+
 async def external_mb(world: World) -> int:
     return int((await world.host()).get("external.MEMORY_MB", "0"))
 
@@ -242,17 +254,12 @@ async def external_mb(world: World) -> int:
 async def test_work_started_outside_redsched_lowers_what_is_free(world: World) -> None:
     await world.start([MachineCollector(quick(host_name="h1", reserved_memory_mb=0))])
     before = await external_mb(world)
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", HOLD, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    assert process.stdout is not None
-    await process.stdout.readline()
+    async with foreign_work():
 
-    async def has_risen() -> bool:
-        return await external_mb(world) >= before + HELD_MB
+        async def has_risen() -> bool:
+            return await external_mb(world) >= before + HELD_MB
 
-    await wait_until(has_risen, what=f"external memory rises from {before} MB")
-    await process.communicate(b"")
+        await wait_until(has_risen, what=f"external memory rises from {before} MB")
 
     async def has_fallen() -> bool:
         return await external_mb(world) < before + HELD_MB // 2
@@ -286,6 +293,13 @@ async def test_the_memory_of_a_claims_own_work_is_not_external(world: World, qui
     looks = collector.looks
     await wait_until(lambda: collector.looks >= looks + 3)
     assert await external_mb(world) < before + HELD_MB // 2
+    async with foreign_work():
+
+        async def has_risen() -> bool:
+            return await external_mb(world) >= before + HELD_MB - 64
+
+        await wait_until(has_risen, what="foreign work is seen beside the claim's own")
+        assert await external_mb(world) < before + HELD_MB * 3 // 2
     await world.cell.release("h1", "a")
     await world.reaches("a", ClaimStatus.ENDED)
     assert await external_mb(world) < before + HELD_MB // 2

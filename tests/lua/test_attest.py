@@ -246,6 +246,17 @@ async def test_work_that_the_store_has_placed_elsewhere_is_dropped(cell: CellSto
     assert (await cell.read_claims("a"))["a"].host == "h2"
 
 
+async def test_an_id_is_never_on_two_hosts_whichever_placing_is_the_later(cell: CellStore, raw: Any) -> None:
+    """The store may have lost the later placing; the host that it still knows keeps the claim."""
+    placed = await active(cell, "a", "h1", VCPU=2)
+    await open_host(cell, "h2")
+    await new_epoch(cell)
+    await cell.attest("h1", "", held=[held(placed)])
+    assert (await cell.attest("h2", "", held=[replace(held(placed), token=later(placed.token))])).drop == ("a",)
+    assert (await claimed(raw, cell, "h1"), await claimed(raw, cell, "h2")) == (2, 0)
+    assert ((await cell.read_claims("a"))["a"].host, await cell.held_ids("h2")) == ("h1", set())
+
+
 async def test_within_an_epoch_the_store_decides(cell: CellStore, raw: Any) -> None:
     """A claim that only the journal has, has ended; one that both have is not touched."""
     known = await active(cell, "a")

@@ -210,8 +210,9 @@ class Agent:
     # -- what hosts and the watch say
 
     def _opened(self, host: Host, drop: Iterable[str]) -> None:
+        was_waiting = bool(self._unopened)
         self._unopened.discard(host.name)
-        if not self._unopened and not self.ready.is_set():
+        if was_waiting and not self._unopened:
             _log.info("every host is open for claims", hosts=len(self.hosts))
             self.ready.set()
         self._works[host.name].drop(drop)
@@ -219,6 +220,11 @@ class Agent:
         self._compares.set(host, 0.0)
 
     def _closed(self, host: Host) -> None:
+        if not host.epoch:
+            # One line for all of them: ten thousand hosts leave an epoch together.
+            if not self._unopened:
+                _log.info("hosts have to attest anew", first=host.name)
+            self._unopened.add(host.name)
         self._beats.set(host, random.uniform(0.0, SPREAD_S))
 
     def _hint(self, host: Host) -> None:

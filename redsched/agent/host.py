@@ -209,7 +209,8 @@ class Host:
         self.hears(answer.epoch, answer.now_ms, attest=answer.outcome is Outcome.ATTEST)
         if answer.outcome is Outcome.UNKNOWN:
             self._is_known = False
-            self._close()
+            if self.epoch:
+                self._close()
 
     def _expect_ours(self, outcome: Outcome) -> None:
         if outcome is Outcome.OTHER:
@@ -224,7 +225,7 @@ class Host:
         self.on_open(self, drop)
 
     def _close(self) -> None:
-        _log.info("the host has to attest anew", host=self.name, epoch=self._met, left=self.epoch)
+        _log.debug("the host has to attest anew", host=self.name, epoch=self._met, left=self.epoch)
         self.epoch = ""
         self.opened.clear()
         self.on_closed(self)

@@ -197,12 +197,15 @@ class CellMirror:
                 self.recent.extend(batch)
                 self._tell()
             self.stats.entries += len(batch)
-            if self.seq >= poll.clock.seq:
+            # A host that was read alone shows more than the others do: one more look brings them to where it is.
+            if self.seq >= poll.clock.seq and not self._picture.ahead:
                 self._caught_up_at = asyncio.get_running_loop().time()
                 return
 
     async def _start_anew(self) -> None:
         self._picture = await take_snapshot(self.cell)
+        # What emptied the store may have taken the list of cells with it.
+        await self.cell.enter()
         self.stats.snapshots += 1
         self.recent.clear()
         self._tell()

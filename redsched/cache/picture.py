@@ -19,12 +19,15 @@ class Picture:
     epoch: str
     entry_id: str
     seq: int
+    ahead: bool = False
 
     async def advance(self, cell: CellStore, changes: Sequence[Change], store_seq: int) -> Sequence[Change]:
         """Apply the changes that follow, script by script, and return those that were applied.
 
-        `store_seq` was read before the changes. Raises Gap when the feed no longer has what lies between.
+        `store_seq` was read before the changes. Raises Gap when the feed no longer has what lies between. Afterwards
+        `ahead` says whether some hosts had to be read, and so may show more than the feed up to `seq`.
         """
+        self.ahead = False
         check_dense(changes, self.seq)
         batch = whole_scripts(changes)
         if not batch:
@@ -33,6 +36,7 @@ class Picture:
             return ()
         # What has to be read is read before anything is applied: deciding goes on whenever this waits.
         unclear = hosts_to_read(self.columns, batch)
+        self.ahead = bool(unclear)
         for first in range(0, len(unclear), CHUNK):
             for host in await cell.read_hosts(unclear[first : first + CHUNK]):
                 if host.fields:

@@ -27,7 +27,7 @@ if refusal then
 end
 
 for number, member in ipairs(call.members) do
-  member.host = first_fit(cell, member)
+  member.host = first_fit(cell, call, member)
   if not member.host then
     return looked_at(call, {'FULL', cell.epoch, cell.now_ms, number})
   end
@@ -62,7 +62,7 @@ for number, member in ipairs(call.members) do
   redis.call('SADD', host.keys.claims, member.id)
   host.taken = true
 end
-for _, host in ipairs(call.hosts) do
+for _, host in pairs(call.hosts) do
   if host.taken then
     local fields = {'version', text(host.version), 'inbox', text(host.inbox)}
     for slot, held in pairs(host.slots) do

@@ -13,17 +13,21 @@ NEAREST = 3
 
 
 def refusal(cells: Cells, request: Request, found: Sequence[Explanation]) -> RedschedError:
-    """NoValidHost with the reasons found; Settling while hosts that were left out may still attest to a new epoch."""
+    """NoValidHost with the reasons found; Settling while hosts that may still attest to a new epoch are waited for."""
     reasons = merge_reasons([one.reasons for one in found])
+    hosts = sum(one.hosts for one in found)
     unheard = next((one.hosts for one in reasons if one.reason == NOT_ATTESTED), 0)
-    if unheard and not all(cell.mirror.settled for cell in cells):
-        return Settling(f"no host fits yet: {unheard} hosts have not attested to the store's new epoch; try again")
+    if (unheard or not hosts) and not all(cell.mirror.settled for cell in cells):
+        waited_for = (
+            f"{unheard} of {hosts} hosts have not" if hosts else "the store is new or was wiped, and no host has yet"
+        )
+        return Settling(f"no host fits yet: {waited_for} attested to its epoch; try again")
     nearest = merge_nearest([one.nearest for one in found])
     facts = {
         "reasons": [{"reason": one.reason, "hosts": one.hosts} for one in reasons],
         "nearest": [{"host": one.host, "needs": dict(one.needs), "free": dict(one.free)} for one in nearest],
     }
-    return NoValidHost(_sentence(sum(one.hosts for one in found), request, reasons), facts)
+    return NoValidHost(_sentence(hosts, request, reasons), facts)
 
 
 def merge_reasons(counts: Sequence[Sequence[ReasonCount]]) -> tuple[ReasonCount, ...]:

@@ -1,4 +1,4 @@
-"""What is read from a cell without changing it: the feed, whole hosts, claims, inboxes, and what is due."""
+"""What needs no script: reading the feed, hosts, claims, inboxes and what is due; entering the list of cells."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -9,6 +9,7 @@ from redsched.store.answers import AuditedHost, Change, Clock, FeedEnd, HostHash
 from redsched.store.base import MOST_TRIES, CellBase
 from redsched.store.connection import reading
 from redsched.store.fields import claim_from
+from redsched.store.keys import CELLS
 from redsched.store.outcomes import Outcome
 
 FEED_START = "0-0"
@@ -16,7 +17,7 @@ _HEAD = frozenset(("seq", "kind", "name", "version", "op", "more"))
 
 
 class Reads(CellBase):
-    """Reads of one cell. None of them runs a writing script."""
+    """Reads of one cell."""
 
     async def poll(self, after: str, most: int) -> Poll:
         """The cell's clock and up to `most` entries of its feed after entry `after`.
@@ -36,6 +37,11 @@ class Reads(CellBase):
     async def changes(self, after: str, most: int) -> tuple[Change, ...]:
         """Up to `most` entries of the feed after entry `after`."""
         return (await self.poll(after, most)).changes
+
+    async def enter(self) -> None:
+        """Enter the cell in the list of cells, for those who look at the store by hand."""
+        with reading(self._url):
+            await self._reader.sadd(CELLS, self.name)
 
     async def feed_end(self) -> FeedEnd:
         """Where the feed ends now: the id of its newest entry and the clock, read at one instant."""

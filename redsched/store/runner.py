@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import hiredis
 from redis.asyncio import BlockingConnectionPool
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import NoScriptError, ReadOnlyError, ResponseError
@@ -61,6 +62,7 @@ class Runner:
     counters: _Counters = field(default_factory=_Counters)
     _waiting: list[_Call] = field(default_factory=list)
     _pump: asyncio.Task[None] | None = None
+    _closed: bool = False
     _pool: BlockingConnectionPool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -68,6 +70,8 @@ class Runner:
 
     async def run(self, name: str, keys: Sequence[str], arguments: Sequence[str | int]) -> Reply:
         """Run one script and return its reply. Raises StoreUnavailable or OutcomeUnknown."""
+        if self._closed:
+            raise _closing()
         loop = asyncio.get_running_loop()
         script = load_all()[name]
         verb = "EVALSHA_RO" if script.read_only else "EVALSHA"
@@ -91,10 +95,10 @@ class Runner:
 
     async def close(self) -> None:
         """End the connection; calls still waiting raise OutcomeUnknown, or StoreUnavailable where nothing was sent."""
+        self._closed = True
         await tasks.end(self._pump)
-        closing = StoreUnavailable("this process is closing its connection to the store")
         for call in self._waiting:
-            _fail(call, self._lost(call, closing) if call.maybe_run else closing)
+            _fail(call, self._lost(call, _closing()) if call.maybe_run else _closing())
         self._waiting.clear()
         await self._pool.disconnect()
 
@@ -163,7 +167,9 @@ class Runner:
         self.counters.calls += len(batch)
         for call in batch:
             call.maybe_run = True
-        await connection.send_packed_command(connection.pack_commands([call.command for call in batch]))
+        # Not by redis-py, whose packing of such long commands is six times as slow: a quarter of a whole selection.
+        packed = (hiredis.pack_command(call.command) for call in batch)  # type: ignore[arg-type]  # its stub: one word
+        await connection.send_packed_command(b"".join(packed))
         refused = []
         for call in batch:
             try:
@@ -187,6 +193,10 @@ class Runner:
         )
         for _ in texts:
             await connection.read_response()
+
+
+def _closing() -> StoreUnavailable:
+    return StoreUnavailable("this process has closed its connection to the store")
 
 
 def _fail(call: _Call, error: BaseException) -> None:

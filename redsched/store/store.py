@@ -11,7 +11,6 @@ from redsched.settings import Settings
 from redsched.store.binary import OLDEST
 from redsched.store.cell import CellStore
 from redsched.store.connection import check_url, reader_client, reading, without_password
-from redsched.store.keys import CELLS
 from redsched.store.runner import Runner
 
 PROBES = 4
@@ -70,5 +69,4 @@ class Store:
         """Find out now whether every command may be used, and enter the cell in the list of cells."""
         cell = self.cell(name)
         await self.runner.run("probe", [cell.keys.probe(number) for number in range(PROBES)], ())
-        with reading(self.url):
-            await self._reader.sadd(CELLS, name)
+        await cell.enter()

@@ -1,20 +1,18 @@
--- parse_call(): ARGV and KEYS of claim.lua as tables. Its header says what lies where.
+-- parse_call(): ARGV and KEYS of claim.lua as tables. Its header says what lies where. host_of(): one of its hosts.
+--
+-- Hosts and candidates become tables only when they are looked at: mostly the first candidate fits, and tables for all
+-- of them would cost a tenth of the whole claim.
 local SLOT_FIELDS = {'capacity.', 'claimed.', 'external.', 'min.', 'max.', 'step.'}
 
 local function parse_call()
   local call = {epoch = ARGV[1], decided_at_ms = tonumber(ARGV[2]), fresh = ARGV[3] == '1',
     lease_ms = tonumber(ARGV[4]), digest = ARGV[5], project = ARGV[6], consumer = ARGV[7],
     members = {}, hosts = {}, lists = {}}
-  local at = 10
+  call.member_count = tonumber(ARGV[8])
+  local at = 10 + tonumber(ARGV[9]) -- past the hosts' names
   local function take()
     at = at + 1
     return ARGV[at]
-  end
-  local member_count = tonumber(ARGV[8])
-  for i = 1, tonumber(ARGV[9]) do
-    local first = 4 + member_count + 3 * (i - 1)
-    call.hosts[i] = {name = take(), slots = {}, seen = {},
-      keys = {host = KEYS[first + 1], claims = KEYS[first + 2], inbox = KEYS[first + 3]}}
   end
   for i = 1, tonumber(ARGV[10]) do
     local list = {fields = {'version', 'epoch', 'status', 'alive_until_ms', 'inbox'}}
@@ -27,13 +25,22 @@ local function parse_call()
     end
     call.lists[i] = list
   end
-  for i = 1, member_count do
-    local member = {id = take(), key = KEYS[4 + i], candidates = {}}
-    for _ = 1, tonumber(take()) do
-      local host, list = tonumber(take()), tonumber(take())
-      member.candidates[#member.candidates + 1] = {host = call.hosts[host], list = call.lists[list]}
-    end
+  for i = 1, call.member_count do
+    local member = {id = take(), key = KEYS[4 + i], candidates = tonumber(take())}
+    member.first = at + 1
+    at = at + 2 * member.candidates
     call.members[i] = member
   end
   return call
+end
+
+local function host_of(call, number)
+  local host = call.hosts[number]
+  if not host then
+    local first = 4 + call.member_count + 3 * (number - 1)
+    host = {name = ARGV[10 + number], slots = {}, seen = {},
+      keys = {host = KEYS[first + 1], claims = KEYS[first + 2], inbox = KEYS[first + 3]}}
+    call.hosts[number] = host
+  end
+  return host
 end

@@ -49,20 +49,20 @@ local function lacking(host, list)
   return nil
 end
 
-local function first_fit(cell, member)
-  for _, candidate in ipairs(member.candidates) do
-    local host = candidate.host
-    look(cell, host, candidate.list)
+local function first_fit(cell, call, member)
+  for at = member.first, member.first + 2 * member.candidates - 2, 2 do
+    local host, list = host_of(call, tonumber(ARGV[at])), call.lists[tonumber(ARGV[at + 1])]
+    look(cell, host, list)
     host.cause = host.closed
     if host.closed == '' then
-      host.cause = lacking(host, candidate.list) or ''
+      host.cause = lacking(host, list) or ''
     end
     if host.cause == '' then
-      for _, entry in ipairs(candidate.list) do
+      for _, entry in ipairs(list) do
         local slot = host.slots[entry.slot]
         slot.claimed, slot.taken = slot.claimed + entry.amount, true
       end
-      member.amounts = candidate.list
+      member.amounts = list
       return host
     end
   end
@@ -72,7 +72,7 @@ end
 -- After a refusal the amounts promised to earlier members are not held by anyone: what is told must be what is stored.
 local function looked_at(call, reply)
   local refused = reply[1] == 'FULL'
-  for number, host in ipairs(call.hosts) do
+  for number, host in pairs(call.hosts) do
     if host.closed then
       reply[#reply + 1] = number
       reply[#reply + 1] = host.version

@@ -4,11 +4,13 @@ Two clients, for two kinds of call:
 
 - the writer sends scripts, and never sends anything twice by itself: redis-py would otherwise re-send a call whose
   reply was lost up to ten times. Sending again is decided in `runner`, which knows that our scripts are idempotent;
-- the reader only reads, so its few retries are harmless. A bounded pool that waits serves any number of callers.
+- the reader only reads (and enters a cell in the list of cells, which may be done twice), so its few retries are
+  harmless. A bounded pool that waits serves any number of callers.
 
 Both speak RESP2: HGETALL, which is what a snapshot is made of, is read about 30 % faster than with RESP3.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,6 +18,7 @@ from urllib.parse import urlsplit
 
 import redis.asyncio as redis
 from redis.asyncio import BlockingConnectionPool
+from redis.asyncio.connection import parse_url
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialWithJitterBackoff, NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -25,7 +28,6 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from redsched.errors import InvalidRequest, RedschedError, StoreUnavailable
 from redsched.settings import Settings
 
-SCHEMES = ("redis", "rediss", "unix")
 LOST = (RedisConnectionError, RedisTimeoutError, OSError)
 """What is raised when the connection broke: the call may or may not have been carried out."""
 
@@ -49,10 +51,14 @@ _FORBIDDEN = ("ACL failure in script", "can't run this command", "NOPERM")
 
 def check_url(url: str) -> str:
     """Return the URL if the store can be reached by such a one, else raise InvalidRequest."""
-    if urlsplit(url).scheme not in SCHEMES:
+    try:
+        parse_url(url)
+    except ValueError:  # its words are left out, and more than the password: a "/" in one makes it look like a port
+        hidden = re.sub("//.*@", "//***@", url)
         raise InvalidRequest(
-            f"store URL {without_password(url)!r} is not understood: use redis://host:port/0, rediss://... or unix:///path"
-        )
+            f"store URL {hidden!r} is not understood: use redis://host:port/0 (the port a number up to 65535), "
+            "rediss://... or unix:///path, and write / # ? @ of a password as %2F %23 %3F %40"
+        ) from None
     return url
 
 

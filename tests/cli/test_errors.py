@@ -51,6 +51,16 @@ def test_a_url_of_another_kind_is_refused() -> None:
     run("hosts", "--url", "http://127.0.0.1").check_failed(2, "redis://")
 
 
+@pytest.mark.parametrize("command", ["hosts", "api", "agent", "init"])
+def test_a_url_that_cannot_be_read_is_refused(command: str) -> None:
+    run(command, "--url", "redis://h:abc/0").check_failed(2, "redis://h:abc/0", "port")
+
+
+def test_up_refuses_a_url_that_cannot_be_read() -> None:
+    environment = {"REDSCHED_REDIS_URL": "redis://h:abc/0"}
+    run("up", "--port", "0", environment=environment).check_failed(2, "redis://h:abc/0", "port")
+
+
 def test_a_password_is_not_shown() -> None:
     line = run("hosts", "--url", "redis://:secret@127.0.0.1:1").check_failed(5)
     assert "secret" not in line

@@ -8,7 +8,7 @@ poll serves all that wait.
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -120,9 +120,10 @@ class CellMirror:
                 f"{self._settings.catch_up_timeout_s:g} s; try again"
             ) from error
 
-    async def moved(self) -> None:
-        """Return when the columns have moved on: entries applied, or a snapshot taken."""
-        await self._moved.wait()
+    def moved(self) -> Coroutine[Any, Any, bool]:
+        """Wait until the columns have moved on since this call: entries applied, or a snapshot taken."""
+        # Not a coroutine of its own: that would look for the event only when it first runs, and miss a move before.
+        return self._moved.wait()
 
     def _tell(self) -> None:
         # Those who wait hold the old event; those who come next wait for the next move.

@@ -9,10 +9,11 @@ from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.views import Change, Reset
 
 
-async def follow(cells: Cells, last_id: str = "") -> AsyncIterator[Change | Reset]:
+def follow(cells: Cells, last_id: str = "") -> AsyncIterator[Change | Reset]:
     """Every change from now on; or after the one that `last_id` (`<cell>:<seq>`) names, in its cell.
 
-    A Reset says that changes are missing. Raises InvalidRequest, Unknown for an id that cannot be one.
+    A Reset says that changes are missing. Raises InvalidRequest, Unknown for an id that cannot be one: at the call, not
+    when the first change is asked for.
     """
     followers = [_Follower(cell) for cell in cells]
     if last_id:
@@ -21,6 +22,10 @@ async def follow(cells: Cells, last_id: str = "") -> AsyncIterator[Change | Rese
         for follower in followers:
             if follower.cell.name == name:
                 follower.seq = seq
+    return _changes(followers)
+
+
+async def _changes(followers: "list[_Follower]") -> AsyncIterator[Change | Reset]:
     while True:
         waits = [asyncio.ensure_future(follower.cell.mirror.moved()) for follower in followers]
         try:

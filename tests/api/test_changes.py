@@ -85,6 +85,10 @@ async def test_a_bad_last_event_id_is_a_problem(api: httpx.AsyncClient) -> None:
         check_problem(await api.get("/v1/changes", headers={"Last-Event-ID": bad}), 422, "invalid-request")
 
 
+async def test_an_unknown_cell_is_said_before_the_stream_begins(api: httpx.AsyncClient) -> None:
+    check_problem(await api.get("/v1/changes", headers={"Last-Event-ID": "c9:1"}), 404, "not-found")
+
+
 async def test_an_open_stream_does_not_keep_the_server_from_ending(clean_store: str) -> None:
     """The stream ends in good order: the reader sees its end, not a broken connection."""
     with Workers("127.0.0.1", 0, 1) as workers:

@@ -8,7 +8,7 @@ import pytest
 from redsched.errors import StoreUnavailable
 from redsched.settings import Settings
 from redsched.store.server import PrivateServer
-from tests.api.parts import NEED, check_problem, client_of, held, put_host
+from tests.api.parts import NEED, REPORT, check_problem, client_of, held, put_host
 
 BODIES = [
     ("POST", "/v1/selections"),
@@ -32,6 +32,34 @@ async def test_an_unknown_method_is_a_problem_that_names_the_known(api: httpx.As
     answer = await api.request(method, "/v1/selections")
     check_problem(answer, 405, "method-not-allowed")
     assert answer.headers["allow"] == "POST"
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        *BODIES,
+        ("GET", "/v1/claims"),
+        ("GET", "/v1/claims/a"),
+        ("DELETE", "/v1/claims/a"),
+        ("GET", "/v1/hosts"),
+        ("GET", "/v1/hosts/h1"),
+        ("DELETE", "/v1/hosts/h1"),
+        ("POST", "/v1/hosts/h1/drain"),
+        ("POST", "/v1/hosts/h1/lost"),
+        ("GET", "/v1/hosts/h1/inbox"),
+        ("GET", "/v1/changes"),
+    ],
+)
+async def test_a_query_that_the_route_does_not_have_is_422(
+    api: httpx.AsyncClient, clean_store: str, method: str, path: str
+) -> None:
+    """Ignored, `?claim=false` beside a body would make the claim for real."""
+    bodies = {"/v1/hosts/h1/report": REPORT, "/v1/hosts/h1/heartbeat": {}}
+    body = bodies.get(path, NEED) if (method, path) in BODIES else None
+    before = held(clean_store)
+    answer = await api.request(method, path, params={"claim": "false"}, json=body)
+    assert "claim" in check_problem(answer, 422, "invalid-request")["detail"]
+    assert held(clean_store) == before
 
 
 @pytest.mark.parametrize(("method", "path"), BODIES)

@@ -4,16 +4,16 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, TypeVar
 
-from fastapi import APIRouter, Header, Request
+from fastapi import APIRouter, Depends, Header, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from redsched.api import render
 from redsched.api.openapi import answers
-from redsched.api.routes.parts import scheduler
-from redsched.errors import InvalidRequest
+from redsched.api.routes.parts import KNOWN_QUERY, scheduler
+from redsched.errors import InvalidRequest, Unknown
 from redsched.scheduler import Change, Reset
 
-router = APIRouter(tags=["changes"])
+router = APIRouter(tags=["changes"], dependencies=[KNOWN_QUERY])
 
 Item = TypeVar("Item")
 LastEventId = Annotated[
@@ -24,6 +24,14 @@ LastEventId = Annotated[
         description="The `id` of the last event seen: go on after it. Empty: from now on.",
     ),
 ]
+
+
+async def _follow(request: Request, last_event_id: LastEventId = "") -> AsyncIterator[Change | Reset]:
+    return scheduler(request).changes(last_event_id)
+
+
+# A dependency, for those may refuse: when the route itself begins, the 200 has been sent.
+Followed = Annotated[AsyncIterator[Change | Reset], Depends(_follow)]
 
 STREAM: dict[int | str, dict[str, Any]] = {
     200: {
@@ -37,11 +45,11 @@ STREAM: dict[int | str, dict[str, Any]] = {
     "/v1/changes",
     summary="Follow changes",
     response_class=EventSourceResponse,
-    responses={**STREAM, **answers({}, InvalidRequest)},
+    responses={**STREAM, **answers({}, InvalidRequest, Unknown)},
 )
-async def changes(request: Request, last_event_id: LastEventId = "") -> AsyncIterator[ServerSentEvent]:
+async def changes(request: Request, followed: Followed) -> AsyncIterator[ServerSentEvent]:
     """Server-sent events, until the reader leaves or the server ends."""
-    async for one in _until(request.app.state.closing, scheduler(request).changes(last_event_id)):
+    async for one in _until(request.app.state.closing, followed):
         yield _event(one)
 
 

@@ -9,10 +9,10 @@ from redsched.api.body import read
 from redsched.api.models.answered import ClaimAnswer, ClaimsAnswer, EndingAnswer
 from redsched.api.models.asked import ClaimsQuery, ReleaseQuery, RenewBody, TokenBody
 from redsched.api.openapi import BODY, answers, body
-from redsched.api.routes.parts import ClaimId, scheduler
+from redsched.api.routes.parts import KNOWN_QUERY, ClaimId, scheduler
 from redsched.errors import ClaimState, InvalidRequest, OutcomeUnknown, Settling, StaleToken, Unknown
 
-router = APIRouter(prefix="/v1/claims", tags=["claims"])
+router = APIRouter(prefix="/v1/claims", tags=["claims"], dependencies=[KNOWN_QUERY])
 
 VERB = answers({200: ClaimAnswer}, *BODY, Unknown, ClaimState, StaleToken, Settling, OutcomeUnknown)
 

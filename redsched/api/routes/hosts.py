@@ -8,11 +8,11 @@ from redsched.api import render
 from redsched.api.models.answered import HostAnswer, HostsAnswer
 from redsched.api.models.asked import ForgetQuery, HostsQuery
 from redsched.api.openapi import answers
-from redsched.api.routes.parts import HostName, scheduler
+from redsched.api.routes.parts import KNOWN_QUERY, HostName, scheduler
 from redsched.errors import ClaimState, InvalidRequest, OutcomeUnknown, Settling, Unknown
 from redsched.model import HostStatus
 
-router = APIRouter(prefix="/v1/hosts", tags=["hosts"])
+router = APIRouter(prefix="/v1/hosts", tags=["hosts"], dependencies=[KNOWN_QUERY])
 
 WORD = answers({204: None}, InvalidRequest, Unknown, ClaimState, Settling, OutcomeUnknown)
 

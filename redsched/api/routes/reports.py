@@ -11,12 +11,12 @@ from redsched.api.body import parse, read, read_object
 from redsched.api.models.answered import HeartbeatAnswer, InboxAnswer, ReportAnswer
 from redsched.api.models.asked import HeartbeatBody, HeldClaimBody, InboxQuery, ReportBody, ReportPatch
 from redsched.api.openapi import BODY, answers, body
-from redsched.api.routes.parts import HostName, scheduler
+from redsched.api.routes.parts import KNOWN_QUERY, HostName, scheduler
 from redsched.errors import ClaimState, InvalidRequest, OtherAgent, OutcomeUnknown, Settling, Unknown
 from redsched.model import ClaimStatus
 from redsched.scheduler import HeldClaim, HostView, SlotView
 
-router = APIRouter(prefix="/v1/hosts/{host}", tags=["agents"])
+router = APIRouter(prefix="/v1/hosts/{host}", tags=["agents"], dependencies=[KNOWN_QUERY])
 
 REPORT = {
     "zone": "az1",

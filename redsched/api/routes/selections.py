@@ -9,7 +9,7 @@ from redsched.api.body import read
 from redsched.api.models.answered import ExplanationAnswer, SelectionsAnswer
 from redsched.api.models.asked import ExplainQuery, SelectionRequest
 from redsched.api.openapi import BODY, answers, body
-from redsched.api.routes.parts import scheduler
+from redsched.api.routes.parts import refuse_query, scheduler
 from redsched.errors import ClaimIdReused, ClaimState, NoValidHost, OutcomeUnknown, Settling, Unknown
 
 router = APIRouter(tags=["selections"])
@@ -46,6 +46,7 @@ EXAMPLES = {
 )
 async def select(request: Request) -> Response:
     """201: claimed. 200: a dry run (`claim: false`), or ids sent again, with their first outcome."""
+    refuse_query(request)  # here, because redsched/api/express.py knows no dependencies
     asked = (await read(request, SelectionRequest)).request()
     found = await scheduler(request).select(asked)
     return render.answer(render.selections(found.selections), 201 if found.fresh and asked.claim else 200)

@@ -73,6 +73,14 @@ def check_amount(what: str, value: int, minimum: int = 0) -> int:
     return value
 
 
+def whole(text: str, unreadable: int, least: int = 0) -> int:
+    """A whole number from `least` to 2^53-1 as the store writes it; anything else, made by hand, is `unreadable`."""
+    if len(text) > 16 or not (text.isascii() and text.isdecimal()):
+        return unreadable
+    value = int(text)
+    return value if least <= value <= MAX_AMOUNT else unreadable
+
+
 def check_label_value(key: str, value: str) -> str:
     """Return `value` if it can be a label's value: up to 63 printable ASCII characters, else raise InvalidRequest."""
     if not _LABEL_VALUE.match(value):

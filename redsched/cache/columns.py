@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from redsched.cache.arrays import Family, Texts, grown
 from redsched.cache.compare import difference
 from redsched.cache.dirty import DirtyRows
-from redsched.names import MAX_AMOUNT
+from redsched.names import MAX_AMOUNT, whole
 
 ENABLED, DISABLED, DRAINING = 0, 1, 2
 _STATUS = {"enabled": ENABLED, "disabled": DISABLED, "draining": DRAINING}
@@ -275,14 +275,6 @@ _SINGLE: dict[str, Callable[[Columns, int, str], None]] = {
     "alive": Columns._set_alive,
     "zone": Columns._set_zone,
 }
-
-
-def whole(text: str, unreadable: int, least: int = 0) -> int:
-    """Read a whole number from `least` to 2^53-1 as the store writes it; anything else is `unreadable`."""
-    if len(text) > 16 or not (text.isascii() and text.isdecimal()):
-        return unreadable
-    value = int(text)
-    return value if least <= value <= MAX_AMOUNT else unreadable
 
 
 def _number(text: str) -> float:

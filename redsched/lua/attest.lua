@@ -17,12 +17,14 @@
 -- include: in_chunks
 -- include: order
 -- include: token
+-- include: whole
 -- include: amounts
 -- include: tombstone
 -- include: hint
 -- include: attest_entries
 -- include: attest_merge
 -- include: settle
+-- include: mark_over
 local cell = fence()
 local host, known = read_hash(KEYS[5])
 local function answer(outcome, drop)
@@ -71,9 +73,7 @@ end
 redis.call('HSET', KEYS[5], 'version', text(version), 'epoch', cell.epoch, 'inbox', text(inbox),
   'agent.journal', ARGV[3], 'agent.nonce', ARGV[4], 'agent.number', ARGV[5])
 in_chunks('HSET', KEYS[5], claimed)
--- One host fewer to wait for, if it was known when the epoch was minted and nobody has written it off since.
-if host.epoch and host.written_off ~= cell.epoch then
-  count_attested(cell)
-end
+mark_over(KEYS[5])
+count_heard(cell, host)
 finish(cell)
 return answer('OK', merged.drop)

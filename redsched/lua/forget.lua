@@ -37,8 +37,6 @@ for _, id in ipairs(ids) do
 end
 redis.call('DEL', KEYS[5], KEYS[6], KEYS[7], KEYS[8])
 redis.call('ZREM', KEYS[3], ARGV[1])
-if host.epoch and host.epoch ~= cell.epoch and host.written_off ~= cell.epoch then
-  count_attested(cell)
-end
+count_heard(cell, host)
 finish(cell)
 return answer('OK')

@@ -6,19 +6,18 @@
 -- Reply OK | SAME (written off in this epoch, and has not attested since) | UNKNOWN; epoch, now_ms
 -- include: fence
 -- include: publish
+-- include: read_hash
 -- include: settle
 local cell = fence()
-local host = redis.call('HMGET', KEYS[4], 'version', 'epoch', 'written_off')
-if not host[1] or (host[2] == 'lost' and host[3] == cell.epoch) then
-  return {host[1] and 'SAME' or 'UNKNOWN', cell.epoch, cell.now_ms}
+local host, known = read_hash(KEYS[4])
+if not known or (host.epoch == 'lost' and host.written_off == cell.epoch) then
+  return {known and 'SAME' or 'UNKNOWN', cell.epoch, cell.now_ms}
 end
-local version = text(tonumber(host[1]) + 1)
+local version = text(tonumber(host.version) + 1)
 publish(cell, 'host', ARGV[1], version, 'lost', 0, {'status', 'disabled', 'alive', '0', 'epoch', 'lost'})
 redis.call('HSET', KEYS[4], 'version', version, 'status', 'disabled', 'alive', '0', 'alive_until_ms', '0',
   'epoch', 'lost', 'written_off', cell.epoch)
 redis.call('ZADD', KEYS[3], 0, ARGV[1])
-if host[2] and host[2] ~= cell.epoch then
-  count_attested(cell)
-end
+count_heard(cell, host)
 finish(cell)
 return {'OK', cell.epoch, cell.now_ms}

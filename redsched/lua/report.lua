@@ -9,7 +9,9 @@
 -- include: publish
 -- include: read_hash
 -- include: in_chunks
+-- include: whole
 -- include: order
+-- include: mark_over
 local OWNED = {capacity = true, external = true, total = true, reserved = true, ratio = true, min = true, max = true,
   step = true}
 local cell = fence()
@@ -52,6 +54,7 @@ local facts_set, facts_gone = compare(read_hash(KEYS[5]), split + 1, #ARGV, func
 
 local until_ms = text(cell.now_ms + tonumber(ARGV[2]))
 if not known then
+  add(host_set, 'since', cell.epoch)
   add(host_set, 'status', 'enabled')
   add(changed, 'status', 'enabled')
 end
@@ -71,6 +74,7 @@ in_chunks('HSET', KEYS[4], host_set)
 in_chunks('HDEL', KEYS[4], host_gone)
 in_chunks('HSET', KEYS[5], facts_set)
 in_chunks('HDEL', KEYS[5], facts_gone)
+mark_over(KEYS[4])
 redis.call('ZADD', KEYS[3], until_ms, ARGV[1])
 finish(cell)
 return {'OK', cell.epoch, cell.now_ms, attested, version}

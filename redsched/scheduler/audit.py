@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from redsched.model import ClaimStatus
+from redsched.names import whole
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.views import AuditReport, Problem
 from redsched.store import AuditedHost
@@ -53,16 +54,23 @@ async def _look(cell: Cell) -> AuditReport:
     for first in range(0, len(names), HOSTS_AT_ONCE):
         hosts += await asyncio.gather(*(cell.store.audited(name) for name in names[first : first + HOSTS_AT_ONCE]))
     held = {claim_id: fields for host in hosts for claim_id, fields in host.claims.items()}
-    now_ms = (await cell.store.tick()).now_ms
+    clock = await cell.store.tick()
     problems = [problem for host in hosts for problem in _host_problems(cell.name, host)]
-    problems += _deadline_problems(cell, held, deadlines, now_ms)
+    heard = [host for host in hosts if clock.epoch in (host.fields.get("epoch"), host.fields.get("written_off"))]
+    problems += [problem for host in heard for problem in _lease_problems(cell.name, host, deadlines, clock.now_ms)]
+    problems += [
+        Problem(5, cell.name, claim_id, "it has a deadline, and no host holds it")
+        for claim_id in deadlines
+        if claim_id not in held
+    ]
     problems += await _strays(cell, held, ids)
-    over = tuple(host.name for host in hosts if _over_by_external(host))
+    over = tuple(host.name for host in hosts if _over_by_rights(host))
     return AuditReport(len(hosts), len(held), tuple(problems), over)
 
 
 def _amount(fields: Mapping[str, str], name: str) -> int:
-    return int(fields.get(name, "0"))
+    """-1 for what somebody has made unreadable, so that it equals no sum."""
+    return whole(fields.get(name, "0"), -1)
 
 
 def _slots(host: AuditedHost) -> Sequence[str]:
@@ -73,7 +81,7 @@ def _slots(host: AuditedHost) -> Sequence[str]:
 def _sums(host: AuditedHost) -> Counter[str]:
     sums: Counter[str] = Counter()
     for fields in host.claims.values():
-        sums.update({name[len(AMOUNT) :]: int(value) for name, value in fields.items() if name.startswith(AMOUNT)})
+        sums.update({name[len(AMOUNT) :]: _amount(fields, name) for name in fields if name.startswith(AMOUNT)})
     return sums
 
 
@@ -83,10 +91,11 @@ def _host_problems(cell: str, host: AuditedHost) -> list[Problem]:
     for slot in _slots(host):
         thing = f"{host.name} {slot}"
         claimed, capacity = _amount(host.fields, f"claimed.{slot}"), _amount(host.fields, f"capacity.{slot}")
-        if claimed > capacity:
+        if claimed > capacity and f"over.{slot}" not in host.fields:
             found.append(Problem(1, cell, thing, f"claimed {claimed} of a capacity of {capacity}"))
         if claimed != sums[slot]:
-            found.append(Problem(2, cell, thing, f"claimed says {claimed}, its claims hold {sums[slot]}"))
+            says = host.fields.get(f"claimed.{slot}", "0")
+            found.append(Problem(2, cell, thing, f"claimed says {says[:40]}, its claims hold {sums[slot]}"))
     for claim_id in host.ids:
         fields = host.claims[claim_id]
         if fields.get("host") != host.name or fields.get("state") == ClaimStatus.ENDED:
@@ -95,32 +104,28 @@ def _host_problems(cell: str, host: AuditedHost) -> list[Problem]:
     return found
 
 
-def _over_by_external(host: AuditedHost) -> bool:
+def _over_by_rights(host: AuditedHost) -> bool:
+    """Over by its own word (`over.<slot>`: it shrank, or attested more than it has), or by external usage."""
     return any(
-        _amount(host.fields, f"claimed.{slot}")
+        f"over.{slot}" in host.fields
+        or _amount(host.fields, f"claimed.{slot}")
         <= _amount(host.fields, f"capacity.{slot}")
         < _amount(host.fields, f"claimed.{slot}") + _amount(host.fields, f"external.{slot}")
         for slot in _slots(host)
     )
 
 
-def _deadline_problems(
-    cell: Cell, held: Mapping[str, Mapping[str, str]], deadlines: Mapping[str, int], now_ms: int
-) -> list[Problem]:
+def _lease_problems(cell: str, host: AuditedHost, deadlines: Mapping[str, int], now_ms: int) -> list[Problem]:
+    """Of a host that has been heard in this epoch: on others nothing may be expired, and that is no leak."""
     found = []
-    for claim_id, fields in held.items():
+    for claim_id, fields in host.claims.items():
         if fields.get("state") not in _LEASED:
             continue
         deadline = deadlines.get(claim_id)
         if deadline is None:
-            found.append(Problem(5, cell.name, claim_id, "a lease should run, and it has no deadline"))
+            found.append(Problem(5, cell, claim_id, "a lease should run, and it has no deadline"))
         elif deadline < now_ms - OVERDUE_MS:
-            found.append(Problem(5, cell.name, claim_id, f"its lease ended {(now_ms - deadline) // 1000} s ago"))
-    found += [
-        Problem(5, cell.name, claim_id, "it has a deadline, and no host holds it")
-        for claim_id in deadlines
-        if claim_id not in held
-    ]
+            found.append(Problem(5, cell, claim_id, f"its lease ended {(now_ms - deadline) // 1000} s ago"))
     return found
 
 

@@ -88,7 +88,8 @@ class Cells:
         cells = list(self._cells.values())
         found = await asyncio.gather(*(cell.store.read_claims([claim_id]) for cell in cells))
         for cell, claims in zip(cells, found, strict=True):
-            if claim_id in claims:
+            # Without a host: only closed here, because the id moved on to another cell.
+            if claim_id in claims and claims[claim_id].host:
                 return cell, claims[claim_id]
         await self.refuse_unsettled(f"claim {claim_id}")
         raise Unknown(f"there is no claim {claim_id!r}: it never was, or it ended longer ago than is remembered")

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from redsched.errors import ClaimState, OtherAgent, Unknown
 from redsched.model import AgentStamp, HostReport, HostStatus, Why
+from redsched.names import MAX_AMOUNT, whole
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.views import HostView, Page, ReportResult, SlotView
 from redsched.store import Answer, HeldClaim, HostHashes, InboxEntry, Outcome
@@ -62,7 +63,9 @@ class HostDesk:
         attested = await cell.store.attest(report.name, epoch or said.epoch, stamp, held, ended)
         if attested.outcome is Outcome.OTHER:
             raise _other_agent(report.name)
-        done = attested.outcome in (Outcome.OK, Outcome.SAME)
+        # SAME to a copy that comes late says nothing about the host: what the report was told stands.
+        late = said.outcome is Outcome.SAME and not said.attested
+        done = attested.outcome is Outcome.OK or (attested.outcome is Outcome.SAME and not late)
         return ReportResult(said.outcome, attested.epoch, done, said.version, attested.drop)
 
     async def heartbeat(self, name: str, lease_s: int, stamp: AgentStamp | None = None) -> str:
@@ -127,25 +130,36 @@ def _known(answer: Answer, name: str) -> Answer:
 
 
 def host_view(cell: Cell, hashes: HostHashes, claims: int) -> HostView:
-    """A host from its hashes."""
+    """A host from its hashes. What somebody has made unreadable by hand is shown as what lets nothing in."""
     fields = hashes.fields
     slots = {name.partition(".")[2] for name in fields if name.startswith(("capacity.", "claimed."))}
     return HostView(
         name=hashes.name,
         cell=cell.name,
         zone=fields.get("zone", ""),
-        status=HostStatus(fields.get("status", HostStatus.DISABLED)),
+        status=_status(fields.get("status", "")),
         alive=fields.get("alive") == "1",
         attested=fields.get("epoch") == cell.mirror.epoch,
-        version=int(fields["version"]),
-        lease_s=int(fields.get("lease_ms", "0")) // 1000,
-        alive_until_ms=int(fields.get("alive_until_ms", "0")),
+        version=whole(fields.get("version", ""), 0),
+        lease_s=whole(fields.get("lease_ms", ""), 0) // 1000,
+        alive_until_ms=whole(fields.get("alive_until_ms", ""), 0),
         slots={slot: _slot_view(slot, fields) for slot in sorted(slots)},
         traits=frozenset(_keyed("trait.", fields)),
         labels=_keyed("label.", fields),
-        metrics={name: float(value) for name, value in _keyed("metric.", fields).items()},
+        metrics={name: _number(value) for name, value in _keyed("metric.", fields).items()},
         claims=claims,
     )
+
+
+def _status(text: str) -> HostStatus:
+    return HostStatus(text) if text in set(HostStatus) else HostStatus.DISABLED
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
 
 
 def _keyed(prefix: str, fields: Mapping[str, str]) -> dict[str, str]:
@@ -153,17 +167,18 @@ def _keyed(prefix: str, fields: Mapping[str, str]) -> dict[str, str]:
 
 
 def _slot_view(slot: str, fields: Mapping[str, str]) -> SlotView:
-    def whole(kind: str, default: int = 0) -> int:
-        return int(fields.get(f"{kind}.{slot}", default))
+    def amount(kind: str, default: int = 0, unreadable: int = 0) -> int:
+        return whole(fields.get(f"{kind}.{slot}", str(default)), unreadable)
 
-    capacity, claimed, external = whole("capacity"), whole("claimed"), whole("external")
+    capacity = amount("capacity")
+    claimed, external = amount("claimed", unreadable=MAX_AMOUNT), amount("external", unreadable=MAX_AMOUNT)
     return SlotView(
-        total=whole("total"),
-        reserved=whole("reserved"),
-        ratio=float(fields.get(f"ratio.{slot}", 1.0)),
-        min=whole("min", 1),
-        max=whole("max"),
-        step=whole("step", 1),
+        total=amount("total"),
+        reserved=amount("reserved"),
+        ratio=_number(fields.get(f"ratio.{slot}", "1.0")),
+        min=amount("min", 1),
+        max=amount("max"),
+        step=amount("step", 1),
         capacity=capacity,
         claimed=claimed,
         external=external,

@@ -8,7 +8,7 @@ moves on only after it has been voided there (docs/architecture.md, "Ids").
 import asyncio
 import uuid
 
-from redsched.model import Request, Why
+from redsched.model import Request
 from redsched.scheduler.cells import Cell, Cells
 from redsched.store import Outcome
 
@@ -34,7 +34,8 @@ class Identity:
         cells = list(self._cells)
         found = await asyncio.gather(*(cell.store.read_claims(request.claim_ids) for cell in cells))
         for cell, claims in zip(cells, found, strict=True):
-            if any(claim.why is not Why.VOID for claim in claims.values()):
+            # Without a host: only closed there, because the id moved on to another cell.
+            if any(claim.host for claim in claims.values()):
                 return cell
         return None
 

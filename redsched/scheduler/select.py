@@ -24,16 +24,13 @@ from redsched.errors import (
     Settling,
     StoreUnavailable,
 )
-from redsched.model import Request
+from redsched.model import ClaimStatus, Request
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.identity import Identity
 from redsched.scheduler.refusal import refusal
 from redsched.scheduler.views import Effort, Selection, Selections
 from redsched.settings import Settings
-from redsched.store import Candidate, ClaimAnswer, ClaimCall, Member, Outcome
-
-DOWN = "DOWN"
-"""Cause of a host whose lease has lapsed, in the claim script's words."""
+from redsched.store import Candidate, Cause, ClaimAnswer, ClaimCall, Member, Outcome
 
 Observe = Callable[[Effort], None]
 
@@ -174,13 +171,15 @@ class Selector:
             return _selections(request, cell, decision, ids, answer)
         if answer.outcome is Outcome.FULL and not decision.members:
             self._refuse(attempt)
+        if answer.outcome is Outcome.GONE:
+            raise await _ended(request, cell)
         _raise_final(request, answer)
         # FULL, EPOCH, LATE: what was decided on is not what the store has. Only a later picture can refuse, and only
         # one that knows more than the reply told (a host shrank, or was disabled) is sure not to aim there again.
-        down = [host.host for host in answer.looked_at if host.cause == DOWN]
+        down = [host.host for host in answer.looked_at if host.cause == Cause.DOWN]
         if down:
             # A lease that has lapsed and was not swept yet is in no feed: without this the next try would aim there.
-            await cell.store.mark_down(down)
+            await cell.sweeper.mark_down(down)
         attempt.catch_up = True
         return None
 
@@ -213,6 +212,14 @@ def _call(request: Request, cell: Cell, decision: Decision, ids: Sequence[str]) 
     )
 
 
+async def _ended(request: Request, cell: Cell) -> ClaimState:
+    """Which of the ids have ended; with several places the others may still be there."""
+    claims = await cell.store.read_claims(request.claim_ids)
+    states = {claim_id: claim.state for claim_id, claim in claims.items()}
+    ended = [claim_id for claim_id, state in states.items() if state is ClaimStatus.ENDED]
+    return ClaimState(f"claim {', '.join(ended)} has ended: use new ids to claim again", {"claims": states})
+
+
 def _raise_final(request: Request, answer: ClaimAnswer) -> None:
     ids = ", ".join(request.claim_ids)
     if answer.outcome is Outcome.CONFLICT:
@@ -221,8 +228,6 @@ def _raise_final(request: Request, answer: ClaimAnswer) -> None:
             "send what it was first sent with, or use new ids",
             {"claim_ids": list(request.claim_ids)},
         )
-    if answer.outcome is Outcome.GONE:
-        raise ClaimState(f"claim {ids} has ended: use a new id to claim again", {"claim_ids": list(request.claim_ids)})
     if answer.outcome is Outcome.SETTLING:
         raise Settling(
             f"claim id {ids} may be known to hosts that have not attested to the new epoch yet: try again",

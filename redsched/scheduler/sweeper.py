@@ -6,12 +6,14 @@ no harm, and a jitter keeps them apart.
 
 import asyncio
 import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import structlog
 
 from redsched import tasks
 from redsched.cache.mirror import CellMirror
-from redsched.errors import RedschedError
+from redsched.errors import OutcomeUnknown, RedschedError, StoreUnavailable
 from redsched.settings import Settings
 from redsched.store import CellStore
 
@@ -20,6 +22,15 @@ SCORE_SLACK_MS = 2000
 """Leases that ended while the last sweep ran are looked at once more."""
 
 log = structlog.get_logger(__name__)
+
+
+@contextmanager
+def _not_the_callers() -> Iterator[None]:
+    """A sweep in the middle of a request: that its outcome is unknown says nothing about the request's own."""
+    try:
+        yield
+    except OutcomeUnknown as error:
+        raise StoreUnavailable(error.detail) from error
 
 
 class Sweeper:
@@ -44,10 +55,19 @@ class Sweeper:
         """One round. Raises StoreUnavailable, OutcomeUnknown."""
         clock = await self._cell.tick()
         await self.expire_due()
-        await self._mark_down(clock.now_ms)
+        await self._mark_lapsed(clock.now_ms)
 
     async def expire_due(self) -> int:
-        """End the claims whose deadline has passed, in batches; the number of claims ended or being ended."""
+        """End the claims whose deadline has passed, in batches; the number ended or being ended. Raises Unavailable."""
+        with _not_the_callers():
+            return await self._expire_due()
+
+    async def mark_down(self, hosts: Sequence[str]) -> None:
+        """Mark those of the hosts whose lease has lapsed. Raises Unavailable."""
+        with _not_the_callers():
+            await self._cell.mark_down(hosts)
+
+    async def _expire_due(self) -> int:
         expired = offset = 0
         while due := await self._cell.due_claims(self._mirror.now_ms(), offset, BATCH):
             ended = await self._cell.expire(due)
@@ -58,10 +78,12 @@ class Sweeper:
                 break
         return expired
 
-    async def _mark_down(self, now_ms: int) -> None:
+    async def _mark_lapsed(self, now_ms: int) -> None:
         """Look at each lapsed lease once: a host that is down stays in the list for as long as it is known."""
         offset = 0
-        while lapsed := await self._cell.lapsed_hosts(self._swept_until_ms, now_ms, offset, BATCH):
+        # The store's time may have gone back, with another epoch: then there is more to look at again.
+        since_ms = min(self._swept_until_ms, max(0, now_ms - SCORE_SLACK_MS))
+        while lapsed := await self._cell.lapsed_hosts(since_ms, now_ms, offset, BATCH):
             await self._cell.mark_down(lapsed)
             offset += len(lapsed)
             if len(lapsed) < BATCH:

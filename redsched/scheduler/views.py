@@ -122,7 +122,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """What an audit looked at and found. `over` are hosts over their capacity by external usage alone: no fault."""
+    """What an audit looked at and found. `over` are hosts over their capacity by rights: no fault."""
 
     hosts: int
     claims: int

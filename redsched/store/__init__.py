@@ -20,7 +20,7 @@ from redsched.store.answers import (
     ReportAnswer,
 )
 from redsched.store.cell import CellStore
-from redsched.store.outcomes import Outcome
+from redsched.store.outcomes import Cause, Outcome
 from redsched.store.store import Store
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "AttestAnswer",
     "AuditedHost",
     "Candidate",
+    "Cause",
     "CellStore",
     "Change",
     "ClaimAnswer",

@@ -105,8 +105,7 @@ class Placed:
 class LookedAt:
     """What a host held after the script: absolute claimed amounts of the slots that were looked at.
 
-    `cause` is why it could not take the last amounts tried: '' (it could), UNKNOWN, ATTEST, DOWN, DISABLED, DRAINING,
-    or the slot that was too small.
+    `cause` is why it could not take the last amounts tried: '' (it could), a Cause, or the slot that was too small.
     """
 
     host: str

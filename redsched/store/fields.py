@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from redsched.model import Claim, ClaimStatus, HostReport, Inventory, Why
+from redsched.names import whole
 
 AMOUNT = "amount."
 
@@ -38,8 +39,8 @@ def facts_fields(report: HostReport) -> dict[str, str]:
 
 
 def claim_from(cell: str, claim_id: str, fields: Mapping[str, str]) -> Claim:
-    """A claim from its hash."""
-    amounts = {name[len(AMOUNT) :]: int(value) for name, value in fields.items() if name.startswith(AMOUNT)}
+    """A claim from its hash. An amount that somebody has made unreadable is shown as 0; `audit` tells of it."""
+    amounts = {name[len(AMOUNT) :]: whole(value, 0) for name, value in fields.items() if name.startswith(AMOUNT)}
     return Claim(
         id=claim_id,
         cell=cell,
@@ -57,4 +58,4 @@ def claim_from(cell: str, claim_id: str, fields: Mapping[str, str]) -> Claim:
 
 
 def _whole(value: str | None) -> int | None:
-    return int(value) if value else None
+    return whole(value, 0) if value else None

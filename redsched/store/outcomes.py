@@ -1,4 +1,4 @@
-"""The words that scripts answer with: one enum for all of them. Each script's header says which it may give."""
+"""The words that scripts answer with: outcomes, and the causes for which a claim passed a host over."""
 
 from enum import StrEnum
 
@@ -36,3 +36,13 @@ class Outcome(StrEnum):
     """The cell waits for its hosts to attest, and this needs all of them."""
     RETRY = "RETRY"
     """What was read to build the call has changed since: read again."""
+
+
+class Cause(StrEnum):
+    """Why a host takes nothing at all. Where it takes something, the cause is the slot that was too small, or ''."""
+
+    UNKNOWN = "UNKNOWN"
+    ATTEST = "ATTEST"
+    DOWN = "DOWN"
+    DISABLED = "DISABLED"
+    DRAINING = "DRAINING"

@@ -40,7 +40,9 @@ class _Call:
     deadline: float
     reply: asyncio.Future[Reply]
     maybe_run: bool = False
-    """It was sent at least once and no answer came."""
+    """It was sent at least once."""
+    unanswered: bool = False
+    """A sending of it was lost: whatever later ones meet, that one may have been carried out."""
 
 
 @dataclass(slots=True)
@@ -128,6 +130,7 @@ class Runner:
         now = asyncio.get_running_loop().time()
         left = [call for call in batch if not call.reply.done()]
         for call in left:
+            call.unanswered = call.maybe_run
             if call.deadline <= now:
                 _fail(call, self._lost(call, error))
         again = [call for call in left if call.deadline > now]
@@ -142,6 +145,9 @@ class Runner:
             "send it again with the same id to learn its outcome"
         )
 
+    def _refused(self, call: _Call, error: RedschedError) -> None:
+        _fail(call, self._lost(call, error) if call.unanswered else error)
+
     async def _send(self, batch: list[_Call]) -> None:
         connection = await self._pool.get_connection()  # type: ignore[no-untyped-call]
         try:
@@ -154,7 +160,7 @@ class Runner:
                 await self._load(connection, [call.script for call in refused])
                 refused = await self._exchange(connection, refused)
             for call in refused:
-                _fail(call, StoreUnavailable("the store forgets scripts as fast as they are loaded: try again"))
+                self._refused(call, StoreUnavailable("the store forgets scripts as fast as they are loaded: try again"))
         except BaseException:
             # Replies may still be on their way; the next call must not read them as its own.
             await connection.disconnect(nowait=True)
@@ -180,7 +186,7 @@ class Runner:
                 # The primary has become a replica: nothing was run, and another connection finds the new one.
                 raise OSError(str(error)) from error
             except ResponseError as error:
-                _fail(call, as_ours(error, self.url))
+                self._refused(call, as_ours(error, self.url))
             else:
                 if not call.reply.done():
                     call.reply.set_result(reply)

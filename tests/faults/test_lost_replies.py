@@ -19,6 +19,7 @@ from redsched.settings import Settings
 from redsched.store import CellStore, Outcome, Store
 from redsched.store.scripts import load_all
 from redsched.store.server import PrivateServer
+from tests.support.cells import raw_client
 from tests.support.hosts import PlainHost, fleet
 from tests.support.profiles import is_long
 from tests.support.proxy import Fault, Proxy, proxy
@@ -229,3 +230,19 @@ async def test_a_release_of_unknown_outcome_may_be_sent_again(server: PrivateSer
         it.proxy.always = Fault.NONE
         assert await it.scheduler.claims.release(str(one.claim_id)) is True
         assert await it.claimed() == 0
+
+
+async def test_an_error_after_a_lost_reply_is_not_the_whole_truth(server: PrivateServer, tmp_path: Path) -> None:
+    """The first sending was carried out, the second one met a full store: the outcome is unknown, not `unavailable`."""
+    async with behind_proxy(server, tmp_path, reply_timeout_s=1.0) as it, raw_client(server.url) as raw:
+        it.proxy.faults.append(Fault.HOLD_REPLY)
+        claiming = asyncio.create_task(it.scheduler.select(Request(ONE, claim_ids=("mine",))))
+        await wait_until(lambda: it.proxy.played[Fault.HOLD_REPLY] == 1)
+        await raw.config_set("maxmemory", 1)
+        try:
+            with pytest.raises(OutcomeUnknown):
+                await claiming
+        finally:
+            await raw.config_set("maxmemory", 0)
+        assert not (await it.scheduler.select(Request(ONE, claim_ids=("mine",)))).fresh
+        assert await it.claimed() == 1

@@ -68,6 +68,8 @@ async def test_an_id_bound_to_a_full_cell_is_voided_there(two_cells: Scheduler) 
     found = await two_cells.select(request)
     assert (found.selections[0].cell, found.fresh) == ("a", True)
     assert (await b.store.read_claims(["mine"]))["mine"].why == "void"
+    assert (await two_cells.claims.get("mine")).cell == "a"
+    assert await two_cells.claims.release("mine")
 
 
 async def test_a_name_is_unique_over_all_cells(two_cells: Scheduler) -> None:

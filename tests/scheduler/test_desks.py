@@ -164,3 +164,46 @@ async def test_the_audit_is_clean_and_sees_damage(scheduler: Scheduler, clean_st
         await raw.hset(cell.keys.claim("stray"), mapping={"host": "h1", "state": "active", "token": OLD_TOKEN})
     found = {(one.invariant, one.thing) for one in (await scheduler.audit()).problems}
     assert found == {(1, "h1 VCPU"), (2, "h2 VCPU"), (5, "other"), (5, "stray")}
+
+
+async def test_a_host_that_shrank_is_no_fault(scheduler: Scheduler) -> None:
+    """It may be over, and is told of; a claim that made it so would be a fault."""
+    await claim(scheduler, vcpu=8)
+    await scheduler.hosts.report(report_of("h1", VCPU=4, MEMORY_MB=8192))
+    found = await scheduler.audit()
+    assert (found.problems, found.over) == ((), ("h1",))
+
+
+async def test_a_lease_on_a_host_that_was_not_heard_is_no_leak(scheduler: Scheduler, clean_store: str) -> None:
+    """In a new epoch nothing may be expired on it."""
+    await claim(scheduler)
+    cell = scheduler._cells.named("c1").store
+    async with raw_client(clean_store) as raw:
+        await raw.zadd(cell.keys.deadlines, {"mine": 1})
+        await raw.hset(cell.keys.claim("mine"), "expires_at_ms", "1")
+        await new_epoch(cell)
+        assert (await scheduler.audit()).problems == ()
+
+
+async def test_one_damaged_host_costs_that_host(scheduler: Scheduler, clean_store: str) -> None:
+    """Lists go on, and the audit says which it is."""
+    await claim(scheduler, vcpu=8)
+    cell = scheduler._cells.named("c1").store
+    async with raw_client(clean_store) as raw:
+        await raw.hset(cell.keys.host("h2"), mapping={"claimed.VCPU": "nan", "version": "x", "status": "?"})
+        await raw.hset(cell.keys.claim("mine"), "amount.VCPU", "much")
+    assert len((await scheduler.hosts.list()).items) == 3
+    assert (await scheduler.hosts.get("h2")).slots["VCPU"].free < 0
+    assert (await scheduler.claims.get("mine")).amounts == {"VCPU": 0}
+    assert {one.thing for one in (await scheduler.audit()).problems} == {"h1 VCPU", "h2 VCPU"}
+
+
+async def test_a_lapsed_lease_is_found_after_time_went_back(scheduler: Scheduler, clean_store: str) -> None:
+    """A sweeper that has seen a later time looks at what lies before it all the same."""
+    cell = scheduler._cells.named("c1")
+    cell.sweeper._swept_until_ms = 2**50
+    async with raw_client(clean_store) as raw:
+        await raw.hset(cell.store.keys.host("h1"), "alive_until_ms", "1")
+        await raw.zadd(cell.store.keys.hosts, {"h1": (await cell.store.tick()).now_ms})
+        await cell.sweeper.sweep()
+        assert not (await scheduler.hosts.get("h1")).alive

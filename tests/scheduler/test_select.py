@@ -98,6 +98,16 @@ async def test_the_id_of_an_ended_claim_is_not_used_again(scheduler: Scheduler) 
         await scheduler.select(Request({"VCPU": 1}, claim_ids=("mine",)))
 
 
+async def test_which_of_several_ids_has_ended_is_told(scheduler: Scheduler) -> None:
+    """The others are still held, and the caller is to know."""
+    request = Request({"VCPU": 1}, claim_ids=("one", "two"), count=2)
+    await scheduler.select(request)
+    await scheduler.claims.release("two")
+    with pytest.raises(ClaimState, match="claim two has ended") as refused:
+        await scheduler.select(request)
+    assert refused.value.facts == {"claims": {"one": "claimed", "two": "ended"}}
+
+
 async def test_a_refused_id_may_be_tried_again(scheduler: Scheduler) -> None:
     """A refusal is no outcome."""
     first = await scheduler.select(ALL_OF_H1)

@@ -6,6 +6,7 @@ The same short life of a store shows that the permissions in docs/operate.md are
 import inspect
 import re
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,7 @@ async def claim(cell: CellStore, claim_id: str) -> str:
 
 
 async def live(cell: CellStore, seen: Seen) -> None:
-    """A short life of everything: a host comes, holds claims, loses one and is written off."""
+    """A short life of everything: a host comes, holds claims, loses one, shrinks and is written off."""
     await cell.init()
     answer = await cell.report(report(), AgentStamp("journal", "nonce", 1))
     await cell.attest("h1", answer.epoch, AgentStamp("journal", "nonce", 2))
@@ -125,6 +126,9 @@ async def live(cell: CellStore, seen: Seen) -> None:
     await claim(cell, "open")
     await cell.bind("moved-on", "", 60_000)
     await cell.void("moved-on", "d")
+    shrunk = replace(report(), inventories={"VCPU": Inventory(0)}, external={})
+    await cell.report(shrunk, AgentStamp("journal", "nonce", 3))
+    await seen.look()
     await cell.set_status("h1", HostStatus.DRAINING)
     await cell.write_off("h1")
     await seen.look()

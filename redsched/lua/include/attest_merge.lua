@@ -54,8 +54,8 @@ local function sum_claimed(host, kept)
     end
   end
   for _, entry in ipairs(kept) do
-    for slot, amount in pairs(amounts_of(entry.claim)) do
-      if not (amount >= 0 and amount % 1 == 0) then
+    for slot, amount in pairs(amounts_of(entry.claim, -1)) do
+      if amount < 0 then
         return nil
       end
       sums[slot] = (sums[slot] or 0) + amount

@@ -3,12 +3,13 @@ local function known_outcome(cell, call)
   local function answer(outcome)
     return {outcome, cell.epoch, cell.now_ms}
   end
-  local known, ended, reply = 0, false, {'SAME', cell.epoch, cell.now_ms, #call.members}
+  local known, ended, moved, reply = 0, false, false, {'SAME', cell.epoch, cell.now_ms, #call.members}
   for _, member in ipairs(call.members) do
     local claim = redis.call('HMGET', member.key, 'state', 'digest', 'host', 'token', 'expires_at_ms', 'voided_at_ms')
     -- Voided, because the id moved on to another cell: closed to what was decided before that, open to a later try.
     member.reopened = claim[6] and call.decided_at_ms > tonumber(claim[6])
-    if claim[1] and not member.reopened then
+    moved = moved or (claim[6] and not member.reopened)
+    if claim[1] and not claim[6] then
       if claim[2] ~= call.digest then
         return answer('CONFLICT')
       end
@@ -23,8 +24,10 @@ local function known_outcome(cell, call)
   if known == #call.members then
     return ended and answer('GONE') or reply
   end
+  -- A caller's id that is not known here may be running on a host which has not attested yet.
+  local unheard = not call.fresh and not cell.settled
   if known > 0 then
-    return answer('CONFLICT')
+    return answer(unheard and 'SETTLING' or 'CONFLICT')
   end
   if call.epoch ~= cell.epoch then
     return answer('EPOCH')
@@ -32,12 +35,8 @@ local function known_outcome(cell, call)
   -- Nor from the future: it would outlive the tombstone that stops its late copies. Within an epoch the store's own
   -- time goes back by 1 s at most.
   local age_ms = cell.now_ms - call.decided_at_ms
-  if not (age_ms <= cell.remember_ms and age_ms >= -1000) then
+  if moved or not (age_ms <= cell.remember_ms and age_ms >= -1000) then
     return answer('LATE')
   end
-  -- A caller's id that is unknown here may be running on a host which has not attested yet.
-  if not call.fresh and not cell.settled then
-    return answer('SETTLING')
-  end
-  return nil
+  return unheard and answer('SETTLING') or nil
 end

@@ -7,10 +7,12 @@ end
 
 -- Why nothing may be said about this claim now, or nil. The host's attestation comes first: before it, "no such claim"
 -- would only mean that the store has forgotten, and an agent that believed it would stop work that is rightly there.
+-- A claim that ended with its host, or whose host was removed later, has nobody left to ask.
 -- Without `token` any placing is meant.
 local function obstacle(cell, keys, claim, host, token)
   local attested = redis.call('HMGET', keys.host, 'epoch', 'written_off')
-  if attested[1] ~= cell.epoch and attested[2] ~= cell.epoch then
+  local removed = claim.state == 'ended' and redis.call('EXISTS', keys.host) == 0
+  if attested[1] ~= cell.epoch and attested[2] ~= cell.epoch and not removed then
     return 'ATTEST'
   end
   if not claim.state then

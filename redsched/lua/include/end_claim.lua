@@ -3,7 +3,7 @@
 local function end_claim(cell, keys, claim, id, why, external)
   local host_fields, host = {}, redis.call('HMGET', keys.host, 'version')
   local version = whole(host[1], cell.seq, cell.seq) + 1
-  for slot, amount in pairs(amounts_of(claim)) do
+  for slot, amount in pairs(amounts_of(claim, 0)) do
     local claimed = whole(redis.call('HGET', keys.host, 'claimed.' .. slot), 0, MOST)
     host_fields[#host_fields + 1] = 'claimed.' .. slot
     host_fields[#host_fields + 1] = text(math.max(0, claimed - amount))

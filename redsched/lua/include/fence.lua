@@ -22,7 +22,7 @@ end
 local function mint(cell, replid, wiped)
   local former_ms = tonumber(string.match(cell.epoch, '^%d+') or '0')
   cell.epoch = text(math.max(cell.now_ms, former_ms + 1)) .. '-' .. string.sub(replid, 1, 8)
-  local unattested = wiped and -1 or redis.call('ZCARD', KEYS[3])
+  local unattested = (wiped or cell.by_time) and -1 or redis.call('ZCARD', KEYS[3])
   cell.settled = unattested == 0
   redis.call('HSET', KEYS[1], 'epoch', cell.epoch, 'seq', text(cell.seq), 'now_ms', text(cell.now_ms),
     'replid', replid, 'run_id', run_id(), 'settled', cell.settled and '1' or '0',
@@ -32,12 +32,13 @@ end
 local function fence()
   local time = redis.call('TIME')
   local meta = redis.call('HMGET', KEYS[1], 'epoch', 'seq', 'now_ms', 'replid', 'run_id', 'settled', 'settle_at_ms',
-    'jump_s', 'remember_s', 'keep_s', 'settle_s')
+    'jump_s', 'remember_s', 'keep_s', 'settle_s', 'unattested')
   local cell = {
     now_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000),
     epoch = meta[1] or '', seq = tonumber(meta[2] or '0'), settled = meta[6] == '1',
     remember_ms = tonumber(meta[9] or '600') * 1000, keep_ms = tonumber(meta[10] or '60') * 1000,
     settle_ms = tonumber(meta[11] or '60') * 1000,
+    by_time = meta[6] ~= '1' and meta[12] == '-1', -- wiped, and still waiting: another epoch knows no more of the hosts
   }
   local replication = redis.call('INFO', 'replication')
   local replid = id_after(replication, 'master_replid:')

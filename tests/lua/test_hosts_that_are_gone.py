@@ -1,0 +1,75 @@
+"""Claims whose host was removed or written off, and hosts that are over by their own word."""
+
+from typing import Any
+
+import pytest
+
+from redsched.model import ClaimStatus, HostReport, Inventory
+from redsched.store import CellStore, HeldClaim, Outcome
+from tests.support.cells import (
+    IN_STATE,
+    active,
+    claim_on,
+    claimed,
+    ended,
+    fields_of,
+    new_epoch,
+    nothing_written,
+    open_host,
+    report_of,
+)
+
+
+async def test_a_release_is_repeated_after_its_host_was_removed(cell: CellStore, raw: Any) -> None:
+    """Nobody is left to ask, and nothing is left to wait for: the first outcome stands."""
+    await open_host(cell)
+    await open_host(cell, "h2")
+    one, two = await ended(cell, "a"), await claim_on(cell, "b", "h2")
+    await cell.forget("h1")
+    await cell.forget("h2", force=True)
+    async with nothing_written(raw):
+        assert (await cell.release("h1", "a", one.token)).outcome is Outcome.SAME
+        assert (await cell.release("h2", "b")).outcome is Outcome.SAME
+        assert (await cell.confirm("h2", "b", two.token)).outcome is Outcome.GONE
+
+
+@pytest.mark.parametrize("state", ["claimed", "starting", "active", "ending"])
+async def test_a_claim_on_a_written_off_host_is_released_at_once(cell: CellStore, raw: Any, state: str) -> None:
+    """Its host will not be heard of: what it had taken up would otherwise be ending for ever."""
+    await open_host(cell)
+    await IN_STATE[state](cell)
+    await cell.write_off("h1")
+    assert (await cell.release("h1", "a")).outcome is Outcome.OK
+    assert await claimed(raw, cell) == 0
+
+
+async def test_a_damaged_lease_is_one_that_has_lapsed(cell: CellStore, raw: Any) -> None:
+    """Or whoever marks hosts down would knock at it for ever, or fail."""
+    for damage in ("abc", "nan", "-1"):
+        await open_host(cell)
+        await raw.hset(cell.keys.host("h1"), "alive_until_ms", damage)
+        assert await cell.mark_down(["h1"]) == 1
+
+
+async def test_a_host_that_shrinks_says_so(cell: CellStore, raw: Any) -> None:
+    """The mark comes with its report, goes with the next that has room, and a claim can never set it."""
+    await open_host(cell, VCPU=8)
+    await active(cell, VCPU=8)
+    assert "over.VCPU" not in await fields_of(raw, cell.keys.host("h1"))
+    await cell.report(report_of("h1", VCPU=4))
+    assert (await fields_of(raw, cell.keys.host("h1")))["over.VCPU"] == "1"
+    await cell.report(report_of("h1", VCPU=8))
+    assert "over.VCPU" not in await fields_of(raw, cell.keys.host("h1"))
+    await cell.report(HostReport("h1", {"MEMORY_MB": Inventory(1)}, lease_s=3600))
+    assert (await fields_of(raw, cell.keys.host("h1")))["over.VCPU"] == "1"
+
+
+async def test_a_host_that_attests_more_than_it_has_says_so(cell: CellStore, raw: Any) -> None:
+    """Restored claims are facts, and are accepted."""
+    await open_host(cell, VCPU=8)
+    one = await active(cell, VCPU=8)
+    await new_epoch(cell)
+    await cell.report(report_of("h1", VCPU=2))
+    await cell.attest("h1", "", held=[HeldClaim("a", one.token, ClaimStatus.ACTIVE, {"VCPU": 8}, digest="digest")])
+    assert await claimed(raw, cell) == 8
+    assert (await fields_of(raw, cell.keys.host("h1")))["over.VCPU"] == "1"

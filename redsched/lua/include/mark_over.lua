@@ -1,0 +1,18 @@
+-- mark_over(): note which slots of a host hold more claims than they have capacity for, after its own word made it so.
+--
+-- A host that shrinks, or attests more than it has, is over by rights, and gets no new claims. With `over.<slot>` an
+-- audit can tell that from a claim that should not have been made.
+local function mark_over(host_key)
+  local host = read_hash(host_key)
+  for field, value in pairs(host) do
+    local slot = string.match(field, '^claimed%.(.+)$')
+    if slot then
+      local over = whole(value, 0, MOST) > whole(host['capacity.' .. slot], 0, 0)
+      if over and not host['over.' .. slot] then
+        redis.call('HSET', host_key, 'over.' .. slot, '1')
+      elseif host['over.' .. slot] and not over then
+        redis.call('HDEL', host_key, 'over.' .. slot)
+      end
+    end
+  end
+end

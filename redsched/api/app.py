@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib.metadata import version
 
 from fastapi import FastAPI
+from fastapi_offline import FastAPIOffline
 
 from redsched.api import metrics, openapi, problems
 from redsched.api.crew import Crew
@@ -22,7 +23,8 @@ ROUTERS = (selections.router, claims.router, reports.router, hosts.router, chang
 
 def create_app(settings: Settings, crew: Crew | None = None) -> FastAPI:
     """The API over the store of `settings`. Its start raises StoreUnavailable when there is none to be used."""
-    app = FastAPI(
+    # Its /docs come from this process: a fleet's network often has no way out.
+    app = FastAPIOffline(
         title="redsched",
         version=version("redsched"),
         summary="A shared-state scheduler on Redis: which host takes this, and is it really mine?",

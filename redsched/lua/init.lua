@@ -7,5 +7,5 @@ local cell = fence()
 if cell.settled or redis.call('ZCARD', KEYS[3]) > 0 then
   return {'SAME', cell.epoch, cell.now_ms}
 end
-redis.call('HSET', KEYS[1], 'settled', '1')
+redis.call('HSET', KEYS[1], 'settled', '1', 'unattested', '0')
 return {'OK', cell.epoch, cell.now_ms}

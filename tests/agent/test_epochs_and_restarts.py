@@ -43,7 +43,7 @@ async def test_a_killed_agents_host_gets_no_claims_and_comes_back_with_its_own(
 
 
 async def test_a_start_that_a_crash_interrupted_is_asked_for_again(world: World, start_process: StartProcess) -> None:
-    world.on("start", "sleep 600")
+    world.on("start", "sleep 60")
     agent = start_process(world)
     token = (await world.place("a", lease_s=60)).placed[0].token
     await wait_until(lambda: bool(world.calls("start")))
@@ -55,7 +55,7 @@ async def test_a_start_that_a_crash_interrupted_is_asked_for_again(world: World,
 
 
 async def test_an_end_that_a_crash_interrupted_is_finished(world: World, start_process: StartProcess) -> None:
-    world.on("stop", "sleep 600")
+    world.on("stop", "sleep 60")
     agent = start_process(world)
     await world.place("a")
     await world.reaches("a", ClaimStatus.ACTIVE)

@@ -19,7 +19,7 @@ VERB = answers({200: ClaimAnswer}, *BODY, Unknown, ClaimState, StaleToken, Settl
 
 @router.get("", summary="List claims", responses=answers({200: ClaimsAnswer}, InvalidRequest))
 async def list_claims(request: Request, query: Annotated[ClaimsQuery, Query()]) -> Response:
-    """A page of claims, by id."""
+    """A page of claims, by host, then id. Ended ones are not in it."""
     page = await scheduler(request).claims.list(**query.model_dump())
     return render.answer({"claims": [render.claim(one) for one in page.items], "next": page.next})
 

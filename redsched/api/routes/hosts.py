@@ -50,7 +50,7 @@ async def disable(request: Request, host: HostName) -> Response:
 
 @router.post("/{host}/lost", status_code=204, summary="Write off", responses=WORD)
 async def lost(request: Request, host: HostName) -> Response:
-    """The host is gone for good: it is no longer waited for, and what it held ends."""
+    """The host is gone for good: nobody waits for it. Its claims can then be released, which frees them at once."""
     await scheduler(request).hosts.lost(host)
     return render.nothing()
 

@@ -1,6 +1,6 @@
 """`redsched select`, `explain`, `claims`, `release`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -78,7 +78,8 @@ def explain(
 ) -> None:
     """Say why hosts fit or do not. Writes nothing."""
     asked = Request(**_shape(resources, require, forbid, any_of, zone, host, exclude_host, label, policy, weight))
-    found = with_scheduler(url, lambda s: s.explain(asked, on or None))
+    shown = options.filter_name("host", on)
+    found = with_scheduler(url, lambda s: s.explain(asked, shown))
     if as_json:
         tables.show_json(render.explanation(found))
     else:
@@ -102,8 +103,8 @@ def claims(
         check_name("claim id", claim)
         found = with_scheduler(url, lambda s: s.claims.get(claim))
         return tables.show_json(render.claim(found)) if as_json else _show_claims([found])
-    wanted: dict[str, Any] = {"host": host, "project": project, "consumer": consumer, "zone": zone}
-    wanted = {name: value or None for name, value in wanted.items()}
+    given = {"host": host, "project": project, "consumer": consumer, "zone": zone}
+    wanted: dict[str, Any] = {name: options.filter_name(name, value) for name, value in given.items()}
     page = with_scheduler(url, lambda s: s.claims.list(**wanted, state=state, limit=limit, after=after))
     return _show_page(page, as_json)
 
@@ -112,6 +113,7 @@ def release(
     claim: Annotated[list[str], typer.Argument(metavar="CLAIM...", help="The claims' ids.")],
     token: Annotated[str, typer.Option(help="Only the placing with this token.", show_default=False)] = "",
     force: Force = False,
+    as_json: AsJson = False,
     url: Url = "",
 ) -> None:
     """Release claims. One that its host runs is ending until the host says that the work is gone."""
@@ -119,12 +121,17 @@ def release(
     for one in claim:
         check_name("claim id", one)
 
+    done: dict[str, bool] = {}
+
     async def release_all(scheduler: Scheduler) -> None:
         for one in claim:
-            freed = await scheduler.claims.release(one, checked, force=force)
-            print(f"{one} is {'released' if freed else 'ending: its host has to say that the work is gone'}")
+            done[one] = await scheduler.claims.release(one, checked, force=force)
 
-    with_scheduler(url, release_all)
+    try:
+        with_scheduler(url, release_all)
+    finally:  # also where one of them was refused: those before it are released all the same
+        if done:
+            _show_released(done, as_json)
 
 
 def _shape(
@@ -177,6 +184,15 @@ def _show_page(page: Page[Claim], as_json: bool) -> None:
     _show_claims(page.items)
     if page.next:
         print(f"there are more: --after {page.next}")
+    return None
+
+
+def _show_released(done: Mapping[str, bool], as_json: bool) -> None:
+    if as_json:
+        shown = [{"claim_id": one, "state": "freed" if freed else "ending"} for one, freed in done.items()]
+        return tables.show_json({"claims": shown})
+    for one, freed in done.items():
+        print(f"{one} is {'released' if freed else 'ending: its host has to say that the work is gone'}")
     return None
 
 

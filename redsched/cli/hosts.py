@@ -1,4 +1,4 @@
-"""`redsched hosts`, `host`, `drain`, `enable`, `disable`, `lost`."""
+"""`redsched hosts`, `host`, `drain`, `enable`, `disable`, `lost`, `forget`."""
 
 from typing import Annotated
 
@@ -6,18 +6,20 @@ import typer
 
 from redsched.api import render
 from redsched.cli import tables
-from redsched.cli.options import After, AsJson, HostArgument, Limit, Url
+from redsched.cli.options import After, AsJson, HostArgument, Limit, Url, filter_name
 from redsched.cli.with_store import with_scheduler
 from redsched.model import HostStatus
 from redsched.scheduler import HostView, SlotView
 
 HEADS = ("HOST", "ZONE", "STATUS", "ALIVE", "CLAIMS", "FREE")
+NONE = "no hosts: start an agent with `redsched agent`, or report one"
+NONE_LEFT = "no hosts by these filters: leave them out to see all"
 SLOT_HEADS = ("SLOT", "CAPACITY", "CLAIMED", "EXTERNAL", "FREE", "TOTAL", "RESERVED", "RATIO")
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file."""
-    for command in (hosts, host, drain, enable, disable, lost):
+    for command in (hosts, host, drain, enable, disable, lost, forget):
         app.command()(command)
 
 
@@ -30,10 +32,11 @@ def hosts(
     url: Url = "",
 ) -> None:
     """List hosts with what is free on them."""
-    page = with_scheduler(url, lambda s: s.hosts.list(zone=zone or None, status=status, limit=limit, after=after))
+    wanted = filter_name("zone", zone)
+    page = with_scheduler(url, lambda s: s.hosts.list(zone=wanted, status=status, limit=limit, after=after))
     if as_json:
         return tables.show_json({"hosts": [render.host(one) for one in page.items], "next": page.next})
-    tables.show_table(HEADS, map(_row, page.items), "no hosts: start an agent with `redsched agent`, or report one")
+    tables.show_table(HEADS, map(_row, page.items), NONE_LEFT if zone or status or after else NONE)
     if page.next:
         print(f"there are more: --after {page.next}")
     return None
@@ -71,6 +74,16 @@ def lost(name: HostArgument, url: Url = "") -> None:
     """Write this host off: it will not come back, and nobody waits for it."""
     with_scheduler(url, lambda s: s.hosts.lost(name))
     print(f"{name} is written off")
+
+
+def forget(
+    name: HostArgument,
+    force: Annotated[bool, typer.Option("--force", help="Although it holds claims, which end with it.")] = False,
+    url: Url = "",
+) -> None:
+    """Remove this host. Refused while it holds claims, unless forced."""
+    with_scheduler(url, lambda s: s.hosts.forget(name, force))
+    print(f"{name} is removed")
 
 
 def _set_status(url: str, name: str, status: HostStatus) -> None:

@@ -18,6 +18,11 @@ HostArgument = Annotated[
 ]
 
 
+def filter_name(what: str, value: str) -> str | None:
+    """The name that a list is filtered by; None where the option was not given. Raises InvalidRequest."""
+    return check_name(what, value) if value else None
+
+
 Resources = Annotated[list[str], typer.Argument(metavar="CLASS=AMOUNT...", help="Such as VCPU=2 MEMORY_MB=4096.")]
 Required = Annotated[list[str], typer.Option("--require", metavar="TRAIT", help="A trait the host must have.")]
 Forbidden = Annotated[list[str], typer.Option("--forbid", metavar="TRAIT", help="A trait the host must not have.")]

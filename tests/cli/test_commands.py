@@ -1,10 +1,14 @@
 """The commands that talk to a store: what they show, and their exit codes."""
 
+import asyncio
 import os
 import subprocess
 
+import pytest
 import redis
 
+from redsched.settings import Settings
+from redsched.store import Store
 from tests.cli.conftest import Redsched
 from tests.cli.parts import COMMAND, run
 
@@ -16,9 +20,17 @@ def test_hosts_lists_with_filters(redsched: Redsched) -> None:
     assert [one["name"] for one in redsched("hosts", "--zone", "az2", "--json").check().json()["hosts"]] == ["h2"]
     assert "--after h1" in redsched("hosts", "--limit", "1").check().output
     assert "h1" not in redsched("hosts", "--after", "h1").check().output
-    assert redsched("hosts", "--status", "disabled").check().output == (
-        "no hosts: start an agent with `redsched agent`, or report one\n"
-    )
+
+
+@pytest.mark.parametrize("option", [("--status", "disabled"), ("--zone", "az9"), ("--after", "h2")])
+def test_no_hosts_by_a_filter_is_not_called_no_hosts_at_all(redsched: Redsched, option: tuple[str, str]) -> None:
+    assert redsched("hosts", *option).check().output == "no hosts by these filters: leave them out to see all\n"
+
+
+def test_no_hosts_at_all_says_how_to_get_one(redsched: Redsched) -> None:
+    for name in ("h1", "h2"):
+        assert redsched("forget", name).check().output == f"{name} is removed\n"
+    assert redsched("hosts").check().output == "no hosts: start an agent with `redsched agent`, or report one\n"
 
 
 def test_host_shows_one(redsched: Redsched) -> None:
@@ -85,6 +97,34 @@ def test_drain_disable_enable_lost(redsched: Redsched) -> None:
     assert redsched("lost", "h1").check().output == "h1 is written off\n"
     for word in ("drain", "disable", "enable", "lost"):
         redsched(word, "h9").check_failed(4, "h9")
+
+
+def test_a_host_that_holds_claims_is_removed_by_force_alone(redsched: Redsched) -> None:
+    redsched("select", "VCPU=1", "--host", "h1", "--id", "mine").check()
+    redsched("forget", "h1").check_failed(3, "h1", "force")
+    assert redsched("forget", "h1", "--force").check().output == "h1 is removed\n"
+    assert redsched("claims", "mine", "--json").check().json()["state"] == "ended"
+    redsched("forget", "h1").check_failed(4, "h1")
+
+
+def test_release_says_for_programs_what_is_free_and_what_is_ending(redsched: Redsched, store: str) -> None:
+    """What a host has taken up is ending; what stands before a refused one is said too."""
+    for name in ("taken-up", "free"):
+        redsched("select", "VCPU=1", "--host", "h1", "--id", name).check()
+    asyncio.run(take_up(store, "taken-up"))
+    states = [{"claim_id": "taken-up", "state": "ending"}, {"claim_id": "free", "state": "freed"}]
+    assert redsched("release", "taken-up", "free", "--json").check().json() == {"claims": states}
+    found = redsched("release", "free", "nix", "--json")
+    assert (found.exit_code, found.json()) == (4, {"claims": states[1:]})
+    assert "nix" in found.errors
+
+
+async def take_up(url: str, claim_id: str) -> None:
+    """Take a claim up, as the agent of its host would."""
+    async with Store.connect(url, Settings()) as store:
+        cell = store.cell("c1")
+        claim = (await cell.read_claims([claim_id]))[claim_id]
+        await cell.accept(claim.host, claim_id, claim.token, 60)
 
 
 def test_init_declares_a_new_cell_once(store: str) -> None:

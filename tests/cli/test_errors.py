@@ -27,6 +27,13 @@ USAGE = {
     "too few ids": (("select", "VCPU=1", "-n", "2", "--id", "a"), "claim_ids"),
     "claim not a name": (("claims", "a b"), "a b"),
     "claim to release not a name": (("release", "a", "b/c"), "b/c"),
+    "zone to list not a name": (("hosts", "--zone", "x y"), "x y"),
+    "host of claims not a name": (("claims", "--host", "x/y"), "x/y"),
+    "project of claims not a name": (("claims", "--project", "x y"), "x y"),
+    "consumer of claims not a name": (("claims", "--consumer", "x y"), "x y"),
+    "zone of claims not a name": (("claims", "--zone", "x:y"), "x:y"),
+    "host to explain not a name": (("explain", "VCPU=1", "--on", "x y"), "x y"),
+    "host to forget not a name": (("forget", "x y"), "x y"),
     "host not a name": (("drain", "a b"), "a b"),
 }
 

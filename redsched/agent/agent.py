@@ -19,7 +19,6 @@ from redsched.agent.host import Host
 from redsched.agent.journal import Journal
 from redsched.agent.line import Line
 from redsched.agent.steps import Steps
-from redsched.agent.tasks import end_all, finish
 from redsched.agent.turns import Turns
 from redsched.agent.watch import Watch
 from redsched.agent.works import Works
@@ -27,6 +26,7 @@ from redsched.errors import OtherAgent, RedschedError, Unavailable
 from redsched.model import Claim
 from redsched.settings import Settings
 from redsched.store import CellStore, Store
+from redsched.tasks import end_all, finish
 
 MOST_AT_ONCE = 128
 """Hosts that speak to the store at the same time."""

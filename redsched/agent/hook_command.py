@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import IO
 
 from redsched.agent.hooks import MOST_OUTPUT_BYTES, HookFailed, Order
-from redsched.agent.tasks import finish
 from redsched.errors import InvalidRequest
+from redsched.tasks import finish
 
 GRACE_S = 5.0
 """Between asking a hook that took too long to end, and ending it."""

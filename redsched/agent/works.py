@@ -8,10 +8,9 @@ import structlog
 
 from redsched.agent.journal_schema import HeldWork
 from redsched.agent.steps import Steps
-from redsched.agent.tasks import end_all
 from redsched.model import Claim, ClaimStatus
 from redsched.store import InboxEntry
-from redsched.tasks import end
+from redsched.tasks import end, end_all
 
 _log = structlog.get_logger("redsched.agent")
 

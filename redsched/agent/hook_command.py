@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import IO
 
-from redsched.agent.hooks import MOST_OUTPUT_BYTES, HookFailed, Order
+from redsched.agent.hooks import MOST_OUTPUT_BYTES, HookFailed, HookNotRun, Order
 from redsched.errors import InvalidRequest
 from redsched.tasks import finish
 
@@ -53,7 +53,7 @@ class CommandHook:
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
-            raise HookFailed(f"{self._said(order)} cannot be run: {error}") from error
+            raise HookNotRun(f"{self._said(order)} cannot be run: {error}") from error
 
     async def _wait(self, process: asyncio.subprocess.Process, order: Order) -> int:
         try:

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
 from urllib.parse import SplitResult, urlsplit
 
-from redsched.agent.hooks import MOST_OUTPUT_BYTES, HookFailed, Order
+from redsched.agent.hooks import MOST_OUTPUT_BYTES, HookFailed, HookNotRun, Order
 from redsched.errors import InvalidRequest
 
 THREADS = 16
@@ -51,7 +51,7 @@ class UrlHook:
         deadline = monotonic() + self._timeout_s
         try:
             with contextlib.closing(connection):
-                connection.connect()
+                self._connect(connection, order)
                 connection.sock.settimeout(self._timeout_s)
                 connection.request("POST", target, order.body(), headers)
                 with contextlib.closing(connection.getresponse()) as response:
@@ -62,6 +62,12 @@ class UrlHook:
         if not 200 <= response.status < 300:
             raise HookFailed(f"{self._said(order)} answered {response.status} {response.reason}"[:300])
         return body
+
+    def _connect(self, connection: http.client.HTTPConnection, order: Order) -> None:
+        try:
+            connection.connect()
+        except OSError as error:
+            raise HookNotRun(f"{self._said(order)} cannot be reached: {error}") from error
 
     def _connection(self) -> http.client.HTTPConnection:
         host, port = self._url.hostname or "", self._url.port

@@ -38,6 +38,10 @@ class HookFailed(Exception):
     """The hook did not do what it was asked to. Says why in one line."""
 
 
+class HookNotRun(HookFailed):
+    """The hook never began: there is no such command, or nobody listens at its URL."""
+
+
 @dataclass(frozen=True, slots=True)
 class Order:
     """One call of a hook."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from redsched.agent.hooks import Hook, HookFailed, NoHook, Order, Verb, named_in
+from redsched.agent.hooks import Hook, HookFailed, HookNotRun, NoHook, Order, Verb, named_in
 from redsched.agent.host import BEATS_IN_LEASE, Host
 from redsched.agent.journal_schema import HeldWork
 from redsched.agent.line import Line
@@ -84,14 +84,13 @@ class Steps:
     async def _start(self, work: HeldWork) -> None:
         if not work.is_running:
             if not self._fits(work):
-                await self._fail(work, "the host cannot hold it")
+                await self._fail(work, "the host cannot hold it", began=False)
                 return
             try:
                 # Without a hook there is nothing to start, and nothing to keep of it.
                 work = work if isinstance(self.hook, NoHook) else await self._run_start(work)
             except HookFailed as error:
-                await self._stop_once(work)
-                await self._fail(work, str(error))
+                await self._fail(work, str(error), began=not isinstance(error, HookNotRun))
                 return
             except _Ended as ended:
                 await (self.end(work) if ended.outcome is Outcome.ENDING else self.lose(work))
@@ -125,10 +124,19 @@ class Steps:
         finally:
             await end(running)
 
-    async def _fail(self, work: HeldWork, reason: str) -> None:
+    async def _fail(self, work: HeldWork, reason: str, began: bool) -> None:
+        """Clean up, and tell the store. Freed at once only where nothing is left of it, else when it is stopped."""
         _log.warning("a claim could not be started", host=self.host.name, claim=work.id, reason=reason)
-        answer = await self._say(lambda: self.host.cell.fail(self.host.name, work.id, work.token, by_host=True))
-        await self._bury(work, answer)
+        # Not only this process: one before it may have begun to start the work.
+        may_be_there = began or work.state is not ClaimStatus.CLAIMED
+        is_gone = not may_be_there or await self._stop_once(work)
+        answer = await self._say(lambda: self.host.cell.fail(self.host.name, work.id, work.token, by_host=is_gone))
+        if is_gone:
+            await self._bury(work, answer)
+        elif answer.outcome is Outcome.ENDING:
+            await self.end(work)
+        else:
+            await self.lose(work)
 
     async def end(self, work: HeldWork, entry_id: str = "") -> None:
         """Stop the work, and tell the store that it is gone and what is in use now."""

@@ -50,6 +50,21 @@ async def test_a_hook_that_fails_frees_the_resources(world: World) -> None:
     assert [call.split()[0] for call in world.calls()] == ["start", "stop"], "what it half started is cleaned up"
 
 
+async def test_what_could_not_be_started_is_not_freed_before_it_is_stopped(world: World) -> None:
+    """The start may have begun something: the next workload must not land on it."""
+    world.on("start", "exit 1")
+    world.on("stop", "exit 1")
+    await world.start(hook=world.hook)
+    await world.place("a")
+    await world.reaches("a", ClaimStatus.ENDING)
+    await wait_until(lambda: len(world.calls("stop")) >= 2)
+    assert (await world.host())["claimed.VCPU"] == "2"
+    world.on("stop", "exit 0")
+    assert (await world.reaches("a", ClaimStatus.ENDED)).why is Why.FAILED
+    assert (await world.host())["claimed.VCPU"] == "0"
+    assert len(world.calls("start")) == 1
+
+
 async def test_a_hook_that_is_not_there_frees_the_resources(world: World) -> None:
     await world.start(hook="/no/such/hook")
     await world.place("a")

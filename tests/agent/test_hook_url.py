@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from redsched.agent.hook_url import UrlHook
-from redsched.agent.hooks import MOST_OUTPUT_BYTES, HookFailed, Order, Verb
+from redsched.agent.hooks import MOST_OUTPUT_BYTES, HookFailed, HookNotRun, Order, Verb
 from redsched.agent.journal_schema import HeldWork
 from redsched.agent.run import hook_of
 from redsched.settings import Settings
@@ -97,7 +97,7 @@ async def test_anything_but_a_2xx_fails(serve: Serve, status: int) -> None:
 
 
 async def test_a_server_that_is_not_there_fails(serve: Serve) -> None:
-    with pytest.raises(HookFailed, match="refused"):
+    with pytest.raises(HookNotRun, match="refused"):
         await UrlHook("http://127.0.0.1:1/", 20).run(START)
 
 

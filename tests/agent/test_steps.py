@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from redsched.agent.collector import StaticCollector
-from redsched.agent.hooks import Order
+from redsched.agent.hooks import HookFailed, HookNotRun, Order
 from redsched.agent.host import Host
 from redsched.agent.journal import open_journal
 from redsched.agent.journal_schema import HeldWork
@@ -43,11 +43,16 @@ class ScriptedCell:
 
 
 class NotedHook:
+    """Notes its calls. `fails`: what each call of a verb raises next, then it succeeds."""
+
     def __init__(self) -> None:
         self.calls: list[str] = []
+        self.fails: dict[str, list[HookFailed]] = {}
 
     async def run(self, order: Order) -> bytes:
         self.calls.append(order.verb.value)
+        if self.fails.get(order.verb.value):
+            raise self.fails[order.verb.value].pop(0)
         return b""
 
 
@@ -140,6 +145,29 @@ async def test_a_word_of_an_epoch_that_was_left_counts_for_nothing(bench: Bench)
     assert bench.hook.calls == []
     assert bench.host.epoch == E2
     assert bench.closed == 1, "the next heartbeat is to find out whether the store is an old copy"
+
+
+@pytest.mark.parametrize("answer", [Outcome.OK, Outcome.GONE, Outcome.SAME])
+async def test_what_may_have_begun_is_stopped_although_the_store_has_freed_it(bench: Bench, answer: Outcome) -> None:
+    """A host that was written off is not waited for, but still stops the work."""
+    bench.hook.fails = {"start": [HookFailed("no")], "stop": [HookFailed("no")]}
+    bench.scripted.answers["fail"] = [(answer, E1)]
+    await bench.steps.take_up(WORK)
+    assert bench.hook.calls == ["start", "stop", "stop"]
+    assert await bench.journal.ended("h1") == [("a", WORK.token)]
+
+
+@pytest.mark.parametrize(
+    ("state", "calls"), [(ClaimStatus.CLAIMED, ["start"]), (ClaimStatus.STARTING, ["start", "stop"])]
+)
+async def test_a_start_that_never_began_is_stopped_only_if_an_earlier_one_may_have(
+    bench: Bench, state: ClaimStatus, calls: list[str]
+) -> None:
+    bench.hook.fails = {"start": [HookNotRun("no such command")]}
+    await bench.steps.take_up(await bench.hold(state=state))
+    assert bench.hook.calls == calls
+    assert bench.scripted.asked == ["accept", "fail"]
+    assert await bench.journal.ended("h1") == [("a", WORK.token)]
 
 
 async def test_an_end_is_durable_before_the_hook_stops_anything(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,52 @@
+"""The routes over two cells: a host and a claim are found wherever they are."""
+
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from redsched.settings import Settings
+from tests.api.parts import NEED, check_problem, client_of, declare_new, put_host
+
+
+@pytest.fixture
+async def two_cells(clean_store: str) -> AsyncIterator[httpx.AsyncClient]:
+    """The API over cells c1, with host h1, and c2, with the larger host h2."""
+    settings = Settings(redis_url=clean_store, cells=("c1", "c2"))
+    await declare_new(settings)
+    async with client_of(settings) as client:
+        await put_host(client, "h1")
+        await put_host(client, "h2", cell="c2", inventories={"VCPU": {"total": 16}, "MEMORY_MB": {"total": 32_768}})
+        yield client
+
+
+async def test_a_claim_in_the_second_cell_from_selection_to_release(two_cells: httpx.AsyncClient) -> None:
+    """By an id of one's own, which does not say where it is; sent again, it is the same."""
+    large = {"resources": {"VCPU": 12, "MEMORY_MB": 4096}, "claim_ids": ["mine"]}
+    first = await two_cells.post("/v1/selections", json=large)
+    assert first.status_code == 201, first.text
+    [found] = first.json()["selections"]
+    assert (found["cell"], found["host"]) == ("c2", "h2")
+
+    again = await two_cells.post("/v1/selections", json=large)
+    assert (again.status_code, again.json()) == (200, first.json())
+    check_problem(await two_cells.post("/v1/selections", json={**NEED, "claim_ids": ["mine"]}), 422, "claim-id-reused")
+
+    claim = (await two_cells.get("/v1/claims/mine")).json()
+    assert (claim["cell"], claim["host"], claim["token"]) == ("c2", "h2", found["token"])
+    await two_cells.post("/v1/selections", json={**NEED, "hosts": ["h1"], "claim_ids": ["other"]})
+    listed = (await two_cells.get("/v1/claims")).json()["claims"]
+    assert [(one["claim_id"], one["cell"]) for one in listed] == [("other", "c1"), ("mine", "c2")]
+    hosts = (await two_cells.get("/v1/hosts")).json()["hosts"]
+    assert [(one["name"], one["cell"], one["claims"]) for one in hosts] == [("h1", "c1", 1), ("h2", "c2", 1)]
+
+    assert (await two_cells.delete("/v1/claims/mine")).status_code == 204
+    assert (await two_cells.get("/v1/claims/mine")).json()["state"] == "ended"
+    assert (await two_cells.get("/v1/hosts/h2")).json()["slots"]["VCPU"]["free"] == 16
+    check_problem(await two_cells.post("/v1/selections", json=large), 409, "claim-state")
+
+
+async def test_a_host_is_in_one_cell_of_those_there_are(two_cells: httpx.AsyncClient) -> None:
+    report = {"inventories": {"VCPU": {"total": 1}}}
+    check_problem(await two_cells.put("/v1/hosts/h1/report", json={**report, "cell": "c2"}), 409, "claim-state")
+    check_problem(await two_cells.put("/v1/hosts/h3/report", json={**report, "cell": "c9"}), 404, "not-found")

@@ -1,0 +1,42 @@
+"""The commands over two cells: a host and a claim are found wherever they are."""
+
+import asyncio
+
+import redis
+
+from redsched.model import HostReport, Inventory
+from redsched.scheduler import Scheduler
+from redsched.settings import Settings
+from tests.cli.parts import Ran, run
+
+REPORTS = [
+    HostReport("h1", {"VCPU": Inventory(8)}, lease_s=3600),
+    HostReport("h2", {"VCPU": Inventory(16)}, cell="c2", lease_s=3600),
+]
+
+
+async def report(url: str) -> None:
+    async with Scheduler.connect(url, Settings(cells=("c1", "c2"))) as scheduler:
+        for one in REPORTS:
+            await scheduler.hosts.report(one)
+
+
+def test_a_claim_in_the_second_cell_from_init_to_release(store: str) -> None:
+    def redsched(*arguments: str) -> Ran:
+        return run(*arguments, environment={"REDSCHED_REDIS_URL": store, "REDSCHED_CELLS": "c1,c2"}).check()
+
+    with redis.Redis.from_url(store, protocol=2) as client:
+        client.flushall()
+    assert redsched("init").output == "cell c1 is declared\ncell c2 is declared\n"
+    asyncio.run(report(store))
+    large = ("select", "VCPU=12", "--id", "mine", "--json")
+    [found] = redsched(*large).json()["selections"]
+    assert (found["cell"], found["host"]) == ("c2", "h2")
+    assert redsched(*large).json()["selections"] == [found]
+    assert redsched("claims", "mine", "--json").json()["cell"] == "c2"
+    redsched("select", "VCPU=1", "--host", "h1", "--id", "other")
+    assert [one["claim_id"] for one in redsched("claims", "--json").json()["claims"]] == ["other", "mine"]
+    assert [one["cell"] for one in redsched("hosts", "--json").json()["hosts"]] == ["c1", "c2"]
+    assert redsched("audit", "--json").json() == {"hosts": 2, "claims": 2, "problems": []}
+    assert redsched("release", "mine").output == "mine is released\n"
+    assert redsched("forget", "h2").output == "h2 is removed\n"

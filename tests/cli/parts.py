@@ -2,14 +2,18 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from tests.support.waiting import wait_until_sync
 
 COMMAND = (sys.executable, "-m", "redsched.cli")
 
@@ -74,10 +78,12 @@ class Up:
 
 
 @contextmanager
-def up(*arguments: str, environment: Mapping[str, str] | None = None) -> Iterator[Up]:
+def up(
+    *arguments: str, environment: Mapping[str, str] | None = None, command: Sequence[str] = (*COMMAND, "up")
+) -> Iterator[Up]:
     """Run `redsched up` on a free port, from the moment when it says that it is up."""
     process = subprocess.Popen(
-        [*COMMAND, "up", "--port", "0", *arguments],
+        [*command, "--port", "0", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -97,6 +103,29 @@ def up(*arguments: str, environment: Mapping[str, str] | None = None) -> Iterato
     finally:
         process.kill()
         process.communicate()
+
+
+def ask(url: str) -> dict[str, object]:
+    """The JSON that an API answers."""
+    with urllib.request.urlopen(url, timeout=20) as answer:
+        return dict(json.load(answer))
+
+
+def curl(line: str) -> dict[str, object]:
+    """Do what a printed curl line does."""
+    words = shlex.split(line)
+    method, url, header, body = words[words.index("-X") + 1], words[3], words[words.index("-H") + 1], words[-1]
+    name, _, value = header.partition(": ")
+    request = urllib.request.Request(url, body.encode(), {name: value}, method=method)
+    with urllib.request.urlopen(request, timeout=20) as answer:
+        assert answer.status in (200, 201)
+        return dict(json.load(answer))
+
+
+def check_nothing_left(started: Up, processes: set[int]) -> None:
+    """Hold an `up` that ended to have left neither processes nor its store."""
+    wait_until_sync(lambda: not any(map(runs, processes)), what=f"{processes} have ended")
+    assert not Path(started.store.removeprefix("unix://")).exists()
 
 
 def descendants(pid: int) -> set[int]:

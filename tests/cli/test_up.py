@@ -1,39 +1,15 @@
 """`redsched up`, `api` and `agent` as processes: what they say, that it works, and that nothing outlives them."""
 
-import json
 import os
-import shlex
 import signal
 import socket
 import subprocess
-import urllib.request
 from pathlib import Path
 
 import pytest
 
-from tests.cli.parts import COMMAND, Up, descendants, run, runs, up
+from tests.cli.parts import COMMAND, ask, check_nothing_left, curl, descendants, run, runs, up
 from tests.support.waiting import wait_until_sync
-
-
-def ask(url: str) -> dict[str, object]:
-    with urllib.request.urlopen(url, timeout=20) as answer:
-        return dict(json.load(answer))
-
-
-def curl(line: str) -> dict[str, object]:
-    """Do what a printed curl line does."""
-    words = shlex.split(line)
-    method, url, header, body = words[words.index("-X") + 1], words[3], words[words.index("-H") + 1], words[-1]
-    name, _, value = header.partition(": ")
-    request = urllib.request.Request(url, body.encode(), {name: value}, method=method)
-    with urllib.request.urlopen(request, timeout=20) as answer:
-        assert answer.status in (200, 201)
-        return dict(json.load(answer))
-
-
-def check_nothing_left(started: Up, processes: set[int]) -> None:
-    wait_until_sync(lambda: not any(map(runs, processes)), what=f"{processes} have ended")
-    assert not Path(started.store.removeprefix("unix://")).exists()
 
 
 def test_up_with_a_fleet_is_ready_when_it_says_so(tmp_path: Path) -> None:

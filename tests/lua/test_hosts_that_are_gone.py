@@ -73,3 +73,13 @@ async def test_a_host_that_attests_more_than_it_has_says_so(cell: CellStore, raw
     await cell.attest("h1", "", held=[HeldClaim("a", one.token, ClaimStatus.ACTIVE, {"VCPU": 8}, digest="digest")])
     assert await claimed(raw, cell) == 8
     assert (await fields_of(raw, cell.keys.host("h1")))["over.VCPU"] == "1"
+
+
+async def test_a_host_that_came_back_is_asked_again(cell: CellStore, raw: Any) -> None:
+    """Written off and attested since, in the same epoch: its work runs, and is not freed behind it."""
+    await open_host(cell)
+    one = await active(cell)
+    await cell.write_off("h1")
+    await cell.attest("h1", "", held=[HeldClaim("a", one.token, ClaimStatus.ACTIVE, {"VCPU": 1}, digest="digest")])
+    assert (await cell.release("h1", "a")).outcome is Outcome.ENDING
+    assert await claimed(raw, cell) == 1

@@ -234,7 +234,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     def send(self, call: ClaimCall, late: bool = False) -> None:
         ids = [one.id for one in call.members]
-        expected = self.model.known_outcome(ids, call.digest)
+        expected = self.model.known_outcome(ids, call.digest, call.fresh)
         if not expected:
             expected = "EPOCH" if call.epoch != self.model.epoch else "LATE" if late else ""
         if not expected and not call.fresh and not self.model.settled:

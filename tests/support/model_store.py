@@ -22,7 +22,8 @@ class ModelHost:
     alive: bool = True
     attested: bool = False
     written_off: bool = False
-    ever_attested: bool = False
+    since: str = ""
+    """The epoch of its first report."""
     hints_sent: int = 0
     external: dict[str, int] = field(default_factory=dict)
     """By slot, as it was reported last or came with the word that a claim is gone."""
@@ -105,13 +106,15 @@ class ModelCell:
 
     # Placing
 
-    def known_outcome(self, ids: Sequence[str], digest: str) -> str:
-        """What the ids alone decide: SAME, GONE, CONFLICT, or '' where none of them is known."""
+    def known_outcome(self, ids: Sequence[str], digest: str, fresh: bool) -> str:
+        """What the ids alone decide: SAME, GONE, CONFLICT, SETTLING, or '' where none of them is known."""
         known = [self.claims[one] for one in ids if one in self.claims]
         if not known:
             return ""
-        if len(known) < len(ids) or any(one.digest != digest for one in known):
+        if any(one.digest != digest for one in known):
             return "CONFLICT"
+        if len(known) < len(ids):
+            return "CONFLICT" if fresh or self.settled else "SETTLING"
         return "GONE" if any(one.state == "ended" for one in known) else "SAME"
 
     def place(
@@ -142,9 +145,10 @@ class ModelCell:
     def say(self, verb: str, claim_id: str, host: str, token: str | None) -> str:
         """The outcome of a verb, carried out. `token` None: any."""
         there = self.hosts.get(host)
-        if there is None or not (there.attested or there.written_off):
-            return "ATTEST"
         claim = self.claims.get(claim_id)
+        removed = there is None and claim is not None and claim.state == "ended"
+        if not removed and (there is None or not (there.attested or there.written_off)):
+            return "ATTEST"
         if claim is None:
             return "UNKNOWN"
         if claim.host != host or token not in (None, claim.token):
@@ -178,12 +182,12 @@ class ModelCell:
     def _fail(self, claim: ModelClaim) -> str:
         if claim.state == "ended":
             return "SAME" if claim.why == "failed" else "GONE"
-        return self._end(claim, "failed") if claim.state == "claimed" else self._begin_ending(claim, "failed")
+        return self._give_back(claim, "failed")
 
     def _release(self, claim: ModelClaim) -> str:
         if claim.state == "ended":
             return "SAME"
-        return self._end(claim, "released") if claim.state == "claimed" else self._begin_ending(claim, "released")
+        return self._give_back(claim, "released")
 
     def _release_force(self, claim: ModelClaim) -> str:
         return "SAME" if claim.state == "ended" else self._end(claim, "released")
@@ -196,6 +200,11 @@ class ModelCell:
     def _end(self, claim: ModelClaim, why: str) -> str:
         claim.state, claim.why, claim.hint, claim.due = "ended", why, "", False
         return "OK"
+
+    def _give_back(self, claim: ModelClaim, why: str) -> str:
+        if claim.state == "claimed" or not self.hosts[claim.host].attested:
+            return self._end(claim, why)
+        return self._begin_ending(claim, why)
 
     def _begin_ending(self, claim: ModelClaim, why: str) -> str:
         if claim.state != "ending":
@@ -226,7 +235,7 @@ class ModelCell:
 
     def reported(self, report: HostReport) -> None:
         """A host's report replaces the one before."""
-        host = self.hosts.setdefault(report.name, ModelHost(report))
+        host = self.hosts.setdefault(report.name, ModelHost(report, since=self.epoch))
         host.report, host.external, host.alive = report, dict(report.external), True
 
     def attest(self, name: str) -> str:
@@ -238,7 +247,7 @@ class ModelCell:
             return "SAME"
         if not host.written_off:
             self._heard(host)
-        host.attested = host.ever_attested = True
+        host.attested = True
         for claim in self.live(name).values():
             claim.due = False
             if claim.state in ("claimed", "ending"):
@@ -253,15 +262,9 @@ class ModelCell:
             return "UNKNOWN"
         if host.written_off and not host.attested:
             return "SAME"
-        if not host.attested:
+        if not (host.attested or host.written_off):
             self._heard(host)
-        host.status, host.alive, host.attested, host.written_off, host.ever_attested = (
-            "disabled",
-            False,
-            False,
-            True,
-            True,
-        )
+        host.status, host.alive, host.attested, host.written_off = "disabled", False, False, True
         return "OK"
 
     def forget(self, name: str, force: bool) -> str:
@@ -286,7 +289,7 @@ class ModelCell:
             host.attested = host.written_off = False
 
     def _heard(self, host: ModelHost) -> None:
-        """One host fewer to wait for. One that has never attested may have come after the epoch: not counted."""
-        if host.ever_attested and self.waiting:
+        """One host fewer to wait for, unless it came after the epoch began."""
+        if host.since != self.epoch and self.waiting:
             self.waiting -= 1
             self.settled = self.settled or not self.waiting

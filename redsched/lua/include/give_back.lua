@@ -1,7 +1,7 @@
--- give_back(): a claim is not wanted any more. What no host has taken up ends, and everything does `at_once` or where
--- the host was written off; else its host is asked for it, once. Returns the reply.
+-- give_back(): a claim is not wanted any more. What no host has taken up ends, and everything does `at_once` or on a
+-- host that was written off and has not come back; else its host is asked for it, once. Returns the reply.
 local function give_back(cell, keys, claim, id, why, at_once)
-  local ends = at_once or claim.state == 'claimed' or redis.call('HGET', keys.host, 'written_off') == cell.epoch
+  local ends = at_once or claim.state == 'claimed' or redis.call('HGET', keys.host, 'epoch') ~= cell.epoch
   if ends then
     end_claim(cell, keys, claim, id, why, {})
   elseif claim.state ~= 'ending' then

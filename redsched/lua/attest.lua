@@ -1,15 +1,18 @@
 #!lua
 -- attest: a host tells a new epoch all claims that it knows of, and so opens itself for claims in that epoch.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 host, 6 claims, 7 inbox, then the claim of each entry
+-- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 host, 6 claims, 7 inbox, then the claim of each entry, then host,
+--       claims, inbox of each rival
 -- ARGV  1 host, 2 epoch ('' for whichever it is), 3 journal, 4 nonce, 5 number, 6 lease_ms, 7 entries; then each as
 --       id and one of
---         held   token, state, project, consumer, digest, length, slot, amount ...: the journal says that it runs here
+--         held   token, state, project, consumer, digest, rival, length, slot, amount ...: the journal says that it
+--                runs here; rival: the other host on which the store has it by an earlier placing, or ''
 --         ended  token: the journal says that it has ended
 --         store  nothing more: it stands in KEYS[6], and the journal does not know it
 -- Reply outcome, epoch, now_ms, then the ids that the host must drop
 --   OK | SAME (had attested to this epoch, or this number was passed) | EPOCH (another epoch: build it anew)
 --   UNKNOWN (report first) | OTHER
---   RETRY (KEYS[6] holds an id that is no entry: read it again) | CONFLICT (the amounts do not sum to a whole number)
+--   RETRY (KEYS[6] holds an id that is no entry, or a rival is another one: read again)
+--   CONFLICT (the amounts do not sum to a whole number)
 -- Merging: protocol, section 5. Within an epoch the store decides; at a new one the union counts.
 -- include: fence
 -- include: publish
@@ -21,6 +24,7 @@
 -- include: amounts
 -- include: tombstone
 -- include: hint
+-- include: take_over
 -- include: attest_entries
 -- include: attest_merge
 -- include: settle
@@ -53,6 +57,8 @@ end
 local merged = merge(entries, ARGV[1], not attested and host.written_off ~= cell.epoch)
 if attested then
   return answer('SAME', merged.drop)
+elseif not merged.complete then
+  return answer('RETRY')
 end
 local claimed = sum_claimed(host, merged.kept)
 if not claimed then
@@ -61,7 +67,10 @@ end
 
 -- Every check is passed. From here on, only writes.
 local version, inbox = tonumber(host.version) + 1, tonumber(host.inbox or '0')
-publish(cell, 'host', ARGV[1], version, 'attest', 0, {'epoch', cell.epoch, unpack(claimed)})
+publish(cell, 'host', ARGV[1], version, 'attest', #merged.taken, {'epoch', cell.epoch, unpack(claimed)})
+for number, entry in ipairs(merged.taken) do
+  take_over(cell, entry, #merged.taken - number)
+end
 redis.call('DEL', KEYS[7])
 for _, entry in ipairs(merged.ended) do
   redis.call('SREM', KEYS[6], entry.id)

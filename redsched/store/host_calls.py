@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import chain
 
 from redsched.errors import StoreUnavailable
-from redsched.model import AgentStamp, HostReport, HostStatus, Token
+from redsched.model import AgentStamp, ClaimStatus, HostReport, HostStatus, Token
 from redsched.store.answers import Answer, AttestAnswer, Clock, HeldClaim, ReportAnswer
 from redsched.store.base import MOST_TRIES, flat
 from redsched.store.fields import facts_fields, host_fields
@@ -54,18 +54,32 @@ class HostCalls(Reads):
 
         `ended` are ids and tokens that the journal remembers as ended; `lease_s` runs for claims to be taken up again.
         """
-        spoken = {claim.id: _held_entry(claim) for claim in held}
-        spoken |= {id_: (id_, "ended", token) for id_, token in ended if id_ not in spoken}
         for _ in range(MOST_TRIES):
+            rivals = await self._rivals(host, held)
+            spoken = {claim.id: _held_entry(claim, rivals.get(claim.id, "")) for claim in held}
+            spoken |= {id_: (id_, "ended", token) for id_, token in ended if id_ not in spoken}
             entries = spoken | {id_: (id_, "store") for id_ in await self.held_ids(host) if id_ not in spoken}
-            keys = (self.keys.deadlines, self.keys.host(host), self.keys.claims(host), self.keys.inbox(host))
+            keys = [self.keys.deadlines, self.keys.host(host), self.keys.claims(host), self.keys.inbox(host)]
+            keys += map(self.keys.claim, entries)
+            for rival in rivals.values():
+                keys += (self.keys.host(rival), self.keys.claims(rival), self.keys.inbox(rival))
             head = (host, epoch, *_stamp(stamp), lease_s * 1000, len(entries))
-            reply = await self._run(
-                "attest", (*keys, *map(self.keys.claim, entries)), (*head, *chain.from_iterable(entries.values()))
-            )
+            reply = await self._run("attest", keys, (*head, *chain.from_iterable(entries.values())))
             if reply[0] != Outcome.RETRY:
                 return AttestAnswer(Outcome(reply[0]), reply[1], int(reply[2]), tuple(reply[3:]))
         raise StoreUnavailable(f"the claims of {host} change faster than they can be read: attest again")
+
+    async def _rivals(self, host: str, held: Sequence[HeldClaim]) -> dict[str, str]:
+        """Claims that the store has on another host by an earlier placing: id -> that host, in the order of `held`."""
+        stored = await self.read_claims(claim.id for claim in held)
+        return {
+            claim.id: stored[claim.id].host
+            for claim in held
+            if claim.id in stored
+            and stored[claim.id].state is not ClaimStatus.ENDED
+            and stored[claim.id].host != host
+            and Token.parse(claim.token) > Token.parse(stored[claim.id].token)
+        }
 
     async def heartbeat(self, host: str, lease_s: int, stamp: AgentStamp | None = None) -> Answer:
         """The host lives for another lease. OK | ATTEST | UNKNOWN | OTHER. (heartbeat.lua)"""
@@ -103,6 +117,6 @@ class HostCalls(Reads):
         raise StoreUnavailable(f"the claims of {host} change faster than they can be read: try again")
 
 
-def _held_entry(claim: HeldClaim) -> tuple[str | int, ...]:
-    head = (claim.id, "held", claim.token, claim.state.value, claim.project, claim.consumer, claim.digest)
+def _held_entry(claim: HeldClaim, rival: str) -> tuple[str | int, ...]:
+    head = (claim.id, "held", claim.token, claim.state.value, claim.project, claim.consumer, claim.digest, rival)
     return (*head, len(claim.amounts), *flat(claim.amounts))

@@ -246,15 +246,50 @@ async def test_work_that_the_store_has_placed_elsewhere_is_dropped(cell: CellSto
     assert (await cell.read_claims("a"))["a"].host == "h2"
 
 
-async def test_an_id_is_never_on_two_hosts_whichever_placing_is_the_later(cell: CellStore, raw: Any) -> None:
-    """The store may have lost the later placing; the host that it still knows keeps the claim."""
+@pytest.mark.parametrize("first", ["h1", "h2"])
+async def test_the_later_placing_wins_whoever_attests_first(cell: CellStore, raw: Any, first: str) -> None:
+    """The store had lost the later placing. The claim is on that host, once; the other one is told to stop its work."""
+    placed = await active(cell, "a", "h1", VCPU=2)
+    await open_host(cell, "h2")
+    await new_epoch(cell)
+    journals = {"h1": held(placed), "h2": replace(held(placed), token=later(placed.token))}
+    drops = {
+        name: (await cell.attest(name, "", held=[journals[name]])).drop
+        for name in sorted(journals, reverse=first == "h2")
+    }
+    assert (await claimed(raw, cell, "h1"), await claimed(raw, cell, "h2")) == (0, 2)
+    claim = (await cell.read_claims("a"))["a"]
+    assert (claim.host, claim.token) == ("h2", journals["h2"].token)
+    assert (await cell.held_ids("h1"), await cell.held_ids("h2")) == (set(), {"a"})
+    told = [(one.op, one.claim_id, one.token) for one in await cell.inbox("h1")]
+    assert (drops["h1"], told) == (((), [("end", "a", placed.token)]) if first == "h1" else (("a",), []))
+    [end] = await cell.inbox("h1") or [None]
+    if end is not None:
+        assert (await cell.gone("h1", "a", placed.token, Why.RELEASED, {}, end.entry_id)).outcome is Outcome.STALE
+        assert await cell.inbox("h1") == []
+    assert [change.more for change in await cell.changes("0-0", 1000) if change.op in ("attest", "moved")][-1] == 0
+
+
+async def test_a_rival_that_moved_meanwhile_is_read_again(cell: CellStore, raw: Any) -> None:
+    """The store has the claim on a third host by the time of the script: nothing is written with the keys of another."""
     placed = await active(cell, "a", "h1", VCPU=2)
     await open_host(cell, "h2")
     await new_epoch(cell)
     await cell.attest("h1", "", held=[held(placed)])
-    assert (await cell.attest("h2", "", held=[replace(held(placed), token=later(placed.token))])).drop == ("a",)
-    assert (await claimed(raw, cell, "h1"), await claimed(raw, cell, "h2")) == (2, 0)
-    assert ((await cell.read_claims("a"))["a"].host, await cell.held_ids("h2")) == ("h1", set())
+    mine = replace(held(placed), token=later(placed.token))
+    seen: list[str] = []
+    rivals = type(cell)._rivals
+
+    async def wrong_once(self: CellStore, host: str, claims: Any) -> dict[str, str]:
+        found = await rivals(self, host, claims)
+        seen.append(found["a"])
+        return {"a": "h3"} if len(seen) == 1 else found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(cell), "_rivals", wrong_once)
+        assert (await cell.attest("h2", "", held=[mine])).outcome is Outcome.OK
+    assert seen == ["h1", "h1"]
+    assert (await claimed(raw, cell, "h1"), await claimed(raw, cell, "h2")) == (0, 2)
 
 
 async def test_within_an_epoch_the_store_decides(cell: CellStore, raw: Any) -> None:

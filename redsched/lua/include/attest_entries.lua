@@ -1,6 +1,7 @@
 -- parse_entries(): the entries of attest.lua as tables; covers(): do they name all that the store has on the host?
 local function parse_entries()
   local entries, at = {}, 7
+  local rivals_at = 7 + tonumber(ARGV[7])
   local function take()
     at = at + 1
     return ARGV[at]
@@ -12,6 +13,12 @@ local function parse_entries()
     end
     if entry.word == 'held' then
       entry.fields = {state = take(), project = take(), consumer = take(), digest = take(), token = entry.token}
+      local rival = take()
+      if rival ~= '' then
+        entry.rival = {name = rival, host = KEYS[rivals_at + 1], claims = KEYS[rivals_at + 2],
+          inbox = KEYS[rivals_at + 3]}
+        rivals_at = rivals_at + 3
+      end
       for _ = 1, tonumber(take()) do
         local slot = take()
         entry.fields['amount.' .. slot] = take()

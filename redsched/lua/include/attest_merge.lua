@@ -1,7 +1,8 @@
 -- merge(): which claims a host holds once its journal and the store have been put together, and writing that down.
 --
 -- Each kept entry gets `claim`, the fields of its hash. `restoring` is false where the store decides: a claim that only
--- the journal knows has ended then, instead of coming back.
+-- the journal knows has ended then, instead of coming back. `taken` are those of the kept that the store has on another
+-- host by an earlier placing; without `complete` the keys of such a host are missing.
 local RANK = {claimed = 1, starting = 2, active = 3, ending = 4}
 
 -- The journal's amounts count where its placing is the later one; the state is the one further along.
@@ -16,7 +17,7 @@ local function joined(stored, held)
 end
 
 local function merge(entries, host, restoring)
-  local merged = {kept = {}, ended = {}, drop = {}}
+  local merged = {kept = {}, ended = {}, drop = {}, taken = {}, complete = true}
   local function put(list, entry, claim)
     entry.claim = claim
     list[#list + 1] = entry
@@ -28,8 +29,13 @@ local function merge(entries, host, restoring)
     local outlived = exists and not newer(entry.token or '', stored.token)
     if entry.word == 'held' and here then
       put(merged.kept, entry, joined(stored, entry.fields))
-    elseif entry.word == 'held' and restoring and not elsewhere and not outlived then
+    elseif entry.word == 'held' and restoring and not outlived then
       put(merged.kept, entry, entry.fields)
+      if elsewhere then
+        entry.former = stored
+        merged.taken[#merged.taken + 1] = entry
+        merged.complete = merged.complete and entry.rival ~= nil and entry.rival.name == stored.host
+      end
     elseif entry.word == 'held' then
       merged.drop[#merged.drop + 1] = entry.id
     elseif entry.word == 'ended' and here and not newer(stored.token, entry.token) then

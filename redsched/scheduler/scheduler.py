@@ -80,7 +80,10 @@ class Scheduler:
         )
 
     def changes(self, last_id: str = "") -> AsyncIterator[Change | Reset]:
-        """Every change from now on, or after the one that `<cell>:<seq>` names."""
+        """Every change from now on, or after the one that `<cell>:<seq>` names.
+
+        Raises InvalidRequest and Unknown at the call, for an id that cannot be one.
+        """
         return follow(self._cells, last_id)
 
     async def audit(self) -> AuditReport:

@@ -100,13 +100,11 @@ class Reads(CellBase):
         return (await self.inboxes([host], after))[0]
 
     async def inboxes(self, hosts: Sequence[str], after: str = FEED_START) -> list[list[InboxEntry]]:
-        """The inboxes of some hosts, in one pipeline."""
-        pipe = self._reader.pipeline(transaction=False)
-        for host in hosts:
-            pipe.xrange(self.keys.inbox(host), f"({after}", "+")
-        with reading(self._url):
-            found = await pipe.execute() if hosts else []
-        return [[_inbox_entry(entry_id, fields) for entry_id, fields in entries] for entries in found]
+        """The inboxes of some hosts, read over the connection of their reports and confirms. (inbox.lua)"""
+        if not hosts:
+            return []
+        reply = await self._runner.run("inbox", [self.keys.inbox(host) for host in hosts], (after,))
+        return [[_inbox_entry(entry_id, _pairs(values)) for entry_id, values in entries] for entries in reply[1:]]
 
     async def due_claims(self, now_ms: int, offset: int, most: int) -> list[tuple[str, str]]:
         """Ids and hosts of claims whose deadline has passed, oldest first."""

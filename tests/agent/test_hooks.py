@@ -36,12 +36,13 @@ def hook(tmp_path: Path, body: str, timeout_s: float = 20.0) -> CommandHook:
     return CommandHook(script(tmp_path, body), timeout_s)
 
 
-async def test_a_hook_is_told_the_verb_the_claim_and_the_token(tmp_path: Path) -> None:
+@pytest.mark.parametrize("verb", Verb)
+async def test_a_hook_is_told_the_verb_the_claim_and_the_token(tmp_path: Path, verb: Verb) -> None:
     tell = hook(tmp_path, 'echo "$1 $REDSCHED_CLAIM_ID $REDSCHED_TOKEN"; cat')
-    first, _, claim = (await tell.run(Order(Verb.STOP, "c1", "h1", WORK))).decode().partition("\n")
-    assert first == "stop c1.a 1-a.7"
+    first, _, claim = (await tell.run(Order(verb, "c1", "h1", WORK))).decode().partition("\n")
+    assert first == f"{verb.value} c1.a 1-a.7"
     assert json.loads(claim) == {
-        "verb": "stop",
+        "verb": verb.value,
         "claim_id": "c1.a",
         "token": "1-a.7",
         "cell": "c1",

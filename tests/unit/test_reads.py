@@ -73,13 +73,3 @@ async def test_due_claims_come_oldest_first_and_in_pages(reads: Reads, double: A
     assert await reads.due_claims(50, 0, 10) == [("a", "h1"), ("gone", "")]
     assert await reads.due_claims(50, 1, 10) == [("gone", "")]
     assert (await reads.poll(FEED_START, 1)).next_deadline_ms == 10
-
-
-async def test_an_inbox_is_read_after_an_entry(reads: Reads, double: Any) -> None:
-    """Hints in order, each with the epoch that stamps it."""
-    for number in (1, 2):
-        hint = {"op": "claim", "number": str(number), "epoch": "1-a", "claim": f"c{number}", "token": "1-a.1"}
-        await double.xadd(KEYS.inbox("h1"), hint, id=f"{number}-0")
-    assert [one.claim_id for one in await reads.inbox("h1")] == ["c1", "c2"]
-    assert [one.number for one in await reads.inbox("h1", "1-0")] == [2]
-    assert await reads.inbox("h2") == []

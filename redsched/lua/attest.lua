@@ -22,6 +22,7 @@
 -- include: token
 -- include: whole
 -- include: amounts
+-- include: given_back
 -- include: tombstone
 -- include: hint
 -- include: take_over

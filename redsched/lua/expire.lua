@@ -10,6 +10,7 @@
 -- include: claim_state
 -- include: whole
 -- include: amounts
+-- include: given_back
 -- include: tombstone
 -- include: hint
 -- include: take_hint

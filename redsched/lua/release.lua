@@ -9,6 +9,7 @@
 -- include: claim_state
 -- include: whole
 -- include: amounts
+-- include: given_back
 -- include: tombstone
 -- include: hint
 -- include: take_hint

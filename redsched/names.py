@@ -20,9 +20,15 @@ NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 CUSTOM_PATTERN = r"^CUSTOM_[A-Z0-9_]{1,57}$"
 LABEL_VALUE_PATTERN = r"^[ -~]{0,63}$"
 
+METADATA_KEY_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
+METADATA_VALUE_PATTERN = r"^[ -~]{1,255}$"
+"""Of an aggregate: Nova's keys have colons (`trait:CUSTOM_X`), and lists of projects want room."""
+
 _NAME = re.compile(NAME_PATTERN[:-1] + r"\Z")
 _CUSTOM = re.compile(CUSTOM_PATTERN[:-1] + r"\Z")
 _LABEL_VALUE = re.compile(LABEL_VALUE_PATTERN[:-1] + r"\Z")
+_METADATA_KEY = re.compile(METADATA_KEY_PATTERN[:-1] + r"\Z")
+_METADATA_VALUE = re.compile(METADATA_VALUE_PATTERN[:-1] + r"\Z")
 
 STANDARD_CLASSES: frozenset[str] = frozenset(os_resource_classes.STANDARDS)
 STANDARD_TRAITS: frozenset[str] = frozenset(os_traits.get_traits())
@@ -45,6 +51,35 @@ def check_class(value: str) -> str:
             f"unknown resource class {value[:80]!r}: use one of os-resource-classes (VCPU, MEMORY_MB, ...) "
             "or your own as CUSTOM_[A-Z0-9_]+"
         )
+    return value
+
+
+SHARED_POOL = "pool:"
+"""What the slots of a shared pool begin with: `pool:licences/CUSTOM_LICENCE`."""
+
+
+def check_slot(value: str) -> str:
+    """Return `value` if it is a slot: `VCPU`, `numa0/PCPU`, `pool:licences/CUSTOM_SEAT`. Else raise InvalidRequest."""
+    pool, slash, resource_class = value.rpartition("/")
+    if slash:
+        check_name("pool", pool.removeprefix(SHARED_POOL))
+    check_class(resource_class)
+    return value
+
+
+def split_slot(slot: str) -> tuple[str, str]:
+    """The pool of a slot ('' for the host's root) and its resource class."""
+    pool, _, resource_class = slot.rpartition("/")
+    return pool, resource_class
+
+
+def check_topology(value: str) -> str:
+    """Return `value` if places can be counted by it: `host`, `zone` or `label:<key>`, else raise InvalidRequest."""
+    if value not in ("host", "zone"):
+        kind, _, key = value.partition(":")
+        if kind != "label":
+            raise InvalidRequest(f"by {value[:80]!r} is not a way to count: use host, zone or label:<key>")
+        check_name("label", key)
     return value
 
 
@@ -86,3 +121,20 @@ def check_label_value(key: str, value: str) -> str:
     if not _LABEL_VALUE.match(value):
         raise InvalidRequest(f"label {key!r} has the value {value[:80]!r}: use up to 63 printable ASCII characters")
     return value
+
+
+def check_metadata(key: str, value: str) -> None:
+    """Raise InvalidRequest unless these can be a key and a value of an aggregate's metadata."""
+    if not _METADATA_KEY.match(key):
+        raise InvalidRequest(
+            f"metadata key {key[:80]!r}: use 1 to 128 letters, digits, '.', '_', ':' or '-', "
+            "beginning with a letter or digit"
+        )
+    if not _METADATA_VALUE.match(value):
+        raise InvalidRequest(f"metadata {key!r} has the value {value[:80]!r}: use 1 to 255 printable ASCII characters")
+
+
+def check_condition(key: str, text: str) -> None:
+    """Raise InvalidRequest unless this can be what a label is held against: a value, or words of an operator."""
+    if not _METADATA_VALUE.match(text) and text:
+        raise InvalidRequest(f"label {key!r} is asked for as {text[:80]!r}: use up to 255 printable ASCII characters")

@@ -5,7 +5,8 @@ from numpy.typing import NDArray
 
 from redsched.cache.columns import Columns
 from redsched.decide.answers import Check, Explanation, HostCheck, Miss
-from redsched.decide.filters import COUNT, slot_free
+from redsched.decide.filters import COUNT
+from redsched.decide.filters.resources import slot_free
 from redsched.decide.fit import fits, free
 from redsched.decide.pick import best_rows
 from redsched.decide.rules import ALL_ROWS

@@ -1,6 +1,6 @@
 """What a filter is made of: rules over rows. The filters themselves are in `filters`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,10 @@ Mask = Any
 ALL_ROWS = slice(None)
 
 
+def _nothing(_columns: Columns) -> Hashable:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One test that a host must pass.
@@ -26,12 +30,19 @@ class Rule:
     `passes(columns, rows)` is pure and gives the same for a row alone as for that row among others; `detail(columns,
     row)` says the same of one host in words, with the numbers. `reason` is what a host is counted under. `slot` is set
     where nothing but an amount of that slot is tested.
+
+    What a rule reads beside the row itself it must own up to, because its results are kept: `depends(columns)` is a
+    value that differs once all rows must be looked at again (the metadata of aggregates, whether a shared pool has
+    room). A rule that changes with every claim (the members of a server group) is `dynamic`: nothing of it is kept, and
+    it is asked at each decision about the rows that passed all others.
     """
 
     reason: str
     passes: Callable[[Columns, Rows], Mask]
     detail: Callable[[Columns, int], str]
     slot: str | None = None
+    depends: Callable[[Columns], Hashable] = _nothing
+    dynamic: bool = False
 
 
 Filter = Callable[[Request], Iterator[Rule]]

@@ -4,8 +4,6 @@ Everything is computed for all rows once, by array, and afterwards only for rows
 very same rules; so what a repeated decision costs depends on what changed and not on how many hosts there are.
 """
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from redsched.cache.columns import Columns
@@ -15,6 +13,7 @@ from redsched.decide.front import Entry, Front
 from redsched.decide.pick import best_rows
 from redsched.decide.rules import ALL_ROWS, Rule, first_failure
 from redsched.decide.weighers import score
+from redsched.decide.weighers.weigher import Weighing
 from redsched.model import Request
 
 NO_HOST = -1
@@ -29,9 +28,7 @@ class Shape:
     where there is no host. `scores` is float64 of shape (size,), valid where the row fits.
     """
 
-    def __init__(
-        self, columns: Columns, request: Request, rules: tuple[Rule, ...], weighing: Mapping[str, float]
-    ) -> None:
+    def __init__(self, columns: Columns, request: Request, rules: tuple[Rule, ...], weighing: Weighing) -> None:
         self.columns = columns
         self.request = request
         self.rules = rules

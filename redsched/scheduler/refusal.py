@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from redsched.decide import Explanation, Miss, ReasonCount
-from redsched.decide.filters import NOT_ATTESTED
+from redsched.decide.filters.hosts import NOT_ATTESTED
 from redsched.errors import NoValidHost, RedschedError, Settling
 from redsched.model import Request
 from redsched.scheduler.cells import Cells

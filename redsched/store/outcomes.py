@@ -39,10 +39,14 @@ class Outcome(StrEnum):
 
 
 class Cause(StrEnum):
-    """Why a host takes nothing at all. Where it takes something, the cause is the slot that was too small, or ''."""
+    """Why a host does not take a place. Where it only lacks room, the cause is the slot that was too small, or ''."""
 
     UNKNOWN = "UNKNOWN"
     ATTEST = "ATTEST"
     DOWN = "DOWN"
     DISABLED = "DISABLED"
     DRAINING = "DRAINING"
+    GROUP = "GROUP"
+    """A rule about other places stands against it."""
+    LIMIT = "LIMIT"
+    """It has as many claims, or as many being started, as it may have."""

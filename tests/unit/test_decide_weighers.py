@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from redsched.cache.columns import Columns
-from redsched.decide.weighers import multipliers, pack, score, spread
+from redsched.decide.weighers import WEIGHERS, multipliers, score
+from redsched.decide.weighers.room import pack, spread
+from redsched.decide.weighers.weigher import Weighing
 from redsched.errors import InvalidRequest
 from redsched.model import Request
 
@@ -26,16 +28,20 @@ def test_spread_is_the_mean_free_fraction_after_placing_and_pack_its_opposite() 
 
 def test_a_row_alone_scores_as_among_others() -> None:
     columns = halves()
-    weighing = {"spread": 0.3, "pack": 0.1}
+    weighing = {WEIGHERS["spread"]: 0.3, WEIGHERS["pack"]: 0.1}
     together = score(columns, REQUEST, weighing, np.array([0, 1]))
     assert [score(columns, REQUEST, weighing, row) for row in (0, 1)] == together.tolist()
 
 
+def named(weighing: Weighing) -> dict[str, float]:
+    return {weigher.name: multiplier for weigher, multiplier in weighing.items()}
+
+
 def test_the_request_overrules_the_settings_and_they_the_policy() -> None:
     asked = Request({"VCPU": 1}, policy="pack", weights={"spread": 0.5})
-    assert multipliers(Request({"VCPU": 1}), "spread", {}) == {"spread": 1.0}
-    assert multipliers(asked, "spread", {"pack": 3.0, "spread": 9.0}) == {"pack": 3.0, "spread": 0.5}
-    assert multipliers(asked, "spread", {}) == {"pack": 1.0, "spread": 0.5}
+    assert named(multipliers(Request({"VCPU": 1}), "spread", {})) == {"spread": 1.0}
+    assert named(multipliers(asked, "spread", {"pack": 3.0, "spread": 9.0})) == {"pack": 3.0, "spread": 0.5}
+    assert named(multipliers(asked, "spread", {})) == {"pack": 1.0, "spread": 0.5}
 
 
 def test_a_multiplier_of_nothing_leaves_the_weigher_out() -> None:

@@ -1,0 +1,24 @@
+"""Which hosts may take a request at all: the filters in their order, each with the reason that it gives.
+
+Cheap and telling ones come first: a host is counted under the first reason that removes it, and "down" says more of a
+host than the memory it lacks. What a request names and nothing holds (a class, trait, zone, label) removes every host,
+as usual: it is an ordinary "no fit". An amount is refused under the name of its resource class, a trait or label under
+`required:HW_CPU_X86_AVX2`.
+"""
+
+from redsched.decide.filters.hosts import attestation, hosts, liveness, status, zone
+from redsched.decide.filters.labels import labels
+from redsched.decide.filters.resources import resources
+from redsched.decide.filters.traits import traits
+from redsched.decide.rules import Filter, Rule
+from redsched.model import Request
+
+COUNT = "count"
+"""Given to hosts with room for one place, where all together have too few for the request's count."""
+
+FILTERS: tuple[Filter, ...] = (liveness, attestation, status, zone, hosts, traits, labels, resources)
+
+
+def rules_of(request: Request, filters: tuple[Filter, ...] = FILTERS) -> tuple[Rule, ...]:
+    """Return all rules of a request, in the order in which they are tried."""
+    return tuple(rule for one in filters for rule in one(request))

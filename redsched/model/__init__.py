@@ -1,0 +1,71 @@
+"""The words of the design as plain data: inventories, reports, requests, claims, tokens, and what operators declare.
+
+Frozen, validated when made, and free of I/O. What travels over HTTP has pydantic models in `redsched.api`; what lies in
+Redis is read and written in `redsched.store`; both turn into these.
+"""
+
+from redsched.model.checks import MAX_CLASSES, MAX_LEASE_S
+from redsched.model.claims import Amounts, Claim, ClaimStatus, Token, Why
+from redsched.model.declared import Aggregate, GroupPolicy, ServerGroup, SharedPool
+from redsched.model.hosts import (
+    MAX_LABELS,
+    MAX_RATIO,
+    MAX_TRAITS,
+    NUMA_NODE,
+    AgentStamp,
+    HostReport,
+    HostStatus,
+    Inventory,
+    Pool,
+)
+from redsched.model.parts import (
+    CpuPolicy,
+    Gang,
+    Group,
+    Hints,
+    Numa,
+    NumaAffinity,
+    NumaCell,
+    PciDevices,
+    Relation,
+    RelationType,
+    Spread,
+)
+from redsched.model.request import MAX_ALTERNATES, MAX_COUNT, Request
+
+__all__ = [
+    "MAX_ALTERNATES",
+    "MAX_CLASSES",
+    "MAX_COUNT",
+    "MAX_LABELS",
+    "MAX_LEASE_S",
+    "MAX_RATIO",
+    "MAX_TRAITS",
+    "NUMA_NODE",
+    "AgentStamp",
+    "Aggregate",
+    "Amounts",
+    "Claim",
+    "ClaimStatus",
+    "CpuPolicy",
+    "Gang",
+    "Group",
+    "GroupPolicy",
+    "Hints",
+    "HostReport",
+    "HostStatus",
+    "Inventory",
+    "Numa",
+    "NumaAffinity",
+    "NumaCell",
+    "PciDevices",
+    "Pool",
+    "Relation",
+    "RelationType",
+    "Request",
+    "ServerGroup",
+    "SharedPool",
+    "Spread",
+    "Token",
+    "Why",
+]

@@ -1,0 +1,27 @@
+"""Checks that several words of the model share. What a name may be is in `redsched.names`."""
+
+from collections.abc import Sized
+
+from redsched.errors import InvalidRequest
+from redsched.names import shown
+
+MAX_LEASE_S = 86_400
+MAX_CLASSES = 64
+"""Classes of one pool, and of one part of a request: a script reads and writes them in one command."""
+
+
+def check_range(what: str, value: int, low: int, high: int) -> None:
+    """Raise InvalidRequest unless `value` is a whole number from `low` to `high`."""
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise InvalidRequest(f"{what} must be a whole number from {low} to {high}, not {shown(value)}")
+
+
+def check_size(what: str, things: Sized, most: int) -> None:
+    """Raise InvalidRequest for more than `most` things."""
+    if len(things) > most:
+        raise InvalidRequest(f"{what} has {len(things)} entries: {most} at most")
+
+
+def check_lease(lease_s: int) -> None:
+    """Raise InvalidRequest unless a lease may be this long."""
+    check_range("lease_s", lease_s, 1, MAX_LEASE_S)

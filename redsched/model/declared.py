@@ -1,0 +1,94 @@
+"""What operators declare of a cell: aggregates, server groups, shared pools."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from redsched.errors import InvalidRequest
+from redsched.model.checks import MAX_CLASSES, check_range, check_size
+from redsched.model.hosts import MAX_TRAITS, Inventory
+from redsched.names import check_class, check_metadata, check_name, check_topology, check_trait
+
+MAX_METADATA = 256
+MAX_PER_HOST = 1_000_000
+MAX_TOPOLOGIES = 8
+
+
+class GroupPolicy(StrEnum):
+    """How the members of a server group lie to each other. The soft ones are wishes that weighers follow."""
+
+    AFFINITY = "affinity"
+    ANTI_AFFINITY = "anti-affinity"
+    SOFT_AFFINITY = "soft-affinity"
+    SOFT_ANTI_AFFINITY = "soft-anti-affinity"
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """A named set of hosts with metadata. Which keys mean something: docs/constraints.md."""
+
+    name: str
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    hosts: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        check_name("aggregate", self.name)
+        check_size("metadata", self.metadata, MAX_METADATA)
+        for key, value in self.metadata.items():
+            check_metadata(key, value)
+        for host in self.hosts:
+            check_name("host", host)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerGroup:
+    """Claims that are placed with regard to each other: together, or apart.
+
+    `by` is what they share or do not: a host, a zone, or the value of a label. `max_per_host` is how many may share one
+    under anti-affinity. Members are always counted by host and by zone; `count_by` names the labels by which they are
+    counted too, for spreading over them.
+    """
+
+    name: str
+    policy: GroupPolicy
+    by: str = "host"
+    max_per_host: int = 1
+    count_by: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_name("server group", self.name)
+        check_topology(self.by)
+        check_range("max_per_host", self.max_per_host, 1, MAX_PER_HOST)
+        check_size("count_by", self.count_by, MAX_TOPOLOGIES)
+        for one in self.count_by:
+            check_topology(one)
+        if self.max_per_host != 1 and self.policy is not GroupPolicy.ANTI_AFFINITY:
+            raise InvalidRequest(f"max_per_host says how many may share under anti-affinity, not under {self.policy}")
+
+    def topologies(self) -> tuple[str, ...]:
+        """All by which its members are counted, `host` first."""
+        return tuple(dict.fromkeys(("host", "zone", self.by, *self.count_by)))
+
+
+@dataclass(frozen=True, slots=True)
+class SharedPool:
+    """A pool that several hosts of a cell may take from: those of its aggregates, or all hosts where it names none."""
+
+    name: str
+    inventories: Mapping[str, Inventory]
+    traits: frozenset[str] = frozenset()
+    aggregates: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        check_name("pool", self.name)
+        if not self.inventories:
+            raise InvalidRequest("inventories is empty: a shared pool has at least one")
+        check_size("inventories", self.inventories, MAX_CLASSES)
+        check_size("traits", self.traits, MAX_TRAITS)
+        check_size("aggregates", self.aggregates, MAX_METADATA)
+        for resource_class in self.inventories:
+            check_class(resource_class)
+        for trait in self.traits:
+            check_trait(trait)
+        for aggregate in self.aggregates:
+            check_name("aggregate", aggregate)

@@ -1,0 +1,159 @@
+"""Hosts in their own words: inventories, pools, reports."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import ROUND_FLOOR, Decimal
+from enum import StrEnum
+
+from redsched.errors import InvalidRequest
+from redsched.model.checks import MAX_CLASSES, check_lease, check_size
+from redsched.model.claims import Amounts
+from redsched.names import MAX_AMOUNT, check_amount, check_class, check_label_value, check_name, check_trait
+
+MAX_RATIO = 10_000.0
+MAX_TRAITS = 1000
+MAX_LABELS = 256
+"""Labels of one host, and metrics of one host."""
+MAX_POOLS = 256
+"""Pools of one host."""
+
+NUMA_NODE = "HW_NUMA_ROOT"
+"""The trait of a pool that is a NUMA node (os-traits has it for this). Pools named `numa<number>` have it unasked."""
+
+
+class HostStatus(StrEnum):
+    """The operator's word on a host. Only an enabled host gets new claims."""
+
+    ENABLED = "enabled"
+    DISABLED = "disabled"
+    DRAINING = "draining"
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """What a slot has. capacity = floor((total - reserved) * allocation_ratio), never below 0 (Placement's formula)."""
+
+    total: int
+    reserved: int = 0
+    allocation_ratio: float = 1.0
+    min_unit: int = 1
+    max_unit: int | None = None
+    step_size: int = 1
+
+    def __post_init__(self) -> None:
+        check_amount("total", self.total)
+        check_amount("reserved", self.reserved)
+        check_amount("min_unit", self.min_unit, 1)
+        check_amount("step_size", self.step_size, 1)
+        if self.max_unit is not None:
+            check_amount("max_unit", self.max_unit, 1)
+        if not 0 < self.allocation_ratio <= MAX_RATIO:
+            raise InvalidRequest(
+                f"allocation_ratio must be above 0 and at most {MAX_RATIO:g}, not {self.allocation_ratio!r}"
+            )
+        if self.capacity > MAX_AMOUNT:
+            raise InvalidRequest(f"total x allocation_ratio is {self.capacity}, above the largest amount {MAX_AMOUNT}")
+
+    @property
+    def capacity(self) -> int:
+        """What claims and external usage together may take."""
+        exact = Decimal(max(0, self.total - self.reserved)) * Decimal(str(self.allocation_ratio))
+        return int(exact.to_integral_value(ROUND_FLOOR))
+
+    @property
+    def largest(self) -> int:
+        """The largest amount one claim may take: max_unit, else total."""
+        return self.total if self.max_unit is None else self.max_unit
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """A place on a host that amounts are taken from: a NUMA node, a GPU, a group of like devices.
+
+    `parent` is the pool it lies in; '' for the host itself.
+    """
+
+    inventories: Mapping[str, Inventory] = field(default_factory=dict)
+    parent: str = ""
+    traits: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        check_size("inventories", self.inventories, MAX_CLASSES)
+        check_size("traits", self.traits, MAX_TRAITS)
+        for resource_class in self.inventories:
+            check_class(resource_class)
+        for trait in self.traits:
+            check_trait(trait)
+
+
+@dataclass(frozen=True, slots=True)
+class HostReport:
+    """A host's word about itself: all that it owns. `external` is usage by slot that no claim explains."""
+
+    name: str
+    inventories: Mapping[str, Inventory]
+    cell: str = "c1"
+    zone: str = "default"
+    labels: Mapping[str, str] = field(default_factory=dict)
+    traits: frozenset[str] = frozenset()
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    external: Amounts = field(default_factory=dict)
+    lease_s: int = 30
+    pools: Mapping[str, Pool] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for what in ("name", "cell", "zone"):
+            check_name("host" if what == "name" else what, getattr(self, what))
+        check_size("inventories", self.inventories, MAX_CLASSES)
+        check_size("traits", self.traits, MAX_TRAITS)
+        check_size("labels", self.labels, MAX_LABELS)
+        check_size("metrics", self.metrics, MAX_LABELS)
+        check_size("pools", self.pools, MAX_POOLS)
+        for resource_class in self.inventories:
+            check_class(resource_class)
+        for trait in self.traits:
+            check_trait(trait)
+        for key, value in self.labels.items():
+            check_label_value(check_name("label", key), value)
+        for key in self.metrics:
+            check_name("metric", key)
+        self._check_pools()
+        slots = self.slots()
+        for slot, amount in self.external.items():
+            if slot not in slots:
+                raise InvalidRequest(f"external names {slot!r}, which is not among the inventories")
+            check_amount(f"external {slot}", amount)
+        check_lease(self.lease_s)
+
+    def _check_pools(self) -> None:
+        for name, pool in self.pools.items():
+            check_name("pool", name)
+            if pool.parent and pool.parent not in self.pools:
+                raise InvalidRequest(f"pool {name!r} lies in {pool.parent!r}, which is no pool of this host")
+            above, seen = pool.parent, {name}
+            while above:
+                if above in seen:
+                    raise InvalidRequest(f"pool {name!r} lies in itself: parents must form a tree")
+                seen.add(above)
+                above = self.pools[above].parent
+
+    def slots(self) -> dict[str, Inventory]:
+        """Every inventory of the host by slot: the root's by class, a pool's as `gpu0/CUSTOM_GPU_MILLI`."""
+        found = dict(self.inventories)
+        for name, pool in self.pools.items():
+            found.update((f"{name}/{one}", inventory) for one, inventory in pool.inventories.items())
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class AgentStamp:
+    """Who sends a report, and its place in the order: the journal's id, the process' nonce, a growing number."""
+
+    journal: str
+    nonce: str
+    number: int
+
+    def __post_init__(self) -> None:
+        check_name("journal", self.journal)
+        check_name("nonce", self.nonce)
+        check_amount("number", self.number, 1)

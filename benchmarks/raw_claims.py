@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 import redis
 
 from benchmarks.claim_work import Measured, cpu_of, requests
-from redsched.model import Request
+from redsched.model import Candidate, Request
 from redsched.settings import Settings
-from redsched.store import Candidate, CellStore, ClaimCall, Clock, Member
+from redsched.store import CellStore, ClaimCall, Clock, Member
 from redsched.store.runner import Reply
 from redsched.store.scripts import load_all
 from redsched.store.server import PrivateServer

@@ -31,6 +31,7 @@ from redsched.model.parts import (
     RelationType,
     Spread,
 )
+from redsched.model.placing import Candidate, ClaimRule, HostLimit, RuleKind
 from redsched.model.request import MAX_ALTERNATES, MAX_COUNT, Request
 
 __all__ = [
@@ -45,13 +46,16 @@ __all__ = [
     "AgentStamp",
     "Aggregate",
     "Amounts",
+    "Candidate",
     "Claim",
+    "ClaimRule",
     "ClaimStatus",
     "CpuPolicy",
     "Gang",
     "Group",
     "GroupPolicy",
     "Hints",
+    "HostLimit",
     "HostReport",
     "HostStatus",
     "Inventory",
@@ -63,6 +67,7 @@ __all__ = [
     "Relation",
     "RelationType",
     "Request",
+    "RuleKind",
     "ServerGroup",
     "SharedPool",
     "Spread",

@@ -24,13 +24,13 @@ from redsched.errors import (
     Settling,
     StoreUnavailable,
 )
-from redsched.model import ClaimStatus, Request
+from redsched.model import Candidate, ClaimStatus, Request
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.identity import Identity
 from redsched.scheduler.refusal import refusal
 from redsched.scheduler.views import Effort, Selection, Selections
 from redsched.settings import Settings
-from redsched.store import Candidate, Cause, ClaimAnswer, ClaimCall, Member, Outcome
+from redsched.store import Cause, ClaimAnswer, ClaimCall, Member, Outcome
 
 Observe = Callable[[Effort], None]
 

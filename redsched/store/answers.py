@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 
-from redsched.model import Amounts, ClaimStatus
+from redsched.model import Amounts, Candidate, ClaimRule, ClaimStatus, HostLimit
 from redsched.store.outcomes import Outcome
 
 
@@ -63,54 +62,12 @@ class HeldClaim:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """A host and the exact amounts per slot to take from it."""
-
-    host: str
-    amounts: Amounts
-
-
-@dataclass(frozen=True, slots=True)
 class Member:
     """One place that is asked for: its claim id, and where it may go, best first. `group`: that it is to count in."""
 
     id: str
     candidates: tuple[Candidate, ...]
     group: str = ""
-
-
-class RuleKind(StrEnum):
-    """What claim.lua holds places to, that no race may break."""
-
-    APART = "apart"
-    """At most `most` in one domain."""
-    TOGETHER = "together"
-    """All in one domain."""
-    SKEW = "skew"
-    """In no domain more than `most` above the emptiest of `domains`."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimRule:
-    """A rule over some `members` of the call (their numbers, from 0), by host, zone or label (`by`).
-
-    Counted are the members of server group `group` and those of this call; without a group only the latter.
-    """
-
-    kind: RuleKind
-    by: str
-    members: tuple[int, ...]
-    group: str = ""
-    most: int = 1
-    domains: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class HostLimit:
-    """How many claims a host may have, and how many of them not active yet; None: any number."""
-
-    claims: int | None = None
-    starting: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

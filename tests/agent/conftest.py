@@ -14,9 +14,9 @@ import pytest
 
 from redsched.agent.collector import Collector
 from redsched.agent.run import run
-from redsched.model import Claim, ClaimStatus, HostReport, Inventory
+from redsched.model import Candidate, Claim, ClaimStatus, HostReport, Inventory
 from redsched.settings import Settings
-from redsched.store import Candidate, CellStore, ClaimAnswer, ClaimCall, Member, Store
+from redsched.store import CellStore, ClaimAnswer, ClaimCall, Member, Store
 from redsched.tasks import end
 from tests.support.waiting import wait_until
 

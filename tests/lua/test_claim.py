@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from redsched.model import HostReport, HostStatus, Inventory
-from redsched.store import Candidate, CellStore, Member, Outcome
+from redsched.model import Candidate, HostReport, HostStatus, Inventory
+from redsched.store import CellStore, Member, Outcome
 from tests.support.cells import (
     HOUR_S,
     call_of,

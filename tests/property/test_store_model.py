@@ -25,11 +25,11 @@ from hypothesis.stateful import (
 from redsched.cache.snapshot import take_snapshot
 from redsched.decide.fit import fits
 from redsched.errors import ClaimIdReused, ClaimState, NoValidHost, Settling
-from redsched.model import ClaimStatus, HostReport, HostStatus, Inventory, Request, Why
+from redsched.model import Candidate, ClaimStatus, HostReport, HostStatus, Inventory, Request, Why
 from redsched.scheduler import Scheduler
 from redsched.scheduler.cells import Cell, Cells
 from redsched.settings import Settings
-from redsched.store import Answer, Candidate, ClaimCall, HeldClaim, Member, Outcome, Store
+from redsched.store import Answer, ClaimCall, HeldClaim, Member, Outcome, Store
 from redsched.store.server import PrivateServer
 from tests.support.cells import HOUR_S, make_due, raw_client
 from tests.support.model_store import TAKEN_UP, ModelCell

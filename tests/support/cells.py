@@ -10,9 +10,9 @@ from typing import Any
 
 import redis.asyncio as redis
 
-from redsched.model import AgentStamp, Amounts, HostReport, Inventory
+from redsched.model import AgentStamp, Amounts, Candidate, HostReport, Inventory
 from redsched.settings import Settings
-from redsched.store import Candidate, CellStore, ClaimCall, Clock, Member, Outcome, Placed
+from redsched.store import CellStore, ClaimCall, Clock, Member, Outcome, Placed
 from redsched.store.connection import reader_client
 from redsched.store.runner import Reply, Runner
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import redis.asyncio as redis
 
-from redsched.model import AgentStamp, HostReport, HostStatus, Inventory, Why
-from redsched.store import Candidate, CellStore, ClaimCall, Member, Outcome, Store
+from redsched.model import AgentStamp, Candidate, HostReport, HostStatus, Inventory, Why
+from redsched.store import CellStore, ClaimCall, Member, Outcome, Store
 from redsched.store.keys import CELLS, Keys
 from redsched.store.server import PrivateServer
 

@@ -1,6 +1,6 @@
 """The arrays that columns are made of: numeric columns by key, and texts held as codes. No field names here."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -90,6 +90,21 @@ class Texts:
         self.codes[row] = self._take(text) if text else NO_TEXT
         if old != NO_TEXT:
             self._give_back(old)
+
+    def table(self, values: Mapping[str, int], other: int, none: int) -> NDArray[np.int64]:
+        """A number for each row by its text: int64 of shape (rows,), `other` for texts that `values` does not name."""
+        by_code = np.full(len(self._texts) + 1, other, np.int64)
+        for text, value in values.items():
+            if text in self._code:
+                by_code[self._code[text]] = value
+        by_code[NO_TEXT] = none
+        found: NDArray[np.int64] = by_code[self.codes]
+        return found
+
+    def among(self, rows: NDArray[np.intp]) -> list[str]:
+        """The texts that some of these rows have, each once."""
+        held = np.bincount(self.codes[rows] + 1, minlength=1)
+        return [self._texts[code] for code in (np.flatnonzero(held[1:])).tolist()]
 
     def grow(self, rows: int) -> None:
         """Make room for `rows` rows."""

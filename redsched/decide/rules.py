@@ -35,6 +35,9 @@ class Rule:
     value that differs once all rows must be looked at again (the metadata of aggregates, whether a shared pool has
     room). A rule that changes with every claim (the members of a server group) is `dynamic`: nothing of it is kept, and
     it is asked at each decision about the rows that passed all others.
+
+    A rule about `room` says what is left on a host and not what the host is: one that fails only such rules is still
+    among the hosts that a request is spread over.
     """
 
     reason: str
@@ -43,6 +46,7 @@ class Rule:
     slot: str | None = None
     depends: Callable[[Columns], Hashable] = _nothing
     dynamic: bool = False
+    room: bool = False
 
 
 Filter = Callable[[Request], Iterator[Rule]]

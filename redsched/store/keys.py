@@ -9,7 +9,7 @@ CELLS = "rs:cells"
 class Keys:
     """The keys of one cell."""
 
-    __slots__ = ("_prefix", "changes", "deadlines", "head", "hosts", "meta")
+    __slots__ = ("_prefix", "aggregates", "changes", "deadlines", "head", "hosts", "meta", "pools", "server_groups")
 
     def __init__(self, cell: str) -> None:
         self._prefix = f"rs:{{{cell}}}:"
@@ -17,6 +17,9 @@ class Keys:
         self.changes = f"{self._prefix}changes"
         self.hosts = f"{self._prefix}hosts"
         self.deadlines = f"{self._prefix}deadlines"
+        self.aggregates = f"{self._prefix}aggregates"
+        self.server_groups = f"{self._prefix}server-groups"
+        self.pools = f"{self._prefix}pools"
         self.head = (self.meta, self.changes, self.hosts)
         """What the fence needs: the first three KEYS of every writing script."""
 
@@ -39,6 +42,18 @@ class Keys:
     def claim(self, claim_id: str) -> str:
         """Hash: a claim, or what is remembered of an ended one."""
         return f"{self._prefix}claim:{claim_id}"
+
+    def aggregate(self, name: str) -> str:
+        """Hash: an aggregate's metadata. Which hosts are in it stands with the hosts."""
+        return f"{self._prefix}aggregate:{name}"
+
+    def server_group(self, name: str) -> str:
+        """Hash: a server group, and how many members it has where."""
+        return f"{self._prefix}server-group:{name}"
+
+    def pool(self, name: str) -> str:
+        """Hash: a shared pool and its slots."""
+        return f"{self._prefix}pool:{name}"
 
     def binding(self, claim_id: str) -> str:
         """String: with several cells, the cell that a caller's own id is bound to. Lies outside every cell."""

@@ -129,8 +129,8 @@ def no_room() -> NoReturn:
 
 
 def first_host(decider: Decider, request: Request, rng: Random) -> str:
-    members = decider.decide(request, rng).members
-    return members[0][0] if members else no_room()
+    places = decider.decide(request, rng).places
+    return places[0].chosen.host if places else no_room()
 
 
 def repeated(fleet: Fleet) -> Callable[[], str]:

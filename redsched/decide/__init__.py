@@ -1,6 +1,6 @@
 """Deciding: filter, weigh, pick, as pure functions of columns and a request. Knows neither Redis nor asyncio."""
 
-from redsched.decide.answers import Check, Decision, Explanation, HostCheck, Miss, ReasonCount
+from redsched.decide.answers import Check, Decision, Explanation, HostCheck, Miss, Place, ReasonCount
 from redsched.decide.decide import Decider
 
-__all__ = ["Check", "Decider", "Decision", "Explanation", "HostCheck", "Miss", "ReasonCount"]
+__all__ = ["Check", "Decider", "Decision", "Explanation", "HostCheck", "Miss", "Place", "ReasonCount"]

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from redsched.model import Candidate, ClaimRule
+
 
 @dataclass(frozen=True, slots=True)
 class ReasonCount:
@@ -13,22 +15,42 @@ class ReasonCount:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """One place that is asked for: where it may go, best first after the first, which is the chosen one.
+
+    A host may be there twice, with other pools. `member` is the gang's member that it is for; `group` the server group
+    that it counts in.
+    """
+
+    candidates: tuple[Candidate, ...]
+    member: str = ""
+    group: str = ""
+
+    @property
+    def chosen(self) -> Candidate:
+        """The candidate that is tried first."""
+        return self.candidates[0]
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """Where a request may go, or why nowhere.
 
-    `members` has one tuple of candidate hosts for each place asked for, best first after the first, which is the chosen
-    one; it is empty when the request is refused, and only then are there `reasons`. `alternates` fit too, best first,
-    and are no member's first candidate; there are `count` more than asked for (as far as hosts fit), so that those
-    which were claimed in the end can be left out. `score` is that of the best host: higher is better, comparable
-    between cells. `fits` of `hosts` hosts may take a place: 0 when refused.
+    `places` has one for each place asked for (of an incremental request, for as many as there is room for); it is empty
+    when the request is refused, and only then are there `reasons`. `rules` are what must hold of the places together
+    when they are claimed. `alternates` fit too, best first, and are no place's first candidate; there are `count` more
+    than asked for (as far as hosts fit), so that those which were claimed in the end can be left out. `score` is that
+    of the best host: higher is better, comparable between cells. `fits` of `hosts` hosts may take a place: 0 when
+    refused.
     """
 
-    members: tuple[tuple[str, ...], ...]
+    places: tuple[Place, ...]
     alternates: tuple[str, ...]
     score: float
     hosts: int
     fits: int
     reasons: tuple[ReasonCount, ...] = ()
+    rules: tuple[ClaimRule, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

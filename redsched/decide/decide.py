@@ -1,6 +1,6 @@
 """Deciding where a request goes in one cell: filter, weigh, pick, over columns in memory. No I/O, nothing written.
 
-        request --> rules (filters) --> scores (weighers) --> order --> pick --> Decision
+        request --> rules (filters) --> scores (weighers) --> order --> pools --> pick --> Decision
                     \\____________ cached Shape ___________/
 
 A decision is a proposal: the claim script has the last word, and tries the candidates in the order given here.
@@ -10,15 +10,16 @@ from collections import OrderedDict
 from random import Random
 
 from redsched.cache.columns import Columns
-from redsched.decide.answers import Decision, Explanation
+from redsched.decide.answers import Decision, Explanation, Place
+from redsched.decide.company import claim_rules
 from redsched.decide.explain import explain
 from redsched.decide.filters import rules_of
 from redsched.decide.front import Entry
-from redsched.decide.members import place_members
 from redsched.decide.pick import pick
+from redsched.decide.placing import Kind, listed, place
 from redsched.decide.shape import Shape
 from redsched.decide.weighers import multipliers
-from redsched.model import Request
+from redsched.model import Amounts, Candidate, ClaimRule, HostLimit, Request
 from redsched.settings import Settings
 
 
@@ -37,12 +38,18 @@ class Decider:
         Raises InvalidRequest for a policy or weigher that does not exist.
         """
         shape = self._shape(request)
-        best = shape.best(self._needed(request))
-        members = self._members(request, shape, best, rng)
-        if len(members) < request.count:
-            return Decision((), (), 0.0, len(self._columns), 0, shape.refusal())
-        alternates = _alternates(request, members, best)
-        return Decision(tuple(members), alternates, -best[0][0], len(self._columns), shape.fits)
+        if request.count > 1:
+            return self._decide_many(request, shape, rng)
+        candidates, pick_from = self._settings.candidates, self._settings.pick_from
+        looked_at = max(candidates, pick_from)
+        found = self._verified(shape, looked_at + request.alternates + 1)
+        if not found:
+            return self._refused(shape)
+        # What is picked from must not depend on how many alternates are wanted.
+        ordered = pick(found[:looked_at], pick_from, rng)
+        options = [[Candidate(entry[1], amounts) for amounts in ways] for entry, ways in ordered]
+        places = (Place(listed(options, candidates), group=request.server_group),)
+        return self._decision(request, shape, places, [entry for entry, _ in found])
 
     def explain(self, request: Request, host: str | None = None) -> Explanation:
         """Explain the decision on a request, and every check of a named host (none where the host is not known).
@@ -50,8 +57,51 @@ class Decider:
         Raises InvalidRequest for a policy or weigher that does not exist.
         """
         shape = self._shape(request)
-        members = self._members(request, shape, shape.best(self._needed(request)), Random(0))
-        return explain(shape, request, len(members), host)
+        return explain(shape, request, len(self._places(request, shape, Random(0))), host)
+
+    def limit(self, host: str) -> HostLimit | None:
+        """How many claims a host may have; None where that is open."""
+        return None
+
+    def _decide_many(self, request: Request, shape: Shape, rng: Random) -> Decision:
+        places = self._places(request, shape, rng)
+        if len(places) < request.count:
+            return self._refused(shape)
+        further = self._verified(shape, request.alternates + 2 * request.count) if request.alternates else []
+        return self._decision(request, shape, tuple(places), [entry for entry, _ in further] or shape.best(1))
+
+    def _places(self, request: Request, shape: Shape, rng: Random) -> list[Place]:
+        kinds = [Kind(shape, request.count)]
+        return place(self._columns, kinds, self._settings.candidates, self._settings.pick_from, rng)
+
+    def _decision(self, request: Request, shape: Shape, places: tuple[Place, ...], best: list[Entry]) -> Decision:
+        rules = self._rules(request, shape, len(places))
+        alternates = _alternates(request, places, best)
+        return Decision(places, alternates, -best[0][0], len(self._columns), shape.fits, (), rules)
+
+    def _refused(self, shape: Shape) -> Decision:
+        return Decision((), (), 0.0, len(self._columns), 0, shape.refusal())
+
+    def _rules(self, request: Request, shape: Shape, places: int) -> tuple[ClaimRule, ...]:
+        if not request.server_group and not request.spread:
+            return ()
+        return tuple(claim_rules(request, self._columns, shape.eligible, tuple(range(places))))
+
+    def _verified(self, shape: Shape, count: int) -> list[tuple[Entry, list[Amounts]]]:
+        """The `count` best rows whose pools can give the request, with the ways to; fewer only where no more can."""
+        found: list[tuple[Entry, list[Amounts]]] = []
+        looked_at, looking_at = 0, count
+        while True:
+            best = shape.best(looking_at)
+            for entry in best[looked_at:]:
+                ways = shape.assigned(entry[2])
+                if ways:
+                    found.append((entry, ways))
+                    if len(found) == count:
+                        return found
+            if len(best) < looking_at:
+                return found
+            looked_at, looking_at = looking_at, 4 * looking_at
 
     def _shape(self, request: Request) -> Shape:
         key = request.shape()
@@ -66,21 +116,10 @@ class Decider:
             shape.refresh()
         return shape
 
-    def _needed(self, request: Request) -> int:
-        # Each place may take one host out of the order, and as many may be left out of the alternates.
-        return 2 * request.count + request.alternates + self._settings.candidates + self._settings.pick_from
 
-    def _members(self, request: Request, shape: Shape, best: list[Entry], rng: Random) -> list[tuple[str, ...]]:
-        candidates, pick_from = self._settings.candidates, self._settings.pick_from
-        if request.count > 1:
-            return place_members(shape, best, request.count, candidates, pick_from, rng)
-        chosen = pick(best[: max(candidates, pick_from)], pick_from, rng)[:candidates]
-        return [tuple(name for _, name, _ in chosen)] if chosen else []
-
-
-def _alternates(request: Request, members: list[tuple[str, ...]], best: list[Entry]) -> tuple[str, ...]:
+def _alternates(request: Request, places: tuple[Place, ...], best: list[Entry]) -> tuple[str, ...]:
     if not request.alternates:
         return ()
-    first = {member[0] for member in members}
+    first = {one.chosen.host for one in places}
     further = [name for _, name, _ in best if name not in first]
-    return tuple(further[: request.alternates + request.count])
+    return tuple(further[: request.alternates + len(places)])

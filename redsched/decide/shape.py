@@ -1,98 +1,195 @@
 """A cached shape: for one kind of request, which rows fit, why the others do not, and how good each is.
 
-Everything is computed for all rows once, by array, and afterwards only for rows that changed, one by one and by the
-very same rules; so what a repeated decision costs depends on what changed and not on how many hosts there are.
+        every rule that can be kept       for all rows once, then only for rows that changed, by the very same rules
+        rules that are dynamic, company   at each decision, for the rows that passed the others
+        assignment of pools               at each decision, for as many of the best rows as are needed; kept per row
+
+What a repeated decision costs depends on what changed and not on how many hosts there are, as long as nothing in it is
+dynamic or relative to the other hosts; then it is a few passes over arrays of the fleet's size.
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from redsched.cache.columns import Columns
 from redsched.decide.answers import ReasonCount
+from redsched.decide.assign import assignments, is_plain, needs_of
+from redsched.decide.company import company
 from redsched.decide.filters import COUNT
 from redsched.decide.front import Entry, Front
 from redsched.decide.pick import best_rows
-from redsched.decide.rules import ALL_ROWS, Rule, first_failure
+from redsched.decide.rules import ALL_ROWS, Mask, Rule, first_failure
 from redsched.decide.weighers import score
 from redsched.decide.weighers.weigher import Weighing
-from redsched.model import Request
+from redsched.model import Amounts, Request
 
 NO_HOST = -1
+POOLS = "pools"
+"""The reason of hosts that pass every rule, and whose pools cannot give all parts of the request together."""
 FRONT = 128
 """Fewest hosts kept in order for a shape, as far as they fit."""
+ASSIGNMENTS = 2
+"""Ways to take a request from one host's pools that are looked for: the second is for a claim that lost a race."""
 
 
 class Shape:
     """What is known of one request shape over one cell's columns.
 
-    `reasons` is int32 of shape (size,): the index of the first rule that a row fails, len(rules) where it fits, NO_HOST
-    where there is no host. `scores` is float64 of shape (size,), valid where the row fits.
+    `reasons` is int32 of shape (size,): the index of the first kept rule that a row fails, len(rules) where it passes
+    all, NO_HOST where there is no host. `scores` is float64 of shape (size,), valid where the row fits.
     """
 
     def __init__(self, columns: Columns, request: Request, rules: tuple[Rule, ...], weighing: Weighing) -> None:
         self.columns = columns
         self.request = request
-        self.rules = rules
+        self.rules = tuple(rule for rule in rules if not rule.dynamic)
         self.weighing = weighing
+        self.needs = needs_of(request)
+        self._dynamic = tuple(rule for rule in rules if rule.dynamic)
+        self._has_company = bool(request.server_group or request.spread)
+        self.is_kept = (
+            not self._dynamic
+            and not self._has_company
+            and not any(weigher.relative or weigher.dynamic for weigher in weighing)
+        )
+        """Whether every row has a score and a place in the order by itself, which only a change of the row changes."""
+        self._room = next((index for index, rule in enumerate(self.rules) if rule.room), len(self.rules))
         self._front = Front()
         self._seen = 0
         self._evaluate_all()
 
+    # What fits
+
     @property
     def fits(self) -> int:
-        """Hosts with room for one place."""
-        return self._counts[len(self.rules)]
+        """Hosts that pass every rule; of some the pools may yet turn out not to do together."""
+        return len(self.open_rows())
+
+    @property
+    def eligible(self) -> Mask:
+        """Hosts that the request may go to as far as it is not about room: bool of shape (size,)."""
+        return self.reasons >= self._room
+
+    def late_rules(self) -> tuple[Rule, ...]:
+        """Return the rules that are asked anew at each decision, as they are now."""
+        if not self._has_company:
+            return self._dynamic
+        return self._dynamic + tuple(company(self.request, self.columns, self.eligible))
+
+    def open_rows(self) -> NDArray[np.intp]:
+        """Rows that pass every rule, the late ones too."""
+        if self._open is None:
+            self._open = np.flatnonzero(self.reasons == len(self.rules))
+            for rule in self.late_rules():
+                passing = rule.passes(self.columns, self._open)
+                self._late.append(ReasonCount(rule.reason, int(len(self._open) - passing.sum())))
+                self._open = self._open[passing]
+        return self._open
+
+    def assigned(self, row: int) -> list[Amounts]:
+        """Return the ways to take the request from a host that passes every rule, best first; none: its pools fail."""
+        if self._is_plain:
+            return [self.request.resources]
+        found = self._assigned.get(row)
+        if found is None:
+            found = self._assigned[row] = assignments(self.columns, row, self.needs, ASSIGNMENTS)
+        return found
+
+    def assigned_now(self, row: int) -> list[Amounts]:
+        """Do the same while places are tried out, of which nothing may be kept."""
+        return [self.request.resources] if self._is_plain else assignments(self.columns, row, self.needs, ASSIGNMENTS)
+
+    def passes_now(self, row: int) -> bool:
+        """Whether a row passes the kept rules while places are tried out."""
+        return first_failure(self.rules, self.columns, row) == len(self.rules)
+
+    # Why not
 
     def counts(self) -> tuple[ReasonCount, ...]:
         """Hosts removed, by reason, in the order of the rules."""
-        return tuple(
-            ReasonCount(rule.reason, hosts) for rule, hosts in zip(self.rules, self._counts, strict=False) if hosts
-        )
+        kept = (ReasonCount(rule.reason, hosts) for rule, hosts in zip(self.rules, self._counts, strict=False))
+        rows = self.open_rows()
+        unassigned = 0 if self._is_plain else sum(1 for row in rows.tolist() if not self.assigned(row))
+        return tuple(one for one in (*kept, *self._late, ReasonCount(POOLS, unassigned)) if one.hosts)
 
     def refusal(self) -> tuple[ReasonCount, ...]:
         """Return the counts of a refused request: also hosts that fit once, with too few places for its count."""
-        return self.counts() + ((ReasonCount(COUNT, self.fits),) if self.fits else ())
+        counts = self.counts()
+        fitting = len(self.columns) - sum(one.hosts for one in counts)
+        return counts + ((ReasonCount(COUNT, fitting),) if fitting else ())
 
-    def refresh(self) -> None:
-        """Take up what changed in the columns since the last time."""
-        changed = self.columns.dirty.since(self._seen)
-        # One row at a time costs about as much as 256 rows by array.
-        if changed is None or len(changed) > max(8, self.columns.size // 256):
-            self._evaluate_all()
-            return
-        for row in changed:
-            self._evaluate(row)
-        self._seen = self.columns.dirty.now
+    # The order
 
     def best(self, count: int) -> list[Entry]:
-        """Return the `count` best rows that fit, best first; fewer only where no more fit."""
+        """Return the `count` best rows that pass every rule, best first; fewer only where no more do."""
+        if not self.is_kept:
+            return self._best_of_open(count)
         found = self._front.first(count)
         if found is None:
             self._fill_front(count)
             found = self._front.first(count)
         return found or []
 
+    def _best_of_open(self, count: int) -> list[Entry]:
+        rows = self.open_rows()
+        if self._ranked is None:
+            self._ranked = np.zeros(self.columns.size)
+            self._ranked[rows] = score(self.columns, self.request, self.weighing, rows)
+        best = best_rows(rows, self._ranked, self.columns.order, count).tolist()
+        return [(-self._ranked.item(row), self.columns.name(row), row) for row in best]
+
+    # Keeping up
+
+    def refresh(self) -> None:
+        """Take up what changed in the columns since the last time."""
+        changed = self.columns.dirty.since(self._seen)
+        # One row at a time costs about as much as 256 rows by array.
+        if changed is None or len(changed) > max(8, self.columns.size // 256) or self._depends_on() != self._depended:
+            self._evaluate_all()
+            return
+        for row in changed:
+            self._evaluate(row)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._seen = self.columns.dirty.now
+        self._open: NDArray[np.intp] | None = None
+        self._late: list[ReasonCount] = []
+        self._ranked: NDArray[np.float64] | None = None
+
+    def _depends_on(self) -> tuple[object, ...]:
+        columns = self.columns
+        needed = tuple(one.depends(columns) for one in (*self.rules, *self.weighing))
+        return (*needed, is_plain(columns, self.needs))
+
     def _evaluate_all(self) -> None:
         columns, fitting = self.columns, self.columns.present.copy()
+        self._depended = self._depends_on()
+        self._is_plain = is_plain(columns, self.needs)
+        self._assigned: dict[int, list[Amounts]] = {}
         self.reasons = np.where(fitting, len(self.rules), NO_HOST).astype(np.int32)
         for index, rule in enumerate(self.rules):
             passing = fitting & rule.passes(columns, ALL_ROWS)
             self.reasons[fitting ^ passing] = index
             fitting = passing
         self._counts: list[int] = np.bincount(self.reasons + 1, minlength=len(self.rules) + 2)[1:].tolist()
-        rows = np.flatnonzero(fitting)
-        self.scores = np.zeros(columns.size)
-        self.scores[rows] = score(columns, self.request, self.weighing, rows)
-        self._seen = columns.dirty.now
-        self._fill_front(0)
+        self._begin()
+        if self.is_kept:
+            rows = np.flatnonzero(fitting)
+            self.scores = np.zeros(columns.size)
+            self.scores[rows] = score(columns, self.request, self.weighing, rows)
+            self._fill_front(0)
 
     def _evaluate(self, row: int) -> None:
         columns, old = self.columns, self.reasons.item(row)
+        self._assigned.pop(row, None)
         new = first_failure(self.rules, columns, row) if columns.present[row] else NO_HOST
         if new != old:
             self.reasons[row] = new
             self._count(old, -1)
             self._count(new, 1)
-        self._front.update(row, self._entry(row) if new == len(self.rules) else None)
+        if self.is_kept:
+            self._front.update(row, self._entry(row) if new == len(self.rules) else None)
 
     def _count(self, reason: int, hosts: int) -> None:
         if reason != NO_HOST:

@@ -180,9 +180,10 @@ class Request:
         return hashlib.blake2b(_canonical(self, _DIGEST_FIELDS).encode(), digest_size=16).hexdigest()
 
 
-# Of the call and not of a place: they change neither which hosts fit nor how good those are.
+# Of the call and not of a place: they change neither which hosts fit nor how good those are. The project may, where
+# aggregates are kept for projects: who remembers shapes has to look.
 _CALL_FIELDS = frozenset(
-    ("count", "mode", "members", "relations", "alternates", "consumer", "claim_ids", "lease_s", "claim")
+    ("count", "mode", "members", "relations", "alternates", "project", "consumer", "claim_ids", "lease_s", "claim")
 )
 _ALL_FIELDS = tuple(one.name for one in fields(Request))
 _DEFAULTS: Mapping[str, Any] = {
@@ -191,7 +192,7 @@ _DEFAULTS: Mapping[str, Any] = {
 _SHAPE_FIELDS = tuple(name for name in _ALL_FIELDS if name not in _CALL_FIELDS)
 _DIGEST_FIELDS = tuple(name for name in _ALL_FIELDS if name not in {"claim_ids", "claim", "alternates"})
 # With members these must be left to them; the policy, weights and project of a call are its members' too.
-_PLACE_FIELDS = (*(n for n in _SHAPE_FIELDS if n not in {"policy", "weights", "project"}), "count")
+_PLACE_FIELDS = (*(n for n in _SHAPE_FIELDS if n not in {"policy", "weights"}), "count")
 
 
 def _canonical(request: Request, names: tuple[str, ...]) -> str:

@@ -12,25 +12,24 @@ date after the last candidate turned out to be full.
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from random import Random
 
 from redsched.decide import Decision, Explanation
 from redsched.errors import (
-    ClaimIdReused,
-    ClaimState,
     OutcomeUnknown,
     RedschedError,
-    Settling,
     StoreUnavailable,
 )
-from redsched.model import Candidate, ClaimStatus, Request
+from redsched.model import Request
+from redsched.scheduler.asking import refuse_undeclared, undeclared, with_hints
 from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.claiming import claim_call, claimed, dry_run, ended, known, raise_final
 from redsched.scheduler.identity import Identity
 from redsched.scheduler.refusal import refusal
-from redsched.scheduler.views import Effort, Selection, Selections
+from redsched.scheduler.views import Effort, Selections
 from redsched.settings import Settings
-from redsched.store import Cause, ClaimAnswer, ClaimCall, Member, Outcome
+from redsched.store import Cause, Outcome
 
 Observe = Callable[[Effort], None]
 
@@ -38,10 +37,24 @@ Observe = Callable[[Effort], None]
 class _Attempt:
     """One request on its way, and what it has taken so far."""
 
-    __slots__ = ("calls", "catch_up", "decide_s", "home", "left", "request", "seen", "sent", "started")
+    __slots__ = (
+        "asked",
+        "calls",
+        "catch_up",
+        "decide_s",
+        "home",
+        "left",
+        "looked_for",
+        "request",
+        "seen",
+        "sent",
+        "started",
+    )
 
     def __init__(self, request: Request) -> None:
         self.request = request
+        self.asked = request
+        """The request as it is decided on: the claims that its hints name are hosts in it."""
         self.calls = 0
         self.decide_s = 0.0
         # A dry run shows what a later request would see: nothing that was answered may be missing.
@@ -51,6 +64,8 @@ class _Attempt:
         """Why nothing fitted, by cell, at the instant at which that was decided."""
         self.home: Cell | None = None
         """The cell that the caller's own ids are bound to, where there are several."""
+        self.looked_for = False
+        """Whether the columns have caught up since something that the request names was not found in them."""
         self.left: set[str] = set()
         """Cells that they were bound to before, and that had no room."""
         self.sent: tuple[str, ...] = ()
@@ -107,14 +122,17 @@ class Selector:
     async def _select(self, attempt: _Attempt) -> Selections:
         request = attempt.request
         attempt.home = await self._identity.home(request)
+        attempt.asked = await with_hints(request, self._cells)
         while True:
+            if await self._has_undeclared(attempt):
+                continue
             cell, decision = await self._decide(attempt)
-            if not decision.members and not attempt.catch_up:
+            if not decision.places and not attempt.catch_up:
                 attempt.catch_up = True
                 continue
             if not request.claim:
-                return _dry_run(request, cell, decision) if decision.members else self._refuse(attempt)
-            if not decision.members and await self._moves_on(attempt):
+                return dry_run(request, cell, decision) if decision.places else self._refuse(attempt)
+            if not decision.places and await self._moves_on(attempt):
                 continue
             found = await self._claim(attempt, cell, decision)
             if found is not None:
@@ -129,15 +147,15 @@ class Selector:
         cells = [attempt.home] if attempt.home else list(self._cells)
         looks = await self._cells.caught_up(look) if attempt.catch_up else [look(cell) for cell in cells]
         mine = [found for found in looks if found[0] in cells]
-        return max(mine, key=lambda found: (bool(found[1].members), found[1].score))
+        return max(mine, key=lambda found: (bool(found[1].places), found[1].score))
 
     def _decide_in(self, cell: Cell, attempt: _Attempt) -> Decision:
         started = time.perf_counter()
-        decision = cell.decider.decide(attempt.request, self._rng)
+        decision = cell.decider.decide(attempt.asked, self._rng)
         if attempt.catch_up:
             attempt.seen.pop(cell.name, None)
-            if not decision.members:
-                attempt.seen[cell.name] = cell.decider.explain(attempt.request)
+            if not decision.places:
+                attempt.seen[cell.name] = cell.decider.explain(attempt.asked)
         attempt.decide_s += time.perf_counter() - started
         return decision
 
@@ -147,7 +165,7 @@ class Selector:
             return False
         attempt.left.add(attempt.home.name)
         for cell in self._cells:
-            if cell.name not in attempt.left and cell.decider.decide(attempt.request, self._rng).members:
+            if cell.name not in attempt.left and cell.decider.decide(attempt.asked, self._rng).places:
                 attempt.home = await self._identity.move(attempt.request, attempt.home, cell)
                 return True
         return False
@@ -155,25 +173,31 @@ class Selector:
     async def _claim(self, attempt: _Attempt, cell: Cell, decision: Decision) -> Selections | None:
         """Run the claim script. None: decide anew, on columns that know more than before."""
         request = attempt.request
-        if not decision.members and not request.claim_ids:
+        if not decision.places and not request.claim_ids:
             self._refuse(attempt)
         bound = await self._identity.bind(request, cell)
         if bound is not cell:
             attempt.home = bound
             return None
-        ids = request.claim_ids or self._identity.make(cell, request.count)
+        if request.mode == "incremental" and request.claim_ids:
+            claims = await cell.store.read_claims(request.claim_ids)
+            if claims:
+                return known(request, cell, request.claim_ids, claims)
+        ids = self._ids_for(request, cell, decision)
         attempt.calls += 1
         attempt.sent = tuple(ids)
-        answer = await cell.store.claim(_call(request, cell, decision, ids))
+        answer = await cell.store.claim(claim_call(request, cell, decision, ids))
         attempt.sent = ()
         cell.mirror.apply_reply(answer)
-        if answer.outcome in (Outcome.OK, Outcome.SAME):
-            return _selections(request, cell, decision, ids, answer)
-        if answer.outcome is Outcome.FULL and not decision.members:
+        if answer.outcome is Outcome.OK:
+            return claimed(request, cell, decision, ids, answer)
+        if answer.outcome is Outcome.SAME:
+            return known(request, cell, ids, await cell.store.read_claims(ids))
+        if answer.outcome is Outcome.FULL and not decision.places:
             self._refuse(attempt)
         if answer.outcome is Outcome.GONE:
-            raise await _ended(request, cell)
-        _raise_final(request, answer)
+            raise await ended(request, cell)
+        raise_final(request, answer)
         # FULL, EPOCH, LATE: what was decided on is not what the store has. Only a later picture can refuse, and only
         # one that knows more than the reply told (a host shrank, or was disabled) is sure not to aim there again.
         down = [host.host for host in answer.looked_at if host.cause == Cause.DOWN]
@@ -183,83 +207,29 @@ class Selector:
         attempt.catch_up = True
         return None
 
+    def _ids_for(self, request: Request, cell: Cell, decision: Decision) -> tuple[str, ...]:
+        """One id for each place that is proposed; of a caller's ids the first ones, where only some places are."""
+        if not request.claim_ids:
+            return self._identity.make(cell, len(decision.places))
+        return request.claim_ids[: len(decision.places)] if decision.places else request.claim_ids
+
+    async def _has_undeclared(self, attempt: _Attempt) -> bool:
+        """Whether to look again, caught up, for something that the request names. Raises Unknown, Settling."""
+        for cell in self._cells:
+            what = undeclared(attempt.asked, cell.mirror.columns)
+            if what and attempt.looked_for:
+                await refuse_undeclared(what, self._cells)
+            if what:
+                attempt.looked_for = True
+                await self._cells.catch_up()
+                return True
+        return False
+
     def _refuse(self, attempt: _Attempt) -> Selections:
-        found = [attempt.seen.get(cell.name) or cell.decider.explain(attempt.request) for cell in self._cells]
+        found = [attempt.seen.get(cell.name) or cell.decider.explain(attempt.asked) for cell in self._cells]
         raise refusal(self._cells, attempt.request, found)
 
 
 def _ids(attempt: _Attempt) -> dict[str, list[str]]:
     """What the caller needs to learn the outcome: the ids, its own or those that were made for the call."""
     return {"claim_ids": list(attempt.sent or attempt.request.claim_ids)}
-
-
-def _call(request: Request, cell: Cell, decision: Decision, ids: Sequence[str]) -> ClaimCall:
-    # Without candidates the script only tells what the ids are known for.
-    places = decision.members or ((),) * len(ids)
-    members = (
-        Member(claim_id, tuple(Candidate(host, request.resources) for host in hosts))
-        for claim_id, hosts in zip(ids, places, strict=True)
-    )
-    return ClaimCall(
-        members=tuple(members),
-        epoch=cell.mirror.epoch,
-        now_ms=cell.mirror.now_ms(),
-        digest=request.digest(),
-        fresh=not request.claim_ids,
-        lease_ms=request.lease_s * 1000,
-        project=request.project,
-        consumer=request.consumer,
-    )
-
-
-async def _ended(request: Request, cell: Cell) -> ClaimState:
-    """Which of the ids have ended; with several places the others may still be there."""
-    claims = await cell.store.read_claims(request.claim_ids)
-    states = {claim_id: claim.state for claim_id, claim in claims.items()}
-    ended = [claim_id for claim_id, state in states.items() if state is ClaimStatus.ENDED]
-    return ClaimState(f"claim {', '.join(ended)} has ended: use new ids to claim again", {"claims": states})
-
-
-def _raise_final(request: Request, answer: ClaimAnswer) -> None:
-    ids = ", ".join(request.claim_ids)
-    if answer.outcome is Outcome.CONFLICT:
-        raise ClaimIdReused(
-            f"claim id {ids} is known with other content, or only some of these ids are known: "
-            "send what it was first sent with, or use new ids",
-            {"claim_ids": list(request.claim_ids)},
-        )
-    if answer.outcome is Outcome.SETTLING:
-        raise Settling(
-            f"claim id {ids} may be known to hosts that have not attested to the new epoch yet: try again",
-            {"claim_ids": list(request.claim_ids)},
-        )
-
-
-def _dry_run(request: Request, cell: Cell, decision: Decision) -> Selections:
-    hosts = [member[0] for member in decision.members]
-    alternates = _alternates(request, decision, hosts)
-    return Selections(tuple(Selection(cell.name, host, request.resources, alternates) for host in hosts))
-
-
-def _selections(
-    request: Request, cell: Cell, decision: Decision, ids: Sequence[str], answer: ClaimAnswer
-) -> Selections:
-    alternates = _alternates(request, decision, [one.host for one in answer.placed])
-    found = (
-        Selection(
-            cell.name,
-            one.host,
-            request.resources,
-            alternates,
-            claim_id,
-            one.state,
-            one.token,
-            one.expires_at_ms,
-        )
-        for claim_id, one in zip(ids, answer.placed, strict=True)
-    )
-    return Selections(tuple(found), fresh=answer.outcome is Outcome.OK or not request.claim_ids)
-
-
-def _alternates(request: Request, decision: Decision, chosen: Sequence[str]) -> tuple[str, ...]:
-    return tuple(host for host in decision.alternates if host not in chosen)[: request.alternates]

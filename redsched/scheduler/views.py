@@ -29,6 +29,8 @@ class Selection:
     state: ClaimStatus | None = None
     token: str | None = None
     expires_at_ms: int | None = None
+    member: str = ""
+    """Of a gang: the name of the member that it is a place of."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from redsched.cache.dirty import DirtyRows
 from redsched.decide import Decider
 from redsched.model import Request
 from redsched.settings import Settings
+from tests.support.decisions import hosts_of
 from tests.support.fleets import NAMES, fleets, hosts, patches, random_request, requests, seeds
 from tests.support.plain_reading import (
     Fleet,
@@ -39,7 +40,7 @@ def plain_order(fleet: Fleet, request: Request) -> list[str]:
 def test_candidates_and_alternates_are_the_best_hosts_that_fit(fleet: Fleet, request: Request) -> None:
     decision = Decider(columns_from(fleet), BEST_ONLY).decide(request, Random(0))
     order = plain_order(fleet, request)
-    assert [name for member in decision.members for name in member] == order[:3]
+    assert [name for place in hosts_of(decision) for name in place] == order[:3]
     assert list(decision.alternates) == order[1:52]
     assert (decision.hosts, decision.fits) == (len(fleet), len(order))
 
@@ -58,7 +59,7 @@ def test_every_host_counts_once_under_the_first_reason_against_it(fleet: Fleet, 
 def test_a_host_is_explained_as_it_is_decided(fleet: Fleet, request: Request) -> None:
     decider = Decider(columns_from(fleet), Settings(pick_from=1, candidates=len(NAMES)))
     decision = decider.decide(request, Random(0))
-    candidates = {name for member in decision.members for name in member}
+    candidates = {name for place in hosts_of(decision) for name in place}
     for name in fleet:
         (check,) = decider.explain(request, name).checks
         assert check.host == name
@@ -96,16 +97,16 @@ def test_all_places_are_found_exactly_when_there_are_enough(
     decision = decider.decide(request, Random(seed))
     fitting = [name for name in fleet if reason_of(name, fleet[name], request) is None]
     enough = sum(places_in(fleet[name], request) for name in fitting) >= count
-    assert (len(decision.members) == count) == enough
-    assert bool(decision.members) == enough
+    assert (len(decision.places) == count) == enough
+    assert bool(decision.places) == enough
     assert (decider.explain(request).fits > 0) == enough
     if not enough:
         assert sum(reason.hosts for reason in decision.reasons) == len(fleet)
-    for member in decision.members:
+    for member in hosts_of(decision):
         assert all(reason_of(name, fleet[name], request) is None for name in member)
         assert len(set(member)) == len(member) <= 3
         take(fleet[member[0]], request)
-    assert not {member[0] for member in decision.members} & set(decision.alternates)
+    assert not {member[0] for member in hosts_of(decision)} & set(decision.alternates)
 
 
 changes: st.SearchStrategy[tuple[str, str, dict[str, str]]] = st.one_of(

@@ -10,6 +10,7 @@ from redsched.decide.shape import Shape
 from redsched.errors import InvalidRequest
 from redsched.model import Request
 from redsched.settings import Settings
+from tests.support.decisions import hosts_of
 
 BEST = Settings(pick_from=1)
 
@@ -25,14 +26,14 @@ def fleet(*capacities: int, **more: str) -> Columns:
 
 
 def firsts(decider: Decider, request: Request, seed: int = 0) -> list[str]:
-    return [member[0] for member in decider.decide(request, Random(seed)).members]
+    return [place.chosen.host for place in decider.decide(request, Random(seed)).places]
 
 
 def test_candidates_are_the_best_then_alternates_without_the_first() -> None:
     decision = Decider(fleet(10, 40, 30, 20, 5), Settings(pick_from=1, candidates=2)).decide(
         Request({"VCPU": 4}, alternates=1), Random(0)
     )
-    assert decision.members == (("h1", "h2"),)
+    assert hosts_of(decision) == [("h1", "h2")]
     assert decision.alternates == ("h2", "h3")
     assert (decision.score, decision.hosts, decision.fits, decision.reasons) == (36 / 40, 5, 5, ())
 
@@ -50,7 +51,7 @@ def test_pack_prefers_the_fullest_and_spread_the_emptiest() -> None:
 
 def test_equal_hosts_go_by_name() -> None:
     decider = Decider(fleet(*[8] * 12), BEST)
-    assert decider.decide(Request({"VCPU": 4}), Random(0)).members[0][:4] == ("h0", "h1", "h10", "h11")
+    assert hosts_of(decider.decide(Request({"VCPU": 4}), Random(0)))[0][:4] == ("h0", "h1", "h10", "h11")
 
 
 def test_schedulers_aim_at_different_ones_of_the_best_few() -> None:
@@ -69,7 +70,7 @@ def test_members_do_not_aim_at_room_promised_to_earlier_ones() -> None:
 def test_several_are_placed_whole_or_not_at_all() -> None:
     decider = Decider(fleet(8, 4, 3), BEST)
     decision = decider.decide(Request({"VCPU": 4}, count=4), Random(0))
-    assert (decision.members, decision.alternates, decision.fits) == ((), (), 0)
+    assert (decision.places, decision.alternates, decision.fits) == ((), (), 0)
     assert decision.reasons == (ReasonCount("VCPU", 1), ReasonCount("count", 2))
     explanation = decider.explain(Request({"VCPU": 4}, count=4), "h0")
     assert explanation.reasons == decision.reasons
@@ -92,7 +93,7 @@ def test_several_spread_over_equal_hosts_and_pack_onto_one() -> None:
 def test_a_refusal_has_the_counts_and_an_explanation_the_nearest() -> None:
     decider = Decider(fleet(1, 3, 2), BEST)
     decision = decider.decide(Request({"VCPU": 4}), Random(0))
-    assert (decision.members, decision.reasons) == ((), (ReasonCount("VCPU", 3),))
+    assert (decision.places, decision.reasons) == ((), (ReasonCount("VCPU", 3),))
     nearest = decider.explain(Request({"VCPU": 4})).nearest
     assert nearest == tuple(Miss(host, {"VCPU": 4}, {"VCPU": n}) for host, n in (("h1", 3), ("h2", 2), ("h0", 1)))
 
@@ -114,7 +115,7 @@ def test_only_what_lacks_is_named_as_missing() -> None:
 def test_no_hosts_and_unknown_hosts_are_ordinary() -> None:
     decider = Decider(Columns(), BEST)
     decision = decider.decide(Request({"VCPU": 1}, count=2), Random(0))
-    assert (decision.members, decision.reasons, decision.hosts) == ((), (), 0)
+    assert (decision.places, decision.reasons, decision.hosts) == ((), (), 0)
     assert decider.explain(Request({"VCPU": 1}), "h1").checks == ()
 
 

@@ -35,7 +35,7 @@ def test_capacity_is_exact(inventory: Inventory, capacity: int) -> None:
         ({"required": frozenset({"AVX2"})}, "unknown trait 'AVX2'"),
         ({"any_of": (frozenset(),)}, "any_of holds an empty list"),
         ({"hosts": frozenset({"a/b"})}, "host 'a/b' is not a name"),
-        ({"labels": {"k": "v\n"}}, "label 'k' has the value"),
+        ({"labels": {"k": "v\n"}}, "label 'k' is asked for as"),
         ({"count": 201}, "count must be a whole number from 1 to 200"),
         ({"alternates": 51}, "alternates must be a whole number from 0 to 50"),
         ({"lease_s": 0}, "lease_s must be a whole number from 1"),

@@ -1,0 +1,138 @@
+"""With whom: what the members of a server group, and the places of one request, demand of each other.
+
+These rules read how many places there are in each host, zone or label value, which every claim changes; so nothing of
+them is kept between decisions. The claim script checks the hard ones again (`redsched.model.ClaimRule`), for between
+deciding and claiming others may have placed members too.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from redsched.cache.columns import Columns
+from redsched.decide.rules import Mask, Rows, Rule
+from redsched.model import ClaimRule, GroupPolicy, Request, RuleKind, Spread
+
+SERVER_GROUP = "server_group"
+SPREAD = "spread"
+THIS_CALL = ""
+"""The group of the places of the request at hand, which exists only while they are tried out."""
+
+NOWHERE = -1
+"""The count of a host that belongs to no domain: it has no such label."""
+
+
+def counted_in(request: Request) -> tuple[str, ...]:
+    """The groups in which a place of this request is counted while it is tried out."""
+    return (request.server_group,) if request.server_group else (THIS_CALL,) if request.spread else ()
+
+
+def company(request: Request, columns: Columns, eligible: Mask) -> Iterator[Rule]:
+    """Rules about the places that there are, for now.
+
+    `eligible` (bool, of shape (size,)) are the hosts that the request may go to as far as it is not about room: their
+    domains are those that places are spread over.
+    """
+    group = columns.declared.groups.get(request.server_group) if request.server_group else None
+    if group is not None:
+        by, policy = group.group.by, group.group.policy
+        if policy is GroupPolicy.ANTI_AFFINITY:
+            yield _apart(request.server_group, by, group.group.max_per_host)
+        elif policy is GroupPolicy.AFFINITY:
+            yield _together(request.server_group, by)
+    for spread in request.spread:
+        if spread.hard:
+            yield _skew(request.server_group, spread, domains(columns, spread.by, eligible))
+
+
+def claim_rules(request: Request, columns: Columns, eligible: Mask, members: tuple[int, ...]) -> Iterator[ClaimRule]:
+    """The same for the claim script, over the members with these numbers in the call."""
+    group = columns.declared.groups.get(request.server_group) if request.server_group else None
+    if group is not None:
+        by, policy = group.group.by, group.group.policy
+        if policy is GroupPolicy.ANTI_AFFINITY:
+            yield ClaimRule(RuleKind.APART, by, members, request.server_group, group.group.max_per_host)
+        elif policy is GroupPolicy.AFFINITY:
+            yield ClaimRule(RuleKind.TOGETHER, by, members, request.server_group)
+    for spread in request.spread:
+        if spread.hard and (request.server_group or len(members) > 1):
+            names = domains(columns, spread.by, eligible)
+            yield ClaimRule(RuleKind.SKEW, spread.by, members, request.server_group, spread.max_skew, names)
+
+
+def counts(columns: Columns, group: str, by: str) -> Mapping[str, int]:
+    """How many places of a group there are in each domain that has any."""
+    state = columns.declared.groups.get(group)
+    return {} if state is None else state.counts(by)
+
+
+def counts_by_row(columns: Columns, held: Mapping[str, int], by: str) -> NDArray[np.int64]:
+    """The count of each row's domain: int64 of shape (size,), NOWHERE where the row has no domain."""
+    if by == "host":
+        found = np.where(columns.present, 0, NOWHERE).astype(np.int64)
+        for host, count in held.items():
+            row = columns.row(host)
+            if row is not None:
+                found[row] = count
+        return found
+    texts = columns.texts(by)
+    return np.full(columns.size, NOWHERE) if texts is None else texts.table(held, 0, NOWHERE)
+
+
+def domains(columns: Columns, by: str, eligible: Mask) -> tuple[str, ...]:
+    """The domains of the eligible hosts, in the order of their names."""
+    rows = np.flatnonzero(eligible)
+    if by == "host":
+        return tuple(sorted(columns.name(row) for row in rows.tolist()))
+    texts = columns.texts(by)
+    return () if texts is None else tuple(sorted(texts.among(rows)))
+
+
+def _apart(group: str, by: str, most: int) -> Rule:
+    def passes(columns: Columns, rows: Rows) -> Mask:
+        held = counts_by_row(columns, counts(columns, group, by), by)[rows]
+        return (held >= 0) & (held < most)
+
+    def detail(columns: Columns, row: int) -> str:
+        domain = columns.domain(by, row)
+        held = counts(columns, group, by).get(domain, 0)
+        place = f"{by} {domain}" if domain else f"no {by}"
+        return f"group {group} allows {most} in one {by}, {place} has {held}"
+
+    return Rule(SERVER_GROUP, passes, detail, dynamic=True)
+
+
+def _together(group: str, by: str) -> Rule:
+    def passes(columns: Columns, rows: Rows) -> Mask:
+        all_counts = counts(columns, group, by)
+        held = counts_by_row(columns, all_counts, by)[rows]
+        return held > 0 if any(all_counts.values()) else held >= 0
+
+    def detail(columns: Columns, row: int) -> str:
+        held = sorted(counts(columns, group, by))
+        domain = columns.domain(by, row) or f"no {by}"
+        return f"group {group} lies in {by} {', '.join(held) or 'none yet'}, this is {domain}"
+
+    return Rule(SERVER_GROUP, passes, detail, dynamic=True)
+
+
+def _skew(group: str, spread: Spread, names: tuple[str, ...]) -> Rule:
+    by, most = spread.by, spread.max_skew
+
+    def least(columns: Columns) -> int:
+        held = counts(columns, group, by)
+        return min((held.get(name, 0) for name in names), default=0)
+
+    def passes(columns: Columns, rows: Rows) -> Mask:
+        held = counts_by_row(columns, counts(columns, group, by), by)[rows]
+        return (held >= 0) & (held + 1 - least(columns) <= most)
+
+    def detail(columns: Columns, row: int) -> str:
+        domain = columns.domain(by, row)
+        if not domain:
+            return f"spreads over {by}, which this host does not have"
+        held = counts(columns, group, by).get(domain, 0)
+        return f"may be {most} above the emptiest {by}, which has {least(columns)}; {domain} would have {held + 1}"
+
+    return Rule(f"{SPREAD}:{by}", passes, detail, dynamic=True)

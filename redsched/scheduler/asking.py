@@ -1,0 +1,70 @@
+"""What a request names beyond its own words: claims in its hints, aggregates and server groups. Found, or refused.
+
+A name that is not there must never read as "no rule" (docs/architecture.md, "Declared"): what operators declared may be
+gone with the store, and a request that relied on it would go where it must not.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from redsched.cache.columns import Columns
+from redsched.errors import NoValidHost, Unknown
+from redsched.model import ClaimStatus, Hints, Request
+from redsched.scheduler.cells import Cells
+
+
+async def with_hints(request: Request, cells: Cells) -> Request:
+    """The request with the claims of its hints as hosts: same_host only theirs, different_host none of theirs.
+
+    Raises Unknown for a claim that is not there, Settling while it might come back; NoValidHost where same_host leaves
+    no host.
+    """
+    hints = request.hints
+    if not (hints.same_host or hints.different_host):
+        return request
+    same, different = await _hosts(hints.same_host, cells), await _hosts(hints.different_host, cells)
+    hosts = request.hosts
+    if hints.same_host:
+        hosts = (hosts & same) if hosts else same
+        if not hosts:
+            raise NoValidHost(
+                f"same_host: claim {', '.join(sorted(hints.same_host))} runs on no host that the request allows"
+            )
+    return replace(
+        request,
+        hosts=hosts,
+        exclude_hosts=request.exclude_hosts | different,
+        hints=Hints(build_near_host_ip=hints.build_near_host_ip, cidr=hints.cidr),
+    )
+
+
+async def _hosts(claim_ids: Iterable[str], cells: Cells) -> frozenset[str]:
+    """Hosts of those of the claims that have not ended."""
+    found = [(await cells.find_claim(claim_id))[1] for claim_id in sorted(claim_ids)]
+    return frozenset(claim.host for claim in found if claim.state is not ClaimStatus.ENDED)
+
+
+def undeclared(request: Request, columns: Columns) -> str:
+    """The first thing that a request names and that is not declared in a cell, in words; '' where all is there."""
+    return next(_undeclared(request, columns), "")
+
+
+def _undeclared(request: Request, columns: Columns) -> Iterator[str]:
+    for one in request.members:
+        yield from _undeclared(one.request, columns)
+    if request.server_group and request.server_group not in columns.declared.groups:
+        yield f"server group {request.server_group!r}"
+    named = request.not_member_of.union(*request.member_of)
+    for name in sorted(named):
+        if name not in columns.declared.aggregates:
+            yield f"aggregate {name!r}"
+    for spread in request.spread if request.server_group else ():
+        group = columns.declared.groups.get(request.server_group)
+        if group is not None and spread.by not in group.group.topologies():
+            yield f"counting by {spread.by} in server group {request.server_group!r} (its count_by)"
+
+
+async def refuse_undeclared(what: str, cells: Cells) -> None:
+    """Raise Unknown for something that is not declared; Settling while a cell still waits for its hosts."""
+    await cells.refuse_unsettled(what)
+    raise Unknown(f"{what} is not declared: declare it first, or leave it out of the request")

@@ -1,0 +1,119 @@
+"""From a decision to the call of the claim script, and from its reply to the selections that are answered."""
+
+from collections.abc import Mapping, Sequence
+
+from redsched.decide import Decision, Place
+from redsched.errors import ClaimIdReused, ClaimState, Settling, Unknown
+from redsched.model import Claim, ClaimStatus, HostLimit, Request
+from redsched.scheduler.cells import Cell
+from redsched.scheduler.views import Selection, Selections
+from redsched.store import ClaimAnswer, ClaimCall, Member, Outcome
+
+
+def claim_call(request: Request, cell: Cell, decision: Decision, ids: Sequence[str]) -> ClaimCall:
+    """The call that claims a decision's places under these ids.
+
+    Without places the script only tells what the ids are known for.
+    """
+    places = decision.places or (Place(()),) * len(ids)
+    members = (Member(claim_id, one.candidates, one.group) for claim_id, one in zip(ids, places, strict=True))
+    return ClaimCall(
+        members=tuple(members),
+        epoch=cell.mirror.epoch,
+        now_ms=cell.mirror.now_ms(),
+        digest=request.digest(),
+        fresh=not request.claim_ids,
+        lease_ms=request.lease_s * 1000,
+        project=request.project,
+        consumer=request.consumer,
+        rules=decision.rules,
+        limits=_limits(cell, decision),
+    )
+
+
+def _limits(cell: Cell, decision: Decision) -> Mapping[str, HostLimit]:
+    hosts = {one.host for place in decision.places for one in place.candidates}
+    limits = {host: cell.decider.limit(host) for host in sorted(hosts)}
+    return {host: limit for host, limit in limits.items() if limit is not None}
+
+
+def dry_run(request: Request, cell: Cell, decision: Decision) -> Selections:
+    """Where the places would go."""
+    alternates = _alternates(request, decision, [place.chosen.host for place in decision.places])
+    places = (
+        Selection(cell.name, place.chosen.host, place.chosen.amounts, alternates, member=place.member)
+        for place in decision.places
+    )
+    return Selections(tuple(places))
+
+
+def claimed(request: Request, cell: Cell, decision: Decision, ids: Sequence[str], answer: ClaimAnswer) -> Selections:
+    """What was claimed just now."""
+    alternates = _alternates(request, decision, [one.host for one in answer.placed])
+    found = (
+        Selection(
+            cell.name,
+            one.host,
+            place.candidates[one.candidate or 0].amounts,
+            alternates,
+            claim_id,
+            one.state,
+            one.token,
+            one.expires_at_ms,
+            place.member,
+        )
+        for claim_id, place, one in zip(ids, decision.places, answer.placed, strict=True)
+    )
+    return Selections(tuple(found))
+
+
+def known(request: Request, cell: Cell, ids: Sequence[str], claims: Mapping[str, Claim]) -> Selections:
+    """The first outcome of ids that were sent before, as the store has it."""
+    members = [one.name for one in request.members for _ in range(one.count)] or [""] * len(ids)
+    found = (
+        Selection(
+            cell.name,
+            claims[claim_id].host,
+            claims[claim_id].amounts,
+            (),
+            claim_id,
+            claims[claim_id].state,
+            claims[claim_id].token,
+            claims[claim_id].expires_at_ms,
+            member,
+        )
+        for claim_id, member in zip(ids, members, strict=True)
+        if claim_id in claims
+    )
+    return Selections(tuple(found), fresh=not request.claim_ids)
+
+
+def _alternates(request: Request, decision: Decision, chosen: Sequence[str]) -> tuple[str, ...]:
+    return tuple(host for host in decision.alternates if host not in chosen)[: request.alternates]
+
+
+async def ended(request: Request, cell: Cell) -> ClaimState:
+    """Which of the ids have ended; with several places the others may still be there."""
+    claims = await cell.store.read_claims(request.claim_ids)
+    states = {claim_id: claim.state for claim_id, claim in claims.items()}
+    gone = [claim_id for claim_id, state in states.items() if state is ClaimStatus.ENDED]
+    return ClaimState(f"claim {', '.join(gone)} has ended: use new ids to claim again", {"claims": states})
+
+
+def raise_final(request: Request, answer: ClaimAnswer) -> None:
+    """Raise what a later picture would not change."""
+    ids = ", ".join(request.claim_ids)
+    if answer.outcome is Outcome.CONFLICT:
+        raise ClaimIdReused(
+            f"claim id {ids} is known with other content, or only some of these ids are known: "
+            "send what it was first sent with, or use new ids",
+            {"claim_ids": list(request.claim_ids)},
+        )
+    if answer.outcome is Outcome.SETTLING:
+        what = f"claim id {ids}" if ids else "what the request is to be counted in, or draws on,"
+        raise Settling(
+            f"{what} may be known to hosts that have not attested to the new epoch yet: try again",
+            {"claim_ids": list(request.claim_ids)},
+        )
+    if answer.outcome is Outcome.UNKNOWN:
+        raise Unknown(f"{answer.unknown} is not declared in this cell (any more): declare it, or leave it out")

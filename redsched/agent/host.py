@@ -246,4 +246,14 @@ class Host:
 
 
 def _as_held(work: HeldWork) -> HeldClaim:
-    return HeldClaim(work.id, work.token, work.state, work.amounts, work.project, work.consumer, work.digest)
+    return HeldClaim(
+        work.id,
+        work.token,
+        work.state,
+        work.amounts,
+        work.project,
+        work.consumer,
+        work.digest,
+        group=work.group,
+        counted=work.counted,
+    )

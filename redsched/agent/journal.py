@@ -178,7 +178,7 @@ class Journal:
             self._connection.executemany(sql.SET_META, pairs)
         for name, left, attested, external in self._connection.execute(sql.HOSTS):
             self.pages[name] = HostPage(left, attested, json.loads(external))
-        for row in self._connection.execute("SELECT * FROM claim"):
+        for row in self._connection.execute(sql.CLAIMS):
             host, work = from_row(row)
             self.pages[host].held[work.id] = work
 
@@ -280,3 +280,12 @@ def _prepare(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.executescript(sql.TABLES)
+    _migrate(connection)
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    """Bring a journal of an older redsched up to this schema. A newer one is refused when it is loaded."""
+    while row := connection.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone():
+        if row[0] not in sql.MIGRATIONS:
+            return
+        connection.executescript(sql.MIGRATIONS[row[0]])

@@ -1,13 +1,14 @@
 """The journal's tables and statements, and how its rows become the agent's words and back."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from redsched.agent.collector import Named
 from redsched.model import Amounts, ClaimStatus
 
-VERSION = "1"
+VERSION = "2"
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -16,7 +17,8 @@ CREATE TABLE IF NOT EXISTS host (
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS claim (
     host TEXT, id TEXT, token TEXT NOT NULL, state TEXT NOT NULL, is_running INTEGER NOT NULL, amounts TEXT NOT NULL,
-    project TEXT NOT NULL, consumer TEXT NOT NULL, digest TEXT NOT NULL, named TEXT NOT NULL, PRIMARY KEY (host, id)
+    project TEXT NOT NULL, consumer TEXT NOT NULL, digest TEXT NOT NULL, named TEXT NOT NULL,
+    server_group TEXT NOT NULL DEFAULT '', counted TEXT NOT NULL DEFAULT '{}', PRIMARY KEY (host, id)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS tombstone (
     host TEXT, id TEXT, token TEXT NOT NULL, epoch TEXT NOT NULL, ended_at_ms INTEGER NOT NULL, PRIMARY KEY (host, id)
@@ -24,12 +26,25 @@ CREATE TABLE IF NOT EXISTS tombstone (
 CREATE INDEX IF NOT EXISTS tombstone_age ON tombstone (ended_at_ms);
 """
 
+MIGRATIONS = {
+    "1": """
+BEGIN;
+ALTER TABLE claim ADD COLUMN server_group TEXT NOT NULL DEFAULT '';
+ALTER TABLE claim ADD COLUMN counted TEXT NOT NULL DEFAULT '{}';
+UPDATE meta SET value = '2' WHERE name = 'schema';
+COMMIT;
+""",
+}
+"""From each older schema to the next, whole or not at all. Schema 2 keeps a claim's server group."""
+
 SET_META = "INSERT OR REPLACE INTO meta VALUES (?, ?)"
 SET_HOST = "INSERT OR REPLACE INTO host VALUES (?, ?, ?, ?)"
-SET_CLAIM = "INSERT OR REPLACE INTO claim VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+SET_CLAIM = "INSERT OR REPLACE INTO claim VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 DELETE_CLAIM = "DELETE FROM claim WHERE host = ? AND id = ?"
 SET_TOMBSTONE = "INSERT OR REPLACE INTO tombstone VALUES (?, ?, ?, ?, ?)"
 TOMBSTONES = "SELECT id, token FROM tombstone WHERE host = ? ORDER BY ended_at_ms"
+CLAIMS = """SELECT host, id, token, state, is_running, amounts, project, consumer, digest, named, server_group, counted
+    FROM claim"""
 NEWEST = """SELECT host, id, token FROM
     (SELECT * FROM tombstone ORDER BY ended_at_ms DESC LIMIT ?) ORDER BY ended_at_ms"""
 HOSTS = "SELECT name, left_epoch, attested_epoch, external FROM host"
@@ -45,7 +60,8 @@ class HeldWork:
     """A claim as the journal holds it.
 
     `state` CLAIMED: not known to be accepted yet. `is_running`: its hook said that the work was started. `named` is
-    what the hook named as that work.
+    what the hook named as that work. `group` is the server group that the claim counts in, `counted` under which zone
+    and label values.
     """
 
     id: str
@@ -57,6 +73,8 @@ class HeldWork:
     consumer: str = ""
     digest: str = ""
     named: Named | None = None
+    group: str = ""
+    counted: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -82,12 +100,14 @@ def to_row(host: str, work: HeldWork) -> tuple[Any, ...]:
         work.consumer,
         work.digest,
         _named_to_text(work.named),
+        work.group,
+        json.dumps(dict(work.counted)),
     )
 
 
 def from_row(row: tuple[Any, ...]) -> tuple[str, HeldWork]:
     """Return the host and the claim of a row of table `claim`."""
-    host, claim_id, token, state, is_running, amounts, project, consumer, digest, named = row
+    host, claim_id, token, state, is_running, amounts, project, consumer, digest, named, group, counted = row
     return host, HeldWork(
         id=claim_id,
         token=token,
@@ -98,6 +118,8 @@ def from_row(row: tuple[Any, ...]) -> tuple[str, HeldWork]:
         consumer=consumer,
         digest=digest,
         named=_named_from_text(named),
+        group=group,
+        counted=json.loads(counted),
     )
 
 

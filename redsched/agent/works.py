@@ -134,6 +134,8 @@ def _as_work(claim: Claim) -> HeldWork:
         project=claim.project,
         consumer=claim.consumer,
         digest=claim.digest,
+        group=claim.group,
+        counted=claim.counted,
     )
 
 

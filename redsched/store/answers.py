@@ -59,6 +59,9 @@ class HeldClaim:
     project: str = ""
     consumer: str = ""
     digest: str = ""
+    group: str = ""
+    """The server group that it counts in, and `counted`: under which zone and label values (`{"zone": "az1"}`)."""
+    counted: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

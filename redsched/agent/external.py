@@ -9,14 +9,16 @@ from collections.abc import Mapping
 
 from redsched.agent.collector import Look
 from redsched.model import Amounts, HostReport
+from redsched.names import split_slot
 
 MEMORY_STEP_MB = 64
-"""External MEMORY_MB is rounded up to this, and falls only when it has fallen by two steps."""
+"""External MEMORY_MB of the host or a NUMA node, rounded up to this, falls only when it has fallen by two steps."""
 
 METRIC_STEP = 5.0
 """Metrics are compared in steps of this many units (percent points, mostly); a report sends them as last measured."""
 
 _STEPS = {"MEMORY_MB": MEMORY_STEP_MB}
+"""By resource class, in whichever pool it lies. All others go up and down by one."""
 
 
 def remember(look: Look, remembered: Amounts) -> dict[str, int]:
@@ -29,7 +31,7 @@ def remember(look: Look, remembered: Amounts) -> dict[str, int]:
 
 def with_external(report: HostReport, remembered: Amounts) -> HostReport:
     """Return `report` with the larger of what was declared and what was measured as each slot's external usage."""
-    slots = report.inventories.keys()
+    slots = report.slots()
     amounts = {slot: max(report.external.get(slot, 0), remembered.get(slot, 0)) for slot in slots}
     return dataclasses.replace(report, external={slot: amount for slot, amount in amounts.items() if amount})
 
@@ -47,7 +49,7 @@ def _metrics_moved(new: Mapping[str, float], sent: Mapping[str, float]) -> bool:
 
 def _steady(slot: str, measured: int, before: int) -> int:
     """Round up to the slot's step. Down only by two steps, so that a value at a step's edge does not flap."""
-    step = _STEPS.get(slot, 1)
+    step = _STEPS.get(split_slot(slot)[1], 1)
     rounded = math.ceil(measured / step) * step
     if before - 2 * step < rounded <= before and step > 1:
         return before

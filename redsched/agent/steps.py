@@ -19,6 +19,7 @@ from redsched.agent.host import BEATS_IN_LEASE, Host
 from redsched.agent.journal_schema import HeldWork
 from redsched.agent.line import Line
 from redsched.model import ClaimStatus, Why
+from redsched.names import SHARED_POOL
 from redsched.store import Answer, InboxEntry, Outcome
 from redsched.tasks import end
 
@@ -208,12 +209,18 @@ class Steps:
         await self.host.journal.write_ended(self.host.name, work.id, work.token, answer.now_ms)
 
     def _fits(self, work: HeldWork) -> bool:
-        """Whether what the host has, as last looked at, is enough for this claim and all others that it holds."""
+        """Whether what the host has, as last looked at, is enough for this claim and all others that it holds.
+
+        Shared pools are no part of a host: only the store knows what else is taken from them.
+        """
         if self.host.report is None:
             return False
+        slots = self.host.report.slots()
         others = [one.amounts for one in self.held.values() if one.id != work.id]
         for slot, amount in work.amounts.items():
-            inventory = self.host.report.inventories.get(slot)
+            if slot.startswith(SHARED_POOL):
+                continue
+            inventory = slots.get(slot)
             held = sum(amounts.get(slot, 0) for amounts in others)
             if inventory is None or held + amount > inventory.capacity:
                 return False

@@ -6,7 +6,7 @@ import pytest
 
 from redsched.agent.collector import Look
 from redsched.agent.external import METRIC_STEP, is_worth_sending, remember, with_external
-from redsched.model import HostReport, Inventory
+from redsched.model import HostReport, Inventory, Pool
 
 REPORT = HostReport(
     "h1",
@@ -29,6 +29,16 @@ def test_external_is_the_larger_of_declared_and_measured() -> None:
 
 def test_what_is_not_in_the_inventories_is_not_reported() -> None:
     assert "PCPU" not in with_external(REPORT, {"PCPU": 3}).external
+
+
+def test_pools_have_external_usage_of_their_own() -> None:
+    pools = {"numa0": Pool({"MEMORY_MB": Inventory(4096)}), "gpu0": Pool({"CUSTOM_GPU_MILLI": Inventory(1000)})}
+    report = dataclasses.replace(REPORT, pools=pools, external={"gpu0/CUSTOM_GPU_MILLI": 50})
+    look = Look(report, {"numa0/MEMORY_MB": 65, "gpu0/CUSTOM_GPU_MILLI": 7}, frozenset(report.slots()))
+    known = remember(look, {})
+    assert known["numa0/MEMORY_MB"] == 128, "in steps of 64, as the host's own"
+    assert with_external(report, known).external == {"numa0/MEMORY_MB": 128, "gpu0/CUSTOM_GPU_MILLI": 50}
+    assert with_external(REPORT, known).external == {"VCPU": 2}, "a pool that is gone has none"
 
 
 @pytest.mark.parametrize(

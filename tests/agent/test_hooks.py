@@ -56,6 +56,12 @@ async def test_a_hook_is_told_the_verb_the_claim_and_the_token(tmp_path: Path, v
     }
 
 
+async def test_a_hook_is_told_from_which_pools_the_claim_takes(tmp_path: Path) -> None:
+    slots = {"numa0/PCPU": 2, "gpu0/CUSTOM_GPU_MILLI": 250, "pool:lic/CUSTOM_SEAT": 1}
+    said = await hook(tmp_path, "cat").run(Order(Verb.START, "c1", "h1", HeldWork("a", "1-a.7", slots)))
+    assert json.loads(said)["slots"] == slots
+
+
 async def test_a_command_may_have_arguments_of_its_own(tmp_path: Path) -> None:
     with_arguments = CommandHook(script(tmp_path, 'echo "$1|$2|$3"') + " --flag 'two words'", 20)
     assert await with_arguments.run(START) == b"--flag|two words|start\n"

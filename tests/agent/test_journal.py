@@ -30,6 +30,8 @@ WORK = HeldWork(
     consumer="x",
     digest="d" * 32,
     named=Named("vm", "a.slice", {17: 1.25}),
+    group="db",
+    counted={"zone": "az1", "label:rack": "r4"},
 )
 
 
@@ -253,6 +255,44 @@ async def test_a_journal_of_another_schema_is_refused(tmp_path: Path) -> None:
     connection.close()
     with pytest.raises(JournalBroken, match="schema 99"):
         open_journal(tmp_path / "j.sqlite")
+
+
+SCHEMA_1 = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE host (
+    name TEXT PRIMARY KEY, left_epoch TEXT NOT NULL, attested_epoch TEXT NOT NULL, external TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE claim (
+    host TEXT, id TEXT, token TEXT NOT NULL, state TEXT NOT NULL, is_running INTEGER NOT NULL, amounts TEXT NOT NULL,
+    project TEXT NOT NULL, consumer TEXT NOT NULL, digest TEXT NOT NULL, named TEXT NOT NULL, PRIMARY KEY (host, id)
+) WITHOUT ROWID;
+CREATE TABLE tombstone (
+    host TEXT, id TEXT, token TEXT NOT NULL, epoch TEXT NOT NULL, ended_at_ms INTEGER NOT NULL, PRIMARY KEY (host, id)
+) WITHOUT ROWID;
+INSERT INTO meta VALUES ('schema', '1'), ('id', 'j7'), ('ceiling', '3000');
+INSERT INTO host VALUES ('h1', '', '1790000000000-aaaaaaaa', '{"MEMORY_MB": 64}');
+INSERT INTO claim VALUES ('h1', 'a', '1790000000000-aaaaaaaa.7', 'active', 1, '{"VCPU": 2}', 'web', 'x', 'dd', '');
+INSERT INTO tombstone VALUES ('h1', 'b', '1790000000000-aaaaaaaa.6', '1790000000000-aaaaaaaa', 1000);
+"""
+
+
+async def test_a_journal_of_the_first_schema_opens_with_all_that_it_held(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "j.sqlite")
+    connection.executescript(SCHEMA_1)
+    connection.close()
+    journal = open_journal(tmp_path / "j.sqlite")
+    old = HeldWork(
+        "a", f"{E1}.7", {"VCPU": 2}, ClaimStatus.ACTIVE, is_running=True, project="web", consumer="x", digest="dd"
+    )
+    assert (journal.id, journal.pages["h1"].held) == ("j7", {"a": old})
+    assert (journal.pages["h1"].attested_epoch, journal.pages["h1"].external) == (E1, {"MEMORY_MB": 64})
+    assert await journal.ended("h1") == [("b", f"{E1}.6")]
+    assert await journal.next_number() > 3000
+    await journal.write_held("h1", WORK)
+    await journal.close()
+    journal = open_journal(tmp_path / "j.sqlite")
+    assert journal.pages["h1"].held == {"a": old, WORK.id: WORK}
+    await journal.close()
 
 
 async def test_a_journal_that_cannot_be_written_any_more_says_so_to_everyone(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from redsched.agent.journal import open_journal
 from redsched.agent.journal_schema import HeldWork
 from redsched.agent.line import Line
 from redsched.agent.steps import Steps
-from redsched.model import ClaimStatus
+from redsched.model import ClaimStatus, HostReport, Inventory, Pool
 from redsched.settings import Settings
 from redsched.store import Answer, CellStore, Outcome
 from tests.agent.conftest import H1
@@ -177,7 +177,7 @@ async def test_an_end_is_durable_before_the_hook_stops_anything(bench: Bench, mo
 
     def noted(statements: list[tuple[str, tuple[object, ...]]]) -> None:
         transaction(statements)
-        seen.extend(f"{values[3]} after {bench.hook.calls}" for _, values in statements if len(values) == 10)
+        seen.extend(f"{values[3]} after {bench.hook.calls}" for _, values in statements if len(values) == 12)
 
     monkeypatch.setattr(bench.journal, "_transaction", noted)
     await bench.steps.end(work)
@@ -185,3 +185,36 @@ async def test_an_end_is_durable_before_the_hook_stops_anything(bench: Bench, mo
     assert bench.hook.calls == ["stop"]
     assert bench.scripted.asked == ["gone"]
     assert await bench.journal.ended("h1") == [("a", WORK.token)]
+
+
+GPU_HOST = HostReport(
+    "h1",
+    {"VCPU": Inventory(8)},
+    pools={
+        "numa0": Pool({"PCPU": Inventory(4)}),
+        "gpu0": Pool({"CUSTOM_GPU_MILLI": Inventory(1000)}, parent="numa0"),
+        "gpu1": Pool({"CUSTOM_GPU_MILLI": Inventory(1000)}, parent="numa0"),
+    },
+)
+
+
+@pytest.mark.parametrize(
+    ("amounts", "calls"),
+    [
+        ({"gpu0/CUSTOM_GPU_MILLI": 400}, ["start"]),
+        ({"gpu0/CUSTOM_GPU_MILLI": 401}, []),  # 600 of them are another claim's
+        ({"gpu1/CUSTOM_GPU_MILLI": 1000, "numa0/PCPU": 4}, ["start"]),
+        ({"numa0/PCPU": 5}, []),
+        ({"PCPU": 1}, []),  # the host itself has none
+        ({"gpu2/CUSTOM_GPU_MILLI": 1}, []),
+        ({"VCPU": 1, "pool:lic/CUSTOM_SEAT": 7}, ["start"]),
+    ],
+)
+async def test_the_host_starts_only_what_each_of_its_pools_can_hold(
+    bench: Bench, amounts: dict[str, int], calls: list[str]
+) -> None:
+    bench.host.report = GPU_HOST
+    await bench.journal.write_held("h1", HeldWork("other", f"{E1}.6", {"gpu0/CUSTOM_GPU_MILLI": 600}))
+    await bench.steps.take_up(HeldWork("a", f"{E1}.7", amounts))
+    assert bench.hook.calls == calls
+    assert bench.scripted.asked == ["accept", "confirm" if calls else "fail"]

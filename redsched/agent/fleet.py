@@ -6,6 +6,9 @@ hosts:
     zone: az1
     traits: [HW_CPU_X86_AVX2]
     inventories: {VCPU: {total: 64, allocation_ratio: 4.0}, MEMORY_MB: {total: 262144}}
+    pools:
+      numa0: {inventories: {PCPU: {total: 16}}}
+      gpu0: {parent: numa0, traits: [CUSTOM_GPU_T4], inventories: {CUSTOM_GPU_MILLI: {total: 1000}}}
 """
 
 from collections.abc import Hashable, Mapping
@@ -16,13 +19,14 @@ from typing import Any
 import yaml
 
 from redsched.errors import InvalidRequest
-from redsched.model import HostReport, Inventory
+from redsched.model import HostReport, Inventory, Pool
 
 MAX_HOSTS = 100_000
 ZONES = 4
 
 _WORDS = {field.name for field in fields(HostReport)} | {"repeat"}
 _INVENTORY_WORDS = {field.name for field in fields(Inventory)}
+_POOL_WORDS = {field.name for field in fields(Pool)}
 
 
 def fleet(argument: str) -> list[HostReport]:
@@ -107,11 +111,7 @@ def _in_entry(number: int, entry: object) -> list[HostReport]:
 
 
 def _reports(entry: Mapping[str, Any]) -> list[HostReport]:
-    if "pools" in entry:
-        raise InvalidRequest("named pools are not supported yet: remove `pools`, or give its amounts in `inventories`")
-    unknown = sorted(entry.keys() - _WORDS)
-    if unknown:
-        raise InvalidRequest(f"unknown word {unknown[0]!r}: use {', '.join(sorted(_WORDS))}")
+    _check_words("", entry, _WORDS)
     for word in ("name", "inventories"):
         if word not in entry:
             raise InvalidRequest(f"`{word}` is missing")
@@ -137,9 +137,11 @@ def _names(entry: Mapping[str, Any]) -> list[str]:
 
 def _read(word: str, value: object) -> object:
     if word == "inventories":
-        return {slot: _inventory(slot, one) for slot, one in _mapping(word, value).items()}
+        return _inventories(value)
+    if word == "pools":
+        return {name: _pool(name, one) for name, one in _mapping(word, value).items()}
     if word == "traits":
-        return frozenset(_text("a trait", trait) for trait in _list(word, value))
+        return _traits(value)
     if word == "labels":
         return {key: _text(f"label {key!r}", one) for key, one in _mapping(word, value).items()}
     if word == "metrics":
@@ -149,21 +151,44 @@ def _read(word: str, value: object) -> object:
     return value if word == "lease_s" else _text(word, value)
 
 
-def _inventory(slot: str, value: object) -> Inventory:
-    words = _mapping(f"inventory {slot}", value)
-    unknown = sorted(words.keys() - _INVENTORY_WORDS)
-    if unknown:
-        raise InvalidRequest(
-            f"inventory {slot}: unknown word {unknown[0]!r}: use {', '.join(sorted(_INVENTORY_WORDS))}"
+def _pool(name: str, value: object) -> Pool:
+    words = _mapping(f"pool {name}", value)
+    _check_words(f"pool {name}: ", words, _POOL_WORDS)
+    try:
+        return Pool(
+            inventories=_inventories(words.get("inventories", {})),
+            parent=_text("parent", words.get("parent", "")),
+            traits=_traits(words.get("traits", [])),
         )
+    except InvalidRequest as error:
+        raise InvalidRequest(f"pool {name}: {error}") from error
+
+
+def _inventories(value: object) -> dict[str, Inventory]:
+    return {one: _inventory(one, words) for one, words in _mapping("inventories", value).items()}
+
+
+def _traits(value: object) -> frozenset[str]:
+    return frozenset(_text("a trait", trait) for trait in _list("traits", value))
+
+
+def _inventory(name: str, value: object) -> Inventory:
+    words = _mapping(f"inventory {name}", value)
+    _check_words(f"inventory {name}: ", words, _INVENTORY_WORDS)
     if "total" not in words:
-        raise InvalidRequest(f"inventory {slot}: `total` is missing")
+        raise InvalidRequest(f"inventory {name}: `total` is missing")
     if "allocation_ratio" in words:
-        _number(f"inventory {slot}: allocation_ratio", words["allocation_ratio"])
+        _number(f"inventory {name}: allocation_ratio", words["allocation_ratio"])
     try:
         return Inventory(**words)
     except InvalidRequest as error:
-        raise InvalidRequest(f"inventory {slot}: {error}") from error
+        raise InvalidRequest(f"inventory {name}: {error}") from error
+
+
+def _check_words(where: str, given: Mapping[str, Any], known: set[str]) -> None:
+    unknown = sorted(given.keys() - known)
+    if unknown:
+        raise InvalidRequest(f"{where}unknown word {unknown[0]!r}: use {', '.join(sorted(known))}")
 
 
 def _mapping(what: str, value: object) -> dict[str, Any]:

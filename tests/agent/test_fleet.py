@@ -1,13 +1,15 @@
 """Fleet files: what they become, and one clear line for each way of getting them wrong."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from redsched.agent.fleet import MAX_HOSTS, fleet, parse_fleet, read_fleet, simulated
 from redsched.errors import InvalidRequest
-from redsched.model import HostReport, Inventory
+from redsched.model import HostReport, Inventory, Pool
 
+ROOT = Path(__file__).parents[2]
 HOST = "name: a, inventories: {VCPU: {total: 4}}"
 
 
@@ -43,6 +45,28 @@ def test_a_described_host_becomes_a_report() -> None:
     assert parse_fleet(text) == [expected]
 
 
+def test_pools_become_pools_with_their_parents_traits_and_external_usage() -> None:
+    text = """
+    hosts:
+      - name: gpu-{n}
+        repeat: 2
+        inventories: {DISK_GB: {total: 900}}
+        external: {gpu0/CUSTOM_GPU_MILLI: 250}
+        pools:
+          numa0: {inventories: {PCPU: {total: 16}, VCPU: {total: 8, allocation_ratio: 4.0}}}
+          gpu0: {parent: numa0, traits: [CUSTOM_GPU_T4], inventories: {CUSTOM_GPU_MILLI: {total: 1000}}}
+    """
+    pools = {
+        "numa0": Pool({"PCPU": Inventory(16), "VCPU": Inventory(8, allocation_ratio=4.0)}),
+        "gpu0": Pool({"CUSTOM_GPU_MILLI": Inventory(1000)}, "numa0", frozenset({"CUSTOM_GPU_T4"})),
+    }
+    external = {"gpu0/CUSTOM_GPU_MILLI": 250}
+    expected = [
+        HostReport(name, {"DISK_GB": Inventory(900)}, pools=pools, external=external) for name in ("gpu-1", "gpu-2")
+    ]
+    assert parse_fleet(text) == expected
+
+
 def test_repeated_hosts_are_numbered_from_one() -> None:
     text = "hosts: [{name: 'r1-{n}-x', repeat: 3, inventories: {VCPU: {total: 4}}}, {" + HOST + "}]"
     assert [report.name for report in parse_fleet(text)] == ["r1-1-x", "r1-2-x", "r1-3-x", "a"]
@@ -71,7 +95,21 @@ def test_anchors_and_merges_of_yaml_work() -> None:
         ("hosts: [{" + HOST + "}, {name: b}]", "entry 2 (b): `inventories` is missing"),
         ("hosts: [{" + HOST + "}, {" + HOST + "}]", "entry 2: host 'a' is there already"),
         ("hosts: [{" + HOST + ", zones: az1}]", "entry 1 (a): unknown word 'zones': use cell, external"),
-        ("hosts: [{" + HOST + ", pools: {numa0: {}}}]", "entry 1 (a): named pools are not supported yet"),
+        ("hosts: [{" + HOST + ", pools: [numa0]}]", "entry 1 (a): pools must be a mapping"),
+        ("hosts: [{" + HOST + ", pools: {numa0: 4}}]", "entry 1 (a): pool numa0 must be a mapping"),
+        ("hosts: [{" + HOST + ", pools: {'a/b': {}}}]", "entry 1 (a): pool 'a/b' is not a name"),
+        ("hosts: [{" + HOST + ", pools: {a: {}, a: {}}}]", "'a' is given twice"),
+        ("hosts: [{" + HOST + ", pools: {a: {total: 4}}}]", "pool a: unknown word 'total': use inventories, parent"),
+        ("hosts: [{" + HOST + ", pools: {a: {parent: b}}}]", "pool 'a' lies in 'b', which is no pool of this host"),
+        ("hosts: [{" + HOST + ", pools: {a: {parent: b}, b: {parent: a}}}]", "parents must form a tree"),
+        ("hosts: [{" + HOST + ", pools: {a: {parent: 7}}}]", "pool a: parent must be text, not 7"),
+        ("hosts: [{" + HOST + ", pools: {a: {traits: [FAST]}}}]", "pool a: unknown trait 'FAST'"),
+        ("hosts: [{" + HOST + ", pools: {a: {inventories: {X: {total: 1}}}}}]", "pool a: unknown resource class 'X'"),
+        (
+            "hosts: [{" + HOST + ", pools: {a: {inventories: {PCPU: {}}}}}]",
+            "pool a: inventory PCPU: `total`",
+        ),
+        ("hosts: [{" + HOST + ", pools: {a: {}}, external: {a/PCPU: 1}}]", "external names 'a/PCPU'"),
         ("hosts: [{" + HOST + ", claims: []}]", "entry 1 (a): unknown word 'claims'"),
         ("hosts: [{name: 7, inventories: {VCPU: {total: 4}}}]", "name must be text, not 7: put it in quotes"),
         ("hosts: [{name: a b, inventories: {VCPU: {total: 4}}}]", "entry 1 (a b): host 'a b' is not a name"),
@@ -120,6 +158,22 @@ def test_a_fleet_file_has_a_largest_size() -> None:
     entry = "{name: '%s{n}', repeat: 60000, inventories: {VCPU: {total: 4}}}"
     with pytest.raises(InvalidRequest, match=f"entry 2: .*at most {MAX_HOSTS}"):
         parse_fleet(f"hosts: [{entry % 'a'}, {entry % 'b'}]")
+
+
+def test_the_fleet_files_of_the_documentation_can_be_read() -> None:
+    """The second is a machine with two NUMA nodes and four GPUs in each."""
+    blocks = re.findall(r"```yaml\n(hosts:.*?)```", (ROOT / "docs" / "agent.md").read_text(), re.DOTALL)
+    simple, with_gpus = (parse_fleet(block) for block in blocks)
+    assert (len(simple), len(with_gpus)) == (40, 2)
+    host = with_gpus[0]
+    inside = {name: pool.parent for name, pool in host.pools.items()}
+    assert inside == {"numa0": "", "numa1": ""} | {f"gpu{n}": f"numa{n // 4}" for n in range(8)}
+    slots = host.slots()
+    capacities = {slot: slots[slot].capacity for slot in ("numa1/VCPU", "numa1/PCPU", "gpu7/CUSTOM_GPU_MILLI")}
+    assert capacities == {"numa1/VCPU": 32, "numa1/PCPU": 24, "gpu7/CUSTOM_GPU_MILLI": 1000}
+    assert slots["numa0/CUSTOM_HUGE_PAGES_2048KB"].total == 32768
+    assert host.external == {"gpu7/CUSTOM_GPU_MILLI": 500}
+    assert host.pools["gpu0"].traits == {"CUSTOM_GPU_A100"}
 
 
 def test_errors_of_a_file_name_it(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The arrays that columns are made of: numeric columns by key, and texts held as codes. No field names here."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -8,6 +9,8 @@ from numpy.typing import NDArray
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 Value = int | float | bool
+
+_DIGITS = re.compile(r"([0-9]+)")
 
 NO_TEXT = -1
 UNHELD = -2
@@ -24,6 +27,7 @@ class Family(Generic[Scalar]):
         self._dtype = dtype
         self.default = default
         self._columns: dict[str, NDArray[Scalar]] = {}
+        self._in_pools: dict[str, tuple[str, ...]] = {}
         self._nothing = self._blank(rows)
 
     def __getitem__(self, key: str) -> NDArray[Scalar]:
@@ -32,6 +36,15 @@ class Family(Generic[Scalar]):
     def __iter__(self) -> Iterator[str]:
         return iter(self._columns)
 
+    def in_pools(self, name: str) -> tuple[str, ...]:
+        """The keys that are this name in a pool, `<pool>/<name>`, in natural order."""
+        found = self._in_pools.get(name)
+        if found is None:
+            found = tuple(sorted((key for key in self._columns if key.endswith(f"/{name}")), key=natural))
+            if found:  # else every name that anybody ever asks for would be kept
+                self._in_pools[name] = found
+        return found
+
     def set(self, key: str, row: int, value: Value) -> None:
         """Set one value; the first one of a key makes its column."""
         column = self._columns.get(key)
@@ -39,6 +52,7 @@ class Family(Generic[Scalar]):
             if value == self.default or value != value:  # NaN, the default of metrics, is equal to nothing
                 return
             column = self._columns[key] = self._blank(len(self._nothing))
+            self._in_pools.clear()
         column[row] = value
 
     def clear(self, row: int) -> None:
@@ -51,12 +65,6 @@ class Family(Generic[Scalar]):
         self._nothing = self._blank(rows)
         for key, column in self._columns.items():
             self._columns[key] = grown(column, self._blank(rows))
-
-    def extract(self, rows: NDArray[np.intp]) -> "Family[Scalar]":
-        """Return a copy of some rows, numbered anew from 0."""
-        copy = Family(self._dtype, self.default, len(rows))
-        copy._columns = {key: column[rows] for key, column in self._columns.items()}
-        return copy
 
     def _blank(self, rows: int) -> NDArray[Scalar]:
         return np.full(rows, self.default, self._dtype)
@@ -84,6 +92,11 @@ class Texts:
         code = self.codes.item(row)
         return "" if code == NO_TEXT else self._texts[code]
 
+    @property
+    def by_code(self) -> Sequence[str]:
+        """Texts by code; of a code that no row holds any longer, the last one that it stood for."""
+        return self._texts
+
     def set(self, row: int, text: str) -> None:
         """Set the text of a row; '' for none."""
         old = self.codes.item(row)
@@ -110,13 +123,6 @@ class Texts:
         """Make room for `rows` rows."""
         self.codes = grown(self.codes, np.full(rows, NO_TEXT, np.int32))
 
-    def extract(self, rows: NDArray[np.intp]) -> "Texts":
-        """Return a copy of some rows, numbered anew from 0; it shares the texts, so it is only for reading."""
-        copy = Texts(0)
-        copy.codes = self.codes[rows]
-        copy._code, copy._texts = self._code, self._texts
-        return copy
-
     def _take(self, text: str) -> int:
         code = self._code.get(text)
         if code is None:
@@ -140,6 +146,11 @@ class Texts:
         if not self._holders[code]:
             del self._code[self._texts[code]]
             self._spare.append(code)
+
+
+def natural(name: str) -> tuple[tuple[int, str], ...]:
+    """A key by which gpu2 comes before gpu10."""
+    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in _DIGITS.split(name))
 
 
 def grown(column: NDArray[Scalar], blank: NDArray[Scalar]) -> NDArray[Scalar]:

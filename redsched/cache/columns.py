@@ -10,56 +10,48 @@ nothing in, so that one bad host costs that host and not the scheduler.
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from redsched.cache.amounts import AMOUNTS, amount_of
 from redsched.cache.arrays import Family, Texts, grown
 from redsched.cache.compare import difference
+from redsched.cache.declared import Declared
 from redsched.cache.dirty import DirtyRows
+from redsched.cache.layout import Layout, layout_of, tree_after
+from redsched.cache.rows import Rows
 from redsched.names import MAX_AMOUNT, whole
 
 ENABLED, DISABLED, DRAINING = 0, 1, 2
 _STATUS = {"enabled": ENABLED, "disabled": DISABLED, "draining": DRAINING}
-NO_LIMIT = MAX_AMOUNT
-
-# What a field without a value means, and what one with an unreadable value is taken for.
-_AMOUNTS = {
-    "capacity": (0, 0),
-    "claimed": (0, MAX_AMOUNT),
-    "external": (0, MAX_AMOUNT),
-    "min": (1, MAX_AMOUNT),
-    "max": (NO_LIMIT, 0),
-    "step": (1, MAX_AMOUNT),
-}
 
 
-class Columns:
+class Columns(Rows):
     """The hosts of one cell. All arrays have the shape (size,); amounts are int64 in the unit of the slot's class.
 
     `present`, `alive`, `attested` (bool), `status` (int8: ENABLED, DISABLED, DRAINING), `versions` (int64), `zones`
-    (Texts); families by slot: `capacity claimed external minimum maximum step` (int64); `traits` by name (bool),
-    `labels` by key (Texts), `metrics` by key (float64, NaN where absent). `dirty` tells which rows changed.
+    (Texts); `claims` on the host, those of them that are `starting` (not active yet), and `failures` of hooks since the
+    last that succeeded (int64); families by slot: `capacity claimed external minimum maximum step` (int64), where a
+    pool's slot is `gpu0/CUSTOM_GPU_MILLI`; `traits` by name (bool), a pool's as `gpu0/CUSTOM_GPU_T4`; `aggregates` by
+    name (bool), `labels` by key (Texts), `metrics` by key (float64, NaN where absent). `trees` (Texts) has one text for
+    each way in which pools lie on a host: see `layout`. `declared` is what operators said of the cell. `dirty` tells
+    which rows changed.
     """
 
     def __init__(self, size: int = 64) -> None:
-        self.size = max(1, size)
+        super().__init__(size)
         self.epoch = ""
         self.dirty = DirtyRows()
-        self.present = np.zeros(self.size, np.bool_)
+        self.declared = Declared()
         self.alive = np.zeros(self.size, np.bool_)
         self.attested = np.zeros(self.size, np.bool_)
         self.status = np.full(self.size, DISABLED, np.int8)
-        self.versions = np.zeros(self.size, np.int64)
-        self.zones = Texts(self.size)
-        self.epochs = Texts(self.size)
-        self.amounts = {kind: Family(np.int64, default, self.size) for kind, (default, _) in _AMOUNTS.items()}
+        self.versions, self.claims, self.starting, self.failures = (np.zeros(self.size, np.int64) for _ in range(4))
+        self.zones, self.epochs, self.trees = (Texts(self.size) for _ in range(3))
+        self.amounts = {kind: Family(np.int64, default, self.size) for kind, (default, _) in AMOUNTS.items()}
         self.traits = Family(np.bool_, False, self.size)
+        self.aggregates = Family(np.bool_, False, self.size)
         self.metrics = Family(np.float64, np.nan, self.size)
         self.labels: dict[str, Texts] = {}
         self._name_families()
-        self._rows: dict[str, int] = {}
-        self._names: list[str] = [""] * self.size
-        self._spare = list(range(self.size - 1, -1, -1))
-        self._order: NDArray[np.int64] | None = None
 
     def _name_families(self) -> None:
         self.capacity, self.claimed, self.external = (
@@ -67,50 +59,52 @@ class Columns:
         )
         self.minimum, self.maximum, self.step = (self.amounts[kind] for kind in ("min", "max", "step"))
 
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __contains__(self, host: object) -> bool:
-        return host in self._rows
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Columns) and not self.difference(other)
 
     __hash__ = None  # type: ignore[assignment]  # it changes all the time
 
-    def names(self) -> list[str]:
-        """Hosts in the order of their names."""
-        return sorted(self._rows)
-
     def names_where(self, zone: str | None, status: str | None) -> list[str]:
         """Hosts of a zone and with a status, in the order of their names; None: of any."""
-        wanted = self.present.copy()
+        wanted = self.present
         if zone is not None:
-            wanted &= self.zones.codes == self.zones.code(zone)
+            wanted = wanted & (self.zones.codes == self.zones.code(zone))
         if status is not None:
-            wanted &= self.status == _STATUS[status]
-        return sorted(self._names[row] for row in np.flatnonzero(wanted).tolist())
-
-    def row(self, host: str) -> int | None:
-        """Row of a host; None where it is not known."""
-        return self._rows.get(host)
-
-    def name(self, row: int) -> str:
-        """Host of a row; '' where there is none."""
-        return self._names[row]
+            wanted = wanted & (self.status == _STATUS[status])
+        return self.names_in(wanted)
 
     def version(self, host: str) -> int | None:
         """Version of a host; None where it is not known."""
         row = self._rows.get(host)
         return None if row is None else self.versions.item(row)
 
-    @property
-    def order(self) -> NDArray[np.int64]:
-        """int64 of shape (size,): the place of each row's host among all names; meaningless for rows without one."""
-        if self._order is None:
-            self._order = np.zeros(self.size, np.int64)
-            self._order[[self._rows[name] for name in self.names()]] = np.arange(len(self._rows))
-        return self._order
+    # Where a host lies, and how it is built
+
+    def texts(self, by: str) -> Texts | None:
+        """What places are counted by: `zone` or `label:<key>`; None where no host has such a label."""
+        return self.zones if by == "zone" else self.labels.get(by.removeprefix("label:"))
+
+    def domain(self, by: str, row: int) -> str:
+        """The host, zone or label value (`host`, `zone`, `label:<key>`) that a row belongs to; '' for none."""
+        if by == "host":
+            return self.name(row)
+        texts = self.texts(by)
+        return "" if texts is None else texts.text(row)
+
+    def layout(self, row: int) -> Layout:
+        """The tree of a host's pools. One object for all hosts that are built alike."""
+        return layout_of(self.trees.text(row))
+
+    def pool_slots(self, resource_class: str) -> tuple[str, ...]:
+        """The slots of this class in pools of hosts (`gpu0/CUSTOM_GPU_MILLI`), in natural order, as keys of families.
+
+        Of any host that is or was there: where a host does not have one, its capacity is 0.
+        """
+        return self.capacity.in_pools(resource_class)
+
+    def pools_with_trait(self, trait: str) -> tuple[str, ...]:
+        """The keys of `traits` that are this trait in pools of hosts (`gpu0/CUSTOM_GPU_T4`), in natural order."""
+        return self.traits.in_pools(trait)
 
     # Writing
 
@@ -118,7 +112,7 @@ class Columns:
         """Replace a host whole by the fields of its hashes `host` and `facts` together; a new host gets a row."""
         row = self._rows.get(host)
         if row is None:
-            row = self._new_row(host)
+            row = self._take_row(host)
         else:
             self._clear(row)
         self._apply(row, fields)
@@ -132,15 +126,10 @@ class Columns:
 
     def remove(self, host: str) -> None:
         """Forget a host; nothing happens where it is not known."""
-        row = self._rows.pop(host, None)
-        if row is None:
-            return
-        self._clear(row)
-        self.present[row] = False
-        self._names[row] = ""
-        self._spare.append(row)
-        self._order = None
-        self.dirty.mark(row)
+        row = self._give_row_back(host)
+        if row is not None:
+            self._clear(row)
+            self.dirty.mark(row)
 
     def set_epoch(self, epoch: str) -> None:
         """Set the cell's epoch. A host is attested only where its own `epoch` is the same."""
@@ -176,15 +165,22 @@ class Columns:
                 self._set_keyed(row, kind, key, text)
             elif kind in _SINGLE:
                 _SINGLE[kind](self, row, text)
+        self._build(row, fields)
         self.dirty.mark(row)
 
+    def _build(self, row: int, fields: Mapping[str, str]) -> None:
+        before = self.trees.text(row)
+        after = tree_after(before, fields)
+        if after != before:
+            self.trees.set(row, after)
+
     def _set_keyed(self, row: int, kind: str, key: str, text: str) -> None:
-        if kind in _AMOUNTS:
-            default, unreadable = _AMOUNTS[kind]
-            least = 1 if kind == "step" else 0
-            self.amounts[kind].set(key, row, whole(text, unreadable, least) if text else default)
+        if kind in self.amounts:
+            self.amounts[kind].set(key, row, amount_of(kind, text))
         elif kind == "trait":
             self.traits.set(key, row, text == "1")
+        elif kind == "aggregate":
+            self.aggregates.set(key, row, text == "1")
         elif kind == "metric":
             self.metrics.set(key, row, _number(text))
         elif kind == "label":
@@ -208,32 +204,31 @@ class Columns:
     def _set_alive(self, row: int, text: str) -> None:
         self.alive[row] = text == "1"
 
+    def _set_claims(self, row: int, text: str) -> None:
+        self.claims[row] = whole(text, MAX_AMOUNT) if text else 0
+
+    def _set_starting(self, row: int, text: str) -> None:
+        self.starting[row] = whole(text, MAX_AMOUNT) if text else 0
+
+    def _set_failures(self, row: int, text: str) -> None:
+        # A wish and not a limit: taken for very many, it would outweigh what all other hosts have.
+        self.failures[row] = whole(text, 0)
+
     def _set_zone(self, row: int, text: str) -> None:
         self.zones.set(row, text)
 
     # Rows
 
-    def _new_row(self, host: str) -> int:
-        if not self._spare:
-            self._grow(self.size * 2)
-        row = self._spare.pop()
-        self._rows[host] = row
-        self._names[row] = host
-        self.present[row] = True
-        self._order = None
-        return row
-
     def _grow(self, size: int) -> None:
-        self.present, self.alive, self.attested = (
-            grown(flags, np.zeros(size, np.bool_)) for flags in (self.present, self.alive, self.attested)
-        )
+        super()._grow(size)
+        self.alive, self.attested = (grown(flags, np.zeros(size, np.bool_)) for flags in (self.alive, self.attested))
         self.status = grown(self.status, np.full(size, DISABLED, np.int8))
-        self.versions = grown(self.versions, np.zeros(size, np.int64))
-        for part in (*self._families(), self.zones, self.epochs, *self.labels.values()):
+        self.versions, self.claims, self.starting, self.failures = (
+            grown(numbers, np.zeros(size, np.int64))
+            for numbers in (self.versions, self.claims, self.starting, self.failures)
+        )
+        for part in (*self._families(), self.zones, self.epochs, self.trees, *self.labels.values()):
             part.grow(size)
-        self._names += [""] * (size - self.size)
-        self._spare += range(size - 1, self.size - 1, -1)
-        self.size = size
         self.dirty.mark_all()
 
     def _clear(self, row: int) -> None:
@@ -241,27 +236,11 @@ class Columns:
             setter(self, row, "")
         for family in self._families():
             family.clear(row)
-        for texts in self.labels.values():
+        for texts in (self.trees, *self.labels.values()):
             texts.set(row, "")
 
     def _families(self) -> "tuple[Family[np.int64] | Family[np.bool_] | Family[np.float64], ...]":
-        return (*self.amounts.values(), self.traits, self.metrics)
-
-    def extract(self, rows: NDArray[np.intp]) -> "Columns":
-        """Return a copy of some rows, numbered anew from 0, to try claims out on: change only `claimed` in it."""
-        copy = Columns(len(rows))
-        for flags in ("present", "alive", "attested", "status", "versions"):
-            setattr(copy, flags, getattr(self, flags)[rows])
-        copy.epoch = self.epoch
-        copy.zones, copy.epochs = self.zones.extract(rows), self.epochs.extract(rows)
-        copy.amounts = {kind: family.extract(rows) for kind, family in self.amounts.items()}
-        copy.traits, copy.metrics = self.traits.extract(rows), self.metrics.extract(rows)
-        copy.labels = {key: texts.extract(rows) for key, texts in self.labels.items()}
-        copy._name_families()
-        copy._names = [self._names[row] for row in rows.tolist()]
-        copy._rows = {name: row for row, name in enumerate(copy._names) if name}
-        copy._spare = []
-        return copy
+        return (*self.amounts.values(), self.traits, self.aggregates, self.metrics)
 
     def difference(self, other: "Columns") -> list[str]:
         """Readable differences from `other`, one for each value of each host; empty where both are the same."""
@@ -273,6 +252,9 @@ _SINGLE: dict[str, Callable[[Columns, int, str], None]] = {
     "epoch": Columns._set_epoch,
     "status": Columns._set_status,
     "alive": Columns._set_alive,
+    "claims": Columns._set_claims,
+    "starting": Columns._set_starting,
+    "failures": Columns._set_failures,
     "zone": Columns._set_zone,
 }
 

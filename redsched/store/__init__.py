@@ -19,6 +19,7 @@ from redsched.store.answers import (
     ReportAnswer,
 )
 from redsched.store.cell import CellStore
+from redsched.store.keys import Kind
 from redsched.store.outcomes import Cause, Outcome
 from redsched.store.store import Store
 
@@ -36,6 +37,7 @@ __all__ = [
     "HeldClaim",
     "HostHashes",
     "InboxEntry",
+    "Kind",
     "LookedAt",
     "Member",
     "Outcome",

@@ -3,7 +3,18 @@
 All keys of a cell carry the hash tag `{cell}`, so that one script can touch any of them on one cluster shard.
 """
 
+from enum import StrEnum
+
 CELLS = "rs:cells"
+
+
+class Kind(StrEnum):
+    """The kinds of things that the feed tells of. Each is also what the thing's key begins with, after the cell."""
+
+    HOST = "host"
+    AGGREGATE = "aggregate"
+    SERVER_GROUP = "server-group"
+    POOL = "pool"
 
 
 class Keys:

@@ -140,13 +140,3 @@ def test_an_old_reply_or_one_of_another_epoch_or_host_changes_nothing(host: str,
     columns = columns_of(h1=FIELDS)
     assert not columns.claimed_from_reply(host, {"VCPU": 9}, version, epoch)
     assert columns == columns_of(h1=FIELDS)
-
-
-def test_an_extract_is_a_copy() -> None:
-    columns = columns_of(h1=FIELDS, h2=FIELDS | {"zone": "az2"})
-    row = columns.row("h2")
-    assert row is not None
-    extract = columns.extract(np.array([row]))
-    assert extract.difference(columns_of(h2=FIELDS | {"zone": "az2"})) == []
-    extract.claimed.set("VCPU", 0, 60)
-    assert columns.claimed["VCPU"][row] == 3

@@ -51,6 +51,13 @@ class Settings(BaseSettings):
         default_factory=dict, description="Multipliers of weighers over those of the policy, as JSON."
     )
 
+    max_claims_per_host: int = Field(
+        0, ge=0, description="How many claims a host may have where no aggregate says another number; 0: any."
+    )
+    max_starting_per_host: int = Field(
+        0, ge=0, description="How many claims of a host may be starting at once, likewise; 0: any."
+    )
+
     max_body_bytes: int = Field(1_048_576, ge=1024, description="The largest request body the API reads; more is 413.")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="What is logged, to stderr.")
 

@@ -1,33 +1,43 @@
-"""The filter about a host's labels."""
+"""The filter about a host's labels: a value, or what an operator says of it."""
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from redsched.cache.arrays import NO_TEXT
 from redsched.cache.columns import Columns
+from redsched.decide.conditions import Condition, condition
 from redsched.decide.rules import Mask, Rows, Rule
+from redsched.decide.texts import everywhere, matching, nowhere
 from redsched.model import Request
 
 LABELS = "labels"
 
 
 def labels(request: Request) -> Iterator[Rule]:
-    """Each named label with exactly the value asked for."""
-    for key, value in sorted(request.labels.items()):
-        yield _label(key, value)
+    """Each named label as it is asked for. Raises InvalidRequest for a malformed operator."""
+    for key, text in sorted(request.labels.items()):
+        wanted = condition(f"label {key!r}", text)
+        yield _plain(key, text) if wanted.plain else _matching(key, wanted)
 
 
-def _label(key: str, value: str) -> Rule:
+def _plain(key: str, value: str) -> Rule:
     # In the store a label with the value '' and no such label are the same.
     def passes(columns: Columns, rows: Rows) -> Mask:
         texts = columns.labels.get(key)
         if texts is None:
-            return np.full(columns.size, not value)[rows]
+            return nowhere(columns, rows) if value else everywhere(columns, rows)
         return texts.codes[rows] == (texts.code(value) if value else NO_TEXT)
 
-    def detail(columns: Columns, row: int) -> str:
-        texts = columns.labels.get(key)
-        return f"needs {key}={value}, has {(texts.text(row) if texts else '') or 'no such label'}"
+    return Rule(f"{LABELS}:{key}", passes, lambda columns, row: _detail(columns, row, key, f"={value}"))
 
-    return Rule(f"{LABELS}:{key}", passes, detail)
+
+def _matching(key: str, wanted: Condition) -> Rule:
+    return Rule(
+        f"{LABELS}:{key}",
+        lambda columns, rows: matching(columns, columns.labels.get(key), rows, wanted.matches),
+        lambda columns, row: _detail(columns, row, key, f" {wanted.text}"),
+    )
+
+
+def _detail(columns: Columns, row: int, key: str, wanted: str) -> str:
+    texts = columns.labels.get(key)
+    return f"needs {key}{wanted}, has {(texts.text(row) if texts else '') or 'no such label'}"

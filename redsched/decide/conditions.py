@@ -1,0 +1,131 @@
+"""What a label or a value of metadata is held against: a plain text, or Nova's operators of extra specs.
+
+The operators and their meaning are those of oslo_utils.specs_matcher (its docstrings are the specification), with these
+differences, none of which lets through what Nova refuses for a reason: a value is the whole rest of the text and not
+only its first word; a malformed condition is an error of the caller and not of each host; a text that is no number
+matches no operator about numbers; and <all-in> reads `aes,mmx` as well as `['aes', 'mmx']`.
+"""
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from redsched.errors import InvalidRequest
+
+Matches = Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """`matches(text)` for a text that is there, never for ''. `text` is how the caller wrote it."""
+
+    text: str
+    matches: Matches
+    plain: bool = False
+    """Nothing but that very text is meant, so that codes may be compared instead."""
+
+
+_NUMERIC: dict[str, Callable[[float, float], bool]] = {
+    "=": lambda have, want: have >= want,  # Nova's oldest operator, and not what it looks like
+    "==": lambda have, want: have == want,
+    "!=": lambda have, want: have != want,
+    ">=": lambda have, want: have >= want,
+    "<=": lambda have, want: have <= want,
+    ">": lambda have, want: have > want,
+    "<": lambda have, want: have < want,
+}
+_TEXTUAL: dict[str, Callable[[str, str], bool]] = {
+    "s==": lambda have, want: have == want,
+    "s!=": lambda have, want: have != want,
+    "s>=": lambda have, want: have >= want,
+    "s<=": lambda have, want: have <= want,
+    "s>": lambda have, want: have > want,
+    "s<": lambda have, want: have < want,
+    "<in>": lambda have, want: want in have,
+}
+# The longer of two that begin alike comes first.
+_OPERATOR = re.compile(r"\s*(<all-in>|<range-in>|<or>|<in>|s==|s!=|s>=|s<=|s>|s<|==|!=|>=|<=|=|>|<)")
+_RANGE = re.compile(r"([\[(])\s*(\S+)\s+(\S+?)\s*([\])])\Z")
+
+
+def condition(what: str, text: str) -> Condition:
+    """Read a condition; `what` it is about ("label 'rack'") is said in errors.
+
+    Raises InvalidRequest for an operator whose values are missing or are no numbers where it is about numbers.
+    """
+    found = _OPERATOR.match(text)
+    if found is None:
+        return Condition(text, lambda have: have == text, plain=True)
+    operator, rest = found[1], text[found.end() :].strip()
+    if not rest:
+        raise InvalidRequest(f"{what}: the operator {operator!r} has no value after it, as in {operator + ' 5'!r}")
+    return Condition(text, _matches(what, operator, rest))
+
+
+def number_of(text: str) -> float:
+    """The finite number that a text says; NaN, which is in no relation to any number, where it says none."""
+    try:
+        number = float(text)
+    except ValueError:
+        return math.nan
+    return number if math.isfinite(number) else math.nan
+
+
+def _matches(what: str, operator: str, rest: str) -> Matches:
+    if operator in _NUMERIC:
+        return _compares(_NUMERIC[operator], _wanted(what, operator, rest))
+    if operator in _TEXTUAL:
+        compare = _TEXTUAL[operator]
+        return lambda have: compare(have, rest)
+    if operator == "<or>":
+        return _one_of(what, rest)
+    return _holds_all(rest) if operator == "<all-in>" else _in_range(what, rest)
+
+
+def _wanted(what: str, operator: str, text: str) -> float:
+    number = number_of(text)
+    if math.isnan(number):
+        raise InvalidRequest(
+            f"{what}: {operator} compares numbers, and {text[:80]!r} is none; "
+            "for texts use s== s!= s< s<= s> s>= <in> <or> <all-in>"
+        )
+    return number
+
+
+def _compares(compare: Callable[[float, float], bool], want: float) -> Matches:
+    def matches(text: str) -> bool:
+        have = number_of(text)
+        return not math.isnan(have) and compare(have, want)
+
+    return matches
+
+
+def _one_of(what: str, rest: str) -> Matches:
+    wanted = frozenset(one.strip() for one in rest.split("<or>"))
+    if "" in wanted:
+        raise InvalidRequest(f"{what}: an <or> has no value after it: write '<or> a <or> b'")
+    return lambda have: have in wanted
+
+
+def _holds_all(rest: str) -> Matches:
+    wanted = frozenset(rest.split())
+    return lambda have: wanted <= _listed(have)
+
+
+def _listed(text: str) -> frozenset[str]:
+    return frozenset(one.strip().strip("'\"") for one in text.strip().strip("[]").split(","))
+
+
+def _in_range(what: str, rest: str) -> Matches:
+    found = _RANGE.match(rest)
+    if found is None:
+        raise InvalidRequest(
+            f"{what}: <range-in> {rest[:80]!r} is no range: write '<range-in> [ 10 20 ]', or ( ) for bounds outside"
+        )
+    low, high = (_wanted(what, "<range-in>", one) for one in (found[2], found[3]))
+    if low > high:
+        raise InvalidRequest(f"{what}: <range-in> begins at {low:g}, above its end {high:g}")
+    above = _compares(_NUMERIC[">=" if found[1] == "[" else ">"], low)
+    below = _compares(_NUMERIC["<=" if found[4] == "]" else "<"], high)
+    return lambda text: above(text) and below(text)

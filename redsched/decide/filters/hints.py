@@ -1,0 +1,48 @@
+"""The filter about addresses: hosts near one, by their label `ip`. Hints that name claims are no matter of columns."""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+
+from redsched.cache.columns import Columns
+from redsched.decide.rules import Rule
+from redsched.decide.texts import matching
+from redsched.model import Request
+
+ADDRESS = "ip"
+"""The label with a host's address."""
+NEAR_HOST_IP = "build_near_host_ip"
+
+
+def network(request: Request) -> Iterator[Rule]:
+    """Hosts whose label `ip` is an address of the network asked for; a host without one is nowhere."""
+    if not request.hints.build_near_host_ip:
+        return
+    wanted = ip_network(request.hints.network(), strict=False)
+    yield Rule(
+        NEAR_HOST_IP,
+        lambda columns, rows: matching(
+            columns,
+            columns.labels.get(ADDRESS),
+            rows,
+            lambda text: (found := _address(text)) is not None and found in wanted,
+        ),
+        lambda columns, row: f"needs an address in {wanted}, {_said(columns, row)}",
+    )
+
+
+# Fleets have as many addresses as hosts, and reading one anew takes longer than all else that is asked of it.
+@lru_cache(maxsize=65_536)
+def _address(text: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(text)
+    except ValueError:
+        return None
+
+
+def _said(columns: Columns, row: int) -> str:
+    texts = columns.labels.get(ADDRESS)
+    text = texts.text(row) if texts else ""
+    if not text:
+        return f"has no label {ADDRESS}"
+    return f"has {text}" + ("" if _address(text) else ", which is no address")

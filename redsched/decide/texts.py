@@ -1,0 +1,31 @@
+"""Asking something of each row's text (a label, a zone): once for each text that there is, not for each host."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from redsched.cache.arrays import Texts
+from redsched.cache.columns import Columns
+from redsched.decide.rules import Mask, Rows
+
+
+def matching(columns: Columns, texts: Texts | None, rows: Rows, matches: Callable[[str], bool]) -> Mask:
+    """Whether the text of each row is there and matches. `texts` is None for a label that no host ever had."""
+    if texts is None:
+        return nowhere(columns, rows)
+    if isinstance(rows, int):
+        text = texts.text(rows)
+        return np.bool_(bool(text) and matches(text))
+    # The last entry answers for NO_TEXT, which is -1.
+    by_code = np.array([*map(matches, texts.by_code), False], np.bool_)
+    return by_code[texts.codes[rows]]
+
+
+def nowhere(columns: Columns, rows: Rows) -> Mask:
+    """False for every row."""
+    return columns.present[rows] & False
+
+
+def everywhere(columns: Columns, rows: Rows) -> Mask:
+    """True for every row."""
+    return columns.present[rows] | True

@@ -7,7 +7,8 @@ from enum import StrEnum
 from redsched.errors import InvalidRequest
 from redsched.model.checks import MAX_CLASSES, check_range, check_size
 from redsched.model.hosts import MAX_TRAITS, Inventory
-from redsched.names import check_class, check_metadata, check_name, check_topology, check_trait
+from redsched.model.metadata import check_aggregate_metadata
+from redsched.names import check_class, check_name, check_topology, check_trait
 
 MAX_METADATA = 256
 MAX_PER_HOST = 1_000_000
@@ -35,7 +36,7 @@ class Aggregate:
         check_name("aggregate", self.name)
         check_size("metadata", self.metadata, MAX_METADATA)
         for key, value in self.metadata.items():
-            check_metadata(key, value)
+            check_aggregate_metadata(key, value)
         for host in self.hosts:
             check_name("host", host)
 

@@ -1,0 +1,156 @@
+"""Filters by which aggregates choose requests: what their metadata demand of whatever comes to their hosts.
+
+| key                     | a host of such an aggregate takes only                                                |
+|-------------------------|---------------------------------------------------------------------------------------|
+| filter_tenant_id...     | requests of the listed projects                                                       |
+| trait:<TRAIT>           | required: requests that require the trait; forbidden: those that do not               |
+| label:<key>             | required: requests that ask for the label; forbidden: those that do not               |
+| property:<key>          | requests with one of the listed values of the property, or without the property       |
+| property-required:<key> | requests with one of the listed values of the property                                |
+| property-confined:<key> | (anything; but requests with one of the listed values go to no other hosts)           |
+
+The sources are Nova's AggregateMultiTenancyIsolation, its request filter isolate_aggregates, its filters
+AggregateImagePropertiesIsolation and AggregateTypeAffinityFilter; the last two keys together are IsolatedHostsFilter.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from redsched.cache.columns import Columns
+from redsched.cache.declared import Declared
+from redsched.decide.membership import in_any, listed, metadata, per_revision, revision
+from redsched.decide.rules import Mask, Rows, Rule
+from redsched.decide.texts import everywhere
+from redsched.model import Request
+from redsched.model.metadata import (
+    FORBIDDEN,
+    INSTANCE_TYPE_KEY,
+    LABEL_KEY,
+    PROJECTS_KEY,
+    PROPERTY_CONFINED_KEY,
+    PROPERTY_KEY,
+    PROPERTY_REQUIRED_KEY,
+    REQUIRED,
+    TRAIT_KEY,
+)
+
+AGGREGATE_PROJECTS = "aggregate-projects"
+AGGREGATE_TRAITS = "aggregate-traits"
+AGGREGATE_LABELS = "aggregate-labels"
+AGGREGATE_PROPERTIES = "aggregate-properties"
+
+Lists = dict[str, frozenset[str]]
+"""What each aggregate that has a key lists under it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """Hosts in one of the aggregates `of` (None: all hosts) take the request only where one of `admit` has them too.
+
+    `says` it in words, after the names of the host's aggregates among `of`.
+    """
+
+    of: tuple[str, ...] | None
+    admit: tuple[str, ...]
+    says: str
+
+    def met(self, columns: Columns, rows: Rows) -> Mask:
+        """Whether each row's host may take the request as far as this demand goes."""
+        admitted = in_any(columns, self.admit, rows)
+        return admitted if self.of is None else admitted | ~in_any(columns, self.of, rows)
+
+    def words(self, columns: Columns, row: int) -> str:
+        """Say it of one host."""
+        if self.of is None:
+            return self.says
+        names = (name for name in self.of if columns.aggregates[name][row])
+        return f"aggregate {' and '.join(names)} {self.says}"
+
+
+def demands(request: Request) -> Iterator[Rule]:
+    """What the metadata of a host's aggregates demand of a request."""
+    yield _rule(AGGREGATE_PROJECTS, lambda declared: _of_projects(request, declared))
+    yield _rule(AGGREGATE_TRAITS, lambda declared: _of_words(TRAIT_KEY, "require", _required(request), declared))
+    yield _rule(AGGREGATE_LABELS, lambda declared: _of_words(LABEL_KEY, "ask for label", _asked(request), declared))
+    yield _rule(AGGREGATE_PROPERTIES, lambda declared: _of_properties(request, declared))
+
+
+def _rule(reason: str, read: Callable[[Declared], Iterator[Demand]]) -> Rule:
+    compiled = per_revision(lambda declared: tuple(read(declared)))
+
+    def passes(columns: Columns, rows: Rows) -> Mask:
+        met = everywhere(columns, rows)
+        for demand in compiled(columns):
+            met = met & demand.met(columns, rows)
+        return met
+
+    def detail(columns: Columns, row: int) -> str:
+        unmet = [demand.words(columns, row) for demand in compiled(columns) if not demand.met(columns, row)]
+        return "; ".join(unmet) or "no aggregate is against it"
+
+    return Rule(reason, passes, detail, depends=revision)
+
+
+def _of_projects(request: Request, declared: Declared) -> Iterator[Demand]:
+    lists: Lists = {}
+    for name, key, value in metadata(declared):
+        if key.startswith(PROJECTS_KEY):
+            lists[name] = lists.get(name, frozenset()) | listed(value)
+    mine = f"project {request.project}" if request.project else "no project"
+    yield from _listing(lists, request.project, f"is only for the projects of its {PROJECTS_KEY}, this is for {mine}")
+
+
+def _listing(lists: Lists, value: str | None, says: str) -> Iterator[Demand]:
+    # As in Nova the lists of all aggregates of a host count together: one that names the value is enough.
+    if lists:
+        yield Demand(tuple(lists), _listing_it(lists, value), says)
+
+
+def _listing_it(lists: Lists, value: str | None) -> tuple[str, ...]:
+    return tuple(name for name, values in lists.items() if value in values)
+
+
+def _required(request: Request) -> frozenset[str]:
+    parts = (*(group.required for group in request.groups), *(devices.required for devices in request.pci))
+    return request.required.union(request.root_required, *parts)
+
+
+def _asked(request: Request) -> frozenset[str]:
+    # A label asked for as '' is one that the host must lack.
+    return frozenset(key for key, text in request.labels.items() if text)
+
+
+def _of_words(prefix: str, verb: str, asked: frozenset[str], declared: Declared) -> Iterator[Demand]:
+    for name, key, value in metadata(declared):
+        if not key.startswith(prefix):
+            continue
+        what = key.removeprefix(prefix)
+        if value == REQUIRED and what not in asked:
+            yield Demand((name,), (), f"is only for requests that {verb} {what}")
+        elif value == FORBIDDEN and what in asked:
+            yield Demand((name,), (), f"is not for requests that {verb} {what}")
+        elif value not in (REQUIRED, FORBIDDEN):
+            # Written by hand into the store: nothing goes where it is not known what may.
+            yield Demand((name,), (), f"has {key}={value}, which is neither {REQUIRED} nor {FORBIDDEN}")
+
+
+def _of_properties(request: Request, declared: Declared) -> Iterator[Demand]:
+    for (kind, what), lists in sorted(_property_lists(declared).items()):
+        have = request.properties.get(what)
+        mine = "this has no such property" if have is None else f"this has {have}"
+        if kind == PROPERTY_CONFINED_KEY:
+            admit = _listing_it(lists, have)
+            if admit:
+                yield Demand(None, admit, f"property {what}={have} goes only to aggregate {' or '.join(admit)}")
+        elif have is not None or kind == PROPERTY_REQUIRED_KEY:
+            yield from _listing(lists, have, f"is only for the values of its {kind}{what}, {mine}")
+
+
+def _property_lists(declared: Declared) -> dict[tuple[str, str], Lists]:
+    found: dict[tuple[str, str], Lists] = {}
+    for name, key, value in metadata(declared):
+        kind, _, what = (PROPERTY_REQUIRED_KEY + key if key == INSTANCE_TYPE_KEY else key).partition(":")
+        if f"{kind}:" in (PROPERTY_KEY, PROPERTY_REQUIRED_KEY, PROPERTY_CONFINED_KEY):
+            lists = found.setdefault((f"{kind}:", what), {})
+            lists[name] = lists.get(name, frozenset()) | listed(value)
+    return found

@@ -1,0 +1,100 @@
+"""The filter about numbers: how many claims a host may have, and how many of them may be starting at once.
+
+The lowest number that the host's aggregates name counts, and the setting where none of them names one (as in Nova's
+AggregateNumInstancesFilter and AggregateIoOpsFilter); 0 is no limit.
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from redsched.cache.columns import Columns
+from redsched.cache.declared import Declared
+from redsched.decide.membership import metadata, per_revision, revision
+from redsched.decide.rules import Filter, Mask, Rows, Rule
+from redsched.model import HostLimit, Request
+from redsched.model.metadata import CLAIMS_KEYS, STARTING_KEYS
+from redsched.names import MAX_AMOUNT, whole
+from redsched.settings import Settings
+
+MAX_CLAIMS = "max_claims_per_host"
+MAX_STARTING = "max_starting_per_host"
+NO_LIMIT = MAX_AMOUNT
+
+Named = tuple[tuple[str, int], ...]
+"""Aggregates that name a limit, each with it."""
+
+
+def limits_filter(settings: Settings) -> Filter:
+    """Make the filter of these settings: hosts with room for one more claim, by number."""
+    most_claims, most_starting = _meant(settings.max_claims_per_host), _meant(settings.max_starting_per_host)
+    claims, starting = per_revision(_claims), per_revision(_starting)
+
+    def limits(_request: Request) -> Iterator[Rule]:
+        yield _rule(MAX_CLAIMS, "claims", lambda columns: columns.claims, claims, most_claims)
+        yield _rule(MAX_STARTING, "claims that are starting", lambda columns: columns.starting, starting, most_starting)
+
+    return limits
+
+
+def host_limits(columns: Columns, row: int, settings: Settings) -> HostLimit:
+    """The limits of one host, for the claim script to hold to."""
+    declared = columns.declared
+    claims = _limit_of(columns, row, _claims(declared), _meant(settings.max_claims_per_host))
+    starting = _limit_of(columns, row, _starting(declared), _meant(settings.max_starting_per_host))
+    return HostLimit(
+        claims=None if claims == NO_LIMIT else claims,
+        starting=None if starting == NO_LIMIT else starting,
+    )
+
+
+def _rule(
+    reason: str,
+    what: str,
+    count: Callable[[Columns], NDArray[np.int64]],
+    named: Callable[[Columns], Named],
+    most: int,
+) -> Rule:
+    def passes(columns: Columns, rows: Rows) -> Mask:
+        if isinstance(rows, int):
+            return count(columns)[rows] < _limit_of(columns, rows, named(columns), most)
+        return count(columns)[rows] < _limits(columns, rows, named(columns), most)
+
+    def detail(columns: Columns, row: int) -> str:
+        limit = _limit_of(columns, row, named(columns), most)
+        return f"has {count(columns)[row]} {what}, " + (f"may have {limit}" if limit != NO_LIMIT else "no limit")
+
+    return Rule(reason, passes, detail, depends=revision, room=True)
+
+
+def _claims(declared: Declared) -> Named:
+    return tuple((name, _read(value)) for name, key, value in metadata(declared) if key in CLAIMS_KEYS)
+
+
+def _starting(declared: Declared) -> Named:
+    return tuple((name, _read(value)) for name, key, value in metadata(declared) if key in STARTING_KEYS)
+
+
+def _read(value: str) -> int:
+    # What was made unreadable by hand lets nothing in.
+    number = whole(value, -1)
+    return 0 if number < 0 else _meant(number)
+
+
+def _meant(number: int) -> int:
+    return number or NO_LIMIT
+
+
+def _limit_of(columns: Columns, row: int, named: Named, most: int) -> int:
+    return min((limit for name, limit in named if columns.aggregates[name][row]), default=most)
+
+
+def _limits(columns: Columns, rows: Rows, named: Named, most: int) -> Mask:
+    """The limits of rows: int64 of their shape, or one number for all of them."""
+    if not named:
+        return most
+    lowest = np.full(columns.size, NO_LIMIT + 1, np.int64)[rows]
+    for name, limit in named:
+        lowest = np.where(columns.aggregates[name][rows], np.minimum(lowest, limit), lowest)
+    return np.where(lowest > NO_LIMIT, most, lowest)

@@ -1,0 +1,40 @@
+"""The keys of aggregates' metadata that mean something to deciding, and what their values may be.
+
+Any other key is the operator's own. What each demands is in docs/constraints.md.
+"""
+
+from redsched.errors import InvalidRequest
+from redsched.names import check_metadata, check_name, check_trait, whole
+
+PROJECTS_KEY = "filter_tenant_id"
+"""Also with anything behind it: Nova's way to list more projects than one value has room for."""
+TRAIT_KEY = "trait:"
+LABEL_KEY = "label:"
+REQUIRED, FORBIDDEN = "required", "forbidden"
+"""The values of `trait:` and `label:`."""
+PROPERTY_KEY = "property:"
+PROPERTY_REQUIRED_KEY = "property-required:"
+PROPERTY_CONFINED_KEY = "property-confined:"
+INSTANCE_TYPE_KEY = "instance_type"
+"""Nova's name for `property-required:instance_type`."""
+CLAIMS_KEYS = ("max_claims_per_host", "max_instances_per_host")
+STARTING_KEYS = ("max_starting_per_host", "max_io_ops_per_host")
+"""The second of each is Nova's name."""
+
+
+def check_aggregate_metadata(key: str, value: str) -> None:
+    """Raise InvalidRequest unless an aggregate may say this: a key that means something needs a value that does."""
+    check_metadata(key, value)
+    if key.startswith((TRAIT_KEY, LABEL_KEY)):
+        _check_word(key, value)
+    if key in (*CLAIMS_KEYS, *STARTING_KEYS) and whole(value, -1) < 0:
+        raise InvalidRequest(f"metadata {key!r} must be a whole number (0: no limit), not {value!r}")
+
+
+def _check_word(key: str, value: str) -> None:
+    if key.startswith(TRAIT_KEY):
+        check_trait(key.removeprefix(TRAIT_KEY))
+    else:
+        check_name("label", key.removeprefix(LABEL_KEY))
+    if value not in (REQUIRED, FORBIDDEN):
+        raise InvalidRequest(f"metadata {key!r} is {REQUIRED} or {FORBIDDEN}, not {value!r}")

@@ -1,0 +1,112 @@
+"""Reading a query: nested lists, an operator first, checked whole before anything is compared.
+
+The meaning is that of nova.scheduler.filters.json_filter, whose comparisons hold their first argument against all
+others: `["<", 1, "$free.VCPU", "$free.PCPU"]` is true where both are above 1. It differs where Nova's answers by
+accident: what a host lacks makes a comparison false and is not left out of it; a `not` within an `and` negates (in Nova
+it is always true there); what has no meaning is an error and not a failed request later.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_, eq, or_
+from typing import Any
+
+from redsched.cache.columns import Columns
+from redsched.decide.query.compare import RELATIONS, Test, compared
+from redsched.decide.query.operands import Operand, operand
+from redsched.decide.texts import everywhere
+from redsched.errors import InvalidRequest
+from redsched.names import shown
+
+MAX_NODES = 200
+"""Lists, texts and numbers of one query."""
+MAX_DEPTH = 20
+
+_OPERATORS = "use = < > <= >= in and or not"
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A compiled query: `passes(columns, rows)`, and for words its `text` and the variables in it."""
+
+    passes: Test
+    text: str
+    variables: tuple[Operand, ...]
+
+    def said(self, columns: Columns, row: int) -> str:
+        """The values of its variables at one host, in words."""
+        return ", ".join(f"{one.name} is {one.said(columns, row)}" for one in self.variables) or "nothing is asked"
+
+
+def compile_query(query: tuple[Any, ...]) -> Query:
+    """Compile a query of nested tuples, or lists.
+
+    Raises InvalidRequest, with the place as in `query[2][1]`, for what is no operator, no variable, empty, or too much.
+    """
+    _check_size(query)
+    variables: dict[str, Operand] = {}
+    passes = _node("query", query, variables)
+    return Query(passes, json.dumps(query), tuple(variables.values()))
+
+
+def _check_size(query: Any) -> None:
+    nodes, level, depth = 0, [query], 0
+    while level:
+        nodes, depth = nodes + len(level), depth + 1
+        if nodes > MAX_NODES or depth > MAX_DEPTH + 1:
+            raise InvalidRequest(f"query is too large: {MAX_NODES} entries at most, {MAX_DEPTH} lists in each other")
+        level = [one for within in level if isinstance(within, tuple | list) for one in within]
+
+
+def _node(at: str, value: Any, variables: dict[str, Operand]) -> Test:
+    if isinstance(value, bool):
+        return lambda columns, rows: everywhere(columns, rows) & value
+    if not isinstance(value, tuple | list) or not value:
+        raise InvalidRequest(f"{at} is {shown(value)}: use a list with an operator first, or true or false")
+    name, *arguments = value
+    if not isinstance(name, str) or name not in (*_COMBINE, *RELATIONS, "in"):
+        raise InvalidRequest(f"{at}[0] is {shown(name)}, which is no operator: {_OPERATORS}")
+    if name in _COMBINE:
+        return _combined(at, name, arguments, variables)
+    return _comparison(at, name, arguments, variables)
+
+
+def _combined(at: str, name: str, arguments: list[Any], variables: dict[str, Operand]) -> Test:
+    if not arguments:
+        raise InvalidRequest(f"{at}: {name} has nothing to combine: give it at least one list")
+    tests = [_node(f"{at}[{number}]", one, variables) for number, one in enumerate(arguments, 1)]
+    return _COMBINE[name](tests)
+
+
+def _all(tests: list[Test]) -> Test:
+    return lambda columns, rows: reduce(and_, (test(columns, rows) for test in tests))
+
+
+def _any(tests: list[Test]) -> Test:
+    return lambda columns, rows: reduce(or_, (test(columns, rows) for test in tests))
+
+
+def _not(tests: list[Test]) -> Test:
+    # Nova flips each argument, and takes a list with one that is true for true.
+    every = _all(tests)
+    return lambda columns, rows: ~every(columns, rows)
+
+
+_COMBINE: dict[str, Callable[[list[Test]], Test]] = {"and": _all, "or": _any, "not": _not}
+
+
+def _comparison(at: str, name: str, arguments: list[Any], variables: dict[str, Operand]) -> Test:
+    if len(arguments) < 2:
+        raise InvalidRequest(f"{at}: {name} compares its first argument with the others: give at least two")
+    operands = []
+    for number, value in enumerate(arguments, 1):
+        one = operand(f"{at}[{number}]", value)
+        if one.name.startswith("$"):
+            variables[one.name] = one
+        operands.append(one)
+    relation = eq if name == "in" else RELATIONS[name]
+    first, *others = operands
+    tests = [compared(at, relation, first, other) for other in others]
+    return _any(tests) if name == "in" else _all(tests)

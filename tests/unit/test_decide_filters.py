@@ -72,7 +72,7 @@ def test_a_host_that_fits_passes_every_check() -> None:
         labels={"rack.row": "r4"},
     )
     assert found.reason is None
-    assert len(found.checks) == 12
+    assert len(found.checks) == 16
     assert all(one.ok for one in found.checks)
 
 

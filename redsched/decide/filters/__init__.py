@@ -6,8 +6,12 @@ as usual: it is an ordinary "no fit". An amount is refused under the name of its
 `required:HW_CPU_X86_AVX2`.
 """
 
+from redsched.decide.filters.aggregates import aggregate_metadata, member_of
+from redsched.decide.filters.demands import demands
+from redsched.decide.filters.hints import network
 from redsched.decide.filters.hosts import attestation, hosts, liveness, status, zone
 from redsched.decide.filters.labels import labels
+from redsched.decide.filters.query import query
 from redsched.decide.filters.resources import resources
 from redsched.decide.filters.traits import traits
 from redsched.decide.rules import Filter, Rule
@@ -16,7 +20,22 @@ from redsched.model import Request
 COUNT = "count"
 """Given to hosts with room for one place, where all together have too few for the request's count."""
 
-FILTERS: tuple[Filter, ...] = (liveness, attestation, status, zone, hosts, traits, labels, resources)
+FILTERS: tuple[Filter, ...] = (
+    liveness,
+    attestation,
+    status,
+    zone,
+    hosts,
+    network,
+    member_of,
+    demands,
+    aggregate_metadata,
+    traits,
+    labels,
+    query,
+    resources,
+)
+"""Those that need no settings; `limits.limits_filter` makes the one that does. Rules about room come last."""
 
 
 def rules_of(request: Request, filters: tuple[Filter, ...] = FILTERS) -> tuple[Rule, ...]:

@@ -1,11 +1,14 @@
-"""Comparing two sets of columns host by host and value by value: what tests of the cache and of the feed rest on."""
+"""Comparing two sets of columns thing by thing and value by value: what tests of the cache and of the feed rest on."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
     from redsched.cache.columns import Columns
+
+Described = Mapping[str, Mapping[str, object]]
 
 
 def describe(columns: "Columns", host: str) -> dict[str, object]:
@@ -23,28 +26,43 @@ def describe(columns: "Columns", host: str) -> dict[str, object]:
         "alive": columns.alive.item(row),
         "attested": columns.attested.item(row),
         "zone": columns.zones.text(row),
+        "claims": columns.claims.item(row),
+        "starting": columns.starting.item(row),
+        "failures": columns.failures.item(row),
+        "tree": columns.trees.text(row),
     }
     for kind, family in columns.amounts.items():
         values |= {f"{kind}.{slot}": n for slot in family if (n := family[slot].item(row)) != family.default}
     values |= {f"trait.{name}": True for name in columns.traits if columns.traits[name].item(row)}
+    values |= {f"aggregate.{name}": True for name in columns.aggregates if columns.aggregates[name].item(row)}
     values |= {f"metric.{key}": x for key in columns.metrics if not np.isnan(x := columns.metrics[key].item(row))}
     return values | {f"label.{key}": text for key, texts in columns.labels.items() if (text := texts.text(row))}
 
 
 def difference(one: "Columns", other: "Columns") -> list[str]:
-    """Readable differences, one for the cell's epoch and one for each value of each host; none where all is equal."""
+    """Readable differences, one for the cell's epoch and one for each value of each thing; none where all is equal."""
     lines = [] if one.epoch == other.epoch else [f"cell epoch: {one.epoch!r} != {other.epoch!r}"]
     for host in sorted({*one.names(), *other.names()}):
         if host in one and host in other:
-            lines += _host_difference(host, describe(one, host), describe(other, host))
+            lines += _values_that_differ(host, describe(one, host), describe(other, host))
         else:
             lines.append(f"{host}: only in the {'first' if host in one else 'second'}")
+    return lines + _declared_difference(one.declared.describe(), other.declared.describe())
+
+
+def _declared_difference(one: Described, other: Described) -> list[str]:
+    lines = []
+    for thing in sorted(one.keys() | other.keys()):
+        if thing in one and thing in other:
+            lines += _values_that_differ(thing, one[thing], other[thing])
+        else:
+            lines.append(f"{thing}: only in the {'first' if thing in one else 'second'}")
     return lines
 
 
-def _host_difference(host: str, one: dict[str, object], other: dict[str, object]) -> list[str]:
+def _values_that_differ(thing: str, one: Mapping[str, object], other: Mapping[str, object]) -> list[str]:
     return [
-        f"{host} {field}: {one.get(field)!r} != {other.get(field)!r}"
+        f"{thing} {field}: {one.get(field)!r} != {other.get(field)!r}"
         for field in sorted(one.keys() | other.keys())
         if one.get(field) != other.get(field)
     ]

@@ -85,6 +85,10 @@ class Declared:
         self.patch(kind, name, {**fields, "version": str(version)} if version == known + 1 else fields)
         return True
 
+    def describe(self) -> dict[str, dict[str, object]]:
+        """Every value of what is declared by kind and name, for comparing."""
+        return {f"{kind} {name}": state.describe() for kind in _MAKE for name, state in self._shown[kind].items()}
+
     # Trying places out
 
     def place(self, group: str, host: str, domains: Mapping[str, str], sign: int = 1) -> None:

@@ -1,14 +1,17 @@
-"""Applying the feed: which of a batch of changes can be applied, and which hosts have to be read anew for it.
+"""Applying the feed: which of a batch of changes can be applied, and which things have to be read anew for it.
 
 The rules, each for a way in which a reader can be misled (docs/architecture.md, "Feed"): seq is dense, so a missing one
-is a gap; a host's version is dense, so a skipped one means that this host alone is read again; the entries of one
-script are applied together or not yet.
+is a gap; a thing's version is dense, so a skipped one means that this thing alone is read again; the entries of one
+script are applied together or not yet. They are the same for hosts and for what operators declare.
 """
 
 from collections.abc import Sequence
 
 from redsched.cache.columns import Columns
-from redsched.store import Change
+from redsched.store import Change, Kind
+
+KINDS = frozenset(Kind)
+"""A kind that this release does not know is no reason to stop: its changes are passed over."""
 
 
 class Gap(Exception):
@@ -30,36 +33,50 @@ def check_dense(changes: Sequence[Change], seq: int) -> None:
             raise Gap(f"expected entry {expected}, found {change.seq}")
 
 
-def hosts_to_read(columns: Columns, changes: Sequence[Change]) -> list[str]:
-    """Hosts that cannot be brought up to date from the batch alone: new ones, and ones whose version skips."""
-    versions: dict[str, int | None] = {}
-    unclear: dict[str, None] = {}
+Thing = tuple[str, str]
+"""The kind and the name of what a change is about."""
+
+
+def things_to_read(columns: Columns, changes: Sequence[Change]) -> list[Thing]:
+    """What cannot be brought up to date from the batch alone: new things, and ones whose version skips."""
+    versions: dict[Thing, int | None] = {}
+    unclear: dict[Thing, None] = {}
     for change in changes:
-        if change.kind != "host":
+        if change.kind not in KINDS:
             continue
-        known = versions[change.name] if change.name in versions else columns.version(change.name)
+        thing = (change.kind, change.name)
+        known = versions[thing] if thing in versions else _version(columns, change)
         if change.op == "removed":
-            versions[change.name] = None
-            unclear.pop(change.name, None)
+            versions[thing] = None
+            unclear.pop(thing, None)
             continue
         if known is None or change.version > known + 1 or (change.version > known and "reread" in change.fields):
-            unclear[change.name] = None
-        versions[change.name] = change.version if known is None else max(known, change.version)
+            unclear[thing] = None
+        versions[thing] = change.version if known is None else max(known, change.version)
     return list(unclear)
 
 
 def apply(columns: Columns, changes: Sequence[Change]) -> None:
-    """Apply a batch, after the hosts of `hosts_to_read` have been put. Does not wait, so no reader sees half of it."""
+    """Apply a batch, after `things_to_read` have been put. Does not wait, so no reader sees half of it."""
     for change in changes:
-        if change.kind == "host":
-            _apply_to_host(columns, change)
+        if change.kind in KINDS:
+            _apply_one(columns, change)
 
 
-def _apply_to_host(columns: Columns, change: Change) -> None:
-    known = columns.version(change.name)
+def _version(columns: Columns, change: Change) -> int | None:
+    if change.kind == Kind.HOST:
+        return columns.version(change.name)
+    return columns.declared.version(change.kind, change.name)
+
+
+def _apply_one(columns: Columns, change: Change) -> None:
+    known = _version(columns, change)
     if known is None or change.version <= known:
         return
-    if change.op == "removed":
-        columns.remove(change.name)
+    fields = {**change.fields, "version": str(change.version)}
+    if change.kind == Kind.HOST:
+        columns.remove(change.name) if change.op == "removed" else columns.patch(change.name, fields)
+    elif change.op == "removed":
+        columns.declared.remove(change.kind, change.name)
     else:
-        columns.patch(change.name, {"version": str(change.version), **change.fields})
+        columns.declared.patch(change.kind, change.name, fields)

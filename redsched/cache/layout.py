@@ -13,9 +13,7 @@ from functools import lru_cache
 from redsched.cache.arrays import natural
 from redsched.model import NUMA_NODE
 from redsched.names import NAME_PATTERN, split_slot
-
-ROOT = "/"
-"""What the field `pool.<name>` holds where the pool lies in the host itself."""
+from redsched.store.fields import ROOT
 
 MOST_TREES = 8192
 """Layouts that are kept; with more different trees than this some are made again."""

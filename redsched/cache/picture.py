@@ -4,16 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from redsched.cache.columns import Columns
-from redsched.cache.feed import Gap, apply, check_dense, hosts_to_read, whole_scripts
-from redsched.store import CellStore, Change
-
-CHUNK = 500
-"""Hosts read in one pipeline: large enough to hide the round trip, small enough not to hold the server."""
+from redsched.cache.feed import Gap, apply, check_dense, things_to_read, whole_scripts
+from redsched.cache.reading import read_into
+from redsched.store import CellStore, Change, Kind
 
 
 @dataclass(slots=True)
 class Picture:
-    """The hosts of one epoch as they were at `seq`, the seq of feed entry `entry_id`."""
+    """A cell in one epoch as it was at `seq`, the seq of feed entry `entry_id`."""
 
     columns: Columns
     epoch: str
@@ -25,7 +23,7 @@ class Picture:
         """Apply the changes that follow, script by script, and return those that were applied.
 
         `store_seq` was read before the changes. Raises Gap when the feed no longer has what lies between. Afterwards
-        `ahead` says whether some hosts had to be read, and so may show more than the feed up to `seq`.
+        `ahead` says whether some things had to be read, and so may show more than the feed up to `seq`.
         """
         self.ahead = False
         check_dense(changes, self.seq)
@@ -35,12 +33,10 @@ class Picture:
                 raise Gap(f"entries {self.seq + 1} to {store_seq} are no longer in the feed")
             return ()
         # What has to be read is read before anything is applied: deciding goes on whenever this waits.
-        unclear = hosts_to_read(self.columns, batch)
+        unclear = things_to_read(self.columns, batch)
         self.ahead = bool(unclear)
-        for first in range(0, len(unclear), CHUNK):
-            for host in await cell.read_hosts(unclear[first : first + CHUNK]):
-                if host.fields:
-                    self.columns.put(host.name, host.fields)
+        for kind in Kind:
+            await read_into(cell, self.columns, kind, [name for one, name in unclear if one == kind])
         apply(self.columns, batch)
         self.entry_id, self.seq = batch[-1].entry_id, batch[-1].seq
         return batch

@@ -1,15 +1,16 @@
-"""A cell's hosts as they are now, read whole: how a cache starts, and how it comes back after a gap or a new epoch."""
+"""A cell as it is now, read whole: how a cache starts, and how it comes back after a gap or a new epoch."""
 
 from redsched.cache.columns import Columns
 from redsched.cache.feed import Gap
-from redsched.cache.picture import CHUNK, Picture
-from redsched.store import CellStore, FeedEnd
+from redsched.cache.picture import Picture
+from redsched.cache.reading import names_of, read_into
+from redsched.store import CellStore, FeedEnd, Kind
 
 MOST_ENTRIES = 1000
 
 
 async def take_snapshot(cell: CellStore) -> Picture:
-    """Read every host of a cell, and the feed up to where it was when the last host had been read.
+    """Read all of a cell, and the feed up to where it was when the last of it had been read.
 
     Only that makes it whole: before, it may hold half of what one script has written.
     """
@@ -28,7 +29,7 @@ async def take_snapshot(cell: CellStore) -> Picture:
 
 
 async def _complete(cell: CellStore, picture: Picture, end: FeedEnd) -> bool:
-    """Apply what changed while the hosts were read; False when the store has become another one meanwhile."""
+    """Apply what changed while all this was read; False when the store has become another one meanwhile."""
     if end.clock is None or end.clock.epoch != picture.epoch or end.clock.seq < picture.seq:
         return False
     while picture.seq < end.clock.seq:
@@ -38,11 +39,9 @@ async def _complete(cell: CellStore, picture: Picture, end: FeedEnd) -> bool:
 
 
 async def _read_all(cell: CellStore, epoch: str) -> Columns:
-    names = await cell.host_names()
-    columns = Columns(len(names))
+    names = {kind: await names_of(cell, kind) for kind in Kind}
+    columns = Columns(len(names[Kind.HOST]))
     columns.set_epoch(epoch)
-    for first in range(0, len(names), CHUNK):
-        for host in await cell.read_hosts(names[first : first + CHUNK]):
-            if host.fields:
-                columns.put(host.name, host.fields)
+    for kind in Kind:
+        await read_into(cell, columns, kind, names[kind])
     return columns

@@ -9,6 +9,7 @@
 -- include: publish
 -- include: read_hash
 -- include: in_chunks
+-- include: compare
 -- include: whole
 -- include: order
 -- include: mark_over
@@ -23,34 +24,12 @@ if word then
   return {word, cell.epoch, cell.now_ms, attested, old.version or ''}
 end
 
--- What differs between the hash and the new values, and which of its own fields are no longer there.
-local changed = {}
-local function add(list, field, value)
-  list[#list + 1] = field
-  list[#list + 1] = value
-end
-local function compare(before, first, last, owns)
-  local new, set, gone = {}, {}, {}
-  for i = first, last, 2 do
-    new[ARGV[i]] = true
-    if before[ARGV[i]] ~= ARGV[i + 1] then
-      add(set, ARGV[i], ARGV[i + 1])
-      add(changed, ARGV[i], ARGV[i + 1])
-    end
-  end
-  for field in pairs(before) do
-    if not new[field] and owns(field) then
-      gone[#gone + 1] = field
-      add(changed, field, '')
-    end
-  end
-  return set, gone
-end
-local split = 6 + tonumber(ARGV[6])
-local host_set, host_gone = compare(old, 7, split, function(field)
+local changed, split = {}, 6 + tonumber(ARGV[6])
+local function owned(field)
   return OWNED[string.match(field, '^(%l+)%.')] or false
-end)
-local facts_set, facts_gone = compare(read_hash(KEYS[5]), split + 1, #ARGV, function() return true end)
+end
+local host_set, host_gone = compare(old, 7, split, owned, changed)
+local facts_set, facts_gone = compare(read_hash(KEYS[5]), split + 1, #ARGV, function() return true end, changed)
 
 local until_ms = text(cell.now_ms + tonumber(ARGV[2]))
 if not known then

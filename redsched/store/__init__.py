@@ -19,6 +19,7 @@ from redsched.store.answers import (
     ReportAnswer,
 )
 from redsched.store.cell import CellStore
+from redsched.store.declared_calls import DeclaredHashes
 from redsched.store.keys import Kind
 from redsched.store.outcomes import Cause, Outcome
 from redsched.store.store import Store
@@ -33,6 +34,7 @@ __all__ = [
     "ClaimAnswer",
     "ClaimCall",
     "Clock",
+    "DeclaredHashes",
     "FeedEnd",
     "HeldClaim",
     "HostHashes",

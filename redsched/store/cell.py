@@ -1,10 +1,12 @@
 """CellStore: one typed call for each script, and the reads of one cell. The only place where a script is called."""
 
 from redsched.store.claim_calls import ClaimCalls
+from redsched.store.declared_calls import DeclaredCalls
+from redsched.store.group_pins import GroupPins
 from redsched.store.host_calls import HostCalls
 
 
-class CellStore(HostCalls, ClaimCalls):
+class CellStore(HostCalls, ClaimCalls, DeclaredCalls, GroupPins):
     """All that can be said to, and read from, one cell. Every method is a coroutine.
 
     Raises StoreUnavailable, OutcomeUnknown (sent, and no answer came) and, for malformed input, InvalidRequest.

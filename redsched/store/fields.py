@@ -1,17 +1,33 @@
-"""What the store's hashes hold: a report as fields, and fields as claims. docs/keys.md names them all."""
+"""What the store's hashes hold: reports and declarations as fields, fields as claims. docs/keys.md names them all."""
 
+import re
 from collections.abc import Iterator, Mapping
 
-from redsched.model import Claim, ClaimStatus, HostReport, Inventory, Why
+from redsched.model import (
+    NUMA_NODE,
+    Aggregate,
+    Claim,
+    ClaimStatus,
+    HostReport,
+    Inventory,
+    Pool,
+    ServerGroup,
+    SharedPool,
+    Why,
+)
 from redsched.names import whole
 
 AMOUNT = "amount."
+ROOT = "/"
+"""What `pool.<name>` holds where the pool lies in the host itself."""
+
+_NUMA_NAME = re.compile(r"numa[0-9]+\Z")
 
 
 def host_fields(report: HostReport) -> dict[str, str]:
     """The fields of a host's hash that its agent owns."""
     values = {"zone": report.zone}
-    for slot, inventory in report.inventories.items():
+    for slot, inventory in report.slots().items():
         values.update((f"{name}.{slot}", value) for name, value in _inventory_fields(inventory))
     values.update((f"external.{slot}", str(amount)) for slot, amount in report.external.items())
     return values
@@ -31,11 +47,38 @@ def _inventory_fields(inventory: Inventory) -> Iterator[tuple[str, str]]:
 
 
 def facts_fields(report: HostReport) -> dict[str, str]:
-    """The fields of a host's facts: traits, labels and metrics."""
+    """The fields of a host's facts: traits, its own and its pools', the tree of pools, labels and metrics."""
     values = {f"trait.{trait}": "1" for trait in sorted(report.traits)}
+    for name, pool in report.pools.items():
+        values[f"pool.{name}"] = pool.parent or ROOT
+        values.update((f"trait.{name}/{trait}", "1") for trait in sorted(_pool_traits(name, pool)))
     values.update((f"label.{key}", value) for key, value in report.labels.items())
     values.update((f"metric.{key}", repr(float(value))) for key, value in report.metrics.items())
     return values
+
+
+def _pool_traits(name: str, pool: Pool) -> frozenset[str]:
+    return pool.traits | {NUMA_NODE} if _NUMA_NAME.match(name) else pool.traits
+
+
+def aggregate_fields(aggregate: Aggregate) -> dict[str, str]:
+    """The fields of an aggregate's hash. Which hosts are in it stands with the hosts."""
+    return {f"meta.{key}": value for key, value in aggregate.metadata.items()}
+
+
+def group_fields(group: ServerGroup) -> dict[str, str]:
+    """The fields of a server group's hash that operators own."""
+    values = {"policy": group.policy.value, "by": group.by, "max_per_host": str(group.max_per_host)}
+    return values | {f"count_by.{one}": "1" for one in group.count_by}
+
+
+def pool_fields(pool: SharedPool) -> dict[str, str]:
+    """The fields of a shared pool's hash that operators own."""
+    values: dict[str, str] = {}
+    for resource_class, inventory in pool.inventories.items():
+        values.update((f"{name}.{resource_class}", value) for name, value in _inventory_fields(inventory))
+    values.update((f"trait.{trait}", "1") for trait in sorted(pool.traits))
+    return values | {f"aggregate.{name}": "1" for name in sorted(pool.aggregates)}
 
 
 def claim_from(cell: str, claim_id: str, fields: Mapping[str, str]) -> Claim:

@@ -1,0 +1,26 @@
+"""Reading things of a cell whole into its columns: for a snapshot all, and a few where the feed does not suffice."""
+
+from collections.abc import Sequence
+
+from redsched.cache.columns import Columns
+from redsched.store import CellStore, Kind
+
+CHUNK = 500
+"""Hosts read in one pipeline: large enough to hide the round trip, small enough not to hold the server."""
+
+
+async def names_of(cell: CellStore, kind: Kind) -> list[str]:
+    """The names of all things of a kind."""
+    return await (cell.host_names() if kind is Kind.HOST else cell.declared_names(kind))
+
+
+async def read_into(cell: CellStore, columns: Columns, kind: Kind, names: Sequence[str]) -> None:
+    """Put these things of a kind into the columns as they are now; those that are not there are left out."""
+    if kind is not Kind.HOST:
+        for name, fields in (await cell.read_things(kind, names)).items():
+            columns.declared.put(kind, name, fields)
+        return
+    for first in range(0, len(names), CHUNK):
+        for host in await cell.read_hosts(names[first : first + CHUNK]):
+            if host.fields:
+                columns.put(host.name, host.fields)

@@ -1,0 +1,38 @@
+#!lua
+-- declare: an operator's word on an aggregate, a server group or a shared pool replaces the one before. What claims
+-- have counted in it is not touched: after a loss of data it may have come back before the declaration did.
+-- KEYS  1 meta, 2 changes, 3 hosts, 4 the thing, 5 the set of the names of its kind
+-- ARGV  1 kind (aggregate, server-group or pool), 2 name, then field, value ...
+-- Reply OK | SAME (it stands so) | HELD (a server group with members: how they are counted stays); epoch, now_ms
+-- include: fence
+-- include: publish
+-- include: read_hash
+-- include: in_chunks
+-- include: compare
+-- include: definition
+-- include: whole
+-- include: mark_over
+local cell = fence()
+local old, known = read_hash(KEYS[4])
+local changed = {}
+local set, gone = compare(old, 3, #ARGV, is_definition, changed)
+if known and #changed == 0 then
+  return {'SAME', cell.epoch, cell.now_ms}
+end
+if ARGV[1] == 'server-group' and old.policy and whole(old.members, 0, MOST) > 0 then
+  for i = 1, #changed, 2 do
+    if changed[i] ~= 'max_per_host' then
+      return {'HELD', cell.epoch, cell.now_ms}
+    end
+  end
+end
+-- A new thing's version starts at the present seq, so that a name which comes back is newer than what it was before.
+local version = text(whole(old.version, cell.seq, cell.seq) + 1)
+publish(cell, ARGV[1], ARGV[2], version, 'declared', 0, changed)
+redis.call('HSET', KEYS[4], 'version', version)
+in_chunks('HSET', KEYS[4], set)
+in_chunks('HDEL', KEYS[4], gone)
+mark_over(KEYS[4])
+redis.call('SADD', KEYS[5], ARGV[2])
+finish(cell)
+return {'OK', cell.epoch, cell.now_ms}

@@ -1,0 +1,34 @@
+#!lua
+-- membership: which of some hosts are in an aggregate. The others stay as they are: a large one takes several calls.
+-- KEYS  1 meta, 2 changes, 3 hosts, then each host
+-- ARGV  1 aggregate, then for each host its name, and 1 (in it) or 0 (not in it)
+-- Reply OK | SAME (it was so); epoch, now_ms, then the hosts that are to be in it and are not known
+-- include: fence
+-- include: publish
+local cell = fence()
+local field, changed, unknown = 'aggregate.' .. ARGV[1], {}, {}
+for i = 2, #ARGV, 2 do
+  local host = {name = ARGV[i], key = KEYS[3 + i / 2], joins = ARGV[i + 1] == '1'}
+  local old = redis.call('HMGET', host.key, 'version', field)
+  if old[1] and host.joins ~= (old[2] == '1') then
+    host.version = tonumber(old[1]) + 1
+    changed[#changed + 1] = host
+  elseif not old[1] and host.joins then
+    unknown[#unknown + 1] = host.name
+  end
+end
+for number, host in ipairs(changed) do
+  publish(cell, 'host', host.name, host.version, 'membership', #changed - number, {field, host.joins and '1' or ''})
+end
+for _, host in ipairs(changed) do
+  redis.call('HSET', host.key, 'version', text(host.version))
+  if host.joins then
+    redis.call('HSET', host.key, field, '1')
+  else
+    redis.call('HDEL', host.key, field)
+  end
+end
+if #changed > 0 then
+  finish(cell)
+end
+return {#changed > 0 and 'OK' or 'SAME', cell.epoch, cell.now_ms, unpack(unknown)}

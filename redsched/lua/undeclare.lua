@@ -1,0 +1,38 @@
+#!lua flags=allow-oom
+-- undeclare: an aggregate, a server group or a shared pool is no longer declared. Refused while claims count in it,
+-- unless forced: then what they count stays, unseen, for the claims are still there and it may be declared again.
+-- KEYS  1 meta, 2 changes, 3 hosts, 4 the thing, 5 the set of the names of its kind
+-- ARGV  1 kind (aggregate, server-group or pool), 2 name, 3 force (0 or 1)
+-- Reply OK | UNKNOWN (it is not declared) | HELD (claims count in it); epoch, now_ms
+-- include: fence
+-- include: publish
+-- include: read_hash
+-- include: in_chunks
+-- include: definition
+-- include: whole
+local cell = fence()
+local thing, known = read_hash(KEYS[4])
+local defined, held = {}, false
+for field, value in pairs(thing) do
+  if is_definition(field) then
+    defined[#defined + 1] = field
+  elseif field == 'members' or string.find(field, '^claimed%.') then
+    held = held or whole(value, 0, MOST) > 0
+  end
+end
+if not known or (ARGV[1] ~= 'aggregate' and #defined == 0) then
+  return {'UNKNOWN', cell.epoch, cell.now_ms}
+elseif held and ARGV[3] ~= '1' then
+  return {'HELD', cell.epoch, cell.now_ms}
+end
+local version = text(whole(thing.version, cell.seq, cell.seq) + 1)
+publish(cell, ARGV[1], ARGV[2], version, 'removed', 0, {})
+if held then
+  redis.call('HSET', KEYS[4], 'version', version)
+  in_chunks('HDEL', KEYS[4], defined)
+else
+  redis.call('DEL', KEYS[4])
+end
+redis.call('SREM', KEYS[5], ARGV[2])
+finish(cell)
+return {'OK', cell.epoch, cell.now_ms}

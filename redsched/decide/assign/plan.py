@@ -102,9 +102,9 @@ class _Drawing:
     def _may_give(self, part: Part, place: str, classes: frozenset[str]) -> bool:
         if not place:  # its traits and amounts are the host's own
             return part.sort is not Sort.CELL
-        if part.sort is Sort.CELL and self._layout.numa_node(place) != place:
-            return False
         if place in self._pools and part.sort is not Sort.SPREAD:
+            return False
+        if part.sort is Sort.CELL and self._layout.numa_node(place) != place:
             return False
         traits = self._traits(place)
         has = self._pools[place].slots.keys() if place in self._pools else self._layout.classes[place]

@@ -53,17 +53,24 @@ class Search:
         self._is_careful = False
 
     def run(self) -> Amounts | None:
-        """Return the best assignment; None where there is none. Raises GivenUp."""
+        """Return the best assignment; None where there is none. The board is empty again after. Raises GivenUp."""
         frames = [self._frame(0)]
+        try:
+            return self._descend(frames)
+        finally:
+            for frame in reversed(frames):
+                self._take_back(frame)
+
+    def _descend(self, frames: list[Frame]) -> Amounts | None:
         while frames:
             frame = frames[-1]
             self._take_back(frame)
+            self._count_step()
             frame.option = next(frame.tries, None)
             if frame.option is None:
                 frames.pop()
                 self._dead.add((len(frames), *self._board.state()))
                 continue
-            self._count_step()
             self._board.take(frame.index, frame.option)
             if not self._goes_on(frame.index, len(frames)):
                 self._is_careful = True
@@ -79,6 +86,7 @@ class Search:
     def _take_back(self, frame: Frame) -> None:
         if frame.option is not None:
             self._board.give_back(frame.index, frame.option, frame.masks)
+            frame.option = None
 
     def _count_step(self) -> None:
         self._steps -= 1

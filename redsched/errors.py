@@ -9,6 +9,7 @@
     |   |-- StaleToken                stale-token            409     3   the claim was placed anew since
     |   `-- OtherAgent                other-agent            409     3   another agent speaks for this host
     |-- Unknown                       not-found              404     4   no such host, claim, cell
+    |-- OwnCodeFailed                 internal-error         500     1   a filter or weigher of one's own failed
     `-- Unavailable                                          503     5   try again
         |-- StoreUnavailable          store-unavailable      503     5   the store cannot be reached or used
         |-- Settling                  settling               503     5   the store forgot; hosts are attesting anew
@@ -81,6 +82,10 @@ class Unknown(RedschedError):
     """There is no such host, claim or cell."""
 
     problem, title, status, exit_code = "not-found", "Not found", 404, 4
+
+
+class OwnCodeFailed(RedschedError):
+    """A filter or weigher that is not redsched's own raised an error, or answered what it must not."""
 
 
 class Unavailable(RedschedError):

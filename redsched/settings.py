@@ -4,7 +4,7 @@ What belongs to a cell as a whole, and so must be the same for all processes (ho
 jump of time that starts an epoch), is a field of the cell's `meta` hash instead: docs/keys.md.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -15,6 +15,8 @@ from redsched.names import check_name
 
 MAX_CELL_NAME = 32
 Seconds = Annotated[float, Field(gt=0)]
+Factor = Annotated[float, Field(allow_inf_nan=False)]
+GpuShare = Annotated[int, Field(ge=1, le=1000)]
 
 
 class Settings(BaseSettings):
@@ -46,9 +48,32 @@ class Settings(BaseSettings):
     pick_from: int = Field(
         4, ge=1, le=64, description="The first host is a random one of this many best; 1: always the best."
     )
-    policy: Literal["spread", "pack"] = Field("spread", description="The weighing policy of requests that name none.")
-    weights: dict[str, float] = Field(
+    policy: str = Field("spread", description="The weighing policy of requests that name none.")
+    weights: dict[str, Factor] = Field(
         default_factory=dict, description="Multipliers of weighers over those of the policy, as JSON."
+    )
+    policies: dict[str, dict[str, Factor]] = Field(
+        default_factory=dict, description="Policies of your own: the multipliers of each, as JSON."
+    )
+    metrics_weights: dict[str, Factor] = Field(
+        default_factory=dict, description="Factor of each host metric that the metrics weigher adds up, as JSON."
+    )
+    metrics_required: bool = Field(False, description="Refuse hosts that lack a metric of metrics_weights.")
+    metrics_unavailable: Factor = Field(
+        -10_000.0, description="What the metrics weigher takes for a host that lacks a metric."
+    )
+    image_props_weights: dict[str, Factor] = Field(
+        default_factory=dict, description="Factor of each property that the image_props weigher looks at, as JSON."
+    )
+    gpu_shares: dict[GpuShare, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(
+        default_factory=lambda: {250: 1.0, 500: 1.0, 1000: 1.0},
+        description="The usual shares of a GPU in thousandths, and how common each is, as JSON.",
+    )
+    nova_filters: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Filter classes written for Nova, by import path, comma-separated."
+    )
+    nova_weighers: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Weigher classes written for Nova, by import path, comma-separated."
     )
 
     max_claims_per_host: int = Field(
@@ -86,11 +111,25 @@ class Settings(BaseSettings):
         "", description="Command or http(s) URL that starts, stops and resizes work. Empty: confirm at once."
     )
     hook_timeout_s: Seconds = Field(300.0, description="How long a hook may run.")
+    numa_pools: bool = Field(
+        False, description="Report VCPU, PCPU, MEMORY_MB and huge pages by NUMA node, in pools numa0, numa1, ..."
+    )
+    dedicated_cpus: str = Field(
+        "", description="CPUs of this machine given out whole, as PCPU, such as 2-7,10-15. Empty: none."
+    )
+    pci_devices: list[dict[str, Any]] = Field(
+        default_factory=list, description="The PCI devices of this machine that claims may take, as JSON."
+    )
 
     @field_validator("cells", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(name.strip() for name in value.split(",")) if isinstance(value, str) else value
+
+    @field_validator("nova_filters", "nova_weighers", mode="before")
+    @classmethod
+    def _split_paths(cls, value: object) -> object:
+        return tuple(path.strip() for path in value.split(",") if path.strip()) if isinstance(value, str) else value
 
     @field_validator("cells")
     @classmethod

@@ -25,7 +25,7 @@ SETTINGS = table_rows((DOCS / "settings.md").read_text())
 
 def shown(default: Any) -> str:
     """A default as docs/settings.md writes it."""
-    if default == "":
+    if default in ("", ()):
         return "*empty*"
     if isinstance(default, tuple):
         return f"`{','.join(default)}`"

@@ -35,9 +35,9 @@ FILTERS: tuple[Filter, ...] = (
     query,
     resources,
 )
-"""Those that need no settings; `limits.limits_filter` makes the one that does. Rules about room come last."""
+"""Those that need no settings; `redsched.decide.tools` adds those that do, and those of users."""
 
 
 def rules_of(request: Request, filters: tuple[Filter, ...] = FILTERS) -> tuple[Rule, ...]:
-    """Return all rules of a request, in the order in which they are tried."""
-    return tuple(rule for one in filters for rule in one(request))
+    """Return all rules of a request in the order in which they are tried: by filter, those about room last."""
+    return tuple(sorted((rule for one in filters for rule in one(request)), key=lambda rule: rule.room))

@@ -1,27 +1,125 @@
 """Which weighers and policies there are, and which of them a request is weighed by."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
-from redsched.decide.weighers.room import pack, spread
+from redsched.decide.membership import per_revision
+from redsched.decide.weighers.aggregates import multipliers_in, overridable
+from redsched.decide.weighers.gpu import gpu_fragmentation
+from redsched.decide.weighers.groups import members_near
+from redsched.decide.weighers.hosts import (
+    build_failure,
+    cross_cell,
+    free_of,
+    hypervisor_version,
+    io_ops,
+    num_instances,
+    pci,
+)
+from redsched.decide.weighers.named import image_props, metrics
+from redsched.decide.weighers.room import balance, best_fit, dot_product, pack, spread
 from redsched.decide.weighers.weigher import Weigher, Weighing
 from redsched.errors import InvalidRequest
-from redsched.model import Request
+from redsched.model import GroupPolicy, Request
+from redsched.settings import Settings
 
-WEIGHERS: Mapping[str, Weigher] = {one.name: one for one in (Weigher("spread", spread), Weigher("pack", pack))}
-POLICIES: Mapping[str, Mapping[str, float]] = {"spread": {"spread": 1.0}, "pack": {"pack": 1.0}}
+if TYPE_CHECKING:
+    from redsched.decide.tools import Tools
+
+Policy = Mapping[str, float]
+
+POLICIES: Mapping[str, Policy] = {
+    "spread": {"spread": 1.0},
+    "pack": {"pack": 1.0},
+    # As in Kubernetes, evenness alone would take a host that is evenly full for as good as an empty one.
+    "balanced": {"balance": 1.0, "spread": 1.0},
+    # The multipliers that Nova has where nothing is configured. 0: only for aggregates that have one.
+    "nova": {
+        "ram": 1.0,
+        "cpu": 1.0,
+        "disk": 1.0,
+        "io_ops": -1.0,
+        "metrics": 1.0,
+        "pci": 1.0,
+        "soft_affinity": 1.0,
+        "soft_anti_affinity": 1.0,
+        "build_failure": 1_000_000.0,
+        "cross_cell": 1_000_000.0,
+        "hypervisor_version": 1.0,
+        "num_instances": 0.0,
+        "image_props": 0.0,
+    },
+}
+
+_KEYS = {"cross_cell": "cross_cell_move_weight_multiplier"}
+"""Where Nova's key of metadata is not made of the weigher's name."""
+_SIGNS = {"build_failure": -1.0}
+"""Nova counts these against a host that has much of them, though their multiplier is positive."""
 
 
-def multipliers(request: Request, policy: str, weights: Mapping[str, float]) -> Weighing:
-    """Return the multiplier of each weigher: the policy's, over these `weights`, over those of the request.
+def weighers(settings: Settings, own: Iterable[Weigher] = ()) -> dict[str, Weigher]:
+    """Return all weighers by name: those of redsched, and `own`; aggregates may have multipliers for each."""
+    multipliers = per_revision(multipliers_in)
+    return {
+        one.name: overridable(one, multipliers, _KEYS.get(one.name, ""), _SIGNS.get(one.name, 1.0))
+        for one in (*_room(settings), *_nova(settings), *own)
+    }
 
-    `policy` and `weights` are the settings'; a request that names a policy has its own. Raises InvalidRequest for a
-    policy or weigher that does not exist.
+
+def _room(settings: Settings) -> tuple[Weigher, ...]:
+    return (
+        Weigher("spread", spread),
+        Weigher("pack", pack),
+        Weigher("best_fit", best_fit),
+        Weigher("dot_product", dot_product),
+        Weigher("balance", balance),
+        Weigher("gpu_fragmentation", gpu_fragmentation(settings.gpu_shares)),
+    )
+
+
+def _nova(settings: Settings) -> tuple[Weigher, ...]:
+    # Where Nova's class has a minval, 0 has the value 0, not the worst host.
+    near, far = GroupPolicy.SOFT_AFFINITY, GroupPolicy.SOFT_ANTI_AFFINITY
+    return (
+        Weigher("ram", free_of("MEMORY_MB"), relative=True, lowest=0.0),
+        Weigher("cpu", free_of("VCPU"), relative=True, lowest=0.0),
+        Weigher("disk", free_of("DISK_GB"), relative=True, lowest=0.0),
+        Weigher("io_ops", io_ops, relative=True, lowest=0.0),
+        Weigher("metrics", metrics(settings.metrics_weights, settings.metrics_unavailable), relative=True),
+        Weigher("pci", pci, relative=True),
+        Weigher("soft_affinity", members_near(near, 1.0), relative=True, dynamic=True),
+        Weigher("soft_anti_affinity", members_near(far, -1.0), relative=True, dynamic=True),
+        Weigher("build_failure", build_failure, relative=True),
+        Weigher("cross_cell", cross_cell),
+        Weigher("hypervisor_version", hypervisor_version, relative=True),
+        Weigher("num_instances", num_instances, relative=True),
+        Weigher("image_props", image_props(settings.image_props_weights), relative=True),
+    )
+
+
+def multipliers(request: Request, tools: "Tools") -> Weighing:
+    """Return the multiplier of each weigher: those of the policy, over these the settings', over these the request's.
+
+    A request that names a policy has its own. One that says 0 does not want the weigher; where the operator says 0, an
+    aggregate may still have a multiplier for its hosts. Raises InvalidRequest for a policy or weigher that does not
+    exist.
     """
-    chosen = request.policy or policy
-    if chosen not in POLICIES:
-        raise InvalidRequest(f"unknown policy {chosen!r}: use one of {', '.join(sorted(POLICIES))}")
-    merged = {**POLICIES[chosen], **weights, **request.weights}
-    for name in merged:
-        if name not in WEIGHERS:
-            raise InvalidRequest(f"unknown weigher {name!r} in weights: use one of {', '.join(sorted(WEIGHERS))}")
-    return {WEIGHERS[name]: multiplier for name, multiplier in sorted(merged.items()) if multiplier}
+    chosen = request.policy or tools.policy
+    check_policy(chosen, tools.policies)
+    check_weighers("weights", request.weights, tools.weighers)
+    merged = {**tools.policies[chosen], **tools.weights, **request.weights}
+    unwanted = {name for name, multiplier in request.weights.items() if not multiplier}
+    return {tools.weighers[name]: multiplier for name, multiplier in sorted(merged.items()) if name not in unwanted}
+
+
+def check_policy(name: str, policies: Iterable[str]) -> None:
+    """Raise InvalidRequest for a policy that does not exist."""
+    if name not in policies:
+        raise InvalidRequest(f"unknown policy {name!r}: use one of {', '.join(sorted(policies))}")
+
+
+def check_weighers(what: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Raise InvalidRequest unless all names are those of weighers; `what` names them."""
+    for name in names:
+        if name not in known:
+            raise InvalidRequest(f"unknown weigher {name!r} in {what}: use one of {', '.join(sorted(known))}")

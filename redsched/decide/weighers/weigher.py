@@ -19,14 +19,21 @@ def _nothing(_columns: Columns) -> Hashable:
     return None
 
 
+def _as_given(_columns: Columns, _rows: Rows, multiplier: float) -> Score:
+    return multiplier
+
+
 @dataclass(frozen=True, slots=True)
 class Weigher:
     """One view on how good a host is.
 
     `raw(columns, request, rows)` is pure, is called only for rows that fit, and gives the same for a row alone as for
-    that row among others. An absolute weigher gives 0..1 by itself, so that a change of one host changes one score. A
-    `relative` one gives any number, and is stretched to 0..1 over the hosts that fit at each decision (as Nova does):
-    the best of them has 1, the worst 0. `depends` and `dynamic` are what they are for a rule.
+    that row among others. An absolute weigher counts by that number, 0..1, so that a change of one host changes one
+    score. A `relative` one gives any number, and is stretched to 0..1 over the hosts that fit at each decision (as Nova
+    does): the best of them has 1, the worst 0. `lowest` and `highest` are its ends where they are not the worst and the
+    best that there is; what lies beyond them is taken for them. `depends` and `dynamic` are what they are for a rule.
+
+    `multiplied(columns, rows, multiplier)` is the multiplier of each row, where that is not the same for all of them.
     """
 
     name: str
@@ -34,6 +41,14 @@ class Weigher:
     relative: bool = False
     depends: Callable[[Columns], Hashable] = _nothing
     dynamic: bool = False
+    lowest: float | None = None
+    highest: float | None = None
+    multiplied: Callable[[Columns, Rows, float], Score] = _as_given
+
+    def value(self, columns: Columns, request: Request, rows: Rows) -> Score:
+        """Return what is multiplied: the raw numbers, or these stretched."""
+        raw = self.raw(columns, request, rows)
+        return stretched(raw, self.lowest, self.highest) if self.relative else raw
 
 
 Weighing = Mapping[Weigher, float]
@@ -47,19 +62,29 @@ def score(columns: Columns, request: Request, weighing: Weighing, rows: Rows) ->
     """
     total: Score = np.float64(0.0)
     for weigher, multiplier in weighing.items():
-        value = weigher.raw(columns, request, rows)
-        total = total + multiplier * (stretched(value) if weigher.relative else value)
+        times = weigher.multiplied(columns, rows, multiplier)
+        if isinstance(times, float) and not times:
+            continue
+        total = total + times * weigher.value(columns, request, rows)
     return total
 
 
-def stretched(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def stretched(
+    values: NDArray[np.float64], lowest: float | None = None, highest: float | None = None
+) -> NDArray[np.float64]:
     """Values as 0..1 between the lowest and the highest (float64 of the same shape); all 0 where these are equal.
 
-    Source: Nova's `weights.normalize`. What is not a number is taken for the lowest.
+    Source: Nova's `weights.normalize`, and its `minval` and `maxval`. What is not a number is taken for the lowest.
     """
     values = np.asarray(values, np.float64)
-    known = values[~np.isnan(values)]
-    if not known.size or known.max() == known.min():
+    known = values[np.isfinite(values)]
+    if not known.size:
         return np.zeros_like(values)
-    between: NDArray[np.float64] = np.nan_to_num((values - known.min()) / (known.max() - known.min()), nan=0.0)
+    if lowest is not None or highest is not None:
+        known, values = np.clip(known, lowest, highest), np.clip(values, lowest, highest)
+    low = float(known.min()) if lowest is None else lowest
+    high = float(known.max()) if highest is None else highest
+    if low == high:
+        return np.zeros_like(values)
+    between: NDArray[np.float64] = np.nan_to_num((values - low) / (high - low), nan=0.0, posinf=1.0, neginf=0.0)
     return between

@@ -1,0 +1,45 @@
+"""Classes by import path: made once, checked for what they must have, and called so that errors name them."""
+
+from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
+from typing import Any, TypeVar
+
+from redsched.errors import InvalidRequest, OwnCodeFailed
+
+Answer = TypeVar("Answer")
+
+
+def load(setting: str, paths: Iterable[str], methods: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    """Make an object of each class, and name it by the class. It must have one of `methods`.
+
+    Raises InvalidRequest for a class that cannot be found or made, has none of them, or has the name of another.
+    """
+    seen: dict[str, str] = {}
+    for path in paths:
+        made = _make(setting, path)
+        name = type(made).__name__
+        if not any(callable(getattr(made, method, None)) for method in methods):
+            raise InvalidRequest(f"{setting} names {path!r}, which has no method {' or '.join(methods)}")
+        if name in seen:
+            raise InvalidRequest(f"{setting} names {path!r} and {seen[name]!r}: two classes of one name")
+        seen[name] = path
+        yield name, made
+
+
+def _make(setting: str, path: str) -> Any:
+    module, _, name = path.rpartition(".")
+    if not module:
+        raise InvalidRequest(f"{setting} names {path!r}: give the import path of a class, such as package.module.Class")
+    try:
+        return getattr(import_module(module), name)()
+    except Exception as error:  # it is somebody's module, which may raise anything
+        raise InvalidRequest(f"{setting} names {path!r}, of which no object can be made: {error!r}") from error
+
+
+def calling(name: str, host: str, call: Callable[[], Answer]) -> Answer:
+    """Call somebody's code. Raises OwnCodeFailed with the class, the host ('' for many) and the error."""
+    try:
+        return call()
+    except Exception as error:  # somebody's code may raise anything, and whoever reads the log must know whose
+        where = f" on host {host}" if host else ""
+        raise OwnCodeFailed(f"Nova's class {name} failed{where}: {type(error).__name__}: {error}") from error

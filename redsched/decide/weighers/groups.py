@@ -1,0 +1,28 @@
+"""Weighers of with whom: soft affinity and soft anti-affinity. They change with every claim, so nothing is kept."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from redsched.cache.columns import Columns
+from redsched.decide.company import counts, counts_by_row
+from redsched.decide.rules import Rows
+from redsched.decide.weighers.weigher import Score
+from redsched.model import GroupPolicy, Request
+
+
+def members_near(policy: GroupPolicy, sign: float) -> Callable[[Columns, Request, Rows], Score]:
+    """Make the raw numbers of a group's soft policy: `sign` times the members in the host's domain.
+
+    The domain is what the group is about: the host, its zone, or a label's value. 0 for requests without a group, or
+    with a group of another policy, and for hosts that belong to no domain.
+    """
+
+    def raw(columns: Columns, request: Request, rows: Rows) -> Score:
+        state = columns.declared.groups.get(request.server_group)
+        if state is None or state.group.policy is not policy:
+            return columns.claims[rows] * 0.0
+        by = state.group.by
+        return sign * np.maximum(0, counts_by_row(columns, counts(columns, request.server_group, by), by)[rows])
+
+    return raw

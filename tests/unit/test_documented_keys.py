@@ -13,7 +13,19 @@ from typing import Any
 import pytest
 import redis.asyncio as redis
 
-from redsched.model import AgentStamp, Candidate, HostReport, HostStatus, Inventory, Why
+from redsched.model import (
+    AgentStamp,
+    Aggregate,
+    Candidate,
+    GroupPolicy,
+    HostReport,
+    HostStatus,
+    Inventory,
+    Pool,
+    ServerGroup,
+    SharedPool,
+    Why,
+)
 from redsched.store import CellStore, ClaimCall, Member, Outcome, Store
 from redsched.store.keys import CELLS, Keys
 from redsched.store.server import PrivateServer
@@ -41,7 +53,7 @@ def with_placeholders(key: str) -> str:
     """`rs:{c1}:host:h1` as `rs:{c}:host:<>`: the cell's tag and the last part as docs write them."""
     key = key.replace("{c1}", "{c}")
     key = re.sub(r"^rs:\{claim:.+\}$", "rs:{claim:<>}", key)
-    return re.sub(r"^(rs:\{c\}:(host|facts|claims|claim|inbox|probe):).+", r"\1<>", key)
+    return re.sub(r"^(rs:\{c\}:(host|facts|claims|claim|inbox|aggregate|server-group|pool|probe):).+", r"\1<>", key)
 
 
 def plain(key: str) -> str:
@@ -56,6 +68,7 @@ def matches(field: str, patterns: set[str]) -> bool:
 def test_every_key_that_the_code_can_build_is_documented() -> None:
     keys = Keys("c")
     built = {CELLS, keys.meta, keys.changes, keys.hosts, keys.deadlines}
+    built |= {keys.aggregates, keys.server_groups, keys.pools}
     methods = [method for name, method in inspect.getmembers(keys, inspect.ismethod) if not name.startswith("_")]
     built |= {method("<>") for method in methods}
     assert built == {plain(key) for key in DOCUMENTED}
@@ -100,7 +113,15 @@ def report() -> HostReport:
         labels={"rack": "r4"},
         metrics={"cpu.percent": 12.5},
         external={"VCPU": 2},
+        pools={"gpu0": Pool({"CUSTOM_GPU_MILLI": Inventory(1000)}, traits=frozenset({"CUSTOM_GPU_T4"}))},
     )
+
+
+async def declare(cell: CellStore) -> None:
+    await cell.put_aggregate(Aggregate("fast", {"disk": "ssd"}, frozenset({"h1"})))
+    await cell.put_group(ServerGroup("db", GroupPolicy.ANTI_AFFINITY, count_by=("label:rack",)))
+    seats = {"CUSTOM_SEAT": Inventory(10, min_unit=2, step_size=2)}
+    await cell.put_pool(SharedPool("licences", seats, frozenset({"CUSTOM_LICENCE"}), frozenset({"fast"})))
 
 
 async def claim(cell: CellStore, claim_id: str) -> str:
@@ -112,10 +133,11 @@ async def claim(cell: CellStore, claim_id: str) -> str:
 
 
 async def live(cell: CellStore, seen: Seen) -> None:
-    """A short life of everything: a host comes, holds claims, loses one, shrinks and is written off."""
+    """A short life of everything: a host comes, is in an aggregate, holds claims, shrinks and is written off."""
     await cell.init()
     answer = await cell.report(report(), AgentStamp("journal", "nonce", 1))
     await cell.attest("h1", answer.epoch, AgentStamp("journal", "nonce", 2))
+    await declare(cell)
     token = await claim(cell, "kept")
     await seen.look()
     await cell.accept("h1", "kept", token, 30)
@@ -137,9 +159,10 @@ async def live(cell: CellStore, seen: Seen) -> None:
 async def test_every_field_in_a_living_store_is_documented(cell: CellStore, seen: Seen) -> None:
     await live(cell, seen)
     known = {plain(key): fields for key, fields in DOCUMENTED.items()}
-    host_fields = known["rs:{c}:host:<>"] | known["rs:{c}:facts:<>"]
+    changing = ("host", "facts", "aggregate", "server-group", "pool")
+    changed = set().union(*(known[f"rs:{{c}}:{kind}:<>"] for kind in changing))
     for key, fields in seen.fields.items():
-        patterns = known[key] | (host_fields if key == "rs:{c}:changes" else set())
+        patterns = known[key] | (changed if key == "rs:{c}:changes" else set())
         assert not {field for field in fields if not matches(field, patterns)}, key
 
 
@@ -164,4 +187,8 @@ async def test_the_documented_permissions_are_enough(fresh_server: PrivateServer
             await cell.poll("0-0", 10)
             await cell.audited("h1")
             await cell.all_claim_ids()
+            await cell.read_declared()
+            await cell.delete_aggregate("fast", force=True)
+            await cell.delete_group("db")
+            await cell.delete_pool("licences")
             await store.memory_policy()

@@ -36,7 +36,7 @@ class Plan:
     """The options of every part. Places and slots go by their index here.
 
     `above` has a bit for each place that one lies in, and for itself. `twins` names the places that nothing but their
-    amounts can tell apart; -1 where a place is like no other. `of_root` are the parts whose traits the root must be
+    amounts can tell apart; -1 where a place is like no other. `shared_slots` are not the host's own. `of_root` are the parts whose traits the root must be
     asked for, which a layout does not know.
     """
 
@@ -47,6 +47,7 @@ class Plan:
     above: tuple[int, ...]
     slots_of: tuple[tuple[int, ...], ...]
     twins: tuple[int, ...]
+    shared_slots: tuple[int, ...]
     of_root: tuple[int, ...]
 
 
@@ -88,6 +89,7 @@ class _Drawing:
             tuple(self._above(place) for place in self._places),
             slots_of,
             self._twins(options, slots_of),
+            tuple(index for index, slot in enumerate(self._slots) if slot.startswith(SHARED_POOL)),
             tuple(index for index, part in enumerate(parts) if part.required or part.forbidden),
         )
 

@@ -21,8 +21,12 @@ def preferred(board: Board, index: int, avoid: AbstractSet[int]) -> list[Option]
     found = [option for option in board.options[index] if board.allows(part, option)]
     if len(found) > 1:
         rank = _RANKS[part.sort]
-        found.sort(key=lambda option: rank(board, option, any(slot in avoid for slot, _ in option.takes)))
+        found.sort(key=lambda option: rank(board, option, bool(avoid) and _touches(option, avoid)))
     return found
+
+
+def _touches(option: Option, avoid: AbstractSet[int]) -> bool:
+    return any(slot in avoid for slot, _ in option.takes)
 
 
 def _left(board: Board, option: Option) -> float:
@@ -42,7 +46,10 @@ def _devices_near(board: Board, node: int) -> int:
     near = 0
     for index, part in enumerate(board.needs.parts):
         if part.affinity is not None:
-            found = sum(board.units(part, option) for option in board.options[index] if option.node == node)
+            found = 0
+            for option in board.options[index]:
+                if option.node == node and found < board.left[index]:
+                    found += board.units(part, option)
             near += min(found, board.left[index])
     return near
 

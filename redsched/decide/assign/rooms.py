@@ -1,7 +1,6 @@
 """The numbers of one host's slots, and of the shared ones beside them, read for the search. Nothing is decided here."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from redsched.cache.columns import Columns
 from redsched.decide.assign.plan import Plan
@@ -9,15 +8,8 @@ from redsched.decide.fit import free
 from redsched.names import SHARED_POOL, split_slot
 
 
-class Numbers(NamedTuple):
-    """A slot as `fit.fits` wants it, after the amount."""
-
-    capacity: int
-    claimed: int
-    external: int
-    minimum: int
-    maximum: int
-    step: int
+Numbers = tuple[int, int, int, int, int, int]
+"""A slot as `fit.fits` wants it, after the amount: capacity, claimed, external, min_unit, max_unit, step_size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,27 +27,16 @@ class Rooms:
 
 def read_rooms(columns: Columns, row: int, plan: Plan) -> Rooms:
     """Read every slot of a plan for one host."""
-    capacity, claimed, external = columns.capacity, columns.claimed, columns.external
-    minimum, maximum, step = columns.minimum, columns.maximum, columns.step
-    numbers = [
-        Numbers(
-            capacity[slot].item(row),
-            claimed[slot].item(row),
-            external[slot].item(row),
-            minimum[slot].item(row),
-            maximum[slot].item(row),
-            step[slot].item(row),
-        )
-        if not slot.startswith(SHARED_POOL)
-        else _shared(columns, slot)
-        for slot in plan.slots
-    ]
+    families = columns.capacity, columns.claimed, columns.external, columns.minimum, columns.maximum, columns.step
+    numbers = list(zip(*(family.at(row, plan.slots) for family in families), strict=True))
+    for index in plan.shared_slots:
+        numbers[index] = _shared(columns, plan.slots[index])
     most = [min(free(of, taken, by_others), largest) for of, taken, by_others, _, largest, _ in numbers]
-    picky = tuple(index for index, one in enumerate(numbers) if one.minimum > 1 or one.step > 1)
+    picky = tuple(index for index, one in enumerate(numbers) if one[3] > 1 or one[5] > 1)
     return Rooms(most, numbers, picky)
 
 
 def _shared(columns: Columns, slot: str) -> Numbers:
     pool, resource_class = split_slot(slot)
     found = columns.declared.pools[pool.removeprefix(SHARED_POOL)].slots[resource_class]
-    return Numbers(found.capacity, found.claimed, found.external, found.minimum, found.maximum, found.step)
+    return found.capacity, found.claimed, found.external, found.minimum, found.maximum, found.step

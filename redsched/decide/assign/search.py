@@ -45,8 +45,7 @@ class Search:
         self._board = board
         self._found = found
         self._steps = steps
-        slots = board.plan.slots
-        self._avoid = {number for number, slot in enumerate(slots) if any(slot in amounts for amounts in found)}
+        self._avoid = _slots_of(board, found) if found else frozenset()
         self._order = _order(board)
         self._closing = _closing(board, self._order)
         self._dead: set[object] = set()
@@ -122,7 +121,8 @@ class Search:
         if board.chosen and not subtrees_may_hold(board, index):
             return False
         if depth == len(self._order):
-            return board.covered == (1 << len(board.needs.wants)) - 1 and self._amounts() not in self._found
+            is_met = board.covered == (1 << len(board.needs.wants)) - 1
+            return is_met and not (self._found and self._amounts() in self._found)
         return not self._is_careful or ((depth, *board.state()) not in self._dead and may_go_on(board))
 
     def _gives(self, slot: int) -> bool:
@@ -134,24 +134,34 @@ class Search:
         return {slot: amount for slot, amount in zip(self._board.plan.slots, self._board.taken, strict=True) if amount}
 
 
-def _order(board: Board) -> list[int]:
-    """The part of each unit, in the order of placing: groups and cells with few choices and large amounts first.
+def _slots_of(board: Board, found: Sequence[Amounts]) -> frozenset[int]:
+    return frozenset(number for number, slot in enumerate(board.plan.slots) if any(slot in one for one in found))
 
-    Devices come after the cells that they are to be near, and what may come from anywhere at the end.
+
+def _order(board: Board) -> list[int]:
+    """The part of each unit, in the order of placing: cells and groups with few choices and large amounts first.
+
+    Devices come after the cells that they are to be near, and what may come from anywhere at the end, as in `needs`.
     """
     parts = board.needs.parts
+    order = list(range(len(parts)))
+    packed = sum(part.sort <= Sort.GROUP for part in parts)
+    if packed > 1:
+        order[:packed] = sorted(order[:packed], key=lambda index: _ease(board, index))
+    return [index for index in order for _ in range(parts[index].count)]
 
-    def rank(index: int) -> tuple[float, float, float]:
-        options = board.options[index]
-        share = max((amount / board.most[slot] for option in options[:1] for slot, amount in option.takes), default=0)
-        return max(Sort.GROUP, parts[index].sort), len(options) / parts[index].count, -share
 
-    return [index for index in sorted(range(len(parts)), key=rank) for _ in range(parts[index].count)]
+def _ease(board: Board, index: int) -> tuple[float, float]:
+    options = board.options[index]
+    share = max((amount / board.most[slot] for option in options[:1] for slot, amount in option.takes), default=0)
+    return len(options) / board.needs.parts[index].count, -share
 
 
 def _closing(board: Board, order: Sequence[int]) -> dict[int, list[int]]:
     """The slots whose sum is final once so many units are placed, of those that do not give out every amount."""
     closing: dict[int, list[int]] = {}
+    if not board.rooms.picky:
+        return closing
     for slot in board.rooms.picky:
         users = {index for index, options in enumerate(board.options) for one in options if slot in dict(one.takes)}
         if users:

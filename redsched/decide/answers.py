@@ -55,11 +55,18 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Miss:
-    """A host that fails on amounts alone: by class, what is needed and what is free (below 0: the host is over)."""
+    """A host that nearly takes the request: by class, what is needed and what is free (below 0: the host is over).
+
+    `changes` are what together would make it take one place, each in words and tried by deciding again; () where no
+    change of the request does.
+    """
 
     host: str
     needs: Mapping[str, int]
     free: Mapping[str, int]
+    changes: tuple[str, ...] = ()
+    after: str = ""
+    """A claim after whose end the host would take one place as it was asked for; '' where there is no one such."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,23 +12,27 @@ from random import Random
 from redsched.cache.columns import Columns
 from redsched.decide.answers import Decision, Explanation, Place
 from redsched.decide.company import claim_rules
-from redsched.decide.explain import explain
-from redsched.decide.filters import rules_of
+from redsched.decide.explain.changes import failing
+from redsched.decide.explain.explain import explain
+from redsched.decide.filters.limits import host_limits
 from redsched.decide.front import Entry
 from redsched.decide.pick import pick
 from redsched.decide.placing import Kind, listed, place
 from redsched.decide.shape import Shape
+from redsched.decide.tools import Tools, tools
+from redsched.decide.trial import Trial
 from redsched.decide.weighers import multipliers
-from redsched.model import Amounts, Candidate, ClaimRule, HostLimit, Request
+from redsched.model import Amounts, Candidate, Claim, ClaimRule, HostLimit, Request
 from redsched.settings import Settings
 
 
 class Decider:
     """Decides over the columns of one cell, and remembers the latest `remembered` shapes of requests."""
 
-    def __init__(self, columns: Columns, settings: Settings, remembered: int = 64) -> None:
+    def __init__(self, columns: Columns, settings: Settings, known: Tools | None = None, remembered: int = 64) -> None:
         self._columns = columns
         self._settings = settings
+        self._tools = known or tools(settings)
         self._remembered = remembered
         self._shapes: OrderedDict[str, Shape] = OrderedDict()
 
@@ -59,9 +63,22 @@ class Decider:
         shape = self._shape(request)
         return explain(shape, request, len(self._places(request, shape, Random(0))), host)
 
+    def takes_after(self, request: Request, host: str, claim: Claim) -> bool:
+        """Whether a host would take one place of a request if a claim on it ended."""
+        row = self._columns.row(host)
+        if row is None:
+            return False
+        shape = self._shape(request)
+        known = (claim.group,) if claim.group in self._columns.declared.groups else ()
+        with Trial(self._columns) as trial:
+            trial.end(row, Candidate(host, claim.amounts), known)
+            return failing(shape, request, row) is None
+
     def limit(self, host: str) -> HostLimit | None:
-        """How many claims a host may have; None where that is open."""
-        return None
+        """How many claims a host may have; None where that is open, or the host is not known."""
+        row = self._columns.row(host)
+        found = None if row is None else host_limits(self._columns, row, self._settings)
+        return None if found == HostLimit() else found
 
     def _decide_many(self, request: Request, shape: Shape, rng: Random) -> Decision:
         places = self._places(request, shape, rng)
@@ -107,8 +124,8 @@ class Decider:
         key = request.shape()
         shape = self._shapes.get(key)
         if shape is None:
-            weighing = multipliers(request, self._settings.policy, self._settings.weights)
-            shape = self._shapes[key] = Shape(self._columns, request, rules_of(request), weighing)
+            weighing = multipliers(request, self._tools)
+            shape = self._shapes[key] = Shape(self._columns, request, weighing, self._tools.filters)
             if len(self._shapes) > self._remembered:
                 self._shapes.popitem(last=False)
         else:

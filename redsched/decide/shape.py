@@ -15,10 +15,10 @@ from redsched.cache.columns import Columns
 from redsched.decide.answers import ReasonCount
 from redsched.decide.assign import assignments, is_plain, needs_of
 from redsched.decide.company import company
-from redsched.decide.filters import COUNT
+from redsched.decide.filters import COUNT, FILTERS, rules_of
 from redsched.decide.front import Entry, Front
 from redsched.decide.pick import best_rows
-from redsched.decide.rules import ALL_ROWS, Mask, Rule, first_failure
+from redsched.decide.rules import ALL_ROWS, Filter, Mask, Rule, first_failure
 from redsched.decide.weighers import score
 from redsched.decide.weighers.weigher import Weighing
 from redsched.model import Amounts, Request
@@ -39,9 +39,13 @@ class Shape:
     all, NO_HOST where there is no host. `scores` is float64 of shape (size,), valid where the row fits.
     """
 
-    def __init__(self, columns: Columns, request: Request, rules: tuple[Rule, ...], weighing: Weighing) -> None:
+    def __init__(
+        self, columns: Columns, request: Request, weighing: Weighing, filters: tuple[Filter, ...] = FILTERS
+    ) -> None:
         self.columns = columns
         self.request = request
+        self.filters = filters
+        rules = rules_of(request, filters)
         self.rules = tuple(rule for rule in rules if not rule.dynamic)
         self.weighing = weighing
         self.needs = needs_of(request)
@@ -56,6 +60,9 @@ class Shape:
         self._room = next((index for index, rule in enumerate(self.rules) if rule.room), len(self.rules))
         self._front = Front()
         self._seen = 0
+        self._open: NDArray[np.intp] | None = None
+        self._late: list[ReasonCount] = []
+        self._ranked: NDArray[np.float64] | None = None
         self._evaluate_all()
 
     # What fits
@@ -79,16 +86,17 @@ class Shape:
     def open_rows(self) -> NDArray[np.intp]:
         """Rows that pass every rule, the late ones too."""
         if self._open is None:
-            self._open = np.flatnonzero(self.reasons == len(self.rules))
+            rows = np.flatnonzero(self.reasons == len(self.rules))
             for rule in self.late_rules():
-                passing = rule.passes(self.columns, self._open)
-                self._late.append(ReasonCount(rule.reason, int(len(self._open) - passing.sum())))
-                self._open = self._open[passing]
+                passing = rule.passes(self.columns, rows)
+                self._late.append(ReasonCount(rule.reason, int(len(rows) - passing.sum())))
+                rows = rows[passing]
+            self._open = rows
         return self._open
 
     def assigned(self, row: int) -> list[Amounts]:
         """Return the ways to take the request from a host that passes every rule, best first; none: its pools fail."""
-        if self._is_plain:
+        if self.is_plain:
             return [self.request.resources]
         found = self._assigned.get(row)
         if found is None:
@@ -97,7 +105,7 @@ class Shape:
 
     def assigned_now(self, row: int) -> list[Amounts]:
         """Do the same while places are tried out, of which nothing may be kept."""
-        return [self.request.resources] if self._is_plain else assignments(self.columns, row, self.needs, ASSIGNMENTS)
+        return [self.request.resources] if self.is_plain else assignments(self.columns, row, self.needs, ASSIGNMENTS)
 
     def passes_now(self, row: int) -> bool:
         """Whether a row passes the kept rules while places are tried out."""
@@ -109,7 +117,7 @@ class Shape:
         """Hosts removed, by reason, in the order of the rules."""
         kept = (ReasonCount(rule.reason, hosts) for rule, hosts in zip(self.rules, self._counts, strict=False))
         rows = self.open_rows()
-        unassigned = 0 if self._is_plain else sum(1 for row in rows.tolist() if not self.assigned(row))
+        unassigned = 0 if self.is_plain else sum(1 for row in rows.tolist() if not self.assigned(row))
         return tuple(one for one in (*kept, *self._late, ReasonCount(POOLS, unassigned)) if one.hosts)
 
     def refusal(self) -> tuple[ReasonCount, ...]:
@@ -153,19 +161,20 @@ class Shape:
 
     def _begin(self) -> None:
         self._seen = self.columns.dirty.now
-        self._open: NDArray[np.intp] | None = None
-        self._late: list[ReasonCount] = []
-        self._ranked: NDArray[np.float64] | None = None
+        self._open = None
+        self._late = []
+        self._ranked = None
 
     def _depends_on(self) -> tuple[object, ...]:
         columns = self.columns
-        needed = tuple(one.depends(columns) for one in (*self.rules, *self.weighing))
-        return (*needed, is_plain(columns, self.needs))
+        rules = tuple(rule.depends(columns) for rule in self.rules)
+        weighers = tuple(weigher.depends(columns) for weigher in self.weighing)
+        return (*rules, *weighers, is_plain(columns, self.needs))
 
     def _evaluate_all(self) -> None:
         columns, fitting = self.columns, self.columns.present.copy()
         self._depended = self._depends_on()
-        self._is_plain = is_plain(columns, self.needs)
+        self.is_plain = is_plain(columns, self.needs)
         self._assigned: dict[int, list[Amounts]] = {}
         self.reasons = np.where(fitting, len(self.rules), NO_HOST).astype(np.int32)
         for index, rule in enumerate(self.rules):

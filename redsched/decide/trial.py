@@ -22,7 +22,7 @@ class Trial:
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
-        self._taken: dict[int, tuple[int, Candidate, tuple[str, ...]]] = {}
+        self._taken: dict[int, tuple[int, Candidate, tuple[str, ...], int]] = {}
         self._next = 0
 
     def __enter__(self) -> Self:
@@ -36,15 +36,22 @@ class Trial:
 
     def take(self, row: int, candidate: Candidate, groups: tuple[str, ...] = ()) -> int:
         """Put one place on a row, and count it in `groups`. Returns its number, for `give_back`."""
-        self._count(row, candidate, groups, 1)
-        self._next += 1
-        self._taken[self._next] = (row, candidate, groups)
-        return self._next
+        return self._note(row, candidate, groups, 1)
+
+    def end(self, row: int, candidate: Candidate, groups: tuple[str, ...] = ()) -> int:
+        """Do as if a claim that there is had ended. Returns its number, for `give_back`."""
+        return self._note(row, candidate, groups, -1)
 
     def give_back(self, number: int) -> None:
-        """Take one place out again."""
-        row, candidate, groups = self._taken.pop(number)
-        self._count(row, candidate, groups, -1)
+        """Undo one of them."""
+        row, candidate, groups, sign = self._taken.pop(number)
+        self._count(row, candidate, groups, -sign)
+
+    def _note(self, row: int, candidate: Candidate, groups: tuple[str, ...], sign: int) -> int:
+        self._count(row, candidate, groups, sign)
+        self._next += 1
+        self._taken[self._next] = (row, candidate, groups, sign)
+        return self._next
 
     def _count(self, row: int, candidate: Candidate, groups: tuple[str, ...], sign: int) -> None:
         columns = self._columns
@@ -54,9 +61,8 @@ class Trial:
                 columns.declared.take(pool.removeprefix(SHARED_POOL), resource_class, sign * amount)
             else:
                 columns.claimed.set(slot, row, columns.claimed[slot].item(row) + sign * amount)
-        if hasattr(columns, "claims"):
-            columns.claims[row] += sign
-            columns.starting[row] += sign
+        columns.claims[row] += sign
+        columns.starting[row] += sign
         for group in groups:
             topologies = columns.declared.groups[group].group.topologies()
             columns.declared.place(group, candidate.host, {by: columns.domain(by, row) for by in topologies}, sign)

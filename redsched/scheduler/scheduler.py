@@ -6,15 +6,18 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from redsched.decide import Explanation
 from redsched.errors import RedschedError
 from redsched.model import Request
+from redsched.scheduler.asking import refuse_undeclared, undeclared, with_hints
 from redsched.scheduler.audit import audit
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.changes import follow
 from redsched.scheduler.claims import ClaimDesk
+from redsched.scheduler.declared import AggregateDesk, ServerGroupDesk, SharedPoolDesk
 from redsched.scheduler.hosts import HostDesk
 from redsched.scheduler.identity import Identity
 from redsched.scheduler.refusal import merge_nearest, merge_reasons
 from redsched.scheduler.select import Observe, Selector
 from redsched.scheduler.views import AuditReport, Change, Readiness, Reset, Selections, Stats
+from redsched.scheduler.waiting import with_claims
 from redsched.settings import Settings
 from redsched.store import Store
 
@@ -27,12 +30,16 @@ class Scheduler:
         async with Scheduler.connect("redis://localhost") as scheduler:
             found = await scheduler.select(Request({"VCPU": 2, "MEMORY_MB": 4096}))
 
-    `claims` and `hosts` are where one reads and says something about a claim or a host.
+    `claims` and `hosts` are where one reads and says something about a claim or a host; `aggregates`, `server_groups`
+    and `pools` where one declares such.
     """
 
     def __init__(self, store: Store, cells: Cells, settings: Settings, observe: Observe | None = None) -> None:
         self.claims = ClaimDesk(cells)
         self.hosts = HostDesk(cells)
+        self.aggregates = AggregateDesk(cells)
+        self.server_groups = ServerGroupDesk(cells)
+        self.pools = SharedPoolDesk(cells)
         self._store = store
         self._cells = cells
         self._selector = Selector(cells, settings, Identity(cells), observe)
@@ -65,12 +72,17 @@ class Scheduler:
     async def explain(self, request: Request, host: str | None = None) -> Explanation:
         """Why hosts fit or do not, over all cells; every check of one host, if named. Writes nothing.
 
-        Raises Unknown for a host that is not there.
+        Raises Unknown for a host, claim, group or aggregate that is not there; NoValidHost where the hint same_host leaves
+        no host.
         """
+        request = await with_hints(request, self._cells)
         await self._cells.catch_up()
+        for cell in self._cells:
+            if what := undeclared(request, cell.mirror.columns):
+                await refuse_undeclared(what, self._cells)
         if host is not None:
             await self.hosts.get(host)
-        found = [cell.decider.explain(request, host) for cell in self._cells]
+        found = [await with_claims(cell, request, cell.decider.explain(request, host)) for cell in self._cells]
         return Explanation(
             hosts=sum(one.hosts for one in found),
             fits=sum(one.fits for one in found),

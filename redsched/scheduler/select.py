@@ -26,6 +26,7 @@ from redsched.scheduler.asking import refuse_undeclared, undeclared, with_hints
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claiming import claim_call, claimed, dry_run, ended, known, raise_final
 from redsched.scheduler.identity import Identity
+from redsched.scheduler.pins import Pins
 from redsched.scheduler.refusal import refusal
 from redsched.scheduler.views import Effort, Selections
 from redsched.settings import Settings
@@ -45,6 +46,7 @@ class _Attempt:
         "home",
         "left",
         "looked_for",
+        "pinned",
         "request",
         "seen",
         "sent",
@@ -66,6 +68,8 @@ class _Attempt:
         """The cell that the caller's own ids are bound to, where there are several."""
         self.looked_for = False
         """Whether the columns have caught up since something that the request names was not found in them."""
+        self.pinned: Cell | None = None
+        """The cell that a server group of the request is pinned to, where there are several."""
         self.left: set[str] = set()
         """Cells that they were bound to before, and that had no room."""
         self.sent: tuple[str, ...] = ()
@@ -84,6 +88,7 @@ class Selector:
         self._cells = cells
         self._settings = settings
         self._identity = identity
+        self._pins = Pins(cells)
         self._observe = observe or (lambda _: None)
         self._rng = Random()
 
@@ -126,6 +131,7 @@ class Selector:
         while True:
             if await self._has_undeclared(attempt):
                 continue
+            attempt.pinned = await self._pins.home(request)
             cell, decision = await self._decide(attempt)
             if not decision.places and not attempt.catch_up:
                 attempt.catch_up = True
@@ -144,7 +150,8 @@ class Selector:
         def look(cell: Cell) -> tuple[Cell, Decision]:
             return cell, self._decide_in(cell, attempt)
 
-        cells = [attempt.home] if attempt.home else list(self._cells)
+        home = attempt.home or attempt.pinned
+        cells = list(self._cells) if home is None else [home]
         looks = await self._cells.caught_up(look) if attempt.catch_up else [look(cell) for cell in cells]
         mine = [found for found in looks if found[0] in cells]
         return max(mine, key=lambda found: (bool(found[1].places), found[1].score))
@@ -161,7 +168,7 @@ class Selector:
 
     async def _moves_on(self, attempt: _Attempt) -> bool:
         """Take the caller's ids from a cell without room to one that may have it; False when there is none."""
-        if attempt.home is None:
+        if attempt.home is None or attempt.pinned is not None:
             return False
         attempt.left.add(attempt.home.name)
         for cell in self._cells:
@@ -178,6 +185,8 @@ class Selector:
         bound = await self._identity.bind(request, cell)
         if bound is not cell:
             attempt.home = bound
+            return None
+        if decision.places and await self._pins.pin(request, cell) is not cell:
             return None
         if request.mode == "incremental" and request.claim_ids:
             claims = await cell.store.read_claims(request.claim_ids)

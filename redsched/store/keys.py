@@ -70,6 +70,10 @@ class Keys:
         """String: with several cells, the cell that a caller's own id is bound to. Lies outside every cell."""
         return f"rs:{{claim:{claim_id}}}"
 
+    def group_pin(self, group: str) -> str:
+        """String: with several cells, the cell that a server group is pinned to. Lies outside every cell."""
+        return f"rs:{{server-group:{group}}}"
+
     def probe(self, number: int) -> str:
         """Scratch keys of probe.lua, deleted by it."""
         return f"{self._prefix}probe:{number}"

@@ -95,7 +95,8 @@ def test_a_refusal_has_the_counts_and_an_explanation_the_nearest() -> None:
     decision = decider.decide(Request({"VCPU": 4}), Random(0))
     assert (decision.places, decision.reasons) == ((), (ReasonCount("VCPU", 3),))
     nearest = decider.explain(Request({"VCPU": 4})).nearest
-    assert nearest == tuple(Miss(host, {"VCPU": 4}, {"VCPU": n}) for host, n in (("h1", 3), ("h2", 2), ("h0", 1)))
+    left = (("h1", 3), ("h2", 2), ("h0", 1))
+    assert nearest == tuple(Miss(host, {"VCPU": 4}, {"VCPU": n}, (f"{4 - n} VCPU less",)) for host, n in left)
 
 
 def test_a_host_whose_units_forbid_the_amount_is_not_near() -> None:
@@ -103,13 +104,13 @@ def test_a_host_whose_units_forbid_the_amount_is_not_near() -> None:
     for units in ({"min.VCPU": "5"}, {"step.VCPU": "3"}):
         assert Decider(fleet(3, **units), BEST).explain(Request({"VCPU": 4})).nearest == ()
     too_small = Decider(fleet(3, **{"max.VCPU": "2"}), BEST).explain(Request({"VCPU": 4})).nearest
-    assert too_small[0] == Miss("h0", {"VCPU": 4}, {"VCPU": 3})
+    assert too_small[0] == Miss("h0", {"VCPU": 4}, {"VCPU": 3}, ("2 VCPU less",))
 
 
 def test_only_what_lacks_is_named_as_missing() -> None:
     columns = fleet(3, **{"capacity.MEMORY_MB": "500"})
     nearest = Decider(columns, BEST).explain(Request({"VCPU": 4, "MEMORY_MB": 500})).nearest
-    assert nearest == (Miss("h0", {"VCPU": 4}, {"VCPU": 3}),)
+    assert nearest == (Miss("h0", {"VCPU": 4}, {"VCPU": 3}, ("1 VCPU less",)),)
 
 
 def test_no_hosts_and_unknown_hosts_are_ordinary() -> None:

@@ -1,0 +1,35 @@
+"""Why a request goes where it goes, or nowhere: from the same shape, rules and numbers as the decision itself."""
+
+from redsched.decide.answers import Check, Explanation, HostCheck
+from redsched.decide.explain.nearest import nearest
+from redsched.decide.filters import COUNT
+from redsched.decide.shape import POOLS, Shape
+from redsched.model import Request
+
+
+def explain(shape: Shape, request: Request, places: int, host: str | None) -> Explanation:
+    """Explain a request of this shape for which `places` were found (as far as its count), and check a named host."""
+    refused = places < request.count
+    row = None if host is None else shape.columns.row(host)
+    reasons = shape.refusal() if refused else shape.counts()
+    return Explanation(
+        hosts=len(shape.columns),
+        fits=0 if refused else len(shape.columns) - sum(one.hosts for one in reasons),
+        reasons=reasons,
+        nearest=nearest(shape),
+        checks=() if row is None else (check_host(shape, request, places, row),),
+    )
+
+
+def check_host(shape: Shape, request: Request, places: int, row: int) -> HostCheck:
+    """Every check of one host, the failed and the passed."""
+    columns = shape.columns
+    rules = (*shape.rules, *shape.late_rules())
+    checks = [Check(rule.reason, bool(rule.passes(columns, row)), rule.detail(columns, row)) for rule in rules]
+    if all(check.ok for check in checks) and not shape.assigned(row):
+        checks.append(Check(POOLS, False, "its pools can give each part of the request, and not all of them together"))
+    if request.count > 1:
+        detail = f"needs {request.count} places, the hosts that fit have room for {places}"
+        checks.append(Check(COUNT, places >= request.count, detail + (" or more" if places >= request.count else "")))
+    reason = next((check.name for check in checks if not check.ok), None)
+    return HostCheck(columns.name(row), reason, tuple(checks))

@@ -1,0 +1,73 @@
+"""The nearest misses: the hosts that come closest to taking a request, with the smallest change that lets them."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from redsched.cache.columns import Columns
+from redsched.decide.answers import Miss
+from redsched.decide.explain.changes import smallest_change
+from redsched.decide.filters.hosts import DOWN, NOT_ATTESTED, STATUS_DISABLED, STATUS_DRAINING
+from redsched.decide.filters.resources import slot_free
+from redsched.decide.fit import fits, free
+from redsched.decide.rules import ALL_ROWS, Rule
+from redsched.decide.shape import Shape
+
+NEAREST = 5
+_NOT_FOR_THE_ASKING = frozenset((DOWN, NOT_ATTESTED, STATUS_DISABLED, STATUS_DRAINING))
+"""What no change of a request gets around."""
+
+
+def nearest(shape: Shape) -> tuple[Miss, ...]:
+    """Return the nearest misses, nearest first.
+
+    First come hosts that lack nothing but amounts, by the smallest relative lack (summed over the classes); then those
+    that fail the fewest other rules. A host that is down, or kept from new claims, is no miss. Nor is one whose units
+    forbid an amount (min_unit, step_size): it gives only larger or other amounts. One whose max_unit does is, for that
+    is its total by default: who asks for too much is to hear what there is.
+    """
+    columns = shape.columns
+    failed, lack = np.zeros(columns.size), np.zeros(columns.size)
+    mask = columns.present.copy()
+    mask[_fitting(shape)] = False
+    for rule in (*shape.rules, *shape.late_rules()):
+        passing = rule.passes(columns, ALL_ROWS)
+        if rule.reason in _NOT_FOR_THE_ASKING:
+            mask &= passing
+        elif rule.slot is not None:
+            amount = shape.request.resources[rule.slot]
+            mask &= fits(amount, amount, 0, 0, columns.minimum[rule.slot], amount, columns.step[rule.slot])
+            lack += _relative_lack(columns, rule.slot, amount)
+        else:
+            failed += ~passing
+    rows = np.flatnonzero(mask)
+    if not shape.is_plain:
+        # What the pools cannot give together is one more thing that is wrong.
+        failed[rows] += (failed[rows] == 0) & (lack[rows] == 0)
+    rows = rows[(failed[rows] > 0) | (lack[rows] > 0)]
+    ordered = rows[np.lexsort((columns.order[rows], lack[rows], failed[rows]))][:NEAREST]
+    return tuple(_miss(shape, row) for row in ordered.tolist())
+
+
+def _fitting(shape: Shape) -> Sequence[int] | NDArray[np.intp]:
+    rows = shape.open_rows()
+    return rows if shape.is_plain else [row for row in rows.tolist() if shape.assigned(row)]
+
+
+def _relative_lack(columns: Columns, slot: str, amount: int) -> NDArray[np.float64]:
+    left = free(columns.capacity[slot], columns.claimed[slot], columns.external[slot])
+    relative: NDArray[np.float64] = np.maximum(0, amount - left) / amount
+    return relative
+
+
+def _miss(shape: Shape, row: int) -> Miss:
+    columns, amounts = shape.columns, shape.request.resources
+    slots = [rule.slot for rule in shape.rules if rule.slot is not None and not _is_met(rule, columns, row)]
+    lacking = {slot: slot_free(columns, slot, row) for slot in slots}
+    changes = tuple(edit.says for edit in smallest_change(shape, row))
+    return Miss(columns.name(row), {slot: amounts[slot] for slot in lacking}, lacking, changes)
+
+
+def _is_met(rule: Rule, columns: Columns, row: int) -> bool:
+    return bool(rule.passes(columns, row))

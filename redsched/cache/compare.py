@@ -29,11 +29,12 @@ def describe(columns: "Columns", host: str) -> dict[str, object]:
         "claims": columns.claims.item(row),
         "starting": columns.starting.item(row),
         "failures": columns.failures.item(row),
-        "tree": columns.trees.text(row),
     }
     for kind, family in columns.amounts.items():
         values |= {f"{kind}.{slot}": n for slot in family if (n := family[slot].item(row)) != family.default}
     values |= {f"trait.{name}": True for name in columns.traits if columns.traits[name].item(row)}
+    layout = columns.layout(row)
+    values |= {f"pool.{pool}": (layout.parent[pool], sorted(layout.classes[pool])) for pool in layout.pools}
     values |= {f"aggregate.{name}": True for name in columns.aggregates if columns.aggregates[name].item(row)}
     values |= {f"metric.{key}": x for key in columns.metrics if not np.isnan(x := columns.metrics[key].item(row))}
     return values | {f"label.{key}": text for key, texts in columns.labels.items() if (text := texts.text(row))}

@@ -18,7 +18,7 @@ from redsched.store.fields import ROOT
 MOST_TREES = 8192
 """Layouts that are kept; with more different trees than this some are made again."""
 
-_BUILD = re.compile(r"(?:pool\.|(?:capacity|trait)\.[^/\s]+/)[^/=\s]+\Z")
+_BUILD = re.compile(r"(?:pool\.|(?:capacity|trait)\.[^/=\s]+/)[^/=\s]+\Z")
 """The fields that say how a host is built; nothing in them can be taken for the end of a fact."""
 
 _NAME = re.compile(NAME_PATTERN)

@@ -21,6 +21,63 @@ def test_fields_become_the_values_of_the_row() -> None:
     assert columns.traits["HW_CPU_X86_AVX2"][row]
     assert columns.labels["rack.row"].text(row) == "r4"
     assert columns.metrics["cpu.percent"][row] == 12.5
+    assert (columns.claims[row], columns.starting[row], columns.failures[row]) == (3, 1, 2)
+    assert columns.aggregates["fast"][row]
+    assert not columns.aggregates["slow"][row]
+
+
+def test_pools_are_slots_of_the_families_and_a_tree() -> None:
+    columns = columns_of(h1=FIELDS)
+    row = columns.row("h1")
+    assert row is not None
+    slot = "gpu0/CUSTOM_GPU_MILLI"
+    assert columns.pool_slots("CUSTOM_GPU_MILLI") == (slot,)
+    assert (columns.capacity[slot][row], columns.claimed[slot][row]) == (1000, 250)
+    assert columns.pools_with_trait("CUSTOM_GPU_T4") == ("gpu0/CUSTOM_GPU_T4",)
+    assert columns.traits["gpu0/CUSTOM_GPU_T4"][row]
+    assert columns.layout(row).above("gpu0") == ("numa0", "")
+    assert columns.pool_slots("VCPU") == (), "the root is no pool"
+    assert columns.pools_with_trait("HW_CPU_X86_AVX2") == ()
+
+
+def test_pool_slots_come_in_natural_order_and_new_ones_join() -> None:
+    columns = columns_of(h1={f"capacity.gpu{number}/VGPU": "1" for number in (10, 2)})
+    assert columns.pool_slots("VGPU") == ("gpu2/VGPU", "gpu10/VGPU")
+    columns.put("h2", {"capacity.gpu1/VGPU": "1", "capacity.gpu1/PGPU": "1"})
+    assert columns.pool_slots("VGPU") == ("gpu1/VGPU", "gpu2/VGPU", "gpu10/VGPU")
+
+
+def test_hosts_that_are_built_alike_share_a_layout_and_a_changed_one_leaves_it() -> None:
+    columns = columns_of(h1=FIELDS, h2=FIELDS | {"capacity.gpu0/CUSTOM_GPU_MILLI": "500"})
+    one, other = columns.row("h1"), columns.row("h2")
+    assert one is not None
+    assert other is not None
+    assert columns.layout(one) is columns.layout(other)
+    columns.patch("h2", {"version": "8", "pool.gpu0": "/"})
+    assert columns.layout(one).above("gpu0") == ("numa0", "")
+    assert columns.layout(other).above("gpu0") == ("",)
+    columns.patch("h2", {"version": "9", "pool.gpu0": "numa0"})
+    assert columns.layout(one) is columns.layout(other)
+
+
+def test_domains_are_hosts_zones_and_label_values() -> None:
+    columns = columns_of(h1=FIELDS, h2={"version": "1"})
+    one, other = columns.row("h1"), columns.row("h2")
+    assert one is not None
+    assert other is not None
+    assert [columns.domain(by, one) for by in ("host", "zone", "label:rack.row")] == ["h1", "az1", "r4"]
+    assert [columns.domain(by, other) for by in ("host", "zone", "label:rack.row")] == ["h2", "", ""]
+    assert columns.domain("label:unheard", one) == ""
+    assert columns.texts("label:unheard") is None
+    assert columns.texts("label:rack.row") is columns.labels["rack.row"]
+
+
+def test_unreadable_counts_reach_every_limit_and_outweigh_nobody() -> None:
+    columns = columns_of(h1={"claims": "x", "starting": "-1", "failures": "many"})
+    row = columns.row("h1")
+    assert row is not None
+    assert [counts.item(row) for counts in (columns.claims, columns.starting)] == [MAX_AMOUNT, MAX_AMOUNT]
+    assert columns.failures.item(row) == 0
 
 
 def test_absent_fields_read_as_their_defaults() -> None:
@@ -57,7 +114,8 @@ def test_put_replaces_the_host_whole() -> None:
 
 def test_patch_sets_only_what_it_names_and_an_empty_value_takes_away() -> None:
     columns = columns_of(h1=FIELDS)
-    gone = ("trait.HW_CPU_X86_AVX2", "label.rack.row", "metric.cpu.percent", "max.VCPU", "zone")
+    gone = ["trait.HW_CPU_X86_AVX2", "label.rack.row", "metric.cpu.percent", "max.VCPU", "zone", "claims", "pool.gpu0"]
+    gone += ["aggregate.fast", "capacity.gpu0/CUSTOM_GPU_MILLI", "trait.gpu0/CUSTOM_GPU_T4"]
     columns.patch("h1", {"version": "8", "claimed.VCPU": "5", "status": "draining", **dict.fromkeys(gone, "")})
     expected = {name: value for name, value in FIELDS.items() if name not in gone}
     expected |= {"version": "8", "claimed.VCPU": "5", "status": "draining"}

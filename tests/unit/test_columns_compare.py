@@ -3,9 +3,11 @@
 import pytest
 
 from redsched.cache.columns import Columns
+from redsched.store import Kind
 from tests.support.columns import FIELDS, columns_of
 
-OTHER_VALUES = {"status": "draining", "alive": "0", "zone": "az9", "epoch": "2-b", "trait.HW_CPU_X86_AVX2": ""}
+OTHER_VALUES = {"status": "draining", "alive": "0", "zone": "az9", "epoch": "2-b", "pool.numa0": ""}
+OTHER_VALUES |= {field: "" for field in FIELDS if field.startswith(("trait.", "aggregate."))}
 DECIDING = [name for name in FIELDS if name.partition(".")[0] not in {"total", "ratio", "agent"}]
 
 
@@ -32,3 +34,22 @@ def test_equal_values_in_other_rows_and_sizes_are_equal() -> None:
 
 def test_a_default_written_out_equals_an_absent_field() -> None:
     assert columns_of(h1={"claimed.VCPU": "0", "min.VCPU": "1", "metric.x": ""}) == columns_of(h1={})
+
+
+DECLARED = {
+    Kind.AGGREGATE: {"version": "1", "meta.disk": "ssd"},
+    Kind.SERVER_GROUP: {"version": "1", "policy": "affinity", "by": "zone", "members": "2", "count.zone=az1": "2"},
+    Kind.POOL: {"version": "1", "capacity.CUSTOM_SEAT": "9", "claimed.CUSTOM_SEAT": "2", "trait.CUSTOM_T": "1"},
+}
+
+
+@pytest.mark.parametrize(("kind", "field"), [(kind, field) for kind, fields in DECLARED.items() for field in fields])
+def test_a_difference_in_anything_declared_is_seen(kind: Kind, field: str) -> None:
+    one, other = columns_of(), columns_of()
+    other_values = {"meta.disk": "hdd", "policy": "soft-affinity", "by": "host", "trait.CUSTOM_T": ""}
+    one.declared.put(kind, "x", DECLARED[kind])
+    other.declared.put(kind, "x", DECLARED[kind] | {field: other_values.get(field, "5")})
+    [line] = one.difference(other)
+    assert line.startswith(f"{kind} x ")
+    assert one.difference(columns_of()) == [f"{kind} x: only in the first"]
+    assert columns_of().difference(one) == [f"{kind} x: only in the second"]

@@ -14,8 +14,10 @@ from redsched.decide.answers import Decision, Explanation, Place
 from redsched.decide.company import claim_rules
 from redsched.decide.explain.changes import failing
 from redsched.decide.explain.explain import explain
+from redsched.decide.filters.demands import keeps_projects
 from redsched.decide.filters.limits import host_limits
 from redsched.decide.front import Entry
+from redsched.decide.membership import per_revision
 from redsched.decide.pick import pick
 from redsched.decide.placing import Kind, listed, place
 from redsched.decide.shape import Shape
@@ -34,7 +36,9 @@ class Decider:
         self._settings = settings
         self._tools = known or tools(settings)
         self._remembered = remembered
-        self._shapes: OrderedDict[str, Shape] = OrderedDict()
+        self._shapes: OrderedDict[tuple[str, str], Shape] = OrderedDict()
+        # Mostly no filter looks at the project, and requests of all projects share a shape.
+        self._by_project = per_revision(lambda declared: self._tools.reads_projects or keeps_projects(declared))
 
     def decide(self, request: Request, rng: Random) -> Decision:
         """Propose hosts for every place of a request, or refuse it with reasons. `rng` spreads concurrent schedulers.
@@ -121,7 +125,7 @@ class Decider:
             looked_at, looking_at = looking_at, 4 * looking_at
 
     def _shape(self, request: Request) -> Shape:
-        key = request.shape()
+        key = (request.shape(), request.project if self._by_project(self._columns) else "")
         shape = self._shapes.get(key)
         if shape is None:
             weighing = multipliers(request, self._tools)

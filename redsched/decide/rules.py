@@ -23,6 +23,10 @@ def _nothing(_columns: Columns) -> Hashable:
     return None
 
 
+def _never(_columns: Columns) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One test that a host must pass.
@@ -37,7 +41,8 @@ class Rule:
     it is asked at each decision about the rows that passed all others.
 
     A rule about `room` says what is left on a host and not what the host is: one that fails only such rules is still
-    among the hosts that a request is spread over.
+    among the hosts that a request is spread over. While a rule is `idle` every host passes it, and it need not be asked
+    (no aggregate demands anything); that may change only where `depends` does.
     """
 
     reason: str
@@ -47,15 +52,8 @@ class Rule:
     depends: Callable[[Columns], Hashable] = _nothing
     dynamic: bool = False
     room: bool = False
+    idle: Callable[[Columns], bool] = _never
 
 
 Filter = Callable[[Request], Iterator[Rule]]
 """The rules that a request brings with it: none when it does not ask for what the filter is about."""
-
-
-def first_failure(rules: tuple[Rule, ...], columns: Columns, row: int) -> int:
-    """Index of the first rule that a host fails; len(rules) when it fits."""
-    for index, rule in enumerate(rules):
-        if not rule.passes(columns, row):
-            return index
-    return len(rules)

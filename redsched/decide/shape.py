@@ -18,7 +18,7 @@ from redsched.decide.company import company
 from redsched.decide.filters import COUNT, FILTERS, rules_of
 from redsched.decide.front import Entry, Front
 from redsched.decide.pick import best_rows
-from redsched.decide.rules import ALL_ROWS, Filter, Mask, Rule, first_failure
+from redsched.decide.rules import ALL_ROWS, Filter, Mask, Rule
 from redsched.decide.weighers import score
 from redsched.decide.weighers.weigher import Weighing
 from redsched.model import Amounts, Request
@@ -51,11 +51,8 @@ class Shape:
         self.needs = needs_of(request)
         self._dynamic = tuple(rule for rule in rules if rule.dynamic)
         self._has_company = bool(request.server_group or request.spread)
-        self.is_kept = (
-            not self._dynamic
-            and not self._has_company
-            and not any(weigher.relative or weigher.dynamic for weigher in weighing)
-        )
+        self._is_late = bool(self._dynamic) or self._has_company
+        self.is_kept = not self._is_late and not any(weigher.relative or weigher.dynamic for weigher in weighing)
         """Whether every row has a score and a place in the order by itself, which only a change of the row changes."""
         self._room = next((index for index, rule in enumerate(self.rules) if rule.room), len(self.rules))
         self._front = Front()
@@ -70,7 +67,7 @@ class Shape:
     @property
     def fits(self) -> int:
         """Hosts that pass every rule; of some the pools may yet turn out not to do together."""
-        return len(self.open_rows())
+        return len(self.open_rows()) if self._is_late else self._counts[len(self.rules)]
 
     @property
     def eligible(self) -> Mask:
@@ -109,7 +106,13 @@ class Shape:
 
     def passes_now(self, row: int) -> bool:
         """Whether a row passes the kept rules while places are tried out."""
-        return first_failure(self.rules, self.columns, row) == len(self.rules)
+        return self._first_failure(row) == len(self.rules)
+
+    def _first_failure(self, row: int) -> int:
+        for index, rule in self._live:
+            if not rule.passes(self.columns, row):
+                return index
+        return len(self.rules)
 
     # Why not
 
@@ -177,7 +180,8 @@ class Shape:
         self.is_plain = is_plain(columns, self.needs)
         self._assigned: dict[int, list[Amounts]] = {}
         self.reasons = np.where(fitting, len(self.rules), NO_HOST).astype(np.int32)
-        for index, rule in enumerate(self.rules):
+        self._live = [(index, rule) for index, rule in enumerate(self.rules) if not rule.idle(columns)]
+        for index, rule in self._live:
             passing = fitting & rule.passes(columns, ALL_ROWS)
             self.reasons[fitting ^ passing] = index
             fitting = passing
@@ -192,7 +196,7 @@ class Shape:
     def _evaluate(self, row: int) -> None:
         columns, old = self.columns, self.reasons.item(row)
         self._assigned.pop(row, None)
-        new = first_failure(self.rules, columns, row) if columns.present[row] else NO_HOST
+        new = self._first_failure(row) if columns.present[row] else NO_HOST
         if new != old:
             self.reasons[row] = new
             self._count(old, -1)

@@ -24,6 +24,8 @@ class Tools:
     policies: Mapping[str, Policy]
     policy: str
     weights: Mapping[str, float]
+    reads_projects: bool = False
+    """Whether there are filters of others, which may look at a request's project."""
 
 
 def tools(settings: Settings) -> Tools:
@@ -45,7 +47,8 @@ def tools(settings: Settings) -> Tools:
     filters = (*FILTERS, *by_settings, *own.filters, *nova_filters(settings.nova_filters))
     # A class that is named in nova_weighers is meant to be used: it brings its own multiplier, and this one times it.
     weights = {**dict.fromkeys(from_nova, 1.0), **settings.weights}
-    return Tools(filters, known, policies, settings.policy, weights)
+    others = bool(own.filters or settings.nova_filters)
+    return Tools(filters, known, policies, settings.policy, weights, others)
 
 
 def _check_names(what: str, ours: Mapping[str, object], *others: Mapping[str, object]) -> None:

@@ -67,6 +67,11 @@ class Demand:
         return f"aggregate {' and '.join(names)} {self.says}"
 
 
+def keeps_projects(declared: Declared) -> bool:
+    """Whether any aggregate is kept for projects."""
+    return any(key.startswith(PROJECTS_KEY) for _, key, _ in metadata(declared))
+
+
 def demands(request: Request) -> Iterator[Rule]:
     """What the metadata of a host's aggregates demand of a request."""
     yield _rule(AGGREGATE_PROJECTS, lambda declared: _of_projects(request, declared))
@@ -88,7 +93,7 @@ def _rule(reason: str, read: Callable[[Declared], Iterator[Demand]]) -> Rule:
         unmet = [demand.words(columns, row) for demand in compiled(columns) if not demand.met(columns, row)]
         return "; ".join(unmet) or "no aggregate is against it"
 
-    return Rule(reason, passes, detail, depends=revision)
+    return Rule(reason, passes, detail, depends=revision, idle=lambda columns: not compiled(columns))
 
 
 def _of_projects(request: Request, declared: Declared) -> Iterator[Demand]:

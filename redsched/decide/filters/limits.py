@@ -65,7 +65,10 @@ def _rule(
         limit = _limit_of(columns, row, named(columns), most)
         return f"has {count(columns)[row]} {what}, " + (f"may have {limit}" if limit != NO_LIMIT else "no limit")
 
-    return Rule(reason, passes, detail, depends=revision, room=True)
+    def idle(columns: Columns) -> bool:
+        return most == NO_LIMIT and not named(columns)
+
+    return Rule(reason, passes, detail, depends=revision, room=True, idle=idle)
 
 
 def _claims(declared: Declared) -> Named:

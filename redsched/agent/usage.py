@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 
 from redsched.agent.collector import Named, Work
+from redsched.agent.sys_files import read_text
 
 CGROUPS = Path("/sys/fs/cgroup")
 START_TOLERANCE_S = 0.02
@@ -21,23 +22,30 @@ START_TOLERANCE_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What the work of all claims uses together. `complete` is False when a claim's work could not be told apart."""
+    """What the work of all claims uses together. `complete` is False when a claim's work could not be told apart.
+
+    `cgroups` are those that hooks named; `pids` the other work's processes with their children.
+    """
 
     memory_bytes: int
     cpu_s: float
     complete: bool
+    cgroups: frozenset[str]
+    pids: frozenset[int]
 
 
 def measure(works: Sequence[Work], cgroups: Path = CGROUPS) -> Usage:
     """Measure the work of `works`. A claim whose hook named neither pids nor a cgroup makes it incomplete."""
     named = [work.named for work in works if work.named is not None and _is_measurable(work.named)]
-    groups = {one.cgroup for one in named if one.cgroup}
+    groups = frozenset(one.cgroup for one in named if one.cgroup)
     processes = _with_children(one for one in named if not one.cgroup)
     return Usage(
         memory_bytes=sum(cgroup_memory_bytes(group, cgroups) for group in groups)
         + sum(_memory_bytes(process) for process in processes),
         cpu_s=sum(cgroup_cpu_s(group, cgroups) for group in groups) + sum(_cpu_s(process) for process in processes),
         complete=len(named) == len(works),
+        cgroups=groups,
+        pids=frozenset(process.pid for process in processes),
     )
 
 
@@ -105,7 +113,7 @@ def _cpu_s(process: psutil.Process) -> float:
 def cgroup_memory_bytes(cgroup: str, root: Path = CGROUPS) -> int:
     """Return the anonymous and shared memory of a cgroup, v2 or v1. Not page cache: the kernel gives that back."""
     for base, names in ((root, ("anon", "shmem")), (root / "memory", ("total_rss", "total_shmem"))):
-        values = _read_pairs(_inside(cgroup, base) / "memory.stat")
+        values = _read_pairs(inside(cgroup, base) / "memory.stat")
         if values:
             return sum(values.get(name, 0) for name in names)
     return 0
@@ -113,23 +121,29 @@ def cgroup_memory_bytes(cgroup: str, root: Path = CGROUPS) -> int:
 
 def cgroup_cpu_s(cgroup: str, root: Path = CGROUPS) -> float:
     """Return the CPU seconds that a cgroup has used (v2, else v1)."""
-    values = _read_pairs(_inside(cgroup, root) / "cpu.stat")
+    values = _read_pairs(inside(cgroup, root) / "cpu.stat")
     if "usage_usec" in values:
         return values["usage_usec"] / 1e6
     try:
-        return int((_inside(cgroup, root / "cpuacct") / "cpuacct.usage").read_text()) / 1e9
+        return int((inside(cgroup, root / "cpuacct") / "cpuacct.usage").read_text()) / 1e9
     except (OSError, ValueError):
         return 0.0
 
 
-def _inside(cgroup: str, root: Path) -> Path:
+def cgroup_pids(cgroup: str, root: Path = CGROUPS) -> frozenset[int]:
+    """Return the processes in a cgroup and in those below it (v2, else v1)."""
+    for base in (root, root / "memory"):
+        if (folder := inside(cgroup, base)).is_dir():
+            lists = (read_text(path) for path in folder.rglob("cgroup.procs"))
+            return frozenset(int(pid) for pids in lists for pid in pids.split())
+    return frozenset()
+
+
+def inside(cgroup: str, root: Path) -> Path:
+    """Return the folder of a cgroup below `root`, however its hook wrote it."""
     return root / cgroup.removeprefix(str(CGROUPS)).lstrip("/")
 
 
 def _read_pairs(path: Path) -> dict[str, int]:
-    try:
-        lines = path.read_text().splitlines()
-    except OSError:
-        return {}
-    pairs = (line.split() for line in lines)
+    pairs = (line.split() for line in read_text(path).splitlines())
     return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdecimal()}

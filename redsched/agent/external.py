@@ -14,10 +14,12 @@ from redsched.names import split_slot
 MEMORY_STEP_MB = 64
 """External MEMORY_MB of the host or a NUMA node, rounded up to this, falls only when it has fallen by two steps."""
 
+GPU_STEP_MILLI = 50
+
 METRIC_STEP = 5.0
 """Metrics are compared in steps of this many units (percent points, mostly); a report sends them as last measured."""
 
-_STEPS = {"MEMORY_MB": MEMORY_STEP_MB}
+_STEPS = {"MEMORY_MB": MEMORY_STEP_MB, "CUSTOM_GPU_MEMORY_MB": MEMORY_STEP_MB, "CUSTOM_GPU_MILLI": GPU_STEP_MILLI}
 """By resource class, in whichever pool it lies. All others go up and down by one."""
 
 

@@ -1,0 +1,111 @@
+"""The NVIDIA GPUs of this machine, as the driver's management library (NVML) tells of them.
+
+Its Python binding is the optional `nvidia-ml-py` (`pip install redsched[nvidia]`). Without it, without a driver, or
+with one that fails, there are no GPUs.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
+from typing import Any, TypeVar
+
+import structlog
+
+T = TypeVar("T")
+_log = structlog.get_logger("redsched.agent")
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One GPU as the driver sees it now; `number` is the driver's own, as nvidia-smi shows it.
+
+    `address` is that of its PCI device, as /sys writes it. `processes` maps the pids that compute on it to the bytes
+    that they hold there. `memory_bytes` is 0, and `processes` and `percent` are None, where the driver cannot tell.
+    """
+
+    number: int
+    model: str
+    address: str
+    memory_bytes: int
+    processes: Mapping[int, int] | None = None
+    percent: int | None = None
+
+
+class Gpus:
+    """The driver's GPUs. `nvml` is the binding's module; None: it is not installed."""
+
+    def __init__(self, nvml: ModuleType | None) -> None:
+        self._nvml: Any = nvml
+        self._is_open = False
+        self._failure = ""
+
+    def read(self) -> list[Gpu]:
+        """Return the GPUs that the driver answers for. A failure is logged when it is a new one."""
+        if self._nvml is None:
+            return []
+        try:
+            if not self._is_open:
+                self._nvml.nvmlInit()
+                self._is_open = True
+            count = self._nvml.nvmlDeviceGetCount()
+        except self._nvml.NVMLError as error:
+            self._fail(f"the driver does not answer: {error}")
+            # Opened anew at the next look: a driver may come back, and be another one.
+            self._is_open = False
+            return []
+        return list(self._read_each(count))
+
+    def _read_each(self, count: int) -> Iterator[Gpu]:
+        for number in range(count):
+            try:
+                yield self._read(number)
+            except self._nvml.NVMLError as error:
+                # Fallen off its bus, for instance. The others are as they were.
+                self._fail(f"GPU {number} does not answer: {error}")
+
+    def _read(self, number: int) -> Gpu:
+        handle = self._nvml.nvmlDeviceGetHandleByIndex(number)
+        return Gpu(
+            number=number,
+            model=_text(self._nvml.nvmlDeviceGetName(handle)),
+            address=_address(_text(self._nvml.nvmlDeviceGetPciInfo(handle).busId)),
+            memory_bytes=self._ask(lambda: self._nvml.nvmlDeviceGetMemoryInfo(handle).total, otherwise=0),
+            processes=self._ask(lambda: self._processes(handle), otherwise=None),
+            percent=self._ask(lambda: int(self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu), otherwise=None),
+        )
+
+    def _processes(self, handle: Any) -> Mapping[int, int] | None:
+        running = self._nvml.nvmlDeviceGetComputeRunningProcesses(handle)
+        return {process.pid: process.usedGpuMemory or 0 for process in running}
+
+    def _ask(self, question: Callable[[], T], otherwise: T) -> T:
+        """What not every GPU can tell: one split into instances has no utilisation, one without own memory no size."""
+        try:
+            return question()
+        except self._nvml.NVMLError:
+            return otherwise
+
+    def _fail(self, failure: str) -> None:
+        if failure != self._failure:
+            _log.warning("GPUs are left out", reason=failure)
+        self._failure = failure
+
+
+def load_nvml() -> ModuleType | None:
+    """Return the binding's module, None when it is not installed."""
+    try:
+        return import_module("pynvml")
+    except ImportError:
+        return None
+
+
+def _address(bus_id: str) -> str:
+    """The driver writes 00000000:3B:00.0, /sys 0000:3b:00.0."""
+    domain, _, rest = bus_id.lower().partition(":")
+    return f"{int(domain, 16):04x}:{rest}"
+
+
+def _text(value: str | bytes) -> str:
+    """Older bindings answer bytes."""
+    return value.decode() if isinstance(value, bytes) else value

@@ -1,7 +1,10 @@
-"""The collector of the machine that the agent runs on: psutil, /proc and /sys. What it cannot see: docs/agent.md."""
+"""The collector of the machine that the agent runs on: psutil, /proc, /sys and the GPUs' driver.
+
+NUMA nodes, PCI devices and GPUs are parts, each with rooms of its own; here they come together with what the host has
+itself. What it cannot see: docs/agent.md.
+"""
 
 import math
-import os
 import platform
 import socket
 import time
@@ -12,8 +15,18 @@ from pathlib import Path
 import psutil
 
 from redsched.agent.collector import Look, Work
-from redsched.agent.cpu_traits import CPUINFO, has_hyperthreading, read_flags, traits_of
-from redsched.agent.usage import Usage, measure
+from redsched.agent.cpu_list import parse_cpus
+from redsched.agent.cpu_traits import has_hyperthreading, read_flags, traits_of
+from redsched.agent.gpu_pools import gpu_pools
+from redsched.agent.machine_labels import machine_labels
+from redsched.agent.numa_pools import NumaPools
+from redsched.agent.nvidia import Gpus, load_nvml
+from redsched.agent.part import Part
+from redsched.agent.pci import read_devices
+from redsched.agent.pci_pools import pci_pools
+from redsched.agent.pci_spec import read_specs
+from redsched.agent.sys_files import SYS, read_text
+from redsched.agent.usage import Usage, cgroup_pids, measure
 from redsched.errors import InvalidRequest
 from redsched.model import HostReport, Inventory
 from redsched.names import check_name
@@ -21,10 +34,7 @@ from redsched.settings import Settings
 
 MIB = 2**20
 GIB = 2**30
-NODES = Path("/sys/devices/system/node")
-PRODUCT = Path("/sys/class/dmi/id/product_name")
 LOAD_WINDOW_S = 60.0
-LABEL_LENGTH = 63
 
 
 @dataclass(slots=True)
@@ -47,56 +57,90 @@ class ClaimLoad:
 
 
 class MachineCollector:
-    """This machine: VCPU, MEMORY_MB, DISK_GB, CPU traits, labels, and what is used by work that no claim explains."""
+    """This machine: CPUs, memory, disk, NUMA nodes, devices, labels, and what is used by work that no claim explains.
 
-    def __init__(self, settings: Settings) -> None:
+    `sys` is where the kernel's tree lies. Raises InvalidRequest when made with settings that this machine cannot meet.
+    """
+
+    def __init__(self, settings: Settings, sys: Path = SYS, gpus: Gpus | None = None) -> None:
         _check_disk_path(settings)
         self.name = check_name("host", settings.host_name or socket.gethostname())
         self.cell = settings.cells[0]
         self.period_s: float | None = settings.collect_s
-        self._settings = settings
+        self._settings, self._sys = settings, sys
+        self._dedicated = _dedicated_cpus(settings, sys)
+        self._numa = NumaPools(settings, self._dedicated, sys) if settings.numa_pools else None
+        self._specs = read_specs(settings.pci_devices)
+        self._gpus = gpus or Gpus(load_nvml())
         self._claim_load = ClaimLoad()
         # These change only with a reboot, and reading them costs more than all the rest.
         self._traits = _cpu_traits()
         self._labels = machine_labels() | settings.labels
         psutil.cpu_percent()  # the first call only starts the interval that the next one ends
+        # What these settings cannot be on this machine is to be said now, not at the first look.
+        self._parts(measure([]), 0)
 
     def look(self, works: Sequence[Work]) -> Look:
         """Look at the machine now. Raises OSError when disk_path cannot be read any more."""
         usage = measure(works)
+        unexplained = self._unexplained(usage)
+        parts = self._parts(usage, unexplained["VCPU"])
         inventories = self._inventories()
-        report = HostReport(
+        trusted = {"VCPU", "PCPU", "MEMORY_MB"} if usage.complete else set()
+        # Nothing tells whose a file is, so the disk can be measured only while no claim is here.
+        if not works:
+            trusted.add("DISK_GB")
+        return Look(
+            self._report(inventories, parts),
+            {slot: amount for slot, amount in unexplained.items() if slot in inventories}
+            | {slot: amount for part in parts for slot, amount in part.unexplained.items()},
+            frozenset(trusted & inventories.keys()).union(*(part.trusted for part in parts)),
+        )
+
+    def _parts(self, usage: Usage, unexplained_vcpu: int) -> list[Part]:
+        """The NUMA nodes, and what lies in them."""
+        numa = self._numa.look(usage, unexplained_vcpu) if self._numa else Part({})
+        gpus = self._gpus.read()
+        # What the GPUs' driver has is given away in shares, and so not as a device too.
+        shared = {gpu.address for gpu in gpus}
+        devices = [one for one in read_devices(self._sys) if one.address not in shared] if self._specs else []
+        return [
+            numa,
+            pci_pools(devices, self._specs, numa.pools.keys()),
+            gpu_pools(gpus, _pids(usage) if gpus else None, numa.pools.keys(), self._sys),
+        ]
+
+    def _report(self, inventories: dict[str, Inventory], parts: Sequence[Part]) -> HostReport:
+        metrics = {
+            "cpu.percent": psutil.cpu_percent(),
+            "memory.percent": psutil.virtual_memory().percent,
+            "load.1m": psutil.getloadavg()[0],
+        }
+        return HostReport(
             name=self.name,
             inventories=inventories,
             cell=self.cell,
             zone=self._settings.zone,
             labels=self._labels,
             traits=self._traits,
-            metrics={
-                "cpu.percent": psutil.cpu_percent(),
-                "memory.percent": psutil.virtual_memory().percent,
-                "load.1m": psutil.getloadavg()[0],
-            },
+            metrics=metrics | {name: value for part in parts for name, value in part.metrics.items()},
             lease_s=self._settings.lease_s,
+            pools={name: pool for part in parts for name, pool in part.pools.items()},
         )
-        trusted = {"VCPU", "MEMORY_MB"} if usage.complete else set()
-        # Nothing tells whose a file is, so the disk can be measured only while no claim is here.
-        if not works:
-            trusted.add("DISK_GB")
-        return Look(report, self._unexplained(usage), frozenset(trusted & inventories.keys()))
 
     def _inventories(self) -> dict[str, Inventory]:
+        """What lies in the host itself: with pools for the NUMA nodes, what has no node."""
         kept = self._settings
-        totals = {
-            "VCPU": (psutil.cpu_count() or 1, kept.reserved_vcpu, kept.ratio_vcpu),
-            "MEMORY_MB": (psutil.virtual_memory().total // MIB, kept.reserved_memory_mb, kept.ratio_memory),
-            "DISK_GB": (self._disk_bytes()[0] // GIB, kept.reserved_disk_gb, kept.ratio_disk),
-        }
-        return {
-            slot: Inventory(total, reserved=reserved, allocation_ratio=ratio)
-            for slot, (total, reserved, ratio) in totals.items()
-            if total > 0
-        }
+        found = {"DISK_GB": Inventory(self._disk_bytes()[0] // GIB, kept.reserved_disk_gb, kept.ratio_disk)}
+        if self._numa is None:
+            shared = (psutil.cpu_count() or 1) - len(self._dedicated)
+            memory_mb = psutil.virtual_memory().total // MIB
+            found |= {
+                "VCPU": Inventory(max(0, shared), kept.reserved_vcpu, kept.ratio_vcpu),
+                "PCPU": Inventory(len(self._dedicated)),
+                "MEMORY_MB": Inventory(memory_mb, kept.reserved_memory_mb, kept.ratio_memory),
+            }
+        return {one: inventory for one, inventory in found.items() if inventory.total}
 
     def _unexplained(self, usage: Usage) -> dict[str, int]:
         kept = self._settings
@@ -106,6 +150,7 @@ class MachineCollector:
         disk_gb = math.ceil(self._disk_bytes()[1] / GIB)
         return {
             "VCPU": self._unexplained_vcpu(usage),
+            "PCPU": 0,
             "MEMORY_MB": max(0, memory_mb - kept.reserved_memory_mb),
             "DISK_GB": max(0, disk_gb - kept.reserved_disk_gb),
         }
@@ -132,48 +177,23 @@ def _check_disk_path(settings: Settings) -> None:
         ) from error
 
 
+def _dedicated_cpus(settings: Settings, sys: Path) -> frozenset[int]:
+    dedicated = parse_cpus(settings.dedicated_cpus)
+    online = parse_cpus(read_text(sys / "devices/system/cpu/online"))
+    missing = sorted(dedicated - online)
+    if missing:
+        raise InvalidRequest(
+            f"dedicated_cpus {settings.dedicated_cpus!r} names CPU {missing[0]}, which is not online: "
+            f"set REDSCHED_DEDICATED_CPUS to CPUs of {read_text(sys / 'devices/system/cpu/online') or 'no list'}"
+        )
+    return dedicated
+
+
+def _pids(usage: Usage) -> frozenset[int] | None:
+    """The processes of the claims' own work; None where it could not be told apart."""
+    return usage.pids.union(*map(cgroup_pids, usage.cgroups)) if usage.complete else None
+
+
 def _cpu_traits() -> frozenset[str]:
     traits = traits_of(platform.machine(), read_flags())
     return traits | {"HW_CPU_HYPERTHREADING"} if has_hyperthreading() else traits
-
-
-def machine_labels() -> dict[str, str]:
-    """Return what is worth choosing a machine by: its names, kernel, architecture, CPU and NUMA nodes."""
-    found = {
-        "hostname": socket.gethostname(),
-        "kernel": platform.release(),
-        "arch": platform.machine(),
-        "os": _os_name(),
-        "cpu.model": _cpu_model(),
-        "cpu.cores": str(psutil.cpu_count(logical=False) or ""),
-        "numa.nodes": str(len(list(NODES.glob("node[0-9]*"))) or ""),
-        "product": _first_line(PRODUCT),
-    }
-    return {key: _label_value(value) for key, value in found.items() if value}
-
-
-def _label_value(text: str) -> str:
-    printable = "".join(char if " " <= char <= "~" else "?" for char in text)
-    return printable[:LABEL_LENGTH].strip()
-
-
-def _os_name() -> str:
-    try:
-        return platform.freedesktop_os_release().get("PRETTY_NAME", "")
-    except OSError:
-        return os.uname().sysname
-
-
-def _cpu_model() -> str:
-    try:
-        lines = CPUINFO.read_text(errors="replace").splitlines()
-    except OSError:
-        return ""
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
-
-
-def _first_line(path: Path) -> str:
-    try:
-        return path.read_text(errors="replace").strip().partition("\n")[0]
-    except OSError:
-        return ""

@@ -2,18 +2,26 @@
 
 import os
 import socket
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import pytest
 
 from redsched.agent.collector import Named, StaticCollector, Work, load_collector
-from redsched.agent.machine import GIB, MIB, ClaimLoad, MachineCollector, machine_labels
+from redsched.agent.external import remember, with_external
+from redsched.agent.machine import GIB, MIB, ClaimLoad, MachineCollector
+from redsched.agent.machine_labels import machine_labels
+from redsched.agent.numa import read_nodes
+from redsched.agent.nvidia import Gpus
 from redsched.agent.usage import start_time
 from redsched.errors import InvalidRequest
 from redsched.model import HostReport, Inventory
 from redsched.names import check_label_value, check_name
 from redsched.settings import Settings
+from tests.support.nvml import StandInGpu, StandInNvml
+from tests.support.sys_tree import SysTree
 
 
 def test_what_this_machine_has_is_reported() -> None:
@@ -105,3 +113,117 @@ def test_a_described_host_is_as_it_was_described() -> None:
     collector = StaticCollector(report)
     assert (collector.name, collector.cell, collector.period_s) == ("h1", "c2", None)
     assert collector.look([Work("a")]).report is report
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> SysTree:
+    """Two NUMA nodes; a GPU and an accelerator at the second."""
+    made = SysTree(tmp_path)
+    made.online("0-7")
+    made.node(0, "0-3", 8_000, 6_000, pages={2048: (100, 90)})
+    made.node(1, "4-7", 8_000, 8_000)
+    made.device("0000:3b:00.0", "10de", "1eb8", numa=1)
+    made.device("0000:5e:00.0", "10de", "1eb8", numa=1)
+    made.device("0000:af:00.0", "8086", "0d5c", numa=1)
+    return made
+
+
+EVERYTHING: dict[str, Any] = {
+    "numa_pools": True,
+    "dedicated_cpus": "2-5",
+    "pci_devices": [{"vendor_id": "8086", "product_id": "0d5c", "resource_class": "CUSTOM_ACCELERATOR"}],
+    "reserved_memory_mb": 0,
+}
+
+
+def machine(tree: SysTree, nvml: StandInNvml | None = None, **settings: object) -> MachineCollector:
+    return MachineCollector(Settings.model_validate(settings), tree.root, Gpus(nvml.module if nvml else None))
+
+
+def test_a_machine_with_pools_reports_a_tree(tree: SysTree) -> None:
+    nvml = StandInNvml([StandInGpu(processes={1: 4 * GIB})])
+    look = machine(tree, nvml, **EVERYTHING).look([])
+    report = look.report
+    assert report.inventories.keys() == {"DISK_GB"}, "amounts lie in the nodes, and nowhere twice"
+    assert {name: pool.parent for name, pool in report.pools.items()} == {
+        "numa0": "",
+        "numa1": "",
+        "pci-numa1-CUSTOM_ACCELERATOR": "numa1",
+        "gpu0": "numa1",
+    }
+    totals = {slot: inventory.total for slot, inventory in report.slots().items() if slot != "DISK_GB"}
+    assert totals == {
+        "numa0/VCPU": 2,
+        "numa0/PCPU": 2,
+        "numa0/MEMORY_MB": 7_800,
+        "numa0/CUSTOM_HUGE_PAGES_2048KB": 100,
+        "numa1/VCPU": 2,
+        "numa1/PCPU": 2,
+        "numa1/MEMORY_MB": 8_000,
+        "pci-numa1-CUSTOM_ACCELERATOR/CUSTOM_ACCELERATOR": 1,
+        "gpu0/CUSTOM_GPU_MILLI": 1000,
+        "gpu0/CUSTOM_GPU_MEMORY_MB": 16384,
+    }
+    assert report.metrics["gpu0.percent"] == 7.0
+    external = with_external(report, remember(look, {})).external
+    assert external.keys() <= report.slots().keys()
+    assert external["numa0/CUSTOM_HUGE_PAGES_2048KB"] == 10
+    assert (external["gpu0/CUSTOM_GPU_MILLI"], external["gpu0/CUSTOM_GPU_MEMORY_MB"]) == (250, 4096)
+    assert external["numa0/MEMORY_MB"] == 1_856, "1800 of them, in steps of 64"
+    assert look.trusted == report.slots().keys() - {"pci-numa1-CUSTOM_ACCELERATOR/CUSTOM_ACCELERATOR"}
+
+
+def test_without_numa_pools_the_host_has_its_cpus_and_memory_itself(tree: SysTree) -> None:
+    nvml = StandInNvml([StandInGpu()])
+    report = machine(tree, nvml, **EVERYTHING | {"numa_pools": False, "dedicated_cpus": "0"}).look([]).report
+    cpus = psutil.cpu_count() or 1
+    assert report.inventories.keys() - {"VCPU"} == {"PCPU", "MEMORY_MB", "DISK_GB"}
+    assert (report.inventories["PCPU"].total, report.slots().get("VCPU", Inventory(0)).total) == (1, cpus - 1)
+    assert {name: pool.parent for name, pool in report.pools.items()} == {"pci-CUSTOM_ACCELERATOR": "", "gpu0": ""}
+
+
+def test_unnamed_work_leaves_nothing_of_the_pools_trusted(tree: SysTree) -> None:
+    nvml = StandInNvml([StandInGpu(processes={1: GIB})])
+    look = machine(tree, nvml, **EVERYTHING).look([Work("a", None)])
+    assert look.trusted == frozenset()
+    assert "gpu0/CUSTOM_GPU_MILLI" not in look.unexplained
+
+
+def test_the_processes_of_claims_are_no_foreign_load_of_a_gpu(tree: SysTree) -> None:
+    me = os.getpid()
+    nvml = StandInNvml([StandInGpu(processes={me: GIB})])
+    work = Work("a", Named(pids={me: start_time(me) or 0.0}))
+    assert machine(tree, nvml, **EVERYTHING).look([work]).unexplained["gpu0/CUSTOM_GPU_MILLI"] == 0
+
+
+def test_what_the_gpu_driver_has_is_no_device_to_pass_through(tree: SysTree) -> None:
+    """Of two like GPUs the driver has one; the other may be bound to vfio-pci."""
+    entry = {"vendor_id": "10de", "resource_class": "PGPU"}
+    report = machine(tree, StandInNvml([StandInGpu()]), pci_devices=[entry]).look([]).report
+    assert report.slots()["pci-PGPU/PGPU"] == Inventory(1)
+    report = machine(tree, pci_devices=[entry]).look([]).report
+    assert report.slots()["pci-PGPU/PGPU"] == Inventory(2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"dedicated_cpus": "6-9"}, r"names CPU 8, which is not online: .* CPUs of 0-7"),
+        ({"dedicated_cpus": "two"}, "'two' is no CPU's number"),
+        ({"pci_devices": [{"vendor": "8086"}]}, "pci_devices, entry 1: unknown word 'vendor'"),
+    ],
+)
+def test_settings_that_the_machine_cannot_meet_are_said_at_the_start(
+    tree: SysTree, settings: dict[str, Any], expected: str
+) -> None:
+    with pytest.raises(InvalidRequest, match=expected):
+        machine(tree, **settings)
+
+
+def test_this_machine_reports_its_own_nodes() -> None:
+    if not read_nodes():
+        pytest.skip("this kernel knows of no NUMA node")
+    report = MachineCollector(Settings(numa_pools=True, reserved_memory_mb=10)).look([]).report
+    cpus = sum(inventory.total for slot, inventory in report.slots().items() if slot.endswith("/VCPU"))
+    kept_mb = sum(inventory.reserved for slot, inventory in report.slots().items() if slot.endswith("/MEMORY_MB"))
+    assert (cpus, kept_mb) == (psutil.cpu_count(), 10)

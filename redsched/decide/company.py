@@ -5,7 +5,7 @@ them is kept between decisions. The claim script checks the hard ones again (`re
 deciding and claiming others may have placed members too.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,17 +23,23 @@ NOWHERE = -1
 """The count of a host that belongs to no domain: it has no such label."""
 
 
-def counted_in(request: Request) -> tuple[str, ...]:
-    """The groups in which a place of this request is counted while it is tried out."""
-    return (request.server_group,) if request.server_group else (THIS_CALL,) if request.spread else ()
+Eligible = Callable[[str], Mask]
+"""By topology, the hosts that a request may go to as far as it is not about room: bool of shape (size,).
+
+Their domains are those that places are spread over.
+"""
 
 
-def company(request: Request, columns: Columns, eligible: Mask) -> Iterator[Rule]:
-    """Rules about the places that there are, for now.
+def counted_in(request: Request, columns: Columns) -> Mapping[str, tuple[str, ...]]:
+    """The groups in which a place of this request is counted while it is tried out, each with by what."""
+    if not request.server_group:
+        return {THIS_CALL: tuple(spread.by for spread in request.spread)} if request.spread else {}
+    state = columns.declared.groups.get(request.server_group)
+    return {} if state is None else {request.server_group: state.group.topologies()}
 
-    `eligible` (bool, of shape (size,)) are the hosts that the request may go to as far as it is not about room: their
-    domains are those that places are spread over.
-    """
+
+def company(request: Request, columns: Columns, eligible: Eligible) -> Iterator[Rule]:
+    """Rules about the places that there are, for now."""
     group = columns.declared.groups.get(request.server_group) if request.server_group else None
     if group is not None:
         by, policy = group.group.by, group.group.policy
@@ -43,10 +49,12 @@ def company(request: Request, columns: Columns, eligible: Mask) -> Iterator[Rule
             yield _together(request.server_group, by)
     for spread in request.spread:
         if spread.hard:
-            yield _skew(request.server_group, spread, domains(columns, spread.by, eligible))
+            yield _skew(request.server_group, spread, domains(columns, spread.by, eligible(spread.by)))
 
 
-def claim_rules(request: Request, columns: Columns, eligible: Mask, members: tuple[int, ...]) -> Iterator[ClaimRule]:
+def claim_rules(
+    request: Request, columns: Columns, eligible: Eligible, members: tuple[int, ...]
+) -> Iterator[ClaimRule]:
     """The same for the claim script, over the members with these numbers in the call."""
     group = columns.declared.groups.get(request.server_group) if request.server_group else None
     if group is not None:
@@ -56,8 +64,8 @@ def claim_rules(request: Request, columns: Columns, eligible: Mask, members: tup
         elif policy is GroupPolicy.AFFINITY:
             yield ClaimRule(RuleKind.TOGETHER, by, members, request.server_group)
     for spread in request.spread:
-        if spread.hard and (request.server_group or len(members) > 1):
-            names = domains(columns, spread.by, eligible)
+        if spread.hard:
+            names = domains(columns, spread.by, eligible(spread.by))
             yield ClaimRule(RuleKind.SKEW, spread.by, members, request.server_group, spread.max_skew, names)
 
 
@@ -122,7 +130,8 @@ def _skew(group: str, spread: Spread, names: tuple[str, ...]) -> Rule:
 
     def least(columns: Columns) -> int:
         held = counts(columns, group, by)
-        return min((held.get(name, 0) for name in names), default=0)
+        # Of many domains some are usually empty, and only those that are not have a count.
+        return 0 if len(held) < len(names) else min((held.get(name, 0) for name in names), default=0)
 
     def passes(columns: Columns, rows: Rows) -> Mask:
         held = counts_by_row(columns, counts(columns, group, by), by)[rows]

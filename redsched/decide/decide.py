@@ -106,7 +106,7 @@ class Decider:
     def _rules(self, request: Request, shape: Shape, places: int) -> tuple[ClaimRule, ...]:
         if not request.server_group and not request.spread:
             return ()
-        return tuple(claim_rules(request, self._columns, shape.eligible, tuple(range(places))))
+        return tuple(claim_rules(request, self._columns, lambda _by: shape.eligible, tuple(range(places))))
 
     def _verified(self, shape: Shape, count: int) -> list[tuple[Entry, list[Amounts]]]:
         """The `count` best rows whose pools can give the request, with the ways to; fewer only where no more can."""

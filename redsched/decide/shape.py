@@ -78,7 +78,7 @@ class Shape:
         """Return the rules that are asked anew at each decision, as they are now."""
         if not self._has_company:
             return self._dynamic
-        return self._dynamic + tuple(company(self.request, self.columns, self.eligible))
+        return self._dynamic + tuple(company(self.request, self.columns, lambda _by: self.eligible))
 
     def open_rows(self) -> NDArray[np.intp]:
         """Rows that pass every rule, the late ones too."""

@@ -14,7 +14,7 @@ from redsched.cache.columns import Columns
 from redsched.decide.assign import assignments, needs_of
 from redsched.decide.company import company
 from redsched.decide.filters import rules_of
-from redsched.decide.filters.resources import slot_free
+from redsched.decide.filters.places import slot_free
 from redsched.decide.rules import Rule
 from redsched.decide.shape import POOLS, Shape
 from redsched.model import Request
@@ -75,7 +75,7 @@ def _rules(shape: Shape, request: Request) -> Iterator[Rule]:
     rules = rules_of(request, shape.filters)
     yield from (rule for rule in rules if not rule.dynamic)
     yield from (rule for rule in rules if rule.dynamic)
-    yield from company(request, shape.columns, shape.eligible)
+    yield from company(request, shape.columns, lambda _by: shape.eligible)
 
 
 def _passes(shape: Shape, failed: Failed, row: int, request: Request) -> bool:

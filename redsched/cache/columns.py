@@ -140,9 +140,17 @@ class Columns(Rows):
         self.dirty.mark_all()
 
     def claimed_from_reply(
-        self, host: str, claimed: Mapping[str, int], version: int, epoch: str, written: bool = True
+        self,
+        host: str,
+        claimed: Mapping[str, int],
+        version: int,
+        epoch: str,
+        written: bool = True,
+        counts: tuple[int, int] | None = None,
     ) -> bool:
         """Take `claimed` (absolute amounts by slot) from the reply of a script; False where it must not be applied.
+
+        `counts` are the claims on the host, and those of them that are not active yet.
 
         Not applied: a reply of another epoch, one no newer than the row, a host that is not known. The version moves
         only by one, and only where the script has `written` the host: else the step is somebody else's change, of which
@@ -153,6 +161,8 @@ class Columns(Rows):
             return False
         for slot, amount in claimed.items():
             self.claimed.set(slot, row, amount)
+        if counts:
+            self.claims[row], self.starting[row] = counts
         if written and version == self.versions.item(row) + 1:
             self.versions[row] = version
         self.dirty.mark(row)

@@ -140,7 +140,11 @@ class CellMirror:
             return
         for host in answer.looked_at:
             written = answer.outcome is Outcome.OK and not host.cause
-            self.columns.claimed_from_reply(host.host, host.claimed, host.version, answer.epoch, written)
+            counts = (host.claims, host.starting)
+            self.columns.claimed_from_reply(host.host, host.claimed, host.version, answer.epoch, written, counts)
+        if answer.epoch == self.columns.epoch:
+            for thing in answer.things:
+                self.columns.declared.from_reply(thing.kind, thing.name, thing.version, thing.fields)
 
     def _apply_replies(self) -> None:
         self._looking = False

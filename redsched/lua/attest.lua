@@ -1,17 +1,19 @@
 #!lua
 -- attest: a host tells a new epoch all claims that it knows of, and so opens itself for claims in that epoch.
 -- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 host, 6 claims, 7 inbox, then the claim of each entry, then host,
---       claims, inbox of each rival
+--       claims, inbox of each rival, then groups and shared pools
 -- ARGV  1 host, 2 epoch ('' for whichever it is), 3 journal, 4 nonce, 5 number, 6 lease_ms, 7 entries; then each as
 --       id and one of
---         held   token, state, project, consumer, digest, rival, length, slot, amount ...: the journal says that it
---                runs here; rival: the other host on which the store has it by an earlier placing, or ''
+--         held   token, state, project, consumer, digest, rival, group ('' for none), length, field, value ...: the
+--                journal says that it runs here; rival: the other host on which the store has it by an earlier
+--                placing, or ''; fields: amount.<slot> and in.<topology>, as in the claim's hash
 --         ended  token: the journal says that it has ended
 --         store  nothing more: it stands in KEYS[6], and the journal does not know it
 -- Reply outcome, epoch, now_ms, then the ids that the host must drop
 --   OK | SAME (had attested to this epoch, or this number was passed) | EPOCH (another epoch: build it anew)
 --   UNKNOWN (report first) | OTHER
---   RETRY (KEYS[6] holds an id that is no entry, or a rival is another one: read again)
+--   RETRY (KEYS[6] holds an id that is no entry, or a rival is another one: read again; or the groups and pools that
+--         follow are not in KEYS)
 --   CONFLICT (the amounts do not sum to a whole number)
 -- Merging: protocol, section 5. Within an epoch the store decides; at a new one the union counts.
 -- include: fence
@@ -21,13 +23,17 @@
 -- include: order
 -- include: token
 -- include: whole
+-- include: things
 -- include: amounts
+-- include: counted_in
 -- include: given_back
+-- include: change_host
 -- include: tombstone
 -- include: hint
 -- include: take_over
 -- include: attest_entries
 -- include: attest_merge
+-- include: attest_sums
 -- include: settle
 -- include: mark_over
 local cell = fence()
@@ -51,7 +57,7 @@ local late = word == 'SAME' and tonumber(ARGV[5]) < tonumber(host['agent.number'
 if word == 'OTHER' or (late and not attested) then
   return answer(word)
 end
-local entries = parse_entries()
+local entries, after_rivals = parse_entries()
 if not covers(entries, redis.call('SMEMBERS', KEYS[6])) then
   return answer('RETRY')
 end
@@ -61,6 +67,11 @@ if attested then
 elseif not merged.complete then
   return answer('RETRY')
 end
+local things = passed_things(after_rivals)
+local lacking = count_anew(things, merged)
+if #lacking > 0 then
+  return answer('RETRY', lacking)
+end
 local claimed = sum_claimed(host, merged.kept)
 if not claimed then
   return answer('CONFLICT')
@@ -68,10 +79,13 @@ end
 
 -- Every check is passed. From here on, only writes.
 local version, inbox = tonumber(host.version) + 1, tonumber(host.inbox or '0')
-publish(cell, 'host', ARGV[1], version, 'attest', #merged.taken, {'epoch', cell.epoch, unpack(claimed)})
+local changed = changed_things(things)
+local more = #merged.taken + #changed
+publish(cell, 'host', ARGV[1], version, 'attest', more, {'epoch', cell.epoch, unpack(claimed)})
 for number, entry in ipairs(merged.taken) do
-  take_over(cell, entry, #merged.taken - number)
+  take_over(cell, entry, more - number)
 end
+write_things(cell, changed, 'attest')
 redis.call('DEL', KEYS[7])
 for _, entry in ipairs(merged.ended) do
   redis.call('SREM', KEYS[6], entry.id)
@@ -84,6 +98,11 @@ redis.call('HSET', KEYS[5], 'version', text(version), 'epoch', cell.epoch, 'inbo
   'agent.journal', ARGV[3], 'agent.nonce', ARGV[4], 'agent.number', ARGV[5])
 in_chunks('HSET', KEYS[5], claimed)
 mark_over(KEYS[5])
+for _, thing in ipairs(changed) do
+  if thing.kind == 'pool' then
+    mark_over(thing.key)
+  end
+end
 count_heard(cell, host)
 finish(cell)
 return answer('OK', merged.drop)

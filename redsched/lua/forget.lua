@@ -1,11 +1,18 @@
 #!lua flags=allow-oom
 -- forget: remove a host. Refused while it holds claims, unless forced: then they end with it, as void.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 host, 6 claims, 7 inbox, 8 facts, then the claim of each id
+-- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 host, 6 claims, 7 inbox, 8 facts, then the claim of each id,
+--       then groups and shared pools
 -- ARGV  1 host, 2 force (0 or 1), then the ids in KEYS[6]
--- Reply OK | UNKNOWN | HELD (it holds claims) | RETRY (KEYS[6] holds an id that is not in ARGV); epoch, now_ms
+-- Reply OK | UNKNOWN | HELD (it holds claims) | RETRY (KEYS[6] holds an id that is not in ARGV, or the groups and pools
+--   that follow are not in KEYS); epoch, now_ms
 -- include: fence
 -- include: publish
 -- include: read_hash
+-- include: whole
+-- include: in_chunks
+-- include: things
+-- include: amounts
+-- include: counted_in
 -- include: tombstone
 -- include: settle
 local cell = fence()
@@ -19,7 +26,7 @@ if not known then
 elseif #ids > 0 and ARGV[2] ~= '1' then
   return answer('HELD')
 end
-local key_of = {}
+local key_of, claims, things, retry = {}, {}, passed_things(7 + #ARGV), answer('RETRY')
 for i = 3, #ARGV do
   key_of[ARGV[i]] = KEYS[6 + i]
 end
@@ -27,13 +34,23 @@ for _, id in ipairs(ids) do
   if not key_of[id] then
     return answer('RETRY')
   end
-end
-publish(cell, 'host', ARGV[1], text(tonumber(host.version) + 1), 'removed', 0, {})
-for _, id in ipairs(ids) do
   local claim = read_hash(key_of[id])
   if claim.host == ARGV[1] then
-    bury(cell, key_of[id], id, claim, 'void')
+    claims[id] = claim
+    lacks(things, claim, retry)
   end
+end
+if #retry > 3 then
+  return retry
+end
+for _, claim in pairs(claims) do
+  count_claim(things, claim, -1)
+end
+local changed = changed_things(things)
+publish(cell, 'host', ARGV[1], text(tonumber(host.version) + 1), 'removed', #changed, {})
+write_things(cell, changed, 'void')
+for id, claim in pairs(claims) do
+  bury(cell, key_of[id], id, claim, 'void')
 end
 redis.call('DEL', KEYS[5], KEYS[6], KEYS[7], KEYS[8])
 redis.call('ZREM', KEYS[3], ARGV[1])

@@ -1,16 +1,21 @@
 #!lua flags=allow-oom
 -- gone: the host's word that a claim's work has ended. The amounts return together with its new external usage.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 claim, 6 host, 7 claims, 8 inbox
+-- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 claim, 6 host, 7 claims, 8 inbox, then groups and shared pools
 -- ARGV  1 host, 2 id, 3 token, 4 why (used unless the claim is ending, which has its own),
 --       5 id of the inbox entry or '', then slot, external amount ...
 -- Reply OK | SAME (had ended) | STALE | UNKNOWN | ATTEST; epoch, now_ms
+--   or RETRY, epoch, now_ms and the groups and pools that it counts in and whose keys are missing
 -- include: fence
 -- include: publish
 -- include: read_hash
 -- include: claim_state
 -- include: whole
+-- include: in_chunks
+-- include: things
 -- include: amounts
+-- include: counted_in
 -- include: given_back
+-- include: change_host
 -- include: tombstone
 -- include: take_hint
 -- include: end_claim
@@ -24,11 +29,15 @@ if no or claim.state == 'ended' then
   take_hint(keys.inbox, ARGV[5])
   return {no or 'SAME', cell.epoch, cell.now_ms}
 end
+local things, retry = passed_things(9), {'RETRY', cell.epoch, cell.now_ms}
+if lacks(things, claim, retry) then
+  return retry
+end
 local external = {}
 for i = 6, #ARGV, 2 do
   external[#external + 1] = 'external.' .. ARGV[i]
   external[#external + 1] = ARGV[i + 1]
 end
-end_claim(cell, keys, claim, ARGV[2], claim.state == 'ending' and claim.why or ARGV[4], external)
+end_claim(cell, keys, claim, ARGV[2], claim.state == 'ending' and claim.why or ARGV[4], external, things)
 finish(cell)
 return {'OK', cell.epoch, cell.now_ms}

@@ -1,15 +1,20 @@
 #!lua flags=allow-oom
 -- release: the owner gives the claim back. Frees at once what no host has taken up, or with force; else it is `ending`.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 claim, 6 host, 7 claims, 8 inbox
+-- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 claim, 6 host, 7 claims, 8 inbox, then groups and shared pools
 -- ARGV  1 host, 2 id, 3 token ('' for any), 4 force (0 or 1)
 -- Reply OK (freed) | ENDING | SAME (had ended) | STALE | UNKNOWN | ATTEST; epoch, now_ms
+--   or RETRY, epoch, now_ms and the groups and pools that it counts in and whose keys are missing
 -- include: fence
 -- include: publish
 -- include: read_hash
 -- include: claim_state
 -- include: whole
+-- include: in_chunks
+-- include: things
 -- include: amounts
+-- include: counted_in
 -- include: given_back
+-- include: change_host
 -- include: tombstone
 -- include: hint
 -- include: take_hint
@@ -25,4 +30,4 @@ end
 if no then
   return {no, cell.epoch, cell.now_ms}
 end
-return give_back(cell, keys, claim, ARGV[2], 'released', ARGV[4] == '1')
+return give_back(cell, keys, claim, ARGV[2], 'released', ARGV[4] == '1', {})

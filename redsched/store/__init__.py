@@ -17,6 +17,7 @@ from redsched.store.answers import (
     Placed,
     Poll,
     ReportAnswer,
+    Thing,
 )
 from redsched.store.cell import CellStore
 from redsched.store.declared_calls import DeclaredHashes
@@ -47,4 +48,5 @@ __all__ = [
     "Poll",
     "ReportAnswer",
     "Store",
+    "Thing",
 ]

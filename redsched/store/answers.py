@@ -109,23 +109,42 @@ class LookedAt:
     """What a host held after the script: absolute claimed amounts of the slots that were looked at.
 
     `cause` is why it could not take the last amounts tried: '' (it could), a Cause, or the slot that was too small.
+    `claims` are those on it, `starting` those of them that are not active yet.
     """
 
     host: str
     version: int
     cause: str
     claimed: Mapping[str, int]
+    claims: int
+    starting: int
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """A `server-group` or `pool` (its kind) that the script has written: the changed fields with their new values."""
+
+    kind: str
+    name: str
+    version: int
+    fields: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimAnswer:
-    """OK | SAME | FULL | GONE | CONFLICT | LATE | EPOCH | SETTLING. `placed` in the order of the members."""
+    """OK | SAME | FULL | UNKNOWN | GONE | CONFLICT | LATE | EPOCH | SETTLING. `placed` in the order of the members.
+
+    `things` are the groups and shared pools that it wrote, `unknown` those that nobody has declared, written
+    `server-group:web` and `pool:licences`.
+    """
 
     outcome: Outcome
     epoch: str
     now_ms: int
     placed: tuple[Placed, ...] = ()
     looked_at: tuple[LookedAt, ...] = ()
+    things: tuple[Thing, ...] = ()
+    unknown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

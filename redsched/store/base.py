@@ -30,6 +30,11 @@ class CellBase:
     async def _answer(self, script: str, keys: Sequence[str] = (), arguments: Sequence[str | int] = ()) -> Answer:
         return as_answer(await self._run(script, keys, arguments))
 
+    def _thing_keys(self, names: Iterable[str]) -> list[str]:
+        """The keys of groups and pools that are named as their keys end: `server-group:web`, `pool:licences`."""
+        pairs = (name.partition(":") for name in names)
+        return [self.keys.pool(own) if kind == "pool" else self.keys.server_group(own) for kind, _, own in pairs]
+
 
 def as_answer(reply: Reply) -> Answer:
     """The head that every reply begins with, and the rest as text."""

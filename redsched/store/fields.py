@@ -18,6 +18,7 @@ from redsched.model import (
 from redsched.names import whole
 
 AMOUNT = "amount."
+COUNTED = "in."
 ROOT = "/"
 """What `pool.<name>` holds where the pool lies in the host itself."""
 
@@ -97,6 +98,8 @@ def claim_from(cell: str, claim_id: str, fields: Mapping[str, str]) -> Claim:
         why=Why(fields["why"]) if fields.get("why") else None,
         claimed_at_ms=_whole(fields.get("claimed_at_ms")),
         expires_at_ms=_whole(fields.get("expires_at_ms")),
+        group=fields.get("group", ""),
+        counted={name[len(COUNTED) :]: value for name, value in fields.items() if name.startswith(COUNTED)},
     )
 
 

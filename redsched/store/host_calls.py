@@ -7,7 +7,8 @@ from redsched.errors import StoreUnavailable
 from redsched.model import AgentStamp, ClaimStatus, HostReport, HostStatus, Token
 from redsched.store.answers import Answer, AttestAnswer, Clock, HeldClaim, ReportAnswer
 from redsched.store.base import MOST_TRIES, flat
-from redsched.store.fields import facts_fields, host_fields
+from redsched.store.claim_wire import drawn_on
+from redsched.store.fields import AMOUNT, COUNTED, facts_fields, host_fields
 from redsched.store.outcomes import Outcome
 from redsched.store.reads import Reads
 
@@ -54,6 +55,7 @@ class HostCalls(Reads):
 
         `ended` are ids and tokens that the journal remembers as ended; `lease_s` runs for claims to be taken up again.
         """
+        things = {name for claim in held for name in drawn_on(claim.group, claim.amounts)}
         for _ in range(MOST_TRIES):
             rivals = await self._rivals(host, held)
             spoken = {claim.id: _held_entry(claim, rivals.get(claim.id, "")) for claim in held}
@@ -63,10 +65,12 @@ class HostCalls(Reads):
             keys += map(self.keys.claim, entries)
             for rival in rivals.values():
                 keys += (self.keys.host(rival), self.keys.claims(rival), self.keys.inbox(rival))
+            keys += self._thing_keys(things)
             head = (host, epoch, *_stamp(stamp), lease_s * 1000, len(entries))
             reply = await self._run("attest", keys, (*head, *chain.from_iterable(entries.values())))
             if reply[0] != Outcome.RETRY:
                 return AttestAnswer(Outcome(reply[0]), reply[1], int(reply[2]), tuple(reply[3:]))
+            things.update(reply[3:])
         raise StoreUnavailable(f"the claims of {host} change faster than they can be read: attest again")
 
     async def _rivals(self, host: str, held: Sequence[HeldClaim]) -> dict[str, str]:
@@ -101,6 +105,7 @@ class HostCalls(Reads):
 
     async def forget(self, host: str, force: bool = False) -> Answer:
         """Remove a host. OK | UNKNOWN | HELD. With `force` its claims end with it. (forget.lua)"""
+        things = set[str]()
         for _ in range(MOST_TRIES):
             ids = sorted(await self.held_ids(host))
             keys = (
@@ -110,13 +115,18 @@ class HostCalls(Reads):
                 self.keys.inbox(host),
                 self.keys.facts(host),
                 *map(self.keys.claim, ids),
+                *self._thing_keys(things),
             )
             answer = await self._answer("forget", keys, (host, int(force), *ids))
             if answer.outcome is not Outcome.RETRY:
                 return answer
+            things.update(answer.facts)
         raise StoreUnavailable(f"the claims of {host} change faster than they can be read: try again")
 
 
 def _held_entry(claim: HeldClaim, rival: str) -> tuple[str | int, ...]:
     head = (claim.id, "held", claim.token, claim.state.value, claim.project, claim.consumer, claim.digest, rival)
-    return (*head, len(claim.amounts), *flat(claim.amounts))
+    fields: dict[str, str | int] = {f"{AMOUNT}{slot}": amount for slot, amount in claim.amounts.items()}
+    if claim.group:
+        fields |= {f"{COUNTED}{topology}": domain for topology, domain in claim.counted.items()}
+    return (*head, claim.group, len(fields), *flat(fields))

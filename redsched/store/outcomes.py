@@ -21,7 +21,7 @@ class Outcome(StrEnum):
     STALE = "STALE"
     """The token is not that of the claim's last placing."""
     UNKNOWN = "UNKNOWN"
-    """There is no such host or claim."""
+    """There is no such host, claim, server group or shared pool."""
     HELD = "HELD"
     """The host holds claims."""
     OTHER = "OTHER"

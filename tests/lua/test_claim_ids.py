@@ -13,6 +13,7 @@ from tests.support.cells import (
     claim_on,
     ended,
     ending,
+    known,
     member,
     new_epoch,
     nothing_written,
@@ -41,7 +42,7 @@ async def test_the_same_call_again_gets_the_first_outcome_and_changes_nothing(ce
     first = await cell.claim(call)
     async with nothing_written(raw):
         again = await cell.claim(call)
-    assert (again.outcome, again.placed) == (Outcome.SAME, first.placed)
+    assert (again.outcome, again.placed) == (Outcome.SAME, known(*first.placed))
 
 
 async def test_the_digest_decides_and_not_the_candidates(cell: CellStore, raw: Any) -> None:
@@ -49,7 +50,7 @@ async def test_the_digest_decides_and_not_the_candidates(cell: CellStore, raw: A
     first = await claim_on(cell)
     async with nothing_written(raw):
         again = await cell.claim(call_of(await cell.tick(), member("a", "elsewhere", VCPU=7)))
-    assert (again.outcome, again.placed) == (Outcome.SAME, (first,))
+    assert (again.outcome, again.placed) == (Outcome.SAME, known(first))
 
 
 async def test_same_tells_the_present_state(cell: CellStore) -> None:
@@ -148,9 +149,9 @@ async def test_an_ended_claim_is_remembered_for_remember_s(cell: CellStore, raw:
 async def test_without_candidates_a_call_only_tells_what_its_ids_are_known_for(cell: CellStore, raw: Any) -> None:
     placed = await claim_on(cell)
     async with nothing_written(raw):
-        known = await cell.claim(call_of(await cell.tick(), member("a")))
+        again = await cell.claim(call_of(await cell.tick(), member("a")))
         unknown = await cell.claim(call_of(await cell.tick(), member("b")))
-    assert (known.outcome, known.placed) == (Outcome.SAME, (placed,))
+    assert (again.outcome, again.placed) == (Outcome.SAME, known(placed))
     assert (unknown.outcome, unknown.looked_at) == (Outcome.FULL, ())
 
 

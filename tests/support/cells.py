@@ -6,6 +6,7 @@ that it declares, so a script that touches another one fails wherever it is run.
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import redis.asyncio as redis
@@ -116,6 +117,11 @@ async def claim_on(cell: CellStore, claim_id: str = "a", host: str = "h1", **amo
     answer = await cell.claim(call_of(await cell.tick(), member(claim_id, host, **amounts)))
     assert answer.outcome is Outcome.OK
     return answer.placed[0]
+
+
+def known(*placed: Placed) -> tuple[Placed, ...]:
+    """What is answered for these places when the same is sent again: which candidate it was, nobody remembers."""
+    return tuple(replace(one, candidate=None) for one in placed)
 
 
 async def taken_up(cell: CellStore, claim_id: str = "a", host: str = "h1", **amounts: int) -> Placed:

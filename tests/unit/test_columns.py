@@ -183,8 +183,9 @@ def test_order_follows_the_names_through_adding_and_removing() -> None:
 
 def test_the_next_reply_moves_the_version() -> None:
     columns = columns_of(h1=FIELDS)
-    assert columns.claimed_from_reply("h1", {"VCPU": 9}, 8, "1-a")
-    assert columns.difference(columns_of(h1=FIELDS | {"version": "8", "claimed.VCPU": "9"})) == []
+    assert columns.claimed_from_reply("h1", {"VCPU": 9}, 8, "1-a", counts=(3, 1))
+    counted = {"claims": "3", "starting": "1"}
+    assert columns.difference(columns_of(h1=FIELDS | {"version": "8", "claimed.VCPU": "9"} | counted)) == []
 
 
 def test_a_reply_that_skips_versions_leaves_the_version_to_the_feed() -> None:

@@ -119,14 +119,15 @@ def report() -> HostReport:
 
 async def declare(cell: CellStore) -> None:
     await cell.put_aggregate(Aggregate("fast", {"disk": "ssd"}, frozenset({"h1"})))
-    await cell.put_group(ServerGroup("db", GroupPolicy.ANTI_AFFINITY, count_by=("label:rack",)))
+    await cell.put_group(ServerGroup("db", GroupPolicy.SOFT_ANTI_AFFINITY, count_by=("label:rack",)))
     seats = {"CUSTOM_SEAT": Inventory(10, min_unit=2, step_size=2)}
     await cell.put_pool(SharedPool("licences", seats, frozenset({"CUSTOM_LICENCE"}), frozenset({"fast"})))
 
 
 async def claim(cell: CellStore, claim_id: str) -> str:
     clock = await cell.tick()
-    members = (Member(claim_id, (Candidate("h1", {"VCPU": 2}),)),)
+    amounts = {"VCPU": 2, "pool:licences/CUSTOM_SEAT": 2}
+    members = (Member(claim_id, (Candidate("h1", amounts),), group="db"),)
     answer = await cell.claim(ClaimCall(members, clock.epoch, clock.now_ms, "d", True, 60_000, "p", "c"))
     assert answer.outcome is Outcome.OK
     return answer.placed[0].token
@@ -138,6 +139,7 @@ async def live(cell: CellStore, seen: Seen) -> None:
     answer = await cell.report(report(), AgentStamp("journal", "nonce", 1))
     await cell.attest("h1", answer.epoch, AgentStamp("journal", "nonce", 2))
     await declare(cell)
+    await cell.fail("h1", "failed", await claim(cell, "failed"), by_host=True)
     token = await claim(cell, "kept")
     await seen.look()
     await cell.accept("h1", "kept", token, 30)
@@ -150,6 +152,7 @@ async def live(cell: CellStore, seen: Seen) -> None:
     await cell.void("moved-on", "d")
     shrunk = replace(report(), inventories={"VCPU": Inventory(0)}, external={})
     await cell.report(shrunk, AgentStamp("journal", "nonce", 3))
+    await cell.put_pool(SharedPool("licences", {"CUSTOM_SEAT": Inventory(1)}))
     await seen.look()
     await cell.set_status("h1", HostStatus.DRAINING)
     await cell.write_off("h1")

@@ -1,11 +1,13 @@
--- amounts_of(): slot -> amount of a claim's hash; `unreadable` for one that is no whole number.
+-- amounts_of(): slot -> amount of a claim's hash, of its host and of shared pools; `unreadable` for one that is no
+-- whole number.
 local function amounts_of(claim, unreadable)
-  local amounts = {}
+  local own, shared = {}, {}
   for field, value in pairs(claim) do
     local slot = string.match(field, '^amount%.(.+)$')
     if slot then
+      local amounts = string.sub(slot, 1, 5) == 'pool:' and shared or own
       amounts[slot] = whole(value, unreadable, unreadable)
     end
   end
-  return amounts
+  return own, shared
 end

@@ -1,4 +1,4 @@
--- parse_entries(): the entries of attest.lua as tables; covers(): do they name all that the store has on the host?
+-- parse_entries(): the entries of attest.lua as tables, and which of KEYS follows their keys; covers(): do they name all that the store has on the host?
 local function parse_entries()
   local entries, at = {}, 7
   local rivals_at = 7 + tonumber(ARGV[7])
@@ -19,14 +19,16 @@ local function parse_entries()
           inbox = KEYS[rivals_at + 3]}
         rivals_at = rivals_at + 3
       end
+      local group = take()
+      entry.fields.group = group ~= '' and group or nil
       for _ = 1, tonumber(take()) do
-        local slot = take()
-        entry.fields['amount.' .. slot] = take()
+        local field = take()
+        entry.fields[field] = take()
       end
     end
     entries[i] = entry
   end
-  return entries
+  return entries, rivals_at + 1
 end
 
 local function covers(entries, ids)

@@ -1,8 +1,8 @@
 -- merge(): which claims a host holds once its journal and the store have been put together, and writing that down.
 --
--- Each kept entry gets `claim`, the fields of its hash. `restoring` is false where the store decides: a claim that only
--- the journal knows has ended then, instead of coming back. `taken` are those of the kept that the store has on another
--- host by an earlier placing; without `complete` the keys of such a host are missing.
+-- Each entry gets `stored`, what the store has of it and counts, and each kept one `claim`, the fields of its hash. `restoring` is false where the store decides: a claim that only the journal knows has ended then, instead
+-- of coming back. `taken` are those of the kept that the store has on another host by an earlier placing; without
+-- `complete` the keys of such a host are missing.
 local RANK = {claimed = 1, starting = 2, active = 3, ending = 4}
 
 -- The journal's amounts count where its placing is the later one; the state is the one further along.
@@ -27,12 +27,13 @@ local function merge(entries, host, restoring)
     local here = exists and stored.state ~= 'ended' and stored.host == host
     local elsewhere = exists and stored.state ~= 'ended' and not here
     local outlived = exists and not newer(entry.token or '', stored.token)
+    entry.stored = (here or elsewhere) and stored or nil
     if entry.word == 'held' and here then
       put(merged.kept, entry, joined(stored, entry.fields))
     elseif entry.word == 'held' and restoring and not outlived then
+      entry.fields.host = host
       put(merged.kept, entry, entry.fields)
       if elsewhere then
-        entry.former = stored
         merged.taken[#merged.taken + 1] = entry
         merged.complete = merged.complete and entry.rival ~= nil and entry.rival.name == stored.host
       end
@@ -47,34 +48,6 @@ local function merge(entries, host, restoring)
     end
   end
   return merged
-end
-
--- The flat list claimed.<slot>, sum over the kept claims, for every slot that is or was claimed; nil if one is no whole
--- amount, or there are more of them than one command can take.
-local function sum_claimed(host, kept)
-  local sums, flat = {}, {}
-  for field in pairs(host) do
-    local slot = string.match(field, '^claimed%.(.+)$')
-    if slot then
-      sums[slot] = 0
-    end
-  end
-  for _, entry in ipairs(kept) do
-    for slot, amount in pairs(amounts_of(entry.claim, -1)) do
-      if amount < 0 then
-        return nil
-      end
-      sums[slot] = (sums[slot] or 0) + amount
-    end
-  end
-  for slot, sum in pairs(sums) do
-    if not (sum <= 9007199254740991) or #flat > MOST_VALUES then
-      return nil
-    end
-    flat[#flat + 1] = 'claimed.' .. slot
-    flat[#flat + 1] = text(sum)
-  end
-  return flat
 end
 
 -- Write one kept claim with a fresh lease where one runs; hint at it where the agent has something to do.

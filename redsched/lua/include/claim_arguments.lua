@@ -8,14 +8,14 @@ local function parse_call()
   local call = {epoch = ARGV[1], decided_at_ms = tonumber(ARGV[2]), fresh = ARGV[3] == '1',
     lease_ms = tonumber(ARGV[4]), digest = ARGV[5], project = ARGV[6], consumer = ARGV[7],
     members = {}, hosts = {}, lists = {}}
-  call.member_count = tonumber(ARGV[8])
-  local at = 10 + tonumber(ARGV[9]) -- past the hosts' names
+  call.member_count, call.host_count = tonumber(ARGV[8]), tonumber(ARGV[9])
+  local at = 10 + call.host_count -- past the hosts' names
   local function take()
     at = at + 1
     return ARGV[at]
   end
   for i = 1, tonumber(ARGV[10]) do
-    local list = {fields = {'version', 'epoch', 'status', 'alive_until_ms', 'inbox'}}
+    local list = {fields = {'version', 'epoch', 'status', 'alive_until_ms', 'inbox', 'claims', 'starting'}}
     for number = 1, tonumber(take()) do
       local slot = take()
       list[number] = {slot = slot, amount = tonumber(take()), claimed = 'claimed.' .. slot}
@@ -31,6 +31,9 @@ local function parse_call()
     at = at + 2 * member.candidates
     call.members[i] = member
   end
+  if at < #ARGV then
+    parse_conditions(call, at)
+  end
   return call
 end
 
@@ -38,8 +41,13 @@ local function host_of(call, number)
   local host = call.hosts[number]
   if not host then
     local first = 4 + call.member_count + 3 * (number - 1)
-    host = {name = ARGV[10 + number], slots = {}, seen = {},
+    host = {name = ARGV[10 + number], slots = {}, seen = {}, placed = 0,
       keys = {host = KEYS[first + 1], claims = KEYS[first + 2], inbox = KEYS[first + 3]}}
+    if call.things then
+      host.domains = {host = host.name}
+      host.keys.facts = call.facts_at and KEYS[call.facts_at + number]
+      host.limit = call.limits[number]
+    end
     call.hosts[number] = host
   end
   return host

@@ -24,11 +24,12 @@ local function look(cell, host, list)
   if not host.closed then
     local version = whole(values[1])
     host.version, host.inbox = version or 0, whole(values[5], 0, 0)
+    host.claims, host.starting = whole(values[6], 0, MOST), whole(values[7], 0, MOST)
     host.closed = state_of(cell, version, values[2], values[3], values[4])
   end
   for number, entry in ipairs(list) do
     if not host.slots[entry.slot] then
-      local at = 6 * number
+      local at = 6 * number + 2
       host.slots[entry.slot] = {
         capacity = whole(values[at], 0, 0), claimed = whole(values[at + 1], 0, MOST),
         external = whole(values[at + 2], 0, MOST), min = whole(values[at + 3], 1, MOST),
@@ -46,23 +47,33 @@ local function lacking(host, list)
       return entry.slot
     end
   end
+  for _, entry in ipairs(list.shared or {}) do
+    local slot = entry.thing.slots[entry.class]
+    if not slot or not fits(entry.amount, slot) then
+      return entry.slot
+    end
+  end
   return nil
 end
 
 local function first_fit(cell, call, member)
-  for at = member.first, member.first + 2 * member.candidates - 2, 2 do
+  for number = 1, member.candidates do
+    local at = member.first + 2 * number - 2
     local host, list = host_of(call, tonumber(ARGV[at])), call.lists[tonumber(ARGV[at + 1])]
     look(cell, host, list)
     host.cause = host.closed
     if host.closed == '' then
-      host.cause = lacking(host, list) or ''
+      host.cause = lacking(host, list) or (call.things and barred(member, host)) or ''
     end
     if host.cause == '' then
       for _, entry in ipairs(list) do
         local slot = host.slots[entry.slot]
         slot.claimed, slot.taken = slot.claimed + entry.amount, true
       end
-      member.amounts = list
+      if call.things then
+        place(member, host, list)
+      end
+      member.amounts, member.candidate, host.placed = list, number, host.placed + 1
       return host
     end
   end
@@ -77,6 +88,8 @@ local function looked_at(call, reply)
       reply[#reply + 1] = number
       reply[#reply + 1] = host.version
       reply[#reply + 1] = host.cause
+      reply[#reply + 1] = host.claims + (refused and 0 or host.placed)
+      reply[#reply + 1] = host.starting + (refused and 0 or host.placed)
       local length_at = #reply + 1
       reply[length_at] = 0
       for name, slot in pairs(host.slots) do

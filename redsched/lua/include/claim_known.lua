@@ -19,6 +19,7 @@ local function known_outcome(cell, call)
       reply[#reply + 1] = claim[4]
       reply[#reply + 1] = claim[5] or ''
       reply[#reply + 1] = claim[1]
+      reply[#reply + 1] = ''
     end
   end
   if known == #call.members then

@@ -1,13 +1,14 @@
--- end_claim(): end a claim and give its amounts back.
--- `external` is a flat list of fields that the host measured anew and that change together with it.
-local function end_claim(cell, keys, claim, id, why, external)
-  local host_fields, host = given_back(keys.host, claim), redis.call('HMGET', keys.host, 'version')
-  local version = whole(host[1], cell.seq, cell.seq) + 1
-  for i = 1, #external do
-    host_fields[#host_fields + 1] = external[i]
+-- end_claim(): end a claim and give its amounts back, on its host and wherever else it counts (`things`, all passed).
+-- `also` is a flat list of further fields of the host that change together with it.
+local function end_claim(cell, keys, claim, id, why, also, things)
+  local fields = given_back(keys.host, claim)
+  for i = 1, #also do
+    fields[#fields + 1] = also[i]
   end
-  publish(cell, 'host', claim.host, version, why, 0, {'claim', id, unpack(host_fields)})
-  redis.call('HSET', keys.host, 'version', text(version), unpack(host_fields))
+  count_claim(things, claim, -1)
+  local changed = changed_things(things)
+  change_host(cell, keys.host, claim.host, why, #changed, id, fields)
+  write_things(cell, changed, why)
   redis.call('SREM', keys.claims, id)
   bury(cell, keys.claim, id, claim, why)
   take_hint(keys.inbox, claim.inbox_id)

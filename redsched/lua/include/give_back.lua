@@ -1,9 +1,14 @@
 -- give_back(): a claim is not wanted any more. What no host has taken up ends, and everything does `at_once` or on a
 -- host that was written off and has not come back; else its host is asked for it, once. Returns the reply.
-local function give_back(cell, keys, claim, id, why, at_once)
+-- `also` as for end_claim().
+local function give_back(cell, keys, claim, id, why, at_once, also)
   local ends = at_once or claim.state == 'claimed' or redis.call('HGET', keys.host, 'epoch') ~= cell.epoch
   if ends then
-    end_claim(cell, keys, claim, id, why, {})
+    local things, retry = passed_things(9), {'RETRY', cell.epoch, cell.now_ms}
+    if lacks(things, claim, retry) then
+      return retry
+    end
+    end_claim(cell, keys, claim, id, why, also, things)
   elseif claim.state ~= 'ending' then
     begin_ending(cell, keys, claim, id, why)
   end

@@ -1,10 +1,19 @@
--- given_back(): what a host's claimed fields are without a claim: a flat list of field, new absolute value.
+-- given_back(): what a host's fields are without a claim: a flat list of field, new absolute value.
+local LEASED = {claimed = true, starting = true}
+
 local function given_back(host_key, claim)
   local fields = {}
-  for slot, amount in pairs(amounts_of(claim, 0)) do
-    local claimed = whole(redis.call('HGET', host_key, 'claimed.' .. slot), 0, MOST)
-    fields[#fields + 1] = 'claimed.' .. slot
-    fields[#fields + 1] = text(math.max(0, claimed - amount))
+  local function less(field, amount)
+    local held = whole(redis.call('HGET', host_key, field), 0, MOST)
+    fields[#fields + 1] = field
+    fields[#fields + 1] = text(math.max(0, held - amount))
+  end
+  for slot, amount in pairs((amounts_of(claim, 0))) do
+    less('claimed.' .. slot, amount)
+  end
+  less('claims', 1)
+  if LEASED[claim.state] then
+    less('starting', 1)
   end
   return fields
 end

@@ -1,0 +1,64 @@
+-- count_anew(), sum_claimed(): what an attestation changes in numbers, beside the host and on it.
+--
+-- Count the claims that end, come back or are another placing now out and in, in their groups and shared pools. What
+-- the store had here already is counted. Returns the names of those whose keys are missing.
+local function count_anew(things, merged)
+  local lacking = {}
+  local function count(claim, by)
+    if claim and not lacks(things, claim, lacking) then
+      count_claim(things, claim, by)
+    end
+  end
+  for _, entry in ipairs(merged.ended) do
+    count(entry.stored, -1)
+  end
+  for _, entry in ipairs(merged.kept) do
+    if entry.claim ~= entry.stored then
+      count(entry.stored, -1)
+      count(entry.claim, 1)
+    end
+  end
+  return lacking
+end
+
+-- The flat list of what a host's fields are with the kept claims: claimed.<slot> for every slot that is or was claimed,
+-- claims and starting where they differ; nil if an amount is no whole one, or there are more than one command can take.
+local function sum_claimed(host, kept)
+  local sums, flat, starting = {}, {}, 0
+  for field in pairs(host) do
+    local slot = string.match(field, '^claimed%.(.+)$')
+    if slot then
+      sums[slot] = 0
+    end
+  end
+  for _, entry in ipairs(kept) do
+    local own, shared = amounts_of(entry.claim, -1)
+    for _, amount in pairs(shared) do
+      if amount < 0 then
+        return nil
+      end
+    end
+    for slot, amount in pairs(own) do
+      if amount < 0 then
+        return nil
+      end
+      sums[slot] = (sums[slot] or 0) + amount
+    end
+    local state = entry.lost and 'claimed' or entry.claim.state
+    starting = starting + (LEASED[state] and 1 or 0)
+  end
+  for slot, sum in pairs(sums) do
+    if not (sum <= 9007199254740991) or #flat > MOST_VALUES then
+      return nil
+    end
+    flat[#flat + 1] = 'claimed.' .. slot
+    flat[#flat + 1] = text(sum)
+  end
+  for field, number in pairs({claims = #kept, starting = starting}) do
+    if (host[field] or '0') ~= text(number) then
+      flat[#flat + 1] = field
+      flat[#flat + 1] = text(number)
+    end
+  end
+  return flat
+end

@@ -1,0 +1,44 @@
+-- What claim.lua writes once every member has a place. write_claim(): one claim and its entry of the feed; `more`
+-- follow. write_host(): what a host holds now, once however many of the members it took.
+local function write_claim(cell, call, member, expires, more)
+  local host = member.host
+  host.version = host.version + 1
+  local fields = {'claim', member.id, 'claims', text(host.claims + host.placed),
+    'starting', text(host.starting + host.placed)}
+  for _, entry in ipairs(member.amounts) do
+    fields[#fields + 1] = entry.claimed
+    fields[#fields + 1] = text(host.slots[entry.slot].claimed)
+  end
+  publish(cell, 'host', host.name, host.version, 'claimed', more, fields)
+  member.token = cell.epoch .. '.' .. text(cell.seq)
+  host.inbox = host.inbox + 1
+  local entry_id = hint(cell, host.keys.inbox, host.inbox, 'claim', member.id, member.token)
+  local claim = {'host', host.name, 'state', 'claimed', 'project', call.project, 'consumer', call.consumer,
+    'digest', call.digest, 'claimed_at_ms', text(cell.now_ms), 'expires_at_ms', expires, 'token', member.token,
+    'inbox_id', entry_id}
+  for _, entry in ipairs(member.amounts) do
+    claim[#claim + 1] = 'amount.' .. entry.slot
+    claim[#claim + 1] = text(entry.amount)
+  end
+  if call.things then
+    add_conditions(claim, member)
+  end
+  if member.reopened then
+    redis.call('DEL', member.key)
+  end
+  redis.call('HSET', member.key, unpack(claim))
+  redis.call('ZADD', KEYS[4], expires, member.id)
+  redis.call('SADD', host.keys.claims, member.id)
+end
+
+local function write_host(host)
+  local fields = {'version', text(host.version), 'inbox', text(host.inbox), 'claims', text(host.claims + host.placed),
+    'starting', text(host.starting + host.placed)}
+  for slot, held in pairs(host.slots) do
+    if held.taken then
+      fields[#fields + 1] = 'claimed.' .. slot
+      fields[#fields + 1] = text(held.claimed)
+    end
+  end
+  redis.call('HSET', host.keys.host, unpack(fields))
+end

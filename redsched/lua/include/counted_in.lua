@@ -1,0 +1,71 @@
+-- The groups and shared pools of claims that end or come back. The caller of a script may not know them; the claim's
+-- hash does. A script that lacks the key of one answers RETRY with its name before it writes anything.
+local function passed_things(first)
+  local things = {}
+  for i = first, #KEYS do
+    local thing = thing_at(KEYS[i])
+    things[#things + 1] = thing
+    things[thing.name] = thing
+  end
+  return things
+end
+
+-- The names of what a claim counts in: `server-group:web`, `pool:licences`.
+local function counted_in(claim)
+  local names, seen = {}, {}
+  local function put(name)
+    if not seen[name] then
+      seen[name] = true
+      names[#names + 1] = name
+    end
+  end
+  if claim.group then
+    put('server-group:' .. claim.group)
+  end
+  local _, shared = amounts_of(claim, 0)
+  for slot in pairs(shared) do
+    put(string.match(slot, '^(.+)/'))
+  end
+  return names
+end
+
+-- Append to `reply` the names of those whose keys were not passed; true if there is any.
+local function lacks(things, claim, reply)
+  local lacking = false
+  for _, name in ipairs(counted_in(claim)) do
+    if not things[name] then
+      lacking = true
+      reply[#reply + 1] = name
+    end
+  end
+  return lacking
+end
+
+-- Count a claim in (by = 1) or out (by = -1) wherever it counts, in memory. A thing that is not there stays so when a
+-- claim leaves it: what is 0 remains 0.
+local function count_claim(things, claim, by)
+  local function count(name, field, amount)
+    local thing = things[name]
+    if not thing.now[field] then
+      thing.was[field] = whole(redis.call('HGET', thing.key, field), 0, MOST)
+      thing.now[field] = thing.was[field]
+    end
+    add(thing, field, by * amount)
+  end
+  if claim.group then
+    local name = 'server-group:' .. claim.group
+    count(name, 'members', 1)
+    count(name, 'count.host=' .. claim.host, 1)
+    for field, domain in pairs(claim) do
+      local topology = string.match(field, '^in%.(.+)$')
+      if topology then
+        count(name, 'count.' .. topology .. '=' .. domain, 1)
+      end
+    end
+  end
+  local _, shared = amounts_of(claim, 0)
+  for slot, amount in pairs(shared) do
+    local name, class = string.match(slot, '^(.+)/(.+)$')
+    count(name, 'claimed.' .. class, amount)
+  end
+end

@@ -1,0 +1,77 @@
+-- Server groups and shared pools, as scripts change what is counted in them. A thing is named as its key ends:
+-- `server-group:web`, `pool:licences`. Numbers change in memory (`was`, `now`); each thing is written once, with one
+-- entry of the feed.
+local function thing_at(key)
+  local name = string.match(key, '}:(.+)$')
+  local kind, own_name = string.match(name, '^([^:]+):(.+)$')
+  return {key = key, name = name, kind = kind, own_name = own_name, was = {}, now = {}}
+end
+
+-- What is unreadable lets nothing in (MOST), and stays so.
+local function add(thing, field, amount)
+  local number = (thing.now[field] or 0) + amount
+  thing.now[field] = math.max(0, math.min(MOST, number))
+end
+
+-- Those of which a number has changed, with their changes as `fields`, `set` and `gone`. A count of 0 is no field: a
+-- group would keep one for every host that a member ever was on.
+local function changed_things(things)
+  local changed = {}
+  for _, thing in ipairs(things) do
+    thing.fields, thing.set, thing.gone = {}, {}, {}
+    for field, number in pairs(thing.now) do
+      if number ~= (thing.was[field] or 0) then
+        local gone = number == 0 and string.sub(field, 1, 6) == 'count.'
+        local list = gone and thing.gone or thing.set
+        list[#list + 1] = field
+        thing.fields[#thing.fields + 1] = field
+        thing.fields[#thing.fields + 1] = gone and '' or text(number)
+        if not gone then
+          list[#list + 1] = text(number)
+        end
+      end
+    end
+    if #thing.fields > 0 then
+      changed[#changed + 1] = thing
+    end
+  end
+  return changed
+end
+
+-- Is nothing left but zeros? Then nobody declares it any more, and its last claim has gone.
+local function is_left_over(thing)
+  for _, number in pairs(thing.now) do
+    if number > 0 then
+      return false
+    end
+  end
+  for field, value in pairs((read_hash(thing.key))) do
+    if field ~= 'version' and value ~= '0' and not thing.now[field] and string.sub(field, 1, 5) ~= 'over.' then
+      return false
+    end
+  end
+  return true
+end
+
+-- A new thing's version starts at the present seq, as a host's does: a name that comes back is newer than it was.
+local function write_things(cell, changed, op)
+  for number, thing in ipairs(changed) do
+    local ends = is_left_over(thing)
+    thing.version = whole(redis.call('HGET', thing.key, 'version'), cell.seq, cell.seq) + 1
+    publish(cell, thing.kind, thing.own_name, thing.version, ends and 'removed' or op, #changed - number,
+      ends and {} or thing.fields)
+    thing.ends = ends
+  end
+  for _, thing in ipairs(changed) do
+    if thing.ends then
+      redis.call('DEL', thing.key)
+    else
+      redis.call('HSET', thing.key, 'version', text(thing.version))
+      in_chunks('HSET', thing.key, thing.set)
+      in_chunks('HDEL', thing.key, thing.gone)
+    end
+    for field, number in pairs(thing.now) do
+      thing.was[field] = number
+    end
+  end
+end

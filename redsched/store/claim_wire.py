@@ -1,0 +1,138 @@
+"""What claim.lua is sent and what it answers: a ClaimCall as KEYS and ARGV, and the flat reply as a ClaimAnswer.
+
+Conditions (server groups, shared pools, rules, limits) follow everything else, and only where a call has any.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from redsched.model import ClaimRule, ClaimStatus
+from redsched.names import SHARED_POOL, split_slot
+from redsched.store.answers import ClaimAnswer, ClaimCall, LookedAt, Placed, Thing
+from redsched.store.base import flat
+from redsched.store.keys import Keys
+from redsched.store.outcomes import Outcome
+from redsched.store.runner import Reply
+
+GROUP = "server-group:"
+
+Arguments = list[str | int]
+
+
+def drawn_on(group: str, slots: Iterable[str]) -> tuple[str, ...]:
+    """The things that a claim counts in beside its host, named as their keys end: its group and its shared pools."""
+    pools = dict.fromkeys(split_slot(slot)[0] for slot in slots if slot.startswith(SHARED_POOL))
+    return (f"{GROUP}{group}", *pools) if group else tuple(pools)
+
+
+class ClaimWire:
+    """One call on its way: `keys` and `arguments` for claim.lua, `things` whose keys follow, and reading its reply."""
+
+    def __init__(self, keys: Keys, call: ClaimCall) -> None:
+        self._call = call
+        self.things: tuple[str, ...] = ()
+        self._hosts = list(dict.fromkeys(one.host for member in call.members for one in member.candidates))
+        self.keys = [keys.deadlines, *(keys.claim(member.id) for member in call.members)]
+        for host in self._hosts:
+            self.keys += (keys.host(host), keys.claims(host), keys.inbox(host))
+        self._number_of = {host: number for number, host in enumerate(self._hosts, 1)}
+        self._lists: dict[tuple[tuple[str, int], ...], int] = {}
+        members = self._members()
+        self.arguments: Arguments = [call.epoch, call.now_ms, int(call.fresh), call.lease_ms, call.digest]
+        self.arguments += (call.project, call.consumer, len(call.members), len(self._hosts), len(self._lists))
+        self.arguments += self._hosts
+        shared: list[tuple[int, str, int]] = []
+        for amounts, number in self._lists.items():
+            own = [entry for entry in amounts if not entry[0].startswith(SHARED_POOL)]
+            shared += ((number, *entry) for entry in amounts if entry[0].startswith(SHARED_POOL))
+            self.arguments += (len(own), *flat(own))
+        self.arguments += members
+        if shared or call.rules or call.limits or any(member.group for member in call.members):
+            self._add_conditions(keys, shared)
+
+    def _members(self) -> Arguments:
+        """Equal amounts are listed once, for most candidates take the same."""
+        members: Arguments = []
+        for member in self._call.members:
+            members += (member.id, len(member.candidates))
+            for one in member.candidates:
+                number = self._lists.setdefault(tuple(one.amounts.items()), len(self._lists) + 1)
+                members += (self._number_of[one.host], number)
+        return members
+
+    def _add_conditions(self, keys: Keys, shared: Sequence[tuple[int, str, int]]) -> None:
+        call, joining = self._call, [(n, one.group) for n, one in enumerate(self._call.members, 1) if one.group]
+        groups = dict.fromkeys((*(group for _, group in joining), *(one.group for one in call.rules if one.group)))
+        self.things = (*(GROUP + one for one in groups), *drawn_on("", (slot for _, slot, _ in shared)))
+        things = {name: number for number, name in enumerate(self.things, 1)}
+        # Which labels a group counts by, only its hash says.
+        labels = bool(joining) or any(rule.by.startswith("label:") for rule in call.rules)
+        if labels:
+            self.keys += map(keys.facts, self._hosts)
+        numbers = self._number_of
+        limits = [(numbers[host], limit) for host, limit in call.limits.items() if host in numbers]
+        self.arguments += (int(labels), len(things), len(shared))
+        for number, slot, amount in shared:
+            pool, resource_class = split_slot(slot)
+            self.arguments += (number, things[pool], resource_class, amount)
+        self.arguments.append(len(joining))
+        for number, group in joining:
+            self.arguments += (number, things[GROUP + group])
+        self.arguments.append(len(limits))
+        for number, limit in limits:
+            self.arguments += (number, _or_any(limit.claims), _or_any(limit.starting))
+        self.arguments.append(len(call.rules))
+        for rule in call.rules:
+            self.arguments += _rule(rule, things)
+
+    def answer(self, reply: Reply) -> ClaimAnswer:
+        """The reply as plain data."""
+        outcome = Outcome(reply[0])
+        rest = iter(reply[3:])
+        placed: tuple[Placed, ...] = ()
+        looked_at: tuple[LookedAt, ...] = ()
+        things: tuple[Thing, ...] = ()
+        if outcome in (Outcome.OK, Outcome.SAME):
+            placed = tuple(_placed(rest) for _ in range(int(next(rest))))
+        if outcome is Outcome.OK:
+            things = tuple(_thing(rest) for _ in range(int(next(rest))))
+        if outcome is Outcome.FULL:
+            next(rest)
+        if outcome in (Outcome.OK, Outcome.FULL):
+            looked_at = tuple(_looked_at(rest, self._hosts[int(number) - 1]) for number in rest)
+        unknown = tuple(rest) if outcome is Outcome.UNKNOWN else ()
+        return ClaimAnswer(outcome, reply[1], int(reply[2]), placed, looked_at, things, unknown)
+
+
+def _or_any(limit: int | None) -> str | int:
+    return "" if limit is None else limit
+
+
+def _rule(rule: ClaimRule, things: Mapping[str, int]) -> Arguments:
+    group = things[GROUP + rule.group] if rule.group else 0
+    members = [number + 1 for number in rule.members]
+    domains = rule.domains
+    return [rule.kind.value, rule.by, group, rule.most, len(members), *members, len(domains), *domains]
+
+
+def _placed(rest: Iterator[str | int]) -> Placed:
+    host, token, expires, state, candidate = next(rest), next(rest), next(rest), next(rest), next(rest)
+    return Placed(
+        str(host),
+        str(token),
+        ClaimStatus(str(state)),
+        int(expires) if expires else None,
+        int(candidate) - 1 if candidate else None,
+    )
+
+
+def _thing(rest: Iterator[str | int]) -> Thing:
+    kind, name, version, length = str(next(rest)), str(next(rest)), int(next(rest)), int(next(rest))
+    values = [str(next(rest)) for _ in range(length)]
+    return Thing(kind, name, version, dict(zip(values[::2], values[1::2], strict=True)))
+
+
+def _looked_at(rest: Iterator[str | int], host: str) -> LookedAt:
+    version, cause = int(next(rest)), str(next(rest))
+    claims, starting, length = int(next(rest)), int(next(rest)), int(next(rest))
+    claimed = {str(next(rest)): int(next(rest)) for _ in range(length)}
+    return LookedAt(host, version, cause, claimed, claims, starting)

@@ -12,13 +12,21 @@ from redsched.api import metrics, openapi, problems
 from redsched.api.crew import Crew
 from redsched.api.express import Express
 from redsched.api.readiness import Watch
-from redsched.api.routes import changes, claims, hosts, reports, selections, service
+from redsched.api.routes import changes, claims, declared, hosts, reports, selections, service
 from redsched.errors import StoreUnavailable
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 
 # The busiest first: routes are tried in order.
-ROUTERS = (selections.router, claims.router, reports.router, hosts.router, changes.router, service.router)
+ROUTERS = (
+    selections.router,
+    claims.router,
+    reports.router,
+    hosts.router,
+    declared.router,
+    changes.router,
+    service.router,
+)
 
 
 def create_app(settings: Settings, crew: Crew | None = None) -> FastAPI:

@@ -4,16 +4,14 @@ One way in for all routes. FastAPI's own reading is not used: it takes the body 
 json accepts NaN, lone surrogates and nesting up to a RecursionError, where pydantic's parser says what is wrong.
 """
 
-from typing import Any, TypeVar
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 from starlette.requests import Request
 
-from redsched.api.problems import BodyTooLarge, UnsupportedMediaType, invalid
+from redsched.api.parsing import Model, parse
+from redsched.api.problems import BodyTooLarge, UnsupportedMediaType
 from redsched.errors import InvalidRequest
-
-Model = TypeVar("Model", bound=BaseModel)
 
 
 async def read(request: Request, model: type[Model]) -> Model:
@@ -30,14 +28,6 @@ async def read_object(request: Request) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InvalidRequest("body: is not a JSON object: send one, such as {}")
     return found
-
-
-def parse(text: bytes, model: type[Model]) -> Model:
-    """JSON text as `model`. Raises InvalidRequest."""
-    try:
-        return model.model_validate_json(text)
-    except ValidationError as error:
-        raise invalid(error.errors(include_url=False)) from None
 
 
 async def read_bytes(request: Request) -> bytes:

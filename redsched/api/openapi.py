@@ -70,13 +70,7 @@ def _problem_model(error: type[RedschedError]) -> type[BaseModel]:
 
 
 def _models() -> list[type[BaseModel]]:
-    found = [value for module in (asked, answered) for value in vars(module).values() if isinstance(value, type)]
-    return [
-        one for one in found if issubclass(one, BaseModel) and one.__module__ in _MODULES and one.__name__[0] != "_"
-    ]
-
-
-_MODULES = (asked.__name__, answered.__name__)
+    return [getattr(module, name) for module in (asked, answered) for name in module.__all__]
 
 
 def install(app: FastAPI) -> None:

@@ -3,8 +3,8 @@
 Errors that only HTTP knows (a body too large, a method that is not there) stand here, on the tree of `redsched.errors`.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, cast
+from collections.abc import Mapping
+from typing import ClassVar, cast
 
 import structlog
 from fastapi import FastAPI
@@ -15,11 +15,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from redsched.api.parsing import invalid, shown_text
 from redsched.errors import InvalidRequest, RedschedError, Unavailable
 
 MEDIA_TYPE = "application/problem+json"
-MAX_ERRORS = 20
-MAX_SHOWN = 80
 
 log = structlog.get_logger(__name__)
 
@@ -74,29 +73,6 @@ def problem(error: RedschedError, headers: Mapping[str, str] | None = None) -> R
     return Response(to_json({**error.facts, **members}), error.status, all_headers, MEDIA_TYPE)
 
 
-def invalid(errors: Iterable[Mapping[str, Any]]) -> InvalidRequest:
-    """Pydantic's errors as one InvalidRequest: the first as the sentence, all (at most 20) as the fact `errors`."""
-    found = [_field_error(error) for error in errors]
-    more = f" (and {len(found) - 1} more, see `errors`)" if len(found) > 1 else ""
-    return InvalidRequest(f"{found[0]['field']}: {found[0]['message']}{more}", {"errors": found[:MAX_ERRORS]})
-
-
-def _field_error(error: Mapping[str, Any]) -> dict[str, str]:
-    where = ".".join(_shown(part) for part in error["loc"]) or "body"
-    if error["type"] == "extra_forbidden":
-        return {"field": where, "message": "is not a known field: take it out or correct its name"}
-    if error["type"] == "json_invalid":
-        return {"field": "body", "message": f"is not JSON: {error['ctx']['error']}"}
-    if error["type"] == "missing":
-        return {"field": where, "message": "is missing and has no default: add it"}
-    return {"field": where, "message": f"{error['msg']}, not {_shown(repr(error['input']))}"}
-
-
-def _shown(value: object) -> str:
-    text = str(value).encode("utf-8", "backslashreplace").decode()
-    return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
-
-
 async def _on_error(_request: Request, error: Exception) -> Response:
     return problem(cast(RedschedError, error))
 
@@ -108,10 +84,10 @@ async def _on_invalid(_request: Request, error: Exception) -> Response:
 async def _on_http(request: Request, error: Exception) -> Response:
     error = cast(HTTPException, error)
     if error.status_code == 404:
-        return problem(NoRoute(f"there is no route {_shown(request.url.path)!r}: /docs lists them all"))
+        return problem(NoRoute(f"there is no route {shown_text(request.url.path)!r}: /docs lists them all"))
     if error.status_code == 405:
         allowed = (error.headers or {}).get("Allow", "")
-        said = f"{_shown(request.method)} is not a method of {_shown(request.url.path)!r}: use {allowed}"
+        said = f"{shown_text(request.method)} is not a method of {shown_text(request.url.path)!r}: use {allowed}"
         return problem(MethodNotAllowed(said), error.headers)
     return problem(InvalidRequest(str(error.detail)))
 

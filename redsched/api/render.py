@@ -10,7 +10,18 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from redsched.model import Claim
-from redsched.scheduler import Change, Explanation, HostView, InboxEntry, ReportResult, Selection, SlotView
+from redsched.scheduler import (
+    AggregateView,
+    Change,
+    Explanation,
+    HostView,
+    InboxEntry,
+    ReportResult,
+    Selection,
+    ServerGroupView,
+    SharedPoolView,
+    SlotView,
+)
 
 
 def answer(content: Mapping[str, Any], status: int = 200) -> Response:
@@ -29,7 +40,7 @@ def selections(found: Sequence[Selection]) -> dict[str, Any]:
 
 
 def _selection(one: Selection) -> dict[str, Any]:
-    return {
+    shown = {
         "claim_id": one.claim_id,
         "state": one.state,
         "cell": one.cell,
@@ -39,6 +50,7 @@ def _selection(one: Selection) -> dict[str, Any]:
         "expires_at_ms": one.expires_at_ms,
         "alternates": [{"host": host} for host in one.alternates],
     }
+    return {**shown, "member": one.member} if one.member else shown
 
 
 def explanation(found: Explanation) -> dict[str, Any]:
@@ -70,6 +82,7 @@ def claim(one: Claim) -> dict[str, Any]:
         "slots": one.amounts,
         "project": one.project,
         "consumer": one.consumer,
+        "server_group": one.group,
         "why": one.why,
         "claimed_at_ms": one.claimed_at_ms,
         "expires_at_ms": one.expires_at_ms,
@@ -92,6 +105,38 @@ def host(one: HostView) -> dict[str, Any]:
         "labels": dict(sorted(one.labels.items())),
         "metrics": dict(sorted(one.metrics.items())),
         "claims": one.claims,
+        "pools": {name: {"parent": pool.parent, "traits": sorted(pool.traits)} for name, pool in one.pools.items()},
+        "aggregates": sorted(one.aggregates),
+    }
+
+
+def aggregate(one: AggregateView) -> dict[str, Any]:
+    """An aggregate with its hosts."""
+    return {"name": one.name, "metadata": dict(sorted(one.metadata.items())), "hosts": one.hosts}
+
+
+def server_group(one: ServerGroupView) -> dict[str, Any]:
+    """A server group, and how many members it has where."""
+    group = one.group
+    return {
+        "name": group.name,
+        "policy": group.policy,
+        "by": group.by,
+        "max_per_host": group.max_per_host,
+        "count_by": group.count_by,
+        "members": one.members,
+        "counts": {by: dict(sorted(counted.items())) for by, counted in one.counts.items()},
+    }
+
+
+def shared_pool(one: SharedPoolView) -> dict[str, Any]:
+    """A shared pool with what is claimed and free of each class."""
+    return {
+        "name": one.name,
+        "cell": one.cell,
+        "slots": {name: _slot(slot) for name, slot in one.slots.items()},
+        "traits": sorted(one.traits),
+        "aggregates": sorted(one.aggregates),
     }
 
 

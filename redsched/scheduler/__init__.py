@@ -3,23 +3,28 @@
 from redsched.decide import Check, Explanation, HostCheck, Miss, ReasonCount
 from redsched.scheduler.scheduler import Scheduler
 from redsched.scheduler.views import (
+    AggregateView,
     AuditReport,
     Change,
     Effort,
     HostView,
     Page,
+    PoolView,
     Problem,
     Readiness,
     ReportResult,
     Reset,
     Selection,
     Selections,
+    ServerGroupView,
+    SharedPoolView,
     SlotView,
     Stats,
 )
 from redsched.store import HeldClaim, InboxEntry
 
 __all__ = [
+    "AggregateView",
     "AuditReport",
     "Change",
     "Check",
@@ -31,6 +36,7 @@ __all__ = [
     "InboxEntry",
     "Miss",
     "Page",
+    "PoolView",
     "Problem",
     "Readiness",
     "ReasonCount",
@@ -39,6 +45,8 @@ __all__ = [
     "Scheduler",
     "Selection",
     "Selections",
+    "ServerGroupView",
+    "SharedPoolView",
     "SlotView",
     "Stats",
 ]

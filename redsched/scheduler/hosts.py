@@ -1,12 +1,13 @@
 """HostDesk: reading hosts, reports that come without access to Redis, and the operator's words on a host."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from redsched.errors import ClaimState, OtherAgent, Unknown
 from redsched.model import AgentStamp, HostReport, HostStatus, Why
-from redsched.names import MAX_AMOUNT, whole
+from redsched.names import whole
 from redsched.scheduler.cells import Cell, Cells
-from redsched.scheduler.views import HostView, Page, ReportResult, SlotView
+from redsched.scheduler.fields import keyed, number, slot_views
+from redsched.scheduler.views import HostView, Page, PoolView, ReportResult
 from redsched.store import Answer, HeldClaim, HostHashes, InboxEntry, Outcome
 
 
@@ -132,7 +133,7 @@ def _known(answer: Answer, name: str) -> Answer:
 def host_view(cell: Cell, hashes: HostHashes, claims: int) -> HostView:
     """A host from its hashes. What somebody has made unreadable by hand is shown as what lets nothing in."""
     fields = hashes.fields
-    slots = {name.partition(".")[2] for name in fields if name.startswith(("capacity.", "claimed."))}
+    traits = keyed("trait.", fields)
     return HostView(
         name=hashes.name,
         cell=cell.name,
@@ -143,44 +144,24 @@ def host_view(cell: Cell, hashes: HostHashes, claims: int) -> HostView:
         version=whole(fields.get("version", ""), 0),
         lease_s=whole(fields.get("lease_ms", ""), 0) // 1000,
         alive_until_ms=whole(fields.get("alive_until_ms", ""), 0),
-        slots={slot: _slot_view(slot, fields) for slot in sorted(slots)},
-        traits=frozenset(_keyed("trait.", fields)),
-        labels=_keyed("label.", fields),
-        metrics={name: _number(value) for name, value in _keyed("metric.", fields).items()},
+        slots=slot_views(fields),
+        traits=frozenset(one for one in traits if "/" not in one),
+        labels=keyed("label.", fields),
+        metrics={name: number(value) for name, value in keyed("metric.", fields).items()},
         claims=claims,
+        pools=_pools(keyed("pool.", fields), traits),
+        aggregates=frozenset(keyed("aggregate.", fields)),
     )
+
+
+def _pools(parents: Mapping[str, str], traits: Iterable[str]) -> dict[str, PoolView]:
+    """Pools by name. The store writes the host itself as the parent `/`, and a pool's trait as `gpu0/CUSTOM_GPU_T4`."""
+    of: dict[str, set[str]] = {name: set() for name in parents}
+    for pool, slash, trait in (one.rpartition("/") for one in traits):
+        if slash and pool in of:
+            of[pool].add(trait)
+    return {name: PoolView(parents[name].strip("/"), frozenset(of[name])) for name in sorted(parents)}
 
 
 def _status(text: str) -> HostStatus:
     return HostStatus(text) if text in set(HostStatus) else HostStatus.DISABLED
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return 0.0
-
-
-def _keyed(prefix: str, fields: Mapping[str, str]) -> dict[str, str]:
-    return {name[len(prefix) :]: value for name, value in fields.items() if name.startswith(prefix)}
-
-
-def _slot_view(slot: str, fields: Mapping[str, str]) -> SlotView:
-    def amount(kind: str, default: int = 0, unreadable: int = 0) -> int:
-        return whole(fields.get(f"{kind}.{slot}", str(default)), unreadable)
-
-    capacity = amount("capacity")
-    claimed, external = amount("claimed", unreadable=MAX_AMOUNT), amount("external", unreadable=MAX_AMOUNT)
-    return SlotView(
-        total=amount("total"),
-        reserved=amount("reserved"),
-        ratio=_number(fields.get(f"ratio.{slot}", "1.0")),
-        min=amount("min", 1),
-        max=amount("max"),
-        step=amount("step", 1),
-        capacity=capacity,
-        claimed=claimed,
-        external=external,
-        free=capacity - claimed - external,
-    )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from redsched.model import Amounts, ClaimStatus, HostStatus
+from redsched.model import Amounts, ClaimStatus, HostStatus, ServerGroup
 
 T = TypeVar("T")
 
@@ -58,8 +58,19 @@ class SlotView:
 
 
 @dataclass(frozen=True, slots=True)
+class PoolView:
+    """A pool of a host, without its slots. `parent` is the pool that it lies in; '' for the host itself."""
+
+    parent: str
+    traits: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class HostView:
-    """A host as the store holds it. `alive_until_ms` is Unix ms; `claims` counts the claims on it."""
+    """A host as the store holds it. `alive_until_ms` is Unix ms; `claims` counts the claims on it.
+
+    `slots` has those of its pools too, as `gpu0/CUSTOM_GPU_MILLI`.
+    """
 
     name: str
     cell: str
@@ -75,6 +86,40 @@ class HostView:
     labels: Mapping[str, str]
     metrics: Mapping[str, float]
     claims: int
+    pools: Mapping[str, PoolView] = field(default_factory=dict)
+    aggregates: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateView:
+    """An aggregate over all cells: its metadata, and the hosts that are in it, by name."""
+
+    name: str
+    metadata: Mapping[str, str]
+    hosts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerGroupView:
+    """A server group over all cells: what was declared, and how many `members` it has.
+
+    `counts` says how many lie where: {"host": {"h1": 1}, "zone": {"az1": 1}, "label:rack": {"r4": 1}}.
+    """
+
+    group: ServerGroup
+    members: int
+    counts: Mapping[str, Mapping[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class SharedPoolView:
+    """A shared pool of a cell: its slots by class, and the aggregates whose hosts may take from it (none: all)."""
+
+    name: str
+    cell: str
+    slots: Mapping[str, SlotView]
+    traits: frozenset[str]
+    aggregates: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)

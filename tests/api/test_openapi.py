@@ -42,6 +42,18 @@ def test_the_document_has_every_route_of_the_contract() -> None:
         "PATCH /v1/hosts/{host}/report",
         "POST /v1/hosts/{host}/heartbeat",
         "GET /v1/hosts/{host}/inbox",
+        "GET /v1/aggregates",
+        "GET /v1/aggregates/{name}",
+        "PUT /v1/aggregates/{name}",
+        "DELETE /v1/aggregates/{name}",
+        "GET /v1/server-groups",
+        "GET /v1/server-groups/{name}",
+        "PUT /v1/server-groups/{name}",
+        "DELETE /v1/server-groups/{name}",
+        "GET /v1/pools",
+        "GET /v1/pools/{name}",
+        "PUT /v1/pools/{name}",
+        "DELETE /v1/pools/{name}",
         "GET /v1/changes",
         "GET /healthz",
         "GET /readyz",
@@ -78,6 +90,6 @@ async def test_every_example_works(
     """On a host that has sent the example of a report."""
     report = next(value for of, how, _, _, value in EXAMPLES if of == "/v1/hosts/{host}/report" and how == "put")
     await put_host(empty_api, "h17", **{"lease_s": 3600, **report})
-    target = path.replace("{host}", "h17")
+    target = path.replace("{host}", "h17").replace("{name}", "licensed")
     answer = await empty_api.request(method, target, json=example, headers={"Content-Type": media_type})
     assert answer.is_success, answer.text

@@ -1,20 +1,20 @@
 """/v1/hosts/{host}/report, heartbeat and inbox: for agents without access to Redis."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic_core import to_json
 
-from redsched.api import render
-from redsched.api.body import parse, read, read_object
+from redsched.api import bodies, render
+from redsched.api.body import read, read_object
 from redsched.api.models.answered import HeartbeatAnswer, InboxAnswer, ReportAnswer
 from redsched.api.models.asked import HeartbeatBody, HeldClaimBody, InboxQuery, ReportBody, ReportPatch
 from redsched.api.openapi import BODY, answers, body
+from redsched.api.parsing import merged, parse
 from redsched.api.routes.parts import KNOWN_QUERY, HostName, scheduler
 from redsched.errors import ClaimState, InvalidRequest, OtherAgent, OutcomeUnknown, Settling, Unknown
 from redsched.model import ClaimStatus
-from redsched.scheduler import HeldClaim, HostView, SlotView
+from redsched.scheduler import HeldClaim
 
 router = APIRouter(prefix="/v1/hosts/{host}", tags=["agents"], dependencies=[KNOWN_QUERY])
 
@@ -25,6 +25,18 @@ REPORT = {
     "inventories": {"VCPU": {"total": 64, "reserved": 2, "allocation_ratio": 4.0}, "MEMORY_MB": {"total": 262144}},
     "external": {"VCPU": 1},
 }
+POOLS = {
+    **REPORT,
+    "pools": {
+        "numa0": {"inventories": {"PCPU": {"total": 16}}},
+        "gpu0": {
+            "parent": "numa0",
+            "inventories": {"CUSTOM_GPU_MILLI": {"total": 1000}},
+            "traits": ["CUSTOM_GPU_T4"],
+        },
+    },
+    "external": {"VCPU": 1, "gpu0/CUSTOM_GPU_MILLI": 250},
+}
 PATCH = {"labels": {"rack": "r5"}, "inventories": {"MEMORY_MB": {"reserved": 2048}}}
 
 
@@ -32,7 +44,7 @@ PATCH = {"labels": {"rack": "r5"}, "inventories": {"MEMORY_MB": {"reserved": 204
     "/report",
     summary="Report",
     responses=answers({200: ReportAnswer}, *BODY, Unknown, ClaimState, OtherAgent, Settling, OutcomeUnknown),
-    openapi_extra=body(ReportBody, {"host": REPORT}),
+    openapi_extra=body(ReportBody, {"host": REPORT, "pools": POOLS}),
 )
 async def report(request: Request, host: HostName) -> Response:
     """A host's word about itself: replaces all of it but its claims, which end only when `ended` names them."""
@@ -48,7 +60,7 @@ async def report(request: Request, host: HostName) -> Response:
 async def patch_report(request: Request, host: HostName) -> Response:
     """A merge patch (RFC 7396) of the host's last report, as the store shows it; null takes a member out."""
     patch = await read_object(request)
-    last = _last_report(await scheduler(request).hosts.get(host))
+    last = bodies.report_of(await scheduler(request).hosts.get(host))
     return await _report(request, host, parse(to_json(merged(last, patch)), ReportBody))
 
 
@@ -61,7 +73,7 @@ async def patch_report(request: Request, host: HostName) -> Response:
 async def heartbeat(request: Request, host: HostName) -> Response:
     """Renew the host's lease. `ATTEST`: send a report with the store's new epoch."""
     asked = await read(request, HeartbeatBody)
-    stamp = asked.agent.stamp() if asked.agent else None
+    stamp = asked.agent.made() if asked.agent else None
     return render.answer({"outcome": await scheduler(request).hosts.heartbeat(host, asked.lease_s, stamp)})
 
 
@@ -74,7 +86,7 @@ async def inbox(request: Request, host: HostName, query: Annotated[InboxQuery, Q
 async def _report(request: Request, host: str, asked: ReportBody) -> Response:
     found = await scheduler(request).hosts.report(
         asked.report(host),
-        asked.agent.stamp() if asked.agent else None,
+        asked.agent.made() if asked.agent else None,
         asked.epoch,
         [_held(one) for one in asked.claims],
         [(one.id, one.token) for one in asked.ended],
@@ -83,42 +95,14 @@ async def _report(request: Request, host: str, asked: ReportBody) -> Response:
 
 
 def _held(one: HeldClaimBody) -> HeldClaim:
-    return HeldClaim(one.id, one.token, ClaimStatus(one.state), one.slots, one.project, one.consumer, one.digest)
-
-
-def merged(target: Any, patch: Any) -> Any:
-    """RFC 7396, section 2: the members of `patch` replace those of `target`, null removes."""
-    if not isinstance(patch, Mapping):
-        return patch
-    found = dict(target) if isinstance(target, Mapping) else {}
-    for name, value in patch.items():
-        if value is None:
-            found.pop(name, None)
-        else:
-            found[name] = merged(found.get(name), value)
-    return found
-
-
-def _last_report(host: HostView) -> dict[str, Any]:
-    return {
-        "cell": host.cell,
-        "zone": host.zone,
-        "labels": host.labels,
-        "traits": sorted(host.traits),
-        "metrics": host.metrics,
-        "lease_s": host.lease_s,
-        "inventories": {name: _inventory(slot) for name, slot in host.slots.items()},
-        "external": {name: slot.external for name, slot in host.slots.items() if slot.external},
-    }
-
-
-def _inventory(slot: SlotView) -> dict[str, Any]:
-    shown = {
-        "total": slot.total,
-        "reserved": slot.reserved,
-        "allocation_ratio": slot.ratio,
-        "min_unit": slot.min,
-        "step_size": slot.step,
-    }
-    # The store keeps max_unit = total where none was given: left out, it follows a patched total.
-    return shown if slot.max == slot.total else {**shown, "max_unit": slot.max}
+    return HeldClaim(
+        one.id,
+        one.token,
+        ClaimStatus(one.state),
+        one.slots,
+        one.project,
+        one.consumer,
+        one.digest,
+        one.group,
+        one.counted,
+    )

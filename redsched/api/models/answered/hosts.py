@@ -1,0 +1,88 @@
+"""Hosts, their reports, heartbeats and inboxes."""
+
+from typing import Literal
+
+from redsched.api.models.words import Answer
+from redsched.model import HostStatus
+
+
+class SlotAnswer(Answer):
+    """One slot of a host. free = capacity - claimed - external; below 0 where the host is over-committed."""
+
+    total: int
+    reserved: int
+    allocation_ratio: float
+    min_unit: int
+    max_unit: int
+    step_size: int
+    capacity: int
+    claimed: int
+    external: int
+    free: int
+
+
+class PoolAnswer(Answer):
+    """A pool of a host: the pool it lies in (empty: the host itself), and its traits."""
+
+    parent: str
+    traits: list[str]
+
+
+class HostAnswer(Answer):
+    """A host as the scheduler sees it. `slots` has those of its pools too, as `gpu0/CUSTOM_GPU_MILLI`."""
+
+    name: str
+    cell: str
+    zone: str
+    status: HostStatus
+    alive: bool
+    attested: bool
+    version: int
+    lease_s: int
+    slots: dict[str, SlotAnswer]
+    traits: list[str]
+    labels: dict[str, str]
+    metrics: dict[str, float]
+    claims: int
+    pools: dict[str, PoolAnswer]
+    aggregates: list[str]
+
+
+class HostsAnswer(Answer):
+    """A page of hosts; `next` is the `after` of the next page, null on the last."""
+
+    hosts: list[HostAnswer]
+    next: str | None
+
+
+class ReportAnswer(Answer):
+    """What became of a report. `attested` false: send the claims and this `epoch`. `drop`: stop these."""
+
+    outcome: Literal["OK", "SAME"]
+    epoch: str
+    attested: bool
+    version: int
+    drop: list[str]
+
+
+class HeartbeatAnswer(Answer):
+    """OK, or ATTEST: the store is in a new epoch, send a report that attests to it."""
+
+    outcome: Literal["OK", "ATTEST"]
+
+
+class InboxEntryAnswer(Answer):
+    """One hint for a host's agent."""
+
+    entry_id: str
+    number: int
+    epoch: str
+    op: Literal["claim", "end"]
+    claim_id: str
+    token: str
+
+
+class InboxAnswer(Answer):
+    """What waits for the host's agent."""
+
+    entries: list[InboxEntryAnswer]

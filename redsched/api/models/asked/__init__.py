@@ -1,0 +1,41 @@
+"""What comes in: bodies and queries, each with the way into the words of `redsched.model`.
+
+selection.py   what is asked for          parts.py    its groups, NUMA, devices, hints, relations
+reports.py     what hosts say             declared.py what operators declare
+queries.py     verbs, lists, deletions    sets.py     lists that mean sets     made.py  bodies become the model's words
+"""
+
+from redsched.api.models.asked.declared import AggregateBody, ServerGroupBody, SharedPoolBody
+from redsched.api.models.asked.queries import (
+    ClaimsQuery,
+    ExplainQuery,
+    ForgetQuery,
+    HostsQuery,
+    InboxQuery,
+    PageQuery,
+    ReleaseQuery,
+    RenewBody,
+    TokenBody,
+)
+from redsched.api.models.asked.reports import HeartbeatBody, HeldClaimBody, ReportBody, ReportPatch
+from redsched.api.models.asked.selection import SelectionRequest
+
+__all__ = [
+    "AggregateBody",
+    "ClaimsQuery",
+    "ExplainQuery",
+    "ForgetQuery",
+    "HeartbeatBody",
+    "HeldClaimBody",
+    "HostsQuery",
+    "InboxQuery",
+    "PageQuery",
+    "ReleaseQuery",
+    "RenewBody",
+    "ReportBody",
+    "ReportPatch",
+    "SelectionRequest",
+    "ServerGroupBody",
+    "SharedPoolBody",
+    "TokenBody",
+]

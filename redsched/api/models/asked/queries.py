@@ -1,0 +1,76 @@
+"""What comes in beside reports and selections: verbs of claims, and the queries of lists and deletions."""
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+
+from redsched.api.models.words import GivenLeaseS, GivenName, GivenToken, Strict
+from redsched.model import ClaimStatus, HostStatus
+
+
+class TokenBody(Strict):
+    """The token of the claim's last placing, as its selection gave it."""
+
+    token: GivenToken
+
+
+class RenewBody(TokenBody):
+    """The token, and the lease asked for."""
+
+    lease_s: GivenLeaseS = 120
+
+
+class PageQuery(Strict):
+    """Which part of a list."""
+
+    # Queries are text: "100" must become 100, so these are not strict.
+    model_config = ConfigDict(strict=False, extra="forbid")
+
+    limit: Annotated[int, Field(ge=1, le=1000, description="How many at most.")] = 100
+    after: Annotated[str, Field(pattern=r"^[!-~]{0,200}$", description="`next` of the page before.")] = ""
+
+
+class ClaimsQuery(PageQuery):
+    """Filters of a list of claims."""
+
+    host: GivenName | None = None
+    project: GivenName | None = None
+    consumer: GivenName | None = None
+    zone: GivenName | None = None
+    state: ClaimStatus | None = None
+
+
+class HostsQuery(PageQuery):
+    """Filters of a list of hosts."""
+
+    zone: GivenName | None = None
+    status: HostStatus | None = None
+
+
+class ReleaseQuery(Strict):
+    """How a claim is released."""
+
+    model_config = ConfigDict(strict=False, extra="forbid")
+
+    force: Annotated[bool, Field(description="Free at once, although its host may still run it.")] = False
+    token: Annotated[GivenToken | Literal[""], Field(description="Release only the placing with this token.")] = ""
+
+
+class ForgetQuery(Strict):
+    """How a thing that others may hold to is removed."""
+
+    model_config = ConfigDict(strict=False, extra="forbid")
+
+    force: Annotated[bool, Field(description="Although it holds claims, has members or is in use.")] = False
+
+
+class ExplainQuery(Strict):
+    """What to explain beside the counts."""
+
+    host: Annotated[GivenName | None, Field(description="Show every check for this host.")] = None
+
+
+class InboxQuery(Strict):
+    """Where to read an inbox from."""
+
+    after: Annotated[str, Field(pattern=r"^([0-9]{1,19}(-[0-9]{1,19})?)?$", description="The last entry seen.")] = ""

@@ -1,0 +1,139 @@
+"""/v1/aggregates, /v1/server-groups and /v1/pools: what operators declare, by PUT, and how it stands."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+
+from redsched.api import render
+from redsched.api.body import read
+from redsched.api.models.answered import (
+    AggregateAnswer,
+    AggregatesAnswer,
+    ServerGroupAnswer,
+    ServerGroupsAnswer,
+    SharedPoolAnswer,
+    SharedPoolsAnswer,
+)
+from redsched.api.models.asked import AggregateBody, ForgetQuery, PageQuery, ServerGroupBody, SharedPoolBody
+from redsched.api.openapi import BODY, answers, body
+from redsched.api.routes.parts import KNOWN_QUERY, AggregateName, PoolName, ServerGroupName, scheduler
+from redsched.errors import ClaimState, InvalidRequest, OutcomeUnknown, Unknown
+
+router = APIRouter(prefix="/v1", tags=["declared"], dependencies=[KNOWN_QUERY])
+
+AGGREGATE = {"metadata": {"ssd": "true", "filter_tenant_id": "web"}, "hosts": ["h17"]}
+SERVER_GROUP = {"policy": "anti-affinity", "by": "host", "max_per_host": 1, "count_by": ["label:rack"]}
+POOL = {"inventories": {"CUSTOM_SEAT": {"total": 100}}, "traits": ["CUSTOM_LICENCE"], "aggregates": ["licensed"]}
+
+TAKEN_BACK = answers({204: None}, InvalidRequest, Unknown, ClaimState, OutcomeUnknown)
+
+
+@router.get("/aggregates", summary="List aggregates", responses=answers({200: AggregatesAnswer}, InvalidRequest))
+async def list_aggregates(request: Request, query: Annotated[PageQuery, Query()]) -> Response:
+    """A page of aggregates, by name, with their metadata and hosts."""
+    page = await scheduler(request).aggregates.list(**query.model_dump())
+    return render.answer({"aggregates": [render.aggregate(one) for one in page.items], "next": page.next})
+
+
+@router.get(
+    "/aggregates/{name}", summary="One aggregate", responses=answers({200: AggregateAnswer}, InvalidRequest, Unknown)
+)
+async def get_aggregate(request: Request, name: AggregateName) -> Response:
+    """An aggregate with its metadata and hosts."""
+    return render.answer(render.aggregate(await scheduler(request).aggregates.get(name)))
+
+
+@router.put(
+    "/aggregates/{name}",
+    summary="Declare an aggregate",
+    responses=answers({200: AggregateAnswer, 201: AggregateAnswer}, *BODY, Unknown, OutcomeUnknown),
+    openapi_extra=body(AggregateBody, {"aggregate": AGGREGATE}),
+)
+async def put_aggregate(request: Request, name: AggregateName) -> Response:
+    """Replaces its metadata and hosts, in every cell. 201: it is new. 404: a host that has never reported."""
+    asked = (await read(request, AggregateBody)).aggregate(name)
+    found, new = await scheduler(request).aggregates.put(asked)
+    return render.answer(render.aggregate(found), 201 if new else 200)
+
+
+@router.delete("/aggregates/{name}", status_code=204, summary="Take an aggregate back", responses=TAKEN_BACK)
+async def delete_aggregate(request: Request, name: AggregateName, query: Annotated[ForgetQuery, Query()]) -> Response:
+    """409 while it has hosts, unless `force`: then they leave it."""
+    await scheduler(request).aggregates.delete(name, force=query.force)
+    return render.nothing()
+
+
+@router.get(
+    "/server-groups", summary="List server groups", responses=answers({200: ServerGroupsAnswer}, InvalidRequest)
+)
+async def list_server_groups(request: Request, query: Annotated[PageQuery, Query()]) -> Response:
+    """A page of server groups, by name, with their counts."""
+    page = await scheduler(request).server_groups.list(**query.model_dump())
+    return render.answer({"server_groups": [render.server_group(one) for one in page.items], "next": page.next})
+
+
+@router.get(
+    "/server-groups/{name}",
+    summary="One server group",
+    responses=answers({200: ServerGroupAnswer}, InvalidRequest, Unknown),
+)
+async def get_server_group(request: Request, name: ServerGroupName) -> Response:
+    """A server group, and how many members it has where."""
+    return render.answer(render.server_group(await scheduler(request).server_groups.get(name)))
+
+
+@router.put(
+    "/server-groups/{name}",
+    summary="Declare a server group",
+    responses=answers({200: ServerGroupAnswer, 201: ServerGroupAnswer}, *BODY, ClaimState, OutcomeUnknown),
+    openapi_extra=body(ServerGroupBody, {"server_group": SERVER_GROUP}),
+)
+async def put_server_group(request: Request, name: ServerGroupName) -> Response:
+    """In every cell. 201: it is new. 409: it has members, and something else than `max_per_host` would change."""
+    asked = (await read(request, ServerGroupBody)).server_group(name)
+    found, new = await scheduler(request).server_groups.put(asked)
+    return render.answer(render.server_group(found), 201 if new else 200)
+
+
+@router.delete("/server-groups/{name}", status_code=204, summary="Take a server group back", responses=TAKEN_BACK)
+async def delete_server_group(
+    request: Request, name: ServerGroupName, query: Annotated[ForgetQuery, Query()]
+) -> Response:
+    """409 while it has members, unless `force`: they stay where they are."""
+    await scheduler(request).server_groups.delete(name, force=query.force)
+    return render.nothing()
+
+
+@router.get("/pools", summary="List shared pools", responses=answers({200: SharedPoolsAnswer}, InvalidRequest))
+async def list_pools(request: Request, query: Annotated[PageQuery, Query()]) -> Response:
+    """A page of shared pools, by name, with what is claimed and free."""
+    page = await scheduler(request).pools.list(**query.model_dump())
+    return render.answer({"pools": [render.shared_pool(one) for one in page.items], "next": page.next})
+
+
+@router.get(
+    "/pools/{name}", summary="One shared pool", responses=answers({200: SharedPoolAnswer}, InvalidRequest, Unknown)
+)
+async def get_pool(request: Request, name: PoolName) -> Response:
+    """A shared pool with what is claimed and free."""
+    return render.answer(render.shared_pool(await scheduler(request).pools.get(name)))
+
+
+@router.put(
+    "/pools/{name}",
+    summary="Declare a shared pool",
+    responses=answers({200: SharedPoolAnswer, 201: SharedPoolAnswer}, *BODY, Unknown, ClaimState, OutcomeUnknown),
+    openapi_extra=body(SharedPoolBody, {"pool": POOL}),
+)
+async def put_pool(request: Request, name: PoolName) -> Response:
+    """In one cell. What is claimed of it stays. 201: it is new. 409: the name is taken in another cell."""
+    asked = await read(request, SharedPoolBody)
+    found, new = await scheduler(request).pools.put(asked.pool(name), asked.cell)
+    return render.answer(render.shared_pool(found), 201 if new else 200)
+
+
+@router.delete("/pools/{name}", status_code=204, summary="Take a shared pool back", responses=TAKEN_BACK)
+async def delete_pool(request: Request, name: PoolName, query: Annotated[ForgetQuery, Query()]) -> Response:
+    """409 while something of it is claimed, unless `force`."""
+    await scheduler(request).pools.delete(name, force=query.force)
+    return render.nothing()

@@ -12,6 +12,7 @@ from redsched.model import (
     HostReport,
     HostStatus,
     Inventory,
+    Pool,
 )
 from redsched.store import CellStore, Change, Outcome
 from tests.support.cells import (
@@ -89,6 +90,63 @@ async def test_a_report_replaces_all_that_the_agent_owns_and_nothing_else(cell: 
         "label.rack": "",
         "metric.cpu.percent": "",
     }
+
+
+async def test_a_report_tells_the_pools_of_a_host_and_their_slots(cell: CellStore, raw: Any) -> None:
+    """A pool named numa<number> is a NUMA node without saying so; the host itself is the parent `/`."""
+    pools = {
+        "numa0": Pool({"PCPU": Inventory(16, 2)}),
+        "numalike": Pool(traits=frozenset({"CUSTOM_T"})),
+        "gpu0": Pool({"CUSTOM_GPU_MILLI": Inventory(1000, step_size=10)}, "numa0", frozenset({"CUSTOM_T4"})),
+    }
+    report = HostReport("h1", {"VCPU": Inventory(8)}, pools=pools, external={"gpu0/CUSTOM_GPU_MILLI": 250})
+    await open_host(cell, report=report)
+    host = await fields_of(raw, cell.keys.host("h1"))
+    assert {name: value for name, value in host.items() if "/" in name} == {
+        "capacity.numa0/PCPU": "14",
+        "total.numa0/PCPU": "16",
+        "max.numa0/PCPU": "16",
+        "reserved.numa0/PCPU": "2",
+        "ratio.numa0/PCPU": "1.0",
+        "ratio.gpu0/CUSTOM_GPU_MILLI": "1.0",
+        "step.gpu0/CUSTOM_GPU_MILLI": "10",
+        **{f"{kind}.gpu0/CUSTOM_GPU_MILLI": "1000" for kind in ("capacity", "total", "max")},
+        "reserved.gpu0/CUSTOM_GPU_MILLI": "0",
+        "external.gpu0/CUSTOM_GPU_MILLI": "250",
+    }
+    assert await fields_of(raw, cell.keys.facts("h1")) == {
+        "pool.numa0": "/",
+        "pool.numalike": "/",
+        "pool.gpu0": "numa0",
+        "trait.numa0/HW_NUMA_ROOT": "1",
+        "trait.numalike/CUSTOM_T": "1",
+        "trait.gpu0/CUSTOM_T4": "1",
+    }
+
+
+async def test_a_pool_that_is_no_longer_reported_goes_and_what_is_claimed_of_it_stays(
+    cell: CellStore, raw: Any
+) -> None:
+    pools = {"gpu0": Pool({"CUSTOM_GPU_MILLI": Inventory(1000)}, traits=frozenset({"CUSTOM_T4"}))}
+    await open_host(cell, report=HostReport("h1", {"VCPU": Inventory(8)}, pools=pools, lease_s=HOUR_S))
+    await claim_on(cell, "a", **{"gpu0/CUSTOM_GPU_MILLI": 300, "VCPU": 1})
+    await raw.hset(cell.keys.host("h1"), mapping={"aggregate.fast": "1", "claims": "1", "starting": "1"})
+    await raw.hset(cell.keys.host("h1"), mapping={"failures": "2"})
+    seq = (await cell.tick()).seq
+    await cell.report(report_of("h1", VCPU=8))
+    slot = "gpu0/CUSTOM_GPU_MILLI"
+    host = await fields_of(raw, cell.keys.host("h1"))
+    assert {name: value for name, value in host.items() if "/" in name} == {
+        f"claimed.{slot}": "300",
+        f"over.{slot}": "1",
+    }
+    kept = {"aggregate.fast": "1", "claims": "1", "starting": "1", "failures": "2"}
+    assert host.items() >= kept.items(), "none of these is the agent's"
+    (entry,) = await changes_since(cell, seq)
+    gone = {f"{kind}.{slot}": "" for kind in ("capacity", "total", "max", "reserved", "ratio")}
+    assert entry.fields == gone | {"pool.gpu0": "", "trait.gpu0/CUSTOM_T4": ""}
+    await cell.report(HostReport("h1", {"VCPU": Inventory(8)}, pools=pools, lease_s=HOUR_S))
+    assert not await raw.hexists(cell.keys.host("h1"), f"over.{slot}")
 
 
 async def test_a_report_that_changes_nothing_reaches_no_reader(cell: CellStore, raw: Any) -> None:

@@ -94,9 +94,9 @@ class Declared:
     def place(self, group: str, host: str, domains: Mapping[str, str], sign: int = 1) -> None:
         """Count a place on a host in a group, and under its zone and label values (by -> value); -1 takes it out.
 
-        Raises KeyError for a group that is not declared.
+        A value of '' is not counted under; so `domains` may leave out the host itself. Raises KeyError for a group that is not declared.
         """
-        self._groups[group].place({**domains, "host": host}, sign)
+        self._groups[group].place({"host": host, **domains}, sign)
 
     def take(self, pool: str, resource_class: str, amount: int) -> None:
         """Claim an amount of a shared pool; a negative one gives it back. Raises KeyError for one not declared."""

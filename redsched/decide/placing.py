@@ -40,7 +40,7 @@ def place(columns: Columns, kinds: Sequence[Kind], candidates: int, pick_from: i
                 request = kind.shape.request
                 found.append(Place(listed([one for _, one in chosen], candidates), kind.member, request.server_group))
                 row = chosen[0][0][2]
-                trial.take(row, found[-1].chosen, counted_in(request))
+                trial.take(row, found[-1].chosen, tuple(counted_in(request, columns)))
                 for other in queues:
                     other.touch(row)
     return found

@@ -7,6 +7,7 @@ request --> needs (once a request)      what is taken whole from one place
 """
 
 from redsched.decide.assign.assign import assignments, is_plain
-from redsched.decide.assign.needs import Needs, needs_of
+from redsched.decide.assign.needs import Demands, Needs, cell_demands, needs_of
+from redsched.decide.assign.shared import may_use, shared_with
 
-__all__ = ["Needs", "assignments", "is_plain", "needs_of"]
+__all__ = ["Demands", "Needs", "assignments", "cell_demands", "is_plain", "may_use", "needs_of", "shared_with"]

@@ -10,11 +10,30 @@ from redsched.decide.assign.plan import bits
 def may_go_on(board: Board) -> bool:
     """Whether each part left has room alone, cells and isolated groups can lie apart, and wants can be met."""
     left = [index for index, units in enumerate(board.left) if units]
-    if not all(board.has_room(index) for index in left):
+    if not all(board.has_room(index) for index in left) or not classes_suffice(board, left):
         return False
     apart = [index for index in left if board.needs.parts[index].apart]
     by_sort = ([index for index in apart if board.needs.parts[index].sort is sort] for sort in (Sort.CELL, Sort.GROUP))
     return all(len(one) < 2 or can_lie_apart(board, one) for one in by_sort) and _wants_may_be_met(board, left)
+
+
+def classes_suffice(board: Board, left: Iterable[int]) -> bool:
+    """Whether there is enough of each class: in amounts, and in places for so many units, each at least the smallest.
+
+    Room for less than the smallest unit is lost, and not counted.
+    """
+    wanted: dict[str, list[int]] = {}
+    for index in left:
+        for name, amount in board.needs.parts[index].demands:
+            total = wanted.setdefault(name, [0, 0, amount])
+            total[0] += amount * board.left[index]
+            total[1] += board.left[index]
+            total[2] = min(total[2], amount)
+    for name, most, taken in zip(board.plan.class_of, board.most, board.taken, strict=True):
+        if name in wanted and most - taken >= wanted[name][2]:
+            wanted[name][0] -= most - taken
+            wanted[name][1] -= (most - taken) // wanted[name][2]
+    return all(amount <= 0 and units <= 0 for amount, units, _ in wanted.values())
 
 
 def can_lie_apart(board: Board, indexes: Iterable[int]) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from redsched.cache.columns import Columns
 from redsched.cache.layout import Layout
 from redsched.decide.assign.needs import Needs, Part, Sort
-from redsched.names import SHARED_POOL
+from redsched.names import SHARED_POOL, split_slot
 
 ROOT = 0
 """The host's own place comes first, then its pools, then the shared ones."""
@@ -35,9 +35,10 @@ class Option:
 class Plan:
     """The options of every part. Places and slots go by their index here.
 
-    `above` has a bit for each place that one lies in, and for itself. `twins` names the places that nothing but their
-    amounts can tell apart; -1 where a place is like no other. `shared_slots` are not the host's own. `of_root` are the parts whose traits the root must be
-    asked for, which a layout does not know.
+    `above` has a bit for each place that one lies in, and for itself. `slots_of` is by place. `twins` is equal for places
+    that nothing but their amounts can tell apart, and -1 where a place is like no other. `class_of` is by slot;
+    `shared_slots` are not the host's own. `of_root` are the parts with traits, which the host must be asked for before
+    its root may give them: a layout does not know those.
     """
 
     layout: Layout
@@ -47,6 +48,7 @@ class Plan:
     above: tuple[int, ...]
     slots_of: tuple[tuple[int, ...], ...]
     twins: tuple[int, ...]
+    class_of: tuple[str, ...]
     shared_slots: tuple[int, ...]
     of_root: tuple[int, ...]
 
@@ -89,6 +91,7 @@ class _Drawing:
             tuple(self._above(place) for place in self._places),
             slots_of,
             self._twins(options, slots_of),
+            tuple(split_slot(slot)[1] for slot in self._slots),
             tuple(index for index, slot in enumerate(self._slots) if slot.startswith(SHARED_POOL)),
             tuple(index for index, part in enumerate(parts) if part.required or part.forbidden),
         )

@@ -7,14 +7,13 @@ from redsched.decide.assign.plan import Plan
 from redsched.decide.fit import free
 from redsched.names import SHARED_POOL, split_slot
 
-
 Numbers = tuple[int, int, int, int, int, int]
 """A slot as `fit.fits` wants it, after the amount: capacity, claimed, external, min_unit, max_unit, step_size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rooms:
-    """By the slot's index: `most` that may be taken, as far as free and max_unit go; `numbers` for the final word.
+    """By the slot's index: the `most` that may be taken, and the `numbers` for the final word on less.
 
     `picky` are the slots that do not give out every amount up to `most`: it may take several parts to reach their
     min_unit or a multiple of their step_size.
@@ -31,7 +30,10 @@ def read_rooms(columns: Columns, row: int, plan: Plan) -> Rooms:
     numbers = list(zip(*(family.at(row, plan.slots) for family in families), strict=True))
     for index in plan.shared_slots:
         numbers[index] = _shared(columns, plan.slots[index])
-    most = [min(free(of, taken, by_others), largest) for of, taken, by_others, _, largest, _ in numbers]
+    most = [
+        min(free(capacity, claimed, external), largest) // step * step
+        for capacity, claimed, external, _, largest, step in numbers
+    ]
     picky = tuple(index for index, one in enumerate(numbers) if one[3] > 1 or one[5] > 1)
     return Rooms(most, numbers, picky)
 

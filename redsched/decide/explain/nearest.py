@@ -9,7 +9,7 @@ from redsched.cache.columns import Columns
 from redsched.decide.answers import Miss
 from redsched.decide.explain.changes import smallest_change
 from redsched.decide.filters.hosts import DOWN, NOT_ATTESTED, STATUS_DISABLED, STATUS_DRAINING
-from redsched.decide.filters.resources import slot_free
+from redsched.decide.filters.places import slot_free
 from redsched.decide.fit import fits, free
 from redsched.decide.rules import ALL_ROWS, Rule
 from redsched.decide.shape import Shape

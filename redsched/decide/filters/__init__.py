@@ -3,7 +3,7 @@
 Cheap and telling ones come first: a host is counted under the first reason that removes it, and "down" says more of a
 host than the memory it lacks. What a request names and nothing holds (a class, trait, zone, label) removes every host,
 as usual: it is an ordinary "no fit". An amount is refused under the name of its resource class, a trait or label under
-`required:HW_CPU_X86_AVX2`.
+`required:HW_CPU_X86_AVX2`, a group under `group:<name>`, guest NUMA cells under `numa`, devices under `pci:<class>`.
 """
 
 from redsched.decide.filters.aggregates import aggregate_metadata, member_of
@@ -11,6 +11,7 @@ from redsched.decide.filters.demands import demands
 from redsched.decide.filters.hints import network
 from redsched.decide.filters.hosts import attestation, hosts, liveness, status, zone
 from redsched.decide.filters.labels import labels
+from redsched.decide.filters.pools import groups, numa, pci
 from redsched.decide.filters.query import query
 from redsched.decide.filters.resources import resources
 from redsched.decide.filters.traits import traits
@@ -34,6 +35,9 @@ FILTERS: tuple[Filter, ...] = (
     labels,
     query,
     resources,
+    groups,
+    numa,
+    pci,
 )
 """Those that need no settings; `redsched.decide.tools` adds those that do, and those of users."""
 

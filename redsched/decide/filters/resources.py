@@ -1,32 +1,61 @@
-"""The filter about amounts: room for each."""
+"""The filter about the unnumbered amounts: room for each, in the root, a pool or a shared pool of the host."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 
 from redsched.cache.columns import Columns
-from redsched.decide.fit import fits, free
+from redsched.decide.assign import Needs, may_use, needs_of, shared_with
+from redsched.decide.filters.places import alone, gives, has_traits, nearest_place, slot_free, slot_of
 from redsched.decide.rules import Mask, Rows, Rule
 from redsched.model import Request
+from redsched.names import SHARED_POOL, split_slot
 
 
 def resources(request: Request) -> Iterator[Rule]:
-    """Room for each amount."""
-    for slot, amount in sorted(request.resources.items()):
-        yield _amount(slot, amount)
+    """Room for each amount in some place that the unnumbered resources may come from."""
+    needs = needs_of(request)
+    in_units = alone(needs)
+    for resource_class, amount in sorted(request.resources.items()):
+        yield _amount(needs, resource_class, amount, resource_class in in_units)
 
 
-def _amount(slot: str, amount: int) -> Rule:
+def _amount(needs: Needs, resource_class: str, amount: int, in_units: bool) -> Rule:
     def passes(columns: Columns, rows: Rows) -> Mask:
-        return fits(
-            amount,
-            columns.capacity[slot][rows],
-            columns.claimed[slot][rows],
-            columns.external[slot][rows],
-            columns.minimum[slot][rows],
-            columns.maximum[slot][rows],
-            columns.step[slot][rows],
+        found = gives(columns, resource_class, amount, in_units, rows)
+        for slot in columns.pool_slots(resource_class):
+            pool = split_slot(slot)[0]
+            has_room = gives(columns, slot, amount, in_units, rows)
+            found = found | has_room & has_traits(columns, pool, (), needs.forbidden, rows)
+        for name in shared_with(columns, resource_class):
+            if gives(columns, _shared_slot(name, resource_class), amount, in_units, rows):
+                found = found | may_use(columns, name, rows)
+        return found
+
+    def depends(columns: Columns) -> Hashable:
+        pools = shared_with(columns, resource_class)
+        room = tuple(gives(columns, _shared_slot(name, resource_class), amount, in_units, 0) for name in pools)
+        return (columns.declared.revision, *map(bool, room)) if pools else None
+
+    def detail(columns: Columns, row: int) -> str:
+        text = amount_detail(columns, resource_class, amount, row)
+        places = [*_pools(columns, resource_class, row), *_shared_pools(columns, resource_class, row)]
+        return (
+            f"{text}; elsewhere {nearest_place(columns, row, ((resource_class, amount),), places)}" if places else text
         )
 
-    return Rule(slot, passes, lambda columns, row: amount_detail(columns, slot, amount, row), slot)
+    return Rule(resource_class, passes, detail, resource_class, depends, room=True)
+
+
+def _shared_slot(name: str, resource_class: str) -> str:
+    return slot_of(f"{SHARED_POOL}{name}", resource_class)
+
+
+def _pools(columns: Columns, resource_class: str, row: int) -> list[str]:
+    layout = columns.layout(row)
+    return [pool for pool in layout.pools if resource_class in layout.classes[pool]]
+
+
+def _shared_pools(columns: Columns, resource_class: str, row: int) -> list[str]:
+    return [f"{SHARED_POOL}{name}" for name in shared_with(columns, resource_class) if may_use(columns, name, row)]
 
 
 def amount_detail(columns: Columns, slot: str, amount: int, row: int) -> str:
@@ -36,11 +65,3 @@ def amount_detail(columns: Columns, slot: str, amount: int, row: int) -> str:
     if not least <= amount <= most:
         text += f"; one claim may take {least} to {most}"
     return text if amount % step == 0 else f"{text}; only multiples of {step}"
-
-
-def slot_free(columns: Columns, slot: str, row: int) -> int:
-    """Return what is left of a slot of one host, in the unit of its class."""
-    left: int = free(
-        columns.capacity[slot].item(row), columns.claimed[slot].item(row), columns.external[slot].item(row)
-    )
-    return left

@@ -1,0 +1,114 @@
+"""What one place of a host could give: its root (''), a pool of it, a shared pool. For many hosts at once.
+
+Places are asked one by one here, and never together: whether a host's places can give everything at the same time is
+what `redsched.decide.assign` finds out. So these tests refuse only hosts that no assignment could save.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from redsched.cache.columns import Columns
+from redsched.decide.assign import Demands, Needs
+from redsched.decide.fit import fits, free
+from redsched.decide.rules import Mask, Rows
+from redsched.decide.texts import everywhere
+from redsched.names import SHARED_POOL, split_slot
+
+
+def slot_of(place: str, resource_class: str) -> str:
+    """The slot of a class in a place of the host."""
+    return f"{place}/{resource_class}" if place else resource_class
+
+
+def alone(needs: Needs) -> frozenset[str]:
+    """Classes that one unit of one part asks for: only there an amount must be in a slot's units by itself.
+
+    Where several parts ask for a class, they may take from one slot, whose min_unit and step_size are for the sum.
+    """
+    units: Counter[str] = Counter()
+    for part in needs.parts:
+        units.update({name: part.count for name, _ in part.demands})
+    return frozenset(name for name, count in units.items() if count == 1)
+
+
+def gives(columns: Columns, slot: str, amount: int, in_units: bool, rows: Rows) -> Mask:
+    """Whether a slot could give an amount; `in_units`: min_unit and step_size count too."""
+    if slot.startswith(SHARED_POOL):
+        return np.bool_(_fits(amount, in_units, *_shared(columns, slot)))
+    kinds = columns.capacity, columns.claimed, columns.external, columns.minimum, columns.maximum, columns.step
+    return _fits(amount, in_units, *(kind[slot][rows] for kind in kinds))
+
+
+def most(columns: Columns, slot: str, rows: Rows) -> Any:
+    """The most that one claim could take of a host's own slot, not below 0."""
+    left = free(columns.capacity[slot][rows], columns.claimed[slot][rows], columns.external[slot][rows])
+    return np.maximum(np.minimum(left, columns.maximum[slot][rows]), 0)
+
+
+def slot_free(columns: Columns, slot: str, row: int) -> int:
+    """Return what is left of a slot of one host, or of a shared one, in the unit of its class."""
+    if slot.startswith(SHARED_POOL):
+        left: int = free(*_shared(columns, slot)[:3])
+    else:
+        left = free(*(kind[slot].item(row) for kind in (columns.capacity, columns.claimed, columns.external)))
+    return left
+
+
+def has_traits(columns: Columns, place: str, required: Iterable[str], forbidden: Iterable[str], rows: Rows) -> Mask:
+    """Whether a place of the host itself has all of some traits, and none of others."""
+    found = everywhere(columns, rows)
+    for trait in required:
+        found = found & columns.traits[slot_of(place, trait)][rows]
+    for trait in forbidden:
+        found = found & ~columns.traits[slot_of(place, trait)][rows]
+    return found
+
+
+def gives_all(columns: Columns, place: str, demands: Demands, in_units: frozenset[str], rows: Rows) -> Mask:
+    """Whether a place of the host itself could give all of these amounts."""
+    found = everywhere(columns, rows)
+    for name, amount in demands:
+        found = found & gives(columns, slot_of(place, name), amount, name in in_units, rows)
+    return found
+
+
+def pools_with(columns: Columns, demands: Demands) -> Iterator[str]:
+    """The pools, of whichever host, that have slots of all these classes. At least one class must be named."""
+    by_class = [{split_slot(slot)[0] for slot in columns.pool_slots(name)} for name, _ in demands]
+    first = demands[0][0]
+    return (pool for slot in columns.pool_slots(first) if all((pool := split_slot(slot)[0]) in one for one in by_class))
+
+
+def said(demands: Demands) -> str:
+    """Amounts in words: "4 PCPU and 8192 MEMORY_MB"."""
+    return " and ".join(f"{amount} {name}" for name, amount in demands) or "nothing"
+
+
+def nearest_place(columns: Columns, row: int, demands: Demands, places: Iterable[str]) -> str:
+    """What the place that lacks least has free, in words: "best is numa1 with 2 PCPU and 4096 MEMORY_MB free"."""
+    found = min(places, key=lambda place: _lack(columns, row, demands, place), default=None)
+    if found is None:
+        return "has none"
+    have = tuple((name, slot_free(columns, slot_of(found, name), row)) for name, _ in demands)
+    return f"best is {found or 'the host itself'} with {said(have)} free"
+
+
+def _lack(columns: Columns, row: int, demands: Demands, place: str) -> float:
+    return sum(max(0, amount - slot_free(columns, slot_of(place, name), row)) / amount for name, amount in demands)
+
+
+def _shared(columns: Columns, slot: str) -> tuple[int, ...]:
+    pool, resource_class = split_slot(slot)
+    one = columns.declared.pools[pool.removeprefix(SHARED_POOL)].slots[resource_class]
+    return one.capacity, one.claimed, one.external, one.minimum, one.maximum, one.step
+
+
+def _fits(
+    amount: int, in_units: bool, capacity: Any, claimed: Any, external: Any, minimum: Any, maximum: Any, step: Any
+) -> Mask:
+    if in_units:
+        return fits(amount, capacity, claimed, external, minimum, maximum, step)
+    return fits(amount, capacity, claimed, external, amount, maximum, amount)

@@ -1,0 +1,141 @@
+"""Cheap tests of groups, guest NUMA cells and devices: whether each could be had alone.
+
+They are necessary and not enough. They keep the exact assignment from hosts that have no chance, and say with numbers
+what a host lacks.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from redsched.cache.columns import Columns
+from redsched.decide.assign import Demands, cell_demands, needs_of
+from redsched.decide.filters.places import (
+    alone,
+    gives_all,
+    has_traits,
+    most,
+    nearest_place,
+    pools_with,
+    said,
+)
+from redsched.decide.rules import Mask, Rows, Rule
+from redsched.decide.texts import everywhere, nowhere
+from redsched.model import NUMA_NODE, Group, PciDevices, Request
+from redsched.names import split_slot
+
+GROUP = "group"
+NUMA = "numa"
+PCI = "pci"
+
+Kind = tuple[Demands, int]
+"""What a guest's cell takes, and how many NUMA nodes must have room for it: one for each cell that needs as much."""
+
+
+def groups(request: Request) -> Iterator[Rule]:
+    """Each group alone in one place: the root or a pool."""
+    in_units = alone(needs_of(request)) if request.groups else frozenset[str]()
+    for group in request.groups:
+        if group.resources or group.required:
+            yield _group(group, in_units)
+
+
+def numa(request: Request) -> Iterator[Rule]:
+    """As many NUMA nodes with room for a cell as there are cells that need as much."""
+    if request.numa is None:
+        return
+    cells = [dict(cell_demands(request.numa, cell)) for cell in request.numa.cells]
+    kinds = {tuple(cell.items()): sum(_needs_as_much(other, cell) for other in cells) for cell in cells}
+    yield _cells(tuple(kinds.items()), alone(needs_of(request)))
+
+
+def pci(request: Request) -> Iterator[Rule]:
+    """As many devices of a class, in whichever places, as all parts together want; with each part's traits too."""
+    for resource_class in sorted({one.resource_class for one in request.pci}):
+        yield _devices(resource_class, [one for one in request.pci if one.resource_class == resource_class])
+
+
+def _group(group: Group, in_units: frozenset[str]) -> Rule:
+    demands = tuple(sorted(group.resources.items()))
+    wanted = said(demands) if demands else "a pool"
+    traits = "".join(f" with {one}" for one in sorted(group.required))
+    traits += "".join(f" without {one}" for one in sorted(group.forbidden))
+
+    def pools(columns: Columns) -> Iterator[str]:
+        if demands:
+            return pools_with(columns, demands)
+        return (split_slot(key)[0] for key in columns.pools_with_trait(min(group.required)))
+
+    def passes(columns: Columns, rows: Rows) -> Mask:
+        found = nowhere(columns, rows)
+        for place in ("", *pools(columns)):
+            has_room = gives_all(columns, place, demands, in_units, rows)
+            found = found | has_room & has_traits(columns, place, group.required, group.forbidden, rows)
+        return found
+
+    def detail(columns: Columns, row: int) -> str:
+        places = [
+            place
+            for place in ("", *columns.layout(row).pools)
+            if has_traits(columns, place, group.required, group.forbidden, row)
+        ]
+        if not demands:
+            return f"needs {wanted}{traits}, has {', '.join(one or 'itself' for one in places) or 'none'}"
+        return f"needs {wanted} in one pool{traits}, {nearest_place(columns, row, demands, places)}"
+
+    return Rule(f"{GROUP}:{group.name}", passes, detail, room=bool(demands))
+
+
+def _needs_as_much(cell: dict[str, int], other: dict[str, int]) -> bool:
+    return all(cell.get(name, 0) >= amount for name, amount in other.items())
+
+
+def _cells(kinds: Sequence[Kind], in_units: frozenset[str]) -> Rule:
+    def nodes_with_room(columns: Columns, demands: Demands, rows: Rows) -> Mask:
+        found = nowhere(columns, rows) * 0
+        for key in columns.pools_with_trait(NUMA_NODE):
+            room = gives_all(columns, split_slot(key)[0], demands, in_units, rows)
+            found = found + (columns.traits[key][rows] & room)
+        return found
+
+    def passes(columns: Columns, rows: Rows) -> Mask:
+        found = everywhere(columns, rows)
+        for demands, nodes in kinds:
+            found = found & (nodes_with_room(columns, demands, rows) >= nodes)
+        return found
+
+    def detail(columns: Columns, row: int) -> str:
+        demands, nodes = next((kind for kind in kinds if nodes_with_room(columns, kind[0], row) < kind[1]), kinds[0])
+        layout = columns.layout(row)
+        places = [pool for pool in layout.pools if NUMA_NODE in layout.traits[pool]]
+        best = nearest_place(columns, row, demands, places)
+        if nodes == 1:
+            return f"needs {said(demands)} in one NUMA node, {best}"
+        have = int(nodes_with_room(columns, demands, row))
+        return f"needs {nodes} NUMA nodes with {said(demands)} each, {have} have it, {best}"
+
+    return Rule(NUMA, passes, detail, room=True)
+
+
+def _devices(resource_class: str, parts: Sequence[PciDevices]) -> Rule:
+    # Without regard to traits all parts compete; with a part's traits those that want at least these.
+    traits = dict.fromkeys((frozenset[str](), *(one.required for one in parts)))
+    wanted = [(of, sum(one.count for one in parts if of <= one.required)) for of in traits]
+
+    def left(columns: Columns, required: frozenset[str], rows: Rows) -> Mask:
+        found = nowhere(columns, rows) * 0
+        for slot in (resource_class, *columns.pool_slots(resource_class)):
+            having = has_traits(columns, split_slot(slot)[0], required, (), rows)
+            found = found + having * most(columns, slot, rows)
+        return found
+
+    def passes(columns: Columns, rows: Rows) -> Mask:
+        found = everywhere(columns, rows)
+        for required, count in wanted:
+            found = found & (left(columns, required, rows) >= count)
+        return found
+
+    def detail(columns: Columns, row: int) -> str:
+        required, count = next((one for one in wanted if left(columns, one[0], row) < one[1]), wanted[0])
+        having = "".join(f" with {trait}" for trait in sorted(required))
+        return f"needs {count} {resource_class}{having}, free {int(left(columns, required, row))}"
+
+    return Rule(f"{PCI}:{resource_class}", passes, detail, room=True)

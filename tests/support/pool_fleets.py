@@ -1,0 +1,123 @@
+"""Random hosts with pools, and random requests for their pools, over a vocabulary so small that they often just fit."""
+
+from random import Random
+from typing import Any
+
+from hypothesis import strategies as st
+
+from redsched.model import CpuPolicy, Group, Numa, NumaAffinity, NumaCell, PciDevices, Request
+from tests.support.plain_pools import NODE, PlainHost, PlainPlace, PlainSlot
+
+CLASSES = ("CUSTOM_GPU", "CUSTOM_VF", "MEMORY_MB", "PCPU", "VCPU")
+TRAITS = ("CUSTOM_T1", "CUSTOM_T2")
+AGGREGATES = ("agg1", "agg2")
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def random_slot(rng: Random) -> PlainSlot:
+    return PlainSlot(
+        rng.randint(1, 8),
+        rng.choice((0, 0, 0, 1, 2)),
+        rng.choice((0, 0, 0, 0, 1)),
+        rng.choice((1, 1, 1, 1, 2)),
+        rng.choice((None, None, None, 2, 4)),
+        rng.choice((1, 1, 1, 1, 1, 2)),
+    )
+
+
+def random_place(rng: Random, chance: float = 0.5) -> PlainPlace:
+    return PlainPlace(
+        {name: random_slot(rng) for name in CLASSES if rng.random() < chance},
+        frozenset(trait for trait in TRAITS if rng.random() < 0.4),
+    )
+
+
+def random_host(seed: int) -> PlainHost:
+    """A tree of up to 8 pools, some of them NUMA nodes, often with two just alike, and up to two shared pools."""
+    rng = Random(seed)
+    places = {"": random_place(rng)}
+    for number in range(rng.randint(0, 8)):
+        name = rng.choice(("numa", "gpu", "nic")) + str(number)
+        above = [one for one in places if not one.startswith("gpu")]
+        place = random_place(rng, 0.8 if name.startswith("numa") else 0.5)
+        if number and rng.random() < 0.3:
+            twin = places[rng.choice(list(places))]
+            place = PlainPlace(dict(twin.slots), twin.traits - {NODE})
+        place.parent = rng.choice(above)
+        if name.startswith("numa"):
+            place.traits |= {NODE}
+        places[name] = place
+    shared = {f"s{number}": random_place(rng) for number in range(rng.choice((0, 0, 1, 2)))}
+    for place in shared.values():
+        place.aggregates = frozenset(one for one in AGGREGATES if rng.random() < 0.3)
+        place.slots = place.slots or {"VCPU": random_slot(rng)}
+    return PlainHost(places, shared, frozenset(one for one in AGGREGATES if rng.random() < 0.5))
+
+
+def random_request(seed: int) -> Request:
+    """A request of some kinds of parts, up to five units or so, with something of everything that it may ask for."""
+    rng = Random(seed)
+
+    def some(chance: float) -> frozenset[str]:
+        return frozenset(trait for trait in TRAITS if rng.random() < chance)
+
+    def amounts(most: int) -> dict[str, int]:
+        return {name: rng.randint(1, 3) for name in rng.sample(CLASSES, rng.randint(1, most))}
+
+    kinds = rng.sample(("resources", "groups", "numa", "pci"), rng.randint(1, 3))
+    asked: dict[str, Any] = {}
+    if "resources" in kinds:
+        asked |= {
+            "resources": amounts(2),
+            "required": some(0.15),
+            "forbidden": some(0.1),
+            "any_of": (frozenset(TRAITS),) if rng.random() < 0.2 else (),
+        }
+    if "groups" in kinds:
+        asked |= random_groups(rng, some, amounts)
+    if "numa" in kinds:
+        asked["numa"] = random_numa(rng)
+    if "pci" in kinds:
+        asked["pci"] = tuple(
+            PciDevices(name, rng.choice((1, 1, 2)), rng.choice(list(NumaAffinity)), some(0.2))
+            for name in rng.sample(("CUSTOM_GPU", "CUSTOM_VF"), rng.choice((1, 1, 2)))
+        )
+    return Request(**asked)
+
+
+def random_groups(rng: Random, some: Any, amounts: Any) -> dict[str, Any]:
+    count = rng.randint(1, 3)
+    bare = count > 1 and rng.random() < 0.3
+    like = amounts(2)
+    groups = tuple(
+        Group(
+            f"g{number}",
+            {} if bare and number == 0 else like if rng.random() < 0.4 else amounts(2),
+            frozenset({NODE}) if bare and number == 0 and rng.random() < 0.5 else some(0.15),
+            some(0.1),
+        )
+        for number in range(count)
+    )
+    related = bare or rng.random() < 0.3
+    return {
+        "groups": groups,
+        "group_policy": rng.choice(("none", "isolate")),
+        "same_subtree": (frozenset(group.name for group in groups),) if related else (),
+    }
+
+
+def random_numa(rng: Random) -> Numa:
+    cells = rng.choice((1, 1, 2, 2, 3))
+    policy = rng.choice(list(CpuPolicy))
+    sizes = [(rng.randint(1, 3), rng.randint(1, 2)) for _ in range(cells)]
+    if rng.random() < 0.5:
+        sizes = sizes[:1] * cells
+    dedicated = [rng.randint(0, cpus) if policy is CpuPolicy.MIXED else 0 for cpus, _ in sizes]
+    return Numa(
+        tuple(NumaCell(cpus, memory, some) for (cpus, memory), some in zip(sizes, dedicated, strict=True)), policy
+    )
+
+
+pool_hosts = seeds.map(random_host)
+pool_requests = seeds.map(random_request)

@@ -67,6 +67,7 @@ class Settings(BaseSettings):
     )
     gpu_shares: dict[GpuShare, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(
         default_factory=lambda: {250: 1.0, 500: 1.0, 1000: 1.0},
+        min_length=1,
         description="The usual shares of a GPU in thousandths, and how common each is, as JSON.",
     )
     nova_filters: Annotated[tuple[str, ...], NoDecode] = Field(

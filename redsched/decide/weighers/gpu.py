@@ -5,6 +5,7 @@ GPU counts as lost as far as the usual tasks cannot use it.
 """
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,34 +30,39 @@ def gpu_fragmentation(shares: Mapping[int, float]) -> Callable[[Columns, Request
     larger, weighed by how common the share is. Simpler than there: that CPUs or memory may run out first is not looked
     at, which `balance` and `best_fit` do.
     """
-    sizes = np.array(sorted(shares), np.int64)
-    common = np.array([shares[size] for size in sizes.tolist()], np.float64)
-    # lost_to[i]: how much of all tasks want more than a rest that is smaller than sizes[i].
-    lost_to = np.append(np.cumsum(common[::-1])[::-1], 0.0) / max(float(common.sum()), 1e-9)
+    # What is lost of a GPU by what is left of it; of a whole one, or a pool that has more than one, nothing is.
+    levels = np.arange(2 * WHOLE + 1)
+    lost = levels * sum(common * (levels < share) for share, common in sorted(shares.items())) / sum(shares.values())
 
-    def lost(rest: NDArray[np.int64]) -> NDArray[np.float64]:
-        part: NDArray[np.float64] = rest * lost_to[np.searchsorted(sizes, rest, side="right")]
-        return part
+    @lru_cache(WHOLE + 1)
+    def growth_of(part: int) -> NDArray[np.float64]:
+        """How much more is lost of a GPU when the part is taken, by what is left of it; inf where it is not left."""
+        growth = np.full(len(levels), np.inf)
+        if part <= WHOLE:
+            growth[part:] = lost[: len(lost) - part] - lost[part:]
+        return growth
 
     def raw(columns: Columns, request: Request, rows: Rows) -> Score:
-        grown: Score = np.float64(0.0)
+        grown: Score = np.zeros(np.shape(columns.versions[rows]))[()]
         parts = _parts(request)
-        slots = (GPU_SHARES, *columns.pool_slots(GPU_SHARES)) if parts else ()
-        rests = np.stack([_free(columns, slot, rows) for slot in slots]) if slots else np.zeros((0, 0), np.int64)
-        for part in parts:
-            growth = np.where(rests >= part, lost(np.maximum(rests - part, 0)) - lost(rests), np.inf)
-            gpu = np.expand_dims(growth.argmin(axis=0), 0)
-            least = np.take_along_axis(growth, gpu, 0)
-            # Parts that fit only in another way (over several pools) are taken to lose nothing.
+        if not parts:
+            return grown + 0.5
+        rests = np.stack([_rest(columns, slot, rows) for slot in (GPU_SHARES, *columns.pool_slots(GPU_SHARES))])
+        for number, part in enumerate(parts, 1):
+            growth = growth_of(min(part, WHOLE + 1))[np.minimum(rests, 2 * WHOLE)]
+            least = growth.min(axis=0)
+            # A part that no GPU has left in one piece, or that is more than a GPU, is taken to lose nothing.
             fits = np.isfinite(least)
-            grown = grown + np.where(fits, least, 0.0)[0]
-            np.put_along_axis(rests, gpu, np.take_along_axis(rests, gpu, 0) - part * fits, 0)
-        return np.zeros_like(columns.versions[rows], np.float64) + 0.5 - grown / (2 * WHOLE * max(len(parts), 1))
+            grown = grown + np.where(fits, least, 0.0)
+            if number < len(parts):
+                gpu = np.expand_dims(growth.argmin(axis=0), 0)
+                np.put_along_axis(rests, gpu, np.take_along_axis(rests, gpu, 0) - part * fits, 0)
+        return 0.5 - grown / (2 * WHOLE * len(parts))
 
     return raw
 
 
-def _free(columns: Columns, slot: str, rows: Rows) -> Score:
+def _rest(columns: Columns, slot: str, rows: Rows) -> Score:
     return np.maximum(0, free(columns.capacity[slot][rows], columns.claimed[slot][rows], columns.external[slot][rows]))
 
 

@@ -77,14 +77,26 @@ def stretched(
     Source: Nova's `weights.normalize`, and its `minval` and `maxval`. What is not a number is taken for the lowest.
     """
     values = np.asarray(values, np.float64)
+    if lowest is not None:
+        values = np.maximum(values, lowest)
+    if highest is not None:
+        values = np.minimum(values, highest)
+    least, most = _ends(values)
+    low, high = least if lowest is None else lowest, most if highest is None else highest
+    if not high > low:
+        return np.zeros_like(values)
+    between: NDArray[np.float64] = (values - low) / (high - low)
+    if np.isfinite(between).all():
+        return between
+    return np.nan_to_num(between, nan=0.0, posinf=1.0, neginf=0.0)
+
+
+def _ends(values: NDArray[np.float64]) -> tuple[float, float]:
+    """The lowest and the highest of the values that are numbers; 0 and 0 where there are none."""
+    if not values.size:
+        return 0.0, 0.0
+    least, most = values.min(), values.max()
+    if np.isfinite(least) and np.isfinite(most):
+        return float(least), float(most)
     known = values[np.isfinite(values)]
-    if not known.size:
-        return np.zeros_like(values)
-    if lowest is not None or highest is not None:
-        known, values = np.clip(known, lowest, highest), np.clip(values, lowest, highest)
-    low = float(known.min()) if lowest is None else lowest
-    high = float(known.max()) if highest is None else highest
-    if low == high:
-        return np.zeros_like(values)
-    between: NDArray[np.float64] = np.nan_to_num((values - low) / (high - low), nan=0.0, posinf=1.0, neginf=0.0)
-    return between
+    return (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)

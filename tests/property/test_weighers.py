@@ -1,0 +1,85 @@
+"""Every weigher of room gives what a plain reading of its formula gives, for all hosts at once and for each alone."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redsched.decide.tools import tools
+from redsched.decide.weighers.weigher import stretched
+from redsched.model import Group, Request
+from redsched.settings import Settings
+from tests.support import plain_weighing as plain
+from tests.support.plain_reading import Fields, Fleet, columns_from
+
+SHARES = {100: 1.0, 500: 2.0, 1000: 4.0}
+WEIGHERS = tools(Settings(gpu_shares=SHARES)).weighers
+GPU = "CUSTOM_GPU_MILLI"
+READINGS: dict[str, Callable[[Fields, Request], float]] = {
+    "spread": plain.spread_of,
+    "pack": lambda fields, request: 1.0 - plain.spread_of(fields, request),
+    "best_fit": plain.best_fit_of,
+    "dot_product": plain.dot_product_of,
+    "balance": plain.balance_of,
+    "gpu_fragmentation": lambda fields, request: plain.gpu_fragmentation_of(fields, request, SHARES),
+    "cpu": lambda fields, request: float(plain.left_of(fields, "VCPU")),
+}
+
+
+@st.composite
+def _slot(draw: st.DrawFn, slot: str, most: int, least_left: int = 0) -> dict[str, str]:
+    capacity = draw(st.integers(max(1, least_left), most))
+    claimed = draw(st.integers(0, capacity - least_left))
+    external = draw(st.integers(0, capacity - least_left - claimed))
+    return {f"capacity.{slot}": str(capacity), f"claimed.{slot}": str(claimed), f"external.{slot}": str(external)}
+
+
+@st.composite
+def _hosts(draw: st.DrawFn) -> dict[str, str]:
+    """A host with room for every request below, in the host itself and its pools together."""
+    fields = draw(_slot("VCPU", 64, 4)) | draw(_slot("MEMORY_MB", 4096, 1))
+    if draw(st.booleans()):
+        fields |= draw(_slot("DISK_GB", 100))
+    for number in range(draw(st.integers(0, 2))):
+        fields |= draw(_slot(f"numa{number}/VCPU", 16)) | draw(_slot(f"numa{number}/MEMORY_MB", 100))
+    fields |= draw(_slot(f"gpu0/{GPU}", 3000, 2000))
+    for number in range(1, draw(st.integers(1, 4))):
+        fields |= draw(_slot(f"gpu{number}/{GPU}", 1000))
+    return fields
+
+
+_FLEETS = st.lists(_hosts(), min_size=1, max_size=6).map(lambda hosts: {f"h{n}": one for n, one in enumerate(hosts)})
+_SHARES = st.lists(st.sampled_from((50, 250, 499, 500, 1000)), max_size=2)
+_REQUESTS = st.builds(
+    lambda cpus, memory, grouped, shares: Request(
+        {"VCPU": cpus} | ({"MEMORY_MB": 1} if memory else {}),
+        groups=(
+            *(Group(f"g{n}", {GPU: share}) for n, share in enumerate(shares)),
+            *((Group("v", {"VCPU": grouped}),) if grouped else ()),
+        ),
+    ),
+    st.integers(1, 2),
+    st.booleans(),
+    st.integers(0, 2),
+    _SHARES,
+)
+
+
+@pytest.mark.parametrize("name", READINGS)
+@given(fleet=_FLEETS, request_=_REQUESTS)
+def test_a_weigher_is_its_plain_reading(name: str, fleet: Fleet, request_: Request) -> None:
+    columns, one = columns_from(fleet), WEIGHERS[name]
+    rows = [row for host in fleet if (row := columns.row(host)) is not None]
+    together = one.raw(columns, request_, np.array(rows)).tolist()
+    assert together == [float(one.raw(columns, request_, row)) for row in rows]
+    expected = [READINGS[name](fields, request_) for fields in fleet.values()]
+    assert together == pytest.approx(expected, abs=1e-12)
+    if not one.relative:
+        assert all(-1e-12 <= value <= 1 + 1e-12 for value in together)
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=8), st.one_of(st.none(), st.floats(-1e6, 1e6)))
+def test_stretching_is_novas(values: list[float], lowest: float | None) -> None:
+    assert stretched(np.array(values), lowest).tolist() == plain.stretched_of(values, lowest)

@@ -1,0 +1,54 @@
+"""Soft affinity and soft anti-affinity: by host, by zone, by label, and only for groups that have the policy."""
+
+import pytest
+
+from redsched.cache.columns import Columns
+from redsched.model import Request
+from tests.support.columns import columns_of
+from tests.support.weighed import raw_of, value_of, weigher
+
+
+def columns_with(policy: str, by: str = "host") -> Columns:
+    columns = columns_of(a={"zone": "z1", "label.rack": "r1"}, b={"zone": "z1", "label.rack": "r2"}, c={"zone": "z2"})
+    counts = {"count.host=a": "2", "count.host=c": "1", "count.zone=z1": "2", "count.zone=z2": "1"}
+    fields = {"version": "1", "policy": policy, "by": by, "members": "3", "count.label:rack=r1": "2"}
+    columns.declared.put("server-group", "g", fields | counts)
+    return columns
+
+
+REQUEST = Request({"VCPU": 1}, server_group="g")
+
+
+@pytest.mark.parametrize(
+    ("by", "members"),
+    [
+        ("host", {"a": 2.0, "b": 0.0, "c": 1.0}),
+        ("zone", {"a": 2.0, "b": 2.0, "c": 1.0}),
+        ("label:rack", {"a": 2.0, "b": 0.0, "c": 0.0}),
+    ],
+)
+def test_members_in_the_same_domain_count_for_or_against_a_host(by: str, members: dict[str, float]) -> None:
+    assert raw_of(weigher("soft_affinity"), columns_with("soft-affinity", by), REQUEST) == members
+    against = raw_of(weigher("soft_anti_affinity"), columns_with("soft-anti-affinity", by), REQUEST)
+    assert against == {host: -count for host, count in members.items()}
+
+
+def test_the_host_with_the_fewest_members_is_the_best_under_soft_anti_affinity() -> None:
+    columns = columns_with("soft-anti-affinity")
+    assert value_of(weigher("soft_anti_affinity"), columns, REQUEST) == {"a": 0.0, "b": 1.0, "c": 0.5}
+
+
+@pytest.mark.parametrize("policy", ["affinity", "anti-affinity", "soft-anti-affinity"])
+def test_soft_affinity_is_nothing_to_a_group_of_another_policy(policy: str) -> None:
+    assert raw_of(weigher("soft_affinity"), columns_with(policy), REQUEST) == {"a": 0.0, "b": 0.0, "c": 0.0}
+
+
+def test_a_request_without_a_group_or_with_an_unknown_one_is_not_drawn_anywhere() -> None:
+    columns = columns_with("soft-affinity")
+    for request in (Request({"VCPU": 1}), Request({"VCPU": 1}, server_group="other")):
+        assert set(raw_of(weigher("soft_affinity"), columns, request).values()) == {0.0}
+
+
+def test_members_change_with_every_claim_so_nothing_is_kept() -> None:
+    assert weigher("soft_affinity").dynamic
+    assert weigher("soft_anti_affinity").dynamic

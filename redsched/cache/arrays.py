@@ -39,6 +39,8 @@ class Family(Generic[Scalar]):
     def at(self, row: int, keys: Iterable[str]) -> list[Any]:
         """The values of one row for these keys, as plain numbers: for many keys much faster than one by one."""
         get, default = self._columns.get, self.default
+        if not self._columns:
+            return [default for _ in keys]
         return [default if (column := get(key)) is None else column.item(row) for key in keys]
 
     def in_pools(self, name: str) -> tuple[str, ...]:

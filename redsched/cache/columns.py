@@ -19,6 +19,7 @@ from redsched.cache.dirty import DirtyRows
 from redsched.cache.layout import Layout, layout_of, tree_after
 from redsched.cache.rows import Rows
 from redsched.names import MAX_AMOUNT, whole
+from redsched.store import LookedAt
 
 ENABLED, DISABLED, DRAINING = 0, 1, 2
 _STATUS = {"enabled": ENABLED, "disabled": DISABLED, "draining": DRAINING}
@@ -139,32 +140,21 @@ class Columns(Rows):
         self.attested = self.present & (self.epochs.codes == self.epochs.code(epoch))
         self.dirty.mark_all()
 
-    def claimed_from_reply(
-        self,
-        host: str,
-        claimed: Mapping[str, int],
-        version: int,
-        epoch: str,
-        written: bool = True,
-        counts: tuple[int, int] | None = None,
-    ) -> bool:
-        """Take `claimed` (absolute amounts by slot) from the reply of a script; False where it must not be applied.
-
-        `counts` are the claims on the host, and those of them that are not active yet.
+    def from_reply(self, seen: LookedAt, epoch: str, written: bool = True) -> bool:
+        """Take what a script's reply said of the claims on a host; False where it must not be applied.
 
         Not applied: a reply of another epoch, one no newer than the row, a host that is not known. The version moves
         only by one, and only where the script has `written` the host: else the step is somebody else's change, of which
         the reply tells no more than what is claimed, and the feed has to bring the rest.
         """
-        row = self._rows.get(host)
-        if row is None or epoch != self.epoch or version <= self.versions.item(row):
+        row = self._rows.get(seen.host)
+        if row is None or epoch != self.epoch or seen.version <= self.versions.item(row):
             return False
-        for slot, amount in claimed.items():
+        for slot, amount in seen.claimed.items():
             self.claimed.set(slot, row, amount)
-        if counts:
-            self.claims[row], self.starting[row] = counts
-        if written and version == self.versions.item(row) + 1:
-            self.versions[row] = version
+        self.claims[row], self.starting[row] = seen.claims, seen.starting
+        if written and seen.version == self.versions.item(row) + 1:
+            self.versions[row] = seen.version
         self.dirty.mark(row)
         return True
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from redsched.cache.things import AggregateState, GroupState, PoolState
-from redsched.store import Kind
+from redsched.store import Kind, Thing
 
 State = AggregateState | GroupState | PoolState
 
@@ -74,15 +74,17 @@ class Declared:
             self._shown[kind].pop(name, None)
             self.revision += kind != Kind.SERVER_GROUP
 
-    def from_reply(self, kind: str, name: str, version: int, fields: Mapping[str, str]) -> bool:
-        """Take what a script's reply said of a thing that it wrote; False where that must not be applied.
+    def from_reply(self, thing: Thing) -> bool:
+        """Take what a script's reply, of this epoch, said of a thing that it wrote; False where it must not be applied.
 
-        As with hosts: nothing no newer than what is known, and the version moves only by one.
+        As with hosts: nothing that is no newer than what is known, and the version moves only by one.
         """
-        known = self.version(kind, name)
-        if known is None or version <= known:
+        known = self.version(thing.kind, thing.name)
+        if known is None or thing.version <= known:
             return False
-        self.patch(kind, name, {**fields, "version": str(version)} if version == known + 1 else fields)
+        follows = thing.version == known + 1
+        fields = {**thing.fields, "version": str(thing.version)} if follows else thing.fields
+        self.patch(thing.kind, thing.name, fields)
         return True
 
     def describe(self) -> dict[str, dict[str, object]]:
@@ -94,7 +96,8 @@ class Declared:
     def place(self, group: str, host: str, domains: Mapping[str, str], sign: int = 1) -> None:
         """Count a place on a host in a group, and under its zone and label values (by -> value); -1 takes it out.
 
-        A value of '' is not counted under; so `domains` may leave out the host itself. Raises KeyError for a group that is not declared.
+        A value of '' is not counted under; so `domains` may leave out the host itself. Raises KeyError for a group that
+        is not declared.
         """
         self._groups[group].place({"host": host, **domains}, sign)
 

@@ -131,7 +131,7 @@ class CellMirror:
         self._moved = asyncio.Event()
 
     def apply_reply(self, answer: ClaimAnswer) -> None:
-        """Take what a claim's reply said of the hosts it looked at: one's own claims show at once.
+        """Take what a claim's reply said of hosts, groups and pools: one's own claims show at once.
 
         While a poll is under way that somebody waits for, they show right after it: see `caught_up`.
         """
@@ -140,11 +140,10 @@ class CellMirror:
             return
         for host in answer.looked_at:
             written = answer.outcome is Outcome.OK and not host.cause
-            counts = (host.claims, host.starting)
-            self.columns.claimed_from_reply(host.host, host.claimed, host.version, answer.epoch, written, counts)
+            self.columns.from_reply(host, answer.epoch, written)
         if answer.epoch == self.columns.epoch:
             for thing in answer.things:
-                self.columns.declared.from_reply(thing.kind, thing.name, thing.version, thing.fields)
+                self.columns.declared.from_reply(thing)
 
     def _apply_replies(self) -> None:
         self._looking = False

@@ -9,12 +9,13 @@ from redsched.model import (
     MAX_LABELS,
     MAX_TRAITS,
     AgentStamp,
+    Candidate,
     HostReport,
     HostStatus,
     Inventory,
     Pool,
 )
-from redsched.store import CellStore, Change, Outcome
+from redsched.store import CellStore, Change, Member, Outcome
 from tests.support.cells import (
     HOUR_S,
     active,
@@ -129,7 +130,8 @@ async def test_a_pool_that_is_no_longer_reported_goes_and_what_is_claimed_of_it_
 ) -> None:
     pools = {"gpu0": Pool({"CUSTOM_GPU_MILLI": Inventory(1000)}, traits=frozenset({"CUSTOM_T4"}))}
     await open_host(cell, report=HostReport("h1", {"VCPU": Inventory(8)}, pools=pools, lease_s=HOUR_S))
-    await claim_on(cell, "a", **{"gpu0/CUSTOM_GPU_MILLI": 300, "VCPU": 1})
+    amounts = {"gpu0/CUSTOM_GPU_MILLI": 300, "VCPU": 1}
+    await cell.claim(call_of(await cell.tick(), Member("a", (Candidate("h1", amounts),))))
     await raw.hset(cell.keys.host("h1"), mapping={"aggregate.fast": "1", "claims": "1", "starting": "1"})
     await raw.hset(cell.keys.host("h1"), mapping={"failures": "2"})
     seq = (await cell.tick()).seq

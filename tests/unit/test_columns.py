@@ -5,6 +5,7 @@ import pytest
 
 from redsched.cache.columns import DISABLED, DRAINING, ENABLED, Columns
 from redsched.names import MAX_AMOUNT
+from redsched.store import LookedAt
 from tests.support.columns import FIELDS, columns_of
 
 
@@ -181,21 +182,28 @@ def test_order_follows_the_names_through_adding_and_removing() -> None:
     assert places(columns) == {"h0": 0, "h1": 1, "h3": 2}
 
 
+CLAIMED = {"claimed.VCPU": "9", "claims": "5", "starting": "2"}
+
+
+def seen(version: int, host: str = "h1") -> LookedAt:
+    return LookedAt(host, version, "", {"VCPU": 9}, 5, 2)
+
+
 def test_the_next_reply_moves_the_version() -> None:
     columns = columns_of(h1=FIELDS)
-    assert columns.claimed_from_reply("h1", {"VCPU": 9}, 8, "1-a", counts=(3, 1))
-    counted = {"claims": "3", "starting": "1"}
-    assert columns.difference(columns_of(h1=FIELDS | {"version": "8", "claimed.VCPU": "9"} | counted)) == []
+    assert columns.from_reply(seen(8), "1-a")
+    assert columns.difference(columns_of(h1=FIELDS | CLAIMED | {"version": "8"})) == []
 
 
 def test_a_reply_that_skips_versions_leaves_the_version_to_the_feed() -> None:
     columns = columns_of(h1=FIELDS)
-    assert columns.claimed_from_reply("h1", {"VCPU": 9}, 9, "1-a")
-    assert columns.difference(columns_of(h1=FIELDS | {"claimed.VCPU": "9"})) == []
+    assert columns.from_reply(seen(9), "1-a")
+    assert columns.from_reply(seen(8), "1-a", written=False)
+    assert columns.difference(columns_of(h1=FIELDS | CLAIMED)) == []
 
 
 @pytest.mark.parametrize(("host", "version", "epoch"), [("h1", 7, "1-a"), ("h1", 8, "0-z"), ("h9", 8, "1-a")])
 def test_an_old_reply_or_one_of_another_epoch_or_host_changes_nothing(host: str, version: int, epoch: str) -> None:
     columns = columns_of(h1=FIELDS)
-    assert not columns.claimed_from_reply(host, {"VCPU": 9}, version, epoch)
+    assert not columns.from_reply(seen(version, host), epoch)
     assert columns == columns_of(h1=FIELDS)

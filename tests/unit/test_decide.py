@@ -10,6 +10,7 @@ from redsched.decide.shape import Shape
 from redsched.errors import InvalidRequest
 from redsched.model import Request
 from redsched.settings import Settings
+from redsched.store import LookedAt
 from tests.support.decisions import hosts_of
 
 BEST = Settings(pick_from=1)
@@ -131,7 +132,7 @@ def test_a_claim_applied_shows_in_the_next_decision() -> None:
     columns = fleet(8, 7)
     decider = Decider(columns, BEST)
     assert firsts(decider, Request({"VCPU": 4})) == ["h0"]
-    columns.claimed_from_reply("h0", {"VCPU": 4}, 2, "1-a")
+    columns.from_reply(LookedAt("h0", 2, "", {"VCPU": 4}, 1, 1), "1-a")
     assert firsts(decider, Request({"VCPU": 4})) == ["h1"]
 
 

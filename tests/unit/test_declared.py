@@ -7,7 +7,7 @@ import pytest
 from redsched.cache.declared import Declared
 from redsched.model import GroupPolicy, ServerGroup
 from redsched.names import MAX_AMOUNT
-from redsched.store import Kind
+from redsched.store import Kind, Thing
 
 GROUP = {
     "version": "4",
@@ -166,6 +166,9 @@ def test_places_that_are_tried_out_leave_nothing_behind() -> None:
     db = found.groups["db"]
     assert (db.members, db.counts("host"), db.counts("zone")) == (5, {"h1": 3, "h2": 1, "h3": 1}, {"az1": 2})
     assert db.counts("label:rack") == {"a=b": 3}, "a host without a rack is in none"
+    found.place("db", "h4", {"host": "", "zone": "az2"})
+    assert (db.count("host", "h4"), db.count("zone", "az2")) == (0, 1), "counted by what is asked for alone"
+    found.place("db", "h4", {"host": "", "zone": "az2"}, -1)
     assert found.pools["lic"].slots["CUSTOM_SEAT"].claimed == 7
     found.take("lic", "CUSTOM_SEAT", -4)
     found.place("db", "h3", {"zone": "az1"}, -1)
@@ -185,10 +188,10 @@ def test_the_places_of_one_request_can_be_a_group_without_a_name() -> None:
 
 def test_a_reply_that_follows_moves_the_version_and_one_that_skips_does_not() -> None:
     found = declared(db=(Kind.SERVER_GROUP, GROUP))
-    assert found.from_reply(Kind.SERVER_GROUP, "db", 5, {"members": "4"})
+    assert found.from_reply(Thing(Kind.SERVER_GROUP, "db", 5, {"members": "4"}))
     assert (found.groups["db"].version, found.groups["db"].members) == (5, 4)
-    assert found.from_reply(Kind.SERVER_GROUP, "db", 8, {"members": "6"})
+    assert found.from_reply(Thing(Kind.SERVER_GROUP, "db", 8, {"members": "6"}))
     assert (found.groups["db"].version, found.groups["db"].members) == (5, 6)
-    assert not found.from_reply(Kind.SERVER_GROUP, "db", 5, {"members": "1"})
-    assert not found.from_reply(Kind.SERVER_GROUP, "unheard", 5, {"members": "1"})
+    assert not found.from_reply(Thing(Kind.SERVER_GROUP, "db", 5, {"members": "1"}))
+    assert not found.from_reply(Thing(Kind.SERVER_GROUP, "unheard", 5, {"members": "1"}))
     assert found.groups["db"].members == 6

@@ -76,11 +76,11 @@ class World:
                 await self.stop(task)
 
     async def place(
-        self, claim_id: str, amounts: Mapping[str, int] = TWO, host: str = "h1", lease_s: int = 30
+        self, claim_id: str, amounts: Mapping[str, int] = TWO, host: str = "h1", lease_s: int = 30, group: str = ""
     ) -> ClaimAnswer:
         """Claim amounts on a host, as a scheduler would."""
         clock = await self.cell.tick()
-        member = Member(claim_id, (Candidate(host, amounts),))
+        member = Member(claim_id, (Candidate(host, amounts),), group)
         return await self.cell.claim(
             ClaimCall((member,), clock.epoch, clock.now_ms, "d" * 32, fresh=True, lease_ms=lease_s * 1000)
         )

@@ -1,5 +1,7 @@
 """PCI devices as pools, read from made-up trees."""
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +10,13 @@ import pytest
 from redsched.agent.part import Part
 from redsched.agent.pci import PciDevice, read_devices
 from redsched.agent.pci_pools import pci_pools
-from redsched.agent.pci_spec import read_specs
+from redsched.agent.pci_spec import DeviceSpec, read_specs
 from redsched.errors import InvalidRequest
 from redsched.model import Inventory, Pool
 from redsched.names import check_name
 from tests.support.sys_tree import SysTree
 
+ROOT = Path(__file__).parents[2]
 NIC = {"vendor_id": "8086", "product_id": "1572", "resource_class": "CUSTOM_NIC_X"}
 VF = {"vendor_id": "8086", "product_id": "154c", "resource_class": "SRIOV_NET_VF"}
 NODES = ("numa0", "numa1")
@@ -163,6 +166,13 @@ def test_what_is_wrong_with_an_entry_is_said(entry: dict[str, Any], expected: st
         read_specs([{"vendor_id": "0x8086"}, entry])
     assert str(caught.value).startswith("pci_devices, entry 2: ")
     assert expected in str(caught.value)
+
+
+def test_the_entries_of_the_documentation_can_be_read() -> None:
+    (example,) = re.findall(r"```json\n(\[.*?\])\n```", (ROOT / "docs" / "agent.md").read_text(), re.DOTALL)
+    accelerator, function = read_specs(json.loads(example))
+    assert accelerator == DeviceSpec("8086", "0d5c", resource_class="CUSTOM_ACCELERATOR")
+    assert function == DeviceSpec("8086", "154c", "0000:3b:*", "SRIOV_NET_VF", frozenset({"CUSTOM_PHYSNET_A"}))
 
 
 def test_the_devices_of_this_machine_can_be_read() -> None:

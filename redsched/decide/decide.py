@@ -73,7 +73,7 @@ class Decider:
         if row is None:
             return False
         shape = self._shape(request)
-        known = (claim.group,) if claim.group in self._columns.declared.groups else ()
+        known = {claim.group: tuple(claim.counted)} if claim.group in self._columns.declared.groups else {}
         with Trial(self._columns) as trial:
             trial.end(row, Candidate(host, claim.amounts), known)
             return failing(shape, request, row) is None

@@ -167,7 +167,11 @@ class ServerGroupDesk(DeclaredDesk[ServerGroupView]):
         return f"has {found.members} members" if found.members else ""
 
     async def _take_back(self, cell: Cell, name: str, force: bool) -> Answer:
-        return await cell.store.delete_group(name, force)
+        answer = await cell.store.delete_group(name, force)
+        if answer.outcome is Outcome.OK:
+            # A group of this name that is declared later may begin in another cell.
+            await cell.store.unpin(name)
+        return answer
 
 
 class SharedPoolDesk(DeclaredDesk[SharedPoolView]):

@@ -4,6 +4,7 @@ Its Python binding is the optional `nvidia-ml-py` (`pip install redsched[nvidia]
 with one that fails, there are no GPUs.
 """
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -51,10 +52,16 @@ class Gpus:
             count = self._nvml.nvmlDeviceGetCount()
         except self._nvml.NVMLError as error:
             self._fail(f"the driver does not answer: {error}")
-            # Opened anew at the next look: a driver may come back, and be another one.
-            self._is_open = False
+            self._close()
             return []
         return list(self._read_each(count))
+
+    def _close(self) -> None:
+        """Open it anew at the next look: a driver may come back, and be another one."""
+        if self._is_open:
+            with contextlib.suppress(self._nvml.NVMLError):
+                self._nvml.nvmlShutdown()
+        self._is_open = False
 
     def _read_each(self, count: int) -> Iterator[Gpu]:
         for number in range(count):

@@ -18,6 +18,7 @@ MAPS = """\
 7f20 default anon=10 dirty=10 mapmax=2 N0=10 kernelpagesize_kB=4
 7f30 default file=/dev/hugepages/guest huge dirty=7 N0=3 N1=4 kernelpagesize_kB=2048
 7f40 default file=/anon_hugepage\\040(deleted) huge dirty=1 N1=1 kernelpagesize_kB=1048576
+7f50 default file=/dev/hugepages/shared huge mapmax=2 N0=4 kernelpagesize_kB=2048
 7ffc default stack
 """
 
@@ -37,7 +38,7 @@ def test_the_pages_of_processes_are_told_by_node_and_size(tmp_path: Path) -> Non
     write(tmp_path, "8/numa_maps", "1 default anon=1 N1=1 kernelpagesize_kB=4\n")
     used = measure_by_node(using({7, 8}), proc=tmp_path)
     assert used.memory_bytes == {0: (60 + 5) * 4096, 1: (40 + 512 + 1) * 4096}
-    assert used.huge_pages == {(0, 2048): 3, (1, 2048): 4, (1, 1048576): 1}
+    assert used.huge_pages == {(0, 2048): 3 + 2, (1, 2048): 4, (1, 1048576): 1}
     assert (used.knows_memory, used.knows_pages) == (True, True)
 
 

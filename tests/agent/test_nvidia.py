@@ -44,6 +44,9 @@ def test_a_driver_that_fails_is_logged_once_and_asked_again() -> None:
     with capture_logs() as logs:
         assert gpus.read() == []
     assert [line["reason"] for line in logs] == ["the driver does not answer: GPU is lost"]
+    nvml.broken = ""
+    assert [gpu.number for gpu in gpus.read()] == [0]
+    assert (nvml.opened, nvml.closed) == (2, 1), "opened anew, and closed in between"
 
 
 def test_one_gpu_that_fails_leaves_the_others_under_their_numbers() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from redsched.agent.collector import Named, Work
-from redsched.agent.usage import cgroup_cpu_s, cgroup_memory_bytes, measure, start_time
+from redsched.agent.usage import cgroup_cpu_s, cgroup_memory_bytes, cgroup_pids, measure, start_time
 
 MIB = 2**20
 HOLD = "import sys; held = bytearray(int(sys.argv[1])); held[::4096] = b'x' * len(held[::4096]); print(flush=True); {}"
@@ -113,3 +113,21 @@ def test_a_cgroup_of_version_1_is_read(tmp_path: Path) -> None:
 def test_a_cgroup_that_is_gone_uses_nothing(tmp_path: Path) -> None:
     assert cgroup_memory_bytes("absent", tmp_path) == 0
     assert cgroup_cpu_s("absent", tmp_path) == 0.0
+
+
+@pytest.mark.parametrize("base", [".", "memory"])
+def test_the_processes_of_a_cgroup_are_those_below_it_too(tmp_path: Path, base: str) -> None:
+    """As cgroup v2 and v1 list them."""
+    for folder, pids in {"job": "", "job/main": "7\n8\n", "job/helper/deep": "9\n", "other": "10\n"}.items():
+        (tmp_path / base / folder).mkdir(parents=True)
+        (tmp_path / base / folder / "cgroup.procs").write_text(pids)
+    assert cgroup_pids("/sys/fs/cgroup/job", tmp_path) == {7, 8, 9}
+    assert cgroup_pids("gone", tmp_path) == frozenset()
+
+
+def test_a_measurement_names_the_processes_and_cgroups_that_it_looked_at(hold: Holder) -> None:
+    pid = hold(1, in_child=True)
+    usage = measure([Work("a", named(pid)), Work("b", Named(cgroup="job"))])
+    assert pid in usage.pids
+    assert len(usage.pids) == 2, "its child too"
+    assert usage.cgroups == {"job"}

@@ -30,6 +30,7 @@ class StandInNvml:
     gpus: list[StandInGpu] = field(default_factory=list)
     broken: str = ""
     opened: int = 0
+    closed: int = 0
     NVMLError: type[Exception] = NVMLError
 
     @property
@@ -39,6 +40,10 @@ class StandInNvml:
     def nvmlInit(self) -> None:  # noqa: N802 - the binding's names
         self._check()
         self.opened += 1
+
+    def nvmlShutdown(self) -> None:  # noqa: N802
+        self.closed += 1
+        self._check()
 
     def nvmlDeviceGetCount(self) -> int:  # noqa: N802
         self._check()

@@ -4,17 +4,35 @@ from collections.abc import Iterable
 
 from redsched.decide.assign.board import Board
 from redsched.decide.assign.needs import Sort
-from redsched.decide.assign.plan import bits
+from redsched.decide.assign.plan import NO_NODE, bits
+from redsched.model import NumaAffinity
 
 
 def may_go_on(board: Board) -> bool:
     """Whether each part left has room alone, cells and isolated groups can lie apart, and wants can be met."""
     left = [index for index, units in enumerate(board.left) if units]
-    if not all(board.has_room(index) for index in left) or not classes_suffice(board, left):
+    if not all(board.has_room(index) and may_be_near(board, index) for index in left):
+        return False
+    if not classes_suffice(board, left):
         return False
     apart = [index for index in left if board.needs.parts[index].apart]
     by_sort = ([index for index in apart if board.needs.parts[index].sort is sort] for sort in (Sort.CELL, Sort.GROUP))
     return all(len(one) < 2 or can_lie_apart(board, one) for one in by_sort) and _wants_may_be_met(board, left)
+
+
+def may_be_near(board: Board, index: int) -> bool:
+    """Whether there are devices enough if the cells left come to lie where most of them are."""
+    affinity = board.needs.parts[index].affinity
+    if affinity is None or affinity is NumaAffinity.PREFERRED or not board.cells_left:
+        return True
+    by_node: dict[int, int] = {}
+    for option in board.options[index]:
+        by_node[option.node] = by_node.get(option.node, 0) + board.units(board.needs.parts[index], option)
+    anywhere = by_node.pop(NO_NODE, 0)
+    near = sum(units for node, units in by_node.items() if board.cells >> node & 1)
+    others = sorted((units for node, units in by_node.items() if not board.cells >> node & 1), reverse=True)
+    near += sum(others[: board.cells_left])
+    return board.left[index] <= (near + anywhere if affinity is NumaAffinity.LEGACY else near)
 
 
 def classes_suffice(board: Board, left: Iterable[int]) -> bool:

@@ -29,8 +29,9 @@ def assignments(columns: Columns, row: int, needs: Needs, most: int) -> list[Amo
     """Up to `most` different ways to take the request from one host, best first; none where it cannot be taken.
 
     Exact: there is one if and only if a way exists, unless the search had to be given up (`search.STEPS`); then the
-    host counts as not fitting, and in `needs.given_up`. Each sum fits its slot as the claim script checks it. Further
-    ways are looked for shortly: they take from other pools, as far as they can.
+    host counts as not fitting, and in `needs.given_up`, and each later host of the request gets half the steps of the
+    one before: a puzzle must not hold up a scheduler on 10,000 hosts. Each sum fits its slot as the claim script checks
+    it. Further ways are looked for shortly: they take from other pools, as far as they can.
     """
     covered = _covered_by_root(columns, row, needs)
     if any(columns.traits[trait][row] for trait in needs.forbidden):
@@ -48,11 +49,12 @@ def assignments(columns: Columns, row: int, needs: Needs, most: int) -> list[Amo
 
 def _searched(board: Board, found: list[Amounts], most: int) -> list[Amounts]:
     further: list[Amounts] = []
-    units = sum(board.left)
+    few = FURTHER_STEPS * sum(board.left)
     while len(further) < most:
         is_first = not (found or further)
+        steps = max(STEPS >> board.needs.given_up, few) if is_first else few
         try:
-            amounts = Search(board, [*found, *further], STEPS if is_first else FURTHER_STEPS * units).run()
+            amounts = Search(board, [*found, *further], steps).run()
         except GivenUp:
             board.needs.given_up += is_first
             break

@@ -85,27 +85,11 @@ class Board:
     def has_room(self, index: int) -> bool:
         """Whether there is room for all units left of a part, as far as it is alone."""
         part, missing = self.needs.parts[index], self.left[index]
-        if part.affinity is not None and self.cells_left:
-            return self._near_room(index) >= missing
         for option in self.options[index]:
             missing -= self.units(part, option)
             if missing <= 0:
                 return True
         return missing <= 0
-
-    def _near_room(self, index: int) -> int:
-        """How many units of a device could be had if the cells left came to lie where most of them are."""
-        part = self.needs.parts[index]
-        by_node: dict[int, int] = {}
-        for option in self.options[index]:
-            by_node[option.node] = by_node.get(option.node, 0) + self.units(part, option)
-        if part.affinity is NumaAffinity.PREFERRED:
-            return sum(by_node.values())
-        anywhere = by_node.pop(NO_NODE, 0)
-        near = sum(units for node, units in by_node.items() if self.cells >> node & 1)
-        others = sorted((units for node, units in by_node.items() if not self.cells >> node & 1), reverse=True)
-        near += sum(others[: self.cells_left])
-        return near + anywhere if part.affinity is NumaAffinity.LEGACY else near
 
     def _is_near(self, part: Part, option: Option) -> bool:
         # As in Nova: `legacy` takes devices of no known node as near, `preferred` any; required only those of a node.

@@ -35,8 +35,8 @@ class Option:
 class Plan:
     """The options of every part. Places and slots go by their index here.
 
-    `above` has a bit for each place that one lies in, and for itself. `slots_of` is by place. `twins` is equal for places
-    that nothing but their amounts can tell apart, and -1 where a place is like no other. `class_of` is by slot;
+    `above` has a bit for each place that one lies in, and for itself. `slots_of` is by place. `twins` is equal for
+    places that nothing but their amounts can tell apart, and -1 where a place is like no other. `class_of` is by slot;
     `shared_slots` are not the host's own. `of_root` are the parts with traits, which the host must be asked for before
     its root may give them: a layout does not know those.
     """

@@ -6,7 +6,7 @@ from redsched.errors import ClaimState, InvalidRequest, Settling, StaleToken, Un
 from redsched.model import Claim, ClaimStatus, Token
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.views import Page
-from redsched.store import Answer, Outcome
+from redsched.store import Answer, Outcome, drawn_on
 
 HOSTS_AT_ONCE = 200
 
@@ -63,7 +63,8 @@ class ClaimDesk:
     async def fail(self, claim_id: str, token: str) -> Claim:
         """The work could not be started. Raises Unknown, ClaimState, StaleToken, Settling."""
         cell, claim = await self._find(claim_id, token)
-        await self._say(claim, cell.store.fail(claim.host, claim_id, token, by_host=False), ending=True)
+        things = drawn_on(claim.group, claim.amounts)
+        await self._say(claim, cell.store.fail(claim.host, claim_id, token, False, things), ending=True)
         return await self.get(claim_id)
 
     async def release(self, claim_id: str, token: str = "", force: bool = False) -> bool:
@@ -72,7 +73,8 @@ class ClaimDesk:
         Raises Unknown, StaleToken, Settling.
         """
         cell, claim = await self._find(claim_id, token)
-        answer = await self._say(claim, cell.store.release(claim.host, claim_id, token, force), ending=True)
+        things = drawn_on(claim.group, claim.amounts)
+        answer = await self._say(claim, cell.store.release(claim.host, claim_id, token, force, things), ending=True)
         return answer.outcome is not Outcome.ENDING
 
     async def _find(self, claim_id: str, token: str) -> tuple[Cell, Claim]:

@@ -20,6 +20,7 @@ from redsched.store.answers import (
     Thing,
 )
 from redsched.store.cell import CellStore
+from redsched.store.claim_wire import drawn_on
 from redsched.store.declared_calls import DeclaredHashes
 from redsched.store.keys import Kind
 from redsched.store.outcomes import Cause, Outcome
@@ -49,4 +50,5 @@ __all__ = [
     "ReportAnswer",
     "Store",
     "Thing",
+    "drawn_on",
 ]

@@ -1,0 +1,83 @@
+"""Server groups, shared pools and rules for tests of the store: short ways to declare them and to claim under them."""
+
+from dataclasses import replace
+from typing import Any
+
+from redsched.model import Candidate, ClaimRule, GroupPolicy, HostLimit, HostReport, Inventory, ServerGroup, SharedPool
+from redsched.store import CellStore, ClaimAnswer, Member, Outcome
+from tests.support.cells import HOUR_S, call_of, open_host
+
+SEAT = "pool:lic/CUSTOM_SEAT"
+
+
+async def group(
+    cell: CellStore,
+    name: str = "web",
+    policy: GroupPolicy = GroupPolicy.SOFT_AFFINITY,
+    by: str = "host",
+    most: int = 1,
+    count_by: tuple[str, ...] = (),
+) -> None:
+    """Declare a server group; a soft one, whose members no policy holds anywhere, where nothing else is said."""
+    assert (await cell.put_group(ServerGroup(name, policy, by, most, count_by))).outcome is Outcome.OK
+
+
+async def pool(cell: CellStore, name: str = "lic", **totals: int) -> None:
+    """Declare a shared pool; 10 seats where nothing else is said."""
+    inventories = {slot: Inventory(total) for slot, total in (totals or {"CUSTOM_SEAT": 10}).items()}
+    assert (await cell.put_pool(SharedPool(name, inventories))).outcome is Outcome.OK
+
+
+async def open_in(cell: CellStore, name: str, zone: str = "default", vcpu: int = 8, **labels: str) -> None:
+    """Open a host in a zone, with labels."""
+    await open_host(cell, name, HostReport(name, {"VCPU": Inventory(vcpu)}, zone=zone, labels=labels, lease_s=HOUR_S))
+
+
+def joining(claim_id: str, *hosts: str, to: str = "web", **amounts: int) -> Member:
+    """A member of a group that may go to these hosts with the same amounts; 1 VCPU where none is given."""
+    return Member(claim_id, tuple(Candidate(host, amounts or {"VCPU": 1}) for host in hosts), to)
+
+
+def drawing(claim_id: str, *hosts: str, seats: int = 1, slot: str = SEAT) -> Member:
+    """A member that takes 1 VCPU of one of these hosts and some seats of a shared pool."""
+    return Member(claim_id, tuple(Candidate(host, {"VCPU": 1, slot: seats}) for host in hosts))
+
+
+async def ask(
+    cell: CellStore,
+    *members: Member,
+    rules: tuple[ClaimRule, ...] = (),
+    limits: dict[str, HostLimit] | None = None,
+    fresh: bool = True,
+) -> ClaimAnswer:
+    """Claim under rules and limits, decided now."""
+    call = call_of(await cell.tick(), *members, fresh=fresh)
+    return await cell.claim(replace(call, rules=rules, limits=limits or {}))
+
+
+async def given(cell: CellStore, *members: Member, rules: tuple[ClaimRule, ...] = ()) -> list[str]:
+    """Claim, be given it, and where."""
+    answer = await ask(cell, *members, rules=rules)
+    assert answer.outcome is Outcome.OK, answer
+    return [one.host for one in answer.placed]
+
+
+def causes(answer: ClaimAnswer) -> dict[str, str]:
+    """Why each host was passed over, of a refusal."""
+    assert answer.outcome is Outcome.FULL, answer
+    return {one.host: one.cause for one in answer.looked_at}
+
+
+async def counts(raw: Any, cell: CellStore, name: str = "web") -> dict[str, int]:
+    """What is counted in a group: `members`, and `host=h1`, `zone=az1` ... for each count."""
+    fields = await raw.hgetall(cell.keys.server_group(name))
+    return {
+        field.removeprefix("count."): int(value)
+        for field, value in fields.items()
+        if field == "members" or field.startswith("count.")
+    }
+
+
+async def seats(raw: Any, cell: CellStore, name: str = "lic") -> int:
+    """What is claimed of a pool's seats."""
+    return int(await raw.hget(cell.keys.pool(name), "claimed.CUSTOM_SEAT") or 0)

@@ -1,5 +1,8 @@
 """redsched: a shared-state scheduler on Redis. The library's public names are here; docs/library.md shows their use."""
 
+from redsched.cache.columns import Columns
+from redsched.decide.rules import Rule
+from redsched.decide.weighers import Weigher
 from redsched.errors import (
     ClaimIdReused,
     ClaimState,
@@ -7,6 +10,7 @@ from redsched.errors import (
     NoValidHost,
     OtherAgent,
     OutcomeUnknown,
+    OwnCodeFailed,
     RedschedError,
     Settling,
     StaleToken,
@@ -24,6 +28,7 @@ __all__ = [
     "ClaimIdReused",
     "ClaimState",
     "ClaimStatus",
+    "Columns",
     "HostReport",
     "HostStatus",
     "InvalidRequest",
@@ -31,8 +36,10 @@ __all__ = [
     "NoValidHost",
     "OtherAgent",
     "OutcomeUnknown",
+    "OwnCodeFailed",
     "RedschedError",
     "Request",
+    "Rule",
     "Scheduler",
     "Settings",
     "Settling",
@@ -41,4 +48,5 @@ __all__ = [
     "Token",
     "Unavailable",
     "Unknown",
+    "Weigher",
 ]

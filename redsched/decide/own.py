@@ -74,7 +74,7 @@ def _filter(point: EntryPoint, found: Any) -> Filter:
     def rules(request: Request) -> Iterator[Rule]:
         for rule in _calling(point, lambda: list(found(request))):
             if not isinstance(rule, Rule):
-                raise OwnCodeFailed(f"{_named(point)} yielded {shown(rule)}: it must yield redsched.decide.rules.Rule")
+                raise OwnCodeFailed(f"{_named(point)} yielded {shown(rule)}: it must yield redsched.Rule")
             yield replace(rule, passes=_passes(point, rule), detail=_detail(point, rule))
 
     return rules

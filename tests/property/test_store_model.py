@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import pytest
 import redis
-from hypothesis import Phase, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -33,7 +33,7 @@ from redsched.store import Answer, ClaimCall, HeldClaim, Member, Outcome, Store
 from redsched.store.server import PrivateServer
 from tests.support.cells import HOUR_S, make_due, raw_client
 from tests.support.model_store import TAKEN_UP, ModelCell
-from tests.support.profiles import LONG_EXAMPLES, SHORT_EXAMPLES, is_long
+from tests.support.profiles import LONG_EXAMPLES, PHASES, SHORT_EXAMPLES, is_long
 
 T = TypeVar("T")
 
@@ -45,10 +45,6 @@ LOOKS = (Request({"VCPU": 1}, claim=False), Request({"VCPU": 2, "MEMORY_MB": 3},
 # The sweeper is the machine's own rule, and nothing may depend on how fast a step is played.
 SETTINGS = Settings(poll_s=60, tick_s=3600)
 UNHURRIED = {"jump_s": "3600", "settle_s": "3600"}
-
-# Explaining traces every line, and shrinking plays hundreds of runs: the short run would end in a timeout instead of
-# the steps that failed.
-PHASES = set(Phase) - {Phase.explain} if is_long() else {Phase.generate}
 
 EXAMPLES = LONG_EXAMPLES if is_long() else 2 * SHORT_EXAMPLES
 

@@ -5,7 +5,7 @@ The short run is the same every time, so a red run is never a matter of luck; th
 
 import os
 
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 SHORT, LONG = "ci", "long"
 SHORT_EXAMPLES, SHORT_STEPS = 30, 20
@@ -35,3 +35,8 @@ def profile_name() -> str:
 def is_long() -> bool:
     """Whether this is the long run: fault suites read it to choose how many rounds they play."""
     return profile_name() == LONG
+
+
+# Explaining traces every line, and shrinking plays hundreds of runs: against a server the short run would end in a
+# timeout instead of the steps that failed.
+PHASES = set(Phase) - {Phase.explain} if is_long() else {Phase.generate}

@@ -1,0 +1,191 @@
+"""What schedulers see of declared things, after any run of calls: all of it, and what the operators said last.
+
+One reader takes the replies of its own claims and reads the feed now and then, another reads it only at the end. Both
+must show what a fresh reading of the store shows.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+
+import redis
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from redsched.cache.columns import Columns
+from redsched.cache.mirror import CellMirror
+from redsched.cache.snapshot import take_snapshot
+from redsched.model import Aggregate, Candidate, GroupPolicy, HostReport, Inventory, Pool, ServerGroup, SharedPool
+from redsched.settings import Settings
+from redsched.store import CellStore, ClaimCall, Member, Outcome, Store
+from redsched.store.server import PrivateServer
+from tests.support.cells import HOUR_S, open_host
+from tests.support.profiles import PHASES
+
+SETTINGS = Settings(poll_s=60, tick_s=3600)
+HOSTS = ("h1", "h2", "h3")
+NAMES = ("x", "y")
+DONE = (Outcome.OK, Outcome.SAME)
+
+names, hosts, forced = st.sampled_from(NAMES), st.sampled_from(HOSTS), st.booleans()
+metadata = st.dictionaries(st.sampled_from(("disk", "net")), st.sampled_from(("1", "2")))
+topologies = st.sampled_from(("host", "zone", "label:rack"))
+pools = st.fixed_dictionaries(
+    {}, optional={name: st.builds(Pool, st.just({"VGPU": Inventory(4)}), st.just("")) for name in ("gpu0", "numa0")}
+)
+reports = st.builds(
+    HostReport,
+    hosts,
+    st.just({"VCPU": Inventory(9)}),
+    zone=st.sampled_from(("az1", "az2")),
+    labels=st.dictionaries(st.just("rack"), st.sampled_from(("r1", "r2"))),
+    pools=pools,
+    lease_s=st.just(HOUR_S),
+)
+aggregates = st.builds(Aggregate, names, metadata, st.frozensets(st.sampled_from((*HOSTS, "nowhere"))))
+groups = st.builds(
+    ServerGroup, names, st.sampled_from(GroupPolicy), topologies, count_by=st.lists(topologies, max_size=1).map(tuple)
+)
+shared_pools = st.builds(
+    SharedPool,
+    names,
+    st.dictionaries(st.sampled_from(("DISK_GB", "CUSTOM_SEAT")), st.builds(Inventory, st.integers(0, 5)), min_size=1),
+    st.frozensets(st.just("CUSTOM_T")),
+    st.frozensets(names),
+)
+steps = st.one_of(
+    reports,
+    aggregates,
+    groups,
+    shared_pools,
+    st.tuples(st.sampled_from(("delete_aggregate", "delete_group", "delete_pool")), names, forced),
+    st.tuples(st.just("claim"), hosts, st.sampled_from(("", *NAMES)), st.sampled_from(("", *NAMES))),
+    st.tuples(st.just("forget"), hosts, forced),
+    st.sampled_from(("release", "confirm", "look", "new epoch")),
+)
+BEGINNING = (
+    HostReport("h1", {"VCPU": Inventory(9)}, labels={"rack": "r1"}, lease_s=HOUR_S),
+    HostReport("h2", {"VCPU": Inventory(9)}, zone="az1", lease_s=HOUR_S),
+    ServerGroup("x", GroupPolicy.SOFT_AFFINITY, count_by=("label:rack",)),
+    SharedPool("x", {"DISK_GB": Inventory(5)}),
+    ("claim", "h1", "x", "x"),
+)
+
+
+@dataclass
+class Life:
+    """A cell, the reader that claims, and what has been said to be true."""
+
+    cell: CellStore
+    reader: CellMirror
+    aggregates: dict[str, tuple[Mapping[str, str], frozenset[str]]] = field(default_factory=dict)
+    claims: dict[str, tuple[str, str, str, str]] = field(default_factory=dict)
+    """By id: host, token, group, shared pool."""
+    count: int = 0
+
+    async def play(self, step: object) -> None:
+        """One call."""
+        match step:
+            case HostReport():
+                await open_host(self.cell, step.name, step)
+            case Aggregate():
+                unknown = (await self.cell.put_aggregate(step)).facts
+                self.aggregates[step.name] = (step.metadata, step.hosts.difference(unknown))
+            case ServerGroup():
+                await self.cell.put_group(step)
+            case SharedPool():
+                await self.cell.put_pool(step)
+            case ("delete_aggregate", str(name), bool(force)):
+                if (await self.cell.delete_aggregate(name, force)).outcome is Outcome.OK:
+                    del self.aggregates[name]
+            case ("delete_group", str(name), bool(force)):
+                await self.cell.delete_group(name, force)
+            case ("delete_pool", str(name), bool(force)):
+                await self.cell.delete_pool(name, force)
+            case ("forget", str(host), bool(force)):
+                await self.forget(host, force)
+            case ("claim", str(host), str(group), str(pool)):
+                await self.claim(host, group, pool)
+            case _:
+                await self.say(step)
+
+    async def say(self, word: object) -> None:
+        """Something about the oldest claim, or about none."""
+        if word == "look":
+            await self.reader.catch_up()
+        elif word == "new epoch":
+            await self.cell.raise_epoch(self.reader.epoch)
+            for host in await self.cell.host_names():
+                await self.cell.attest(host, "")
+        elif self.claims:
+            claim_id, (host, token, _, _) = next(iter(self.claims.items()))
+            if word == "confirm":
+                await self.cell.confirm(host, claim_id, token)
+            elif (await self.cell.release(host, claim_id, force=True)).outcome is Outcome.OK:
+                del self.claims[claim_id]
+
+    async def claim(self, host: str, group: str, pool: str) -> None:
+        """Two members on one host, so that a group and a pool take two at once."""
+        self.count += 1
+        clock = await self.cell.tick()
+        amounts = {"VCPU": 1} | ({f"pool:{pool}/DISK_GB": 1} if pool else {})
+        ids = [f"c{self.count}-{number}" for number in range(2)]
+        members = tuple(Member(one, (Candidate(host, amounts),), group) for one in ids)
+        answer = await self.cell.claim(ClaimCall(members, clock.epoch, clock.now_ms, "d", True, HOUR_S * 1000))
+        self.reader.apply_reply(answer)
+        for one, placed in zip(ids, answer.placed, strict=bool(answer.placed)):
+            self.claims[one] = (host, placed.token, group, pool)
+
+    async def forget(self, host: str, force: bool) -> None:
+        """A host goes, and out of its aggregates."""
+        if (await self.cell.forget(host, force)).outcome is Outcome.OK:
+            self.claims = {one: claim for one, claim in self.claims.items() if claim[0] != host}
+            for name, (said, members) in self.aggregates.items():
+                self.aggregates[name] = (said, members - {host})
+
+    def check(self, columns: Columns) -> None:
+        """All that was said is there, and nothing else."""
+        declared = columns.declared
+        assert {name: one.metadata for name, one in declared.aggregates.items()} == {
+            name: said for name, (said, _) in self.aggregates.items()
+        }
+        assert {name: frozenset(columns.names_in(columns.aggregates[name])) for name in columns.aggregates} == {
+            name: self.aggregates.get(name, ({}, frozenset()))[1] for name in columns.aggregates
+        }
+        members = Counter(group for _, _, group, _ in self.claims.values())
+        assert {name: one.members for name, one in declared.groups.items()} == {
+            name: members[name] for name in declared.groups
+        }
+        taken = Counter(pool for _, _, _, pool in self.claims.values())
+        assert {name: sum(slot.claimed for slot in one.slots.values()) for name, one in declared.pools.items()} == {
+            name: taken[name] for name in declared.pools
+        }
+
+
+async def live(server: PrivateServer, played: list[object]) -> None:
+    with redis.Redis(unix_socket_path=str(server.socket), protocol=2) as client:
+        client.flushall()
+    async with AsyncExitStack() as stack:
+        store = await stack.enter_async_context(Store.connect(server.url, SETTINGS))
+        cell = store.cell("c1")
+        await cell.init()
+        readers = [CellMirror(cell, SETTINGS) for _ in range(2)]
+        for one in readers:
+            stack.push_async_callback(one.stop)
+            await one.start()
+        life = Life(cell, readers[0])
+        for step in (*BEGINNING, *played):
+            await life.play(step)
+        fresh = (await take_snapshot(cell)).columns
+        life.check(fresh)
+        for one in readers:
+            await one.catch_up()
+            assert one.columns.difference(fresh) == []
+
+
+@settings(phases=PHASES)
+@given(st.lists(steps, min_size=4, max_size=40))
+def test_every_reader_sees_what_was_declared_last(server: PrivateServer, played: list[object]) -> None:
+    asyncio.run(live(server, played))

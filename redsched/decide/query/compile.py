@@ -7,7 +7,7 @@ it is always true there); what has no meaning is an error and not a failed reque
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_, eq, or_
@@ -40,7 +40,7 @@ class Query:
         return ", ".join(f"{one.name} is {one.said(columns, row)}" for one in self.variables) or "nothing is asked"
 
 
-def compile_query(query: tuple[Any, ...]) -> Query:
+def compile_query(query: Sequence[Any]) -> Query:
     """Compile a query of nested tuples, or lists.
 
     Raises InvalidRequest, with the place as in `query[2][1]`, for what is no operator, no variable, empty, or too much.

@@ -72,7 +72,7 @@ class Operand:
 def operand(at: str, value: object) -> Operand:
     """Read a constant or a variable, which stands `at` a place in the query. Raises InvalidRequest where it is none."""
     if isinstance(value, str):
-        return _variable(at, value) if value.startswith("$") else Operand(value, text=value)
+        return _variable(at, value) if value.startswith("$") else Operand(shown(value), text=value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= MAX_AMOUNT:
         raise InvalidRequest(
             f"{at} compares {shown(value)}: use texts, numbers from -(2^53-1) to 2^53-1, or variables ({HELP})"

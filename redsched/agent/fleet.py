@@ -11,15 +11,14 @@ hosts:
       gpu0: {parent: numa0, traits: [CUSTOM_GPU_T4], inventories: {CUSTOM_GPU_MILLI: {total: 1000}}}
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from redsched.errors import InvalidRequest
 from redsched.model import HostReport, Inventory, Pool
+from redsched.written import parse_yaml, read_text
 
 MAX_HOSTS = 100_000
 ZONES = 4
@@ -49,11 +48,7 @@ def simulated(count: int, lease_s: int = 30) -> list[HostReport]:
 
 def read_fleet(path: Path) -> list[HostReport]:
     """Read a fleet file. Raises InvalidRequest in one line that names the file, the entry and the way out."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise InvalidRequest(f"fleet file {path} cannot be read: {reason}") from error
+    text = read_text("fleet file", path)
     try:
         return parse_fleet(text)
     except InvalidRequest as error:
@@ -62,13 +57,7 @@ def read_fleet(path: Path) -> list[HostReport]:
 
 def parse_fleet(text: str) -> list[HostReport]:
     """Read the text of a fleet file. Raises InvalidRequest in one line that names the entry."""
-    try:
-        document = yaml.load(text, Loader=_Loader)
-    except yaml.YAMLError as error:
-        raise InvalidRequest(f"not YAML: {' '.join(str(error).split())}") from error
-    except RecursionError as error:
-        raise InvalidRequest("not YAML that can be read: nested too deeply") from error
-    entries = _entries(document)
+    entries = _entries(parse_yaml(text))
     hosts: dict[str, HostReport] = {}
     for number, entry in enumerate(entries, 1):
         for report in _in_entry(number, entry):
@@ -78,17 +67,6 @@ def parse_fleet(text: str) -> list[HostReport]:
         if len(hosts) > MAX_HOSTS:
             raise InvalidRequest(f"entry {number}: a fleet file has at most {MAX_HOSTS} hosts")
     return list(hosts.values())
-
-
-class _Loader(yaml.SafeLoader):
-    """SafeLoader lets the last of two equal keys win in silence; a host or amount would be lost without a word."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value if key.tag != "tag:yaml.org,2002:merge"]
-        for key in keys:
-            if isinstance(key, Hashable) and keys.count(key) > 1:
-                raise yaml.constructor.ConstructorError(None, None, f"{key!r} is given twice", node.start_mark)
-        return super().construct_mapping(node, deep)
 
 
 def _entries(document: object) -> list[object]:

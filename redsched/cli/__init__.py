@@ -2,7 +2,8 @@
 
     main.py        the way in: errors become one line and an exit code     options.py  options that commands share
     with_store.py  settings, store and event loop of one command           tables.py   tables, or JSON with --json
-    claims.py hosts.py store.py service.py     one command a function, by subject
+    asked.py       what is asked for, of select and explain
+    claims.py hosts.py declared.py store.py service.py     one command a function, by subject
     up.py          everything on this machine, in one command
 
 A command calls the Scheduler, as the API does, and shows the same JSON.

@@ -7,14 +7,16 @@ import typer
 
 from redsched.api import render
 from redsched.cli import options, tables
+from redsched.cli.asked import Asked, request_of, takes_asked
 from redsched.cli.options import After, AsJson, Force, Limit, Url
 from redsched.cli.with_store import with_scheduler
-from redsched.model import Claim, ClaimStatus, Request, Token
+from redsched.model import Claim, ClaimStatus, Token
 from redsched.names import check_name
 from redsched.scheduler import Explanation, Page, Scheduler, Selection
 
 CLAIM_HEADS = ("CLAIM", "STATE", "HOST", "AMOUNTS", "PROJECT", "CONSUMER", "WHY", "TOKEN")
 SELECTION_HEADS = ("CLAIM", "HOST", "AMOUNTS", "ALTERNATES", "TOKEN")
+GANG_HEADS = ("CLAIM", "MEMBER", *SELECTION_HEADS[1:])
 
 ClaimArgument = Annotated[str, typer.Argument(metavar="[CLAIM]", help="Show this claim alone.", show_default=False)]
 
@@ -25,61 +27,42 @@ def register(app: typer.Typer) -> None:
         app.command()(command)
 
 
+@takes_asked
 def select(
-    resources: options.Resources,
-    require: options.Required = [],  # noqa: B006 - typer reads it, nobody writes it; so for all lists below
-    forbid: options.Forbidden = [],  # noqa: B006
-    any_of: options.AnyOf = [],  # noqa: B006
-    zone: options.Zones = [],  # noqa: B006
-    host: options.OnlyHosts = [],  # noqa: B006
-    exclude_host: options.ExcludeHosts = [],  # noqa: B006
-    label: options.Labels = [],  # noqa: B006
-    policy: options.Policy = "",
-    weight: options.Weights = [],  # noqa: B006
-    count: Annotated[int, typer.Option("--count", "-n", help="Places, all or none.")] = 1,
-    alternates: Annotated[int, typer.Option(help="Further hosts that fit.")] = 0,
-    project: Annotated[str, typer.Option(help="Whose it is.", show_default=False)] = "",
+    asked: Asked,
+    mode: Annotated[str, typer.Option(help="incremental: as many places as fit.", show_default=False)] = "",
+    alternates: Annotated[int | None, typer.Option(help="Further hosts that fit.", show_default=False)] = None,
     consumer: Annotated[str, typer.Option(help="What it is for.", show_default=False)] = "",
-    claim_id: Annotated[list[str], typer.Option("--id", help="A claim id, one for each place.")] = [],  # noqa: B006
-    lease_s: Annotated[int, typer.Option("--lease", help="Seconds for a host to take it up.")] = 120,
+    claim_id: Annotated[list[str], typer.Option("--id", help="A claim id, one for each place.")] = [],  # noqa: B006 - typer reads it, nobody writes it
+    lease_s: Annotated[int | None, typer.Option("--lease", help="Seconds for a host to take it up.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing.")] = False,
     as_json: AsJson = False,
     url: Url = "",
 ) -> None:
     """Select hosts and claim the amounts on them."""
-    shape = _shape(resources, require, forbid, any_of, zone, host, exclude_host, label, policy, weight)
-    asked = Request(
-        **shape,
-        count=count,
+    request = request_of(
+        asked,
+        mode=mode,
         alternates=alternates,
-        project=project,
         consumer=consumer,
-        claim_ids=tuple(claim_id),
+        claim_ids=claim_id,
         lease_s=lease_s,
-        claim=not dry_run,
+        claim=False if dry_run else None,
     )
-    _show_selections(with_scheduler(url, lambda s: s.select(asked)).selections, as_json)
+    _show_selections(with_scheduler(url, lambda s: s.select(request)).selections, as_json)
 
 
+@takes_asked
 def explain(
-    resources: options.Resources,
-    require: options.Required = [],  # noqa: B006
-    forbid: options.Forbidden = [],  # noqa: B006
-    any_of: options.AnyOf = [],  # noqa: B006
-    zone: options.Zones = [],  # noqa: B006
-    host: options.OnlyHosts = [],  # noqa: B006
-    exclude_host: options.ExcludeHosts = [],  # noqa: B006
-    label: options.Labels = [],  # noqa: B006
-    policy: options.Policy = "",
-    weight: options.Weights = [],  # noqa: B006
+    asked: Asked,
     on: Annotated[str, typer.Option("--on", help="Show every check for this host.", show_default=False)] = "",
     as_json: AsJson = False,
     url: Url = "",
 ) -> None:
     """Say why hosts fit or do not. Writes nothing."""
-    asked = Request(**_shape(resources, require, forbid, any_of, zone, host, exclude_host, label, policy, weight))
+    request = request_of(asked)
     shown = options.filter_name("host", on)
-    found = with_scheduler(url, lambda s: s.explain(asked, shown))
+    found = with_scheduler(url, lambda s: s.explain(request, shown))
     if as_json:
         tables.show_json(render.explanation(found))
     else:
@@ -134,37 +117,16 @@ def release(
             _show_released(done, as_json)
 
 
-def _shape(
-    resources: Sequence[str],
-    require: Sequence[str],
-    forbid: Sequence[str],
-    any_of: Sequence[str],
-    zone: Sequence[str],
-    host: Sequence[str],
-    exclude_host: Sequence[str],
-    label: Sequence[str],
-    policy: str,
-    weight: Sequence[str],
-) -> dict[str, Any]:
-    return {
-        "resources": options.amounts(resources),
-        "required": frozenset(require),
-        "forbidden": frozenset(forbid),
-        "any_of": tuple(frozenset(one.split(",")) for one in any_of),
-        "zones": frozenset(zone),
-        "hosts": frozenset(host),
-        "exclude_hosts": frozenset(exclude_host),
-        "labels": options.pairs("label", label),
-        "policy": policy,
-        "weights": options.multipliers(weight),
-    }
-
-
 def _show_selections(found: Sequence[Selection], as_json: bool) -> None:
     if as_json:
         return tables.show_json(render.selections(found))
-    rows = ((one.claim_id, one.host, tables.amounts(one.slots), " ".join(one.alternates), one.token) for one in found)
-    return tables.show_table(SELECTION_HEADS, rows, "nothing selected")
+    gang = any(one.member for one in found)
+    rows = (_selection_row(one, (one.member,) if gang else ()) for one in found)
+    return tables.show_table(GANG_HEADS if gang else SELECTION_HEADS, rows, "nothing selected")
+
+
+def _selection_row(one: Selection, member: tuple[str, ...]) -> tuple[object, ...]:
+    return (one.claim_id, *member, one.host, tables.amounts(one.slots), " ".join(one.alternates), one.token)
 
 
 def _show_explanation(found: Explanation) -> None:

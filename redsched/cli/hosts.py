@@ -15,6 +15,7 @@ HEADS = ("HOST", "ZONE", "STATUS", "ALIVE", "CLAIMS", "FREE")
 NONE = "no hosts: start an agent with `redsched agent`, or report one"
 NONE_LEFT = "no hosts by these filters: leave them out to see all"
 SLOT_HEADS = ("SLOT", "CAPACITY", "CLAIMED", "EXTERNAL", "FREE", "TOTAL", "RESERVED", "RATIO")
+POOL_HEADS = ("POOL", "LIES IN", "TRAITS")
 
 
 def register(app: typer.Typer) -> None:
@@ -43,15 +44,19 @@ def hosts(
 
 
 def host(name: HostArgument, as_json: AsJson = False, url: Url = "") -> None:
-    """Show one host: its slots, traits, labels and metrics."""
+    """Show one host: its slots, pools, traits, labels, metrics and aggregates."""
     found = with_scheduler(url, lambda s: s.hosts.get(name))
     if as_json:
         return tables.show_json(render.host(found))
     print(f"{found.name}  cell {found.cell}  zone {found.zone}  {found.status}  {_state(found)}  {found.claims} claims")
-    tables.show_table(SLOT_HEADS, (_slot_row(slot, one) for slot, one in sorted(found.slots.items())), "no slots")
+    tables.show_table(SLOT_HEADS, (slot_row(slot, one) for slot, one in sorted(found.slots.items())), "no slots")
+    if found.pools:
+        rows = ((name, pool.parent, " ".join(sorted(pool.traits))) for name, pool in found.pools.items())
+        tables.show_table(POOL_HEADS, rows, "")
     print("labels:", " ".join(f"{key}={value}" for key, value in sorted(found.labels.items())) or tables.NOTHING)
     print("traits:", " ".join(sorted(found.traits)) or tables.NOTHING)
     print("metrics:", " ".join(f"{key}={value:g}" for key, value in sorted(found.metrics.items())) or tables.NOTHING)
+    print("aggregates:", " ".join(sorted(found.aggregates)) or tables.NOTHING)
     return None
 
 
@@ -102,5 +107,6 @@ def _row(one: HostView) -> tuple[object, ...]:
     return (one.name, one.zone, one.status, one.alive, one.claims, free)
 
 
-def _slot_row(slot: str, one: SlotView) -> tuple[object, ...]:
+def slot_row(slot: str, one: SlotView) -> tuple[object, ...]:
+    """A slot under SLOT_HEADS."""
     return (slot, one.capacity, one.claimed, one.external, one.free, one.total, one.reserved, f"{one.ratio:g}")

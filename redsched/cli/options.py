@@ -1,18 +1,32 @@
-"""Arguments and options that several commands share, and how their texts are read."""
+"""Options and arguments that several commands share, and how their texts are read."""
 
+import sys
 from collections.abc import Iterable
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
+from pydantic_core import PydanticSerializationError, to_json
 
+from redsched.api.parsing import Model, parse
 from redsched.errors import InvalidRequest
 from redsched.names import check_name
+from redsched.written import parse_yaml, read_text
 
 Url = Annotated[str, typer.Option("--url", help="The store. Default: REDSCHED_REDIS_URL.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON for programs, as the REST API answers it.")]
 Limit = Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many at most.")]
 After = Annotated[str, typer.Option("--after", help="Go on after this one.", show_default=False)]
 Force = Annotated[bool, typer.Option("--force", help="At once, whatever the host still runs.")]
+RequestFile = Annotated[
+    str,
+    typer.Option(
+        "--request",
+        metavar="FILE",
+        help="The body that REST takes, as JSON or YAML; - for stdin. Other options come on top.",
+        show_default=False,
+    ),
+]
 HostArgument = Annotated[
     str, typer.Argument(metavar="HOST", help="The host's name.", callback=lambda name: check_name("host", name))
 ]
@@ -23,23 +37,37 @@ def filter_name(what: str, value: str) -> str | None:
     return check_name(what, value) if value else None
 
 
-Resources = Annotated[list[str], typer.Argument(metavar="CLASS=AMOUNT...", help="Such as VCPU=2 MEMORY_MB=4096.")]
-Required = Annotated[list[str], typer.Option("--require", metavar="TRAIT", help="A trait the host must have.")]
-Forbidden = Annotated[list[str], typer.Option("--forbid", metavar="TRAIT", help="A trait the host must not have.")]
-AnyOf = Annotated[
-    list[str], typer.Option("--any-of", metavar="TRAIT,TRAIT...", help="Traits of which the host must have one.")
-]
-Zones = Annotated[list[str], typer.Option("--zone", help="Only this zone; given again: or that one.")]
-OnlyHosts = Annotated[list[str], typer.Option("--host", help="Only this host; given again: or that one.")]
-ExcludeHosts = Annotated[list[str], typer.Option("--exclude-host", help="Not this host.")]
-Labels = Annotated[list[str], typer.Option("--label", metavar="KEY=VALUE", help="A label the host must have.")]
-Policy = Annotated[str, typer.Option("--policy", help="How to weigh: spread or pack.", show_default=False)]
-Weights = Annotated[list[str], typer.Option("--weight", metavar="NAME=X", help="Multiplier of a weigher.")]
+def file_body(file: str) -> dict[str, Any]:
+    """The body in a file (`-`: stdin); empty where no file is named. Raises InvalidRequest."""
+    if not file:
+        return {}
+    text = sys.stdin.read() if file == "-" else read_text("request", Path(file))
+    found = written(f"request {file}", text)
+    if not isinstance(found, dict):
+        raise InvalidRequest(f"request {file} is not a mapping: write the body that REST takes, such as resources: ...")
+    return found
+
+
+def written(what: str, text: str) -> Any:
+    """The value of a text in JSON or YAML. Raises InvalidRequest."""
+    try:
+        return parse_yaml(text)
+    except InvalidRequest as error:
+        raise InvalidRequest(f"{what}: {error.detail}") from error
+
+
+def as_model(body: dict[str, Any], model: type[Model]) -> Model:
+    """A body as REST reads it. Raises InvalidRequest."""
+    try:
+        text = to_json(body)
+    except PydanticSerializationError as error:
+        raise InvalidRequest(f"what was given cannot be written as JSON: {error}") from error
+    return parse(text, model)
 
 
 def amounts(given: Iterable[str]) -> dict[str, int]:
     """Read `VCPU=2` pairs. Raises InvalidRequest."""
-    return {name: _whole(name, value) for name, value in pairs("amount", given).items()}
+    return {name: whole(name, value) for name, value in pairs("amount", given).items()}
 
 
 def multipliers(given: Iterable[str]) -> dict[str, float]:
@@ -51,16 +79,23 @@ def pairs(what: str, given: Iterable[str]) -> dict[str, str]:
     """Read NAME=VALUE pairs, each name once. Raises InvalidRequest."""
     found: dict[str, str] = {}
     for one in given:
-        name, equals, value = one.partition("=")
-        if not equals or not name:
-            raise InvalidRequest(f"{what} {one!r} is not of the form NAME=VALUE")
+        name, value = pair(what, one)
         if name in found:
             raise InvalidRequest(f"{what} {name!r} is given twice: give it once")
         found[name] = value
     return found
 
 
-def _whole(name: str, value: str) -> int:
+def pair(what: str, text: str) -> tuple[str, str]:
+    """Read one NAME=VALUE. Raises InvalidRequest."""
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise InvalidRequest(f"{what} {text!r} is not of the form NAME=VALUE")
+    return name, value
+
+
+def whole(name: str, value: str) -> int:
+    """Read a whole number. Raises InvalidRequest."""
     if not (value.isascii() and value.removeprefix("-").isdecimal() and len(value) <= 17):
         raise InvalidRequest(f"{name} must be a whole number, not {value[:80]!r}")
     return int(value)

@@ -1,0 +1,234 @@
+"""`redsched aggregates`, `server-groups`, `pools`: each with `list`, `show`, `set` and `delete`.
+
+`set` makes a thing or changes it. What is not named stays as it is, unless `--request` gives the whole of it anew.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Generic, TypeVar
+
+import typer
+
+from redsched.api import bodies, render
+from redsched.api.models.asked import AggregateBody, ServerGroupBody, SharedPoolBody
+from redsched.api.parsing import merged
+from redsched.cli import options, tables
+from redsched.cli.hosts import SLOT_HEADS, slot_row
+from redsched.cli.options import After, AsJson, Limit, RequestFile, Url
+from redsched.cli.with_store import with_scheduler
+from redsched.errors import Unknown
+from redsched.model import GroupPolicy
+from redsched.names import check_name
+from redsched.scheduler import AggregateView, Page, Scheduler, ServerGroupView, SharedPoolView
+from redsched.scheduler.declared import DeclaredDesk
+
+View = TypeVar("View")
+
+Name = Annotated[str, typer.Argument(metavar="NAME", callback=lambda name: check_name("name", name))]
+Force = Annotated[bool, typer.Option("--force", help="Although it is in use.")]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind(Generic[View]):
+    """How the things of one kind are called, reached and shown."""
+
+    plural: str
+    word: str
+    desk: Callable[[Scheduler], DeclaredDesk[View]]
+    json: Callable[[View], dict[str, Any]]
+    heads: Sequence[str]
+    row: Callable[[View], Sequence[object]]
+    show: Callable[[View], None]
+    body: Callable[[View], dict[str, Any]]
+
+    def commands(self) -> typer.Typer:
+        """`list`, `show` and `delete`; `set` differs."""
+        app = typer.Typer(name=self.plural, help=f"Declare {self.plural.replace('-', ' ')}.", no_args_is_help=True)
+        app.command("list", help="List them.")(self._list)
+        app.command("show", help="Show one.")(self._show)
+        app.command("delete", help="Take one back. Refused while it is in use, unless forced.")(self._delete)
+        return app
+
+    async def changed(
+        self, scheduler: Scheduler, name: str, file: str, change: Callable[[dict[str, Any]], Mapping[str, Any]]
+    ) -> dict[str, Any]:
+        """The body to put: that of the file, or of the thing as it is, with `change` of it merged in."""
+        if file:
+            base = options.file_body(file)
+        else:
+            try:
+                base = self.body(await self.desk(scheduler).get(name))
+            except Unknown:
+                base = {}
+        return dict(merged(base, change(base)))
+
+    def say(self, found: View, new: bool, name: str, as_json: bool) -> None:
+        """Show what was put."""
+        if as_json:
+            return tables.show_json(self.json(found))
+        return print(f"{self.word} {name} is {'declared' if new else 'changed'}")
+
+    def _list(self, limit: Limit = 100, after: After = "", as_json: AsJson = False, url: Url = "") -> None:
+        page: Page[View] = with_scheduler(url, lambda s: self.desk(s).list(limit=limit, after=after))
+        if as_json:
+            shown = [self.json(one) for one in page.items]
+            return tables.show_json({self.plural.replace("-", "_"): shown, "next": page.next})
+        tables.show_table(self.heads, map(self.row, page.items), f"no {self.plural.replace('-', ' ')}")
+        if page.next:
+            print(f"there are more: --after {page.next}")
+        return None
+
+    def _show(self, name: Name, as_json: AsJson = False, url: Url = "") -> None:
+        found: View = with_scheduler(url, lambda s: self.desk(s).get(name))
+        return tables.show_json(self.json(found)) if as_json else self.show(found)
+
+    def _delete(self, name: Name, force: Force = False, url: Url = "") -> None:
+        with_scheduler(url, lambda s: self.desk(s).delete(name, force))
+        print(f"{self.word} {name} is taken back")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    for kind, command in ((AGGREGATES, set_aggregate), (SERVER_GROUPS, set_server_group), (POOLS, set_pool)):
+        commands = kind.commands()
+        commands.command("set")(command)
+        app.add_typer(commands)
+
+
+def set_aggregate(
+    name: Name,
+    metadata: Annotated[
+        list[str], typer.Option("--metadata", metavar="KEY=VALUE", help="Set it; without VALUE: take it out.")
+    ] = [],  # noqa: B006 - typer reads it, nobody writes it; so for all lists below
+    host: Annotated[list[str], typer.Option("--host", help="Put this host in.")] = [],  # noqa: B006
+    not_host: Annotated[list[str], typer.Option("--not-host", help="Take this host out.")] = [],  # noqa: B006
+    request: RequestFile = "",
+    as_json: AsJson = False,
+    url: Url = "",
+) -> None:
+    """Make an aggregate, or change its metadata and hosts."""
+    said = {key: value or None for key, value in options.pairs("--metadata", metadata).items()}
+
+    def change(base: dict[str, Any]) -> Mapping[str, Any]:
+        hosts = {*base.get("hosts", ()), *host}.difference(not_host)
+        return {"metadata": said, "hosts": sorted(hosts)}
+
+    async def put(scheduler: Scheduler) -> tuple[AggregateView, bool]:
+        body = await AGGREGATES.changed(scheduler, name, request, change)
+        return await scheduler.aggregates.put(options.as_model(body, AggregateBody).aggregate(name))
+
+    AGGREGATES.say(*with_scheduler(url, put), name, as_json)
+
+
+def set_server_group(
+    name: Name,
+    policy: Annotated[GroupPolicy | None, typer.Option(help="How its members lie to each other.")] = None,
+    by: Annotated[
+        str, typer.Option(help="What they share or do not: host, zone or label:KEY.", show_default=False)
+    ] = "",
+    max_per_host: Annotated[
+        int | None, typer.Option(help="How many may share one, under anti-affinity.", show_default=False)
+    ] = None,
+    count_by: Annotated[
+        list[str], typer.Option("--count-by", metavar="label:KEY", help="Count members by this too, for spreading.")
+    ] = [],  # noqa: B006
+    request: RequestFile = "",
+    as_json: AsJson = False,
+    url: Url = "",
+) -> None:
+    """Make a server group. While it has members only --max-per-host can change."""
+    given = {"policy": policy, "by": by, "max_per_host": max_per_host, "count_by": count_by}
+    said = {key: value for key, value in given.items() if value}
+
+    async def put(scheduler: Scheduler) -> tuple[ServerGroupView, bool]:
+        body = await SERVER_GROUPS.changed(scheduler, name, request, lambda _: said)
+        return await scheduler.server_groups.put(options.as_model(body, ServerGroupBody).server_group(name))
+
+    SERVER_GROUPS.say(*with_scheduler(url, put), name, as_json)
+
+
+def set_pool(
+    name: Name,
+    total: Annotated[
+        list[str], typer.Argument(metavar="[CLASS=TOTAL...]", help="Such as CUSTOM_SEAT=100.", show_default=False)
+    ] = [],  # noqa: B006
+    trait: Annotated[list[str], typer.Option("--trait", help="A trait it has; given at all, these are all.")] = [],  # noqa: B006
+    aggregate: Annotated[
+        list[str], typer.Option("--aggregate", help="Whose hosts may take from it; given at all, these are all.")
+    ] = [],  # noqa: B006
+    cell: Annotated[str, typer.Option(help="The cell whose hosts may take from it.", show_default=False)] = "",
+    request: RequestFile = "",
+    as_json: AsJson = False,
+    url: Url = "",
+) -> None:
+    """Make a shared pool, or change what it has. What is claimed of it stays."""
+    totals = {one: {"total": amount} for one, amount in options.amounts(total).items()}
+    given = {"inventories": totals, "traits": trait, "aggregates": aggregate, "cell": cell}
+    said = {key: value for key, value in given.items() if value}
+
+    async def put(scheduler: Scheduler) -> tuple[SharedPoolView, bool]:
+        found = await POOLS.changed(scheduler, name, request, lambda _: said)
+        body = options.as_model(found, SharedPoolBody)
+        return await scheduler.pools.put(body.pool(name), body.cell)
+
+    POOLS.say(*with_scheduler(url, put), name, as_json)
+
+
+def _show_aggregate(found: AggregateView) -> None:
+    print(f"{found.name}  {len(found.hosts)} hosts")
+    print("metadata:", _words(found.metadata))
+    print("hosts:", " ".join(found.hosts) or tables.NOTHING)
+
+
+def _show_server_group(found: ServerGroupView) -> None:
+    group = found.group
+    print(f"{group.name}  {group.policy} by {group.by}, at most {group.max_per_host}  {found.members} members")
+    rows = ((by, where, count) for by, counted in found.counts.items() for where, count in sorted(counted.items()))
+    tables.show_table(("BY", "WHERE", "MEMBERS"), rows, "no members")
+
+
+def _show_pool(found: SharedPoolView) -> None:
+    print(f"{found.name}  cell {found.cell}  for {' '.join(sorted(found.aggregates)) or 'all hosts'}")
+    tables.show_table(SLOT_HEADS, (slot_row(slot, one) for slot, one in found.slots.items()), "no slots")
+    print("traits:", " ".join(sorted(found.traits)) or tables.NOTHING)
+
+
+def _words(found: Mapping[str, str]) -> str:
+    return " ".join(f"{key}={value}" for key, value in sorted(found.items())) or tables.NOTHING
+
+
+AGGREGATES: _Kind[AggregateView] = _Kind(
+    "aggregates",
+    "aggregate",
+    lambda scheduler: scheduler.aggregates,
+    render.aggregate,
+    ("AGGREGATE", "HOSTS", "METADATA"),
+    lambda one: (one.name, len(one.hosts), _words(one.metadata)),
+    _show_aggregate,
+    bodies.aggregate_of,
+)
+SERVER_GROUPS: _Kind[ServerGroupView] = _Kind(
+    "server-groups",
+    "server group",
+    lambda scheduler: scheduler.server_groups,
+    render.server_group,
+    ("SERVER GROUP", "POLICY", "BY", "AT MOST", "MEMBERS"),
+    lambda one: (one.group.name, one.group.policy, one.group.by, one.group.max_per_host, one.members),
+    _show_server_group,
+    bodies.server_group_of,
+)
+POOLS: _Kind[SharedPoolView] = _Kind(
+    "pools",
+    "pool",
+    lambda scheduler: scheduler.pools,
+    render.shared_pool,
+    ("POOL", "CELL", "FREE", "AGGREGATES"),
+    lambda one: (
+        one.name,
+        one.cell,
+        tables.amounts({slot: found.free for slot, found in one.slots.items()}),
+        " ".join(sorted(one.aggregates)),
+    ),
+    _show_pool,
+    bodies.shared_pool_of,
+)

@@ -1,7 +1,7 @@
 """Auditing invariants 1, 2 and 5 of the design over the live store, while work goes on.
 
-Each host is read with its claims in one script. What spans more than that (deadlines, keys without a host) is read at
-different instants, so a suspicion counts only when it is seen again.
+Each host is read with its claims in one script. What spans more than that (deadlines, keys without a host, groups and
+pools) is read at different instants, so a suspicion counts only when it is seen again.
 """
 
 import asyncio
@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from redsched.model import ClaimStatus
-from redsched.names import whole
+from redsched.names import SHARED_POOL, whole
+from redsched.scheduler.audit_counts import count_problems, over_by_rights, read_counts
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.views import AuditReport, Problem
 from redsched.store import AuditedHost
@@ -47,6 +48,7 @@ async def _audit_cell(cell: Cell) -> AuditReport:
 
 
 async def _look(cell: Cell) -> AuditReport:
+    counts = await read_counts(cell.store)
     deadlines = await cell.store.deadlines()
     ids = await cell.store.all_claim_ids()
     names = await cell.store.host_names()
@@ -64,7 +66,10 @@ async def _look(cell: Cell) -> AuditReport:
         if claim_id not in held
     ]
     problems += await _strays(cell, held, ids)
-    over = tuple(host.name for host in hosts if _over_by_rights(host))
+    present = await read_counts(cell.store)
+    live = (fields for fields in held.values() if fields.get("state") != ClaimStatus.ENDED)
+    problems += count_problems(cell.name, counts, present, live)
+    over = (*(host.name for host in hosts if _over_by_rights(host)), *over_by_rights(present))
     return AuditReport(len(hosts), len(held), tuple(problems), over)
 
 
@@ -81,7 +86,8 @@ def _slots(host: AuditedHost) -> Sequence[str]:
 def _sums(host: AuditedHost) -> Counter[str]:
     sums: Counter[str] = Counter()
     for fields in host.claims.values():
-        sums.update({name[len(AMOUNT) :]: _amount(fields, name) for name in fields if name.startswith(AMOUNT)})
+        slots = {name: name[len(AMOUNT) :] for name in fields if name.startswith(AMOUNT)}
+        sums.update({slot: _amount(fields, name) for name, slot in slots.items() if not slot.startswith(SHARED_POOL)})
     return sums
 
 
@@ -96,6 +102,11 @@ def _host_problems(cell: str, host: AuditedHost) -> list[Problem]:
         if claimed != sums[slot]:
             says = host.fields.get(f"claimed.{slot}", "0")
             found.append(Problem(2, cell, thing, f"claimed says {says[:40]}, its claims hold {sums[slot]}"))
+    leased = sum(host.claims[claim_id].get("state") in _LEASED for claim_id in host.ids)
+    for name, count in (("claims", len(host.ids)), ("starting", leased)):
+        if _amount(host.fields, name) != count:
+            says = host.fields.get(name, "0")
+            found.append(Problem(2, cell, f"{host.name} {name}", f"says {says[:40]}, there are {count}"))
     for claim_id in host.ids:
         fields = host.claims[claim_id]
         if fields.get("host") != host.name or fields.get("state") == ClaimStatus.ENDED:

@@ -169,7 +169,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """What an audit looked at and found. `over` are hosts over their capacity by rights: no fault."""
+    """What an audit looked at and found. `over` are hosts, and pools as `pool:licences`, over capacity by rights."""
 
     hosts: int
     claims: int

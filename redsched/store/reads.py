@@ -9,7 +9,7 @@ from redsched.store.answers import AuditedHost, Change, Clock, FeedEnd, HostHash
 from redsched.store.base import MOST_TRIES, CellBase
 from redsched.store.connection import reading
 from redsched.store.fields import claim_from
-from redsched.store.keys import CELLS
+from redsched.store.keys import CELLS, Kind
 from redsched.store.outcomes import Outcome
 
 FEED_START = "0-0"
@@ -148,7 +148,13 @@ class Reads(CellBase):
 
     async def all_claim_ids(self) -> list[str]:
         """The ids of all claims that the cell has a key for, ended ones included. Walks the keys: for audits only."""
-        prefix = self.keys.claim("")
+        return await self._names_after(self.keys.claim(""))
+
+    async def all_names(self, kind: Kind) -> list[str]:
+        """The names of all groups or pools that have a key, declared or not. Walks the keys: for audits only."""
+        return await self._names_after(self.keys.pool("") if kind is Kind.POOL else self.keys.server_group(""))
+
+    async def _names_after(self, prefix: str) -> list[str]:
         with reading(self._url):
             # Glob characters cannot be in a cell's name, and its braces mean themselves.
             return [key[len(prefix) :] async for key in self._reader.scan_iter(match=f"{prefix}*", count=1000)]

@@ -5,10 +5,12 @@ import asyncio
 import pytest
 
 from redsched.errors import ClaimState, InvalidRequest, OtherAgent, Settling, StaleToken, Unknown
-from redsched.model import AgentStamp, ClaimStatus, HostStatus, Request
+from redsched.model import AgentStamp, Candidate, ClaimStatus, HostStatus, Request
 from redsched.scheduler import Change, Reset, Scheduler
+from redsched.store import Member
 from tests.scheduler.conftest import report_of
 from tests.support.cells import new_epoch, raw_client
+from tests.support.company import SEAT, given, group, joining, pool
 
 OLD_TOKEN = "1-a.1"
 
@@ -164,6 +166,44 @@ async def test_the_audit_is_clean_and_sees_damage(scheduler: Scheduler, clean_st
         await raw.hset(cell.keys.claim("stray"), mapping={"host": "h1", "state": "active", "token": OLD_TOKEN})
     found = {(one.invariant, one.thing) for one in (await scheduler.audit()).problems}
     assert found == {(1, "h1 VCPU"), (2, "h2 VCPU"), (5, "other"), (5, "stray")}
+
+
+async def test_the_audit_compares_counts_of_hosts_groups_and_pools(scheduler: Scheduler, clean_store: str) -> None:
+    """With the claims that name them; a pool that shrank by its operator's word is told of, and no fault."""
+    cell = scheduler._cells.named("c1").store
+    await group(cell, count_by=("label:rack",))
+    await pool(cell)
+    amounts = {"VCPU": 1, SEAT: 3}
+    await given(cell, *(Member(one, (Candidate("h1", amounts),), "web") for one in "ab"))
+    await cell.release("h1", "b")
+    await given(cell, Member("c", (Candidate("h2", amounts),), "web"))
+    assert (await scheduler.audit()).problems == ()
+    await pool(cell, CUSTOM_SEAT=5)
+    assert ((await scheduler.audit()).problems, (await scheduler.audit()).over) == ((), ("pool:lic",))
+    async with raw_client(clean_store) as raw:
+        await raw.hset(cell.keys.host("h1"), mapping={"claims": "7", "starting": "x"})
+        await raw.hset(cell.keys.server_group("web"), mapping={"members": "3", "count.zone=az9": "1"})
+        await raw.hdel(cell.keys.pool("lic"), "over.CUSTOM_SEAT")
+        await raw.hset(cell.keys.claim("c"), f"amount.{SEAT}", "4")
+    found = {(one.invariant, one.thing) for one in (await scheduler.audit()).problems}
+    assert found == {
+        (2, "h1 claims"),
+        (2, "h1 starting"),
+        (2, "server-group:web members"),
+        (2, "server-group:web count.zone=az9"),
+        (2, "pool:lic claimed.CUSTOM_SEAT"),
+        (1, "pool:lic CUSTOM_SEAT"),
+    }
+
+
+async def test_claims_of_a_group_and_a_pool_that_are_gone_are_found(scheduler: Scheduler, clean_store: str) -> None:
+    cell = scheduler._cells.named("c1").store
+    await group(cell)
+    await given(cell, joining("a", "h1"))
+    async with raw_client(clean_store) as raw:
+        await raw.delete(cell.keys.server_group("web"))
+    found = {one.thing for one in (await scheduler.audit()).problems}
+    assert {"server-group:web members", "server-group:web count.host=h1"} <= found
 
 
 async def test_a_host_that_shrank_is_no_fault(scheduler: Scheduler) -> None:

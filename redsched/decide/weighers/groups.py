@@ -1,11 +1,11 @@
-"""Weighers of with whom: soft affinity and soft anti-affinity. They change with every claim, so nothing is kept."""
+"""Weighers of with whom: soft affinity, soft anti-affinity, soft spreading. They change with every claim, so nothing is kept."""
 
 from collections.abc import Callable
 
 import numpy as np
 
 from redsched.cache.columns import Columns
-from redsched.decide.company import counts, counts_by_row
+from redsched.decide.company import THIS_CALL, counts, counts_by_row
 from redsched.decide.rules import Rows
 from redsched.decide.weighers.weigher import Score
 from redsched.model import GroupPolicy, Request
@@ -26,3 +26,18 @@ def members_near(policy: GroupPolicy, sign: float) -> Callable[[Columns, Request
         return sign * np.maximum(0, counts_by_row(columns, counts(columns, request.server_group, by), by)[rows])
 
     return raw
+
+
+def soft_spread(columns: Columns, request: Request, rows: Rows) -> Score:
+    """Minus the places in the host's domains, over all that the request would softly like to be spread over.
+
+    A host that belongs to no domain counts like the fullest one that is known.
+    """
+    total: Score = columns.claims[rows] * 0.0
+    for spread in request.spread:
+        if not spread.hard:
+            held = counts(columns, request.server_group or THIS_CALL, spread.by)
+            nowhere = max(held.values(), default=0)
+            near = counts_by_row(columns, held, spread.by)[rows]
+            total = total - np.where(near < 0, nowhere, near)
+    return total

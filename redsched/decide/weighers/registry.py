@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from redsched.decide.membership import per_revision
 from redsched.decide.weighers.aggregates import multipliers_in, overridable
 from redsched.decide.weighers.gpu import gpu_fragmentation
-from redsched.decide.weighers.groups import members_near
+from redsched.decide.weighers.groups import members_near, soft_spread
 from redsched.decide.weighers.hosts import (
     build_failure,
     cross_cell,
@@ -74,6 +74,7 @@ def _room(settings: Settings) -> tuple[Weigher, ...]:
         Weigher("dot_product", dot_product),
         Weigher("balance", balance),
         Weigher("gpu_fragmentation", gpu_fragmentation(settings.gpu_shares)),
+        Weigher("soft_spread", soft_spread, relative=True, dynamic=True),
     )
 
 
@@ -107,9 +108,15 @@ def multipliers(request: Request, tools: "Tools") -> Weighing:
     chosen = request.policy or tools.policy
     check_policy(chosen, tools.policies)
     check_weighers("weights", request.weights, tools.weighers)
-    merged = {**tools.policies[chosen], **tools.weights, **request.weights}
+    merged = {**_wished(request), **tools.policies[chosen], **tools.weights, **request.weights}
     unwanted = {name for name, multiplier in request.weights.items() if not multiplier}
     return {tools.weighers[name]: multiplier for name, multiplier in sorted(merged.items()) if name not in unwanted}
+
+
+def _wished(request: Request) -> dict[str, float]:
+    """What a request wishes by itself, whichever policy holds: soft groups and soft spreading would else do nothing."""
+    wished = dict.fromkeys(("soft_affinity", "soft_anti_affinity"), 1.0) if request.server_group else {}
+    return wished | ({"soft_spread": 1.0} if any(not spread.hard for spread in request.spread) else {})
 
 
 def check_policy(name: str, policies: Iterable[str]) -> None:

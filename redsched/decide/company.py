@@ -34,8 +34,13 @@ def counted_in(request: Request, columns: Columns) -> Mapping[str, tuple[str, ..
     """The groups in which a place of this request is counted while it is tried out, each with by what."""
     if not request.server_group:
         return {THIS_CALL: tuple(spread.by for spread in request.spread)} if request.spread else {}
-    state = columns.declared.groups.get(request.server_group)
-    return {} if state is None else {request.server_group: state.group.topologies()}
+    return counted_in_group(request.server_group, columns)
+
+
+def counted_in_group(name: str, columns: Columns) -> Mapping[str, tuple[str, ...]]:
+    """The same of a claim that is in a server group; nothing where it is in none, or in one not declared."""
+    state = columns.declared.groups.get(name) if name else None
+    return {} if state is None else {name: state.group.topologies()}
 
 
 def company(request: Request, columns: Columns, eligible: Eligible) -> Iterator[Rule]:

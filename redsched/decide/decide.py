@@ -7,24 +7,26 @@ A decision is a proposal: the claim script has the last word, and tries the cand
 """
 
 from collections import OrderedDict
+from dataclasses import replace
 from random import Random
 
 from redsched.cache.columns import Columns
 from redsched.decide.answers import Decision, Explanation, Place
-from redsched.decide.company import claim_rules
+from redsched.decide.company import counted_in_group
 from redsched.decide.explain.changes import failing
 from redsched.decide.explain.explain import explain
 from redsched.decide.filters.demands import keeps_projects
 from redsched.decide.filters.limits import host_limits
 from redsched.decide.front import Entry
+from redsched.decide.gang import Found, Kind, Taste, find, listed, requests_of, rules_of_places
+from redsched.decide.gang.telling import best_score, hosts_that_fit, named, refusal
 from redsched.decide.membership import per_revision
 from redsched.decide.pick import pick
-from redsched.decide.placing import Kind, listed, place
 from redsched.decide.shape import Shape
 from redsched.decide.tools import Tools, tools
 from redsched.decide.trial import Trial
 from redsched.decide.weighers import multipliers
-from redsched.model import Amounts, Candidate, Claim, ClaimRule, HostLimit, Request
+from redsched.model import Amounts, Candidate, Claim, HostLimit, Request
 from redsched.settings import Settings
 
 
@@ -45,9 +47,9 @@ class Decider:
 
         Raises InvalidRequest for a policy or weigher that does not exist.
         """
+        if request.members or request.count > 1:
+            return self._decide_many(request, rng)
         shape = self._shape(request)
-        if request.count > 1:
-            return self._decide_many(request, shape, rng)
         candidates, pick_from = self._settings.candidates, self._settings.pick_from
         looked_at = max(candidates, pick_from)
         found = self._verified(shape, looked_at + request.alternates + 1)
@@ -64,8 +66,15 @@ class Decider:
 
         Raises InvalidRequest for a policy or weigher that does not exist.
         """
-        shape = self._shape(request)
-        return explain(shape, request, len(self._places(request, shape, Random(0))), host)
+        if not request.members and request.count == 1:
+            shape = self._shape(request)
+            return explain(shape, request, len(self._verified(shape, 1)), host)
+        kinds = self._kinds(request)
+        found = self._find(request, kinds, Random(0))
+        kind = kinds[found.failed]
+        asked = replace(kind.request, count=kind.count)
+        told = explain(kind.shape, asked, kind.count if found.places else found.room, host)
+        return replace(told, reasons=named(kinds, kind, told.reasons))
 
     def takes_after(self, request: Request, host: str, claim: Claim) -> bool:
         """Whether a host would take one place of a request if a claim on it ended."""
@@ -73,9 +82,8 @@ class Decider:
         if row is None:
             return False
         shape = self._shape(request)
-        known = {claim.group: tuple(claim.counted)} if claim.group in self._columns.declared.groups else {}
         with Trial(self._columns) as trial:
-            trial.end(row, Candidate(host, claim.amounts), known)
+            trial.end(row, Candidate(host, claim.amounts), counted_in_group(claim.group, self._columns))
             return failing(shape, request, row) is None
 
     def limit(self, host: str) -> HostLimit | None:
@@ -84,29 +92,45 @@ class Decider:
         found = None if row is None else host_limits(self._columns, row, self._settings)
         return None if found == HostLimit() else found
 
-    def _decide_many(self, request: Request, shape: Shape, rng: Random) -> Decision:
-        places = self._places(request, shape, rng)
-        if len(places) < request.count:
-            return self._refused(shape)
-        further = self._verified(shape, request.alternates + 2 * request.count) if request.alternates else []
-        return self._decision(request, shape, tuple(places), [entry for entry, _ in further] or shape.best(1))
+    def _decide_many(self, request: Request, rng: Random) -> Decision:
+        kinds = self._kinds(request)
+        found = self._find(request, kinds, rng)
+        hosts = len(self._columns)
+        if not found.places:
+            return Decision((), (), 0.0, hosts, 0, refusal(kinds, found))
+        alternates = self._alternates(request, kinds, found.places)
+        rules = rules_of_places(request, kinds, found.numbers, self._columns)
+        return Decision(found.places, alternates, best_score(kinds), hosts, hosts_that_fit(kinds), (), rules)
 
-    def _places(self, request: Request, shape: Shape, rng: Random) -> list[Place]:
-        kinds = [Kind(shape, request.count)]
-        return place(self._columns, kinds, self._settings.candidates, self._settings.pick_from, rng)
+    def _find(self, request: Request, kinds: tuple[Kind, ...], rng: Random) -> Found:
+        taste = Taste(self._settings.pick_from, rng)
+        return find(self._columns, request, kinds, self._settings.candidates, taste)
+
+    def _kinds(self, request: Request) -> tuple[Kind, ...]:
+        """The kinds of a call's places. A gang of many members must not push all other shapes out of memory."""
+        members = requests_of(request)
+        known: dict[str, Shape] = {}
+        for _, one in members:
+            if one.shape() not in known:
+                known[one.shape()] = self._shape(one, remember=len(members) <= self._remembered // 2)
+        return tuple(Kind(known[one.shape()], one.count, name) for name, one in members)
+
+    def _alternates(self, request: Request, kinds: tuple[Kind, ...], places: tuple[Place, ...]) -> tuple[str, ...]:
+        """Hosts that take any of the places; none where places are related, for one elsewhere would break that."""
+        if not request.alternates or request.relations:
+            return ()
+        further = self._verified(kinds[0].shape, request.alternates + 2 * len(places))
+        shapes = [kind.shape for kind in kinds[1:]]
+        best = [entry for entry, _ in further if all(_takes(shape, entry[2]) for shape in shapes)]
+        return _alternates(request, places, best)
 
     def _decision(self, request: Request, shape: Shape, places: tuple[Place, ...], best: list[Entry]) -> Decision:
-        rules = self._rules(request, shape, len(places))
+        rules = rules_of_places(request, (Kind(shape, 1),), (0,), self._columns)
         alternates = _alternates(request, places, best)
         return Decision(places, alternates, -best[0][0], len(self._columns), shape.fits, (), rules)
 
     def _refused(self, shape: Shape) -> Decision:
         return Decision((), (), 0.0, len(self._columns), 0, shape.refusal())
-
-    def _rules(self, request: Request, shape: Shape, places: int) -> tuple[ClaimRule, ...]:
-        if not request.server_group and not request.spread:
-            return ()
-        return tuple(claim_rules(request, self._columns, lambda _by: shape.eligible, tuple(range(places))))
 
     def _verified(self, shape: Shape, count: int) -> list[tuple[Entry, list[Amounts]]]:
         """The `count` best rows whose pools can give the request, with the ways to; fewer only where no more can."""
@@ -124,18 +148,24 @@ class Decider:
                 return found
             looked_at, looking_at = looking_at, 4 * looking_at
 
-    def _shape(self, request: Request) -> Shape:
+    def _shape(self, request: Request, remember: bool = True) -> Shape:
         key = (request.shape(), request.project if self._by_project(self._columns) else "")
         shape = self._shapes.get(key)
         if shape is None:
-            weighing = multipliers(request, self._tools)
-            shape = self._shapes[key] = Shape(self._columns, request, weighing, self._tools.filters)
+            shape = Shape(self._columns, request, multipliers(request, self._tools), self._tools.filters)
+            if not remember:
+                return shape
+            self._shapes[key] = shape
             if len(self._shapes) > self._remembered:
                 self._shapes.popitem(last=False)
         else:
             self._shapes.move_to_end(key)
             shape.refresh()
         return shape
+
+
+def _takes(shape: Shape, row: int) -> bool:
+    return shape.passes_now(row) and all(rule.passes(shape.columns, row) for rule in shape.late_rules())
 
 
 def _alternates(request: Request, places: tuple[Place, ...], best: list[Entry]) -> tuple[str, ...]:

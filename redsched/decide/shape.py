@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from redsched.cache.columns import Columns
 from redsched.decide.answers import ReasonCount
 from redsched.decide.assign import assignments, is_plain, needs_of
-from redsched.decide.company import company
+from redsched.decide.company import Eligible, company
 from redsched.decide.filters import COUNT, FILTERS, rules_of
 from redsched.decide.front import Entry, Front
 from redsched.decide.pick import best_rows
@@ -70,15 +70,23 @@ class Shape:
         return len(self.open_rows()) if self._is_late else self._counts[len(self.rules)]
 
     @property
+    def passing(self) -> int:
+        """Hosts that pass the kept rules."""
+        return self._counts[len(self.rules)]
+
+    @property
     def eligible(self) -> Mask:
         """Hosts that the request may go to as far as it is not about room: bool of shape (size,)."""
         return self.reasons >= self._room
 
-    def late_rules(self) -> tuple[Rule, ...]:
-        """Return the rules that are asked anew at each decision, as they are now."""
+    def late_rules(self, eligible: Eligible | None = None) -> tuple[Rule, ...]:
+        """Return the rules that are asked anew at each decision, as they are now.
+
+        `eligible` are the hosts whose domains places are spread over, where it is not over those of this request alone.
+        """
         if not self._has_company:
             return self._dynamic
-        return self._dynamic + tuple(company(self.request, self.columns, lambda _by: self.eligible))
+        return self._dynamic + tuple(company(self.request, self.columns, eligible or (lambda _by: self.eligible)))
 
     def open_rows(self) -> NDArray[np.intp]:
         """Rows that pass every rule, the late ones too."""
@@ -107,6 +115,13 @@ class Shape:
     def passes_now(self, row: int) -> bool:
         """Whether a row passes the kept rules while places are tried out."""
         return self._first_failure(row) == len(self.rules)
+
+    def passing_now(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """The same of many rows, each of which is there: bool of the rows' shape."""
+        passing = np.ones(len(rows), np.bool_)
+        for _, rule in self._live:
+            passing &= rule.passes(self.columns, rows)
+        return passing
 
     def _first_failure(self, row: int) -> int:
         for index, rule in self._live:

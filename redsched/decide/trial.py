@@ -5,27 +5,39 @@ Deciding never waits, so nothing sees the columns between the first place and th
 milliseconds for each gang.
 """
 
-from types import TracebackType
+from collections.abc import Mapping
+from types import MappingProxyType, TracebackType
 from typing import Self
 
 from redsched.cache.columns import Columns
-from redsched.model import Candidate
+from redsched.decide.company import THIS_CALL
+from redsched.model import Candidate, GroupPolicy
 from redsched.names import SHARED_POOL, split_slot
+from redsched.store import Kind
+
+Counted = Mapping[str, tuple[str, ...]]
+NOWHERE_COUNTED: Counted = MappingProxyType({})
+_CALL_FIELDS = MappingProxyType({"policy": GroupPolicy.ANTI_AFFINITY})
+"""A group must have a policy; nothing enforces this one, for no request names the group."""
 
 
 class Trial:
     """A context: all places taken in it are given back at its end.
 
     with Trial(columns) as trial:
-        trial.take(row, candidate, groups)
+        trial.take(row, candidate, counted)
+
+    `counted` are the groups that a place is counted in, each with the topologies by which. Inside, the places of the
+    call have a group of their own (`company.THIS_CALL`).
     """
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
-        self._taken: dict[int, tuple[int, Candidate, tuple[str, ...], int]] = {}
+        self._taken: dict[int, tuple[int, Candidate, Counted, int]] = {}
         self._next = 0
 
     def __enter__(self) -> Self:
+        self._columns.declared.put(Kind.SERVER_GROUP, THIS_CALL, _CALL_FIELDS)
         return self
 
     def __exit__(
@@ -33,27 +45,28 @@ class Trial:
     ) -> None:
         for number in reversed(list(self._taken)):
             self.give_back(number)
+        self._columns.declared.remove(Kind.SERVER_GROUP, THIS_CALL)
 
-    def take(self, row: int, candidate: Candidate, groups: tuple[str, ...] = ()) -> int:
-        """Put one place on a row, and count it in `groups`. Returns its number, for `give_back`."""
-        return self._note(row, candidate, groups, 1)
+    def take(self, row: int, candidate: Candidate, counted: Counted = NOWHERE_COUNTED) -> int:
+        """Put one place on a row, and count it. Returns its number, for `give_back`."""
+        return self._note(row, candidate, counted, 1)
 
-    def end(self, row: int, candidate: Candidate, groups: tuple[str, ...] = ()) -> int:
+    def end(self, row: int, candidate: Candidate, counted: Counted = NOWHERE_COUNTED) -> int:
         """Do as if a claim that there is had ended. Returns its number, for `give_back`."""
-        return self._note(row, candidate, groups, -1)
+        return self._note(row, candidate, counted, -1)
 
     def give_back(self, number: int) -> None:
         """Undo one of them."""
-        row, candidate, groups, sign = self._taken.pop(number)
-        self._count(row, candidate, groups, -sign)
+        row, candidate, counted, sign = self._taken.pop(number)
+        self._count(row, candidate, counted, -sign)
 
-    def _note(self, row: int, candidate: Candidate, groups: tuple[str, ...], sign: int) -> int:
-        self._count(row, candidate, groups, sign)
+    def _note(self, row: int, candidate: Candidate, counted: Counted, sign: int) -> int:
+        self._count(row, candidate, counted, sign)
         self._next += 1
-        self._taken[self._next] = (row, candidate, groups, sign)
+        self._taken[self._next] = (row, candidate, counted, sign)
         return self._next
 
-    def _count(self, row: int, candidate: Candidate, groups: tuple[str, ...], sign: int) -> None:
+    def _count(self, row: int, candidate: Candidate, counted: Counted, sign: int) -> None:
         columns = self._columns
         for slot, amount in candidate.amounts.items():
             if slot.startswith(SHARED_POOL):
@@ -63,6 +76,6 @@ class Trial:
                 columns.claimed.set(slot, row, columns.claimed[slot].item(row) + sign * amount)
         columns.claims[row] += sign
         columns.starting[row] += sign
-        for group in groups:
-            topologies = columns.declared.groups[group].group.topologies()
-            columns.declared.place(group, candidate.host, {by: columns.domain(by, row) for by in topologies}, sign)
+        for group, topologies in counted.items():
+            domains = {"host": ""} | {by: columns.domain(by, row) for by in topologies}
+            columns.declared.place(group, candidate.host, domains, sign)

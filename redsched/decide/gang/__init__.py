@@ -1,0 +1,15 @@
+"""Places for several at once: the members of a gang, or one kind of place `count` times.
+
+        kinds --> order --> search (board, queues, domains) --> places with candidates, rules for the claim script
+                               \\____ repair ____/
+
+What is tried out is put into the columns themselves and taken out again (`redsched.decide.trial`).
+"""
+
+from redsched.decide.gang.candidates import listed
+from redsched.decide.gang.find import Found, find
+from redsched.decide.gang.kinds import Kind, requests_of
+from redsched.decide.gang.rules import rules_of_places
+from redsched.decide.gang.table import Taste
+
+__all__ = ["Found", "Kind", "Taste", "find", "listed", "requests_of", "rules_of_places"]

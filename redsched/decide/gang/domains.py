@@ -1,0 +1,113 @@
+"""In which domains the places of a bond could all lie, the promising ones first, and the hosts of each."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from redsched.cache.arrays import NO_TEXT
+from redsched.cache.columns import Columns
+from redsched.decide.fit import free
+from redsched.decide.gang.kinds import Kind
+from redsched.decide.gang.order import places_on
+from redsched.decide.gang.relations import AGGREGATE, Bond
+
+Rows = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Rows that places of a kind may still go to, with their scores (float64 of shape (size,), valid there)."""
+
+    kind: Kind
+    rows: Rows
+    scores: NDArray[np.float64]
+
+
+def ranked(columns: Columns, bond: Bond, opens: Sequence[Open], whole: bool) -> Iterator[NDArray[np.bool_]]:
+    """Hosts (bool of shape (size,)) of one domain after the other: those with room for the most places first.
+
+    Among equals the one goes first whose best hosts are best. `whole`: only those that may have room for all places.
+    What is found too small here is too small; what is not may be so all the same.
+    """
+    domains = _Domains(columns, bond.by)
+    room, quality = np.zeros(len(domains)), np.zeros(len(domains))
+    possible = np.ones(len(domains), np.bool_)
+    for one in opens:
+        places, best = _room_and_best(domains, one)
+        possible &= places == one.kind.count if whole else possible
+        room += places
+        quality += one.kind.count * best
+    if whole and bond.by == "host":
+        possible &= _have_room_for_all(columns, opens)
+    numbers = np.flatnonzero(possible & (room > 0))
+    for number in numbers[np.lexsort((domains.order[numbers], -quality[numbers], -room[numbers]))].tolist():
+        yield domains.hosts(number)
+
+
+class _Domains:
+    """All domains of one topology by number. `pairs` says which of some rows lies in which of them."""
+
+    def __init__(self, columns: Columns, by: str) -> None:
+        self._columns = columns
+        self._names: list[str] = []
+        self._codes = np.full(columns.size, NO_TEXT)
+        if by == AGGREGATE:
+            self._names = sorted(columns.aggregates)
+            self.order = np.arange(len(self._names))
+        elif by == "host":
+            self._codes = np.arange(columns.size)
+            self.order = columns.order
+        else:
+            self._take_texts(by)
+        self._by = by
+
+    def _take_texts(self, by: str) -> None:
+        texts = self._columns.texts(by)
+        self.order = np.zeros(0, np.int64)
+        if texts is not None:
+            self._codes = texts.codes
+            self.order = np.argsort(np.argsort(np.array(texts.by_code, np.str_)))
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def pairs(self, rows: Rows) -> tuple[Rows, NDArray[np.int64]]:
+        """Rows and domains' numbers, of equal length: each row with each of its domains."""
+        if self._by == AGGREGATE:
+            members = [rows[self._columns.aggregates[name][rows]] for name in self._names]
+            numbers = np.repeat(np.arange(len(members)), [len(one) for one in members])
+            return np.concatenate([np.zeros(0, np.intp), *members]), numbers
+        held = rows[self._codes[rows] != NO_TEXT]
+        return held, self._codes[held]
+
+    def hosts(self, number: int) -> NDArray[np.bool_]:
+        """The hosts of a domain: bool of shape (size,)."""
+        if self._by == AGGREGATE:
+            return self._columns.aggregates[self._names[number]]
+        found: NDArray[np.bool_] = self._codes == number
+        return found
+
+
+def _room_and_best(domains: _Domains, one: Open) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """For how many of a kind's places each domain has room, up to all of them, and its best host's score."""
+    rows, numbers = domains.pairs(one.rows)
+    places = np.minimum(places_on(one.kind.shape, rows), one.kind.count)
+    room = np.bincount(numbers, weights=places, minlength=len(domains))
+    best = np.full(len(domains), -np.inf)
+    np.maximum.at(best, numbers, one.scores[rows])
+    return np.minimum(room, one.kind.count), np.where(np.isfinite(best), best, 0.0)
+
+
+def _have_room_for_all(columns: Columns, opens: Sequence[Open]) -> NDArray[np.bool_]:
+    """Whether each host has the amounts of all places together: bool of shape (size,)."""
+    total: dict[str, int] = {}
+    for one in opens:
+        if one.kind.shape.is_plain:
+            for slot, amount in one.kind.request.resources.items():
+                total[slot] = total.get(slot, 0) + one.kind.count * amount
+    enough = np.ones(columns.size, np.bool_)
+    for slot, amount in total.items():
+        enough &= free(columns.capacity[slot], columns.claimed[slot], columns.external[slot]) >= amount
+    return enough

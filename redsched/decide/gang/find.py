@@ -1,0 +1,148 @@
+"""Finding places for a whole call: one search after the other, each looking at more than the one before.
+
+the best rows of each kind, greedily    nearly always all that it takes
+all rows, greedily                      where zones, pools and the like may be beyond the best rows
+all rows, systematically                what greed cannot find; bounded, so that a refusal comes in good time
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from redsched.cache.columns import Columns
+from redsched.decide.answers import Place
+from redsched.decide.filters import COUNT
+from redsched.decide.gang.board import Board
+from redsched.decide.gang.candidates import places_of
+from redsched.decide.gang.domains import Open
+from redsched.decide.gang.kinds import Kind
+from redsched.decide.gang.order import counted_together, hardest_first, places_on, steps_of
+from redsched.decide.gang.relations import Bond, aparts_of, bonds_of
+from redsched.decide.gang.repair import Tries
+from redsched.decide.gang.rows import all_rows, domains_that_matter, first_rows
+from redsched.decide.gang.search import Search
+from redsched.decide.gang.table import Table, Taste
+from redsched.decide.trial import Trial
+from redsched.model import Request
+
+TRIES = 600
+TRIES_A_PLACE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Places in their order, `numbers` with the number of each one's kind.
+
+    When not all that were asked for were found there are none: then `failed` is the number of the first kind for which
+    there was no place, `room` how many places of it there were, and `reason` what hosts that take one count under.
+    """
+
+    places: tuple[Place, ...]
+    numbers: tuple[int, ...]
+    room: int = 0
+    failed: int = 0
+    reason: str = COUNT
+
+
+def find(columns: Columns, call: Request, kinds: Sequence[Kind], candidates: int, taste: Taste) -> Found:
+    """Find a host for every place of a call, or as many as there is room for where it is incremental."""
+    finder = _Finder(columns, call, kinds, candidates, taste)
+    found = finder.whole()
+    return finder.partial(found) if not found.places and call.mode == "incremental" else found
+
+
+class _Finder:
+    """The searches for one call."""
+
+    def __init__(self, columns: Columns, call: Request, kinds: Sequence[Kind], candidates: int, taste: Taste) -> None:
+        self._columns = columns
+        self._kinds = kinds
+        self._taste = taste
+        self._candidates = candidates
+        self._bonds = bonds_of(call, kinds, columns)
+        self._aparts = aparts_of(call, kinds)
+        self._places = sum(kind.count for kind in kinds)
+        self._most = self._places + max(candidates, taste.pick_from)
+        self._still = frozenset[int]().union(*counted_together(kinds))
+
+    def whole(self) -> Found:
+        """All places, or none of them and why."""
+        first: Found | None = None
+        for most, run in self._searches():
+            found = self._search(most, run)
+            if found.places:
+                return found
+            first = first or found
+        assert first is not None
+        return first
+
+    def partial(self, refused: Found) -> Found:
+        """As many places as there is room for, in the order of the call; where there is none, why not."""
+        opens = self._opens(None)
+        with Trial(self._columns) as trial:
+            table = self._table(opens, trial, None)
+            self._searching(table, range(len(self._kinds))).partial()
+            return self._found(table) if table.board.sittings else refused
+
+    def _searches(self) -> Iterator[tuple[int | None, Callable[[Search], bool]]]:
+        yield self._most, Search.greedy
+        if len(self._kinds) == 1 and not self._bonds and not self._is_hidden(self._kinds[0]):
+            return
+        if any(self._is_hidden(kind) and kind.shape.passing > self._most for kind in self._kinds):
+            yield None, Search.greedy
+        yield None, Search.systematic
+
+    def _is_hidden(self, kind: Kind) -> bool:
+        """Whether places may be left where none of as many rows as places takes one."""
+        return not (kind.shape.is_kept and kind.shape.is_plain)
+
+    def _search(self, most: int | None, run: Callable[[Search], bool]) -> Found:
+        opens = self._opens(most)
+        rooms = [_room(one) for one in opens]
+        short = [number for number, kind in enumerate(self._kinds) if rooms[number] < kind.count]
+        if short and len(self._kinds) > 1:
+            return Found((), (), rooms[short[0]], short[0])
+        with Trial(self._columns) as trial:
+            table = self._table(opens, trial, most)
+            search = self._searching(table, hardest_first(self._kinds, self._bonds, self._scaled(opens, rooms)))
+            return self._found(table) if run(search) else self._refused(table, search)
+
+    def _opens(self, most: int | None) -> list[Open]:
+        """The rows of each kind. Asked before anything is tried out: what shapes keep must be of the truth."""
+        bound = frozenset[int]().union(*(bond.kinds for bond in self._bonds))
+        return [
+            all_rows(self._columns, kind)
+            if most is None or number in bound or domains_that_matter(self._columns, kind)
+            else first_rows(self._columns, kind, most)
+            for number, kind in enumerate(self._kinds)
+        ]
+
+    def _scaled(self, opens: Sequence[Open], rooms: Sequence[int]) -> list[float]:
+        """Rooms as if each kind had been given equally few rows, so that they compare."""
+        return [room * min(1.0, self._most / max(1, len(one.rows))) for one, room in zip(opens, rooms, strict=True)]
+
+    def _table(self, opens: Sequence[Open], trial: Trial, most: int | None) -> Table:
+        board = Board(self._columns, self._kinds, self._aparts, trial)
+        return Table(self._columns, self._kinds, opens, board, most)
+
+    def _searching(self, table: Table, order: Sequence[int]) -> Search:
+        steps = steps_of(self._kinds, self._bonds, order)
+        tries = Tries(len(steps) + TRIES + TRIES_A_PLACE * self._places)
+        return Search(table, steps, self._taste, tries, self._still)
+
+    def _found(self, table: Table) -> Found:
+        numbers = tuple(table.kind_of[place] for place in sorted(table.board.sittings))
+        return Found(places_of(table, self._candidates), numbers)
+
+    def _refused(self, table: Table, search: Search) -> Found:
+        if isinstance(search.failed, Bond):
+            return Found((), (), 0, min(search.failed.kinds), search.failed.reason)
+        number = table.kind_of[search.failed or 0]
+        room = sum(table.kind_of[place] == number for place in table.board.sittings)
+        return Found((), (), min(room, self._kinds[number].count - 1), number)
+
+
+def _room(found: Open) -> int:
+    """For how many places of a kind its rows have room, none counted for more than are asked for."""
+    return int(np.minimum(places_on(found.kind.shape, found.rows), found.kind.count).sum())

@@ -1,0 +1,79 @@
+"""What a call asks for as kinds of places: the members of a gang, or the one kind of a plain request."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from redsched.decide.rules import Mask
+from redsched.decide.shape import Shape
+from redsched.model import Gang, Request, Spread
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kind:
+    """Some places alike: what they ask for, how many, and the name of the gang's member that they are."""
+
+    shape: Shape
+    count: int
+    member: str = ""
+
+    @property
+    def request(self) -> Request:
+        """What each of the places asks for."""
+        return self.shape.request
+
+    def spreads_in_call(self, by: str) -> bool:
+        """Whether its places are spread by this over the call alone: no server group says what is counted."""
+        return not self.request.server_group and any(one.by == by for one in self.request.spread)
+
+
+def requests_of(call: Request) -> tuple[tuple[str, Request], ...]:
+    """Return (name, request) of each kind of place, in the order of the members.
+
+    A member has the policy, weights and project of the call where it has none of its own. Members that spread by the
+    same topology without a server group are spread together, and the smallest max_skew among them holds for all.
+    """
+    if not call.members:
+        return (("", call),)
+    members = [(one.name, _inherited(call, one)) for one in call.members]
+    least = _least_skews(request for _, request in members)
+    return tuple((name, _with_skews(request, least)) for name, request in members)
+
+
+def seats_of(kinds: Iterable[Kind]) -> tuple[int, ...]:
+    """The number of the kind of each place, in the order of the places."""
+    return tuple(number for number, kind in enumerate(kinds) for _ in range(kind.count))
+
+
+def eligible_together(kinds: Iterable[Kind], by: str) -> Mask:
+    """Hosts that places which are spread together may go to, as far as it is not about room: bool of shape (size,)."""
+    masks = [kind.shape.eligible for kind in kinds if kind.spreads_in_call(by)]
+    found = masks[0]
+    for mask in masks[1:]:
+        found = found | mask
+    return found
+
+
+def _inherited(call: Request, member: Gang) -> Request:
+    own = member.request
+    return replace(
+        own, policy=own.policy or call.policy, weights=own.weights or call.weights, project=own.project or call.project
+    )
+
+
+def _least_skews(requests: Iterable[Request]) -> Mapping[str, int]:
+    least: dict[str, int] = {}
+    for request in requests:
+        for spread in () if request.server_group else request.spread:
+            if spread.hard:
+                least[spread.by] = min(spread.max_skew, least.get(spread.by, spread.max_skew))
+    return least
+
+
+def _with_skews(request: Request, least: Mapping[str, int]) -> Request:
+    if request.server_group or not request.spread:
+        return request
+
+    def skewed(spread: Spread) -> Spread:
+        return replace(spread, max_skew=least[spread.by]) if spread.hard else spread
+
+    return replace(request, spread=tuple(skewed(one) for one in request.spread))

@@ -1,0 +1,71 @@
+"""What places of a gang must share or must not, by the numbers of their kinds: bonds and places apart."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from redsched.cache.columns import Columns
+from redsched.decide.company import SERVER_GROUP, counts
+from redsched.decide.gang.kinds import Kind
+from redsched.model import GroupPolicy, RelationType, Request
+
+AGGREGATE = "aggregate"
+"""The topology of hosts that are in one aggregate: other than of a zone, a host is in any number of them."""
+
+_BY: Mapping[RelationType, str] = MappingProxyType(
+    {
+        RelationType.TOGETHER: "host",
+        RelationType.SAME_ZONE: "zone",
+        RelationType.SAME_AGGREGATE: AGGREGATE,
+    }
+)
+_WIDE_FIRST = (AGGREGATE, "zone", "label", "host")
+
+
+@dataclass(frozen=True, slots=True)
+class Bond:
+    """All places of these kinds lie in one host, zone, label value or aggregate (`by`); `reason` names who wants that.
+
+    The search fixes the domain before it places any of them, so every candidate of theirs lies in it, and the claim
+    script has nothing to check. Of a server group with affinity, which others may join at the same time, it has.
+    """
+
+    by: str
+    kinds: frozenset[int]
+    reason: str
+
+
+def bonds_of(call: Request, kinds: Sequence[Kind], columns: Columns) -> tuple[Bond, ...]:
+    """All bonds of a call, the wide ones first; none where there is but one place to bind."""
+    found = dict.fromkeys((*_related(call, kinds), *_affine(kinds, columns)))
+    bonds = (bond for bond in found if sum(kinds[number].count for number in bond.kinds) > 1)
+    return tuple(sorted(bonds, key=lambda bond: _WIDE_FIRST.index(bond.by.partition(":")[0])))
+
+
+def aparts_of(call: Request, kinds: Sequence[Kind]) -> tuple[frozenset[int], ...]:
+    """The kinds of each relation `apart`."""
+    return tuple(
+        _numbers(relation.members, kinds) for relation in call.relations if relation.type is RelationType.APART
+    )
+
+
+def _related(call: Request, kinds: Sequence[Kind]) -> Iterator[Bond]:
+    for relation in call.relations:
+        if relation.type in _BY:
+            yield Bond(_BY[relation.type], _numbers(relation.members, kinds), relation.type)
+
+
+def _affine(kinds: Sequence[Kind], columns: Columns) -> Iterator[Bond]:
+    """Groups with affinity that have no members yet. Where they have, a rule already says where to go."""
+    names = dict.fromkeys(kind.request.server_group for kind in kinds if kind.request.server_group)
+    for name in names:
+        state = columns.declared.groups.get(name)
+        if state is None or state.group.policy is not GroupPolicy.AFFINITY:
+            continue
+        if not counts(columns, name, state.group.by):
+            numbers = frozenset(n for n, kind in enumerate(kinds) if kind.request.server_group == name)
+            yield Bond(state.group.by, numbers, SERVER_GROUP)
+
+
+def _numbers(members: Sequence[str], kinds: Sequence[Kind]) -> frozenset[int]:
+    return frozenset(number for number, kind in enumerate(kinds) if kind.member in members)

@@ -1,0 +1,84 @@
+"""Which rows a kind of place is looked for on: as few of the best as will nearly always do, or all."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from redsched.cache.columns import Columns
+from redsched.decide.gang.domains import Open
+from redsched.decide.gang.kinds import Kind
+from redsched.decide.pick import best_rows
+from redsched.decide.weighers import score
+from redsched.model import GroupPolicy
+
+Rows = NDArray[np.intp]
+
+
+def first_rows(columns: Columns, kind: Kind, count: int) -> Open:
+    """The `count` best rows that pass every rule now.
+
+    Each place takes one row from another at most, so with as many rows as places there is always one left, if there is
+    one at all. That is not so where zones and the like are concerned, or pools: ask `all_rows`.
+    """
+    shape = kind.shape
+    if shape.is_kept:
+        return Open(kind, np.array([row for _, _, row in shape.best(count)], np.intp), shape.scores)
+    rows = shape.open_rows()
+    scores = _scores(columns, kind, rows)
+    return Open(kind, best_rows(rows, scores, columns.order, count), scores)
+
+
+def all_rows(columns: Columns, kind: Kind) -> Open:
+    """All rows that pass the rules which change only with the row: what others demand now they may not later."""
+    shape = kind.shape
+    rows = np.flatnonzero(shape.reasons == len(shape.rules))
+    return Open(kind, rows, shape.scores if shape.is_kept else _scores(columns, kind, rows))
+
+
+def best_of_each(columns: Columns, found: Open, count: int) -> Rows:
+    """The `count` best rows of each domain that matters to a kind; of all, where none does."""
+    topologies = domains_that_matter(columns, found.kind)
+    if len(found.rows) <= count:
+        return found.rows
+    if not topologies:
+        return best_rows(found.rows, found.scores, columns.order, count)
+    rows = best_rows(found.rows, found.scores, columns.order, len(found.rows))
+    return rows[_rank_in_domain(_combined(columns, topologies, rows)) < count]
+
+
+def domains_that_matter(columns: Columns, kind: Kind) -> tuple[str, ...]:
+    """Topologies, other than hosts, by which a hard rule counts the places of a kind."""
+    state = columns.declared.groups.get(kind.request.server_group) if kind.request.server_group else None
+    by = [spread.by for spread in kind.request.spread if spread.hard]
+    if state is not None and state.group.policy in (GroupPolicy.AFFINITY, GroupPolicy.ANTI_AFFINITY):
+        by.append(state.group.by)
+    return tuple(sorted({one for one in by if one != "host"}))
+
+
+def _scores(columns: Columns, kind: Kind, rows: Rows) -> NDArray[np.float64]:
+    scores = np.zeros(columns.size)
+    if len(rows):
+        scores[rows] = score(columns, kind.request, kind.shape.weighing, rows)
+    return scores
+
+
+def _combined(columns: Columns, topologies: Sequence[str], rows: Rows) -> NDArray[np.int64]:
+    """A number for each row, the same for rows whose domains are all the same."""
+    found = np.zeros(len(rows), np.int64)
+    for by in topologies:
+        texts = columns.texts(by)
+        if texts is not None:
+            codes = texts.codes[rows].astype(np.int64)
+            found = np.unique(found * (len(texts.by_code) + 1) + codes + 1, return_inverse=True)[1]
+    return found
+
+
+def _rank_in_domain(domains: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many before each have the same number."""
+    order = np.argsort(domains, kind="stable")
+    ordered = domains[order]
+    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+    ranks = np.empty(len(domains), np.int64)
+    ranks[order] = np.arange(len(domains)) - np.repeat(starts, np.diff(np.append(starts, len(domains))))
+    return ranks

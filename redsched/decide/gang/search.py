@@ -1,0 +1,128 @@
+"""The search for a whole gang: step by step, hardest first, back where it does not go on, and no longer than allowed.
+
+greedy      a place without a host has others make room for it (`repair`); where that fails, the next domain of the
+            latest bond that it is under
+systematic  every choice of every step in turn, so that a gang is found wherever there is one: with few places and
+            few hosts, for the tries are bounded
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+
+from redsched.decide.gang.order import Step
+from redsched.decide.gang.relations import Bond
+from redsched.decide.gang.repair import Repair, Tries
+from redsched.decide.gang.table import Table, Taste
+
+MOST_DOMAINS = 32
+"""Domains of a bond that are tried while all that was placed before stays as it is."""
+FEW = 4
+"""A kind with no more hosts than this is looked after ahead: the last of them is not given away."""
+LOOKED_AFTER = 8
+"""How many such kinds are looked after when a place sits down."""
+
+Choice = Callable[[], None]
+"""What a step can come to, done by calling it: a place sits down, or a bond's domain is fixed."""
+
+
+class Search:
+    """One search over all steps. `still` are the kinds whose places must not be moved once they sit.
+
+    `failed` is the first step that there was nothing for.
+    """
+
+    def __init__(self, table: Table, steps: Sequence[Step], taste: Taste, tries: Tries, still: frozenset[int]) -> None:
+        self.failed: Step | None = None
+        self._table = table
+        self._steps = steps
+        self._taste = taste
+        self._tries = tries
+        self._repair = Repair(table, tries, still)
+        self._scarce = [number for number in table.scarce(FEW) if number not in still]
+
+    def greedy(self) -> bool:
+        """Whether every step found something, nearly straight on."""
+        return self._run(self._greedily_back, self._repair.make_room)
+
+    def systematic(self) -> bool:
+        """Whether every step found something, with everything tried that the tries allow."""
+        return self._run(lambda at: at - 1, lambda _place: False)
+
+    def partial(self) -> None:
+        """Put down what there is room for, one place after the other, and leave out the others."""
+        self._scarce = []
+        for step in self._steps:
+            if not self._advance(step, self._choices(step, whole=False)) and isinstance(step, Bond):
+                self._table.shut(step)
+
+    def _run(self, back_from: Callable[[int], int], mend: Callable[[int], bool]) -> bool:
+        open_steps = [self._choices(self._steps[0])]
+        while True:
+            at = len(open_steps) - 1
+            step = self._steps[at]
+            if self._advance(step, open_steps[at]) or (isinstance(step, int) and mend(step)):
+                if len(open_steps) == len(self._steps):
+                    return True
+                open_steps.append(self._choices(self._steps[at + 1]))
+                continue
+            self.failed = step if self.failed is None else self.failed
+            back = back_from(at)
+            if back < 0 or not self._tries.left:
+                return False
+            self._take_back(back, at)
+            del open_steps[back + 1 :]
+
+    def _advance(self, step: Step, choices: Iterator[Choice]) -> bool:
+        """Take the next choice of a step that takes no last host away; what it had come to before is undone."""
+        self._undo(step)
+        for choice in choices:
+            choice()
+            if not isinstance(step, int) or not self._starves(step):
+                return True
+            self._undo(step)
+        return False
+
+    def _choices(self, step: Step, whole: bool = True) -> Iterator[Choice]:
+        self._tries.spend()
+        if isinstance(step, int):
+            return self._sittings(step)
+        return self._domains(step, whole)
+
+    def _sittings(self, place: int) -> Iterator[Choice]:
+        for row, candidate in self._taste.of(self._table.queue(place).options()):
+            yield partial(self._table.board.sit, place, row, candidate)
+
+    def _domains(self, bond: Bond, whole: bool) -> Iterator[Choice]:
+        domains = self._table.domains(bond, whole)
+        for hosts in islice(self._taste.of(domains) if bond.by == "host" else domains, MOST_DOMAINS):
+            yield partial(self._table.fix, bond, hosts)
+
+    def _undo(self, step: Step) -> None:
+        if isinstance(step, int):
+            self._table.board.get_up(step)
+        else:
+            self._table.loosen(step)
+
+    def _take_back(self, first: int, end: int) -> None:
+        for step in reversed(self._steps[first:end]):
+            self._undo(step)
+
+    def _greedily_back(self, at: int) -> int:
+        """The latest bond before a step that binds it too; -1 where there is none."""
+        kinds = self._kinds_of(self._steps[at])
+        for back in range(at - 1, -1, -1):
+            step = self._steps[back]
+            if not isinstance(step, int) and step.kinds & kinds:
+                return back
+        return -1
+
+    def _kinds_of(self, step: Step) -> frozenset[int]:
+        return frozenset((self._table.kind_of[step],)) if isinstance(step, int) else step.kinds
+
+    def _starves(self, place: int) -> bool:
+        """Whether a place has just taken the last host of another kind that still waits for one."""
+        row, own = self._table.board.sittings[place].row, self._table.kind_of[place]
+        waiting = (number for number in self._scarce if number != own and self._table.waits(number))
+        touched = (queue for number in waiting if row in (queue := self._table.queue_of(number)))
+        return any(next(queue.options(), None) is None for queue in islice(touched, LOOKED_AFTER))

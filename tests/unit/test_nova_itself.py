@@ -37,12 +37,10 @@ CLASSES = {
 @pytest.fixture(autouse=True)
 def nova() -> None:
     """Skip where there is no Nova; where there is one, it has metrics to weigh by."""
-    pytest.importorskip("nova", reason="Nova is not installed")
-    import nova.conf
-
-    nova.conf.CONF([], project="nova", default_config_files=[])
-    nova.conf.CONF.set_override("weight_setting", ["power=-2.0", "noise=0.5"], "metrics")
-    nova.conf.CONF.set_override("required", False, "metrics")
+    conf = pytest.importorskip("nova.conf", reason="Nova is not installed").CONF
+    conf([], project="nova", default_config_files=[])
+    conf.set_override("weight_setting", ["power=-2.0", "noise=0.5"], "metrics")
+    conf.set_override("required", False, "metrics")
 
 
 def fleet(policy: str) -> Columns:

@@ -18,11 +18,15 @@ Rows = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Rows that places of a kind may still go to, with their scores (float64 of shape (size,), valid there)."""
+    """Rows that places of a kind may still go to, with their scores (float64 of shape (size,), valid there).
+
+    Of so many rows the `most` best of each domain that matters to the kind are looked at; None: all.
+    """
 
     kind: Kind
     rows: Rows
     scores: NDArray[np.float64]
+    most: int | None
 
 
 def ranked(columns: Columns, bond: Bond, opens: Sequence[Open], whole: bool) -> Iterator[NDArray[np.bool_]]:

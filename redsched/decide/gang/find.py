@@ -69,8 +69,8 @@ class _Finder:
     def whole(self) -> Found:
         """All places, or none of them and why."""
         first: Found | None = None
-        for most, run in self._searches():
-            found = self._search(most, run)
+        for wide, run in self._searches():
+            found = self._search(self._opens(wide), run)
             if found.places:
                 return found
             first = first or found
@@ -79,52 +79,53 @@ class _Finder:
 
     def partial(self, refused: Found) -> Found:
         """As many places as there is room for, in the order of the call; where there is none, why not."""
-        opens = self._opens(None)
+        opens = self._opens(wide=True)
         with Trial(self._columns) as trial:
-            table = self._table(opens, trial, None)
+            table = self._table(opens, trial)
             self._searching(table, range(len(self._kinds))).partial()
             return self._found(table) if table.board.sittings else refused
 
-    def _searches(self) -> Iterator[tuple[int | None, Callable[[Search], bool]]]:
-        yield self._most, Search.greedy
+    def _searches(self) -> Iterator[tuple[bool, Callable[[Search], bool]]]:
+        yield False, Search.greedy
         if len(self._kinds) == 1 and not self._bonds and not self._is_hidden(self._kinds[0]):
             return
         if any(self._is_hidden(kind) and kind.shape.passing > self._most for kind in self._kinds):
-            yield None, Search.greedy
-        yield None, Search.systematic
+            yield True, Search.greedy
+        yield True, Search.systematic
 
     def _is_hidden(self, kind: Kind) -> bool:
         """Whether places may be left where none of as many rows as places takes one."""
         return not (kind.shape.is_kept and kind.shape.is_plain)
 
-    def _search(self, most: int | None, run: Callable[[Search], bool]) -> Found:
-        opens = self._opens(most)
+    def _search(self, opens: Sequence[Open], run: Callable[[Search], bool]) -> Found:
         rooms = [_room(one) for one in opens]
         short = [number for number, kind in enumerate(self._kinds) if rooms[number] < kind.count]
         if short and len(self._kinds) > 1:
             return Found((), (), rooms[short[0]], short[0])
         with Trial(self._columns) as trial:
-            table = self._table(opens, trial, most)
+            table = self._table(opens, trial)
             search = self._searching(table, hardest_first(self._kinds, self._bonds, self._scaled(opens, rooms)))
             return self._found(table) if run(search) else self._refused(table, search)
 
-    def _opens(self, most: int | None) -> list[Open]:
+    def _opens(self, wide: bool) -> list[Open]:
         """The rows of each kind. Asked before anything is tried out: what shapes keep must be of the truth."""
-        bound = frozenset[int]().union(*(bond.kinds for bond in self._bonds))
-        return [
-            all_rows(self._columns, kind)
-            if most is None or number in bound or domains_that_matter(self._columns, kind)
-            else first_rows(self._columns, kind, most)
-            for number, kind in enumerate(self._kinds)
-        ]
+        return [self._open(number, kind, wide) for number, kind in enumerate(self._kinds)]
+
+    def _open(self, number: int, kind: Kind, wide: bool) -> Open:
+        if wide and self._is_hidden(kind):
+            return all_rows(self._columns, kind, None)
+        is_bound = any(number in bond.kinds for bond in self._bonds)
+        if is_bound or domains_that_matter(self._columns, kind):
+            return all_rows(self._columns, kind, self._most)
+        return first_rows(self._columns, kind, self._most)
 
     def _scaled(self, opens: Sequence[Open], rooms: Sequence[int]) -> list[float]:
         """Rooms as if each kind had been given equally few rows, so that they compare."""
         return [room * min(1.0, self._most / max(1, len(one.rows))) for one, room in zip(opens, rooms, strict=True)]
 
-    def _table(self, opens: Sequence[Open], trial: Trial, most: int | None) -> Table:
+    def _table(self, opens: Sequence[Open], trial: Trial) -> Table:
         board = Board(self._columns, self._kinds, self._aparts, trial)
-        return Table(self._columns, self._kinds, opens, board, most)
+        return Table(self._columns, self._kinds, opens, board)
 
     def _searching(self, table: Table, order: Sequence[int]) -> Search:
         steps = steps_of(self._kinds, self._bonds, order)

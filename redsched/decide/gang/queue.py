@@ -1,17 +1,19 @@
 """The hosts that one kind of place may go to, best first, kept up while places are tried out."""
 
-from collections.abc import Iterator
-from itertools import chain, islice
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
-from redsched.cache.columns import Columns
 from redsched.decide.gang.board import Board
+from redsched.decide.gang.line import Line
 from redsched.decide.pick import best_rows
-from redsched.decide.rules import Rule
+from redsched.decide.rules import Rows, Rule
 from redsched.decide.shape import Shape
 from redsched.decide.weighers import score
+from redsched.decide.weighers.weigher import Score
 from redsched.model import Amounts, Candidate
 
 FIRST = 8
@@ -21,104 +23,156 @@ Option = tuple[int, Candidate]
 """A row, and what would be taken there."""
 
 
-class Queue:
-    """Some rows of a shape (`rows`, each once), with what every place on the board makes of them.
+def make_queue(
+    shape: Shape, late: tuple[Rule, ...], board: Board, rows: NDArray[np.intp], scores: NDArray[np.float64]
+) -> "Queue":
+    """Make a queue of some rows, each once; `scores` is float64 of shape (size,), valid for these.
 
-    `scores` is float64 of shape (size,), valid for these rows. `late` are the rules that are asked each time, beside
-    those that change only with the row itself.
+    `late` are the rules that are asked each time, beside those that change only with the row itself.
     """
+    if shape.is_kept and not late:
+        return KeptQueue(shape, board, Line(rows, scores, shape.columns.order))
+    return AskedQueue(shape, late, board, rows, scores)
 
-    def __init__(
-        self, shape: Shape, late: tuple[Rule, ...], board: Board, rows: NDArray[np.intp], scores: NDArray[np.float64]
-    ) -> None:
-        self.rows = rows
-        self.late = late
+
+class Queue(ABC):
+    """Some rows of a shape, with what every place on the board makes of them."""
+
+    def __init__(self, shape: Shape, board: Board) -> None:
         self._shape = shape
         self._columns = shape.columns
-        self._board = board
-        self._open = np.zeros(shape.columns.size, np.bool_)
-        self._open[rows] = True
-        self._within = self._open.copy()
-        self._scores = scores.copy()
+        self._touched = board.touched
         self._seen = 0
-        self._weighs_anew = any(one.relative or one.dynamic for one in shape.weighing)
 
-    def __contains__(self, row: int) -> bool:
-        return bool(self._within[row])
+    @abstractmethod
+    def __contains__(self, row: int) -> bool: ...
+
+    @abstractmethod
+    def _ordered(self) -> Iterable[int]:
+        """The rows that pass all rules now, best first."""
+
+    @abstractmethod
+    def _look_again(self, rows: list[int]) -> None:
+        """Take up that places sat down on some of the rows, or got up."""
+
+    @abstractmethod
+    def _passes(self, row: int) -> bool:
+        """Whether one of the rows passes all rules now."""
 
     def options(self) -> Iterator[Option]:
         """Where a place may go now, best first; after the best way on each row come the other ways."""
         others: list[Option] = []
-        for row, ways in self.rows_now():
-            yield row, _candidate(self._columns, row, ways[0])
-            others += [(row, _candidate(self._columns, row, way)) for way in ways[1:]]
+        for row, ways in self._rows_now():
+            yield self._option(row, ways[0])
+            others += [self._option(row, way) for way in ways[1:]]
         yield from others
 
-    def rows_now(self) -> Iterator[tuple[int, list[Amounts]]]:
-        """The rows that may take a place now, best first, each with the ways to take it from there."""
-        for row in chain.from_iterable(self._ordered()):
+    def firsts(self, most: int) -> list[Option]:
+        """The best way on each of the best rows, up to so many."""
+        return [self._option(row, ways[0]) for row, ways in islice(self._rows_now(), most)]
+
+    def options_on(self, row: int) -> list[Option]:
+        """The ways to put a place on this row now."""
+        if row not in self or not self._passes(row):
+            return []
+        return [self._option(row, way) for way in self._shape.assigned_now(row)]
+
+    def _rows_now(self) -> Iterator[tuple[int, list[Amounts]]]:
+        self._catch_up()
+        for row in self._ordered():
             ways = self._shape.assigned_now(row)
             if ways:
                 yield row, ways
 
-    def firsts(self, most: int) -> list[Option]:
-        """The best way on each of the best rows, up to so many."""
-        return [(row, _candidate(self._columns, row, ways[0])) for row, ways in islice(self.rows_now(), most)]
+    def _catch_up(self) -> None:
+        if self._seen < len(self._touched):
+            rows = [row for row in dict.fromkeys(self._touched[self._seen :]) if row in self]
+            self._seen = len(self._touched)
+            self._look_again(rows)
 
-    def options_on(self, row: int) -> list[Option]:
-        """The ways to put a place on this row now."""
-        if row not in self or not self._shape.passes_now(row):
-            return []
-        if not all(rule.passes(self._columns, row) for rule in self.late):
-            return []
-        return [(row, _candidate(self._columns, row, way)) for way in self._shape.assigned_now(row)]
+    def _option(self, row: int, amounts: Amounts) -> Option:
+        return row, Candidate(self._columns.name(row), amounts)
 
-    def _ordered(self) -> Iterator[list[int]]:
-        """The open rows, best first, a few at a time."""
+
+class KeptQueue(Queue):
+    """Where nothing but a row itself changes its place in the order."""
+
+    def __init__(self, shape: Shape, board: Board, line: Line) -> None:
+        super().__init__(shape, board)
+        self._line = line
+
+    def __contains__(self, row: int) -> bool:
+        return row in self._line
+
+    def _ordered(self) -> Iterable[int]:
+        return self._line
+
+    def _passes(self, row: int) -> bool:
+        return self._shape.passes_now(row)
+
+    def _look_again(self, rows: list[int]) -> None:
+        if len(rows) <= FIRST:
+            for row in rows:
+                self._line.move(row, self._score(row) if self._shape.passes_now(row) else None)
+            return
+        array = np.array(rows, np.intp)
+        passing = self._shape.passing_now(array)
+        for row in array[~passing].tolist():
+            self._line.move(row, None)
+        array = array[passing]
+        for row, value in zip(array.tolist(), np.broadcast_to(self._score(array), array.shape).tolist(), strict=True):
+            self._line.move(row, value)
+
+    def _score(self, rows: Rows) -> Score:
+        return score(self._columns, self._shape.request, self._shape.weighing, rows)
+
+
+class AskedQueue(Queue):
+    """Where rules are asked each time, or scores hang on what else is open."""
+
+    def __init__(
+        self, shape: Shape, late: tuple[Rule, ...], board: Board, rows: NDArray[np.intp], scores: NDArray[np.float64]
+    ) -> None:
+        super().__init__(shape, board)
+        self._late = late
+        self._rows = rows
+        self._open = np.zeros(shape.columns.size, np.bool_)
+        self._open[rows] = True
+        self._mine = self._open.copy()
+        self._scores = scores.copy()
+        self._weighs_anew = any(one.relative or one.dynamic for one in shape.weighing)
+
+    def __contains__(self, row: int) -> bool:
+        return bool(self._mine[row])
+
+    def _ordered(self) -> Iterator[int]:
         rows = self._rows_open()
         # By what was given and not by how many: scores move while the caller tries what lies further on.
         given: set[int] = set()
         count = FIRST
         while len(given) < len(rows):
             best = best_rows(rows, self._scores, self._columns.order, count).tolist()
-            fresh = [row for row in best if row not in given]
-            yield fresh
-            given.update(fresh)
+            yield from [row for row in best if row not in given]
+            given.update(best)
             count *= 4
 
     def _rows_open(self) -> NDArray[np.intp]:
-        self._catch_up()
-        rows = self.rows[self._open[self.rows]]
-        for rule in self.late:
+        rows = self._rows[self._open[self._rows]]
+        for rule in self._late:
             rows = rows[rule.passes(self._columns, rows)]
         if self._weighs_anew and len(rows):
-            self._scores[rows] = score(self._columns, self._shape.request, self._shape.weighing, rows)
+            self._weigh(rows)
         return rows
 
-    def _catch_up(self) -> None:
-        touched = self._board.touched
-        if self._seen == len(touched):
-            return
-        rows = [row for row in set(touched[self._seen :]) if self._within[row]]
-        self._seen = len(touched)
-        if len(rows) > FIRST:
-            self._look_again(np.array(rows, np.intp))
-        else:
-            for row in rows:
-                self._look_again_at(row)
+    def _passes(self, row: int) -> bool:
+        return self._shape.passes_now(row) and all(rule.passes(self._columns, row) for rule in self._late)
 
-    def _look_again(self, rows: NDArray[np.intp]) -> None:
-        passing = self._shape.passing_now(rows)
-        self._open[rows] = passing
-        rows = rows[passing]
-        if len(rows) and not self._weighs_anew:
-            self._scores[rows] = score(self._columns, self._shape.request, self._shape.weighing, rows)
+    def _look_again(self, rows: list[int]) -> None:
+        array = np.array(rows, np.intp)
+        self._open[array] = self._shape.passing_now(array)
+        array = array[self._open[array]]
+        if len(array) and not self._weighs_anew:
+            self._weigh(array)
 
-    def _look_again_at(self, row: int) -> None:
-        self._open[row] = self._shape.passes_now(row)
-        if self._open[row] and not self._weighs_anew:
-            self._scores[row] = score(self._columns, self._shape.request, self._shape.weighing, row)
-
-
-def _candidate(columns: Columns, row: int, amounts: Amounts) -> Candidate:
-    return Candidate(columns.name(row), amounts)
+    def _weigh(self, rows: NDArray[np.intp]) -> None:
+        self._scores[rows] = score(self._columns, self._shape.request, self._shape.weighing, rows)

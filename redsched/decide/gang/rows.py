@@ -15,36 +15,36 @@ from redsched.model import GroupPolicy
 Rows = NDArray[np.intp]
 
 
-def first_rows(columns: Columns, kind: Kind, count: int) -> Open:
-    """The `count` best rows that pass every rule now.
+def first_rows(columns: Columns, kind: Kind, most: int) -> Open:
+    """The `most` best rows that pass every rule now.
 
     Each place takes one row from another at most, so with as many rows as places there is always one left, if there is
     one at all. That is not so where zones and the like are concerned, or pools: ask `all_rows`.
     """
     shape = kind.shape
     if shape.is_kept:
-        return Open(kind, np.array([row for _, _, row in shape.best(count)], np.intp), shape.scores)
+        return Open(kind, np.array([row for _, _, row in shape.best(most)], np.intp), shape.scores, most)
     rows = shape.open_rows()
     scores = _scores(columns, kind, rows)
-    return Open(kind, best_rows(rows, scores, columns.order, count), scores)
+    return Open(kind, best_rows(rows, scores, columns.order, most), scores, most)
 
 
-def all_rows(columns: Columns, kind: Kind) -> Open:
+def all_rows(columns: Columns, kind: Kind, most: int | None) -> Open:
     """All rows that pass the rules which change only with the row: what others demand now they may not later."""
     shape = kind.shape
     rows = np.flatnonzero(shape.reasons == len(shape.rules))
-    return Open(kind, rows, shape.scores if shape.is_kept else _scores(columns, kind, rows))
+    return Open(kind, rows, shape.scores if shape.is_kept else _scores(columns, kind, rows), most)
 
 
-def best_of_each(columns: Columns, found: Open, count: int) -> Rows:
-    """The `count` best rows of each domain that matters to a kind; of all, where none does."""
-    topologies = domains_that_matter(columns, found.kind)
-    if len(found.rows) <= count:
+def best_of_each(columns: Columns, found: Open) -> Rows:
+    """The `most` best rows of each domain that matters to the kind; of all, where none does."""
+    if found.most is None or len(found.rows) <= found.most:
         return found.rows
+    topologies = domains_that_matter(columns, found.kind)
     if not topologies:
-        return best_rows(found.rows, found.scores, columns.order, count)
+        return best_rows(found.rows, found.scores, columns.order, found.most)
     rows = best_rows(found.rows, found.scores, columns.order, len(found.rows))
-    return rows[_rank_in_domain(_combined(columns, topologies, rows)) < count]
+    return rows[_rank_in_domain(_combined(columns, topologies, rows)) < found.most]
 
 
 def domains_that_matter(columns: Columns, kind: Kind) -> tuple[str, ...]:

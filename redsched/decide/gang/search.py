@@ -43,11 +43,33 @@ class Search:
 
     def greedy(self) -> bool:
         """Whether every step found something, nearly straight on."""
-        return self._run(self._greedily_back, self._repair.make_room)
+        domains: dict[int, Iterator[Choice]] = {}
+        at = 0
+        while at < len(self._steps):
+            if self._goes_on(at, domains):
+                at += 1
+                continue
+            back = self._back_from(at)
+            if back < 0 or not self._tries.left:
+                return False
+            self._take_back(back, at)
+            at = back
+        return True
 
     def systematic(self) -> bool:
         """Whether every step found something, with everything tried that the tries allow."""
-        return self._run(lambda at: at - 1, lambda _place: False)
+        choices = [self._choices(self._steps[0])]
+        while choices:
+            at = len(choices) - 1
+            if not self._advance(self._steps[at], choices[at]):
+                if not self._tries.left:
+                    return False
+                choices.pop()
+            elif len(choices) < len(self._steps):
+                choices.append(self._choices(self._steps[at + 1]))
+            else:
+                return True
+        return False
 
     def partial(self) -> None:
         """Put down what there is room for, one place after the other, and leave out the others."""
@@ -56,22 +78,23 @@ class Search:
             if not self._advance(step, self._choices(step, whole=False)) and isinstance(step, Bond):
                 self._table.shut(step)
 
-    def _run(self, back_from: Callable[[int], int], mend: Callable[[int], bool]) -> bool:
-        open_steps = [self._choices(self._steps[0])]
-        while True:
-            at = len(open_steps) - 1
-            step = self._steps[at]
-            if self._advance(step, open_steps[at]) or (isinstance(step, int) and mend(step)):
-                if len(open_steps) == len(self._steps):
-                    return True
-                open_steps.append(self._choices(self._steps[at + 1]))
-                continue
-            self.failed = step if self.failed is None else self.failed
-            back = back_from(at)
-            if back < 0 or not self._tries.left:
-                return False
-            self._take_back(back, at)
-            del open_steps[back + 1 :]
+    def _goes_on(self, at: int, domains: dict[int, Iterator[Choice]]) -> bool:
+        """Whether a step finds something, greedily: of a bond it is the next domain since the last time."""
+        step = self._steps[at]
+        if isinstance(step, int):
+            found = self._advance(step, self._choices(step)) or self._repair.make_room(step)
+        else:
+            found = self._advance(step, self._begun(domains, at))
+            if not found:
+                del domains[at]
+        if not found and self.failed is None:
+            self.failed = step
+        return found
+
+    def _begun(self, domains: dict[int, Iterator[Choice]], at: int) -> Iterator[Choice]:
+        if at not in domains:
+            domains[at] = self._choices(self._steps[at])
+        return domains[at]
 
     def _advance(self, step: Step, choices: Iterator[Choice]) -> bool:
         """Take the next choice of a step that takes no last host away; what it had come to before is undone."""
@@ -108,7 +131,7 @@ class Search:
         for step in reversed(self._steps[first:end]):
             self._undo(step)
 
-    def _greedily_back(self, at: int) -> int:
+    def _back_from(self, at: int) -> int:
         """The latest bond before a step that binds it too; -1 where there is none."""
         kinds = self._kinds_of(self._steps[at])
         for back in range(at - 1, -1, -1):

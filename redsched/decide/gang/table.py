@@ -1,7 +1,7 @@
 """Everything a search works on: the kinds, the board, the domains fixed so far, and a queue for each kind."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from random import Random
 from typing import TypeVar
@@ -13,7 +13,7 @@ from redsched.cache.columns import Columns
 from redsched.decide.gang.board import Board
 from redsched.decide.gang.domains import Open, ranked
 from redsched.decide.gang.kinds import Kind, seats_of
-from redsched.decide.gang.queue import Queue
+from redsched.decide.gang.queue import Queue, make_queue
 from redsched.decide.gang.relations import Bond
 from redsched.decide.gang.rows import best_of_each
 from redsched.decide.gang.rules import eligible_of
@@ -38,11 +38,9 @@ class Taste:
 
 
 class Table:
-    """A board with the rows that each kind may be put on. `most` rows of each domain are looked at; None: all."""
+    """A board with the rows that each kind may be put on."""
 
-    def __init__(
-        self, columns: Columns, kinds: Sequence[Kind], opens: Sequence[Open], board: Board, most: int | None
-    ) -> None:
+    def __init__(self, columns: Columns, kinds: Sequence[Kind], opens: Sequence[Open], board: Board) -> None:
         self.board = board
         self.kinds = kinds
         self.kind_of = seats_of(kinds)
@@ -51,7 +49,6 @@ class Table:
             self._places[number].append(place)
         self._columns = columns
         self._opens = opens
-        self._most = most
         self._late = [(*_late(kinds, kind), *board.apart(number)) for number, kind in enumerate(kinds)]
         self._fixed: dict[Bond, Hosts] = {}
         self._queues: dict[int, Queue] = {}
@@ -65,9 +62,9 @@ class Table:
         queue = self._queues.get(number)
         if queue is None:
             found = self._within(number)
-            rows = found.rows if self._most is None else best_of_each(self._columns, found, self._most)
-            shape = self.kinds[number].shape
-            queue = self._queues[number] = Queue(shape, self._late[number], self.board, rows, found.scores)
+            rows = best_of_each(self._columns, found)
+            shape = found.kind.shape
+            queue = self._queues[number] = make_queue(shape, self._late[number], self.board, rows, found.scores)
         return queue
 
     def is_late(self, number: int) -> bool:
@@ -105,11 +102,12 @@ class Table:
             self._queues.pop(number, None)
 
     def _within(self, number: int) -> Open:
-        found, rows = self._opens[number], self._opens[number].rows
+        found = self._opens[number]
+        rows = found.rows
         for bond, hosts in self._fixed.items():
             if number in bond.kinds:
                 rows = rows[hosts[rows]]
-        return Open(found.kind, rows, found.scores)
+        return replace(found, rows=rows)
 
 
 def _late(kinds: Sequence[Kind], kind: Kind) -> tuple[Rule, ...]:

@@ -1,0 +1,38 @@
+"""Rows in the order of their scores, kept sorted as single rows change: for kinds whose every row has its own place."""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+Entry = tuple[float, int, int]
+"""(-score, place of the host's name among all, row): sorts as hosts are picked."""
+
+
+class Line:
+    """Some rows, best first. `scores` and `order` are of shape (size,)."""
+
+    def __init__(self, rows: NDArray[np.intp], scores: NDArray[np.float64], order: NDArray[np.int64]) -> None:
+        self._order = order
+        entries = zip((-scores[rows]).tolist(), order[rows].tolist(), rows.tolist(), strict=True)
+        self._entries: list[Entry] = sorted(entries)
+        self._by_row = {entry[2]: entry for entry in self._entries}
+
+    def __contains__(self, row: object) -> bool:
+        return row in self._by_row
+
+    def __iter__(self) -> Iterator[int]:
+        # A copy: whoever goes through it may stop, change the line, and go on when it is again as it was.
+        return (row for _, _, row in tuple(self._entries))
+
+    def move(self, row: int, score: float | None) -> None:
+        """Put one of the rows where its score says; None: it takes nothing now."""
+        entry = self._by_row[row]
+        at = bisect_left(self._entries, entry)
+        if at < len(self._entries) and self._entries[at] == entry:
+            del self._entries[at]
+        if score is not None:
+            entry = (-float(score), self._order.item(row), row)
+            insort(self._entries, entry)
+            self._by_row[row] = entry

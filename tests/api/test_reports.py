@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.api.parts import BAD_JSON, NEED, REPORT, check_problem, held, put_host, select
+from tests.api.parts import BAD_JSON, NEED, REPORT, STALE, check_problem, held, put_host, select
 
 VCPU = {"inventories": {"VCPU": {"total": 8}}}
 BAD_REPORTS: dict[str, dict[str, Any]] = {
@@ -39,7 +39,23 @@ BAD_REPORTS: dict[str, dict[str, Any]] = {
     "claims with a bad token": {**VCPU, "claims": [{"id": "a", "token": "x", "slots": {"VCPU": 1}}]},
     "ended with a bad token": {**VCPU, "ended": [{"id": "a", "token": "x"}]},
     "ended with a bad id": {**VCPU, "ended": [{"id": "a b", "token": "1-a.1"}]},
-    "pools of a later version": {**VCPU, "pools": {}},
+    "pool not a name": {**VCPU, "pools": {"gpu/0": {}}},
+    "pools a list": {**VCPU, "pools": ["gpu0"]},
+    "pool in no pool": {**VCPU, "pools": {"gpu0": {"parent": "numa0"}}},
+    "pool in itself": {**VCPU, "pools": {"a": {"parent": "b"}, "b": {"parent": "a"}}},
+    "unknown class in a pool": {**VCPU, "pools": {"gpu0": {"inventories": {"GPUS": {"total": 1}}}}},
+    "unknown trait of a pool": {**VCPU, "pools": {"gpu0": {"traits": ["FAST"]}}},
+    "unknown word in a pool": {**VCPU, "pools": {"gpu0": {"slots": {}}}},
+    "too many pools": {**VCPU, "pools": {f"p{number}": {} for number in range(257)}},
+    "external of a pool that is not there": {**VCPU, "external": {"gpu0/CUSTOM_GPU_MILLI": 1}},
+    "claims with a bad slot": {
+        **VCPU,
+        "claims": [{"id": "a", "token": "1-a.1", "slots": {"gpu/0/VCPU": 1}}],
+    },
+    "claims counted by nonsense": {
+        **VCPU,
+        "claims": [{"id": "a", "token": "1-a.1", "slots": {"VCPU": 1}, "counted": {"rack": "r4"}}],
+    },
     "unknown field": {**VCPU, "hostname": "h1"},
 }
 
@@ -84,6 +100,58 @@ async def test_ended_ends_a_claim_and_missing_does_not(api: httpx.AsyncClient) -
     await put_host(api, "h1", ended=[{"id": claim["claim_id"], "token": claim["token"]}])
     assert (await api.get(f"/v1/claims/{claim['claim_id']}")).json()["state"] == "ended"
     assert (await api.get("/v1/hosts/h1")).json()["slots"]["VCPU"]["claimed"] == 0
+
+
+POOLS: dict[str, Any] = {
+    "numa0": {"inventories": {"PCPU": {"total": 16}}},
+    "gpu0": {
+        "parent": "numa0",
+        "inventories": {"CUSTOM_GPU_MILLI": {"total": 1000, "step_size": 10}},
+        "traits": ["CUSTOM_GPU_T4"],
+    },
+}
+
+
+async def test_a_host_shows_the_pools_that_it_reported(api: httpx.AsyncClient) -> None:
+    """Their slots by full name beside its own, what is external of them, their tree and their traits."""
+    await put_host(api, "h1", pools=POOLS, external={"gpu0/CUSTOM_GPU_MILLI": 250})
+    found = (await api.get("/v1/hosts/h1")).json()
+    assert found["pools"] == {
+        "gpu0": {"parent": "numa0", "traits": ["CUSTOM_GPU_T4"]},
+        "numa0": {"parent": "", "traits": ["HW_NUMA_ROOT"]},
+    }
+    assert found["traits"] == REPORT["traits"], "a pool's traits are not the host's"
+    slot = found["slots"]["gpu0/CUSTOM_GPU_MILLI"]
+    assert (slot["total"], slot["step_size"], slot["external"], slot["free"]) == (1000, 10, 250, 750)
+    await put_host(api, "h1")
+    found = (await api.get("/v1/hosts/h1")).json()
+    assert (found["pools"], sorted(found["slots"])) == ({}, ["MEMORY_MB", "VCPU"])
+
+
+async def test_a_part_of_a_pool_is_patched_and_the_rest_stays(api: httpx.AsyncClient) -> None:
+    """null takes a pool out; what is not named stays as it was reported."""
+    await put_host(api, "h1", pools=POOLS, external={"gpu0/CUSTOM_GPU_MILLI": 250})
+    before = (await api.get("/v1/hosts/h1")).json()
+    patch: dict[str, Any] = {"pools": {"gpu0": {"inventories": {"CUSTOM_GPU_MILLI": {"total": 500}}}}}
+    assert (await api.patch("/v1/hosts/h1/report", json=patch)).status_code == 200
+    found = (await api.get("/v1/hosts/h1")).json()
+    slot = found["slots"].pop("gpu0/CUSTOM_GPU_MILLI")
+    assert (slot["total"], slot["max_unit"], slot["step_size"], slot["external"]) == (500, 500, 10, 250)
+    before["slots"].pop("gpu0/CUSTOM_GPU_MILLI")
+    assert {**found, "version": 0} == {**before, "version": 0}
+    out: dict[str, Any] = {"pools": {"gpu0": None}, "external": {"gpu0/CUSTOM_GPU_MILLI": None}}
+    assert (await api.patch("/v1/hosts/h1/report", json=out)).status_code == 200
+    assert (await api.get("/v1/hosts/h1")).json()["pools"].keys() == {"numa0"}
+
+
+async def test_a_claim_on_a_pool_is_attested_with_its_slots(empty_api: httpx.AsyncClient) -> None:
+    """What a host holds in its pools comes back with it, and the server group that it counts in."""
+    slots = {"VCPU": 1, "gpu0/CUSTOM_GPU_MILLI": 300}
+    claim = {"id": "mine", "token": STALE, "slots": slots, "digest": "ab", "project": "web"}
+    await put_host(empty_api, "h1", pools=POOLS, claims=[{**claim, "group": "web", "counted": {"zone": "az1"}}])
+    found = (await empty_api.get("/v1/claims/mine")).json()
+    assert (found["state"], found["slots"], found["server_group"]) == ("active", slots, "web")
+    assert (await empty_api.get("/v1/hosts/h1")).json()["slots"]["gpu0/CUSTOM_GPU_MILLI"]["claimed"] == 300
 
 
 async def test_an_inventory_needs_a_total(api: httpx.AsyncClient, clean_store: str) -> None:

@@ -1,5 +1,6 @@
 """POST /v1/selections and /v1/explain: what is claimed, what is refused and why, and that bad input writes nothing."""
 
+import json
 from typing import Any
 
 import httpx
@@ -27,13 +28,13 @@ BAD_FIELDS: dict[str, dict[str, Any]] = {
     "host not a name": {**NEED, "hosts": ["{h}"]},
     "excluded host not a name": {**NEED, "exclude_hosts": ["a/b"]},
     "label not a name": {**NEED, "labels": {"a:b": "c"}},
-    "label value too long": {**NEED, "labels": {"a": "c" * 64}},
+    "label value too long": {**NEED, "labels": {"a": "c" * 256}},
     "policy unknown": {**NEED, "policy": "nix"},
     "weight as text": {**NEED, "weights": {"free": "1"}},
     "weight too large": {**NEED, "weights": {"free": 1e9}},
     "count zero": {**NEED, "count": 0},
     "count above 200": {**NEED, "count": 201},
-    "mode incremental": {**NEED, "mode": "incremental"},
+    "mode unknown": {**NEED, "mode": "most"},
     "alternates above 50": {**NEED, "alternates": 51},
     "alternates negative": {**NEED, "alternates": -1},
     "project not a name": {**NEED, "project": "a/b"},
@@ -45,7 +46,56 @@ BAD_FIELDS: dict[str, dict[str, Any]] = {
     "lease of a year": {**NEED, "lease_s": 31_536_000},
     "claim as text": {**NEED, "claim": "false"},
     "unknown field": {**NEED, "zones": ["az1"]},
-    "a field of a later version": {**NEED, "groups": []},
+    "a field of a later version": {**NEED, "until": "active"},
+    "group without a name": {"groups": [{"resources": {"VCPU": 1}}]},
+    "group of an unknown class": {"groups": [{"name": "a", "resources": {"VCPUS": 1}}]},
+    "group without resources": {"groups": [{"name": "a"}]},
+    "two groups of one name": {"groups": [{"name": "a", "resources": {"VCPU": 1}}] * 2},
+    "group_policy unknown": {**NEED, "group_policy": "apart"},
+    "same_subtree of no group": {**NEED, "same_subtree": [["a"]]},
+    "root trait unknown": {**NEED, "root_required": ["FAST"]},
+    "member_of a number": {**NEED, "member_of": 0},
+    "member_of with an empty list": {**NEED, "member_of": [["a"], []]},
+    "member_of names and lists": {**NEED, "member_of": ["a", ["b"]]},
+    "member_of not a name": {**NEED, "member_of": "a b"},
+    "member_of empty": {**NEED, "member_of": ""},
+    "not_member_of in lists": {**NEED, "not_member_of": [["a"]]},
+    "aggregate metadata key not one": {**NEED, "aggregate_metadata": {"a b": "c"}},
+    "property without a value": {**NEED, "properties": {"os_type": ""}},
+    "query a text": {**NEED, "query": '[">=", "$free.VCPU", 1]'},
+    "query with null": {**NEED, "query": ["=", "$free.VCPU", None]},
+    "query too deep": {**NEED, "query": json.loads("[" * 18 + "]" * 18)},
+    "query too large": {**NEED, "query": ["or", *range(1000)]},
+    "query of a huge number": {**NEED, "query": ["=", "$free.VCPU", 2**53]},
+    "server group not a name": {**NEED, "server_group": "a/b"},
+    "spread by nonsense": {**NEED, "spread": [{"by": "rack"}]},
+    "spread by nothing": {**NEED, "spread": [{}]},
+    "spread twice by one": {**NEED, "spread": [{"by": "zone"}, {"by": "zone", "hard": False}]},
+    "spread with no skew": {**NEED, "spread": [{"by": "zone", "max_skew": 0}]},
+    "numa without cells": {"numa": {"cells": []}},
+    "numa cell without memory": {"numa": {"cells": [{"cpus": 1}]}},
+    "numa policy unknown": {"numa": {"cells": [{"cpus": 1, "memory_mb": 1}], "policy": "own"}},
+    "numa pages that do not fit": {"numa": {"cells": [{"cpus": 1, "memory_mb": 1}], "page_size_kb": 2048}},
+    "dedicated cpus of a shared guest": {"numa": {"cells": [{"cpus": 2, "memory_mb": 1, "dedicated_cpus": 1}]}},
+    "pci of an unknown class": {"pci": [{"class": "PCI"}]},
+    "pci of too many": {"pci": [{"class": "CUSTOM_NIC", "count": 65}]},
+    "pci under another name": {"pci": [{"resource_class": "CUSTOM_NIC"}]},
+    "pci near nothing": {"pci": [{"class": "CUSTOM_NIC", "numa_policy": "near"}]},
+    "hint unknown": {**NEED, "hints": {"same_rack": "a"}},
+    "hint not a claim": {**NEED, "hints": {"same_host": ["a b"]}},
+    "hint of an address that is none": {**NEED, "hints": {"build_near_host_ip": "10.0.0"}},
+    "hint of a cidr alone": {**NEED, "hints": {"cidr": "/24"}},
+    "members beside resources": {**NEED, "members": [{"name": "db", **NEED}]},
+    "member without a name": {"members": [NEED]},
+    "member that asks for nothing": {"members": [{"name": "db"}]},
+    "member with members": {"members": [{"name": "db", "members": [{"name": "x", **NEED}]}]},
+    "member with a project": {"members": [{"name": "db", "project": "web", **NEED}]},
+    "two members of one name": {"members": [{"name": "db", **NEED}] * 2},
+    "too many places of members": {"members": [{"name": "a", "count": 200, **NEED}, {"name": "b", **NEED}]},
+    "relation of no members": {"members": [{"name": "db", **NEED}], "relations": [{"type": "apart", "members": []}]},
+    "relation of a stranger": {"members": [{"name": "db", **NEED}], "relations": [{"type": "apart", "members": ["x"]}]},
+    "relation unknown": {"members": [{"name": "db", **NEED}], "relations": [{"type": "near", "members": ["db"]}]},
+    "relations without members": {**NEED, "relations": [{"type": "apart", "members": ["db"]}]},
 }
 
 
@@ -149,6 +199,31 @@ async def test_a_bad_field_is_a_problem(
     before = held(clean_store)
     check_problem(await api.post(route, json=body), 422, "invalid-request")
     assert held(clean_store) == before
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"groups": [{"name": "a", "resources": {"VCPU": "1"}}]}, "groups[0].resources.VCPU"),
+        ({"numa": {"cells": [{"cpus": 1, "memory_mb": 1}, {"cpus": 0.5, "memory_mb": 1}]}}, "numa.cells[1].cpus"),
+        ({"members": [{"name": "db", "pci": [{"class": "CUSTOM_NIC", "x": 1}]}]}, "members[0].pci[0].x"),
+        ({**NEED, "member_of": 1}, "member_of"),
+    ],
+    ids=str,
+)
+async def test_an_error_names_the_field_however_deep_it_lies(
+    api: httpx.AsyncClient, body: dict[str, Any], field: str
+) -> None:
+    found = check_problem(await api.post("/v1/selections", json=body), 422, "invalid-request")
+    assert [one["field"] for one in found["errors"]] == [field]
+    assert found["detail"].startswith(f"{field}: ")
+
+
+async def test_what_the_model_refuses_is_said_with_the_part_that_it_is_in(api: httpx.AsyncClient) -> None:
+    """No field of the schema is wrong here, only what stands in it."""
+    body = {"members": [{"name": "web", **NEED}, {"name": "db", "groups": [{"name": "a", "resources": {"VCPUS": 1}}]}]}
+    found = check_problem(await api.post("/v1/selections", json=body), 422, "invalid-request")
+    assert found["detail"].startswith("members[1]: groups[0]: unknown resource class 'VCPUS'")
 
 
 @pytest.mark.parametrize("route", ["/v1/selections", "/v1/explain"])

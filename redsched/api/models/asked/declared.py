@@ -8,6 +8,7 @@ from redsched.api.models.asked.made import given
 from redsched.api.models.asked.reports import InventoryBody
 from redsched.api.models.asked.sets import Traits, as_list
 from redsched.api.models.words import (
+    GivenName,
     MetadataKey,
     MetadataValue,
     Name,
@@ -75,7 +76,7 @@ class SharedPoolBody(Strict):
             description="Whose hosts may take from it. Empty: all hosts.",
         ),
     ] = frozenset()
-    cell: Annotated[Name, Field(description="The cell whose hosts may take from it.")] = "c1"
+    cell: Annotated[GivenName, Field(description="The cell whose hosts may take from it.")] = "c1"
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"inventories": {"CUSTOM_SEAT": {"total": 100}}, "aggregates": ["licensed"]}]}

@@ -1,0 +1,145 @@
+"""What is declared stands in every cell, is read back as it is, and goes only when nothing uses it."""
+
+import pytest
+
+from redsched.errors import ClaimState, Settling, Unknown
+from redsched.model import Aggregate, GroupPolicy, Inventory, ServerGroup, SharedPool
+from redsched.scheduler import Scheduler
+from redsched.store import Outcome
+from tests.support.cells import call_of, member, new_epoch
+
+GROUP = ServerGroup("web", GroupPolicy.ANTI_AFFINITY, count_by=("label:rack",))
+SEATS = SharedPool("seats", {"CUSTOM_SEAT": Inventory(10)})
+
+
+async def join(scheduler: Scheduler, cell: str, host: str, claim_id: str, group: str = "web") -> None:
+    """Have a claim on a host count in a group."""
+    store = scheduler._cells.named(cell).store
+    asked = member(claim_id, host, VCPU=1)
+    answer = await store.claim(call_of(await store.tick(), type(asked)(asked.id, asked.candidates, group)))
+    assert answer.outcome is Outcome.OK
+
+
+async def test_an_aggregate_is_put_into_every_cell(two_cells: Scheduler) -> None:
+    """Its hosts of all cells are in it, and its metadata is known in each."""
+    found, new = await two_cells.aggregates.put(Aggregate("ssd", {"disk": "nvme"}, frozenset(("a1", "b2"))))
+    assert (found.hosts, found.metadata, new) == (("a1", "b2"), {"disk": "nvme"}, True)
+    for cell in two_cells._cells:
+        assert cell.mirror.columns.declared.aggregates["ssd"].metadata == {"disk": "nvme"}
+    assert (await two_cells.hosts.get("b2")).aggregates == {"ssd"}
+    assert (await two_cells.hosts.get("b1")).aggregates == frozenset()
+
+
+async def test_putting_an_aggregate_again_replaces_it_whole(two_cells: Scheduler) -> None:
+    await two_cells.aggregates.put(Aggregate("ssd", {"disk": "nvme", "old": "1"}, frozenset(("a1", "b2"))))
+    found, new = await two_cells.aggregates.put(Aggregate("ssd", {"disk": "sata"}, frozenset(("b1",))))
+    assert (found.hosts, found.metadata, new) == (("b1",), {"disk": "sata"}, False)
+    assert (await two_cells.hosts.get("a1")).aggregates == frozenset()
+
+
+async def test_a_host_that_never_reported_is_named_and_nothing_is_written(two_cells: Scheduler) -> None:
+    with pytest.raises(Unknown, match="b7"):
+        await two_cells.aggregates.put(Aggregate("ssd", {}, frozenset(("a1", "b7"))))
+    with pytest.raises(Unknown):
+        await two_cells.aggregates.get("ssd")
+    assert (await two_cells.hosts.get("a1")).aggregates == frozenset()
+
+
+async def test_an_aggregate_with_hosts_goes_by_force_alone(two_cells: Scheduler) -> None:
+    await two_cells.aggregates.put(Aggregate("ssd", {}, frozenset(("a1",))))
+    with pytest.raises(ClaimState, match="1 hosts"):
+        await two_cells.aggregates.delete("ssd")
+    assert (await two_cells.aggregates.get("ssd")).hosts == ("a1",)
+    await two_cells.aggregates.delete("ssd", force=True)
+    assert (await two_cells.hosts.get("a1")).aggregates == frozenset()
+    with pytest.raises(Unknown):
+        await two_cells.aggregates.delete("ssd")
+
+
+async def test_members_of_a_server_group_are_counted_over_all_cells(two_cells: Scheduler) -> None:
+    """By host and by zone always, by labels as declared."""
+    found, new = await two_cells.server_groups.put(GROUP)
+    assert (found.group, found.members, new) == (GROUP, 0, True)
+    await join(two_cells, "a", "a1", "one")
+    await join(two_cells, "b", "b1", "two")
+    found = await two_cells.server_groups.get("web")
+    assert found.members == 2
+    counts = {by: dict(counted) for by, counted in found.counts.items()}
+    assert counts == {"host": {"a1": 1, "b1": 1}, "zone": {"default": 2}, "label:rack": {}}
+
+
+async def test_a_server_group_with_members_keeps_its_frame(two_cells: Scheduler) -> None:
+    """Only max_per_host may change; in no cell is anything else written."""
+    await two_cells.server_groups.put(GROUP)
+    await join(two_cells, "b", "b1", "one")
+    other = ServerGroup("web", GroupPolicy.AFFINITY, count_by=("label:rack",))
+    with pytest.raises(ClaimState, match="1 members"):
+        await two_cells.server_groups.put(other)
+    for cell in two_cells._cells:
+        assert cell.mirror.columns.declared.groups["web"].group == GROUP
+    wider = ServerGroup("web", GroupPolicy.ANTI_AFFINITY, max_per_host=2, count_by=("label:rack",))
+    found, new = await two_cells.server_groups.put(wider)
+    assert (found.group.max_per_host, found.members, new) == (2, 1, False)
+
+
+async def test_a_server_group_with_members_goes_by_force_alone(two_cells: Scheduler) -> None:
+    """Refused in one cell, it is taken back in none."""
+    await two_cells.server_groups.put(GROUP)
+    await join(two_cells, "b", "b1", "one")
+    with pytest.raises(ClaimState, match="1 members"):
+        await two_cells.server_groups.delete("web")
+    for cell in two_cells._cells:
+        assert "web" in cell.mirror.columns.declared.groups
+    await two_cells.server_groups.delete("web", force=True)
+    with pytest.raises(Unknown):
+        await two_cells.server_groups.get("web")
+
+
+async def test_a_shared_pool_lies_in_one_cell(two_cells: Scheduler) -> None:
+    found, new = await two_cells.pools.put(SEATS, "b")
+    assert (found.cell, found.slots["CUSTOM_SEAT"].free, new) == ("b", 10, True)
+    with pytest.raises(ClaimState, match="cell b"):
+        await two_cells.pools.put(SEATS, "a")
+    with pytest.raises(Unknown, match="no cell 'c'"):
+        await two_cells.pools.put(SEATS, "c")
+    assert await two_cells.pools.put(SEATS, "b") == (found, False)
+
+
+async def test_a_shared_pool_that_is_claimed_from_goes_by_force_alone(two_cells: Scheduler) -> None:
+    """What is claimed stays when it is declared anew, and stands against taking it back."""
+    await two_cells.pools.put(SEATS, "b")
+    store = two_cells._cells.named("b").store
+    call = call_of(await store.tick(), member("one", "b1", **{"VCPU": 1, "pool:seats/CUSTOM_SEAT": 4}))
+    assert (await store.claim(call)).outcome is Outcome.OK
+    found, _ = await two_cells.pools.put(SharedPool("seats", {"CUSTOM_SEAT": Inventory(20)}), "b")
+    slot = found.slots["CUSTOM_SEAT"]
+    assert (slot.total, slot.claimed, slot.free) == (20, 4, 16)
+    with pytest.raises(ClaimState, match="CUSTOM_SEAT"):
+        await two_cells.pools.delete("seats")
+    await two_cells.pools.delete("seats", force=True)
+    with pytest.raises(Unknown):
+        await two_cells.pools.get("seats")
+
+
+async def test_lists_come_in_pages_by_name(two_cells: Scheduler) -> None:
+    """Each once, whatever the size of the page and the cell that it lies in."""
+    for number, cell in ((3, "a"), (1, "b"), (2, "a")):
+        await two_cells.pools.put(SharedPool(f"p{number}", {"CUSTOM_SEAT": Inventory(number)}), cell)
+        await two_cells.server_groups.put(ServerGroup(f"g{number}", GroupPolicy.SOFT_AFFINITY))
+        await two_cells.aggregates.put(Aggregate(f"x{number}"))
+    first = await two_cells.pools.list(limit=2)
+    rest = await two_cells.pools.list(limit=2, after=first.next or "")
+    assert [one.name for one in first.items + rest.items] == ["p1", "p2", "p3"]
+    assert (first.next, rest.next) == ("p2", None)
+    assert [one.group.name for one in (await two_cells.server_groups.list()).items] == ["g1", "g2", "g3"]
+    assert [one.name for one in (await two_cells.aggregates.list(after="x1")).items] == ["x2", "x3"]
+
+
+async def test_while_a_cell_settles_unknown_is_not_said(two_cells: Scheduler) -> None:
+    """What is not there may come back with those who know it."""
+    await new_epoch(two_cells._cells.named("b").store)
+    for desk in (two_cells.aggregates, two_cells.server_groups, two_cells.pools):
+        with pytest.raises(Settling, match="cell b"):
+            await desk.get("none")  # type: ignore[attr-defined]  # mypy joins the three desks to object
+    with pytest.raises(Settling):
+        await two_cells.aggregates.put(Aggregate("ssd", {}, frozenset(("b9",))))

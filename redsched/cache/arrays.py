@@ -16,6 +16,9 @@ NO_TEXT = -1
 UNHELD = -2
 """The code of a text that no row holds: equal to no row's code, so a comparison with it is an ordinary "no"."""
 
+MOST_NAMES = 1024
+"""Names whose keys in pools are remembered: requests may ask for any."""
+
 
 class Family(Generic[Scalar]):
     """Columns of one kind by key, such as the claimed amounts by slot; each of shape (rows,).
@@ -48,8 +51,9 @@ class Family(Generic[Scalar]):
         found = self._in_pools.get(name)
         if found is None:
             found = tuple(sorted((key for key in self._columns if key.endswith(f"/{name}")), key=natural))
-            if found:  # else every name that anybody ever asks for would be kept
-                self._in_pools[name] = found
+            if len(self._in_pools) >= MOST_NAMES:
+                self._in_pools.clear()
+            self._in_pools[name] = found
         return found
 
     def set(self, key: str, row: int, value: Value) -> None:

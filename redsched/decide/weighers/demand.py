@@ -4,7 +4,6 @@ Weighers look at a host as a whole: which of its pools gives what is found out l
 """
 
 from collections import Counter
-from collections.abc import Iterator
 
 from redsched.cache.columns import Columns
 from redsched.decide.assign.needs import cell_demands
@@ -40,21 +39,20 @@ def room(columns: Columns, resource_class: str, rows: Rows) -> tuple[Score, Scor
     return capacity, left
 
 
-def demanded_room(columns: Columns, request: Request, rows: Rows) -> Iterator[tuple[int, Score, Score]]:
+def demanded_room(columns: Columns, request: Request, rows: Rows) -> list[tuple[int, Score, Score]]:
     """Amount, capacity and free amount of each class that is asked for.
 
     In the order of the classes' names, so that equal shapes add up their floats in the same order. Where a class comes
     from a shared pool, because the host itself cannot give it, the host counts as one that is asked for nothing of it
     and has all of it free: amount 0, and 1 of 1 free.
     """
+    pools = columns.declared.pools.values()
+    found = []
     for resource_class, amount in sorted(demand(request).items()):
         capacity, left = room(columns, resource_class, rows)
-        if _is_shared(columns, resource_class):
+        if pools and any(resource_class in pool.slots for pool in pools):
             gives = left >= amount
-            yield amount * gives, capacity * gives + ~gives, left * gives + ~gives
+            found.append((amount * gives, capacity * gives + ~gives, left * gives + ~gives))
         else:
-            yield amount, capacity, left
-
-
-def _is_shared(columns: Columns, resource_class: str) -> bool:
-    return any(resource_class in pool.slots for pool in columns.declared.pools.values())
+            found.append((amount, capacity, left))
+    return found

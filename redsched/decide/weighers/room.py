@@ -21,11 +21,10 @@ def spread(columns: Columns, request: Request, rows: Rows) -> Score:
     The mean, over the classes asked for, of (free - amount) / capacity: the free fraction after placing.
     """
     total: Score = np.float64(0.0)
-    classes = 0
-    for amount, capacity, left in demanded_room(columns, request, rows):
+    asked = demanded_room(columns, request, rows)
+    for amount, capacity, left in asked:
         total = total + (left - amount) / capacity
-        classes += 1
-    return total / classes
+    return total / len(asked)
 
 
 def pack(columns: Columns, request: Request, rows: Rows) -> Score:
@@ -41,12 +40,11 @@ def best_fit(columns: Columns, request: Request, rows: Rows) -> Score:
     2011, on fractions of the host.
     """
     total: Score = np.float64(0.0)
-    classes = 0
-    for amount, capacity, left in demanded_room(columns, request, rows):
+    asked = demanded_room(columns, request, rows)
+    for amount, capacity, left in asked:
         rest = (left - amount) / capacity
         total = total + rest * rest
-        classes += 1
-    return 1.0 - np.sqrt(total / classes)
+    return 1.0 - np.sqrt(total / len(asked))
 
 
 def dot_product(columns: Columns, request: Request, rows: Rows) -> Score:
@@ -57,11 +55,10 @@ def dot_product(columns: Columns, request: Request, rows: Rows) -> Score:
     bin packing.
     """
     total: Score = np.float64(0.0)
-    classes = 0
-    for amount, capacity, left in demanded_room(columns, request, rows):
+    asked = demanded_room(columns, request, rows)
+    for amount, capacity, left in asked:
         total = total + (amount / capacity) * (left / capacity)
-        classes += 1
-    return total / classes
+    return total / len(asked)
 
 
 def balance(columns: Columns, request: Request, rows: Rows) -> Score:

@@ -116,9 +116,9 @@ def filtered_request(seed: int) -> Request:
 
     return Request(
         resources={"VCPU": 1},
-        groups=(Group("g", {"VCPU": 1}, required=_some(rng, TRAITS, 0.2)),),
+        groups=(Group("g", {"VCPU": 1}, required=_some(rng, TRAITS, 0.1)),),
         pci=(PciDevices("CUSTOM_A", required=_some(rng, TRAITS, 0.1)),),
-        required=_some(rng, TRAITS, 0.2),
+        required=_some(rng, TRAITS, 0.1),
         forbidden=_some(rng, TRAITS, 0.2),
         any_of=sets(TRAITS),
         root_required=_some(rng, TRAITS, 0.3),
@@ -126,7 +126,11 @@ def filtered_request(seed: int) -> Request:
         member_of=sets((*AGGREGATES, "unknown")),
         not_member_of=_some(rng, (*AGGREGATES, "unknown"), 0.1),
         aggregate_metadata={"tier": rng.choice(CONDITIONS)} if rng.random() < 0.3 else {},
-        labels={key: rng.choice((*CONDITIONS, "")) for key in (*LABELS, "unknown") if rng.random() < 0.3},
+        labels={
+            key: "" if rng.random() < 0.2 else rng.choice(CONDITIONS)
+            for key in (*LABELS, "unknown")
+            if rng.random() < 0.3
+        },
         properties={
             key: rng.choice(values)
             for key, values in (("os", ("linux", "windows", "bsd")), ("instance_type", ("small", "large")))

@@ -180,7 +180,7 @@ def test_labels_are_wanted_and_forbidden_likewise() -> None:
     aggregate(columns, "a", **{"label:rack.row": "required"})
     assert fitting(columns) == ["h2", "h3"]
     assert fitting(columns, labels={"rack.row": "s!= r5"}) == ["h1", "h2", "h3"]
-    assert fitting(columns, labels={"other": ""}) == ["h2", "h3"]
+    assert refusal(columns, "h1", labels={"rack.row": ""})[0] == "aggregate-labels"
     aggregate(columns, "a", **{"label:rack.row": "forbidden"})
     assert fitting(columns) == ["h1", "h2", "h3"]
     assert refusal(columns, "h1", labels={"rack.row": "r4"}) == (

@@ -140,6 +140,6 @@ async def test_while_a_cell_settles_unknown_is_not_said(two_cells: Scheduler) ->
     await new_epoch(two_cells._cells.named("b").store)
     for desk in (two_cells.aggregates, two_cells.server_groups, two_cells.pools):
         with pytest.raises(Settling, match="cell b"):
-            await desk.get("none")  # type: ignore[attr-defined]  # mypy joins the three desks to object
+            await desk.get("none")
     with pytest.raises(Settling):
         await two_cells.aggregates.put(Aggregate("ssd", {}, frozenset(("b9",))))

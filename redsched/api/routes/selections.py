@@ -25,6 +25,18 @@ EXAMPLES = {
         "alternates": 2,
         "project": "web",
     },
+    "gang": {
+        "members": [
+            {"name": "db", "count": 2, "resources": {"VCPU": 1, "MEMORY_MB": 1024}},
+            {"name": "web", "resources": {"VCPU": 1}, "any_of": [["HW_CPU_X86_AVX2", "HW_CPU_X86_AVX512F"]]},
+        ],
+        "relations": [{"type": "same-zone", "members": ["db", "web"]}],
+    },
+    "pools": {
+        "groups": [{"name": "cpus", "resources": {"VCPU": 1}}, {"name": "memory", "resources": {"MEMORY_MB": 512}}],
+        "group_policy": "none",
+        "query": [">=", "$free.VCPU", 2],
+    },
     "dry_run": {"resources": {"VCPU": 1}, "claim": False},
 }
 
@@ -38,6 +50,7 @@ EXAMPLES = {
         *BODY,
         ClaimIdReused,
         NoValidHost,
+        Unknown,
         ClaimState,
         Settling,
         OutcomeUnknown,
@@ -55,7 +68,7 @@ async def select(request: Request) -> Response:
 @router.post(
     "/v1/explain",
     summary="Explain a selection",
-    responses=answers({200: ExplanationAnswer}, *BODY, Unknown, Settling),
+    responses=answers({200: ExplanationAnswer}, *BODY, Unknown, NoValidHost, Settling),
     openapi_extra=body(SelectionRequest, EXAMPLES),
 )
 async def explain(request: Request, query: Annotated[ExplainQuery, Query()]) -> Response:

@@ -5,7 +5,7 @@ import pytest
 from redsched.decide.tools import tools
 from redsched.decide.weighers import POLICIES, multipliers
 from redsched.errors import InvalidRequest
-from redsched.model import Request
+from redsched.model import Request, Spread
 from redsched.settings import Settings
 
 NOVAS = {
@@ -44,6 +44,14 @@ def test_the_policy_nova_has_all_of_novas_weighers_with_novas_multipliers() -> N
 def test_a_request_that_says_nothing_leaves_a_weigher_out_and_an_operator_leaves_it_to_aggregates() -> None:
     assert named(Request({"VCPU": 1}, weights={"spread": 0})) == {}
     assert named(Request({"VCPU": 1}), Settings(weights={"spread": 0})) == {"spread": 0.0}
+
+
+def test_what_a_request_wishes_is_weighed_under_every_policy_unless_something_else_is_said() -> None:
+    grouped = Request({"VCPU": 1}, server_group="g", policy="pack", spread=(Spread("zone", hard=False), Spread("host")))
+    wishes = {"soft_affinity": 1.0, "soft_anti_affinity": 1.0, "soft_spread": 1.0}
+    assert named(grouped) == {"pack": 1.0} | wishes
+    assert named(grouped, Settings(weights={"soft_spread": 7.0}))["soft_spread"] == 7.0
+    assert "soft_spread" not in named(Request({"VCPU": 1}, spread=(Spread("zone"),)))
 
 
 def test_policies_of_ones_own_are_chosen_like_others() -> None:

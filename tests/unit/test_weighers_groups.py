@@ -1,9 +1,9 @@
-"""Soft affinity and soft anti-affinity: by host, by zone, by label, and only for groups that have the policy."""
+"""Soft affinity, soft anti-affinity and soft spreading: by host, zone and label, and only where they are asked for."""
 
 import pytest
 
 from redsched.cache.columns import Columns
-from redsched.model import Request
+from redsched.model import Request, Spread
 from tests.support.columns import columns_of
 from tests.support.weighed import raw_of, value_of, weigher
 
@@ -49,6 +49,22 @@ def test_a_request_without_a_group_or_with_an_unknown_one_is_not_drawn_anywhere(
         assert set(raw_of(weigher("soft_affinity"), columns, request).values()) == {0.0}
 
 
+def test_soft_spreading_counts_the_places_in_each_domain_against_a_host() -> None:
+    columns, one = columns_with("soft-affinity"), weigher("soft_spread")
+    by_zone = Request({"VCPU": 1}, server_group="g", spread=(Spread("zone", hard=False),))
+    assert raw_of(one, columns, by_zone) == {"a": -2.0, "b": -2.0, "c": -1.0}
+    assert value_of(one, columns, by_zone) == {"a": 0.0, "b": 0.0, "c": 1.0}
+    # c has no rack, and counts like the fullest one.
+    over_both = Request({"VCPU": 1}, server_group="g", spread=(*by_zone.spread, Spread("label:rack", hard=False)))
+    assert raw_of(one, columns, over_both) == {"a": -4.0, "b": -2.0, "c": -3.0}
+
+
+def test_hard_spreading_is_for_rules_and_not_for_weighing() -> None:
+    request = Request({"VCPU": 1}, server_group="g", spread=(Spread("zone"),))
+    assert set(raw_of(weigher("soft_spread"), columns_with("soft-affinity"), request).values()) == {0.0}
+
+
 def test_members_change_with_every_claim_so_nothing_is_kept() -> None:
     assert weigher("soft_affinity").dynamic
     assert weigher("soft_anti_affinity").dynamic
+    assert weigher("soft_spread").dynamic

@@ -46,9 +46,11 @@ def test_pci_keeps_hosts_with_many_free_devices_for_those_who_need_them() -> Non
         nic={"capacity.pf0/SRIOV_NET_VF": "8", "claimed.pf0/SRIOV_NET_VF": "2", "capacity.CUSTOM_PCI_8086_1572": "4"},
         many={"capacity.pf0/SRIOV_NET_VF": "500"},
         fpga={"capacity.CUSTOM_FPGA": "5"},
+        over={"capacity.pf0/SRIOV_NET_VF": "2", "external.pf0/SRIOV_NET_VF": "9", "capacity.CUSTOM_PCI_8086_1572": "4"},
         none={"capacity.VCPU": "4"},
     )
-    assert raw_of(weigher("pci"), columns) == {"nic": 90.0, "many": 1.0, "fpga": 100.0, "none": 100.0}
+    found = raw_of(weigher("pci"), columns)
+    assert found == {"nic": 90.0, "many": 1.0, "fpga": 100.0, "over": 96.0, "none": 100.0}
 
 
 def test_pci_counts_the_devices_that_the_request_names_whatever_their_class() -> None:

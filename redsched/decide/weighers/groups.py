@@ -1,4 +1,4 @@
-"""Weighers of with whom: soft affinity, soft anti-affinity, soft spreading. They change with every claim, so nothing is kept."""
+"""Weighers of with whom: soft affinity and anti-affinity, soft spreading. Every claim changes them: nothing is kept."""
 
 from collections.abc import Callable
 

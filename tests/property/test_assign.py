@@ -8,10 +8,13 @@ from redsched.decide.filters.resources import resources
 from redsched.decide.rules import ALL_ROWS
 from redsched.model import Request
 from tests.support.plain_pools import PlainHost, ways
-from tests.support.pool_fleets import pool_hosts, pool_requests
+from tests.support.pool_fleets import planted, pool_hosts, pool_requests, seeds
 
 MOST = 20_000
 """Combinations of places that are gone through; a host and request with more are left out."""
+
+
+PLANTED = 20
 
 
 def every_way(host: PlainHost, request: Request) -> set[frozenset[tuple[str, int]]]:
@@ -54,3 +57,14 @@ def test_a_plain_request_needs_no_search(host: PlainHost, request: Request) -> N
         own = host.places[""].traits
         passes &= request.required <= own and not request.forbidden & own and all(one & own for one in request.any_of)
         assert assignments(columns, row, needs, 2) == ([request.resources] if passes else [])
+
+
+@given(seeds)
+def test_a_way_that_just_fits_is_found_among_many(seed: int) -> None:
+    """On hosts too large to go through every way, some so tight that dead ends and looking ahead matter."""
+    for one in range(seed, seed + PLANTED):
+        found = planted(one)
+        if found is not None:
+            host, request = found
+            columns, needs = host.columns(), needs_of(request)
+            assert assignments(columns, columns.row("h1") or 0, needs, 1), one

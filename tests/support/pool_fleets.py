@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from redsched.model import CpuPolicy, Group, Numa, NumaAffinity, NumaCell, PciDevices, Request
-from tests.support.plain_pools import NODE, PlainHost, PlainPlace, PlainSlot
+from tests.support.plain_pools import NODE, PlainHost, PlainPlace, PlainSlot, Unit, is_way, units_of
 
 CLASSES = ("CUSTOM_GPU", "CUSTOM_VF", "MEMORY_MB", "PCPU", "VCPU")
 TRAITS = ("CUSTOM_T1", "CUSTOM_T2")
@@ -121,3 +121,74 @@ def random_numa(rng: Random) -> Numa:
 
 pool_hosts = seeds.map(random_host)
 pool_requests = seeds.map(random_request)
+
+
+def planted(seed: int) -> tuple[PlainHost, Request] | None:
+    """A host that one way to take a request just fits, and a few decoys beside it; larger than brute force could do.
+
+    None where no way was found to plant.
+    """
+    rng = Random(seed)
+    request = large_request(rng)
+    units = units_of(request)
+    for _ in range(60):
+        host = bare_host(rng)
+        places = tuple(_planted_place(rng, host, unit) for unit in units)
+        for unit, place in zip(units, places, strict=True):
+            for name, amount in unit.takes:
+                host.places[place].slots.setdefault(name, PlainSlot(0)).capacity += amount
+        sums = {
+            f"{place}/{name}" if place else name: slot.capacity
+            for place, one in host.places.items()
+            for name, slot in one.slots.items()
+        }
+        if is_way(host, request, units, places, sums):
+            _add_decoys(rng, host)
+            return host, request
+    return None
+
+
+def bare_host(rng: Random) -> PlainHost:
+    """NUMA nodes with pools in them and beside them, without amounts; some lie deeper."""
+    places = {"": PlainPlace(traits=frozenset(TRAITS[:1]) if rng.random() < 0.3 else frozenset())}
+    nodes = [f"numa{number}" for number in range(rng.randint(2, 5))]
+    places |= {name: PlainPlace(traits=frozenset({NODE})) for name in nodes}
+    for number in range(rng.randint(2, 8)):
+        traits = frozenset(trait for trait in TRAITS if rng.random() < 0.3)
+        places[f"gpu{number}"] = PlainPlace(traits=traits, parent=rng.choice(("", *nodes, *nodes, *list(places)[-1:])))
+    return PlainHost(places)
+
+
+def large_request(rng: Random) -> Request:
+    """Several groups, cells and devices that compete for few classes."""
+    kinds = rng.choice((("groups",), ("groups",), ("numa",), ("groups", "numa"), ("resources", "groups", "numa")))
+    names, asked = CLASSES[: rng.randint(1, 3)], dict[str, Any]()
+    if "groups" in kinds:
+        groups = [Group(f"g{n}", {rng.choice(names): rng.randint(1, 5)}) for n in range(rng.randint(2, 6))]
+        if related := rng.random() < 0.4:
+            groups.append(Group("bare", {}, frozenset({NODE}) if rng.random() < 0.5 else frozenset()))
+        asked["groups"] = tuple(groups)
+        asked["group_policy"] = rng.choice(("none", "isolate"))
+        asked["same_subtree"] = (frozenset({"g0", "g1", "bare"}),) if related else ()
+    if "numa" in kinds:
+        asked["numa"] = random_numa(rng)
+        policy = rng.choice(list(NumaAffinity))
+        asked["pci"] = tuple(PciDevices(name, rng.randint(1, 3), policy) for name in names[:2])
+    if "resources" in kinds:
+        asked["resources"] = {name: rng.randint(1, 4) for name in CLASSES if rng.random() < 0.6} or {"VCPU": 1}
+        asked["required"] = frozenset(TRAITS[:1])
+    return Request(**asked)
+
+
+def _planted_place(rng: Random, host: PlainHost, unit: Unit) -> str:
+    nodes = [name for name in host.places if name.startswith("numa")]
+    return rng.choice(nodes if unit.kind == "cell" else list(host.places))
+
+
+def _add_decoys(rng: Random, host: PlainHost) -> None:
+    """Room that does not help much, and like rooms."""
+    used = [slot for place in host.places.values() for slot in place.slots.values()]
+    for place in host.places.values():
+        for name in CLASSES[:3]:
+            if name not in place.slots and rng.random() < 0.3:
+                place.slots[name] = PlainSlot(rng.choice((0, 1, rng.choice(used).capacity)))

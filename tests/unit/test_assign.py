@@ -17,7 +17,7 @@ def place(parent: str = "", traits: frozenset[str] = frozenset(), **amounts: int
 
 
 def node(**amounts: int) -> PlainPlace:
-    return place(traits=frozenset({NODE}), **amounts)
+    return place("", frozenset({NODE}), **amounts)
 
 
 def host(**places: PlainPlace) -> PlainHost:
@@ -212,6 +212,20 @@ def test_a_second_way_takes_from_other_pools() -> None:
     ]
 
 
+def test_a_second_way_changes_every_pool_that_it_can() -> None:
+    groups = (Group("a", {"VCPU": 1}), Group("b", {"DISK_GB": 1}))
+    pools = host(p0=place(VCPU=1), p1=place(VCPU=1), q0=place(DISK_GB=1), q1=place(DISK_GB=1))
+    assert ways(pools, Request(groups=groups), 2) == [
+        {"p0/VCPU": 1, "q0/DISK_GB": 1},
+        {"p1/VCPU": 1, "q1/DISK_GB": 1},
+    ]
+
+
+def test_unnumbered_resources_have_a_second_way_where_a_pool_has_them_too() -> None:
+    pools = host(root=place(VCPU=4), p0=place(VCPU=4))
+    assert ways(pools, Request({"VCPU": 4}), 3) == [{"VCPU": 4}, {"p0/VCPU": 4}]
+
+
 def test_ways_that_differ_only_by_who_is_who_are_one() -> None:
     request = Request(groups=(Group("a", {"VCPU": 1}), Group("b", {"VCPU": 1})), group_policy="isolate")
     assert ways(host(p0=place(VCPU=1), p1=place(VCPU=1)), request, 5) == [{"p0/VCPU": 1, "p1/VCPU": 1}]
@@ -228,3 +242,14 @@ def test_what_lies_on_a_host_now_counts() -> None:
     assert assignments(columns, row, needs, 1) == [{"pool:s0/VCPU": 4}]
     columns.declared.take("s0", "VCPU", 1)
     assert assignments(columns, row, needs, 1) == []
+
+
+def test_what_a_shared_pool_gains_counts() -> None:
+    """What was worked out about a layout is worked out again once operators change a pool."""
+    pools = host()
+    pools.shared = {"s0": place(VCPU=4)}
+    columns, needs = pools.columns(), needs_of(Request({"VCPU": 4}, required=T))
+    row = columns.row("h1") or 0
+    assert assignments(columns, row, needs, 1) == []
+    columns.declared.patch("pool", "s0", {"trait.CUSTOM_T": "1"})
+    assert assignments(columns, row, needs, 1) == [{"pool:s0/VCPU": 4}]

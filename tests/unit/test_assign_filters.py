@@ -118,8 +118,8 @@ def test_a_host_with_enough_passes_all() -> None:
         {"VCPU": 5, "CUSTOM_SEAT": 4},
         groups=(Group("g", {"VCPU": 5}, T), Group("h", {}, T)),
         same_subtree=(frozenset({"g", "h"}),),
-        numa=cells((2, 9000), (3, 4096)),
-        pci=(PciDevices("CUSTOM_GPU", 3),),
+        numa=cells((2, 4096), (2, 4096)),
+        pci=(PciDevices("CUSTOM_GPU", 2, required=T), PciDevices("CUSTOM_GPU")),
     )
     columns = HOST.columns()
     found = list(rules(request))
@@ -138,6 +138,7 @@ def test_units_are_tested_where_nothing_else_takes_of_the_class() -> None:
     assert passes(Request({"VCPU": 2})) == [False]
     assert passes(Request(groups=(group,))) == [False]
     assert passes(Request({"VCPU": 2}, groups=(group,))) == [True, True]
+    assert passes(Request(groups=(group, Group("h", {"VCPU": 2})))) == [True, True]
 
 
 def seats(columns: Columns) -> bool:

@@ -78,8 +78,8 @@ class Board:
         """How many units of a part could be placed there at most."""
         if not self.allows(part, option):
             return 0
-        if part.apart or not option.takes:
-            return 1 if part.apart else part.count
+        if part.apart or not option.takes:  # a group without resources is one unit, for it has a name
+            return 1
         return min((self.most[slot] - self.taken[slot]) // amount for slot, amount in option.takes)
 
     def has_room(self, index: int) -> bool:

@@ -25,7 +25,7 @@ class Tools:
     policy: str
     weights: Mapping[str, float]
     reads_projects: bool = False
-    """Whether there are filters of others, which may look at a request's project."""
+    """Whether there are filters or weighers of others, which may look at a request's project."""
 
 
 def tools(settings: Settings) -> Tools:
@@ -47,7 +47,7 @@ def tools(settings: Settings) -> Tools:
     filters = (*FILTERS, *by_settings, *own.filters, *nova_filters(settings.nova_filters))
     # A class that is named in nova_weighers is meant to be used: it brings its own multiplier, and this one times it.
     weights = {**dict.fromkeys(from_nova, 1.0), **settings.weights}
-    others = bool(own.filters or settings.nova_filters)
+    others = bool(own.filters or own.weighers or settings.nova_filters or settings.nova_weighers)
     return Tools(filters, known, policies, settings.policy, weights, others)
 
 

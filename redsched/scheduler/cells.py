@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from redsched.cache.mirror import CellMirror
 from redsched.decide import Decider
+from redsched.decide.tools import tools
 from redsched.errors import Settling, Unknown
 from redsched.model import Claim
 from redsched.scheduler.sweeper import Sweeper
@@ -17,7 +18,7 @@ T = TypeVar("T")
 
 
 class Cell:
-    """One cell as a scheduler has it."""
+    """One cell as a scheduler has it. Raises InvalidRequest for settings or own code that it cannot decide with."""
 
     def __init__(self, store: CellStore, settings: Settings) -> None:
         self.name = store.name
@@ -25,6 +26,7 @@ class Cell:
         self.mirror = CellMirror(store, settings)
         self.sweeper = Sweeper(store, self.mirror, settings)
         self._settings = settings
+        self._tools = tools(settings)
         self._decider: Decider | None = None
         self._decided_on: object = None
 
@@ -33,7 +35,7 @@ class Cell:
         """The decider over the present columns: a snapshot replaces them, and what was remembered of them."""
         if self._decider is None or self._decided_on is not self.mirror.columns:
             self._decided_on = self.mirror.columns
-            self._decider = Decider(self.mirror.columns, self._settings)
+            self._decider = Decider(self.mirror.columns, self._settings, self._tools)
         return self._decider
 
     async def start(self) -> None:

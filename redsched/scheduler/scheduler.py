@@ -51,7 +51,7 @@ class Scheduler:
     ) -> AsyncIterator["Scheduler"]:
         """Open a scheduler whose picture has caught up. `observe` is told what each selection took.
 
-        Raises StoreUnavailable, InvalidRequest (the URL).
+        Raises StoreUnavailable, InvalidRequest (the URL; policies, weights and own code that it cannot decide with).
         """
         settings = settings or Settings()
         async with AsyncExitStack() as stack:

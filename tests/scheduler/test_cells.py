@@ -1,14 +1,15 @@
 """Several cells: the best host wins wherever it is, the next cell is tried, and an id has one outcome over all."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
-from redsched.errors import ClaimState, NoValidHost, Unknown
+from redsched.errors import ClaimState, InvalidRequest, NoValidHost, Unknown
 from redsched.model import Request
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
-from tests.scheduler.conftest import report_of
+from tests.scheduler.conftest import report_all, report_of
 
 
 async def test_the_best_host_of_all_cells_wins(two_cells: Scheduler) -> None:
@@ -78,3 +79,18 @@ async def test_a_name_is_unique_over_all_cells(two_cells: Scheduler) -> None:
         await two_cells.hosts.report(report_of("a1", cell="b", VCPU=1))
     with pytest.raises(Unknown):
         await two_cells.hosts.report(report_of("z1", cell="z", VCPU=1))
+
+
+async def test_moving_work_prefers_the_cell_that_it_comes_from(two_cells: Scheduler) -> None:
+    """It leaves a host of a, so another one of a is better, although one of b packs better."""
+    await report_all(two_cells, [report_of("a2", cell="a", VCPU=16)])
+    moving = Request({"VCPU": 1}, exclude_hosts=frozenset({"a1"}), claim=False)
+    assert (await two_cells.select(moving)).selections[0].host == "b2"
+    preferring = replace(moving, weights={"cross_cell": 1_000_000.0})
+    assert (await two_cells.select(preferring)).selections[0].host == "a2"
+
+
+async def test_a_scheduler_does_not_start_with_a_policy_that_does_not_exist(clean_store: str) -> None:
+    with pytest.raises(InvalidRequest, match="unknown policy 'best': use one of balanced, nova, pack, spread"):
+        async with Scheduler.connect(clean_store, Settings(policy="best")):
+            pass

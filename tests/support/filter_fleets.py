@@ -34,6 +34,7 @@ METADATA = {
     **{f"label:{key}": ("required", "forbidden", "perhaps") for key in ("rack", "kernel")},
     "property:os": ("linux", "linux,windows"),
     "property-required:os": ("windows", "linux , windows"),
+    "property-forbidden:os": ("bsd, linux",),
     "property-confined:os": ("windows",),
     "instance_type": ("small,large", "large"),
     "property-required:instance_type": ("small",),

@@ -112,6 +112,8 @@ def _properties(mine: Mapping[str, Fields], around: Around, request: Request) ->
     for key in keys:
         kind, _, what = key.partition(":")
         have = request.properties.get(what)
+        if kind == "property-forbidden" and have is not None and _says(mine, key, have):
+            return False
         if kind == "property" and have is not None and not _says(mine, key, have):
             return False
         if kind == "property-required" and what != "instance_type" and not (have and _says(mine, key, have)):

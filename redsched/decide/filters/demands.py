@@ -7,10 +7,12 @@
 | label:<key>             | required: requests that ask for the label; forbidden: those that do not               |
 | property:<key>          | requests with one of the listed values of the property, or without the property       |
 | property-required:<key> | requests with one of the listed values of the property                                |
+| property-forbidden:<k>  | requests with none of the listed values of the property                               |
 | property-confined:<key> | (anything; but requests with one of the listed values go to no other hosts)           |
 
 The sources are Nova's AggregateMultiTenancyIsolation, its request filter isolate_aggregates, its filters
-AggregateImagePropertiesIsolation and AggregateTypeAffinityFilter; the last two keys together are IsolatedHostsFilter.
+AggregateImagePropertiesIsolation and AggregateTypeAffinityFilter; of property-required and property-confined together
+its IsolatedHostsFilter.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,6 +30,7 @@ from redsched.model.metadata import (
     LABEL_KEY,
     PROJECTS_KEY,
     PROPERTY_CONFINED_KEY,
+    PROPERTY_FORBIDDEN_KEY,
     PROPERTY_KEY,
     PROPERTY_REQUIRED_KEY,
     REQUIRED,
@@ -38,6 +41,8 @@ AGGREGATE_PROJECTS = "aggregate-projects"
 AGGREGATE_TRAITS = "aggregate-traits"
 AGGREGATE_LABELS = "aggregate-labels"
 AGGREGATE_PROPERTIES = "aggregate-properties"
+
+_PROPERTY_KEYS = frozenset((PROPERTY_KEY, PROPERTY_REQUIRED_KEY, PROPERTY_FORBIDDEN_KEY, PROPERTY_CONFINED_KEY))
 
 Lists = dict[str, frozenset[str]]
 """What each aggregate that has a key lists under it."""
@@ -102,16 +107,18 @@ def _of_projects(request: Request, declared: Declared) -> Iterator[Demand]:
         if key.startswith(PROJECTS_KEY):
             lists[name] = lists.get(name, frozenset()) | listed(value)
     mine = f"project {request.project}" if request.project else "no project"
-    yield from _listing(lists, request.project, f"is only for the projects of its {PROJECTS_KEY}, this is for {mine}")
+    says = f"is only for the projects of its {PROJECTS_KEY}, this is for {mine}"
+    yield from _only_for(lists, _listing(lists, request.project), says)
 
 
-def _listing(lists: Lists, value: str | None, says: str) -> Iterator[Demand]:
+def _only_for(lists: Lists, listing: tuple[str, ...], says: str) -> Iterator[Demand]:
     # As in Nova the lists of all aggregates of a host count together: one that names the value is enough.
     if lists:
-        yield Demand(tuple(lists), _listing_it(lists, value), says)
+        yield Demand(tuple(lists), listing, says)
 
 
-def _listing_it(lists: Lists, value: str | None) -> tuple[str, ...]:
+def _listing(lists: Lists, value: str | None) -> tuple[str, ...]:
+    """The aggregates that list a value."""
     return tuple(name for name, values in lists.items() if value in values)
 
 
@@ -142,20 +149,21 @@ def _of_words(prefix: str, verb: str, asked: frozenset[str], declared: Declared)
 def _of_properties(request: Request, declared: Declared) -> Iterator[Demand]:
     for (kind, what), lists in sorted(_property_lists(declared).items()):
         have = request.properties.get(what)
-        mine = "this has no such property" if have is None else f"this has {have}"
-        if kind == PROPERTY_CONFINED_KEY:
-            admit = _listing_it(lists, have)
-            if admit:
-                yield Demand(None, admit, f"property {what}={have} goes only to aggregate {' or '.join(admit)}")
-        elif have is not None or kind == PROPERTY_REQUIRED_KEY:
-            yield from _listing(lists, have, f"is only for the values of its {kind}{what}, {mine}")
+        listing = _listing(lists, have)
+        if kind == PROPERTY_CONFINED_KEY and listing:
+            yield Demand(None, listing, f"property {what}={have} goes only to aggregate {' or '.join(listing)}")
+        if kind == PROPERTY_FORBIDDEN_KEY and listing:
+            yield Demand(listing, (), f"is not for property {what}={have}")
+        if kind == PROPERTY_REQUIRED_KEY or (kind == PROPERTY_KEY and have is not None):
+            mine = "no such property" if have is None else have
+            yield from _only_for(lists, listing, f"is only for the values of its {kind}{what}, this has {mine}")
 
 
 def _property_lists(declared: Declared) -> dict[tuple[str, str], Lists]:
     found: dict[tuple[str, str], Lists] = {}
     for name, key, value in metadata(declared):
         kind, _, what = (PROPERTY_REQUIRED_KEY + key if key == INSTANCE_TYPE_KEY else key).partition(":")
-        if f"{kind}:" in (PROPERTY_KEY, PROPERTY_REQUIRED_KEY, PROPERTY_CONFINED_KEY):
+        if f"{kind}:" in _PROPERTY_KEYS:
             lists = found.setdefault((f"{kind}:", what), {})
             lists[name] = lists.get(name, frozenset()) | listed(value)
     return found

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from ipaddress import ip_address, ip_network
 
 from redsched.cache.columns import Columns
 from redsched.decide.rules import Rule
@@ -19,25 +19,28 @@ def network(request: Request) -> Iterator[Rule]:
     if not request.hints.build_near_host_ip:
         return
     wanted = ip_network(request.hints.network(), strict=False)
+    within = range(int(wanted.network_address), int(wanted.broadcast_address) + 1)
+
+    def matches(text: str) -> bool:
+        version, number = _address(text)
+        return version == wanted.version and number in within
+
     yield Rule(
         NEAR_HOST_IP,
-        lambda columns, rows: matching(
-            columns,
-            columns.labels.get(ADDRESS),
-            rows,
-            lambda text: (found := _address(text)) is not None and found in wanted,
-        ),
+        lambda columns, rows: matching(columns, columns.labels.get(ADDRESS), rows, matches),
         lambda columns, row: f"needs an address in {wanted}, {_said(columns, row)}",
     )
 
 
 # Fleets have as many addresses as hosts, and reading one anew takes longer than all else that is asked of it.
 @lru_cache(maxsize=65_536)
-def _address(text: str) -> IPv4Address | IPv6Address | None:
+def _address(text: str) -> tuple[int, int]:
+    """IP version and the address as a number; (0, 0) for what is no address."""
     try:
-        return ip_address(text)
+        found = ip_address(text)
     except ValueError:
-        return None
+        return 0, 0
+    return found.version, int(found)
 
 
 def _said(columns: Columns, row: int) -> str:
@@ -45,4 +48,4 @@ def _said(columns: Columns, row: int) -> str:
     text = texts.text(row) if texts else ""
     if not text:
         return f"has no label {ADDRESS}"
-    return f"has {text}" + ("" if _address(text) else ", which is no address")
+    return f"has {text}" + (", which is no address" if _address(text) == (0, 0) else "")

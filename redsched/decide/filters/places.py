@@ -5,7 +5,7 @@ what `redsched.decide.assign` finds out. So these tests refuse only hosts that n
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -75,11 +75,22 @@ def gives_all(columns: Columns, place: str, demands: Demands, in_units: frozense
     return found
 
 
-def pools_with(columns: Columns, demands: Demands) -> Iterator[str]:
-    """The pools, of whichever host, that have slots of all these classes. At least one class must be named."""
-    by_class = [{split_slot(slot)[0] for slot in columns.pool_slots(name)} for name, _ in demands]
-    first = demands[0][0]
-    return (pool for slot in columns.pool_slots(first) if all((pool := split_slot(slot)[0]) in one for one in by_class))
+def pools_with(columns: Columns, demands: Demands, rows: Rows) -> list[str]:
+    """The pools that have slots of all these classes: those of one host, or of whichever. Names at least one class."""
+    classes = [name for name, _ in demands]
+    if isinstance(rows, int):  # other hosts may have very many more
+        layout = columns.layout(rows)
+        return [pool for pool in layout.pools if layout.classes[pool].issuperset(classes)]
+    pools = [[split_slot(slot)[0] for slot in columns.pool_slots(name)] for name in classes]
+    return [pool for pool in pools[0] if all(pool in others for others in pools[1:])]
+
+
+def pools_having(columns: Columns, trait: str, rows: Rows) -> list[str]:
+    """The pools that have a trait: those of one host, or those of whichever host."""
+    if isinstance(rows, int):
+        layout = columns.layout(rows)
+        return [pool for pool in layout.pools if trait in layout.traits[pool]]
+    return [split_slot(key)[0] for key in columns.pools_with_trait(trait)]
 
 
 def said(demands: Demands) -> str:

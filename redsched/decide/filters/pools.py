@@ -14,13 +14,14 @@ from redsched.decide.filters.places import (
     has_traits,
     most,
     nearest_place,
+    pools_having,
     pools_with,
     said,
+    slot_of,
 )
 from redsched.decide.rules import Mask, Rows, Rule
 from redsched.decide.texts import everywhere, nowhere
 from redsched.model import NUMA_NODE, Group, PciDevices, Request
-from redsched.names import split_slot
 
 GROUP = "group"
 NUMA = "numa"
@@ -59,14 +60,10 @@ def _group(group: Group, in_units: frozenset[str]) -> Rule:
     traits = "".join(f" with {one}" for one in sorted(group.required))
     traits += "".join(f" without {one}" for one in sorted(group.forbidden))
 
-    def pools(columns: Columns) -> Iterator[str]:
-        if demands:
-            return pools_with(columns, demands)
-        return (split_slot(key)[0] for key in columns.pools_with_trait(min(group.required)))
-
     def passes(columns: Columns, rows: Rows) -> Mask:
         found = nowhere(columns, rows)
-        for place in ("", *pools(columns)):
+        pools = pools_with(columns, demands, rows) if demands else pools_having(columns, min(group.required), rows)
+        for place in ("", *pools):
             has_room = gives_all(columns, place, demands, in_units, rows)
             found = found | has_room & has_traits(columns, place, group.required, group.forbidden, rows)
         return found
@@ -91,9 +88,9 @@ def _needs_as_much(cell: dict[str, int], other: dict[str, int]) -> bool:
 def _cells(kinds: Sequence[Kind], in_units: frozenset[str]) -> Rule:
     def nodes_with_room(columns: Columns, demands: Demands, rows: Rows) -> Mask:
         found = nowhere(columns, rows) * 0
-        for key in columns.pools_with_trait(NUMA_NODE):
-            room = gives_all(columns, split_slot(key)[0], demands, in_units, rows)
-            found = found + (columns.traits[key][rows] & room)
+        for pool in pools_having(columns, NUMA_NODE, rows):
+            room = gives_all(columns, pool, demands, in_units, rows)
+            found = found + (columns.traits[slot_of(pool, NUMA_NODE)][rows] & room)
         return found
 
     def passes(columns: Columns, rows: Rows) -> Mask:
@@ -104,9 +101,7 @@ def _cells(kinds: Sequence[Kind], in_units: frozenset[str]) -> Rule:
 
     def detail(columns: Columns, row: int) -> str:
         demands, nodes = next((kind for kind in kinds if nodes_with_room(columns, kind[0], row) < kind[1]), kinds[0])
-        layout = columns.layout(row)
-        places = [pool for pool in layout.pools if NUMA_NODE in layout.traits[pool]]
-        best = nearest_place(columns, row, demands, places)
+        best = nearest_place(columns, row, demands, pools_having(columns, NUMA_NODE, row))
         if nodes == 1:
             return f"needs {said(demands)} in one NUMA node, {best}"
         have = int(nodes_with_room(columns, demands, row))
@@ -122,9 +117,9 @@ def _devices(resource_class: str, parts: Sequence[PciDevices]) -> Rule:
 
     def left(columns: Columns, required: frozenset[str], rows: Rows) -> Mask:
         found = nowhere(columns, rows) * 0
-        for slot in (resource_class, *columns.pool_slots(resource_class)):
-            having = has_traits(columns, split_slot(slot)[0], required, (), rows)
-            found = found + having * most(columns, slot, rows)
+        for place in ("", *pools_with(columns, ((resource_class, 1),), rows)):
+            having = has_traits(columns, place, required, (), rows)
+            found = found + having * most(columns, slot_of(place, resource_class), rows)
         return found
 
     def passes(columns: Columns, rows: Rows) -> Mask:

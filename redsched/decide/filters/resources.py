@@ -4,10 +4,10 @@ from collections.abc import Hashable, Iterator
 
 from redsched.cache.columns import Columns
 from redsched.decide.assign import Needs, may_use, needs_of, shared_with
-from redsched.decide.filters.places import alone, gives, has_traits, nearest_place, slot_free, slot_of
+from redsched.decide.filters.places import alone, gives, has_traits, nearest_place, pools_with, slot_free, slot_of
 from redsched.decide.rules import Mask, Rows, Rule
 from redsched.model import Request
-from redsched.names import SHARED_POOL, split_slot
+from redsched.names import SHARED_POOL
 
 
 def resources(request: Request) -> Iterator[Rule]:
@@ -21,9 +21,8 @@ def resources(request: Request) -> Iterator[Rule]:
 def _amount(needs: Needs, resource_class: str, amount: int, in_units: bool) -> Rule:
     def passes(columns: Columns, rows: Rows) -> Mask:
         found = gives(columns, resource_class, amount, in_units, rows)
-        for slot in columns.pool_slots(resource_class):
-            pool = split_slot(slot)[0]
-            has_room = gives(columns, slot, amount, in_units, rows)
+        for pool in pools_with(columns, ((resource_class, amount),), rows):
+            has_room = gives(columns, slot_of(pool, resource_class), amount, in_units, rows)
             found = found | has_room & has_traits(columns, pool, (), needs.forbidden, rows)
         for name in shared_with(columns, resource_class):
             if gives(columns, _shared_slot(name, resource_class), amount, in_units, rows):
@@ -37,7 +36,7 @@ def _amount(needs: Needs, resource_class: str, amount: int, in_units: bool) -> R
 
     def detail(columns: Columns, row: int) -> str:
         text = amount_detail(columns, resource_class, amount, row)
-        places = [*_pools(columns, resource_class, row), *_shared_pools(columns, resource_class, row)]
+        places = pools_with(columns, ((resource_class, amount),), row) + _shared_pools(columns, resource_class, row)
         return (
             f"{text}; elsewhere {nearest_place(columns, row, ((resource_class, amount),), places)}" if places else text
         )
@@ -47,11 +46,6 @@ def _amount(needs: Needs, resource_class: str, amount: int, in_units: bool) -> R
 
 def _shared_slot(name: str, resource_class: str) -> str:
     return slot_of(f"{SHARED_POOL}{name}", resource_class)
-
-
-def _pools(columns: Columns, resource_class: str, row: int) -> list[str]:
-    layout = columns.layout(row)
-    return [pool for pool in layout.pools if resource_class in layout.classes[pool]]
 
 
 def _shared_pools(columns: Columns, resource_class: str, row: int) -> list[str]:

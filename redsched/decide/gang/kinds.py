@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from redsched.decide.rules import Mask
 from redsched.decide.shape import Shape
-from redsched.model import Gang, Request, Spread
+from redsched.model import Gang, Request
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,7 +30,8 @@ def requests_of(call: Request) -> tuple[tuple[str, Request], ...]:
     """Return (name, request) of each kind of place, in the order of the members.
 
     A member has the policy, weights and project of the call where it has none of its own. Members that spread by the
-    same topology without a server group are spread together, and the smallest max_skew among them holds for all.
+    same topology without a server group are spread together: by the hard rules among them, if there are any, with the
+    smallest max_skew.
     """
     if not call.members:
         return (("", call),)
@@ -73,7 +74,6 @@ def _with_skews(request: Request, least: Mapping[str, int]) -> Request:
     if request.server_group or not request.spread:
         return request
 
-    def skewed(spread: Spread) -> Spread:
-        return replace(spread, max_skew=least[spread.by]) if spread.hard else spread
-
-    return replace(request, spread=tuple(skewed(one) for one in request.spread))
+    soft = (one for one in request.spread if one.by not in least)
+    hard = (replace(one, max_skew=least[one.by]) for one in request.spread if one.hard)
+    return replace(request, spread=(*hard, *soft))

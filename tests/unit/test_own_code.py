@@ -64,6 +64,16 @@ def test_the_example_of_the_docs_filters_weighs_and_has_its_policy(installing: I
     assert hosts_of(decider.decide(unmoved, Random(0))) == [("cool", "warm", "hot", "silent")]
 
 
+COLUMNS = DOC[DOC.index("## The columns") : DOC.index("## Classes written for Nova")]
+
+
+@pytest.mark.parametrize(
+    "attribute", re.findall(r"`(\w+)[^`]*`", " ".join(re.findall(r"^\| ([^|]*) \|", COLUMNS, re.M)))
+)
+def test_every_attribute_that_is_promised_is_there(attribute: str) -> None:
+    assert attribute == "attribute" or hasattr(Columns(), attribute)
+
+
 def test_what_changes_is_decided_anew(installing: Installing) -> None:
     installing("heat", example("python"), tomllib.loads(example("toml"))["project"]["entry-points"])
     columns = degrees(a="60", b="20")

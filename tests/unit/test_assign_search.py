@@ -7,6 +7,10 @@ from unittest.mock import patch
 import pytest
 
 from redsched.decide.assign import assignments, needs_of, search
+from redsched.decide.assign.ahead import may_be_near
+from redsched.decide.assign.board import Board
+from redsched.decide.assign.plan import plan_of
+from redsched.decide.assign.rooms import read_rooms
 from redsched.model import CpuPolicy, Group, Numa, NumaAffinity, NumaCell, PciDevices, Request
 from tests.support.plain_pools import NODE, PlainHost, PlainPlace, PlainSlot
 
@@ -30,7 +34,7 @@ def like(count: int, *sizes: int) -> dict[str, dict[str, int]]:
     return {f"p{number}": {"VCPU": sizes[number % len(sizes)]} for number in range(count)}
 
 
-LARGE_AND_SMALL = groups(331, 332, 333, *range(100, 113))
+LARGE_AND_SMALL = groups(*range(331, 341), *range(100, 106))
 NODES = {f"numa{number}": {"PCPU": 8 + number, "MEMORY_MB": 8} for number in range(16)}
 GPUS = {f"gpu{number}": {"CUSTOM_GPU": 1} for number in range(16)}
 NEAR = {f"gpu{number}": f"numa{number}" for number in range(16)}
@@ -49,8 +53,8 @@ def guest(devices: int) -> Request:
         (host(like(16, 1000)), Request(groups=groups(*range(600, 617))), False),
         (host(like(16, *range(1000, 1016))), Request(groups=groups(*range(600, 617))), False),
         (host(like(16, *range(20, 36))), Request(groups=groups(*range(20, 36)), group_policy="isolate"), True),
-        # Three groups that only two pools have room for; what they ask for all together is not too much.
-        (host(like(16, *range(200, 360, 10))), Request(groups=LARGE_AND_SMALL, group_policy="isolate"), False),
+        # Ten groups that only nine pools have room for; what they ask for all together is not too much.
+        (host(like(16, *range(270, 430, 10))), Request(groups=LARGE_AND_SMALL, group_policy="isolate"), False),
         (host(NODES | GPUS, NEAR), guest(8), True),
         (host(NODES | GPUS, NEAR), guest(9), False),
         (host(like(16, 4)), Request(pci=(PciDevices("VCPU", 64),)), True),
@@ -63,6 +67,65 @@ def test_large_hosts_take_few_steps(of: PlainHost, request_: Request, fits: bool
     with patch("redsched.decide.assign.assign.STEPS", FEW):
         found = assignments(columns, columns.row("h1") or 0, needs, 1)
     assert (bool(found), needs.given_up) == (fits, 0)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "rooms"),
+    [
+        ((5, 4, 4, 2, 2), (8, 9)),
+        ((2, 2, 1, 7, 1, 2, 7, 2), (12, 12)),
+        ((3, 5, 6, 6, 3, 7, 4), (17, 17)),
+        ((3, 5, 2, 5, 2, 2, 7), (9, 9, 9)),
+    ],
+)
+def test_a_choice_that_turns_out_wrong_is_taken_back(sizes: tuple[int, ...], rooms: tuple[int, ...]) -> None:
+    """Though the places not chosen look like the one that was, or did before something was taken from it."""
+    columns, needs = host(like(len(rooms), *rooms)).columns(), needs_of(Request(groups=groups(*sizes)))
+    (found,) = assignments(columns, columns.row("h1") or 0, needs, 1)
+    assert sum(found.values()) == sum(sizes)
+
+
+@pytest.mark.parametrize(("devices", "may"), [(3, True), (4, False)])
+def test_devices_may_be_near_as_long_as_the_cells_left_can_lie_where_most_are(devices: int, may: bool) -> None:
+    of = host(
+        {f"numa{n}": {"VCPU": 8, "MEMORY_MB": 8} for n in range(3)} | {f"gpu{n}": {"CUSTOM_GPU": n} for n in range(3)}
+    )
+    for number in range(3):
+        of.places[f"gpu{number}"].parent = f"numa{number}"
+    gpus = PciDevices("CUSTOM_GPU", devices, NumaAffinity.REQUIRED)
+    columns, needs = of.columns(), needs_of(Request(numa=Numa((NumaCell(1, 1),) * 2), pci=(gpus,)))
+    row = columns.row("h1") or 0
+    plan = plan_of(columns, row, needs, ())
+    board = Board(needs, plan, read_rooms(columns, row, plan), 0)
+    board.options = [list(options) for options in plan.options]
+    assert may_be_near(board, 1) == may
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Request(groups=(Group("g", {"VCPU": 1, "MEMORY_MB": 1}),), numa=Numa((NumaCell(1, 1),))),
+        Request(groups=groups(1), group_policy="isolate", pci=(PciDevices("VCPU"),)),
+        Request({"VCPU": 1}, required=frozenset({"CUSTOM_T"}), pci=(PciDevices("VCPU"),)),
+        Request(groups=groups(1, 1), same_subtree=(frozenset({"g0", "g1"}),)),
+    ],
+)
+def test_a_dead_end_is_known_by_who_lies_where_and_not_by_what_is_taken_alone(request_: Request) -> None:
+    of = host({name: {"VCPU": 4, "MEMORY_MB": 4} for name in ("numa0", "numa1")})
+    of.places["numa0"].traits |= {"CUSTOM_T"}
+    columns, needs = of.columns(), needs_of(request_)
+    row = columns.row("h1") or 0
+    plan = plan_of(columns, row, needs, ())
+
+    def state(first: str, second: str) -> tuple[object, ...]:
+        board = Board(needs, plan, read_rooms(columns, row, plan), 0)
+        for index, place in enumerate((first, second)):
+            board.take(index, next(one for one in plan.options[index] if plan.places[one.place] == place))
+        return board.state()
+
+    one, other = state("numa0", "numa1"), state("numa1", "numa0")
+    assert one[0] == other[0]
+    assert one != other
 
 
 def test_thousands_of_devices_are_placed() -> None:

@@ -108,8 +108,8 @@ class Search:
         """Equal for places that can be exchanged for each other: laid out alike, with equal numbers, and untouched."""
         board, place = self._board, option.place
         slots = board.plan.slots_of[place]
-        touched = (board.cells | board.apart) >> place & 1 or place in board.chosen.values()
-        if touched or board.plan.twins[place] < 0 or any(board.taken[one] or one in self._avoid for one in slots):
+        is_like_others = board.plan.twins[place] >= 0 and place not in board.chosen.values()
+        if not is_like_others or any(board.taken[one] or one in self._avoid for one in slots):
             return place
         numbers = board.rooms.numbers
         return board.plan.twins[place], tuple((board.most[one], *numbers[one][3:]) for one in slots)

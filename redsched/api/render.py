@@ -21,6 +21,7 @@ from redsched.scheduler import (
     ServerGroupView,
     SharedPoolView,
     SlotView,
+    miss_facts,
 )
 
 
@@ -59,7 +60,7 @@ def explanation(found: Explanation) -> dict[str, Any]:
         "hosts": found.hosts,
         "fits": found.fits,
         "reasons": [{"reason": one.reason, "hosts": one.hosts} for one in found.reasons],
-        "nearest": [{"host": one.host, "needs": one.needs, "free": one.free} for one in found.nearest],
+        "nearest": [miss_facts(one) for one in found.nearest],
         "checks": [
             {
                 "host": host.host,

@@ -12,11 +12,14 @@ from redsched.cli.options import After, AsJson, Force, Limit, Url
 from redsched.cli.with_store import with_scheduler
 from redsched.model import Claim, ClaimStatus, Token
 from redsched.names import check_name
-from redsched.scheduler import Explanation, Page, Scheduler, Selection
+from redsched.scheduler import Explanation, Miss, Page, Scheduler, Selection
 
 CLAIM_HEADS = ("CLAIM", "STATE", "HOST", "AMOUNTS", "PROJECT", "CONSUMER", "WHY", "TOKEN")
 SELECTION_HEADS = ("CLAIM", "HOST", "AMOUNTS", "ALTERNATES", "TOKEN")
 GANG_HEADS = ("CLAIM", "MEMBER", *SELECTION_HEADS[1:])
+
+MOST_HOSTS = 100_000
+"""Hosts that are shown at most where every one is asked for."""
 
 ClaimArgument = Annotated[str, typer.Argument(metavar="[CLAIM]", help="Show this claim alone.", show_default=False)]
 
@@ -55,14 +58,15 @@ def select(
 @takes_asked
 def explain(
     asked: Asked,
-    on: Annotated[str, typer.Option("--on", help="Show every check for this host.", show_default=False)] = "",
+    on: Annotated[list[str], typer.Option("--on", help="Show every check of this host.", show_default=False)] = [],  # noqa: B006
+    every: Annotated[bool, typer.Option("--every-host", help="Show every check of every host.")] = False,
     as_json: AsJson = False,
     url: Url = "",
 ) -> None:
     """Say why hosts fit or do not. Writes nothing."""
     request = request_of(asked)
-    shown = options.filter_name("host", on)
-    found = with_scheduler(url, lambda s: s.explain(request, shown))
+    named = [check_name("host", host) for host in on]
+    found = with_scheduler(url, lambda s: s.explain(request, *(s.host_names(MOST_HOSTS) if every else named)))
     if as_json:
         tables.show_json(render.explanation(found))
     else:
@@ -134,10 +138,17 @@ def _show_explanation(found: Explanation) -> None:
     if found.reasons:
         tables.show_table(("REASON", "HOSTS"), ((one.reason, one.hosts) for one in found.reasons), "")
     for miss in found.nearest:
-        print(f"nearest: {miss.host} needs {tables.amounts(miss.needs)}, free {tables.amounts(miss.free)}")
+        print(f"nearest: {_miss(miss)}")
     for host in found.checks:
         print(f"{host.host}: {host.reason or 'fits'}")
         tables.show_table(("CHECK", "OK", "DETAIL"), ((one.name, one.ok, one.detail) for one in host.checks), "")
+
+
+def _miss(miss: Miss) -> str:
+    lack = f" needs {tables.amounts(miss.needs)}, free {tables.amounts(miss.free)};" if miss.needs else ""
+    ways = [", ".join(miss.changes)] if miss.changes else []
+    ways += [f"after claim {miss.after} ends"] if miss.after else []
+    return f"{miss.host}{lack} fits {' or '.join(ways)}" if ways else f"{miss.host}{lack} no change makes it fit"
 
 
 def _show_page(page: Page[Claim], as_json: bool) -> None:

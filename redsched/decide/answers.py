@@ -1,7 +1,7 @@
 """What deciding and explaining answer, as plain data."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from redsched.model import Candidate, ClaimRule
 
@@ -58,13 +58,15 @@ class Miss:
     """A host that nearly takes the request: by class, what is needed and what is free (below 0: the host is over).
 
     `changes` are what together would make it take one place, each in words and tried by deciding again; () where no
-    change of the request does.
+    change of the request does. Misses sort by `distance`: how many rules that are not about amounts the host fails, and
+    its relative lack of amounts, summed over the classes.
     """
 
     host: str
     needs: Mapping[str, int]
     free: Mapping[str, int]
     changes: tuple[str, ...] = ()
+    distance: tuple[int, float] = field(default=(0, 0.0), compare=False)
     after: str = ""
     """A claim after whose end the host would take one place as it was asked for; '' where there is no one such."""
 

@@ -61,19 +61,19 @@ class Decider:
         places = (Place(listed(options, candidates), group=request.server_group),)
         return self._decision(request, shape, places, [entry for entry, _ in found])
 
-    def explain(self, request: Request, host: str | None = None) -> Explanation:
-        """Explain the decision on a request, and every check of a named host (none where the host is not known).
+    def explain(self, request: Request, *hosts: str) -> Explanation:
+        """Explain the decision on a request, and every check of the named hosts (none of one that is not known).
 
         Raises InvalidRequest for a policy or weigher that does not exist.
         """
         if not request.members and request.count == 1:
             shape = self._shape(request)
-            return explain(shape, request, len(self._verified(shape, 1)), host)
+            return explain(shape, request, len(self._verified(shape, 1)), hosts)
         kinds = self._kinds(request)
         found = self._find(request, kinds, Random(0))
         kind = kinds[found.failed]
         asked = replace(kind.request, count=kind.count)
-        told = explain(kind.shape, asked, kind.count if found.places else found.room, host)
+        told = explain(kind.shape, asked, kind.count if found.places else found.room, hosts)
         return replace(told, reasons=named(kinds, kind, told.reasons))
 
     def takes_after(self, request: Request, host: str, claim: Claim) -> bool:

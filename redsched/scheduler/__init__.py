@@ -1,6 +1,7 @@
 """The scheduler library: mirror, decide, claim. All that the API and the CLI talk to."""
 
 from redsched.decide import Check, Explanation, HostCheck, Miss, ReasonCount
+from redsched.scheduler.refusal import miss_facts
 from redsched.scheduler.scheduler import Scheduler
 from redsched.scheduler.views import (
     AggregateView,
@@ -49,4 +50,5 @@ __all__ = [
     "SharedPoolView",
     "SlotView",
     "Stats",
+    "miss_facts",
 ]

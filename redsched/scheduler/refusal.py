@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from redsched.decide import Explanation, Miss, ReasonCount
 from redsched.decide.filters.hosts import NOT_ATTESTED
@@ -25,9 +26,15 @@ def refusal(cells: Cells, request: Request, found: Sequence[Explanation]) -> Red
     nearest = merge_nearest([one.nearest for one in found])
     facts = {
         "reasons": [{"reason": one.reason, "hosts": one.hosts} for one in reasons],
-        "nearest": [{"host": one.host, "needs": dict(one.needs), "free": dict(one.free)} for one in nearest],
+        "nearest": [miss_facts(one) for one in nearest],
     }
     return NoValidHost(_sentence(hosts, request, reasons), facts)
+
+
+def miss_facts(miss: Miss) -> dict[str, Any]:
+    """A miss for programs. `after` is there where a claim was looked for and found."""
+    facts = {"host": miss.host, "needs": dict(miss.needs), "free": dict(miss.free), "changes": list(miss.changes)}
+    return {**facts, "after": miss.after} if miss.after else facts
 
 
 def merge_reasons(counts: Sequence[Sequence[ReasonCount]]) -> tuple[ReasonCount, ...]:
@@ -39,12 +46,9 @@ def merge_reasons(counts: Sequence[Sequence[ReasonCount]]) -> tuple[ReasonCount,
 
 
 def merge_nearest(misses: Sequence[Sequence[Miss]]) -> tuple[Miss, ...]:
-    """The nearest misses of several cells, the smallest relative lack first."""
-
-    def lack(miss: Miss) -> float:
-        return sum((need - miss.free[name]) / need for name, need in miss.needs.items())
-
-    return tuple(sorted((one for cell in misses for one in cell), key=lambda miss: (lack(miss), miss.host))[:NEAREST])
+    """The nearest misses of several cells, nearest first."""
+    found = sorted((one for cell in misses for one in cell), key=lambda miss: (miss.distance, miss.host))
+    return tuple(found[:NEAREST])
 
 
 def _sentence(hosts: int, request: Request, reasons: Sequence[ReasonCount]) -> str:

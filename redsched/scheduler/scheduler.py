@@ -69,27 +69,33 @@ class Scheduler:
         """
         return await self._selector.select(request)
 
-    async def explain(self, request: Request, host: str | None = None) -> Explanation:
-        """Why hosts fit or do not, over all cells; every check of one host, if named. Writes nothing.
+    async def explain(self, request: Request, *hosts: str) -> Explanation:
+        """Why hosts fit or do not, over all cells; every check of the named hosts. Writes nothing.
 
-        Raises Unknown for a host, claim, group or aggregate that is not there; NoValidHost where the hint same_host leaves
-        no host.
+        Raises Unknown for a host, claim, group or aggregate that is not there; NoValidHost where the hint same_host
+        leaves no host.
         """
         request = await with_hints(request, self._cells)
         await self._cells.catch_up()
         for cell in self._cells:
             if what := undeclared(request, cell.mirror.columns):
                 await refuse_undeclared(what, self._cells)
-        if host is not None:
-            await self.hosts.get(host)
-        found = [await with_claims(cell, request, cell.decider.explain(request, host)) for cell in self._cells]
+        for host in hosts:
+            if all(host not in cell.mirror.columns for cell in self._cells):
+                await self.hosts.get(host)
+        found = [await with_claims(cell, request, cell.decider.explain(request, *hosts)) for cell in self._cells]
         return Explanation(
             hosts=sum(one.hosts for one in found),
             fits=sum(one.fits for one in found),
             reasons=merge_reasons([one.reasons for one in found]),
             nearest=merge_nearest([one.nearest for one in found]),
-            checks=tuple(check for one in found for check in one.checks),
+            checks=tuple(sorted((check for one in found for check in one.checks), key=lambda check: check.host)),
         )
+
+    def host_names(self, limit: int, after: str = "") -> tuple[str, ...]:
+        """The names of hosts that the pictures show, in order, those after `after`."""
+        names = sorted(name for cell in self._cells for name in cell.mirror.columns.names() if name > after)
+        return tuple(names[:limit])
 
     def changes(self, last_id: str = "") -> AsyncIterator[Change | Reset]:
         """Every change from now on, or after the one that `<cell>:<seq>` names.

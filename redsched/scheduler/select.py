@@ -133,7 +133,8 @@ class Selector:
                 continue
             attempt.pinned = await self._pins.home(request)
             cell, decision = await self._decide(attempt)
-            if not decision.places and not attempt.catch_up:
+            # Fewer places than were asked for (an incremental request gets them) are a refusal of the others.
+            if len(decision.places) < request.places and not attempt.catch_up:
                 attempt.catch_up = True
                 continue
             if not request.claim:

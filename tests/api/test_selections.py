@@ -187,7 +187,7 @@ async def test_no_host_fits_names_the_nearest_miss(api: httpx.AsyncClient) -> No
     await select(api)
     answer = await api.post("/v1/selections", json={"resources": {"VCPU": 7}})
     found = check_problem(answer, 409, "no-valid-host")
-    assert found["nearest"] == [{"host": "h1", "needs": {"VCPU": 7}, "free": {"VCPU": 6}}]
+    assert found["nearest"] == [{"host": "h1", "needs": {"VCPU": 7}, "free": {"VCPU": 6}, "changes": ["1 VCPU less"]}]
 
 
 @pytest.mark.parametrize("route", ["/v1/selections", "/v1/explain"])

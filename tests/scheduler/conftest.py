@@ -1,14 +1,21 @@
 """A scheduler over one cell with three hosts, and one over two cells."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 
 import pytest
 
-from redsched.model import HostReport, Inventory
+from redsched.model import HostReport, Inventory, Request
 from redsched.scheduler import Effort, Scheduler
 from redsched.settings import Settings
 
 ONE_AT_A_TIME = Settings(pick_from=1)
+
+
+async def report_all(scheduler: Scheduler, reports: Iterable[HostReport]) -> None:
+    """Report hosts, and go on when the scheduler's picture shows them all: a decision before that may miss some."""
+    for report in reports:
+        await scheduler.hosts.report(report)
+    await scheduler.explain(Request({"VCPU": 1}))
 
 
 def report_of(name: str, cell: str = "c1", **totals: int) -> HostReport:
@@ -26,8 +33,8 @@ async def scheduler(clean_store: str, efforts: list[Effort]) -> AsyncIterator[Sc
     """Hosts h1, h2, h3 with 8, 6 and 4 VCPU and as many GiB."""
     async with Scheduler.connect(clean_store, ONE_AT_A_TIME, efforts.append) as opened:
         await opened.init()
-        for name, vcpu in (("h1", 8), ("h2", 6), ("h3", 4)):
-            await opened.hosts.report(report_of(name, VCPU=vcpu, MEMORY_MB=vcpu * 1024))
+        sizes = (("h1", 8), ("h2", 6), ("h3", 4))
+        await report_all(opened, [report_of(name, VCPU=vcpu, MEMORY_MB=vcpu * 1024) for name, vcpu in sizes])
         yield opened
 
 
@@ -37,6 +44,6 @@ async def two_cells(clean_store: str) -> AsyncIterator[Scheduler]:
     settings = Settings(cells=("a", "b"), pick_from=1, policy="pack")
     async with Scheduler.connect(clean_store, settings) as opened:
         await opened.init()
-        for name, vcpu in (("a1", 8), ("b1", 4), ("b2", 2)):
-            await opened.hosts.report(report_of(name, cell=name[0], VCPU=vcpu))
+        sizes = (("a1", 8), ("b1", 4), ("b2", 2))
+        await report_all(opened, [report_of(name, cell=name[0], VCPU=vcpu) for name, vcpu in sizes])
         yield opened

@@ -31,6 +31,7 @@ from redsched.model import (
 )
 from redsched.scheduler import Scheduler, Selections
 from redsched.settings import Settings
+from tests.scheduler.conftest import report_all
 
 SETTINGS = Settings(pick_from=1)
 HUGE = "CUSTOM_HUGE_PAGES_2048KB"
@@ -54,8 +55,7 @@ async def fleet(clean_store: str) -> AsyncIterator[Scheduler]:
     """Six hosts h1 to h6, in zones a, b and c in turn, with racks r1 and r0 in turn."""
     async with Scheduler.connect(clean_store, SETTINGS) as opened:
         await opened.init()
-        for number in range(1, 7):
-            await opened.hosts.report(big_host(f"h{number}", "abc"[number % 3]))
+        await report_all(opened, [big_host(f"h{number}", "abc"[number % 3]) for number in range(1, 7)])
         yield opened
 
 

@@ -77,7 +77,7 @@ async def test_unknown_things_are_unknown(scheduler: Scheduler) -> None:
         scheduler.hosts.set_status("none", HostStatus.DRAINING),
         scheduler.hosts.lost("none"),
         scheduler.hosts.forget("none"),
-        scheduler.explain(Request({"VCPU": 1}), host="none"),
+        scheduler.explain(Request({"VCPU": 1}), "none"),
     ):
         with pytest.raises(Unknown):
             await call

@@ -126,7 +126,8 @@ async def test_a_refusal_has_reasons_and_the_nearest(scheduler: Scheduler) -> No
     reasons = {one["reason"]: one["hosts"] for one in refused.value.facts["reasons"]}
     assert reasons == {"disabled": 1, "VCPU": 1, "MEMORY_MB": 1}
     nearest = refused.value.facts["nearest"][0]
-    assert nearest == {"host": "h2", "needs": {"MEMORY_MB": 7000}, "free": {"MEMORY_MB": 6144}}
+    change = ["856 MEMORY_MB less"]
+    assert nearest == {"host": "h2", "needs": {"MEMORY_MB": 7000}, "free": {"MEMORY_MB": 6144}, "changes": change}
 
 
 async def test_what_another_process_answered_is_seen(scheduler: Scheduler, clean_store: str) -> None:
@@ -166,7 +167,7 @@ async def test_a_lost_race_takes_one_call(scheduler: Scheduler, clean_store: str
 
 async def test_explain_tells_every_check_of_a_host(scheduler: Scheduler) -> None:
     """Counts over all hosts, and for the named one each check with its numbers."""
-    found = await scheduler.explain(Request({"VCPU": 5}), host="h3")
+    found = await scheduler.explain(Request({"VCPU": 5}), "h3")
     assert (found.hosts, found.fits) == (3, 2)
     check = next(one for one in found.checks[0].checks if not one.ok)
     assert check.name == "VCPU"

@@ -74,4 +74,6 @@ async def select(request: Request) -> Response:
 async def explain(request: Request, query: Annotated[ExplainQuery, Query()]) -> Response:
     """The same body as a selection. Writes nothing: how many hosts each reason leaves out, and the nearest miss."""
     asked = (await read(request, SelectionRequest)).request()
-    return render.answer(render.explanation(await scheduler(request).explain(asked, query.host)))
+    known = scheduler(request)
+    hosts = [*query.host, *(known.host_names(query.limit, query.after) if query.limit else ())]
+    return render.answer(render.explanation(await known.explain(asked, *dict.fromkeys(hosts))))

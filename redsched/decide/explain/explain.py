@@ -1,5 +1,7 @@
 """Why a request goes where it goes, or nowhere: from the same shape, rules and numbers as the decision itself."""
 
+from collections.abc import Sequence
+
 from redsched.decide.answers import Check, Explanation, HostCheck
 from redsched.decide.explain.nearest import nearest
 from redsched.decide.filters import COUNT
@@ -7,17 +9,17 @@ from redsched.decide.shape import POOLS, Shape
 from redsched.model import Request
 
 
-def explain(shape: Shape, request: Request, places: int, host: str | None) -> Explanation:
-    """Explain a request of this shape for which `places` were found (as far as its count), and check a named host."""
+def explain(shape: Shape, request: Request, places: int, hosts: Sequence[str]) -> Explanation:
+    """Explain a request of this shape for which `places` were found (as far as its count), and check named hosts."""
     refused = places < request.count
-    row = None if host is None else shape.columns.row(host)
+    rows = map(shape.columns.row, hosts)
     reasons = shape.refusal() if refused else shape.counts()
     return Explanation(
         hosts=len(shape.columns),
         fits=0 if refused else len(shape.columns) - sum(one.hosts for one in reasons),
         reasons=reasons,
         nearest=nearest(shape),
-        checks=() if row is None else (check_host(shape, request, places, row),),
+        checks=tuple(check_host(shape, request, places, row) for row in rows if row is not None),
     )
 
 

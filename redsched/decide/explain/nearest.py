@@ -47,7 +47,7 @@ def nearest(shape: Shape) -> tuple[Miss, ...]:
         failed[rows] += (failed[rows] == 0) & (lack[rows] == 0)
     rows = rows[(failed[rows] > 0) | (lack[rows] > 0)]
     ordered = rows[np.lexsort((columns.order[rows], lack[rows], failed[rows]))][:NEAREST]
-    return tuple(_miss(shape, row) for row in ordered.tolist())
+    return tuple(_miss(shape, row, (int(failed[row]), lack.item(row))) for row in ordered.tolist())
 
 
 def _fitting(shape: Shape) -> Sequence[int] | NDArray[np.intp]:
@@ -61,12 +61,12 @@ def _relative_lack(columns: Columns, slot: str, amount: int) -> NDArray[np.float
     return relative
 
 
-def _miss(shape: Shape, row: int) -> Miss:
+def _miss(shape: Shape, row: int, distance: tuple[int, float]) -> Miss:
     columns, amounts = shape.columns, shape.request.resources
     slots = [rule.slot for rule in shape.rules if rule.slot is not None and not _is_met(rule, columns, row)]
     lacking = {slot: slot_free(columns, slot, row) for slot in slots}
     changes = tuple(edit.says for edit in smallest_change(shape, row))
-    return Miss(columns.name(row), {slot: amounts[slot] for slot in lacking}, lacking, changes)
+    return Miss(columns.name(row), {slot: amounts[slot] for slot in lacking}, lacking, changes, distance)
 
 
 def _is_met(rule: Rule, columns: Columns, row: int) -> bool:

@@ -38,6 +38,8 @@ class Miss(Answer):
     host: str
     needs: Amounts
     free: Amounts
+    changes: Annotated[list[str], Field(description="What together would make it fit; empty where nothing does.")]
+    after: Annotated[str | None, Field(description="A claim after whose end it would fit.")] = None
 
 
 class InvalidProblem(Problem):

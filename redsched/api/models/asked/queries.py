@@ -67,7 +67,15 @@ class ForgetQuery(Strict):
 class ExplainQuery(Strict):
     """What to explain beside the counts."""
 
-    host: Annotated[GivenName | None, Field(description="Show every check for this host.")] = None
+    model_config = ConfigDict(strict=False, extra="forbid")
+
+    host: Annotated[list[GivenName], Field(max_length=1000, description="Show every check of these hosts.")] = Field(
+        default_factory=list
+    )
+    limit: Annotated[
+        int, Field(ge=0, le=1000, description="Show every check of so many hosts, in the order of their names.")
+    ] = 0
+    after: Annotated[str, Field(pattern=r"^[!-~]{0,200}$", description="The last host of the page before.")] = ""
 
 
 class InboxQuery(Strict):

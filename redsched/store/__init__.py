@@ -21,7 +21,6 @@ from redsched.store.answers import (
 )
 from redsched.store.cell import CellStore
 from redsched.store.claim_wire import drawn_on
-from redsched.store.declared_calls import DeclaredHashes
 from redsched.store.keys import Kind
 from redsched.store.outcomes import Cause, Outcome
 from redsched.store.store import Store
@@ -36,7 +35,6 @@ __all__ = [
     "ClaimAnswer",
     "ClaimCall",
     "Clock",
-    "DeclaredHashes",
     "FeedEnd",
     "HeldClaim",
     "HostHashes",

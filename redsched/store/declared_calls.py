@@ -1,7 +1,7 @@
 """Scripts about what operators declare (aggregates, server groups, shared pools): declare, undeclare, membership."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from redsched.model import Aggregate, ServerGroup, SharedPool
 from redsched.store.answers import Answer
@@ -16,15 +16,6 @@ CHUNK = 500
 """Hosts in one call, and things read in one pipeline: no script may hold the server for long."""
 
 Fields = Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class DeclaredHashes:
-    """All that is declared in a cell: the fields of each thing's hash, by its name."""
-
-    aggregates: Mapping[str, Fields]
-    groups: Mapping[str, Fields]
-    pools: Mapping[str, Fields]
 
 
 class DeclaredCalls(Reads):
@@ -64,14 +55,6 @@ class DeclaredCalls(Reads):
     async def delete_pool(self, name: str, force: bool = False) -> Answer:
         """Take a shared pool back. OK | UNKNOWN | HELD (something of it is claimed). (undeclare.lua)"""
         return await self._undeclare(Kind.POOL, name, force)
-
-    async def read_declared(self) -> DeclaredHashes:
-        """All that is declared, as it stands while it is read."""
-        aggregates, groups, pools = [
-            await self.read_things(kind, await self.declared_names(kind))
-            for kind in (Kind.AGGREGATE, Kind.SERVER_GROUP, Kind.POOL)
-        ]
-        return DeclaredHashes(aggregates, groups, pools)
 
     async def declared_names(self, kind: Kind) -> list[str]:
         """The names of the declared things of a kind, in order."""

@@ -7,6 +7,7 @@ import redis
 
 from redsched.agent.collector import Look, Work
 from redsched.model import ClaimStatus, GroupPolicy, HostReport, Inventory, Pool, ServerGroup, SharedPool
+from redsched.store import Kind
 from tests.agent.conftest import World
 from tests.support.waiting import wait_until
 
@@ -52,9 +53,10 @@ async def test_what_came_back_to_a_store_that_forgot_holds_its_pools_and_counts_
     assert (await world.host())["claimed.gpu0/CUSTOM_GPU_MILLI"] == "250"
     await world.cell.put_pool(LICENCES)
     await world.cell.put_group(group)
-    declared = await world.cell.read_declared()
-    assert declared.groups["db"]["count.label:rack=r4"] == "1"
-    assert declared.pools["lic"]["claimed.CUSTOM_SEAT"] == "1"
+    groups = await world.cell.read_things(Kind.SERVER_GROUP, ["db"])
+    pools = await world.cell.read_things(Kind.POOL, ["lic"])
+    assert groups["db"]["count.label:rack=r4"] == "1"
+    assert pools["lic"]["claimed.CUSTOM_SEAT"] == "1"
 
 
 class Measured:

@@ -62,6 +62,9 @@ async def test_putting_an_aggregate_again_replaces_all_of_it(cell: CellStore, ra
     second = Aggregate("fast", {"net": "200", "trait:CUSTOM_X": "required"}, frozenset({"h2"}))
     assert (await cell.put_aggregate(second)).outcome is Outcome.OK
     assert await cell.members("fast") == ["h2"]
+    assert not await raw.hexists(cell.keys.host("h1"), "aggregate.fast"), (
+        "a field for each that is, none for the others"
+    )
     assert (await cell.read_things(Kind.AGGREGATE, ["fast", "slow"])) == {
         "fast": {"version": str(version + 1), "meta.net": "200", "meta.trait:CUSTOM_X": "required"}
     }
@@ -187,10 +190,10 @@ async def test_a_group_without_a_declaration_takes_any_and_keeps_its_counts(cell
     counts = {"version": "7", "members": "2", "count.host=h1": "2"}
     await raw.hset(cell.keys.server_group("db"), mapping=counts)
     assert (await cell.delete_group("db", force=True)).outcome is Outcome.UNKNOWN
-    assert (await cell.read_declared()).groups == {}
+    assert await cell.declared_names(Kind.SERVER_GROUP) == []
     assert (await cell.put_group(AFFINE)).outcome is Outcome.OK
     declared = {"policy": "affinity", "by": "host", "max_per_host": "1"}
-    assert (await cell.read_declared()).groups == {"db": counts | declared | {"version": "8"}}
+    assert await cell.read_things(Kind.SERVER_GROUP, ["db"]) == {"db": counts | declared | {"version": "8"}}
 
 
 async def test_a_group_with_members_is_deleted_only_by_force_and_what_it_counts_stays(
@@ -262,15 +265,17 @@ async def test_a_shared_pool_is_its_inventories_traits_and_aggregates(cell: Cell
 async def test_what_is_claimed_of_a_pool_outlives_every_declaration(cell: CellStore, raw: Any) -> None:
     await cell.put_pool(SEATS)
     await raw.hset(cell.keys.pool("lic"), "claimed.CUSTOM_SEAT", "4")
-    assert (await cell.put_pool(SharedPool("lic", {"CUSTOM_SEAT": Inventory(3)}))).outcome is Outcome.OK
+    smaller = SharedPool("lic", {"CUSTOM_SEAT": Inventory(3)})
+    assert (await cell.put_pool(smaller)).outcome is Outcome.OK
     after = await fields_of(raw, cell.keys.pool("lic"))
     assert (after["claimed.CUSTOM_SEAT"], after["capacity.CUSTOM_SEAT"]) == ("4", "3")
     assert after["over.CUSTOM_SEAT"] == "1", "it shrank: an audit can tell that from a claim that was one too many"
     assert not any(field.endswith("DISK_GB") or field.startswith(("trait.", "aggregate.")) for field in after)
     async with nothing_written(raw):
+        assert (await cell.put_pool(smaller)).outcome is Outcome.SAME
         assert (await cell.delete_pool("lic")).outcome is Outcome.HELD
     assert (await cell.delete_pool("lic", force=True)).outcome is Outcome.OK
-    assert (await cell.read_declared()).pools == {}
+    assert await cell.declared_names(Kind.POOL) == []
     assert (await cell.put_pool(SEATS)).outcome is Outcome.OK
     after = await fields_of(raw, cell.keys.pool("lic"))
     assert (after["claimed.CUSTOM_SEAT"], after["capacity.CUSTOM_SEAT"]) == ("4", "18")
@@ -295,10 +300,11 @@ async def test_all_that_is_declared_is_read_by_its_kind(cell: CellStore) -> None
     await cell.put_aggregate(Aggregate("x", {"disk": "ssd"}))
     await cell.put_group(ServerGroup("x", GroupPolicy.SOFT_AFFINITY))
     await cell.put_pool(SharedPool("x", {"VCPU": Inventory(1)}))
-    found = await cell.read_declared()
-    assert found.aggregates["x"]["meta.disk"] == "ssd"
-    assert found.groups["x"]["policy"] == "soft-affinity"
-    assert found.pools["x"]["capacity.VCPU"] == "1"
+    said = {Kind.AGGREGATE: "meta.disk", Kind.SERVER_GROUP: "policy", Kind.POOL: "capacity.VCPU"}
+    for kind, field in said.items():
+        assert await cell.declared_names(kind) == ["x"]
+        [(name, fields)] = (await cell.read_things(kind, ["nowhere", "x"])).items()
+        assert (name, field in fields) == ("x", True)
 
 
 @pytest.mark.parametrize("version", ["x", "-1", "", "9" * 17])

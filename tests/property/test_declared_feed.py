@@ -22,11 +22,12 @@ from redsched.settings import Settings
 from redsched.store import CellStore, ClaimCall, Member, Outcome, Store
 from redsched.store.server import PrivateServer
 from tests.support.cells import HOUR_S, open_host
-from tests.support.profiles import PHASES
+from tests.support.profiles import LONG_EXAMPLES, PHASES, SHORT_EXAMPLES, is_long
 
 SETTINGS = Settings(poll_s=60, tick_s=3600)
 HOSTS = ("h1", "h2", "h3")
 NAMES = ("x", "y")
+EXAMPLES = LONG_EXAMPLES if is_long() else 2 * SHORT_EXAMPLES
 DONE = (Outcome.OK, Outcome.SAME)
 
 names, hosts, forced = st.sampled_from(NAMES), st.sampled_from(HOSTS), st.booleans()
@@ -61,16 +62,17 @@ steps = st.one_of(
     groups,
     shared_pools,
     st.tuples(st.sampled_from(("delete_aggregate", "delete_group", "delete_pool")), names, forced),
-    st.tuples(st.just("claim"), hosts, st.sampled_from(("", *NAMES)), st.sampled_from(("", *NAMES))),
+    st.tuples(st.just("claim"), hosts, st.sampled_from(("", *NAMES)), st.sampled_from(("", *NAMES)), st.integers(1, 2)),
     st.tuples(st.just("forget"), hosts, forced),
-    st.sampled_from(("release", "confirm", "look", "new epoch")),
+    # A new epoch is rare, for it has every reader begin anew.
+    st.sampled_from((*("release", "confirm", "look") * 4, "new epoch")),
 )
 BEGINNING = (
     HostReport("h1", {"VCPU": Inventory(9)}, labels={"rack": "r1"}, lease_s=HOUR_S),
     HostReport("h2", {"VCPU": Inventory(9)}, zone="az1", lease_s=HOUR_S),
     ServerGroup("x", GroupPolicy.SOFT_AFFINITY, count_by=("label:rack",)),
     SharedPool("x", {"DISK_GB": Inventory(5)}),
-    ("claim", "h1", "x", "x"),
+    ("claim", "h1", "x", "x", 2),
 )
 
 
@@ -106,8 +108,8 @@ class Life:
                 await self.cell.delete_pool(name, force)
             case ("forget", str(host), bool(force)):
                 await self.forget(host, force)
-            case ("claim", str(host), str(group), str(pool)):
-                await self.claim(host, group, pool)
+            case ("claim", str(host), str(group), str(pool), int(places)):
+                await self.claim(host, group, pool, places)
             case _:
                 await self.say(step)
 
@@ -126,12 +128,12 @@ class Life:
             elif (await self.cell.release(host, claim_id, force=True)).outcome is Outcome.OK:
                 del self.claims[claim_id]
 
-    async def claim(self, host: str, group: str, pool: str) -> None:
-        """Two members on one host, so that a group and a pool take two at once."""
+    async def claim(self, host: str, group: str, pool: str, places: int) -> None:
+        """One or two members on one host: its version moves with each, that of a group or pool once."""
         self.count += 1
         clock = await self.cell.tick()
         amounts = {"VCPU": 1} | ({f"pool:{pool}/DISK_GB": 1} if pool else {})
-        ids = [f"c{self.count}-{number}" for number in range(2)]
+        ids = [f"c{self.count}-{number}" for number in range(places)]
         members = tuple(Member(one, (Candidate(host, amounts),), group) for one in ids)
         answer = await self.cell.claim(ClaimCall(members, clock.epoch, clock.now_ms, "d", True, HOUR_S * 1000))
         self.reader.apply_reply(answer)
@@ -185,7 +187,7 @@ async def live(server: PrivateServer, played: list[object]) -> None:
             assert one.columns.difference(fresh) == []
 
 
-@settings(phases=PHASES)
+@settings(phases=PHASES, max_examples=EXAMPLES)
 @given(st.lists(steps, min_size=4, max_size=40))
 def test_every_reader_sees_what_was_declared_last(server: PrivateServer, played: list[object]) -> None:
     asyncio.run(live(server, played))

@@ -26,7 +26,7 @@ from redsched.model import (
     SharedPool,
     Why,
 )
-from redsched.store import CellStore, ClaimCall, Member, Outcome, Store
+from redsched.store import CellStore, ClaimCall, Kind, Member, Outcome, Store
 from redsched.store.keys import CELLS, Keys
 from redsched.store.server import PrivateServer
 
@@ -190,7 +190,7 @@ async def test_the_documented_permissions_are_enough(fresh_server: PrivateServer
             await cell.poll("0-0", 10)
             await cell.audited("h1")
             await cell.all_claim_ids()
-            await cell.read_declared()
+            await cell.read_things(Kind.AGGREGATE, await cell.declared_names(Kind.AGGREGATE))
             await cell.delete_aggregate("fast", force=True)
             await cell.delete_group("db")
             await cell.delete_pool("licences")

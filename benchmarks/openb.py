@@ -3,8 +3,8 @@
     sn,cpu_milli,memory_mib,gpu,model                                              a node; no model: no GPU
     name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,...                   a task; gpu_spec "A|B": one of these
 
-A share of a GPU takes a whole one here: pools, from which shares could be taken, are not modelled. Nothing is asked of
-a task's times. Pure: no network, and no files but the two it is given.
+A GPU is a pool of a thousand shares. A task takes its share from one GPU, or whole GPUs. Nothing is asked of a task's
+times. Pure: no network, and no files but the two it is given.
 """
 
 import csv
@@ -14,29 +14,48 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-CPU, MEMORY, GPU = "CUSTOM_CPU_MILLI", "MEMORY_MB", "CUSTOM_GPU"
+from redsched.model import Group, HostReport, Inventory, Pool, Request
+
+CPU, MEMORY, SHARES = "CUSTOM_CPU_MILLI", "MEMORY_MB", "CUSTOM_GPU_MILLI"
+WHOLE = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A machine of the list: what it has, and the model of its GPUs ('' without)."""
+    """A machine of the list: what it has beside its GPUs, how many of these, and their model ('' without)."""
 
     name: str
     amounts: Mapping[str, int]
+    gpus: int
     model: str
 
     @property
     def traits(self) -> frozenset[str]:
-        """What a task's gpu_spec can ask for."""
+        """What a task's gpu_spec can ask for, of the host and of each GPU."""
         return frozenset([trait_of(self.model)] if self.model else [])
+
+    def slots(self) -> dict[str, int]:
+        """The capacity of every slot."""
+        return {**self.amounts, **{f"gpu{index}/{SHARES}": WHOLE for index in range(self.gpus)}}
+
+    def report(self) -> HostReport:
+        """The node as a host."""
+        gpu = Pool({SHARES: Inventory(WHOLE)}, traits=self.traits)
+        return HostReport(
+            self.name,
+            {slot: Inventory(amount) for slot, amount in self.amounts.items()},
+            traits=self.traits,
+            pools={f"gpu{index}": gpu for index in range(self.gpus)},
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A task of the list: what it takes, and the GPU models of which it needs one (none: any)."""
+    """A task of the list: what it takes of the host, a share of each GPU, and the models of which it needs one."""
 
     name: str
     amounts: Mapping[str, int]
+    shares: tuple[int, ...]
     models: tuple[str, ...]
 
     @property
@@ -44,25 +63,47 @@ class Task:
         """Of these the host must have one; empty: any host will do."""
         return frozenset(map(trait_of, self.models))
 
+    def request(self, policy: str = "") -> Request:
+        """The task as a request. Its name is the claim id, so that asking again is safe.
+
+        Of one model each GPU must be; that it is one of several is asked of the host, whose GPUs are all alike.
+        """
+        of_one = self.traits if len(self.models) == 1 else frozenset[str]()
+        return Request(
+            self.amounts,
+            groups=tuple(Group(f"gpu{number}", {SHARES: share}, of_one) for number, share in enumerate(self.shares)),
+            group_policy="isolate" if len(self.shares) > 1 else "none",
+            any_of=(self.traits,) if len(self.models) > 1 else (),
+            policy=policy,
+            claim_ids=(self.name,),
+        )
+
     def body(self, policy: str = "") -> bytes:
-        """The request as JSON. The task's name is its claim id, so that asking again is safe."""
+        """The same as JSON, for the API."""
+        request = self.request(policy)
         asked: dict[str, Any] = {"resources": self.amounts, "claim_ids": [self.name]}
-        if self.models:
-            asked["any_of"] = [sorted(self.traits)]
+        if request.groups:
+            asked["groups"] = [
+                {"name": one.name, "resources": one.resources, "required": sorted(one.required)}
+                for one in request.groups
+            ]
+            asked["group_policy"] = request.group_policy
+        if request.any_of:
+            asked["any_of"] = [sorted(one) for one in request.any_of]
         if policy:
             asked["policy"] = policy
         return json.dumps(asked).encode()
 
 
 def trait_of(model: str) -> str:
-    """The trait that a host with GPUs of this model has."""
+    """The trait that a host with GPUs of this model has, and each of the GPUs."""
     return "CUSTOM_GPU_MODEL_" + re.sub(r"[^A-Z0-9]", "_", model.upper())
 
 
 def read_nodes(lines: Iterable[str]) -> list[Node]:
     """The nodes of a node list, in its order."""
     return [
-        Node(row["sn"], _amounts(row, gpus=int(row["gpu"])), row["model"] if int(row["gpu"]) else "")
+        Node(row["sn"], _amounts(row), int(row["gpu"]), row["model"] if int(row["gpu"]) else "")
         for row in csv.DictReader(lines)
     ]
 
@@ -70,15 +111,20 @@ def read_nodes(lines: Iterable[str]) -> list[Node]:
 def read_tasks(lines: Iterable[str]) -> list[Task]:
     """The tasks of a task list, in its order."""
     return [
-        Task(row["name"], _amounts(row, gpus=int(row["num_gpu"])), tuple(filter(None, row["gpu_spec"].split("|"))))
+        Task(row["name"], _amounts(row), _shares(row), tuple(filter(None, row["gpu_spec"].split("|"))))
         for row in csv.DictReader(lines)
     ]
 
 
-def _amounts(row: Mapping[str, str], gpus: int) -> dict[str, int]:
+def _amounts(row: Mapping[str, str]) -> dict[str, int]:
     # Some tasks say 0 memory: what is not needed is not asked for.
-    amounts = {CPU: int(row["cpu_milli"]), MEMORY: int(row["memory_mib"]), GPU: gpus}
+    amounts = {CPU: int(row["cpu_milli"]), MEMORY: int(row["memory_mib"])}
     return {slot: amount for slot, amount in amounts.items() if amount}
+
+
+def _shares(row: Mapping[str, str]) -> tuple[int, ...]:
+    count = int(row["num_gpu"])
+    return (int(row["gpu_milli"]),) if count == 1 else (WHOLE,) * count
 
 
 def fleet_text(nodes: Iterable[Node]) -> str:
@@ -87,5 +133,17 @@ def fleet_text(nodes: Iterable[Node]) -> str:
 
 
 def _host(node: Node) -> dict[str, Any]:
-    inventories = {slot: {"total": amount} for slot, amount in node.amounts.items()}
-    return {"name": node.name, "inventories": inventories, "traits": sorted(node.traits)}
+    report = node.report()
+    return {
+        "name": node.name,
+        "inventories": _inventories(report.inventories),
+        "traits": sorted(node.traits),
+        "pools": {
+            name: {"inventories": _inventories(pool.inventories), "traits": sorted(pool.traits)}
+            for name, pool in report.pools.items()
+        },
+    }
+
+
+def _inventories(inventories: Mapping[str, Inventory]) -> dict[str, dict[str, int]]:
+    return {name: {"total": one.total} for name, one in inventories.items()}

@@ -32,6 +32,7 @@ class Asked:
     status: int = 0
     seconds: float = 0.0
     host: str = ""
+    slots: dict[str, int] = field(default_factory=dict)
     reasons: dict[str, int] = field(default_factory=dict)
     tries: int = 0
 
@@ -102,7 +103,7 @@ async def _until_answered(connection: Connection, asked: Asked, body: bytes) -> 
 def _note(asked: Asked, answer: Answer) -> None:
     asked.status, said = answer.status, answer.json()
     if asked.placed:
-        asked.host = said["selections"][0]["host"]
+        asked.host, asked.slots = said["selections"][0]["host"], said["selections"][0]["slots"]
     elif asked.refused:
         # Another 409 than this one would be a task lost: it has no reasons, and is shown as what it is.
         asked.status = 409 if said["type"] == "/problems/no-valid-host" else 0

@@ -30,17 +30,18 @@ from typing import Any
 
 import uvloop
 
-from benchmarks.openb import GPU, Node, Task, fleet_text, read_nodes, read_tasks
+from benchmarks.openb import Node, Task, fleet_text, read_nodes, read_tasks
 from benchmarks.replay import Asked, Audits, place, release
 from benchmarks.rest import Connection, connection_to, connections, metric, pages
 from benchmarks.running import Up, end_in_order
 from benchmarks.trace_checks import (
     false_refusals,
-    gpus_in_use,
+    gpu_shares,
     shortened,
     still_fitting,
     unanswered,
     wrong_claims,
+    wrong_slots,
     wrong_sums,
 )
 
@@ -59,8 +60,8 @@ class Phase:
     refused_by: dict[str, int]
     asked_again: int
     retries: int
-    gpus_used: int
-    gpus: int
+    gpu_milli: int
+    of_gpu_milli: int
     seconds: float
     per_second: float
     p50_ms: float
@@ -102,11 +103,12 @@ class Trace:
         hosts = await self._check()
         refused = [one.task for one in asked if one.refused]
         self._broken(unanswered(asked))
+        self._broken(wrong_slots(self._nodes, self._placed.values()))
         self._broken(still_fitting(refused, hosts))
         self._broken(false_refusals(self._nodes, held, asked))
         spent = {role: round((after[role] - before[role]) / seconds, 2) for role in after if role != "retries"}
         retries = int(after["retries"] - before["retries"])
-        self.outcome.phases.append(_phase(name, asked, seconds, retries, gpus_in_use(hosts, GPU), spent))
+        self.outcome.phases.append(_phase(name, asked, seconds, retries, gpu_shares(hosts), spent))
         return refused
 
     async def release_half(self) -> None:
@@ -132,7 +134,7 @@ class Trace:
             claims = await pages(reader, "/v1/claims", "claims")
         self._broken([] if len(hosts) == len(self._nodes) else [f"{len(hosts)} of {len(self._nodes)} hosts are listed"])
         self._broken(wrong_claims(self._placed, claims))
-        self._broken(wrong_sums(self._placed, hosts))
+        self._broken(wrong_sums(self._nodes, self._placed, hosts))
         return hosts
 
     async def _until_none(self, states: Sequence[str]) -> None:
@@ -158,7 +160,7 @@ class Trace:
 
 
 def _phase(
-    name: str, asked: Sequence[Asked], seconds: float, retries: int, gpus: tuple[int, int], spent: dict[str, float]
+    name: str, asked: Sequence[Asked], seconds: float, retries: int, shares: tuple[int, int], spent: dict[str, float]
 ) -> Phase:
     cuts = statistics.quantiles((one.seconds * 1e3 for one in asked), n=100, method="inclusive")
     refused = [one for one in asked if one.refused]
@@ -168,7 +170,7 @@ def _phase(
     placed = sum(one.placed for one in asked)
     rate = len(asked) / seconds
     return Phase(
-        name, len(asked), placed, len(refused), dict(by), again, retries, *gpus, seconds, rate,
+        name, len(asked), placed, len(refused), dict(by), again, retries, *shares, seconds, rate,
         cuts[49], cuts[94], cuts[98], spent,
     )  # fmt: skip
 
@@ -211,12 +213,12 @@ def run(given: argparse.Namespace) -> Outcome:
 def print_table(outcome: Outcome) -> None:
     """For people."""
     print(f"{outcome.hosts} hosts reported through the agents' code and were ready in {outcome.up_s:.1f} s\n")
-    heads = ("phase", "asked", "placed", "refused", "GPUs in use", "seconds", "per s", "p50 ms", "p95 ms", "p99 ms")
-    print("{:<8} {:>6} {:>7} {:>8} {:>13} {:>8} {:>7} {:>7} {:>7} {:>7}".format(*heads))
+    heads = ("phase", "asked", "placed", "refused", "GPU-milli", "seconds", "per s", "p50 ms", "p95 ms", "p99 ms")
+    print("{:<8} {:>6} {:>7} {:>8} {:>20} {:>8} {:>7} {:>7} {:>7} {:>7}".format(*heads))
     for one in outcome.phases:
-        gpus = f"{one.gpus_used} of {one.gpus}"
+        gpus = f"{one.gpu_milli} of {one.of_gpu_milli}"
         print(
-            f"{one.name:<8} {one.asked:>6} {one.placed:>7} {one.refused:>8} {gpus:>13} {one.seconds:>8.1f} "
+            f"{one.name:<8} {one.asked:>6} {one.placed:>7} {one.refused:>8} {gpus:>20} {one.seconds:>8.1f} "
             f"{one.per_second:>7.0f} {one.p50_ms:>7.2f} {one.p95_ms:>7.2f} {one.p99_ms:>7.2f}"
         )
     print()
@@ -241,7 +243,7 @@ def main() -> int:
     parser.add_argument("tasks", help="task list (CSV)")
     parser.add_argument("--clients", type=int, default=4, help="concurrent clients, a connection each")
     parser.add_argument("--workers", type=int, default=2, help="API processes")
-    parser.add_argument("--policy", default="", help="spread or pack; the API's own setting without")
+    parser.add_argument("--policy", default="", help="the API's own setting without")
     parser.add_argument("--limit", type=int, default=None, help="only the first tasks")
     parser.add_argument("--audit-pause", type=float, default=2.0, help="seconds between two audits")
     parser.add_argument("--json", action="store_true", help="for programs")

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from benchmarks.openb import Node, Task
+from benchmarks.openb import SHARES, Node, Task
 from benchmarks.replay import Asked
 
 MOST_SHOWN = 5
@@ -24,9 +24,23 @@ def unanswered(asked: Iterable[Asked]) -> list[str]:
     ]
 
 
+def wrong_slots(nodes: Iterable[Node], placed: Iterable[Asked]) -> list[str]:
+    """Answers whose slots are not what was asked for: the amounts, and each share from another GPU of that host."""
+    capacity = {node.name: node.slots() for node in nodes}
+    wrong = []
+    for one in placed:
+        shares = sorted(amount for slot, amount in one.slots.items() if is_gpu(slot))
+        amounts = {slot: amount for slot, amount in one.slots.items() if not is_gpu(slot)}
+        if (amounts, shares) != (dict(one.task.amounts), sorted(one.task.shares)):
+            wrong.append(f"{one.task.name} asked {one.task.amounts} and {one.task.shares}, answered {one.slots}")
+        if one.slots.keys() - capacity.get(one.host, {}).keys():
+            wrong.append(f"{one.task.name} was given {one.slots} of {one.host}, which does not have all of them")
+    return wrong
+
+
 def wrong_claims(placed: Mapping[str, Asked], claims: Iterable[Mapping[str, Any]]) -> list[str]:
     """Claims of the store that are not exactly those that were answered: id, host and amounts."""
-    answered = {name: (one.host, dict(one.task.amounts)) for name, one in placed.items()}
+    answered = {name: (one.host, dict(one.slots)) for name, one in placed.items()}
     stored = {one["claim_id"]: (one["host"], one["slots"]) for one in claims}
     wrong = [f"{name} was answered and is not in the store" for name in answered.keys() - stored.keys()]
     wrong += [f"{name} is in the store and was not answered" for name in stored.keys() - answered.keys()]
@@ -34,26 +48,30 @@ def wrong_claims(placed: Mapping[str, Asked], claims: Iterable[Mapping[str, Any]
     return wrong + [f"{n}: answered {answered[n]}, stored {stored[n]}" for n in both if answered[n] != stored[n]]
 
 
-def wrong_sums(placed: Mapping[str, Asked], hosts: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Slots of hosts whose claimed amount is not the sum over what was placed there, or is above the capacity."""
+def wrong_sums(nodes: Iterable[Node], placed: Mapping[str, Asked], hosts: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Slots of hosts whose claimed amount is not the sum over what was placed there, or is above what the node has."""
     sums: Counter[tuple[str, str]] = Counter()
     for one in placed.values():
-        sums.update({(one.host, slot): amount for slot, amount in one.task.amounts.items()})
+        sums.update({(one.host, slot): amount for slot, amount in one.slots.items()})
+    capacity = {node.name: node.slots() for node in nodes}
     wrong = []
     for host in hosts:
         for slot, seen in host["slots"].items():
-            expected = sums.pop((host["name"], slot), 0)
-            if seen["claimed"] != expected or seen["claimed"] > seen["capacity"]:
-                wrong.append(
-                    f"{host['name']} {slot}: {seen['claimed']} of {seen['capacity']} claimed, placed {expected}"
-                )
+            expected, most = sums.pop((host["name"], slot), 0), capacity[host["name"]].get(slot, 0)
+            if seen["claimed"] != expected or seen["claimed"] > most:
+                wrong.append(f"{host['name']} {slot}: {seen['claimed']} of {most} claimed, placed {expected}")
     return wrong + [f"{slot} was placed on {host}, which does not have it" for host, slot in sums]
 
 
-def gpus_in_use(hosts: Iterable[Mapping[str, Any]], slot: str) -> tuple[int, int]:
-    """What is claimed of a slot over the fleet, and its capacity."""
-    slots = [host["slots"][slot] for host in hosts if slot in host["slots"]]
+def gpu_shares(hosts: Iterable[Mapping[str, Any]]) -> tuple[int, int]:
+    """What is claimed of all GPUs of the fleet, and their capacity, in thousandths of a GPU."""
+    slots = [seen for host in hosts for slot, seen in host["slots"].items() if is_gpu(slot)]
     return sum(one["claimed"] for one in slots), sum(one["capacity"] for one in slots)
+
+
+def is_gpu(slot: str) -> bool:
+    """Whether a slot is that of a GPU."""
+    return slot.endswith(f"/{SHARES}")
 
 
 def still_fitting(refused: Iterable[Task], hosts: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -70,7 +88,7 @@ def false_refusals(nodes: Sequence[Node], held: Mapping[str, Asked], asked: Iter
     `held` was placed before it. Whatever was under way when a refusal came is counted as taken already, so a host that
     has room even so had it all the time.
     """
-    free: Free = {node.name: dict(node.amounts) for node in nodes}
+    free: Free = {node.name: node.slots() for node in nodes}
     traits = {node.name: node.traits for node in nodes}
     for one in held.values():
         _take(free, one)
@@ -88,14 +106,18 @@ def room_for(task: Task, free: Free, traits: Traits) -> str:
     """A host that has what a task needs; '' if none has."""
     wanted, models = list(task.amounts.items()), task.traits
     for host, left in free.items():
-        if all(amount <= left.get(slot, 0) for slot, amount in wanted) and (not models or models & traits[host]):
+        if not all(amount <= left.get(slot, 0) for slot, amount in wanted) or (models and not models & traits[host]):
+            continue
+        # All shares of a task are equal, so each GPU with room for one will do.
+        share = max(task.shares, default=0)
+        if sum(is_gpu(slot) and amount >= share for slot, amount in left.items()) >= len(task.shares):
             return host
     return ""
 
 
 def _take(free: Free, one: Asked) -> None:
     left = free[one.host]
-    for slot, amount in one.task.amounts.items():
+    for slot, amount in one.slots.items():
         left[slot] -= amount
 
 

@@ -52,7 +52,7 @@ DOCUMENTED = documented()
 def with_placeholders(key: str) -> str:
     """`rs:{c1}:host:h1` as `rs:{c}:host:<>`: the cell's tag and the last part as docs write them."""
     key = key.replace("{c1}", "{c}")
-    key = re.sub(r"^rs:\{claim:.+\}$", "rs:{claim:<>}", key)
+    key = re.sub(r"^rs:\{(claim|server-group):.+\}$", r"rs:{\1:<>}", key)
     return re.sub(r"^(rs:\{c\}:(host|facts|claims|claim|inbox|aggregate|server-group|pool|probe):).+", r"\1<>", key)
 
 
@@ -149,6 +149,7 @@ async def live(cell: CellStore, seen: Seen) -> None:
     await cell.gone("h1", "kept", token, Why.RELEASED, {"VCPU": 0})
     await claim(cell, "open")
     await cell.bind("moved-on", "", 60_000)
+    await cell.pin("db")
     await cell.void("moved-on", "d")
     shrunk = replace(report(), inventories={"VCPU": Inventory(0)}, external={})
     await cell.report(shrunk, AgentStamp("journal", "nonce", 3))

@@ -86,6 +86,8 @@ def hosts(request: Request) -> Iterator[Rule]:
 def _named(columns: Columns, names: frozenset[str], rows: Rows) -> Mask:
     if isinstance(rows, int):
         return np.bool_(columns.name(rows) in names)
+    if isinstance(rows, np.ndarray) and len(rows) < len(names):
+        return np.array([columns.name(row) in names for row in rows.tolist()], np.bool_)
     mask = np.zeros(columns.size, np.bool_)
     mask[[row for name in names if (row := columns.row(name)) is not None]] = True
     return mask[rows]

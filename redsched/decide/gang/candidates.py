@@ -30,12 +30,12 @@ def places_of(table: Table, most: int) -> tuple[Place, ...]:
 
 
 class _Lists:
-    """Candidates for places: one list for all places of a kind, where it does not matter which of them asks."""
+    """Candidates for places: one list for all places of a kind of which it does not matter who asks."""
 
     def __init__(self, table: Table, most: int) -> None:
         self._table = table
         self._most = most
-        self._of_kind: dict[int, list[Option]] = {}
+        self._known: dict[tuple[int, tuple[str, ...]], list[Option]] = {}
 
     def place(self, number: int, sitting: Sitting) -> Place:
         kind = self._table.kinds[self._table.kind_of[number]]
@@ -44,13 +44,16 @@ class _Lists:
         return Place(listed(options, self._most), kind.member, kind.request.server_group)
 
     def _others(self, place: int, sitting: Sitting) -> list[Option]:
+        """Other rows for a place. Who is counted with others asks as if it did not sit: alike for all in a domain."""
         number = self._table.kind_of[place]
-        if self._table.is_late(number):
+        key = number, self._table.domains_of(number, sitting.row)
+        if key not in self._known and self._table.is_late(number):
             with self._up(place, sitting):
-                return self._table.queue(place).firsts(self._most)
-        if number not in self._of_kind:
-            self._of_kind[number] = self._table.queue(place).firsts(self._most)
-        return self._of_kind[number]
+                found = self._table.queue(place).firsts(self._most + 1)
+            self._known[key] = [option for option in found if option[0] != sitting.row]
+        elif key not in self._known:
+            self._known[key] = self._table.queue(place).firsts(self._most)
+        return self._known[key]
 
     def _ways(self, place: int, sitting: Sitting) -> list[Candidate]:
         """The ways to take the place from its own host, the chosen one first."""

@@ -20,14 +20,14 @@ from redsched.decide.gang.kinds import Kind
 from redsched.decide.gang.order import counted_together, hardest_first, places_on, steps_of
 from redsched.decide.gang.relations import Bond, aparts_of, bonds_of
 from redsched.decide.gang.repair import Tries
-from redsched.decide.gang.rows import all_rows, domains_that_matter, first_rows
+from redsched.decide.gang.rows import all_rows, domains_that_matter, first_rows, topologies
 from redsched.decide.gang.search import Search
 from redsched.decide.gang.table import Table, Taste
 from redsched.decide.trial import Trial
-from redsched.model import Request
+from redsched.model import RelationType, Request
 
-TRIES = 600
-TRIES_A_PLACE = 4
+TRIES = 400
+TRIES_A_PLACE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +87,18 @@ class _Finder:
 
     def _searches(self) -> Iterator[tuple[bool, Callable[[Search], bool]]]:
         yield False, Search.greedy
-        if len(self._kinds) == 1 and not self._bonds and not self._is_hidden(self._kinds[0]):
-            return
         if any(self._is_hidden(kind) and kind.shape.passing > self._most for kind in self._kinds):
             yield True, Search.greedy
-        yield True, Search.systematic
+        if not self._is_simple():
+            yield True, Search.systematic
+
+    def _is_simple(self) -> bool:
+        """Whether greed finds whatever there is: places all alike, and counted in one way of dividing hosts at most.
+
+        Then whatever takes one place from another was open to that one as well.
+        """
+        kind = self._kinds[0]
+        return len(self._kinds) == 1 and kind.shape.is_plain and len(topologies(self._columns, kind)) <= 1
 
     def _is_hidden(self, kind: Kind) -> bool:
         """Whether places may be left where none of as many rows as places takes one."""
@@ -99,13 +106,26 @@ class _Finder:
 
     def _search(self, opens: Sequence[Open], run: Callable[[Search], bool]) -> Found:
         rooms = [_room(one) for one in opens]
-        short = [number for number, kind in enumerate(self._kinds) if rooms[number] < kind.count]
-        if short and len(self._kinds) > 1:
-            return Found((), (), rooms[short[0]], short[0])
+        short = self._short(opens, rooms)
+        if short is not None:
+            return short
         with Trial(self._columns) as trial:
             table = self._table(opens, trial)
             search = self._searching(table, hardest_first(self._kinds, self._bonds, self._scaled(opens, rooms)))
             return self._found(table) if run(search) else self._refused(table, search)
+
+    def _short(self, opens: Sequence[Open], rooms: Sequence[int]) -> Found | None:
+        """A refusal that needs no search: too little room for a kind alone, or too few hosts to be apart on."""
+        if len(self._kinds) == 1:
+            return None
+        for number, kind in enumerate(self._kinds):
+            if rooms[number] < kind.count:
+                return Found((), (), rooms[number], number)
+        for related in self._aparts:
+            hosts = frozenset[int]().union(*(opens[number].rows.tolist() for number in related))
+            if len(hosts) < sum(self._kinds[number].count for number in related):
+                return Found((), (), 0, max(related), RelationType.APART)
+        return None
 
     def _opens(self, wide: bool) -> list[Open]:
         """The rows of each kind. Asked before anything is tried out: what shapes keep must be of the truth."""

@@ -40,20 +40,25 @@ def best_of_each(columns: Columns, found: Open) -> Rows:
     """The `most` best rows of each domain that matters to the kind; of all, where none does."""
     if found.most is None or len(found.rows) <= found.most:
         return found.rows
-    topologies = domains_that_matter(columns, found.kind)
-    if not topologies:
+    matter = domains_that_matter(columns, found.kind)
+    if not matter:
         return best_rows(found.rows, found.scores, columns.order, found.most)
     rows = best_rows(found.rows, found.scores, columns.order, len(found.rows))
-    return rows[_rank_in_domain(_combined(columns, topologies, rows)) < found.most]
+    return rows[_rank_in_domain(_combined(columns, matter, rows)) < found.most]
 
 
-def domains_that_matter(columns: Columns, kind: Kind) -> tuple[str, ...]:
-    """Topologies, other than hosts, by which a hard rule counts the places of a kind."""
+def topologies(columns: Columns, kind: Kind) -> tuple[str, ...]:
+    """By what hard rules count the places of a kind."""
     state = columns.declared.groups.get(kind.request.server_group) if kind.request.server_group else None
     by = [spread.by for spread in kind.request.spread if spread.hard]
     if state is not None and state.group.policy in (GroupPolicy.AFFINITY, GroupPolicy.ANTI_AFFINITY):
         by.append(state.group.by)
-    return tuple(sorted({one for one in by if one != "host"}))
+    return tuple(sorted(set(by)))
+
+
+def domains_that_matter(columns: Columns, kind: Kind) -> tuple[str, ...]:
+    """The same without hosts, of which each place takes up one at most."""
+    return tuple(by for by in topologies(columns, kind) if by != "host")
 
 
 def _scores(columns: Columns, kind: Kind, rows: Rows) -> NDArray[np.float64]:
@@ -63,10 +68,10 @@ def _scores(columns: Columns, kind: Kind, rows: Rows) -> NDArray[np.float64]:
     return scores
 
 
-def _combined(columns: Columns, topologies: Sequence[str], rows: Rows) -> NDArray[np.int64]:
+def _combined(columns: Columns, matter: Sequence[str], rows: Rows) -> NDArray[np.int64]:
     """A number for each row, the same for rows whose domains are all the same."""
     found = np.zeros(len(rows), np.int64)
-    for by in topologies:
+    for by in matter:
         texts = columns.texts(by)
         if texts is not None:
             codes = texts.codes[rows].astype(np.int64)

@@ -15,7 +15,7 @@ from redsched.decide.gang.domains import Open, ranked
 from redsched.decide.gang.kinds import Kind, seats_of
 from redsched.decide.gang.queue import Queue, make_queue
 from redsched.decide.gang.relations import Bond
-from redsched.decide.gang.rows import best_of_each
+from redsched.decide.gang.rows import best_of_each, domains_that_matter
 from redsched.decide.gang.rules import eligible_of
 from redsched.decide.pick import pick
 from redsched.decide.rules import Rule
@@ -70,6 +70,11 @@ class Table:
     def is_late(self, number: int) -> bool:
         """Whether rules are asked of a kind's rows that more than the row itself changes."""
         return bool(self._late[number])
+
+    def domains_of(self, number: int, row: int) -> tuple[str, ...]:
+        """Where a row lies in the domains, other than hosts, by which places of a kind are counted."""
+        columns = self._columns
+        return tuple(columns.domain(by, row) for by in domains_that_matter(columns, self.kinds[number]))
 
     def waits(self, number: int) -> bool:
         """Whether some place of a kind does not sit yet."""

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from redsched.decide.answers import ReasonCount
 from redsched.decide.filters import COUNT
 from redsched.decide.gang.find import Found
 from redsched.decide.gang.kinds import Kind
-from redsched.decide.shape import Shape
 
 
 def refusal(kinds: Sequence[Kind], found: Found) -> tuple[ReasonCount, ...]:
@@ -35,8 +36,7 @@ def hosts_that_fit(kinds: Sequence[Kind]) -> int:
     """How many hosts may take a place of any kind."""
     if len(kinds) == 1:
         return kinds[0].shape.fits
-    return len(frozenset[int]().union(*(_open(kind.shape) for kind in kinds)))
-
-
-def _open(shape: Shape) -> frozenset[int]:
-    return frozenset(shape.open_rows().tolist())
+    takes = np.zeros(kinds[0].shape.columns.size, np.bool_)
+    for kind in kinds:
+        takes[kind.shape.open_rows()] = True
+    return int(takes.sum())

@@ -32,7 +32,7 @@ def named(request: Request, settings: Settings | None = None) -> dict[str, float
 
 def test_the_request_overrules_the_settings_and_they_the_policy() -> None:
     asked = Request({"VCPU": 1}, policy="pack", weights={"spread": 0.5})
-    assert named(Request({"VCPU": 1})) == {"spread": 1.0}
+    assert named(Request({"VCPU": 1})) == {"failures": -1.0, "spread": 1.0}
     assert named(asked, Settings(weights={"pack": 3.0, "spread": 9.0})) == {"pack": 3.0, "spread": 0.5}
     assert named(asked) == {"pack": 1.0, "spread": 0.5}
 

@@ -1,4 +1,5 @@
-"""Nova's weighers of what a host has and does: ram, cpu, disk, io_ops, pci, build_failure and so on. All are relative.
+"""Weighers of what a host has and does: ram, cpu, disk, io_ops, pci, build_failure and so on: Nova's, and all relative,
+but for our own `failures`.
 
 The raw numbers are those of Nova's classes of these names; which is which: docs/weighing.md.
 """
@@ -46,6 +47,12 @@ def num_instances(columns: Columns, _request: Request, rows: Rows) -> Score:
 def build_failure(columns: Columns, _request: Request, rows: Rows) -> Score:
     """Hooks of the host that failed since the last one that did not."""
     return columns.failures[rows] * 1.0
+
+
+def failures(columns: Columns, _request: Request, rows: Rows) -> Score:
+    """The same within 0..1: n / (n + 1) after n failures, so that the first one counts most."""
+    failed = columns.failures[rows]
+    return failed / (failed + 1)
 
 
 def pci(columns: Columns, request: Request, rows: Rows) -> Score:

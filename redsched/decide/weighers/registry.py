@@ -10,6 +10,7 @@ from redsched.decide.weighers.groups import members_near, soft_spread
 from redsched.decide.weighers.hosts import (
     build_failure,
     cross_cell,
+    failures,
     free_of,
     hypervisor_version,
     io_ops,
@@ -29,10 +30,10 @@ if TYPE_CHECKING:
 Policy = Mapping[str, float]
 
 POLICIES: Mapping[str, Policy] = {
-    "spread": {"spread": 1.0},
-    "pack": {"pack": 1.0},
+    "spread": {"spread": 1.0, "failures": -1.0},
+    "pack": {"pack": 1.0, "failures": -1.0},
     # As in Kubernetes, evenness alone would take a host that is evenly full for as good as an empty one.
-    "balanced": {"balance": 1.0, "spread": 1.0},
+    "balanced": {"balance": 1.0, "spread": 1.0, "failures": -1.0},
     # The multipliers that Nova has where nothing is configured. 0: only for aggregates that have one.
     "nova": {
         "ram": 1.0,
@@ -74,6 +75,7 @@ def _room(settings: Settings) -> tuple[Weigher, ...]:
         Weigher("dot_product", dot_product),
         Weigher("balance", balance),
         Weigher("gpu_fragmentation", gpu_fragmentation(settings.gpu_shares)),
+        Weigher("failures", failures),
         Weigher("soft_spread", soft_spread, relative=True, dynamic=True),
     )
 

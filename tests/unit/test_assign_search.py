@@ -7,7 +7,7 @@ from unittest.mock import patch
 import pytest
 
 from redsched.decide.assign import assignments, needs_of, search
-from redsched.decide.assign.ahead import may_be_near
+from redsched.decide.assign.ahead import can_lie_apart, may_be_near
 from redsched.decide.assign.board import Board
 from redsched.decide.assign.plan import plan_of
 from redsched.decide.assign.rooms import read_rooms
@@ -72,7 +72,8 @@ def test_large_hosts_take_few_steps(of: PlainHost, request_: Request, fits: bool
 @pytest.mark.parametrize(
     ("sizes", "rooms"),
     [
-        ((5, 4, 4, 2, 2), (8, 9)),
+        ((6, 9, 11, 3), (17, 13)),
+        ((5, 11, 6, 3, 10), (13, 11, 12)),
         ((2, 2, 1, 7, 1, 2, 7, 2), (12, 12)),
         ((3, 5, 6, 6, 3, 7, 4), (17, 17)),
         ((3, 5, 2, 5, 2, 2, 7), (9, 9, 9)),
@@ -83,6 +84,23 @@ def test_a_choice_that_turns_out_wrong_is_taken_back(sizes: tuple[int, ...], roo
     columns, needs = host(like(len(rooms), *rooms)).columns(), needs_of(Request(groups=groups(*sizes)))
     (found,) = assignments(columns, columns.row("h1") or 0, needs, 1)
     assert sum(found.values()) == sum(sizes)
+
+
+def test_units_that_lie_apart_make_way_for_each_other() -> None:
+    """The first group may lie in either pool, the second only where the first was put."""
+    of = host({"p0": {"VCPU": 5, "MEMORY_MB": 5}, "p1": {"VCPU": 5}})
+    pair = (Group("a", {"VCPU": 1}), Group("b", {"VCPU": 1, "MEMORY_MB": 1}))
+    columns, needs = of.columns(), needs_of(Request(groups=pair, group_policy="isolate"))
+    row = columns.row("h1") or 0
+    plan = plan_of(columns, row, needs, ())
+    board = Board(needs, plan, read_rooms(columns, row, plan), 0)
+    board.options = [
+        [one for one in options if board.allows(part, one)]
+        for part, options in zip(needs.parts, plan.options, strict=True)
+    ]
+    assert can_lie_apart(board, (0, 1))
+    board.take(0, board.options[0][0])
+    assert not can_lie_apart(board, (1,))
 
 
 @pytest.mark.parametrize(("devices", "may"), [(3, True), (4, False)])

@@ -33,8 +33,9 @@ def named(request: Request, settings: Settings | None = None) -> dict[str, float
 def test_the_request_overrules_the_settings_and_they_the_policy() -> None:
     asked = Request({"VCPU": 1}, policy="pack", weights={"spread": 0.5})
     assert named(Request({"VCPU": 1})) == {"failures": -1.0, "spread": 1.0}
-    assert named(asked, Settings(weights={"pack": 3.0, "spread": 9.0})) == {"pack": 3.0, "spread": 0.5}
-    assert named(asked) == {"pack": 1.0, "spread": 0.5}
+    stronger = Settings(weights={"pack": 3.0, "spread": 9.0})
+    assert named(asked, stronger) == {"failures": -1.0, "pack": 3.0, "spread": 0.5}
+    assert named(asked) == {"failures": -1.0, "pack": 1.0, "spread": 0.5}
 
 
 def test_the_policy_nova_has_all_of_novas_weighers_with_novas_multipliers() -> None:
@@ -42,14 +43,14 @@ def test_the_policy_nova_has_all_of_novas_weighers_with_novas_multipliers() -> N
 
 
 def test_a_request_that_says_nothing_leaves_a_weigher_out_and_an_operator_leaves_it_to_aggregates() -> None:
-    assert named(Request({"VCPU": 1}, weights={"spread": 0})) == {}
-    assert named(Request({"VCPU": 1}), Settings(weights={"spread": 0})) == {"spread": 0.0}
+    assert named(Request({"VCPU": 1}, weights={"spread": 0, "failures": 0})) == {}
+    assert named(Request({"VCPU": 1}), Settings(weights={"spread": 0})) == {"failures": -1.0, "spread": 0.0}
 
 
 def test_what_a_request_wishes_is_weighed_under_every_policy_unless_something_else_is_said() -> None:
     grouped = Request({"VCPU": 1}, server_group="g", policy="pack", spread=(Spread("zone", hard=False), Spread("host")))
     wishes = {"soft_affinity": 1.0, "soft_anti_affinity": 1.0, "soft_spread": 1.0}
-    assert named(grouped) == {"pack": 1.0} | wishes
+    assert named(grouped) == {"failures": -1.0, "pack": 1.0} | wishes
     assert named(grouped, Settings(weights={"soft_spread": 7.0}))["soft_spread"] == 7.0
     assert "soft_spread" not in named(Request({"VCPU": 1}, spread=(Spread("zone"),)))
 

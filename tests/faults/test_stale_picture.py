@@ -8,10 +8,10 @@ import redis
 
 from redsched.cache.snapshot import take_snapshot
 from redsched.errors import NoValidHost
-from redsched.model import HostStatus, Request
+from redsched.model import Candidate, GroupPolicy, HostStatus, Inventory, Request, ServerGroup, SharedPool
 from redsched.scheduler import Effort, Scheduler
 from redsched.settings import Settings
-from redsched.store import CellStore, Poll, Store
+from redsched.store import CellStore, ClaimCall, Member, Poll, Store
 from redsched.store.server import PrivateServer
 from tests.support.hosts import PlainHost, fleet
 from tests.support.racers import mirror_of
@@ -62,6 +62,26 @@ async def test_a_refusal_sees_all_hosts_at_one_instant(url: str) -> None:
         )
         assert free == 1
         assert mirror.columns.claimed["VCPU"].sum() == 2, "the reply shows right after"
+
+
+async def test_what_an_own_claim_counts_shows_before_the_feed_tells(url: str) -> None:
+    """On its host, in its group and in its shared pool; and what the feed then brings is the same."""
+    async with behind(url, 4) as (scheduler, _, cell, _):
+        await cell.put_group(ServerGroup("db", GroupPolicy.ANTI_AFFINITY))
+        await cell.put_pool(SharedPool("lic", {"CUSTOM_SEAT": Inventory(9)}))
+        mirror = mirror_of(scheduler)
+        await mirror.catch_up()
+        candidate = Candidate("h0", {"VCPU": 1, "pool:lic/CUSTOM_SEAT": 2})
+        clock = await cell.tick()
+        call = ClaimCall((Member("a", (candidate,), "db"),), clock.epoch, clock.now_ms, "d", True, 60_000)
+        mirror.apply_reply(await cell.claim(call))
+        columns, declared = mirror.columns, mirror.columns.declared
+        row = columns.row("h0")
+        assert row is not None
+        assert (columns.claims.item(row), columns.starting.item(row)) == (1, 1)
+        assert (declared.groups["db"].members, declared.groups["db"].count("host", "h0")) == (1, 1)
+        assert declared.pools["lic"].slots["CUSTOM_SEAT"].claimed == 2
+        assert columns.difference((await take_snapshot(cell)).columns) == []
 
 
 @pytest.mark.parametrize("word", [HostStatus.DISABLED, HostStatus.DRAINING])

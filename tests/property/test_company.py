@@ -1,0 +1,338 @@
+"""Invariants 1 to 4 and 10 of the design for groups, shared pools, rules and limits, through any run of calls.
+
+Each claim is compared with a plain reading of all claims that there are; after each step all counts are compared with
+the claims that make them, and a picture that follows the feed with one that is read anew.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import redis
+from hypothesis import Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+
+from redsched.cache.mirror import CellMirror
+from redsched.cache.snapshot import take_snapshot
+from redsched.model import (
+    Candidate,
+    Claim,
+    ClaimRule,
+    ClaimStatus,
+    GroupPolicy,
+    HostLimit,
+    HostReport,
+    Inventory,
+    RuleKind,
+    ServerGroup,
+    SharedPool,
+    Why,
+)
+from redsched.scheduler.audit_counts import count_problems, read_counts
+from redsched.settings import Settings
+from redsched.store import Answer, CellStore, ClaimCall, HeldClaim, Member, Outcome, Store
+from redsched.store.server import PrivateServer
+from tests.support.cells import HOUR_S, make_due, raw_client
+from tests.support.plain_company import PlainHost, World
+from tests.support.profiles import LONG_EXAMPLES, SHORT_EXAMPLES, is_long
+
+T = TypeVar("T")
+
+SEAT = "pool:lic/CUSTOM_SEAT"
+HOSTS = {
+    "h1": PlainHost({"VCPU": 12}, {"zone": "az1", "label:rack": "r1"}),
+    "h2": PlainHost({"VCPU": 12}, {"zone": "az1", "label:rack": "r2"}),
+    "h3": PlainHost({"VCPU": 12}, {"zone": "az2"}),
+}
+GROUPS = ("web", "db")
+BY = ("host", "zone", "label:rack")
+SETTINGS = Settings(poll_s=60, tick_s=3600)
+UNHURRIED = {"jump_s": "3600", "settle_s": "3600"}
+PHASES = set(Phase) - {Phase.explain} if is_long() else {Phase.generate}
+
+amounts = st.fixed_dictionaries({"VCPU": st.integers(1, 2)}, optional={SEAT: st.integers(1, 3)})
+candidates = st.lists(st.builds(Candidate, st.sampled_from(sorted(HOSTS)), amounts), min_size=1, max_size=4)
+members = st.lists(st.tuples(candidates, st.sampled_from(("", "", *GROUPS))), min_size=1, max_size=4)
+DOMAINS = {"host": ("h1", "h2", "h3"), "zone": ("az1", "az2"), "label:rack": ("r1", "r2")}
+rule_for = st.sampled_from(BY).flatmap(
+    lambda by: st.builds(
+        ClaimRule,
+        st.sampled_from(RuleKind),
+        st.just(by),
+        st.sampled_from(((0, 1, 2, 3), (0, 1, 2, 3), (0, 2))),
+        st.sampled_from(("", *GROUPS)),
+        st.integers(1, 2),
+        st.sampled_from(((), DOMAINS[by])),
+    )
+)
+rules = st.lists(rule_for, max_size=2)
+limit = st.builds(HostLimit, st.none() | st.integers(1, 4), st.none() | st.integers(1, 2))
+limits = st.dictionaries(st.sampled_from(sorted(HOSTS)), limit, max_size=2)
+troubles = st.sampled_from(("group", "group", "no group", "pool", "pool", "no pool", "host", "copy"))
+joined = st.sampled_from(("", *GROUPS))
+policies = st.sampled_from(GroupPolicy)
+WORDS = ("accept", "accept", "confirm", "release", "force", "fail", "fail by host", "gone")
+words = st.sampled_from(WORDS)
+
+
+def report_of(name: str) -> HostReport:
+    host = HOSTS[name]
+    labels = {"rack": host.domains["label:rack"]} if "label:rack" in host.domains else {}
+    inventories = {slot: Inventory(total) for slot, total in host.has.items()}
+    return HostReport(name, inventories, zone=host.domains["zone"], labels=labels, lease_s=HOUR_S)
+
+
+class CompanyMachine(RuleBasedStateMachine):
+    """One store, the journals of its hosts, and a picture that follows it."""
+
+    def __init__(self, server: PrivateServer) -> None:
+        super().__init__()
+        self.ids = 0
+        self.journals: dict[str, dict[str, HeldClaim]] = {name: {} for name in HOSTS}
+        self.ended: dict[str, dict[str, str]] = {name: {} for name in HOSTS}
+        self.kept: dict[str, bytes] = {}
+        self.loop = asyncio.Runner()
+        self.stack = AsyncExitStack()
+        self.play(self.open(server))
+
+    def play(self, work: Coroutine[Any, Any, T]) -> T:
+        return self.loop.run(work)
+
+    async def open(self, server: PrivateServer) -> None:
+        with redis.Redis(unix_socket_path=str(server.socket), protocol=2) as client:
+            client.flushall()
+        self.raw = await self.stack.enter_async_context(raw_client(server.url))
+        store = await self.stack.enter_async_context(Store.connect(server.url, SETTINGS))
+        self.cell: CellStore = store.cell("c1")
+        await self.cell.init()
+        await self.raw.hset(self.cell.keys.meta, mapping=UNHURRIED)
+        self.mirror = CellMirror(self.cell, SETTINGS)
+        self.stack.push_async_callback(self.mirror.stop)
+        await self.mirror.start()
+
+    def teardown(self) -> None:
+        self.play(self.stack.aclose())
+        self.loop.close()
+
+    @initialize(web=policies, db=policies, by=st.sampled_from(BY), seats=st.integers(4, 12))
+    def begin(self, web: GroupPolicy, db: GroupPolicy, by: str, seats: int) -> None:
+        """Three hosts, two groups and a pool."""
+        self.play(self.cell.put_group(ServerGroup("web", web, count_by=("label:rack",))))
+        self.play(self.cell.put_group(ServerGroup("db", db, by)))
+        self.play(self.cell.put_pool(SharedPool("lic", {"CUSTOM_SEAT": Inventory(seats)})))
+        for name in HOSTS:
+            self.play(self.hear(name))
+        self.play(self.remember())
+
+    async def hear(self, name: str) -> None:
+        """A host reports, and attests with what its journal has."""
+        await self.cell.report(report_of(name))
+        held, ended = tuple(self.journals[name].values()), tuple(self.ended[name].items())
+        answer = await self.cell.attest(name, "", None, held, ended, HOUR_S)
+        assert answer.outcome in (Outcome.OK, Outcome.SAME)
+        for claim_id in answer.drop:
+            del self.journals[name][claim_id]
+
+    # What there is
+
+    async def claims(self) -> dict[str, Claim]:
+        found = await self.cell.read_claims(await self.cell.all_claim_ids())
+        return {id_: found[id_] for id_ in sorted(found) if found[id_].state is not ClaimStatus.ENDED}
+
+    async def world(self) -> World:
+        declared = await self.cell.read_declared()
+        groups = {
+            name: ServerGroup(
+                name,
+                GroupPolicy(fields["policy"]),
+                fields["by"],
+                int(fields["max_per_host"]),
+                tuple(field.removeprefix("count_by.") for field in fields if field.startswith("count_by.")),
+            )
+            for name, fields in declared.groups.items()
+        }
+        pools = {f"pool:{name}/CUSTOM_SEAT": int(one["capacity.CUSTOM_SEAT"]) for name, one in declared.pools.items()}
+        known = await self.cell.host_names()
+        return World({name: HOSTS[name] for name in known}, groups, pools)
+
+    # Claims
+
+    @rule(wanted=members, wished=rules, limited=limits)
+    def claim(
+        self, wanted: list[tuple[list[Candidate], str]], wished: list[ClaimRule], limited: dict[str, HostLimit]
+    ) -> None:
+        self.play(self.send(wanted, wished, limited))
+
+    @rule(places=st.lists(candidates, min_size=2, max_size=4), one=rule_for, group=joined)
+    def claim_under_a_rule(self, places: list[list[Candidate]], one: ClaimRule, group: str) -> None:
+        """Members that are all held to one rule and, where it has a group, join it."""
+        self.play(self.send([(wanted, group) for wanted in places], [replace(one, group=group)], {}))
+
+    @rule(host=st.sampled_from(sorted(HOSTS)), group=joined, said=st.lists(words, max_size=3))
+    def live(self, host: str, group: str, said: list[str]) -> None:
+        """A small claim, and a few words on it: what a run would seldom come to by chance."""
+        self.play(self.send([([Candidate(host, {"VCPU": 1, SEAT: 1})], group)], [], {}))
+        for word in said:
+            self.play(self.say_of(word, self.newest()))
+
+    def newest(self) -> int:
+        """The number of the newest claim among those that there are."""
+        ids = list(self.play(self.claims()))
+        mine = f"c{self.ids}-0"
+        return ids.index(mine) if mine in ids else 0
+
+    async def send(
+        self, wanted: list[tuple[list[Candidate], str]], wished: list[ClaimRule], limited: dict[str, HostLimit]
+    ) -> None:
+        self.ids += 1
+        places = tuple(Member(f"c{self.ids}-{n}", tuple(one), group) for n, (one, group) in enumerate(wanted))
+        covered = [replace(one, members=tuple(n for n in one.members if n < len(places))) for one in wished]
+        clock, world, before = await self.cell.tick(), await self.world(), await self.claims()
+        call = ClaimCall(
+            places, clock.epoch, clock.now_ms, "d", True, HOUR_S * 1000, rules=tuple(covered), limits=limited
+        )
+        named = ({one.group for one in places} | {one.group for one in covered}) - {""}
+        drawn = {slot for one in places for choice in one.candidates for slot in choice.amounts if ":" in slot}
+        answer = await self.cell.claim(call)
+        self.mirror.apply_reply(answer)
+        if missing := named - world.groups.keys():
+            assert answer.outcome is Outcome.UNKNOWN
+            assert {f"server-group:{name}" for name in missing} <= set(answer.unknown)
+            return
+        if not drawn <= world.pools.keys():
+            assert (answer.outcome, answer.unknown) == (Outcome.UNKNOWN, ("pool:lic",))
+            return
+        expected = world.place(before.values(), call)
+        assert answer.outcome == (Outcome.FULL if expected is None else Outcome.OK)
+        assert [(one.host, one.candidate) for one in answer.placed] == (expected or [])
+        if expected is None:
+            assert await self.claims() == before
+        again = await self.cell.claim(call)
+        assert again.outcome == (Outcome.FULL if expected is None else Outcome.SAME)
+
+    @rule(word=words, which=st.integers(0, 10**6))
+    def say(self, word: str, which: int) -> None:
+        self.play(self.say_of(word, which))
+
+    async def say_of(self, word: str, which: int) -> None:
+        claims = list((await self.claims()).values())
+        if not claims:
+            return
+        claim = claims[which % len(claims)]
+        about = (claim.host, claim.id, claim.token)
+        if word == "accept":
+            if (await self.cell.accept(*about, HOUR_S)).outcome is Outcome.OK:
+                self.note(claim, ClaimStatus.STARTING)
+        elif word == "confirm":
+            if (await self.cell.confirm(*about)).outcome is Outcome.OK:
+                self.note(claim, ClaimStatus.ACTIVE)
+        elif word in ("release", "force"):
+            await self.cell.release(*about, force=word == "force")
+        elif word == "fail":
+            await self.cell.fail(*about, by_host=False)
+        elif word == "fail by host":
+            self.note_end(claim, await self.cell.fail(*about, by_host=True))
+        else:
+            self.note_end(claim, await self.cell.gone(*about, Why.RELEASED, {}))
+
+    def note(self, claim: Claim, state: ClaimStatus) -> None:
+        """The host's journal has it."""
+        self.journals[claim.host][claim.id] = HeldClaim(
+            claim.id, claim.token, state, claim.amounts, digest=claim.digest, group=claim.group, counted=claim.counted
+        )
+
+    def note_end(self, claim: Claim, answer: Answer) -> None:
+        """Its host has said that it is over, and its journal remembers."""
+        assert answer.outcome is Outcome.OK
+        self.journals[claim.host].pop(claim.id, None)
+        self.ended[claim.host][claim.id] = claim.token
+
+    @rule(most=st.integers(0, 4))
+    def let_leases_run_out(self, most: int) -> None:
+        """Of the first claims with a lease; the others are offered to the sweep too."""
+        claims = self.play(self.claims())
+        leased = [id_ for id_, one in claims.items() if one.state in ("claimed", "starting")][:most]
+        for claim_id in leased:
+            self.play(make_due(self.raw, self.cell, claim_id))
+        assert self.play(self.cell.expire([(id_, one.host) for id_, one in claims.items()])) == len(leased)
+
+    # What operators and failures do
+
+    @rule(trouble=troubles, data=st.data())
+    def trouble(self, trouble: str, data: st.DataObject) -> None:
+        """One rule for all of it: as one each, hardly a run would come to claim anything."""
+        if trouble == "group":
+            policy, by, most = data.draw(policies), data.draw(st.sampled_from(BY)), data.draw(st.integers(1, 3))
+            most = most if policy is GroupPolicy.ANTI_AFFINITY else 1
+            self.play(self.cell.put_group(ServerGroup(data.draw(st.sampled_from(GROUPS)), policy, by, most)))
+        elif trouble == "no group":
+            self.play(self.cell.delete_group(data.draw(st.sampled_from(GROUPS)), force=True))
+        elif trouble == "pool":
+            seats = data.draw(st.integers(1, 12))
+            self.play(self.cell.put_pool(SharedPool("lic", {"CUSTOM_SEAT": Inventory(seats)})))
+        elif trouble == "no pool":
+            self.play(self.cell.delete_pool("lic", force=True))
+        elif trouble == "host":
+            self.play(self.replace_host(data.draw(st.sampled_from(sorted(HOSTS)))))
+        else:
+            self.play(self.remember())
+
+    async def replace_host(self, name: str) -> None:
+        """It is removed with all its claims, and another one comes by its name."""
+        await self.cell.forget(name, force=True)
+        self.journals[name], self.ended[name] = {}, {}
+        await self.hear(name)
+
+    async def remember(self) -> None:
+        self.kept = {key: await self.raw.dump(key) async for key in self.raw.scan_iter()}
+
+    @rule()
+    def fail_over(self) -> None:
+        """The store goes back to its last copy; every host attests with what its journal has."""
+        self.play(self.go_back())
+
+    async def go_back(self) -> None:
+        epoch = (await self.cell.tick()).epoch
+        await self.raw.flushall()
+        for key, value in self.kept.items():
+            await self.raw.restore(key, 0, value)
+        await self.cell.raise_epoch(epoch)
+        for name in HOSTS:
+            await self.hear(name)
+        claims = await self.claims()
+        for name, journal in self.journals.items():
+            assert dict.fromkeys(journal, name) == {id_: claims[id_].host for id_ in journal}
+        await self.remember()
+
+    # What holds after every step
+
+    @invariant()
+    def all_counts_are_those_of_the_claims(self) -> None:
+        self.play(self.compare())
+
+    async def compare(self) -> None:
+        claims, counts = await self.claims(), await read_counts(self.cell)
+        hashes = await asyncio.gather(*(self.raw.hgetall(self.cell.keys.claim(one)) for one in claims))
+        assert count_problems("c1", counts, counts, hashes) == []
+        for name in await self.cell.host_names():
+            fields = await self.raw.hgetall(self.cell.keys.host(name))
+            mine = [one for one in claims.values() if one.host == name]
+            starting = sum(one.state in ("claimed", "starting") for one in mine)
+            assert (int(fields.get("claims", 0)), int(fields.get("starting", 0))) == (len(mine), starting)
+            assert int(fields.get("claimed.VCPU", 0)) == sum(one.amounts["VCPU"] for one in mine)
+        # What nobody declares is there only as long as something counts in it.
+        assert not [name for name, one in counts.items() if one.get("members") == "0" and "policy" not in one]
+        await self.mirror.catch_up()
+        assert self.mirror.columns.difference((await take_snapshot(self.cell)).columns) == []
+
+
+def test_rules_pools_and_counts_hold_through_any_run_of_calls(server: PrivateServer) -> None:
+    class Machine(CompanyMachine):
+        def __init__(self) -> None:
+            super().__init__(server)
+
+    examples = LONG_EXAMPLES if is_long() else SHORT_EXAMPLES
+    run_state_machine_as_test(Machine, settings=settings(phases=PHASES, max_examples=examples))

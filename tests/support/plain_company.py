@@ -1,0 +1,115 @@
+"""Where claim.lua must put the members of a call, worked out anew from the claims that there are, one by one.
+
+Nothing is counted up or down here: every number is the length of a list. So it can find a count wrong that the store
+keeps.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from redsched.model import Amounts, Candidate, Claim, ClaimRule, GroupPolicy, HostLimit, RuleKind, ServerGroup
+from redsched.store import ClaimCall, Member
+
+
+@dataclass(frozen=True)
+class PlainHost:
+    """A host: how much it has by slot, and the domains that it lies in (`zone`, `label:rack`)."""
+
+    has: Amounts
+    domains: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place taken: by a claim that is there, or by member `number` of the call."""
+
+    host: str
+    amounts: Amounts
+    starting: bool
+    group: str
+    counted: Mapping[str, str]
+    """The domains under which it counts in its group."""
+    number: int = -1
+
+
+@dataclass
+class World:
+    """Hosts, declared groups, and what shared pools have by slot."""
+
+    hosts: Mapping[str, PlainHost]
+    groups: Mapping[str, ServerGroup] = field(default_factory=dict)
+    pools: Amounts = field(default_factory=dict)
+
+    def place(self, claims: Iterable[Claim], call: ClaimCall) -> list[tuple[str, int]] | None:
+        """The host and the number of the candidate of each member; None where one of them finds no place."""
+        taken = [_place_of(claim) for claim in claims]
+        found: list[tuple[str, int]] = []
+        for number, member in enumerate(call.members):
+            for index, candidate in enumerate(member.candidates):
+                if self._takes(taken, call, number, member, candidate):
+                    taken.append(self._placed(candidate, member.group, number))
+                    found.append((candidate.host, index))
+                    break
+            else:
+                return None
+        return found
+
+    def _takes(
+        self, taken: Sequence[Place], call: ClaimCall, number: int, member: Member, candidate: Candidate
+    ) -> bool:
+        host = candidate.host
+        room = all(self._fits(taken, host, *entry) for entry in candidate.amounts.items())
+        rules = [rule for rule in call.rules if number in rule.members]
+        if member.group:
+            rules += self._policy(member.group, number)
+        limited = _within(call.limits.get(host, HostLimit()), [one for one in taken if one.host == host])
+        return room and limited and all(self._holds(rule, taken, host) for rule in rules)
+
+    def _fits(self, taken: Sequence[Place], host: str, slot: str, amount: int) -> bool:
+        shared = slot.startswith("pool:")
+        has = self.pools.get(slot, 0) if shared else self.hosts[host].has.get(slot, 0)
+        return amount + sum(one.amounts.get(slot, 0) for one in taken if shared or one.host == host) <= has
+
+    def _policy(self, name: str, number: int) -> list[ClaimRule]:
+        group = self.groups[name]
+        if group.policy is GroupPolicy.ANTI_AFFINITY:
+            return [ClaimRule(RuleKind.APART, group.by, (number,), name, group.max_per_host)]
+        if group.policy is GroupPolicy.AFFINITY:
+            return [ClaimRule(RuleKind.TOGETHER, group.by, (number,), name)]
+        return []
+
+    def _holds(self, rule: ClaimRule, taken: Sequence[Place], host: str) -> bool:
+        domain = self._domain(host, rule.by)
+        if not domain:
+            return False
+        if rule.group:
+            others = [self._counted_under(one, rule.by) for one in taken if one.group == rule.group]
+        else:
+            others = [self._domain(one.host, rule.by) for one in taken if one.number in rule.members]
+        count = others.count(domain) + 1
+        if rule.kind is RuleKind.APART:
+            return count <= rule.most
+        if rule.kind is RuleKind.TOGETHER:
+            return set(others) <= {domain, ""}
+        return count - min(others.count(one) for one in (*rule.domains, domain)) <= rule.most
+
+    def _domain(self, host: str, by: str) -> str:
+        return host if by == "host" else self.hosts[host].domains.get(by, "")
+
+    def _counted_under(self, place: Place, by: str) -> str:
+        return place.host if by == "host" else place.counted.get(by, "")
+
+    def _placed(self, candidate: Candidate, group: str, number: int) -> Place:
+        by = self.groups[group].topologies() if group else ()
+        counted = {one: self._domain(candidate.host, one) for one in by if one != "host"}
+        return Place(candidate.host, candidate.amounts, True, group, counted, number)
+
+
+def _place_of(claim: Claim) -> Place:
+    starting = claim.state in ("claimed", "starting")
+    return Place(claim.host, claim.amounts, starting, claim.group, claim.counted)
+
+
+def _within(limit: HostLimit, there: Sequence[Place]) -> bool:
+    starting = sum(one.starting for one in there)
+    return (limit.claims is None or len(there) < limit.claims) and (limit.starting is None or starting < limit.starting)

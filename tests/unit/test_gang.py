@@ -7,6 +7,8 @@ import pytest
 from redsched.cache.columns import Columns
 from redsched.decide import Decider, Decision, ReasonCount
 from redsched.decide.gang import requests_of
+from redsched.decide.gang.repair import Repair
+from redsched.decide.gang.search import Search
 from redsched.decide.shape import Shape
 from redsched.model import (
     Amounts,
@@ -83,8 +85,8 @@ def test_a_member_has_the_policy_weights_and_project_of_the_call_where_it_has_no
 
 def test_hard_spreads_by_one_topology_hold_together_with_the_smallest_skew() -> None:
     call = gang(
-        member("a", spread=(Spread("zone", 3), Spread("host", 2, hard=False))),
-        member("b", spread=(Spread("zone", 2),)),
+        member("a", spread=(Spread("zone", 2), Spread("host", 2, hard=False))),
+        member("b", spread=(Spread("zone", 3),)),
         member("c", spread=(Spread("zone", 1, hard=False),)),
         member("d", spread=(Spread("zone", 1),), server_group="g"),
     )
@@ -167,21 +169,45 @@ def test_one_place_needs_nobody_to_be_in_a_zone_with() -> None:
     assert chosen(decide(columns, gang(member("a"), relations=related(RelationType.SAME_ZONE, "a")))) == ["h0"]
 
 
-def test_an_earlier_place_makes_room_for_a_later_one() -> None:
-    """`a` is placed first (it has as few hosts), and on the one host that `b` can use, unless it makes room."""
-    columns = fleet(8, 8, label__disk=("ssd", ""), label__gpu=("yes", "yes"))
-    call = gang(member("a", 8, labels={"gpu": "yes"}), member("b", 8, labels={"disk": "ssd"}))
-    assert chosen(decide(columns, call)) == ["h1", "h0"]
+def pinned(**hosts: str) -> Request:
+    """Members that take a whole host each, and the hosts that each may go to."""
+    return gang(*(member(name, 8, hosts=frozenset(names.split())) for name, names in hosts.items()))
+
+
+@pytest.mark.parametrize("left", ["repair", "systematic"])
+def test_places_that_took_the_wrong_host_make_room(left: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`a` takes the best host, which `b` and `c` need between them. Moving it is enough, or trying everything."""
+    if left == "repair":
+        monkeypatch.setattr(Search, "systematic", lambda _: False)
+    else:
+        monkeypatch.setattr(Repair, "make_room", lambda *_: False)
+    decision = decide(fleet(9, 8, 8), pinned(a="h0 h2", b="h0 h1", c="h0 h1"))
+    assert chosen(decision)[0] == "h2"
+    assert set(chosen(decision)[1:]) == {"h0", "h1"}
+
+
+def test_the_last_host_of_another_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`c` takes h3 first, for it has no other; then h0 is all that is left to `b`, and the best for `a`."""
+    monkeypatch.setattr(Search, "systematic", lambda _: False)
+    monkeypatch.setattr(Repair, "make_room", lambda *_: False)
+    assert chosen(decide(fleet(9, 8, 8, 8), pinned(c="h3", a="h0 h1", b="h0 h3"))) == ["h3", "h1", "h0"]
 
 
 def test_a_chain_of_places_moves_on() -> None:
-    """Each could use two hosts, taken in the worst order: the last place fits only if all others move."""
     names = [f"h{number}" for number in range(6)]
-    columns = fleet(*[4] * 6)
-    pairs = [frozenset(names[at : at + 2]) for at in range(5)]
-    members = [member(f"m{at}", 4, hosts=pair) for at, pair in enumerate(pairs)]
-    decision = decide(columns, gang(*members, member("last", 4, hosts=frozenset(("h0",)))))
-    assert chosen(decision) == [*names[1:], "h0"]
+    pairs = {f"m{at}": " ".join(names[at : at + 2]) for at in range(5)}
+    assert chosen(decide(fleet(*[8] * 6), pinned(**pairs, last="h0"))) == [*names[1:], "h0"]
+
+
+def test_what_is_spread_is_placed_in_the_order_in_which_the_script_counts() -> None:
+    """`b` is the harder one; but were it placed first, both of `a` would go to the best zone."""
+    columns = fleet(9, 50, zone=("az1", "az2"))
+    spread = (Spread("zone"),)
+    decision = decide(
+        columns, gang(member("a", count=2, spread=spread), member("b", spread=spread, hosts=frozenset(("h0",))))
+    )
+    assert set(chosen(decision)[:2]) == {"h0", "h1"}
+    assert chosen(decision)[2] == "h0"
 
 
 def test_places_of_several_members_count_in_one_group_under_one_rule() -> None:
@@ -266,7 +292,9 @@ def test_an_incremental_gang_keeps_its_relations_among_those_placed() -> None:
 def test_alternates_take_any_of_the_places_and_none_is_given_where_places_are_related() -> None:
     columns = fleet(9, 8, 2, 7)
     members = (member("a", 1, hosts=frozenset(("h0", "h2", "h3"))), member("b", 3))
-    assert set(decide(columns, gang(*members, alternates=2)).alternates) <= {"h3", "h0"}
+    decision = decide(columns, gang(*members, alternates=2))
+    assert chosen(decision) == ["h0", "h1"]
+    assert decision.alternates == ("h3",)
     relations = related(RelationType.APART, "a", "b")
     assert decide(columns, gang(*members, relations=relations, alternates=2)).alternates == ()
 

@@ -1,13 +1,22 @@
 """The replay of a trace: its lists mean the right fleet and requests, and its checks find what is broken."""
 
-import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from benchmarks.openb import CPU, GPU, MEMORY, Node, Task, fleet_text, read_nodes, read_tasks
+from benchmarks.openb import CPU, MEMORY, SHARES, Node, Task, fleet_text, read_nodes, read_tasks
 from benchmarks.replay import Asked
-from benchmarks.trace_checks import false_refusals, shortened, still_fitting, unanswered, wrong_claims, wrong_sums
+from benchmarks.trace_checks import (
+    false_refusals,
+    gpu_shares,
+    shortened,
+    still_fitting,
+    unanswered,
+    wrong_claims,
+    wrong_slots,
+    wrong_sums,
+)
 from redsched.agent.fleet import parse_fleet
 from redsched.api.models.asked import SelectionRequest
 
@@ -31,8 +40,14 @@ def tasks() -> dict[str, Task]:
     return {task.name: task for task in read_tasks(TASKS.splitlines())}
 
 
-def asked(task: Task, status: int, began: int, ended: int, host: str = "") -> Asked:
-    return Asked(task, began, ended, status, 0.001, host, tries=1)
+def asked(task: Task, status: int, began: int, ended: int, host: str = "", gpus: Sequence[int] = ()) -> Asked:
+    """A task, placed on these GPUs where it was placed."""
+    slots = dict(task.amounts) | {gpu(number): share for number, share in zip(gpus, task.shares, strict=False)}
+    return Asked(task, began, ended, status, 0.001, host, slots, tries=1)
+
+
+def gpu(number: int) -> str:
+    return f"gpu{number}/{SHARES}"
 
 
 def hosts(claimed: dict[str, dict[str, int]]) -> list[dict[str, Any]]:
@@ -40,7 +55,7 @@ def hosts(claimed: dict[str, dict[str, int]]) -> list[dict[str, Any]]:
     shown = []
     for node in nodes():
         slots = {}
-        for slot, amount in node.amounts.items():
+        for slot, amount in node.slots().items():
             taken = claimed.get(node.name, {}).get(slot, 0)
             slots[slot] = {"capacity": amount, "claimed": taken, "free": amount - taken}
         shown.append({"name": node.name, "traits": sorted(node.traits), "slots": slots})
@@ -48,72 +63,117 @@ def hosts(claimed: dict[str, dict[str, int]]) -> list[dict[str, Any]]:
 
 
 def test_a_fleet_file_says_what_the_node_list_says() -> None:
-    """Whole GPUs, a trait for their model, and no GPU slot where there is none."""
+    """A pool of a thousand shares for each GPU, with its model as a trait of both; none where there is no GPU."""
     found = {report.name: report for report in parse_fleet(fleet_text(nodes()))}
-    assert {slot: one.total for slot, one in found["big"].inventories.items()} == {CPU: 64000, MEMORY: 262144, GPU: 2}
+    assert {slot: one.total for slot, one in found["big"].inventories.items()} == {CPU: 64000, MEMORY: 262144}
     assert found["big"].traits == {"CUSTOM_GPU_MODEL_P100"}
-    assert found["mixed"].traits == {"CUSTOM_GPU_MODEL_V100_M32"}
-    assert set(found["plain"].inventories) == {CPU, MEMORY}
-    assert found["plain"].traits == frozenset()
+    assert {name: pool.inventories[SHARES].total for name, pool in found["big"].pools.items()} == {
+        "gpu0": 1000,
+        "gpu1": 1000,
+    }
+    assert found["mixed"].pools["gpu7"].traits == found["mixed"].traits == {"CUSTOM_GPU_MODEL_V100_M32"}
+    assert (found["plain"].pools, found["plain"].traits) == ({}, frozenset())
 
 
-def test_a_share_of_a_gpu_takes_a_whole_one() -> None:
-    assert tasks()["share"].amounts == {CPU: 6000, MEMORY: 12288, GPU: 1}
+def test_a_fleet_file_has_the_slots_that_are_checked() -> None:
+    found = {report.name: report.slots() for report in parse_fleet(fleet_text(nodes()))}
+    assert {name: {slot: one.total for slot, one in slots.items()} for name, slots in found.items()} == {
+        node.name: node.slots() for node in nodes()
+    }
+
+
+def test_a_task_takes_its_share_of_one_gpu_or_whole_ones() -> None:
+    assert (tasks()["share"].amounts, tasks()["share"].shares) == ({CPU: 6000, MEMORY: 12288}, (460,))
+    assert tasks()["picky"].shares == (1000, 1000)
 
 
 def test_what_a_task_does_not_need_is_not_asked_for() -> None:
-    assert tasks()["tiny"].amounts == {CPU: 1000}
+    assert (tasks()["tiny"].amounts, tasks()["tiny"].shares) == ({CPU: 1000}, ())
 
 
 @pytest.mark.parametrize("policy", ["", "pack"])
-def test_every_task_is_a_request_that_the_api_takes(policy: str) -> None:
-    """The task's name is its claim id, and gpu_spec says of which models it needs one."""
+def test_the_api_takes_every_task_as_the_request_that_is_decided_in_process(policy: str) -> None:
     for task in tasks().values():
-        request = SelectionRequest.model_validate_json(task.body(policy)).request()
-        assert (dict(request.resources), request.claim_ids) == (dict(task.amounts), (task.name,))
-        assert request.policy == policy
-    spec = json.loads(tasks()["picky"].body())["any_of"]
-    assert spec == [["CUSTOM_GPU_MODEL_P100", "CUSTOM_GPU_MODEL_V100_M32"]]
+        sent = SelectionRequest.model_validate_json(task.body(policy)).request()
+        assert (sent.digest(), sent.claim_ids) == (task.request(policy).digest(), (task.name,))
+
+
+def test_of_one_model_each_gpu_must_be_and_of_several_the_host() -> None:
+    picky, one = tasks()["picky"].request(), Task("one", {CPU: 1}, (500,), ("T4",)).request()
+    assert picky.any_of == (frozenset({"CUSTOM_GPU_MODEL_P100", "CUSTOM_GPU_MODEL_V100_M32"}),)
+    assert [group.required for group in picky.groups] == [frozenset(), frozenset()]
+    assert picky.group_policy == "isolate"
+    assert [group.required for group in one.groups] == [frozenset({"CUSTOM_GPU_MODEL_T4"})]
+    assert one.any_of == ()
+
+
+def test_answers_must_be_what_was_asked_of_gpus_that_are_there() -> None:
+    """A share on no GPU, on two, as the wrong amount, two on one GPU, or on a GPU that the host has not."""
+    share, picky = tasks()["share"], tasks()["picky"]
+    assert wrong_slots(nodes(), [asked(share, 201, 1, 2, "big", [1]), asked(picky, 201, 1, 2, "big", [0, 1])]) == []
+    assert len(wrong_slots(nodes(), [asked(share, 201, 1, 2, "big")])) == 1
+    assert len(wrong_slots(nodes(), [asked(picky, 201, 1, 2, "big", [0])])) == 1
+    assert len(wrong_slots(nodes(), [asked(share, 201, 1, 2, "big", [2])])) == 1
+    halves = asked(share, 201, 1, 2, "big")
+    halves.slots |= {gpu(0): 230, gpu(1): 230}
+    assert len(wrong_slots(nodes(), [halves])) == 1
 
 
 def test_answers_and_store_must_name_the_same_claims() -> None:
-    """A claim lost, one that nobody was answered, and one on another host are three faults."""
-    share = asked(tasks()["share"], 201, 1, 2, "big")
-    stored = {"claim_id": "share", "host": "big", "slots": dict(share.task.amounts)}
+    """A claim lost, one that nobody was answered, one on another host and one on another GPU are four faults."""
+    share = asked(tasks()["share"], 201, 1, 2, "big", [1])
+    stored = {"claim_id": "share", "host": "big", "slots": dict(share.slots)}
     assert wrong_claims({"share": share}, [stored]) == []
     assert wrong_claims({"share": share}, []) == ["share was answered and is not in the store"]
     assert wrong_claims({}, [stored]) == ["share is in the store and was not answered"]
     assert len(wrong_claims({"share": share}, [stored | {"host": "mixed"}])) == 1
+    elsewhere = asked(tasks()["share"], 201, 1, 2, "big", [0])
+    assert len(wrong_claims({"share": share}, [stored | {"slots": elsewhere.slots}])) == 1
 
 
 def test_sums_must_be_those_of_what_was_placed() -> None:
-    share = asked(tasks()["share"], 201, 1, 2, "big")
-    right = {"big": dict(share.task.amounts)}
-    assert wrong_sums({"share": share}, hosts(right)) == []
-    assert wrong_sums({}, hosts(right)) != []
-    assert wrong_sums({"share": share}, hosts({})) != []
-    over = asked(Task("over", {GPU: 3}, ()), 201, 1, 2, "big")
-    assert wrong_sums({"over": over}, hosts({"big": {GPU: 3}})) == [f"big {GPU}: 3 of 2 claimed, placed 3"]
+    share = asked(tasks()["share"], 201, 1, 2, "big", [1])
+    right = {"big": dict(share.slots)}
+    assert wrong_sums(nodes(), {"share": share}, hosts(right)) == []
+    assert wrong_sums(nodes(), {}, hosts(right)) != []
+    assert wrong_sums(nodes(), {"share": share}, hosts({})) != []
+
+
+def test_no_gpu_may_be_over_a_thousand() -> None:
+    """Even where what is claimed is what was placed, and the host as a whole has room."""
+    twice = {name: asked(Task(name, {}, (600,), ()), 201, 1, 2, "big", [0]) for name in ("a", "b")}
+    assert wrong_sums(nodes(), twice, hosts({"big": {gpu(0): 1200}})) == [
+        f"big {gpu(0)}: 1200 of 1000 claimed, placed 1200"
+    ]
+
+
+def test_shares_are_added_up_over_all_gpus() -> None:
+    assert gpu_shares(hosts({"big": {gpu(0): 460}, "mixed": {gpu(7): 1000}})) == (1460, 10_000)
 
 
 def test_a_refusal_is_false_while_a_host_has_room() -> None:
-    """Every amount and the model must fit on one host."""
-    picky = tasks()["picky"]
+    """Every amount, the model, and GPUs enough, must fit on one host; shares that are left of several do not add up."""
+    picky, share = tasks()["picky"], tasks()["share"]
     assert still_fitting([picky], hosts({})) == ["picky was refused, and big has room for it"]
-    assert still_fitting([picky], hosts({"big": {GPU: 1}, "mixed": {GPU: 7}})) == []
-    elsewhere = Task("elsewhere", {GPU: 1}, ("T4",))
-    assert still_fitting([elsewhere], hosts({})) == []
+    left_of_one = {gpu(number): 1 for number in range(7)}
+    assert still_fitting([picky], hosts({"big": {gpu(0): 1}, "mixed": left_of_one})) == []
+    assert still_fitting([Task("elsewhere", {}, (1,), ("T4",))], hosts({})) == []
+    all_of_eight = {gpu(number): 541 for number in range(8)}
+    nearly = {"big": {gpu(0): 541, gpu(1): 541}, "mixed": all_of_eight}
+    assert still_fitting([share], hosts(nearly)) == []
+    nearly["big"][gpu(1)] = 540
+    assert still_fitting([share], hosts(nearly)) == ["share was refused, and big has room for it"]
 
 
 def test_a_refusal_is_judged_by_what_was_taken_when_it_came() -> None:
     """What was asked before the refusal came counts as taken; what was asked later does not."""
     fleet = nodes()[:1]
-    both, one = Task("both", {GPU: 2}, ()), Task("one", {GPU: 1}, ())
+    both, one = Task("both", {}, (1000, 1000), ()), Task("one", {}, (300,), ())
     refused = asked(one, 409, 2, 4)
-    assert false_refusals(fleet, {}, [asked(both, 201, 3, 5, "big"), refused]) == []
-    late = asked(both, 201, 5, 6, "big")
+    assert false_refusals(fleet, {}, [asked(both, 201, 3, 5, "big", [0, 1]), refused]) == []
+    late = asked(both, 201, 5, 6, "big", [0, 1])
     assert false_refusals(fleet, {}, [late, refused]) == ["one was refused while big had room for it"]
-    assert false_refusals(fleet, {"both": asked(both, 201, 1, 1, "big")}, [refused]) == []
+    assert false_refusals(fleet, {"both": asked(both, 201, 1, 1, "big", [0, 1])}, [refused]) == []
 
 
 def test_a_task_without_an_answer_is_lost() -> None:

@@ -1,0 +1,117 @@
+"""The benchmarks of deciding do the work that they name: small runs, and what they would call broken."""
+
+from random import Random
+
+import pytest
+
+from benchmarks.constraint_cases import CASES, Case
+from benchmarks.constraints import Loop, Ours, agree, run
+from benchmarks.fleet_of_pools import WIDE, make_cell, make_counts, make_fleet, make_plain
+from benchmarks.openb import MEMORY, Node, Task
+from benchmarks.packing import gpu_milli, make_columns, pack, sequence
+from benchmarks.plain_constraints import assign, decide, passing, wanted
+from benchmarks.plain_gangs import Placed, claim, wrong_places
+from redsched.model import Request
+from redsched.settings import Settings
+
+HOSTS = 200
+FLEET = make_fleet(HOSTS, Random(5))
+COUNTS = make_counts(FLEET, Random(6))
+NODES = [Node("a", {MEMORY: 100}, 2, "T4"), Node("b", {MEMORY: 100}, 1, "T4")]
+
+
+def ours() -> Ours:
+    return Ours(make_cell(FLEET, COUNTS))
+
+
+def loop() -> Loop:
+    return Loop(make_plain(FLEET, COUNTS))
+
+
+def case(name: str) -> Case:
+    return next(one for one in CASES if name in one.name)
+
+
+@pytest.mark.parametrize("one", CASES, ids=lambda one: one.name)
+def test_every_case_is_decided_alike_by_both(one: Case) -> None:
+    agree(one, ours(), loop(), 2)
+
+
+@pytest.mark.parametrize("one", CASES, ids=lambda one: one.name)
+def test_every_number_makes_another_shape_of_the_same_kind(one: Case) -> None:
+    assert len({one.request(number).digest() for number in range(5)}) == 5
+
+
+def test_a_case_is_measured_three_ways() -> None:
+    (row,) = run(HOSTS, 10.0, 2, ["NUMA and PCI near it"])
+    assert (row.hosts, row.repeated, row.new_shapes, row.loops) == (HOSTS, 2, 2, 2)
+    assert min(row.repeated_us, row.new_shape_us, row.loop_us) > 0
+
+
+def test_disagreement_is_not_measured() -> None:
+    """One host more in one of the two fleets, and better than any other there."""
+    plain = loop()
+    best = next(iter(plain.fleet.hosts.values()))
+    best.traits, best.is_up = frozenset({"HW_CPU_X86_AVX2"}), True
+    best.root = {name: total for name, total in best.capacity.items() if name in best.root}
+    best.left = dict(best.capacity)
+    with pytest.raises(SystemExit, match="simple: the figures would mean nothing: redsched chose"):
+        agree(case("simple"), ours(), plain, 1)
+
+
+@pytest.mark.parametrize("one", [case for case in CASES if "gang" not in case.name], ids=lambda one: one.name)
+def test_a_good_part_of_the_hosts_fails_and_a_good_part_does_not(one: Case) -> None:
+    asked = wanted(one.request(0))
+    fitting = sum(assign(host, asked) is not None for host in passing(make_plain(FLEET, COUNTS), asked))
+    assert HOSTS / 20 < fitting < HOSTS * 9 / 10
+
+
+def test_claims_count_in_their_group_on_both_sides() -> None:
+    """The next decision sees them: a spread over zones goes elsewhere."""
+    request, mine, plain = case("spread").request(0), ours(), loop()
+    before = dict(plain.fleet.counts[WIDE]["zone"])
+    agree(case("spread"), mine, plain, 3)
+    counts = plain.fleet.counts[WIDE]["zone"]
+    assert sum(counts.values()) == sum(before.values()) + 3
+    assert max(counts.values()) - min(counts.values()) <= 1
+    assert mine.decide(request)[0].host == decide(plain.fleet, request)[0][0]
+
+
+def test_places_that_break_what_was_asked_are_found() -> None:
+    """The wrong amounts, too few, more than is left, the same host for those that are apart, two zones."""
+    plain, request = make_plain(FLEET, COUNTS), case("gang of 3").request(0)
+    places = ours().decide(request)
+    assert wrong_places(plain, request, places) == []
+    assert wrong_places(plain, request, places[:2]) == ["placed 2 of 3"]
+    db, web, train = places
+    near = Placed(db.host, web.amounts, "web")
+    assert f"web is on {db.host} beside what it must be apart from" in wrong_places(plain, request, [db, near, train])
+    less = Placed(web.host, {"VCPU": 2}, "web")
+    assert len(wrong_places(plain, request, [db, less, train])) == 1
+    far = next(name for name, host in plain.hosts.items() if host.zone != plain.hosts[db.host].zone)
+    assert "db, web, train lie in 2 zones" in wrong_places(plain, request, [db, Placed(far, web.amounts, "web"), train])
+    full = Request({"VCPU": plain.hosts[db.host].root["VCPU"]})
+    claim(plain, Placed(db.host, full.resources))
+    assert any("left of VCPU" in one for one in wrong_places(plain, request, places))
+
+
+def test_the_published_protocol_asks_for_130_percent() -> None:
+    """Every task of the list once, in an order of the seed's, and then drawn ones until it is enough."""
+    tasks = [Task(f"t{number}", {MEMORY: 1}, (500,), ()) for number in range(4)]
+    asked = sequence(tasks, 3000, 42)
+    assert {task.name for task in asked[:4]} == {task.name for task in tasks}
+    assert sum(sum(task.shares) for task in asked) == 4000
+    assert asked == sequence(tasks, 3000, 42) != sequence(tasks, 3000, 43)
+
+
+def test_packing_tells_what_is_allocated_at_the_end() -> None:
+    """Shares that fit on no single GPU any more are refused, though the host has as many left."""
+    tasks = [Task(f"t{number}", {MEMORY: 10}, (600,), ()) for number in range(7)]
+    packed = pack(NODES, tasks, "pack", 42, Settings(pick_from=1))
+    assert (packed.asked, packed.placed, packed.gpu_milli, packed.of_gpu_milli) == (7, 3, 1800, 3000)
+    assert packed.refused_by == {"group:gpu0": 4}
+    assert packed.percent == 60.0
+
+
+def test_packing_starts_with_an_empty_fleet() -> None:
+    assert gpu_milli(make_columns(NODES)) == (0, 3000)

@@ -1,5 +1,7 @@
 """Every rule of the filters gives by array what reading each host's fields gives, for any fleet and request."""
 
+from functools import cache
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,6 +30,7 @@ arounds = seeds.map(random_around)
 ABOUT = (network, member_of, demands, aggregate_metadata, traits, labels, query)
 
 
+@cache  # making settings reads the environment, which takes longer than all the rest
 def settings_of(one: Limits) -> Settings:
     return Settings(max_claims_per_host=one.claims, max_starting_per_host=one.starting)
 

@@ -4,7 +4,7 @@ As in `fleets`, Hypothesis draws seeds only, and the vocabulary is so small that
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
@@ -48,10 +48,12 @@ METADATA = {
 
 @dataclass(frozen=True)
 class World:
-    """A fleet and what is declared around it."""
+    """A fleet and what is declared around it. Shown as what it was made of, for thousands of fields say less."""
 
-    fleet: Fleet
-    around: Around
+    size: int
+    seed: int
+    fleet: Fleet = field(repr=False)
+    around: Around = field(repr=False)
 
     def columns(self) -> Columns:
         """Columns that hold all of it."""
@@ -75,7 +77,8 @@ def declare(columns: Columns, around: Around) -> None:
 def random_world(size: int, seed: int) -> World:
     """Hosts by name, and aggregates and shared pools."""
     rng = Random(seed)
-    return World({name: _host(rng) for name in rng.sample(NAMES, size)}, random_around(rng.getrandbits(32)))
+    fleet = {name: _host(rng) for name in rng.sample(NAMES, size)}
+    return World(size, seed, fleet, random_around(rng.getrandbits(32)))
 
 
 def random_around(seed: int) -> Around:

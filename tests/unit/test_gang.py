@@ -315,6 +315,20 @@ def test_candidates_on_the_chosen_host_come_with_its_other_pools() -> None:
     ]
 
 
+def test_hosts_beyond_the_best_are_looked_at_where_pools_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sixty better hosts have room for each group, but in one pool; only the last two have two."""
+    monkeypatch.setattr(Search, "systematic", lambda _: False)
+    pools = {f"pool__gpu{at}": ("/" if at == 0 else "",) * 60 + ("/",) * 2 for at in (0, 1)}
+    amounts = {
+        f"capacity__gpu{at}/CUSTOM_GPU_MILLI": ("2000" if at == 0 else "",) * 60 + ("2000",) * 2 for at in (0, 1)
+    }
+    columns = fleet(*[50] * 60, 4, 4, **pools, **amounts)
+    groups = tuple(Group(name, {"CUSTOM_GPU_MILLI": 600}) for name in ("one", "other"))
+    decision = decide(columns, Request({"VCPU": 1}, groups=groups, group_policy="isolate", count=2))
+    assert set(chosen(decision)) <= {"h60", "h61"}
+    assert len(decision.places) == 2
+
+
 def test_a_gang_of_many_members_leaves_other_shapes_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     decider = Decider(fleet(200), BEST, remembered=4)
     decider.decide(Request({"VCPU": 7}), Random(0))

@@ -316,17 +316,16 @@ def test_candidates_on_the_chosen_host_come_with_its_other_pools() -> None:
 
 
 def test_hosts_beyond_the_best_are_looked_at_where_pools_decide(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sixty better hosts have room for each group, but in one pool; only the last two have two."""
+    """Sixty better hosts have both pools beside each other; only in the last two does one lie in the other."""
     monkeypatch.setattr(Search, "systematic", lambda _: False)
-    pools = {f"pool__gpu{at}": ("/" if at == 0 else "",) * 60 + ("/",) * 2 for at in (0, 1)}
-    amounts = {
-        f"capacity__gpu{at}/CUSTOM_GPU_MILLI": ("2000" if at == 0 else "",) * 60 + ("2000",) * 2 for at in (0, 1)
-    }
+    pools = {"pool__p": ("/",) * 62, "pool__q": ("/",) * 60 + ("p",) * 2}
+    amounts = {"capacity__p/CUSTOM_A": ("9",) * 62, "capacity__q/CUSTOM_B": ("9",) * 62}
     columns = fleet(*[50] * 60, 4, 4, **pools, **amounts)
-    groups = tuple(Group(name, {"CUSTOM_GPU_MILLI": 600}) for name in ("one", "other"))
-    decision = decide(columns, Request({"VCPU": 1}, groups=groups, group_policy="isolate", count=2))
-    assert set(chosen(decision)) <= {"h60", "h61"}
+    groups = (Group("one", {"CUSTOM_A": 1}), Group("other", {"CUSTOM_B": 1}))
+    subtree = (frozenset(("one", "other")),)
+    decision = decide(columns, Request({"VCPU": 1}, groups=groups, same_subtree=subtree, count=2))
     assert len(decision.places) == 2
+    assert set(chosen(decision)) <= {"h60", "h61"}
 
 
 def test_a_gang_of_many_members_leaves_other_shapes_remembered(monkeypatch: pytest.MonkeyPatch) -> None:

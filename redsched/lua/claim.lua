@@ -45,7 +45,7 @@ for number, member in ipairs(call.members) do
 end
 
 -- Every check is passed. From here on, only writes.
-local things = changed_things(call.things or {})
+local things = call.things and changed_things(call.things) or {}
 local expires = text(cell.now_ms + call.lease_ms)
 for number, member in ipairs(call.members) do
   write_claim(cell, call, member, expires, #call.members - number + #things)
@@ -55,7 +55,9 @@ for _, host in pairs(call.hosts) do
     write_host(host)
   end
 end
-write_things(cell, things, 'claimed')
+if call.things then
+  write_things(cell, things, 'claimed')
+end
 finish(cell)
 
 local reply = {'OK', cell.epoch, cell.now_ms, #call.members}

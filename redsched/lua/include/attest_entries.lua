@@ -1,4 +1,5 @@
--- parse_entries(): the entries of attest.lua as tables, and which of KEYS follows their keys; covers(): do they name all that the store has on the host?
+-- parse_entries(): the entries of attest.lua as tables, and which of KEYS follows their keys. covers(): do they name
+-- all that the store has on the host?
 local function parse_entries()
   local entries, at = {}, 7
   local rivals_at = 7 + tonumber(ARGV[7])

@@ -1,8 +1,9 @@
 -- merge(): which claims a host holds once its journal and the store have been put together, and writing that down.
 --
--- Each entry gets `stored`, what the store has of it and counts, and each kept one `claim`, the fields of its hash. `restoring` is false where the store decides: a claim that only the journal knows has ended then, instead
--- of coming back. `taken` are those of the kept that the store has on another host by an earlier placing; without
--- `complete` the keys of such a host are missing.
+-- Each entry gets `stored`, what the store has of it and counts, and each kept one `claim`, the fields of its hash.
+-- `restoring` is false where the store decides: a claim that only the journal knows has ended then, instead of coming
+-- back. `taken` are those of the kept that the store has on another host by an earlier placing; without `complete` the
+-- keys of such a host are missing.
 local RANK = {claimed = 1, starting = 2, active = 3, ending = 4}
 
 -- The journal's amounts count where its placing is the later one; the state is the one further along.

@@ -40,7 +40,7 @@ local function parse_conditions(call, at)
   end
   for _ = 1, take_number() do
     local rule = {kind = take(), by = take(), group = things[take_number()], most = take_number(), domains = {}}
-    rule.tally = rule.group or {now = {}}
+    rule.tally = rule.group or {hash = {}, was = {}, now = {}}
     call.counts_all = call.counts_all or rule.group or rule.kind == 'skew'
     for _ = 1, take_number() do
       local member = call.members[take_number()]

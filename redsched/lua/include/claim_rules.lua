@@ -23,31 +23,33 @@ local function field_of(by, domain)
 end
 
 -- Is there a member in any other domain than the one of this field?
-local function elsewhere(now, by, own)
+local function elsewhere(tally, by, own)
   local prefix = field_of(by, '')
-  for field, number in pairs(now) do
-    if number > 0 and field ~= own and string.sub(field, 1, #prefix) == prefix then
-      return true
+  for _, fields in ipairs({tally.hash, tally.now}) do
+    for field in pairs(fields) do
+      if field ~= own and string.sub(field, 1, #prefix) == prefix and number_of(tally, field) > 0 then
+        return true
+      end
     end
   end
   return false
 end
 
 local function holds(rule, host)
-  local domain, now = domain_of(host, rule.by), rule.tally.now
+  local domain, tally = domain_of(host, rule.by), rule.tally
   if not domain then
     return false
   end
   local own = field_of(rule.by, domain)
-  local count = now[own] or 0
+  local count = number_of(tally, own)
   if rule.kind == 'apart' then
     return count + 1 <= rule.most
   elseif rule.kind == 'together' then
-    return count < MOST and not elsewhere(now, rule.by, own)
+    return count < MOST and not elsewhere(tally, rule.by, own)
   end
   local least = count
   for _, other in ipairs(rule.domains) do
-    local number = now[field_of(rule.by, other)] or 0
+    local number = number_of(tally, field_of(rule.by, other))
     if number == MOST then
       return false -- unreadable
     end
@@ -68,7 +70,7 @@ local function barred(member, host)
     end
   end
   local group = member.group
-  if group and (group.rule and not holds(group.rule, host) or group.now.members == MOST) then
+  if group and (group.rule and not holds(group.rule, host) or number_of(group, 'members') == MOST) then
     return 'GROUP'
   end
   return nil
@@ -78,7 +80,7 @@ local function place(member, host, list)
   for _, entry in ipairs(list.shared or {}) do
     local slot = entry.thing.slots[entry.class]
     slot.claimed = slot.claimed + entry.amount
-    entry.thing.now['claimed.' .. entry.class] = slot.claimed
+    add(entry.thing, 'claimed.' .. entry.class, entry.amount)
   end
   for _, rule in ipairs(member.rules or {}) do
     local domain = not rule.group and domain_of(host, rule.by)

@@ -1,20 +1,19 @@
 -- The groups and shared pools of one call of claim.lua: unsuited() reads them, and is the answer of a call that cannot
 -- be judged, or nil. add_conditions(), tell_things(): what a claim and the reply say of them.
 
--- What counts in a group: nil for one that nobody has declared. `topologies` are those beside the host.
+-- A group's hash, by what it counts beside the host (`topologies`) and its own hard policy as a rule; nil for one that
+-- nobody has declared. A group of thousands has as many fields: each is looked at only when it is needed.
 local function read_group(group)
-  local hash = read_hash(group.key)
-  local policy_by = hash.by or 'host'
-  local by = {zone = true, [policy_by] = true}
-  for field, value in pairs(hash) do
-    local topology = string.match(field, '^count_by%.(.+)$')
-    if topology then
-      by[topology] = true
-    elseif field == 'members' or string.sub(field, 1, 6) == 'count.' then
-      group.was[field] = whole(value, 0, MOST)
-      group.now[field] = group.was[field]
+  local flat, by, hash = redis.call('HGETALL', group.key), {zone = true}, {}
+  for i = 1, #flat, 2 do
+    local field = flat[i]
+    hash[field] = flat[i + 1]
+    if string.byte(field, 6) == 95 and string.sub(field, 1, 9) == 'count_by.' then -- 95: the underscore
+      by[string.sub(field, 10)] = true
     end
   end
+  local policy_by = hash.by or 'host'
+  by[policy_by], group.hash = true, hash
   by.host = nil
   group.topologies = {}
   for topology in pairs(by) do
@@ -31,6 +30,7 @@ end
 -- The slots of a pool; nil for one without any, which only claims have left there.
 local function read_pool(pool)
   local hash, declared = read_hash(pool.key), nil
+  pool.hash = hash
   for field in pairs(hash) do
     local class = string.match(field, '^capacity%.(.+)$')
     if class then
@@ -41,7 +41,6 @@ local function read_pool(pool)
       pool.slots[class] = {capacity = amount('capacity', 0, 0), claimed = amount('claimed', 0, MOST),
         external = amount('external', 0, MOST), min = amount('min', 1, MOST), max = amount('max', MOST, 0),
         step = amount('step', 1, MOST)}
-      pool.was['claimed.' .. class] = pool.slots[class].claimed
     end
   end
   return declared

@@ -3,8 +3,9 @@
 local function write_claim(cell, call, member, expires, more)
   local host = member.host
   host.version = host.version + 1
-  local fields = {'claim', member.id, 'claims', text(host.claims + host.placed),
-    'starting', text(host.starting + host.placed)}
+  host.claims_now = host.claims_now or text(host.claims + host.placed)
+  host.starting_now = host.starting_now or text(host.starting + host.placed)
+  local fields = {'claim', member.id, 'claims', host.claims_now, 'starting', host.starting_now}
   for _, entry in ipairs(member.amounts) do
     fields[#fields + 1] = entry.claimed
     fields[#fields + 1] = text(host.slots[entry.slot].claimed)
@@ -32,8 +33,8 @@ local function write_claim(cell, call, member, expires, more)
 end
 
 local function write_host(host)
-  local fields = {'version', text(host.version), 'inbox', text(host.inbox), 'claims', text(host.claims + host.placed),
-    'starting', text(host.starting + host.placed)}
+  local fields = {'version', text(host.version), 'inbox', text(host.inbox), 'claims', host.claims_now,
+    'starting', host.starting_now}
   for slot, held in pairs(host.slots) do
     if held.taken then
       fields[#fields + 1] = 'claimed.' .. slot

@@ -45,12 +45,7 @@ end
 -- claim leaves it: what is 0 remains 0.
 local function count_claim(things, claim, by)
   local function count(name, field, amount)
-    local thing = things[name]
-    if not thing.now[field] then
-      thing.was[field] = whole(redis.call('HGET', thing.key, field), 0, MOST)
-      thing.now[field] = thing.was[field]
-    end
-    add(thing, field, by * amount)
+    add(things[name], field, by * amount)
   end
   if claim.group then
     local name = 'server-group:' .. claim.group

@@ -7,10 +7,24 @@ local function thing_at(key)
   return {key = key, name = name, kind = kind, own_name = own_name, was = {}, now = {}}
 end
 
--- What is unreadable lets nothing in (MOST), and stays so.
+-- What a field is now; its thing's `hash` where that has been read, else the store. Unreadable lets nothing in (MOST).
+local function number_of(thing, field)
+  local number = thing.now[field]
+  if not number then
+    local stored
+    if thing.hash then
+      stored = thing.hash[field]
+    else
+      stored = redis.call('HGET', thing.key, field)
+    end
+    number = whole(stored, 0, MOST)
+    thing.was[field], thing.now[field] = number, number
+  end
+  return number
+end
+
 local function add(thing, field, amount)
-  local number = (thing.now[field] or 0) + amount
-  thing.now[field] = math.max(0, math.min(MOST, number))
+  thing.now[field] = math.max(0, math.min(MOST, number_of(thing, field) + amount))
 end
 
 -- Those of which a number has changed, with their changes as `fields`, `set` and `gone`. A count of 0 is no field: a

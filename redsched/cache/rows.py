@@ -1,5 +1,8 @@
 """Which host lies in which row of the columns. Rows of hosts that went are used again."""
 
+from collections.abc import Collection
+from itertools import repeat
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,6 +37,10 @@ class Rows:
     def row(self, host: str) -> int | None:
         """Row of a host; None where it is not known."""
         return self._rows.get(host)
+
+    def rows_of(self, hosts: Collection[str]) -> NDArray[np.intp]:
+        """Rows of many hosts, in their order; -1 for one that is not known."""
+        return np.fromiter(map(self._rows.get, hosts, repeat(-1)), np.intp, len(hosts))
 
     def name(self, row: int) -> str:
         """Host of a row; '' where there is none."""

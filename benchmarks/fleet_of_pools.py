@@ -45,8 +45,9 @@ def _host(number: int, rng: Random) -> dict[str, str]:
         fields[f"trait.{AVX}"] = "1"
     for slot, capacity in (("VCPU", 512), ("MEMORY_MB", 2_097_152), ("DISK_GB", 16_000)):
         fields |= _slot(slot, capacity, min(rng.randrange(capacity * 10 // 9), capacity - 1), rng.randrange(2))
+    model = rng.choice(MODELS)
     for node in range(NODES):
-        fields |= _node(node, rng.choice(MODELS), rng)
+        fields |= _node(node, model, rng)
     return {field: text for field, text in fields.items() if text}
 
 

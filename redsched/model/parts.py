@@ -6,7 +6,7 @@ from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING
 
 from redsched.errors import InvalidRequest
-from redsched.model.checks import MAX_CLASSES, check_range, check_size
+from redsched.model.checks import MAX_CLASSES, check_any_of, check_range, check_size
 from redsched.model.claims import Amounts
 from redsched.names import check_amount, check_class, check_name, check_topology, check_trait
 
@@ -20,16 +20,21 @@ MAX_SKEW = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Resources that one pool gives all of. Without resources it only chooses a pool, for same_subtree."""
+    """Resources that one pool gives all of. Without resources it only chooses a pool, for same_subtree.
+
+    The pool has all traits of `required`, one of each set of `any_of`, and none of `forbidden`.
+    """
 
     name: str
     resources: Amounts = field(default_factory=dict)
     required: frozenset[str] = frozenset()
     forbidden: frozenset[str] = frozenset()
+    any_of: tuple[frozenset[str], ...] = ()
 
     def __post_init__(self) -> None:
         check_name("group", self.name)
         check_size(f"resources of group {self.name}", self.resources, MAX_CLASSES)
+        check_any_of(self.any_of)
         for resource_class, amount in self.resources.items():
             check_amount(check_class(resource_class), amount, 1)
         for trait in self.required | self.forbidden:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal
 
 from redsched.errors import InvalidRequest
-from redsched.model.checks import MAX_CLASSES, check_lease, check_range, check_size
+from redsched.model.checks import MAX_CLASSES, MAX_PARTS, check_any_of, check_lease, check_range, check_size
 from redsched.model.claims import Amounts
 from redsched.model.parts import Gang, Group, Hints, Numa, PciDevices, Relation, Spread
 from redsched.names import check_amount, check_class, check_condition, check_metadata, check_name, check_trait
@@ -15,8 +15,6 @@ from redsched.names import check_amount, check_class, check_condition, check_met
 MAX_COUNT = 200
 """Places of one request, over all its members."""
 MAX_ALTERNATES = 50
-MAX_PARTS = 64
-"""Groups of a request, devices, cells, and whatever else is listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +103,7 @@ class Request:
         check_size("resources", self.resources, MAX_CLASSES)
         for resource_class, amount in self.resources.items():
             check_amount(check_class(resource_class), amount, 1)
-        for what in ("groups", "same_subtree", "pci", "spread", "member_of", "any_of"):
+        for what in ("groups", "same_subtree", "pci", "spread", "member_of"):
             check_size(what, getattr(self, what), MAX_PARTS)
         names = [group.name for group in self.groups]
         if len(set(names)) != len(names):
@@ -120,13 +118,7 @@ class Request:
     def _check_traits(self) -> None:
         for trait in self.required | self.forbidden | self.root_required | self.root_forbidden:
             check_trait(trait)
-        for one in self.any_of:
-            if not one:
-                raise InvalidRequest(
-                    "any_of holds an empty list, which no host can satisfy: name at least one trait in each"
-                )
-            for trait in one:
-                check_trait(trait)
+        check_any_of(self.any_of)
 
     def _check_where(self) -> None:
         named = {

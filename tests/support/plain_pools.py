@@ -191,7 +191,7 @@ def _traits_are_right(host: PlainHost, request: Request, places: list[str]) -> b
 def _groups_are_right(host: PlainHost, request: Request, places: list[str]) -> bool:
     for group, place in zip(request.groups, places, strict=True):
         traits = host.places[place].traits
-        if not group.required <= traits or group.forbidden & traits:
+        if not group.required <= traits or group.forbidden & traits or not all(one & traits for one in group.any_of):
             return False
     with_resources = [place for group, place in zip(request.groups, places, strict=True) if group.resources]
     if request.group_policy == "isolate" and len(set(with_resources)) < len(with_resources):

@@ -99,6 +99,16 @@ def test_a_group_takes_all_from_one_place_with_its_traits() -> None:
     assert ways(pools, Request(groups=(Group("g", {"VCPU": 3}, T),))) == []
 
 
+def test_a_group_takes_from_a_place_with_one_trait_of_each_list() -> None:
+    other = frozenset({"CUSTOM_U"})
+    pools = host(root=place(VCPU=9), p0=place(VCPU=2, traits=T), p1=place(VCPU=4, traits=T | other))
+    assert ways(pools, Request(groups=(Group("g", {"VCPU": 2}, any_of=(T | other,)),))) == [{"p0/VCPU": 2}]
+    assert ways(pools, Request(groups=(Group("g", {"VCPU": 2}, any_of=(T, other)),))) == [{"p1/VCPU": 2}]
+    assert ways(pools, Request(groups=(Group("g", {"VCPU": 5}, any_of=(T | other,)),))) == []
+    pools.places[""].traits = other
+    assert ways(pools, Request(groups=(Group("g", {"VCPU": 5}, any_of=(T | other,)),))) == [{"VCPU": 5}]
+
+
 def test_groups_share_a_pool_unless_they_are_isolated() -> None:
     groups = (Group("a", {"VCPU": 2}), Group("b", {"VCPU": 2}))
     pools = host(p0=place(VCPU=4), p1=place(VCPU=5))

@@ -74,6 +74,14 @@ def cells(*sizes: tuple[int, int]) -> Numa:
             "needs a pool with CUSTOM_U, has none",
         ),
         (
+            {
+                "groups": (Group("g", any_of=(frozenset({"CUSTOM_U", "CUSTOM_V"}),)), Group("h", {"VCPU": 1})),
+                "same_subtree": ({"g", "h"},),
+            },
+            "group:g",
+            "needs a pool with CUSTOM_U or CUSTOM_V, has none",
+        ),
+        (
             {"numa": cells((4, 8192))},
             "numa",
             "needs 8192 MEMORY_MB and 4 PCPU in one NUMA node, best is numa0 with 9000 MEMORY_MB and 2 PCPU free",

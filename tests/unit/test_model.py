@@ -34,6 +34,7 @@ def test_capacity_is_exact(inventory: Inventory, capacity: int) -> None:
         ({"resources": {f"CUSTOM_{n}": 1 for n in range(65)}}, "65 entries: 64 at most"),
         ({"required": frozenset({"AVX2"})}, "unknown trait 'AVX2'"),
         ({"any_of": (frozenset(),)}, "any_of holds an empty list"),
+        ({"any_of": (frozenset({"FAST"}),)}, "unknown trait 'FAST'"),
         ({"hosts": frozenset({"a/b"})}, "host 'a/b' is not a name"),
         ({"labels": {"k": "v\n"}}, "label 'k' is asked for as"),
         ({"count": 201}, "count must be a whole number from 1 to 200"),

@@ -97,5 +97,5 @@ def _board(columns: Columns, row: int, needs: Needs, covered: int) -> Board | No
 
 
 def _root_has_traits(columns: Columns, row: int, needs: Needs, index: int) -> bool:
-    part, traits = needs.parts[index], columns.traits
-    return all(traits[one][row] for one in part.required) and not any(traits[one][row] for one in part.forbidden)
+    part = needs.parts[index]
+    return part.suits({trait for trait in part.traits() if columns.traits[trait][row]})

@@ -1,7 +1,7 @@
 """What a request needs from the places of one host, taken apart into parts that each lie in one place. No host here."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
@@ -39,10 +39,19 @@ class Part:
     demands: Demands
     required: frozenset[str] = frozenset()
     forbidden: frozenset[str] = frozenset()
+    any_of: tuple[frozenset[str], ...] = ()
     apart: bool = False
     affinity: NumaAffinity | None = None
     name: str = ""
     count: int = 1
+
+    def traits(self) -> frozenset[str]:
+        """All traits that it says anything of."""
+        return self.required.union(self.forbidden, *self.any_of)
+
+    def suits(self, traits: Set[str]) -> bool:
+        """Whether a place with these traits may give it."""
+        return self.required <= traits and not self.forbidden & traits and all(one & traits for one in self.any_of)
 
 
 @dataclass(slots=True)
@@ -109,6 +118,7 @@ def _group(group: Group, isolate: bool, related: bool) -> Part:
         _demands(group.resources),
         group.required,
         group.forbidden,
+        group.any_of,
         apart=isolate and bool(group.resources),
         name=group.name if related else "",
     )

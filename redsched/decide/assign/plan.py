@@ -93,7 +93,7 @@ class _Drawing:
             self._twins(options, slots_of),
             tuple(split_slot(slot)[1] for slot in self._slots),
             tuple(index for index, slot in enumerate(self._slots) if slot.startswith(SHARED_POOL)),
-            tuple(index for index, part in enumerate(parts) if part.required or part.forbidden),
+            tuple(index for index, part in enumerate(parts) if part.traits()),
         )
 
     def _options(self, part: Part) -> Iterator[Option]:
@@ -111,9 +111,8 @@ class _Drawing:
             return False
         if part.sort is Sort.CELL and self._layout.numa_node(place) != place:
             return False
-        traits = self._traits(place)
         has = self._pools[place].slots.keys() if place in self._pools else self._layout.classes[place]
-        return classes <= has and part.required <= traits and not part.forbidden & traits
+        return classes <= has and part.suits(self._traits(place))
 
     def _slot(self, place: str, resource_class: str) -> int:
         slot = f"{place}/{resource_class}" if place else resource_class

@@ -14,7 +14,7 @@ from redsched.cache.columns import Columns
 from redsched.decide.assign import Demands, Needs
 from redsched.decide.fit import fits, free
 from redsched.decide.rules import Mask, Rows
-from redsched.decide.texts import everywhere
+from redsched.decide.texts import everywhere, nowhere
 from redsched.names import SHARED_POOL, split_slot
 
 
@@ -64,6 +64,14 @@ def has_traits(columns: Columns, place: str, required: Iterable[str], forbidden:
         found = found & columns.traits[slot_of(place, trait)][rows]
     for trait in forbidden:
         found = found & ~columns.traits[slot_of(place, trait)][rows]
+    return found
+
+
+def has_any(columns: Columns, place: str, traits: Iterable[str], rows: Rows) -> Mask:
+    """Whether a place of the host itself has at least one of some traits."""
+    found = nowhere(columns, rows)
+    for trait in traits:
+        found = found | columns.traits[slot_of(place, trait)][rows]
     return found
 
 

@@ -4,13 +4,14 @@ They are necessary and not enough. They keep the exact assignment from hosts tha
 what a host lacks.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from redsched.cache.columns import Columns
 from redsched.decide.assign import Demands, cell_demands, needs_of
 from redsched.decide.filters.places import (
     alone,
     gives_all,
+    has_any,
     has_traits,
     most,
     nearest_place,
@@ -35,7 +36,7 @@ def groups(request: Request) -> Iterator[Rule]:
     """Each group alone in one place: the root or a pool."""
     in_units = alone(needs_of(request)) if request.groups else frozenset[str]()
     for group in request.groups:
-        if group.resources or group.required:
+        if group.resources or group.required or group.any_of:
             yield _group(group, in_units)
 
 
@@ -58,27 +59,37 @@ def _group(group: Group, in_units: frozenset[str]) -> Rule:
     demands = tuple(sorted(group.resources.items()))
     wanted = said(demands) if demands else "a pool"
     traits = "".join(f" with {one}" for one in sorted(group.required))
+    traits += "".join(f" with {' or '.join(sorted(one))}" for one in group.any_of)
     traits += "".join(f" without {one}" for one in sorted(group.forbidden))
 
     def passes(columns: Columns, rows: Rows) -> Mask:
         found = nowhere(columns, rows)
-        pools = pools_with(columns, demands, rows) if demands else pools_having(columns, min(group.required), rows)
-        for place in ("", *pools):
-            has_room = gives_all(columns, place, demands, in_units, rows)
-            found = found | has_room & has_traits(columns, place, group.required, group.forbidden, rows)
+        for place in ("", *_pools_for(columns, group, demands, rows)):
+            found = found | gives_all(columns, place, demands, in_units, rows) & _suits(columns, place, group, rows)
         return found
 
     def detail(columns: Columns, row: int) -> str:
-        places = [
-            place
-            for place in ("", *columns.layout(row).pools)
-            if has_traits(columns, place, group.required, group.forbidden, row)
-        ]
+        places = [place for place in ("", *columns.layout(row).pools) if _suits(columns, place, group, row)]
         if not demands:
             return f"needs {wanted}{traits}, has {', '.join(one or 'itself' for one in places) or 'none'}"
         return f"needs {wanted} in one pool{traits}, {nearest_place(columns, row, demands, places)}"
 
     return Rule(f"{GROUP}:{group.name}", passes, detail, room=bool(demands))
+
+
+def _pools_for(columns: Columns, group: Group, demands: Demands, rows: Rows) -> Iterable[str]:
+    """The pools that may give a group, as far as one of its words says which."""
+    if demands:
+        return pools_with(columns, demands, rows)
+    traits = (min(group.required),) if group.required else sorted(group.any_of[0])
+    return dict.fromkeys(pool for trait in traits for pool in pools_having(columns, trait, rows))
+
+
+def _suits(columns: Columns, place: str, group: Group, rows: Rows) -> Mask:
+    found = has_traits(columns, place, group.required, group.forbidden, rows)
+    for names in group.any_of:
+        found = found & has_any(columns, place, names, rows)
+    return found
 
 
 def _needs_as_much(cell: dict[str, int], other: dict[str, int]) -> bool:

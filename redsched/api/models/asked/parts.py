@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from redsched.api.models.asked.made import Part, given
-from redsched.api.models.asked.sets import NameOrNames, Traits
+from redsched.api.models.asked.sets import NameOrNames, SomeTraits, Traits
 from redsched.api.models.words import Name, Need, ResourceClass, Topology, whole_from
 from redsched.model import (
     CpuPolicy,
@@ -19,6 +19,7 @@ from redsched.model import (
     RelationType,
     Spread,
 )
+from redsched.model.checks import MAX_PARTS
 from redsched.model.parts import MAX_CELLS, MAX_DEVICES, MAX_SKEW
 from redsched.model.request import MAX_COUNT
 
@@ -32,6 +33,10 @@ class GroupBody(Part):
     ] = Field(default_factory=dict)
     required: Annotated[Traits, Field(description="Traits the pool must have.")] = frozenset()
     forbidden: Annotated[Traits, Field(description="Traits the pool must not have.")] = frozenset()
+    any_of: Annotated[
+        tuple[SomeTraits, ...],
+        Field(max_length=MAX_PARTS, description="Of each list, the pool must have one trait."),
+    ] = ()
 
     def made(self) -> Group:
         """The group. Raises InvalidRequest."""

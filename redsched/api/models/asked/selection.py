@@ -19,7 +19,7 @@ from redsched.api.models.words import (
     whole_from,
 )
 from redsched.model import MAX_ALTERNATES, MAX_COUNT, Gang, Request
-from redsched.model.request import MAX_PARTS
+from redsched.model.checks import MAX_PARTS
 
 Multiplier = Annotated[float, WithJsonSchema({"type": "number", "minimum": -1e6, "maximum": 1e6})]
 

@@ -6,8 +6,8 @@ from pydantic import Field, PlainValidator, WithJsonSchema
 
 from redsched.api.models.words import Name, Trait
 from redsched.errors import InvalidRequest
+from redsched.model.checks import MAX_PARTS
 from redsched.model.hosts import MAX_TRAITS
-from redsched.model.request import MAX_PARTS
 from redsched.names import MAX_AMOUNT, NAME_PATTERN, shown
 
 MOST_NAMES = 10_000

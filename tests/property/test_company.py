@@ -33,7 +33,7 @@ from redsched.model import (
 )
 from redsched.scheduler.audit_counts import count_problems, read_counts
 from redsched.settings import Settings
-from redsched.store import Answer, CellStore, ClaimCall, HeldClaim, Member, Outcome, Store
+from redsched.store import Answer, CellStore, ClaimCall, HeldClaim, Kind, Member, Outcome, Store
 from redsched.store.server import PrivateServer
 from tests.support.cells import HOUR_S, make_due, raw_client
 from tests.support.plain_company import PlainHost, World
@@ -143,7 +143,10 @@ class CompanyMachine(RuleBasedStateMachine):
         return {id_: found[id_] for id_ in sorted(found) if found[id_].state is not ClaimStatus.ENDED}
 
     async def world(self) -> World:
-        declared = await self.cell.read_declared()
+        declared_groups, declared_pools = [
+            await self.cell.read_things(kind, await self.cell.declared_names(kind))
+            for kind in (Kind.SERVER_GROUP, Kind.POOL)
+        ]
         groups = {
             name: ServerGroup(
                 name,
@@ -152,9 +155,9 @@ class CompanyMachine(RuleBasedStateMachine):
                 int(fields["max_per_host"]),
                 tuple(field.removeprefix("count_by.") for field in fields if field.startswith("count_by.")),
             )
-            for name, fields in declared.groups.items()
+            for name, fields in declared_groups.items()
         }
-        pools = {f"pool:{name}/CUSTOM_SEAT": int(one["capacity.CUSTOM_SEAT"]) for name, one in declared.pools.items()}
+        pools = {f"pool:{name}/CUSTOM_SEAT": int(one["capacity.CUSTOM_SEAT"]) for name, one in declared_pools.items()}
         known = await self.cell.host_names()
         return World({name: HOSTS[name] for name in known}, groups, pools)
 

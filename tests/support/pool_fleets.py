@@ -72,7 +72,7 @@ def random_request(seed: int) -> Request:
             "resources": amounts(2),
             "required": some(0.15),
             "forbidden": some(0.1),
-            "any_of": (frozenset(TRAITS),) if rng.random() < 0.2 else (),
+            "any_of": (frozenset(TRAITS),) if rng.random() < 0.4 else (),
         }
     if "groups" in kinds:
         asked |= random_groups(rng, some, amounts)
@@ -96,7 +96,7 @@ def random_groups(rng: Random, some: Any, amounts: Any) -> dict[str, Any]:
             {} if bare and number == 0 else like if rng.random() < 0.4 else amounts(2),
             frozenset({NODE}) if bare and number == 0 and rng.random() < 0.5 else some(0.15),
             some(0.1),
-            (frozenset(TRAITS),) if rng.random() < 0.2 else (),
+            (frozenset(TRAITS),) if rng.random() < 0.4 else (),
         )
         for number in range(count)
     )

@@ -17,7 +17,7 @@ import argparse
 import json
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from random import Random
 from statistics import median
@@ -141,16 +141,17 @@ def measure(case: Case, fleet: Fleet, counts: dict[str, Counts], seconds: float,
     return Measured(len(fleet), case.name, *repeated, *new_shape, *plain)
 
 
-def run(hosts: int, seconds: float, most: int, names: Sequence[str] = ()) -> list[Measured]:
-    """All cases, or those with these names."""
+def run(hosts: int, seconds: float, most: int, names: Sequence[str] = ()) -> Iterator[Measured]:
+    """All cases, or those with these names, each as soon as it is measured."""
     rng = Random(hosts)
     fleet = make_fleet(hosts, rng)
     counts = make_counts(fleet, rng)
-    cases = [case for case in CASES if not names or case.name in names]
-    return [measure(case, fleet, counts, seconds, most) for case in cases]
+    for case in CASES:
+        if not names or case.name in names:
+            yield measure(case, fleet, counts, seconds, most)
 
 
-def print_table(results: Sequence[Measured]) -> None:
+def print_table(results: Iterable[Measured]) -> None:
     """For people."""
     print(f"Python {platform.python_version()}, one process, one thread; medians in us, and of how many decisions")
     heads = ("hosts", "case", "repeated", "of", "new shape", "of", "loop", "of", "loop/repeated", "loop/new")
@@ -158,8 +159,9 @@ def print_table(results: Sequence[Measured]) -> None:
     for one in results:
         print(
             f"{one.hosts:>6}  {one.case:<24} {one.repeated_us:>9.0f} {one.repeated:>5} {one.new_shape_us:>10.0f} "
-            f"{one.new_shapes:>5} {one.loop_us:>9.0f} {one.loops:>4} {one.loop_us / one.repeated_us:>14.0f} "
-            f"{one.loop_us / one.new_shape_us:>9.0f}"
+            f"{one.new_shapes:>5} {one.loop_us:>9.0f} {one.loops:>4} {one.loop_us / one.repeated_us:>14.1f} "
+            f"{one.loop_us / one.new_shape_us:>9.1f}",
+            flush=True,
         )
 
 

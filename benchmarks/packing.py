@@ -34,8 +34,12 @@ POLICIES: Mapping[str, Mapping[str, float]] = {
     "best_fit": {"best_fit": 1.0},
     "dot_product": {"dot_product": 1.0},
     "gpu_fragmentation": {"gpu_fragmentation": 1.0},
+    "gpu": {"gpu_fragmentation": 1.0, "balance": 0.02},
 }
-"""Policies of one weigher each, beside those of redsched and those of the settings."""
+"""Policies beside those of redsched and those of the settings.
+
+In `gpu` balance decides among hosts that lose as much: a host whose CPUs are used up strands its GPUs.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,192 @@
+"""The job of schedulers that race under constraints: a rush, a look at the full fleet, give and take, and all back.
+
+gate, every process asks for all of its requests at once            the rush: nothing is given back
+gate, one process reads the store, gate                             `Outcome.still`
+every process gives back (or confirms) what it has longest, and asks again, so many turns
+every process gives back all that it holds
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, count, cycle
+
+from redsched.errors import NoValidHost
+from redsched.model import HostReport, Request, ServerGroup, SharedPool
+from redsched.scheduler import Effort, Scheduler, Selection
+from tests.support.instant_rules import books
+from tests.support.instants import Instant, Rule, connected, observed, read_instant
+from tests.support.racers import Racer, Racers
+
+WORKERS = 2
+LEAST_INSTANTS = 6
+"""Different instants seen within a race, below which it would prove little. Mostly it is ten times as many."""
+
+Declared = ServerGroup | SharedPool
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What every process asks for, by kind, and how it goes on after the rush."""
+
+    url: str
+    kinds: Mapping[str, Request]
+    each: int
+    """How many of each kind a process asks for in the rush."""
+    turns: int = 0
+    """How often each of its workers then gives one back and asks anew."""
+    confirms: bool = False
+    """Whether they confirm it instead, as its host would."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What the requests of one process, or of all, came to."""
+
+    placed: dict[str, list[str]] = field(default_factory=dict)
+    """Claim ids of each request that got its places in the rush, by `<kind>.<process>.<number>`."""
+    refused: list[str] = field(default_factory=list)
+    """Those that the rush refused, likewise."""
+    efforts: list[Effort] = field(default_factory=list)
+    """What each request of the rush took."""
+    later: dict[str, int] = field(default_factory=lambda: {"placed": 0, "refused": 0})
+    """How many requests of the turns came to what."""
+    errors: list[str] = field(default_factory=list)
+    still: Instant | None = None
+    """The cell between the rush and the turns, when nobody asked for anything."""
+
+    def add(self, other: "Outcome") -> None:
+        self.placed |= other.placed
+        self.refused += other.refused
+        self.efforts += other.efforts
+        self.later = {word: number + other.later[word] for word, number in self.later.items()}
+        self.errors += other.errors
+        self.still = self.still or other.still
+
+    def refused_kinds(self) -> set[str]:
+        """The kinds of which the rush refused some."""
+        return {name.partition(".")[0] for name in self.refused}
+
+
+async def compete(racer: Racer, plan: Plan) -> Outcome:
+    """Play a plan in one process."""
+    one = _Competitor(racer, plan)
+    await racer.gate()
+    await asyncio.gather(*(one.rush(kind) for kind in plan.kinds for _ in range(plan.each)))
+    one.outcome.efforts = list(racer.efforts)
+    await racer.gate()
+    if racer.number == 0:
+        with connected(plan.url) as client:
+            one.outcome.still = read_instant(client)
+    await racer.gate()
+    await asyncio.gather(*(one.go_on() for _ in range(WORKERS)))
+    await asyncio.gather(*(one.give_back(taken) for taken in (*one.held, *one.confirmed)))
+    return one.outcome
+
+
+async def raced(
+    race: Racers,
+    plan: Plan,
+    hosts: Iterable[HostReport],
+    rules: Sequence[Rule] = (),
+    declared: Sequence[Declared] = (),
+    **settings: int,
+) -> tuple[Outcome, Instant]:
+    """Play a plan on a new fleet while an observer holds it to the rules; what it came to, and the cell after the rush.
+
+    Afterwards what was answered was stored and nothing else, and nothing is left of what was given back.
+    """
+    # It stays open and ticks: processes may take long to start, and a clock that nobody reads starts an epoch.
+    async with Scheduler.connect(plan.url) as scheduler:
+        await _prepare(scheduler, hosts, declared)
+        with observed(plan.url, (books, *rules)) as watched:
+            outcomes: list[Outcome] = await race.play(compete, plan.url, plan, **settings)
+    total = Outcome()
+    for one in outcomes:
+        total.add(one)
+    assert (total.errors, watched.broken) == ([], [])
+    assert watched.instants >= LEAST_INSTANTS
+    assert total.still is not None
+    assert total.still.claims.keys() == set(chain.from_iterable(total.placed.values()))
+    assert len(total.placed) + len(total.refused) == len(race) * plan.each * len(plan.kinds)
+    _assert_empty(plan.url)
+    return total, total.still
+
+
+async def _prepare(scheduler: Scheduler, hosts: Iterable[HostReport], declared: Iterable[Declared]) -> None:
+    await scheduler.init()
+    for one in declared:
+        if isinstance(one, ServerGroup):
+            await scheduler.server_groups.put(one)
+        else:
+            await scheduler.pools.put(one, "c1")
+    for host in hosts:
+        await scheduler.hosts.report(host)
+
+
+def _assert_empty(url: str) -> None:
+    """Nothing is claimed, on any host or anywhere else."""
+    with connected(url) as client:
+        now = read_instant(client)
+    assert (now.claims, list(books(now))) == ({}, [])
+
+
+class _Competitor:
+    """One process, what it holds, longest first, and what came of its requests."""
+
+    def __init__(self, racer: Racer, plan: Plan) -> None:
+        self.outcome = Outcome()
+        self.held: deque[list[Selection]] = deque()
+        self.confirmed: list[list[Selection]] = []
+        self._racer = racer
+        self._plan = plan
+        self._numbers = count()
+        self._kinds = cycle(plan.kinds)
+
+    async def rush(self, kind: str) -> None:
+        name = self._name(kind)
+        taken = await self._ask(kind, name)
+        if taken is None:
+            self.outcome.refused.append(name)
+        elif taken:
+            self.outcome.placed[name] = [str(one.claim_id) for one in taken]
+
+    async def go_on(self) -> None:
+        for _ in range(self._plan.turns):
+            if self.held:
+                await self._part_with(self.held.popleft())
+            kind = next(self._kinds)
+            taken = await self._ask(kind, self._name(kind))
+            self.outcome.later["refused" if taken is None else "placed"] += 1
+
+    async def give_back(self, taken: list[Selection]) -> None:
+        """Release every claim of a request; their hosts would never say that confirmed ones have stopped."""
+        for one in taken:
+            await self._racer.scheduler.claims.release(str(one.claim_id), force=True)
+
+    async def _part_with(self, taken: list[Selection]) -> None:
+        if not self._plan.confirms:
+            return await self.give_back(taken)
+        for one in taken:
+            await self._racer.scheduler.claims.confirm(str(one.claim_id), str(one.token))
+        self.confirmed.append(taken)
+        return None
+
+    async def _ask(self, kind: str, name: str) -> list[Selection] | None:
+        """Select; None for a refusal, nothing for an error, which is noted."""
+        request = replace(self._plan.kinds[kind], consumer=name)
+        if request.members:
+            request = replace(request, claim_ids=tuple(f"{name}.{number}" for number in range(request.places)))
+        try:
+            taken = list((await self._racer.scheduler.select(request)).selections)
+        except NoValidHost:
+            return None
+        except Exception as error:
+            self.outcome.errors.append(repr(error))
+            return []
+        self.held.append(taken)
+        return taken
+
+    def _name(self, kind: str) -> str:
+        return f"{kind}.p{self._racer.number}.{next(self._numbers)}"

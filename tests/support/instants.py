@@ -1,0 +1,157 @@
+"""A cell at single instants, read raw from the store while others race for it.
+
+One read-only script call reads every host, claim, server group and shared pool, so an instant is never a mixture. What
+must hold at each instant is in tests/support/instant_rules.py.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import redis
+
+PREFIX = "rs:{c1}:"
+MOST_INSTANTS = 2000
+
+_READ = """
+local seq = redis.call('HGET', ARGV[1] .. 'meta', 'seq')
+if seq == ARGV[2] then
+  return {seq}
+end
+local function told(key)
+  local fields, found = redis.call('HGETALL', key), {}
+  for i = 1, #fields, 2 do
+    if not string.find(fields[i], '_ms$') and fields[i] ~= 'token' and fields[i] ~= 'digest' then
+      found[#found + 1] = fields[i]
+      found[#found + 1] = fields[i + 1]
+    end
+  end
+  return found
+end
+local found = {seq}
+for _, key in ipairs(redis.call('KEYS', ARGV[1] .. '*')) do
+  local kind = string.match(string.sub(key, #ARGV[1] + 1), '^([^:]+):')
+  if kind == 'claims' then
+    found[#found + 1] = {key, redis.call('SMEMBERS', key)}
+  elseif kind == 'claim' and redis.call('HGET', key, 'state') == 'ended' then
+    found[#found + 1] = {key, {'state', 'ended'}}
+  elseif kind == 'host' or kind == 'claim' or kind == 'server-group' or kind == 'pool' then
+    found[#found + 1] = {key, told(key)}
+  end
+end
+return found
+"""
+
+Hash = dict[str, str]
+Raw = tuple[str, list[tuple[str, list[str]]]]
+"""A cell as it was read: its `seq`, and each key with what it holds. Kept so while there is a race, to be quick."""
+
+
+@dataclass(slots=True)
+class Instant:
+    """All hashes of the cell c1 at one instant, by name."""
+
+    seq: int
+    hosts: dict[str, Hash] = field(default_factory=dict)
+    claims: dict[str, Hash] = field(default_factory=dict)
+    """Those that have not ended."""
+    ended: set[str] = field(default_factory=set)
+    groups: dict[str, Hash] = field(default_factory=dict)
+    pools: dict[str, Hash] = field(default_factory=dict)
+    held: dict[str, set[str]] = field(default_factory=dict)
+    """The set of claim ids that each host has."""
+
+    def domain(self, claim: Hash, by: str) -> str:
+        """The host or zone that a claim is in, by what its host says."""
+        return claim["host"] if by == "host" else self.hosts[claim["host"]]["zone"]
+
+    def free(self, slot: str) -> dict[str, int]:
+        """What is left of a slot, by the hosts that have it."""
+        return {
+            name: int(host[f"capacity.{slot}"]) - int(host.get(f"claimed.{slot}", "0"))
+            for name, host in self.hosts.items()
+            if f"capacity.{slot}" in host
+        }
+
+    def seats_left(self, pool: str, resource_class: str) -> int:
+        """What is left of a shared pool."""
+        slots = self.pools[pool]
+        return int(slots[f"capacity.{resource_class}"]) - int(slots.get(f"claimed.{resource_class}", "0"))
+
+
+Rule = Callable[[Instant], Iterator[str]]
+"""What is wrong at an instant, in words."""
+
+
+def read_instant(client: "redis.Redis") -> Instant:
+    """The cell now."""
+    return _instant(*_read(client, ""))
+
+
+def _read(client: "redis.Redis", last: str) -> Raw:
+    """The `seq` and every hash and set; nothing of these while it is still the last one."""
+    seq, *things = client.eval_ro(_READ, 0, PREFIX, last)
+    return seq, things
+
+
+def _instant(seq: str, things: Sequence[tuple[str, list[str]]]) -> Instant:
+    now = Instant(int(seq))
+    folders: dict[str, dict[str, Hash]] = {
+        "host": now.hosts, "claim": now.claims, "server-group": now.groups, "pool": now.pools,
+    }  # fmt: skip
+    for key, values in things:
+        kind, _, name = key.removeprefix(PREFIX).partition(":")
+        if kind == "claims":
+            now.held[name] = set(values)
+        elif kind == "claim" and values == ["state", "ended"]:
+            now.ended.add(name)
+        else:
+            folders[kind][name] = dict(zip(values[::2], values[1::2], strict=True))
+    return now
+
+
+def connected(url: str) -> "redis.Redis":
+    """A client of one's own for instants."""
+    return redis.Redis.from_url(url, protocol=2, decode_responses=True)
+
+
+@dataclass(slots=True)
+class Watched:
+    """What an observer has seen: how many different instants within the race, and which rules were broken at any."""
+
+    instants: int = 0
+    broken: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def observed(url: str, rules: Sequence[Rule]) -> Iterator[Watched]:
+    """Read the cell as often as it changes and this machine allows; after the block hold all that to the rules.
+
+    The instants before the first change and after the last are held to them too, and not counted.
+    """
+    watched, end, seen = Watched(), threading.Event(), list[Raw]()
+
+    def watch() -> None:
+        with connected(url) as client:
+            while not end.is_set():
+                _see(client, seen)
+            _see(client, seen)
+
+    with ThreadPoolExecutor(1) as threads:
+        watching = threads.submit(watch)
+        try:
+            yield watched
+        finally:
+            end.set()
+            watching.result()
+    watched.instants = len(seen) - 2
+    for now in (_instant(*one) for one in seen):
+        watched.broken += [f"at {now.seq}: {problem}" for rule in rules for problem in rule(now)]
+
+
+def _see(client: "redis.Redis", seen: list[Raw]) -> None:
+    now = _read(client, seen[-1][0] if seen else "")
+    if now[1] and len(seen) < MOST_INSTANTS:
+        seen.append(now)

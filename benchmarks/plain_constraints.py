@@ -109,11 +109,11 @@ def gives_all(pool: PlainPool, amounts: Mapping[str, int]) -> bool:
 
 
 def spread_score(host: PlainHost, asked: Wanted) -> float:
-    """The mean free fraction of the classes asked for, after placing."""
+    """The mean free fraction of the classes asked for, after placing; less where the host's hooks failed lately."""
     total = 0.0
     for resource_class, amount in asked.totals:
         total += (host.left[resource_class] - amount) / host.capacity[resource_class]
-    return total / len(asked.totals)
+    return total / len(asked.totals) - host.failures / (host.failures + 1)
 
 
 def assign(host: PlainHost, asked: Wanted) -> Amounts | None:

@@ -116,4 +116,5 @@ def raise_final(request: Request, answer: ClaimAnswer) -> None:
             {"claim_ids": list(request.claim_ids)},
         )
     if answer.outcome is Outcome.UNKNOWN:
-        raise Unknown(f"{answer.unknown} is not declared in this cell (any more): declare it, or leave it out")
+        names = ", ".join(answer.unknown)
+        raise Unknown(f"{names} is not declared in this cell (any more): declare it, or leave it out of the request")

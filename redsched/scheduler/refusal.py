@@ -28,7 +28,7 @@ def refusal(cells: Cells, request: Request, found: Sequence[Explanation]) -> Red
         "reasons": [{"reason": one.reason, "hosts": one.hosts} for one in reasons],
         "nearest": [miss_facts(one) for one in nearest],
     }
-    return NoValidHost(_sentence(hosts, request, reasons), facts)
+    return NoValidHost(_sentence(hosts, request, reasons, nearest), facts)
 
 
 def miss_facts(miss: Miss) -> dict[str, Any]:
@@ -51,10 +51,20 @@ def merge_nearest(misses: Sequence[Sequence[Miss]]) -> tuple[Miss, ...]:
     return tuple(found[:NEAREST])
 
 
-def _sentence(hosts: int, request: Request, reasons: Sequence[ReasonCount]) -> str:
+def _sentence(hosts: int, request: Request, reasons: Sequence[ReasonCount], nearest: Sequence[Miss]) -> str:
     if not hosts:
         return "no host has reported yet: start an agent, or `redsched up`"
-    wanted = ", ".join(f"{amount} {name}" for name, amount in request.resources.items())
-    places = f"{request.count} places of {wanted}" if request.count > 1 else wanted
     why = ", ".join(f"{one.hosts} by {one.reason}" for one in reasons)
-    return f"none of {hosts} hosts can take {places}: {why or 'not enough places in one cell'}"
+    near = next((f"; {one.host} would with {', '.join(one.changes)}" for one in nearest[:1] if one.changes), "")
+    return f"none of {hosts} hosts can take {_wanted(request)}: {why or 'not enough places in one cell'}{near}"
+
+
+def _wanted(request: Request) -> str:
+    if request.members:
+        return ", ".join(f"{one.count} of {one.name} ({_wanted(one.request)})" for one in request.members)
+    parts = [f"{amount} {name}" for name, amount in request.resources.items()]
+    for group in request.groups:
+        parts += [f"{amount} {name} in group {group.name}" for name, amount in group.resources.items()]
+    parts += [f"{one.count} {one.resource_class} as devices" for one in request.pci]
+    parts += [f"{len(request.numa.cells)} NUMA cells"] if request.numa else []
+    return f"{request.count} places of {', '.join(parts)}" if request.count > 1 else ", ".join(parts)

@@ -6,7 +6,7 @@ best of them, as far as their pools can give the request.
 
 import heapq
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
@@ -15,6 +15,8 @@ from benchmarks.plain_nova import nova_scores
 from redsched.model import Group, NumaAffinity, Request
 
 Amounts = dict[str, int]
+Scored = tuple[float, str, PlainHost]
+"""(-score, name, host): sorts as hosts are chosen."""
 CANDIDATES = 8
 
 
@@ -39,9 +41,11 @@ def wanted(request: Request) -> Wanted:
 
 def decide(fleet: PlainFleet, request: Request) -> list[tuple[str, Amounts]]:
     """The best hosts that can take a request and what it takes there: as many as redsched gives the claim script."""
-    asked = wanted(request)
-    found = []
-    for _, host in ranked(fleet, asked):
+    asked, found = wanted(request), list[tuple[str, Amounts]]()
+    ranked = scored(fleet, asked)
+    heapq.heapify(ranked)
+    while ranked:
+        _, _, host = heapq.heappop(ranked)
         amounts = assign(host, asked)
         if amounts is not None:
             found.append((host.name, amounts))
@@ -50,18 +54,14 @@ def decide(fleet: PlainFleet, request: Request) -> list[tuple[str, Amounts]]:
     return found
 
 
-def ranked(fleet: PlainFleet, asked: Wanted) -> Iterator[tuple[float, PlainHost]]:
-    """Hosts that pass all tests but the assignment of pools, best first, then by name."""
+def scored(fleet: PlainFleet, asked: Wanted) -> list[Scored]:
+    """Hosts that pass all tests but the assignment of pools, in no order yet."""
     fitting = passing(fleet, asked)
     if asked.request.policy == "nova":
         scores = nova_scores(fleet, asked.request, fitting)
     else:
         scores = [spread_score(host, asked) for host in fitting]
-    heap = [(-score, host.name, host) for score, host in zip(scores, fitting, strict=True)]
-    heapq.heapify(heap)
-    while heap:
-        score, _, host = heapq.heappop(heap)
-        yield -score, host
+    return [(-score, host.name, host) for score, host in zip(scores, fitting, strict=True)]
 
 
 def passing(fleet: PlainFleet, asked: Wanted) -> list[PlainHost]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.fleet_of_pools import GROUPS, PlainFleet, PlainHost
-from benchmarks.plain_constraints import Amounts, Wanted, assign, has_room, ranked, wanted
+from benchmarks.plain_constraints import Amounts, Scored, Wanted, assign, has_room, scored, wanted
 from redsched.model import RelationType, Request
 
 
@@ -24,23 +24,23 @@ def place_gang(fleet: PlainFleet, request: Request) -> list[Placed]:
     Members that must be in one zone are tried in one zone after the other: first where the best hosts are.
     """
     asked = {one.name: (wanted(one.request), one.count) for one in request.members}
-    lists = {name: list(ranked(fleet, one)) for name, (one, _) in asked.items()}
+    lists = {name: sorted(scored(fleet, one)) for name, (one, _) in asked.items()}
     for zone in _zones(request, lists):
-        within = {name: [host for _, host in hosts if zone in ("", host.zone)] for name, hosts in lists.items()}
+        within = {name: [host for _, _, host in hosts if zone in ("", host.zone)] for name, hosts in lists.items()}
         found = _in_zone(fleet, request, asked, within)
         if found:
             return sorted(found, key=lambda one: list(asked).index(one.member))
     return []
 
 
-def _zones(request: Request, lists: Mapping[str, list[tuple[float, PlainHost]]]) -> Sequence[str]:
+def _zones(request: Request, lists: Mapping[str, list[Scored]]) -> Sequence[str]:
     if not any(one.type is RelationType.SAME_ZONE for one in request.relations):
         return [""]
     best: Counter[str] = Counter()
     for hosts in lists.values():
         seen: dict[str, float] = {}
-        for score, host in hosts:
-            seen.setdefault(host.zone, score)
+        for score, _, host in hosts:
+            seen.setdefault(host.zone, -score)
         best.update(seen)
     return [zone for zone, _ in best.most_common()]
 

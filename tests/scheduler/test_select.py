@@ -48,6 +48,8 @@ async def test_alternates_are_other_hosts_that_fit(scheduler: Scheduler) -> None
     """As many as asked for, never a chosen host, never one without room."""
     found = await scheduler.select(Request({"VCPU": 5}, alternates=50))
     assert (found.selections[0].host, found.selections[0].alternates) == ("h1", ("h2",))
+    one_of_two = await scheduler.select(Request({"VCPU": 1}, alternates=1, claim=False))
+    assert len(one_of_two.selections[0].alternates) == 1
     both = await scheduler.select(Request({"VCPU": 3}, count=2, alternates=2))
     chosen = {one.host for one in both.selections}
     for one in both.selections:

@@ -140,3 +140,12 @@ def test_members_of_an_anti_affinity_group_go_where_few_enough_others_are() -> N
     two = group(columns, "anti-affinity", max_per_host="2")
     assert fitting(two, Request({"VCPU": 1}, server_group="g")) == ["a", "b"]
     assert not fitting(two, Request({"VCPU": 1}, server_group="g", count=4))
+
+
+def test_so_many_members_of_a_group_share_one_value_of_a_label() -> None:
+    columns = columns_of(
+        a=HOST | {"label.rack": "r1"}, b=HOST | {"label.rack": "r1"}, c=HOST | {"label.rack": "r2"}, d=HOST
+    )
+    counted = {"by": "label:rack", "max_per_host": "2", "members": "2", "count.label:rack=r1": "2"}
+    group(columns, "anti-affinity", **counted)
+    assert fitting(columns, Request({"VCPU": 1}, server_group="g")) == ["c"]

@@ -38,7 +38,7 @@ class Decider:
         self._settings = settings
         self._tools = known or tools(settings)
         self._remembered = remembered
-        self._shapes: OrderedDict[tuple[str, str], Shape] = OrderedDict()
+        self._shapes: OrderedDict[tuple[str, str | None], Shape] = OrderedDict()
         # Mostly no filter looks at the project, and requests of all projects share a shape.
         self._by_project = per_revision(lambda declared: self._tools.reads_projects or keeps_projects(declared))
 
@@ -149,7 +149,8 @@ class Decider:
             looked_at, looking_at = looking_at, 4 * looking_at
 
     def _shape(self, request: Request, remember: bool = True) -> Shape:
-        key = (request.shape(), request.project if self._by_project(self._columns) else "")
+        # None, not "": that is a request without a project, which is not the same as one whose project does not matter.
+        key = (request.shape(), request.project if self._by_project(self._columns) else None)
         shape = self._shapes.get(key)
         if shape is None:
             shape = Shape(self._columns, request, multipliers(request, self._tools), self._tools.filters)

@@ -193,6 +193,8 @@ class Gang:
         check_name("member", self.name)
         if self.request.members:
             raise InvalidRequest(f"member {self.name!r} has members of its own: list them all beside each other")
+        if self.request.project:
+            raise InvalidRequest(f"member {self.name!r} names a project: that of the whole call stands beside members")
 
     @property
     def count(self) -> int:

@@ -1,5 +1,6 @@
 """Aggregates: those that a request names, what their metadata say of hosts, and what they demand of requests."""
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -261,3 +262,16 @@ def test_a_remembered_request_follows_what_aggregates_come_to_say() -> None:
     assert decider.explain(request).fits == 2
     columns.declared.remove("aggregate", "b")
     assert decider.explain(request).fits == 3
+
+
+def test_a_shape_that_was_shared_between_projects_lets_nobody_into_what_is_reserved_later() -> None:
+    """Whoever asked first, a request without a project stays out of an aggregate that is kept for one."""
+    columns = fleet()
+    decider = Decider(columns, Settings(pick_from=1))
+    assert decider.decide(Request({"VCPU": 4}, project="web"), Random(0)).places
+    for host in columns.names():
+        columns.patch(host, {"aggregate.secure": "1"})
+    aggregate(columns, "secure", filter_tenant_id="web")
+    assert not decider.decide(Request({"VCPU": 4}), Random(0)).places
+    assert not decider.decide(Request({"VCPU": 4}, project="evil"), Random(0)).places
+    assert decider.decide(Request({"VCPU": 4}, project="web"), Random(0)).places

@@ -118,7 +118,9 @@ def _together(group: str, by: str) -> Rule:
     def passes(columns: Columns, rows: Rows) -> Mask:
         all_counts = counts(columns, group, by)
         held = counts_by_row(columns, all_counts, by)[rows]
-        return held > 0 if any(all_counts.values()) else held >= 0
+        domains_held = sum(1 for count in all_counts.values() if count)
+        # Restored claims can lie in several: nobody can join all of them, and the claim script says the same.
+        return held >= 0 if not domains_held else (held > 0) & (domains_held == 1)
 
     def detail(columns: Columns, row: int) -> str:
         held = sorted(counts(columns, group, by))

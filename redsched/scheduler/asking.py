@@ -16,9 +16,12 @@ from redsched.scheduler.cells import Cells
 async def with_hints(request: Request, cells: Cells) -> Request:
     """The request with the claims of its hints as hosts: same_host only theirs, different_host none of theirs.
 
-    Raises Unknown for a claim that is not there, Settling while it might come back; NoValidHost where same_host leaves
-    no host.
+    The same for each member of a gang. Raises Unknown for a claim that is not there, Settling while it might come back;
+    NoValidHost where same_host leaves no host.
     """
+    if request.members:
+        members = [replace(one, request=await with_hints(one.request, cells)) for one in request.members]
+        return replace(request, members=tuple(members))
     hints = request.hints
     if not (hints.same_host or hints.different_host):
         return request
@@ -61,7 +64,7 @@ def _undeclared(request: Request, columns: Columns) -> Iterator[str]:
     for spread in request.spread if request.server_group else ():
         group = columns.declared.groups.get(request.server_group)
         if group is not None and spread.by not in group.group.topologies():
-            yield f"counting by {spread.by} in server group {request.server_group!r} (its count_by)"
+            yield f"counting by {spread.by} in server group {request.server_group!r} (count_by of an empty group)"
 
 
 async def refuse_undeclared(what: str, cells: Cells) -> None:

@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from redsched.decide import Decision, Place
-from redsched.errors import ClaimIdReused, ClaimState, Settling, Unknown
-from redsched.model import Claim, ClaimStatus, HostLimit, Request
+from redsched.model import Claim, HostLimit, Request
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.views import Selection, Selections
-from redsched.store import ClaimAnswer, ClaimCall, Member, Outcome
+from redsched.store import ClaimAnswer, ClaimCall, Member
 
 
 def claim_call(request: Request, cell: Cell, decision: Decision, ids: Sequence[str]) -> ClaimCall:
@@ -90,31 +89,3 @@ def known(request: Request, cell: Cell, ids: Sequence[str], claims: Mapping[str,
 
 def _alternates(request: Request, decision: Decision, chosen: Sequence[str]) -> tuple[str, ...]:
     return tuple(host for host in decision.alternates if host not in chosen)[: request.alternates]
-
-
-async def ended(request: Request, cell: Cell) -> ClaimState:
-    """Which of the ids have ended; with several places the others may still be there."""
-    claims = await cell.store.read_claims(request.claim_ids)
-    states = {claim_id: claim.state for claim_id, claim in claims.items()}
-    gone = [claim_id for claim_id, state in states.items() if state is ClaimStatus.ENDED]
-    return ClaimState(f"claim {', '.join(gone)} has ended: use new ids to claim again", {"claims": states})
-
-
-def raise_final(request: Request, answer: ClaimAnswer) -> None:
-    """Raise what a later picture would not change."""
-    ids = ", ".join(request.claim_ids)
-    if answer.outcome is Outcome.CONFLICT:
-        raise ClaimIdReused(
-            f"claim id {ids} is known with other content, or only some of these ids are known: "
-            "send what it was first sent with, or use new ids",
-            {"claim_ids": list(request.claim_ids)},
-        )
-    if answer.outcome is Outcome.SETTLING:
-        what = f"claim id {ids}" if ids else "what the request is to be counted in, or draws on,"
-        raise Settling(
-            f"{what} may be known to hosts that have not attested to the new epoch yet: try again",
-            {"claim_ids": list(request.claim_ids)},
-        )
-    if answer.outcome is Outcome.UNKNOWN:
-        names = ", ".join(answer.unknown)
-        raise Unknown(f"{names} is not declared in this cell (any more): declare it, or leave it out of the request")

@@ -131,6 +131,14 @@ class ServerGroupDesk(DeclaredDesk[ServerGroupView]):
 
     word = "server group"
 
+    async def delete(self, name: str, force: bool = False) -> None:
+        """Take it back. Raises Unknown, Settling, and ClaimState while it has members, unless forced."""
+        members = (await self.get(name)).members
+        await super().delete(name, force)
+        if not members:
+            # Declared anew it may begin in another cell. Where it has members it must not: they stay in theirs.
+            await next(iter(self._cells)).store.unpin(name)
+
     async def put(self, group: ServerGroup) -> tuple[ServerGroupView, bool]:
         """Declare it: as it is now, and whether it is new.
 
@@ -167,11 +175,7 @@ class ServerGroupDesk(DeclaredDesk[ServerGroupView]):
         return f"has {found.members} members" if found.members else ""
 
     async def _take_back(self, cell: Cell, name: str, force: bool) -> Answer:
-        answer = await cell.store.delete_group(name, force)
-        if answer.outcome is Outcome.OK:
-            # A group of this name that is declared later may begin in another cell.
-            await cell.store.unpin(name)
-        return answer
+        return await cell.store.delete_group(name, force)
 
 
 class SharedPoolDesk(DeclaredDesk[SharedPoolView]):

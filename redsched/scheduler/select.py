@@ -16,15 +16,12 @@ from collections.abc import Callable
 from random import Random
 
 from redsched.decide import Decision, Explanation
-from redsched.errors import (
-    OutcomeUnknown,
-    RedschedError,
-    StoreUnavailable,
-)
+from redsched.errors import NoValidHost, OutcomeUnknown, RedschedError, Settling, StoreUnavailable, Unknown
 from redsched.model import Request
 from redsched.scheduler.asking import refuse_undeclared, undeclared, with_hints
 from redsched.scheduler.cells import Cell, Cells
-from redsched.scheduler.claiming import claim_call, claimed, dry_run, ended, known, raise_final
+from redsched.scheduler.claiming import claim_call, claimed, dry_run, known
+from redsched.scheduler.first_outcome import first_outcome, id_reused
 from redsched.scheduler.identity import Identity
 from redsched.scheduler.pins import Pins
 from redsched.scheduler.refusal import refusal
@@ -125,6 +122,16 @@ class Selector:
         return StoreUnavailable(f"no host could be claimed {waited}, though some seemed free: retry")
 
     async def _select(self, attempt: _Attempt) -> Selections:
+        try:
+            return await self._place(attempt)
+        except (NoValidHost, Unknown):
+            # What the request relied on may have gone since its ids were given what they have: they keep it.
+            found = await first_outcome(attempt.request, self._cells)
+            if found is None:
+                raise
+            return found
+
+    async def _place(self, attempt: _Attempt) -> Selections:
         request = attempt.request
         attempt.home = await self._identity.home(request)
         attempt.asked = await with_hints(request, self._cells)
@@ -155,7 +162,7 @@ class Selector:
         cells = list(self._cells) if home is None else [home]
         looks = await self._cells.caught_up(look) if attempt.catch_up else [look(cell) for cell in cells]
         mine = [found for found in looks if found[0] in cells]
-        return max(mine, key=lambda found: (bool(found[1].places), found[1].score))
+        return max(mine, key=lambda found: (len(found[1].places), found[1].score))
 
     def _decide_in(self, cell: Cell, attempt: _Attempt) -> Decision:
         started = time.perf_counter()
@@ -189,10 +196,8 @@ class Selector:
             return None
         if decision.places and await self._pins.pin(request, cell) is not cell:
             return None
-        if request.mode == "incremental" and request.claim_ids:
-            claims = await cell.store.read_claims(request.claim_ids)
-            if claims:
-                return known(request, cell, request.claim_ids, claims)
+        if request.mode == "incremental" and (found := await first_outcome(request, self._cells)):
+            return found
         ids = self._ids_for(request, cell, decision)
         attempt.calls += 1
         attempt.sent = tuple(ids)
@@ -205,11 +210,13 @@ class Selector:
             return known(request, cell, ids, await cell.store.read_claims(ids))
         if answer.outcome is Outcome.FULL and not decision.places:
             self._refuse(attempt)
-        if answer.outcome is Outcome.GONE:
-            raise await ended(request, cell)
-        raise_final(request, answer)
-        # FULL, EPOCH, LATE: what was decided on is not what the store has. Only a later picture can refuse, and only
-        # one that knows more than the reply told (a host shrank, or was disabled) is sure not to aim there again.
+        if answer.outcome in (Outcome.GONE, Outcome.CONFLICT):
+            return await first_outcome(request, self._cells) or self._reused(request)
+        if answer.outcome is Outcome.SETTLING:
+            raise _settling(request)
+        # FULL, EPOCH, LATE, UNKNOWN (a group or pool that is not there any more): what was decided on is not what the
+        # store has. Only a later picture can refuse, and only one that knows more than the reply told (a host shrank,
+        # or was disabled) is sure not to aim there again.
         down = [host.host for host in answer.looked_at if host.cause == Cause.DOWN]
         if down:
             # A lease that has lapsed and was not swept yet is in no feed: without this the next try would aim there.
@@ -235,9 +242,21 @@ class Selector:
                 return True
         return False
 
+    def _reused(self, request: Request) -> Selections:
+        raise id_reused(request)
+
     def _refuse(self, attempt: _Attempt) -> Selections:
         found = [attempt.seen.get(cell.name) or cell.decider.explain(attempt.asked) for cell in self._cells]
         raise refusal(self._cells, attempt.request, found)
+
+
+def _settling(request: Request) -> Settling:
+    ids = ", ".join(request.claim_ids)
+    what = f"claim id {ids}" if ids else "what the request is to be counted in, or draws on,"
+    return Settling(
+        f"{what} may be known to hosts that have not attested to the new epoch yet: try again",
+        {"claim_ids": list(request.claim_ids)},
+    )
 
 
 def _ids(attempt: _Attempt) -> dict[str, list[str]]:

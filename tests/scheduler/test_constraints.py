@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from redsched.errors import NoValidHost, Unknown
+from redsched.errors import ClaimIdReused, ClaimState, NoValidHost, Unknown
 from redsched.model import (
     Aggregate,
     CpuPolicy,
@@ -221,3 +221,69 @@ async def test_an_explanation_names_the_claim_that_stands_in_the_way(fleet: Sche
     assert miss.after == big.claim_id
     assert small.claim_id != big.claim_id
     assert found.checks[0].reason == "VCPU"
+
+
+async def test_a_gangs_members_follow_hints_of_their_own(fleet: Scheduler) -> None:
+    (one,) = (await claims_of(fleet, Request({"VCPU": 1}, hosts=frozenset({"h3"})))).selections
+    claim_id = frozenset({str(one.claim_id)})
+    near, far = Hints(same_host=claim_id), Hints(different_host=claim_id)
+    members = (Gang("near", Request({"VCPU": 1}, hints=near)), Gang("far", Request({"VCPU": 1}, hints=far, count=5)))
+    found = (await claims_of(fleet, Request(members=members))).selections
+    assert found[0].host == "h3"
+    assert "h3" not in {place.host for place in found[1:]}
+    with pytest.raises(Unknown, match="no-such"):
+        await fleet.select(Request(members=(Gang("a", Request({"VCPU": 1}, hints=Hints(frozenset({"no-such"})))),)))
+
+
+async def test_an_id_keeps_its_outcome_when_what_its_request_relied_on_is_gone(fleet: Scheduler) -> None:
+    (first,) = (await claims_of(fleet, Request({"VCPU": 1}))).selections
+    hinted = Request({"VCPU": 1}, hints=Hints(same_host=frozenset({str(first.claim_id)})), claim_ids=("y",))
+    (placed,) = (await claims_of(fleet, hinted)).selections
+    assert await fleet.claims.release(str(first.claim_id))
+    again = await fleet.select(hinted)
+    assert (again.fresh, again.selections[0].host) == (False, placed.host)
+
+    await fleet.server_groups.put(ServerGroup("g", GroupPolicy.ANTI_AFFINITY))
+    grouped = Request({"VCPU": 1}, server_group="g", claim_ids=("z",))
+    (placed,) = (await claims_of(fleet, grouped)).selections
+    await fleet.server_groups.delete("g", force=True)
+    again = await fleet.select(grouped)
+    assert (again.fresh, again.selections[0].host) == (False, placed.host)
+    with pytest.raises(Unknown, match="'g' is not declared"):
+        await fleet.select(Request({"VCPU": 1}, server_group="g", claim_ids=("new",)))
+
+
+async def test_ids_of_an_incremental_call_are_held_to_what_they_stand_for(fleet: Scheduler) -> None:
+    """Never another's claim, never other content, never one that has ended."""
+    (other,) = (await fleet.select(Request({"VCPU": 1}, claim_ids=("k2",)))).selections
+    asked = Request({"VCPU": 1}, count=3, mode="incremental", claim_ids=("k0", "k1", "k2"))
+    with pytest.raises(ClaimIdReused):
+        await fleet.select(asked)
+    assert await fleet.claims.release(str(other.claim_id))
+    mine = Request({"VCPU": 1}, count=2, mode="incremental", claim_ids=("j0", "j1"))
+    await claims_of(fleet, mine)
+    with pytest.raises(ClaimIdReused):
+        await fleet.select(Request({"VCPU": 2}, count=2, mode="incremental", claim_ids=("j0", "j1")))
+    for claim_id in ("j0", "j1"):
+        assert await fleet.claims.release(claim_id)
+    with pytest.raises(ClaimState):
+        await fleet.select(mine)
+
+
+async def test_a_shared_pool_that_is_gone_makes_way_for_another(clean_store: str) -> None:
+    """Two pools give seats; the one that a stale picture would take from was taken back."""
+    slow = SETTINGS.model_copy(update={"poll_s": 1.0})
+    async with Scheduler.connect(clean_store, SETTINGS) as fast, Scheduler.connect(clean_store, slow) as stale:
+        await fast.init()
+        await report_all(fast, [HostReport("h1", {"VCPU": Inventory(8)}, lease_s=3600)])
+        await fast.pools.put(SharedPool("a", {"CUSTOM_SEAT": Inventory(9)}), "c1")
+        await fast.pools.put(SharedPool("b", {"CUSTOM_SEAT": Inventory(5)}), "c1")
+        await stale.explain(Request({"VCPU": 1}))
+        await fast.pools.delete("a")
+        (one,) = (await stale.select(Request({"VCPU": 1, "CUSTOM_SEAT": 1}))).selections
+        assert "pool:b/CUSTOM_SEAT" in one.slots
+
+
+async def test_an_incremental_call_goes_to_the_cell_with_more_places(two_cells: Scheduler) -> None:
+    found = await two_cells.select(Request({"VCPU": 2}, count=4, mode="incremental"))
+    assert [one.cell for one in found.selections] == ["a"] * 4

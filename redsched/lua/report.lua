@@ -33,13 +33,13 @@ local facts_set, facts_gone = compare(read_hash(KEYS[5]), split + 1, #ARGV, func
 
 local until_ms = text(cell.now_ms + tonumber(ARGV[2]))
 if not known then
-  add(host_set, 'since', cell.epoch)
-  add(host_set, 'status', 'enabled')
-  add(changed, 'status', 'enabled')
+  append(host_set, 'since', cell.epoch)
+  append(host_set, 'status', 'enabled')
+  append(changed, 'status', 'enabled')
 end
 if old.alive ~= '1' then
-  add(host_set, 'alive', '1')
-  add(changed, 'alive', '1')
+  append(host_set, 'alive', '1')
+  append(changed, 'alive', '1')
 end
 -- A new host's version starts at the present seq, so that a name which comes back is newer than what it was before.
 local version = old.version or text(cell.seq)

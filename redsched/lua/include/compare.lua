@@ -1,7 +1,7 @@
 -- compare(): what differs between a hash and the new values in ARGV[first] to ARGV[last], a flat list of field, value.
 -- `owns` says which fields of the hash are gone when they are not among the new ones. Returns two flat lists, to set
 -- and to delete, and adds both to `changed` as the feed tells them: '' for what is gone.
-local function add(list, field, value)
+local function append(list, field, value)
   list[#list + 1] = field
   list[#list + 1] = value
 end
@@ -11,14 +11,14 @@ local function compare(before, first, last, owns, changed)
   for i = first, last, 2 do
     new[ARGV[i]] = true
     if before[ARGV[i]] ~= ARGV[i + 1] then
-      add(set, ARGV[i], ARGV[i + 1])
-      add(changed, ARGV[i], ARGV[i + 1])
+      append(set, ARGV[i], ARGV[i + 1])
+      append(changed, ARGV[i], ARGV[i + 1])
     end
   end
   for field in pairs(before) do
     if not new[field] and owns(field) then
       gone[#gone + 1] = field
-      add(changed, field, '')
+      append(changed, field, '')
     end
   end
   return set, gone

@@ -43,8 +43,8 @@ from tests.support.instants import Instant
 from tests.support.profiles import is_long
 from tests.support.racers import Racers
 
-ROUNDS = 10 if is_long() else 1
-TURNS = 20 if is_long() else 4
+ROUNDS = 30 if is_long() else 1
+TURNS = 8 if is_long() else 4
 HUGE = "CUSTOM_HUGE_PAGES_2048KB"
 PAGE_MB = 2
 

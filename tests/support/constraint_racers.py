@@ -1,6 +1,6 @@
 """The job of schedulers that race under constraints: a rush, a look at the full fleet, give and take, and all back.
 
-gate, every process asks for all of its requests at once            the rush: nothing is given back
+gate, every process asks for all of its requests, two at once       the rush: nothing is given back
 gate, one process reads the store, gate                             `Outcome.still`
 every process gives back (or confirms) what it has longest, and asks again, so many turns
 every process gives back all that it holds
@@ -20,6 +20,8 @@ from tests.support.instants import Instant, Rule, connected, observed, read_inst
 from tests.support.racers import Racer, Racers
 
 WORKERS = 2
+IN_FLIGHT = 2
+"""Requests of one process at once. What a process has under way together goes to the store as one, unseen between."""
 LEAST_INSTANTS = 6
 """Different instants seen within a race, below which it would prove little. Mostly it is ten times as many."""
 
@@ -147,10 +149,12 @@ class _Competitor:
         self._plan = plan
         self._numbers = count()
         self._kinds = cycle(plan.kinds)
+        self._in_flight = asyncio.Semaphore(IN_FLIGHT)
 
     async def rush(self, kind: str) -> None:
         name = self._name(kind)
-        taken = await self._ask(kind, name)
+        async with self._in_flight:
+            taken = await self._ask(kind, name)
         if taken is None:
             self.outcome.refused.append(name)
         elif taken:

@@ -2,8 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
+from operator import attrgetter
 from typing import Any, Literal
 
 from redsched.errors import InvalidRequest
@@ -15,6 +16,7 @@ from redsched.names import check_amount, check_class, check_condition, check_met
 MAX_COUNT = 200
 """Places of one request, over all its members."""
 MAX_ALTERNATES = 50
+_NO_HINTS = Hints()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ class Request:
     spread: tuple[Spread, ...] = ()
     numa: Numa | None = None
     pci: tuple[PciDevices, ...] = ()
-    hints: Hints = field(default_factory=Hints)
+    hints: Hints = _NO_HINTS
     policy: str = ""
     weights: Mapping[str, float] = field(default_factory=dict)
     count: int = 1
@@ -64,11 +66,20 @@ class Request:
     claim: bool = True
 
     def __post_init__(self) -> None:
+        # One is built for each call: what nearly all leave empty is asked about in one look.
         self._check_asked()
         self._check_amounts()
+        if self.groups or self.same_subtree:
+            self._check_groups()
         self._check_traits()
         self._check_where()
+        if self.labels or self.aggregate_metadata or self.properties:
+            self._check_said()
+        if self.spread:
+            self._check_spread()
         self._check_numbers()
+        self._check_claim_ids()
+        self._check_weights()
 
     @property
     def places(self) -> int:
@@ -104,7 +115,10 @@ class Request:
         for resource_class, amount in self.resources.items():
             check_amount(check_class(resource_class), amount, 1)
         for what in ("groups", "same_subtree", "pci", "spread", "member_of"):
-            check_size(what, getattr(self, what), MAX_PARTS)
+            if parts := getattr(self, what):
+                check_size(what, parts, MAX_PARTS)
+
+    def _check_groups(self) -> None:
         names = [group.name for group in self.groups]
         if len(set(names)) != len(names):
             raise InvalidRequest("groups names one twice: each needs a name of its own")
@@ -116,60 +130,80 @@ class Request:
                 raise InvalidRequest(f"group {group.name!r} asks for no resources, and no same_subtree names it")
 
     def _check_traits(self) -> None:
-        for trait in self.required | self.forbidden | self.root_required | self.root_forbidden:
-            check_trait(trait)
-        check_any_of(self.any_of)
+        for traits in (self.required, self.forbidden, self.root_required, self.root_forbidden):
+            for trait in traits:
+                check_trait(trait)
+        if self.any_of:
+            check_any_of(self.any_of)
 
     def _check_where(self) -> None:
-        named = {
-            "zone": self.zones,
-            "host": self.hosts | self.exclude_hosts,
-            "claim id": self.claim_ids,
-            "aggregate": self.not_member_of.union(*self.member_of),
-            "server group": (self.server_group,) if self.server_group else (),
-            "project": (self.project,) if self.project else (),
-            "consumer": (self.consumer,) if self.consumer else (),
-        }
-        for what, names in named.items():
+        for what, names in (
+            ("zone", self.zones),
+            ("host", self.hosts),
+            ("host", self.exclude_hosts),
+            ("claim id", self.claim_ids),
+            ("aggregate", self.not_member_of),
+        ):
             for name in names:
                 check_name(what, name)
-        if any(not one for one in self.member_of):
-            raise InvalidRequest("member_of holds an empty list, which no host can satisfy: name an aggregate in each")
+        for names in self.member_of:
+            if not names:
+                raise InvalidRequest(
+                    "member_of holds an empty list, which no host can satisfy: name an aggregate in each"
+                )
+            for name in names:
+                check_name("aggregate", name)
+        for what, name in (
+            ("server group", self.server_group),
+            ("project", self.project),
+            ("consumer", self.consumer),
+        ):
+            if name:
+                check_name(what, name)
+
+    def _check_said(self) -> None:
         for key, text in self.labels.items():
             check_condition(check_name("label", key), text)
         for conditions in (self.aggregate_metadata, self.properties):
             for key, text in conditions.items():
                 check_metadata(key, text)
+
+    def _check_spread(self) -> None:
         by = [one.by for one in self.spread]
         if len(set(by)) != len(by):
             raise InvalidRequest("spread names one topology twice: give it once")
 
     def _check_numbers(self) -> None:
         check_range("count", self.count, 1, MAX_COUNT)
-        check_range("places of all members together", self.places, 1, MAX_COUNT)
+        if self.members:
+            check_range("places of all members together", self.places, 1, MAX_COUNT)
         check_range("alternates", self.alternates, 0, MAX_ALTERNATES)
         check_lease(self.lease_s)
         if self.mode not in ("all", "incremental"):
             raise InvalidRequest(f"mode is all or incremental, not {self.mode!r}")
         if self.group_policy not in ("none", "isolate"):
             raise InvalidRequest(f"group_policy is none or isolate, not {self.group_policy!r}")
+
+    def _check_claim_ids(self) -> None:
         if self.claim_ids and len(self.claim_ids) != self.places:
             raise InvalidRequest(
                 f"claim_ids holds {len(self.claim_ids)} ids for count {self.places}: give one for each place"
             )
         if len(set(self.claim_ids)) != len(self.claim_ids):
             raise InvalidRequest("claim_ids names an id twice: each place needs an id of its own")
+
+    def _check_weights(self) -> None:
         for name, multiplier in self.weights.items():
             if not -1e6 <= multiplier <= 1e6:
                 raise InvalidRequest(f"weight {name!r} must be between -1e6 and 1e6, not {multiplier!r}")
 
     def shape(self) -> str:
         """Canonical JSON of all that a decision depends on: equal shapes have equal masks and scores."""
-        return _canonical(self, _SHAPE_FIELDS)
+        return _as_text(_given(self, _SHAPE))
 
     def digest(self) -> str:
         """32 hex digits over what is asked for and for whom: what an id, sent again, must match."""
-        return hashlib.blake2b(_canonical(self, _DIGEST_FIELDS).encode(), digest_size=16).hexdigest()
+        return hashlib.blake2b(_as_text(_given(self, _DIGEST)).encode(), digest_size=16).hexdigest()
 
 
 # Of the call and not of a place: they change neither which hosts fit nor how good those are. The project may, where
@@ -182,26 +216,51 @@ _DEFAULTS: Mapping[str, Any] = {
     one.name: one.default_factory() if callable(one.default_factory) else one.default for one in fields(Request)
 }
 _SHAPE_FIELDS = tuple(name for name in _ALL_FIELDS if name not in _CALL_FIELDS)
-_DIGEST_FIELDS = tuple(name for name in _ALL_FIELDS if name not in {"claim_ids", "claim", "alternates"})
 # With members these must be left to them; the policy, weights and project of a call are its members' too.
 _PLACE_FIELDS = (*(n for n in _SHAPE_FIELDS if n not in {"policy", "weights"}), "count")
 
 
-def _canonical(request: Request, names: tuple[str, ...]) -> str:
-    # What has its default is left out, so that a field which a later release adds changes no digest.
-    given = {name: value for name in names if (value := getattr(request, name)) != _DEFAULTS[name]}
-    return json.dumps({name: _plain(value) for name, value in given.items()}, sort_keys=True, separators=(",", ":"))
+_AS_THEY_ARE = (str, int, float)
+_as_text = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+
+
+class _Fields:
+    """Some fields of a request, made ready so that they are read in one go."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names = names
+        self.defaults = tuple(_DEFAULTS[name] for name in names)
+        self.values_of: Callable[[Request], tuple[Any, ...]] = attrgetter(*names)
+
+
+_SHAPE = _Fields(_SHAPE_FIELDS)
+_DIGEST = _Fields(tuple(name for name in _ALL_FIELDS if name not in {"claim_ids", "claim", "alternates"}))
+
+
+def _given(request: Request, of: _Fields) -> dict[str, Any]:
+    """What a request says, as JSON has it.
+
+    What has its default is left out, so that a field which a later release adds changes no digest.
+    """
+    return {
+        name: _plain(value)
+        for name, value, default in zip(of.names, of.values_of(request), of.defaults, strict=True)
+        # Nearly all of them are the default itself.
+        if value is not default and value != default
+    }
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Request):
-        return json.loads(_canonical(value, _DIGEST_FIELDS))
+    if isinstance(value, _AS_THEY_ARE):
+        return value
     if isinstance(value, frozenset):
         return sorted(value)
+    if isinstance(value, Request):
+        return _given(value, _DIGEST)
     if isinstance(value, tuple):
         plain = [_plain(one) for one in value]
         return sorted(plain) if value and all(isinstance(one, frozenset) for one in value) else plain
-    if isinstance(value, Mapping):
+    if isinstance(value, (dict, Mapping)):
         return {key: _plain(one) for key, one in value.items()}
     if is_dataclass(value):
         return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}

@@ -1,9 +1,11 @@
 """The words as plain data: each refuses what cannot be, and says what was wrong."""
 
+from hashlib import blake2b
+
 import pytest
 
 from redsched.errors import InvalidRequest
-from redsched.model import HostReport, Inventory, Request, Token
+from redsched.model import CpuPolicy, HostReport, Inventory, Numa, NumaCell, Request, Token
 from redsched.names import MAX_AMOUNT
 
 
@@ -69,6 +71,27 @@ def test_the_digest_is_of_what_is_asked_for_and_for_whom() -> None:
         Request({"VCPU": 1, "MEMORY_MB": 2}, count=2),
     ]
     assert len({one.digest(), *(other.digest() for other in others)}) == 4
+
+
+def test_shape_and_digest_are_canonical_in_every_part() -> None:
+    """The digest is kept with claims, so a new release must come to the same; what has its default says nothing."""
+    one = Request(
+        {"VCPU": 1},
+        zones=frozenset({"b", "a"}),
+        numa=Numa((NumaCell(2, 512),), CpuPolicy.DEDICATED),
+        query=("=", "$free_ram_mb", 2.5),
+        labels={},
+        weights={"spread": 2.0},
+        members=(),
+        consumer="web",
+        claim_ids=("mine",),
+    )
+    asked = (
+        '"numa":{"cells":[{"cpus":2,"dedicated_cpus":0,"memory_mb":512}],"page_size_kb":null,"policy":"dedicated"},'
+        '"query":["=","$free_ram_mb",2.5],"resources":{"VCPU":1},"weights":{"spread":2.0},"zones":["a","b"]}'
+    )
+    assert one.shape() == "{" + asked
+    assert one.digest() == blake2b(('{"consumer":"web",' + asked).encode(), digest_size=16).hexdigest()
 
 
 def test_a_report_names_external_usage_only_of_what_it_has() -> None:

@@ -85,7 +85,7 @@ def make_cell(fleet: Fleet, counts: Mapping[str, Counts]) -> Columns:
     columns = make_columns(fleet)
     for name, (policy, most, topologies) in GROUPS.items():
         fields = {"version": "1", "policy": policy, "by": "host", "max_per_host": str(most)}
-        fields |= {f"count_by.{by}": "1" for by in topologies}
+        fields |= {f"count_by.{number}": by for number, by in enumerate(topologies, 1)}
         for by, held in counts[name].items():
             fields |= {f"count.{by}={domain}": str(count) for domain, count in held.items()}
         columns.declared.put(Kind.SERVER_GROUP, name, fields | {"members": str(sum(counts[name]["host"].values()))})

@@ -203,7 +203,7 @@ def _with(names: frozenset[str], name: str, there: bool) -> frozenset[str]:
 
 def _group_from(name: str, definition: Mapping[str, str]) -> ServerGroup | None:
     """The group that these fields define; None where there is none, or somebody made them unreadable by hand."""
-    count_by = tuple(sorted(field.removeprefix("count_by.") for field in definition if field.startswith("count_by.")))
+    count_by = tuple(sorted(text for field, text in definition.items() if field.startswith("count_by.")))
     try:
         return ServerGroup(
             # The places of one request are tried out as a group without a name.

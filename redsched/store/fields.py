@@ -70,7 +70,8 @@ def aggregate_fields(aggregate: Aggregate) -> dict[str, str]:
 def group_fields(group: ServerGroup) -> dict[str, str]:
     """The fields of a server group's hash that operators own."""
     values = {"policy": group.policy.value, "by": group.by, "max_per_host": str(group.max_per_host)}
-    return values | {f"count_by.{one}": "1" for one in group.count_by}
+    # Numbered, so that the claim script can ask for them without reading the group's counts.
+    return values | {f"count_by.{number}": one for number, one in enumerate(sorted(set(group.count_by)), 1)}
 
 
 def pool_fields(pool: SharedPool) -> dict[str, str]:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from redsched.model import ClaimRule, GroupPolicy, HostLimit, RuleKind
+from redsched.model.declared import MAX_TOPOLOGIES
 from redsched.store import CellStore, Clock, Outcome
 from redsched.store.claim_wire import ClaimWire
 from redsched.store.keys import Keys
@@ -118,6 +119,41 @@ async def test_no_place_is_together_with_members_in_two_domains(cell: CellStore)
     refused = await ask(cell, joining("c", "h1", "h3"), rules=(ClaimRule(TOGETHER, "zone", (0,), "web"),))
     assert causes(refused) == {"h1": "GROUP", "h3": "GROUP"}
     assert await given(cell, joining("c", "h4"), rules=(ClaimRule(TOGETHER, "zone", (0,)),)) == ["h4"]
+
+
+async def test_a_member_whom_nobody_counted_there_is_together_with_none(cell: CellStore) -> None:
+    """It may lie anywhere."""
+    await group(cell, count_by=("label:rack",))
+    await given(cell, joining("a", "h4"), joining("b", "h1"))
+    refused = await ask(cell, joining("c", "h1", "h3"), rules=(ClaimRule(TOGETHER, "label:rack", (0,), "web"),))
+    assert causes(refused) == {"h1": "GROUP", "h3": "GROUP"}
+
+
+async def test_a_group_counts_by_as_many_topologies_as_it_may_have(cell: CellStore, raw: Any) -> None:
+    labels = [f"l{number}" for number in range(MAX_TOPOLOGIES)]
+    await open_in(cell, "h5", "az1", **dict.fromkeys(labels, "x"))
+    await group(cell, by="label:l0", count_by=tuple(f"label:{one}" for one in labels))
+    await given(cell, joining("a", "h5"))
+    expected = {"members": 1, "host=h5": 1, "zone=az1": 1} | {f"label:{one}=x": 1 for one in labels}
+    assert await counts(raw, cell) == expected
+
+
+async def test_the_least_rises_as_the_places_of_one_call_fill_it(cell: CellStore) -> None:
+    """A domain that is listed twice is one, and one that is not listed never is the least."""
+    await group(cell)
+    await given(cell, joining("a", "h1"), joining("b", "h1"), joining("c", "h3"))
+    zones = ("az1", "az2", "az2")
+    rule = ClaimRule(SKEW, "zone", tuple(range(5)), "web", 1, zones)
+    assert await given(cell, *(joining(f"d{n}", "h1", "h3") for n in range(5)), rules=(rule,)) == [
+        "h3",
+        "h1",
+        "h3",
+        "h1",
+        "h3",
+    ]
+    by_host = ClaimRule(SKEW, "host", tuple(range(4)), "web", 1, ("h2", "h4"))
+    members = (joining(f"e{n}", "h1", "h2", "h4") for n in range(4))
+    assert await given(cell, *members, rules=(by_host,)) == ["h2", "h4", "h2", "h4"]
 
 
 async def test_the_skew_is_held_against_the_emptiest_domain(cell: CellStore, raw: Any) -> None:

@@ -155,7 +155,7 @@ async def test_a_server_group_is_what_was_declared(cell: CellStore, raw: Any) ->
     seq = await seq_of(cell)
     assert (await cell.put_group(APART)).outcome is Outcome.OK
     fields = {"policy": "anti-affinity", "by": "label:rack", "max_per_host": "2"}
-    fields |= {"count_by.zone": "1", "count_by.label:row": "1"}
+    fields |= {"count_by.1": "label:row", "count_by.2": "zone"}
     assert await fields_of(raw, cell.keys.server_group("db")) == {"version": str(seq + 1), **fields}
     assert await told(cell, seq) == [("server-group", "db", "declared", 0, fields)]
     async with nothing_written(raw):

@@ -153,7 +153,7 @@ class CompanyMachine(RuleBasedStateMachine):
                 GroupPolicy(fields["policy"]),
                 fields["by"],
                 int(fields["max_per_host"]),
-                tuple(field.removeprefix("count_by.") for field in fields if field.startswith("count_by.")),
+                tuple(by for field, by in fields.items() if field.startswith("count_by.")),
             )
             for name, fields in declared_groups.items()
         }

@@ -81,7 +81,8 @@ def columns_of_tiny(fleet: TinyFleet) -> Columns:
 def _fields_of_group(fleet: TinyFleet, name: str) -> dict[str, str]:
     group, members = fleet.groups[name], fleet.members[name]
     fields = {"version": "1", "policy": group.policy, "by": group.by, "max_per_host": str(group.max_per_host)}
-    fields |= {f"count_by.{by}": "1" for by in group.count_by} | {"members": str(len(members))}
+    fields |= {f"count_by.{number}": by for number, by in enumerate(group.count_by, 1)}
+    fields |= {"members": str(len(members))}
     for by in group.topologies():
         for host in members:
             domain = fleet.domain(by, host)

@@ -90,7 +90,7 @@ class World:
         if rule.kind is RuleKind.APART:
             return count <= rule.most
         if rule.kind is RuleKind.TOGETHER:
-            return set(others) <= {domain, ""}
+            return set(others) <= {domain}
         return count - min(others.count(one) for one in (*rule.domains, domain)) <= rule.most
 
     def _domain(self, host: str, by: str) -> str:

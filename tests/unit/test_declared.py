@@ -14,7 +14,7 @@ GROUP = {
     "policy": "anti-affinity",
     "by": "label:rack",
     "max_per_host": "2",
-    "count_by.zone": "1",
+    "count_by.1": "zone",
     "members": "3",
     "count.host=h1": "2",
     "count.host=h2": "1",
@@ -98,7 +98,7 @@ def test_what_nobody_can_read_lets_nothing_in() -> None:
 
 @pytest.mark.parametrize(
     "damage",
-    [{"policy": "close"}, {"by": "planet"}, {"max_per_host": "two"}, {"max_per_host": "0"}, {"count_by.x": "1"}],
+    [{"policy": "close"}, {"by": "planet"}, {"max_per_host": "two"}, {"max_per_host": "0"}, {"count_by.2": "x"}],
 )
 def test_a_group_whose_declaration_nobody_can_read_is_not_shown(damage: dict[str, str]) -> None:
     found = declared(db=(Kind.SERVER_GROUP, GROUP | damage))
@@ -178,7 +178,7 @@ def test_places_that_are_tried_out_leave_nothing_behind() -> None:
 
 def test_the_places_of_one_request_can_be_a_group_without_a_name() -> None:
     found = declared()
-    found.put(Kind.SERVER_GROUP, "", {"policy": "soft-anti-affinity", "count_by.label:rack": "1"})
+    found.put(Kind.SERVER_GROUP, "", {"policy": "soft-anti-affinity", "count_by.1": "label:rack"})
     found.place("", "h1", {"label:rack": "r4"})
     assert found.groups[""].group.topologies() == ("host", "zone", "label:rack")
     assert found.groups[""].counts("label:rack") == {"r4": 1}

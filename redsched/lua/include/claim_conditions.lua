@@ -42,6 +42,10 @@ local function parse_conditions(call, at)
     local rule = {kind = take(), by = take(), group = things[take_number()], most = take_number(), domains = {}}
     rule.tally = rule.group or {hash = {}, was = {}, now = {}}
     call.counts_all = call.counts_all or rule.group or rule.kind == 'skew'
+    if rule.kind == 'skew' then
+      rule.tally.skews = rule.tally.skews or {}
+      rule.tally.skews[#rule.tally.skews + 1] = rule
+    end
     for _ = 1, take_number() do
       local member = call.members[take_number()]
       member.rules = member.rules or {}

@@ -22,17 +22,51 @@ local function field_of(by, domain)
   return 'count.' .. by .. '=' .. domain
 end
 
--- Is there a member in any other domain than the one of this field?
-local function elsewhere(tally, by, own)
-  local prefix = field_of(by, '')
-  for _, fields in ipairs({tally.hash, tally.now}) do
-    for field in pairs(fields) do
-      if field ~= own and string.sub(field, 1, #prefix) == prefix and number_of(tally, field) > 0 then
-        return true
+-- What the store has in some fields of a group; nothing for the tally of one call.
+local function stored_of(tally, fields)
+  local stored = {}
+  for first = 1, tally.hash and 0 or #fields, CHUNK do
+    local some = redis.call('HMGET', tally.key, unpack(fields, first, math.min(first + CHUNK - 1, #fields)))
+    for i = 1, #some do
+      stored[#stored + 1] = some[i]
+    end
+  end
+  return stored
+end
+
+-- The counts of a skew rule's domains, read once: how many of them there are at each count, and the lowest count.
+local function read_least(rule)
+  local fields, tally = {}, rule.tally
+  for i, domain in ipairs(rule.domains) do
+    fields[i] = field_of(rule.by, domain)
+  end
+  local counts = stored_of(tally, fields)
+  rule.listed, rule.number_at, rule.least = {}, {}, MOST
+  for i, domain in ipairs(rule.domains) do
+    local count = tally.now[fields[i]] or whole(counts[i], 0, MOST)
+    if not rule.listed[domain] then
+      rule.listed[domain] = true
+      rule.number_at[count] = (rule.number_at[count] or 0) + 1
+      rule.least = math.min(rule.least, count)
+      rule.unreadable = rule.unreadable or count == MOST
+    end
+  end
+end
+
+-- Count a place in a domain. Counts only grow in a call: when the last domain has left the least, that is one more.
+local function count_in(tally, by, domain)
+  local field = field_of(by, domain)
+  local count = number_of(tally, field)
+  for _, rule in ipairs(tally.skews or {}) do
+    if rule.by == by and rule.listed and rule.listed[domain] then
+      local at = rule.number_at
+      at[count], at[count + 1] = at[count] - 1, (at[count + 1] or 0) + 1
+      if count == rule.least and at[count] == 0 then
+        rule.least = count + 1
       end
     end
   end
-  return false
+  add(tally, field, 1)
 end
 
 local function holds(rule, host)
@@ -40,22 +74,18 @@ local function holds(rule, host)
   if not domain then
     return false
   end
-  local own = field_of(rule.by, domain)
-  local count = number_of(tally, own)
-  if rule.kind == 'apart' then
+  local count = number_of(tally, field_of(rule.by, domain))
+  if count == MOST then
+    return false -- unreadable
+  elseif rule.kind == 'apart' then
     return count + 1 <= rule.most
   elseif rule.kind == 'together' then
-    return count < MOST and not elsewhere(tally, rule.by, own)
+    return count == number_of(tally, 'members') -- so none is elsewhere, nor where nobody counted it
   end
-  local least = count
-  for _, other in ipairs(rule.domains) do
-    local number = number_of(tally, field_of(rule.by, other))
-    if number == MOST then
-      return false -- unreadable
-    end
-    least = math.min(least, number)
+  if not rule.listed then
+    read_least(rule)
   end
-  return count + 1 - least <= rule.most
+  return not rule.unreadable and count + 1 - math.min(count, rule.least) <= rule.most
 end
 
 local function barred(member, host)
@@ -85,17 +115,18 @@ local function place(member, host, list)
   for _, rule in ipairs(member.rules or {}) do
     local domain = not rule.group and domain_of(host, rule.by)
     if domain then
-      add(rule.tally, field_of(rule.by, domain), 1)
+      add(rule.tally, 'members', 1)
+      count_in(rule.tally, rule.by, domain)
     end
   end
   if member.group then
     member.counted = {}
     add(member.group, 'members', 1)
-    add(member.group, field_of('host', host.name), 1)
+    count_in(member.group, 'host', host.name)
     for _, by in ipairs(member.group.topologies) do
       member.counted[by] = domain_of(host, by) or nil
       if member.counted[by] then
-        add(member.group, field_of(by, member.counted[by]), 1)
+        count_in(member.group, by, member.counted[by])
       end
     end
   end

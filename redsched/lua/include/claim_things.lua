@@ -1,30 +1,27 @@
 -- The groups and shared pools of one call of claim.lua: unsuited() reads them, and is the answer of a call that cannot
 -- be judged, or nil. add_conditions(), tell_things(): what a claim and the reply say of them.
 
--- A group's hash, by what it counts beside the host (`topologies`) and its own hard policy as a rule; nil for one that
--- nobody has declared. A group of thousands has as many fields: each is looked at only when it is needed.
+-- A group by what it counts beside the host (`topologies`) and its own hard policy as a rule; nil for one that nobody
+-- has declared. A group of thousands has as many counts: each is read when it is needed, and the hash never whole.
 local function read_group(group)
-  local flat, by, hash = redis.call('HGETALL', group.key), {zone = true}, {}
-  for i = 1, #flat, 2 do
-    local field = flat[i]
-    hash[field] = flat[i + 1]
-    if string.byte(field, 6) == 95 and string.sub(field, 1, 9) == 'count_by.' then -- 95: the underscore
-      by[string.sub(field, 10)] = true
-    end
+  local stored = redis.call('HMGET', group.key, 'policy', 'by', 'max_per_host', 'members', 'count_by.1', 'count_by.2',
+    'count_by.3', 'count_by.4', 'count_by.5', 'count_by.6', 'count_by.7', 'count_by.8')
+  local policy, policy_by, members = stored[1], stored[2] or 'host', whole(stored[4], 0, MOST)
+  local by = {zone = true, [policy_by] = true}
+  for i = 5, #stored do
+    by[stored[i] or 'zone'] = true
   end
-  local policy_by = hash.by or 'host'
-  by[policy_by], group.hash = true, hash
   by.host = nil
-  group.topologies = {}
+  group.was.members, group.now.members, group.topologies = members, members, {}
   for topology in pairs(by) do
     group.topologies[#group.topologies + 1] = topology
   end
-  if hash.policy == 'anti-affinity' then
-    group.rule = {kind = 'apart', by = policy_by, tally = group, most = whole(hash.max_per_host, 1, 0)}
-  elseif hash.policy == 'affinity' then
+  if policy == 'anti-affinity' then
+    group.rule = {kind = 'apart', by = policy_by, tally = group, most = whole(stored[3], 1, 0)}
+  elseif policy == 'affinity' then
     group.rule = {kind = 'together', by = policy_by, tally = group}
   end
-  return hash.policy
+  return policy
 end
 
 -- The slots of a pool; nil for one without any, which only claims have left there.

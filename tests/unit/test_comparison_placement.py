@@ -55,6 +55,7 @@ def test_places_with_a_forbidden_trait_give_nothing() -> None:
     columns = columns_of(
         both=ROOT | pool("disk0", traits=SSD, DISK_GB=40) | pool("disk1", DISK_GB=60),
         ssd=ROOT | pool("disk0", traits=SSD, DISK_GB=40),
+        itself=ROOT | {f"trait.{SSD}": "1"} | pool("disk0", DISK_GB=40),
     )
     assert answers(columns, resources={"DISK_GB": 9}, forbidden=traits(SSD)) == {"both": {"disk1/DISK_GB": 9}}
 
@@ -68,6 +69,9 @@ def test_one_trait_of_each_list_is_enough() -> None:
     either = traits("CUSTOM_A", "CUSTOM_B")
     assert answers(columns, resources={"VCPU": 1}, any_of=(either,)).keys() == {"a", "b"}
     assert answers(columns, resources={"VCPU": 1}, any_of=(either, traits("CUSTOM_C"))).keys() == {"a"}
+    columns.put("giving", ROOT | pool("disk0", traits="CUSTOM_B", DISK_GB=9))
+    columns.put("beside", ROOT | pool("disk0", DISK_GB=9) | pool("spare", traits="CUSTOM_B"))
+    assert answers(columns, resources={"DISK_GB": 1}, any_of=(either,)).keys() == {"giving"}
 
 
 GPUS = columns_of(

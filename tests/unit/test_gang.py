@@ -1,5 +1,6 @@
 """Gangs: what members are given, how relations and spreading are held, what the claim script is told, and refusals."""
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -10,6 +11,7 @@ from redsched.decide.gang import requests_of
 from redsched.decide.gang.repair import Repair
 from redsched.decide.gang.search import Search
 from redsched.decide.shape import Shape
+from redsched.errors import InvalidRequest
 from redsched.model import (
     Amounts,
     ClaimRule,
@@ -75,12 +77,14 @@ def test_places_are_answered_in_the_order_of_the_members_and_their_counts() -> N
     assert decision.places[2].chosen.amounts == {"VCPU": 8}
 
 
-def test_a_member_has_the_policy_weights_and_project_of_the_call_where_it_has_none() -> None:
-    own = Gang("own", Request({"VCPU": 1}, policy="spread", weights={"pack": 2.0}, project="b"))
+def test_a_member_has_the_calls_project_and_its_policy_and_weights_where_it_has_none() -> None:
+    own = Gang("own", Request({"VCPU": 1}, policy="spread", weights={"pack": 2.0}))
     call = Request(members=(member("bare"), own), policy="pack", weights={"spread": 1.0}, project="a")
     (_, bare), (_, kept) = requests_of(call)
     assert (bare.policy, bare.weights, bare.project) == ("pack", {"spread": 1.0}, "a")
-    assert kept == own.request
+    assert kept == replace(own.request, project="a")
+    with pytest.raises(InvalidRequest, match="names a project"):
+        Gang("other", Request({"VCPU": 1}, project="b"))
 
 
 def test_hard_spreads_by_one_topology_hold_together_with_the_smallest_skew() -> None:

@@ -59,6 +59,7 @@ def explanation(found: Explanation) -> dict[str, Any]:
     return {
         "hosts": found.hosts,
         "fits": found.fits,
+        "unsearched": found.unsearched,
         "reasons": [{"reason": one.reason, "hosts": one.hosts} for one in found.reasons],
         "nearest": [miss_facts(one) for one in found.nearest],
         "checks": [

@@ -134,7 +134,8 @@ def _selection_row(one: Selection, member: tuple[str, ...]) -> tuple[object, ...
 
 
 def _show_explanation(found: Explanation) -> None:
-    print(f"{found.fits} of {found.hosts} hosts fit")
+    unsearched = f", the pools of {found.unsearched} of them not searched" if found.unsearched else ""
+    print(f"{found.fits} of {found.hosts} hosts fit{unsearched}")
     if found.reasons:
         tables.show_table(("REASON", "HOSTS"), ((one.reason, one.hosts) for one in found.reasons), "")
     for miss in found.nearest:
@@ -146,9 +147,12 @@ def _show_explanation(found: Explanation) -> None:
 
 def _miss(miss: Miss) -> str:
     lack = f" needs {tables.amounts(miss.needs)}, free {tables.amounts(miss.free)};" if miss.needs else ""
+    of = f" one {miss.member}" if miss.member else ""
     ways = [", ".join(miss.changes)] if miss.changes else []
     ways += [f"after claim {miss.after} ends"] if miss.after else []
-    return f"{miss.host}{lack} fits {' or '.join(ways)}" if ways else f"{miss.host}{lack} no change makes it fit"
+    return (
+        f"{miss.host}{lack} fits{of}: {'; or '.join(ways)}" if ways else f"{miss.host}{lack} no change found to fit{of}"
+    )
 
 
 def _show_page(page: Page[Claim], as_json: bool) -> None:

@@ -58,7 +58,7 @@ class Miss:
     """A host that nearly takes the request: by class, what is needed and what is free (below 0: the host is over).
 
     `changes` are what together would make it take one place, each in words and tried by deciding again; () where no
-    change of the request does. Misses sort by `distance`: how many rules that are not about amounts the host fails, and
+    such was found. Misses sort by `distance`: how many rules that are not about amounts the host fails, and
     its relative lack of amounts, summed over the classes.
     """
 
@@ -68,7 +68,9 @@ class Miss:
     changes: tuple[str, ...] = ()
     distance: tuple[int, float] = field(default=(0, 0.0), compare=False)
     after: str = ""
-    """A claim after whose end the host would take one place as it was asked for; '' where there is no one such."""
+    """A claim after whose end the host would take one place as it was asked for; '' where none was found."""
+    member: str = ""
+    """The gang's member of which it would take one place; '' where there are no members."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +93,15 @@ class HostCheck:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """How a decision comes about: the counts over all hosts, the nearest misses, and the checks of a named host."""
+    """How a decision comes about: the counts over all hosts, the nearest misses, and the checks of a named host.
+
+    In a large fleet not all hosts' pools are searched only to be counted: `unsearched` of the hosts that fit pass
+    every rule, and their pools may yet fail. So `fits` are at most, and `pools` among the reasons at least so many.
+    """
 
     hosts: int
     fits: int
     reasons: tuple[ReasonCount, ...]
     nearest: tuple[Miss, ...]
     checks: tuple[HostCheck, ...] = ()
+    unsearched: int = 0

@@ -11,9 +11,8 @@ from dataclasses import replace
 from random import Random
 
 from redsched.cache.columns import Columns
-from redsched.decide.answers import Decision, Explanation, Place
-from redsched.decide.company import counted_in_group
-from redsched.decide.explain.changes import failing
+from redsched.decide.answers import Decision, Explanation, Miss, Place
+from redsched.decide.explain.changes import takes_now
 from redsched.decide.explain.explain import explain
 from redsched.decide.filters.demands import keeps_projects
 from redsched.decide.filters.limits import host_limits
@@ -74,17 +73,23 @@ class Decider:
         kind = kinds[found.failed]
         asked = replace(kind.request, count=kind.count)
         told = explain(kind.shape, asked, kind.count if found.places else found.room, hosts)
-        return replace(told, reasons=named(kinds, kind, told.reasons))
+        nearest = tuple(replace(miss, member=kind.member) for miss in told.nearest)
+        return replace(told, reasons=named(kinds, kind, told.reasons), nearest=nearest)
 
-    def takes_after(self, request: Request, host: str, claim: Claim) -> bool:
-        """Whether a host would take one place of a request if a claim on it ended."""
-        row = self._columns.row(host)
+    def could_wait(self, request: Request, miss: Miss) -> bool:
+        """Whether the end of claims could make a near host take the request: it fails by room and company alone."""
+        row = self._columns.row(miss.host)
+        return row is not None and bool(self._shape_of(request, miss).eligible[row])
+
+    def takes_after(self, request: Request, miss: Miss, claim: Claim) -> bool:
+        """Whether a near host would take one place of a request, or of the miss' member, if a claim on it ended."""
+        row = self._columns.row(miss.host)
         if row is None:
             return False
-        shape = self._shape(request)
+        shape = self._shape_of(request, miss)
         with Trial(self._columns) as trial:
-            trial.end(row, Candidate(host, claim.amounts), counted_in_group(claim.group, self._columns))
-            return failing(shape, request, row) is None
+            trial.end(row, claim)
+            return takes_now(shape, row)
 
     def limit(self, host: str) -> HostLimit | None:
         """How many claims a host may have; None where that is open, or the host is not known."""
@@ -147,6 +152,9 @@ class Decider:
             if len(best) < looking_at:
                 return found
             looked_at, looking_at = looking_at, 4 * looking_at
+
+    def _shape_of(self, request: Request, miss: Miss) -> Shape:
+        return self._shape(dict(requests_of(request))[miss.member])
 
     def _shape(self, request: Request, remember: bool = True) -> Shape:
         # None, not "": that is a request without a project, which is not the same as one whose project does not matter.

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from redsched.cache.columns import Columns
 from redsched.decide.answers import ReasonCount
-from redsched.decide.assign import assignments, is_plain, needs_of
+from redsched.decide.assign import is_plain, needs_of
 from redsched.decide.company import Eligible, company
 from redsched.decide.filters import COUNT, FILTERS, rules_of
 from redsched.decide.front import Entry, Front
 from redsched.decide.pick import best_rows
 from redsched.decide.rules import ALL_ROWS, Filter, Mask, Rule
+from redsched.decide.ways import Ways
 from redsched.decide.weighers import score
 from redsched.decide.weighers.weigher import Weighing
 from redsched.model import Amounts, Request
@@ -28,8 +29,6 @@ POOLS = "pools"
 """The reason of hosts that pass every rule, and whose pools cannot give all parts of the request together."""
 FRONT = 128
 """Fewest hosts kept in order for a shape, as far as they fit."""
-ASSIGNMENTS = 2
-"""Ways to take a request from one host's pools that are looked for: the second is for a claim that lost a race."""
 
 
 class Shape:
@@ -49,6 +48,7 @@ class Shape:
         self.rules = tuple(rule for rule in rules if not rule.dynamic)
         self.weighing = weighing
         self.needs = needs_of(request)
+        self._ways = Ways(columns, self.needs)
         self._dynamic = tuple(rule for rule in rules if rule.dynamic)
         self._has_company = bool(request.server_group or request.spread)
         self._is_late = bool(self._dynamic) or self._has_company
@@ -59,7 +59,10 @@ class Shape:
         self._seen = 0
         self._open: NDArray[np.intp] | None = None
         self._late: list[ReasonCount] = []
+        self._unassigned: list[int] | None = None
         self._ranked: NDArray[np.float64] | None = None
+        self.unsearched = 0
+        """Open hosts whose pools `unassigned` did not search."""
         self._evaluate_all()
 
     # What fits
@@ -101,16 +104,15 @@ class Shape:
 
     def assigned(self, row: int) -> list[Amounts]:
         """Return the ways to take the request from a host that passes every rule, best first; none: its pools fail."""
-        if self.is_plain:
-            return [self.request.resources]
-        found = self._assigned.get(row)
-        if found is None:
-            found = self._assigned[row] = assignments(self.columns, row, self.needs, ASSIGNMENTS)
-        return found
+        return [self.request.resources] if self.is_plain else self._ways.of(row)
 
     def assigned_now(self, row: int) -> list[Amounts]:
         """Do the same while places are tried out, of which nothing may be kept."""
-        return [self.request.resources] if self.is_plain else assignments(self.columns, row, self.needs, ASSIGNMENTS)
+        return [self.request.resources] if self.is_plain else self._ways.now(row)
+
+    def takes(self, row: int) -> bool:
+        """Whether the pools of a host that passes every rule can give the request; which way is not looked for."""
+        return self.is_plain or self._ways.exist(row)
 
     def passes_now(self, row: int) -> bool:
         """Whether a row passes the kept rules while places are tried out."""
@@ -132,11 +134,20 @@ class Shape:
     # Why not
 
     def counts(self) -> tuple[ReasonCount, ...]:
-        """Hosts removed, by reason, in the order of the rules."""
+        """Hosts removed, by reason, in the order of the rules; by POOLS at least so many (see `unassigned`)."""
+        unassigned = self.unassigned()
         kept = (ReasonCount(rule.reason, hosts) for rule, hosts in zip(self.rules, self._counts, strict=False))
-        rows = self.open_rows()
-        unassigned = 0 if self.is_plain else sum(1 for row in rows.tolist() if not self.assigned(row))
-        return tuple(one for one in (*kept, *self._late, ReasonCount(POOLS, unassigned)) if one.hosts)
+        return tuple(one for one in (*kept, *self._late, ReasonCount(POOLS, len(unassigned))) if one.hosts)
+
+    def unassigned(self) -> list[int]:
+        """Rows that pass every rule and whose pools fail, of those that were searched.
+
+        In a large fleet only some are, beside those that deciding asked for: `unsearched` are not, and may fit or not.
+        """
+        if self._unassigned is None:
+            rows = self.open_rows()
+            self._unassigned, self.unsearched = ([], 0) if self.is_plain else self._ways.failing(rows.tolist())
+        return self._unassigned
 
     def refusal(self) -> tuple[ReasonCount, ...]:
         """Return the counts of a refused request: also hosts that fit once, with too few places for its count."""
@@ -169,19 +180,25 @@ class Shape:
     def refresh(self) -> None:
         """Take up what changed in the columns since the last time."""
         changed = self.columns.dirty.since(self._seen)
+        if changed is None or self._depends_on() != self._depended:
+            self._ways.forget_all()
+            return self._evaluate_all()
+        self._ways.forget(changed)
         # One row at a time costs about as much as 256 rows by array.
-        if changed is None or len(changed) > max(8, self.columns.size // 256) or self._depends_on() != self._depended:
-            self._evaluate_all()
-            return
+        if len(changed) > max(8, self.columns.size // 256):
+            return self._evaluate_all()
         for row in changed:
             self._evaluate(row)
-        self._begin()
+        return self._begin()
 
     def _begin(self) -> None:
         self._seen = self.columns.dirty.now
         self._open = None
         self._late = []
+        self._unassigned = None
         self._ranked = None
+        # How long is searched counts for each decision anew: the puzzles of one must not close hosts to the next.
+        self.needs.given_up = 0
 
     def _depends_on(self) -> tuple[object, ...]:
         columns = self.columns
@@ -193,7 +210,6 @@ class Shape:
         columns, fitting = self.columns, self.columns.present.copy()
         self._depended = self._depends_on()
         self.is_plain = is_plain(columns, self.needs)
-        self._assigned: dict[int, list[Amounts]] = {}
         self.reasons = np.where(fitting, len(self.rules), NO_HOST).astype(np.int32)
         self._live = [(index, rule) for index, rule in enumerate(self.rules) if not rule.idle(columns)]
         for index, rule in self._live:
@@ -210,7 +226,6 @@ class Shape:
 
     def _evaluate(self, row: int) -> None:
         columns, old = self.columns, self.reasons.item(row)
-        self._assigned.pop(row, None)
         new = self._first_failure(row) if columns.present[row] else NO_HOST
         if new != old:
             self.reasons[row] = new

@@ -6,12 +6,13 @@ milliseconds for each gang.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType, TracebackType
 from typing import Self
 
 from redsched.cache.columns import Columns
 from redsched.decide.company import THIS_CALL
-from redsched.model import Candidate, GroupPolicy
+from redsched.model import Amounts, Candidate, Claim, ClaimStatus, GroupPolicy
 from redsched.names import SHARED_POOL, split_slot
 from redsched.store import Kind
 
@@ -19,6 +20,17 @@ Counted = Mapping[str, tuple[str, ...]]
 NOWHERE_COUNTED: Counted = MappingProxyType({})
 _CALL_FIELDS = MappingProxyType({"policy": GroupPolicy.ANTI_AFFINITY})
 """A group must have a policy; nothing enforces this one, for no request names the group."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What a place changes: its amounts, and by group the domains that it is counted in."""
+
+    row: int
+    host: str
+    amounts: Amounts
+    domains: Mapping[str, Mapping[str, str]]
+    is_starting: bool = True
 
 
 class Trial:
@@ -33,7 +45,7 @@ class Trial:
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
-        self._taken: dict[int, tuple[int, Candidate, Counted, int]] = {}
+        self._noted: dict[int, tuple[_Place, int]] = {}
         self._next = 0
 
     def __enter__(self) -> Self:
@@ -43,39 +55,47 @@ class Trial:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for number in reversed(list(self._taken)):
+        for number in reversed(list(self._noted)):
             self.give_back(number)
         self._columns.declared.remove(Kind.SERVER_GROUP, THIS_CALL)
 
     def take(self, row: int, candidate: Candidate, counted: Counted = NOWHERE_COUNTED) -> int:
         """Put one place on a row, and count it. Returns its number, for `give_back`."""
-        return self._note(row, candidate, counted, 1)
+        domains = {group: self._domains(row, topologies) for group, topologies in counted.items()}
+        return self._note(_Place(row, candidate.host, candidate.amounts, domains), 1)
 
-    def end(self, row: int, candidate: Candidate, counted: Counted = NOWHERE_COUNTED) -> int:
-        """Do as if a claim that there is had ended. Returns its number, for `give_back`."""
-        return self._note(row, candidate, counted, -1)
+    def end(self, row: int, claim: Claim) -> int:
+        """Do as if a claim that there is had ended. Returns its number, for `give_back`.
+
+        It is counted out where it was counted in, which its host may have left since.
+        """
+        domains = {claim.group: claim.counted} if claim.group in self._columns.declared.groups else {}
+        is_starting = claim.state in (ClaimStatus.CLAIMED, ClaimStatus.STARTING)
+        return self._note(_Place(row, claim.host, claim.amounts, domains, is_starting), -1)
 
     def give_back(self, number: int) -> None:
         """Undo one of them."""
-        row, candidate, counted, sign = self._taken.pop(number)
-        self._count(row, candidate, counted, -sign)
+        place, sign = self._noted.pop(number)
+        self._count(place, -sign)
 
-    def _note(self, row: int, candidate: Candidate, counted: Counted, sign: int) -> int:
-        self._count(row, candidate, counted, sign)
+    def _domains(self, row: int, topologies: tuple[str, ...]) -> Mapping[str, str]:
+        return {"host": ""} | {by: self._columns.domain(by, row) for by in topologies}
+
+    def _note(self, place: _Place, sign: int) -> int:
+        self._count(place, sign)
         self._next += 1
-        self._taken[self._next] = (row, candidate, counted, sign)
+        self._noted[self._next] = (place, sign)
         return self._next
 
-    def _count(self, row: int, candidate: Candidate, counted: Counted, sign: int) -> None:
-        columns = self._columns
-        for slot, amount in candidate.amounts.items():
+    def _count(self, place: _Place, sign: int) -> None:
+        columns, row = self._columns, place.row
+        for slot, amount in place.amounts.items():
             if slot.startswith(SHARED_POOL):
                 pool, resource_class = split_slot(slot)
                 columns.declared.take(pool.removeprefix(SHARED_POOL), resource_class, sign * amount)
             else:
                 columns.claimed.set(slot, row, columns.claimed[slot].item(row) + sign * amount)
         columns.claims[row] += sign
-        columns.starting[row] += sign
-        for group, topologies in counted.items():
-            domains = {"host": ""} | {by: columns.domain(by, row) for by in topologies}
-            columns.declared.place(group, candidate.host, domains, sign)
+        columns.starting[row] += sign * place.is_starting
+        for group, domains in place.domains.items():
+            columns.declared.place(group, place.host, domains, sign)

@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from redsched.decide import Explanation, Miss, ReasonCount
+from redsched.decide.explain.nearest import NEAREST
 from redsched.decide.filters.hosts import NOT_ATTESTED
 from redsched.errors import NoValidHost, RedschedError, Settling
 from redsched.model import Request
 from redsched.scheduler.cells import Cells
-
-NEAREST = 3
 
 
 def refusal(cells: Cells, request: Request, found: Sequence[Explanation]) -> RedschedError:
@@ -32,9 +31,9 @@ def refusal(cells: Cells, request: Request, found: Sequence[Explanation]) -> Red
 
 
 def miss_facts(miss: Miss) -> dict[str, Any]:
-    """A miss for programs. `after` is there where a claim was looked for and found."""
+    """A miss for programs. `after` is there where a claim was looked for and found, `member` in gangs."""
     facts = {"host": miss.host, "needs": dict(miss.needs), "free": dict(miss.free), "changes": list(miss.changes)}
-    return {**facts, "after": miss.after} if miss.after else facts
+    return facts | {key: text for key, text in (("after", miss.after), ("member", miss.member)) if text}
 
 
 def merge_reasons(counts: Sequence[Sequence[ReasonCount]]) -> tuple[ReasonCount, ...]:
@@ -55,8 +54,13 @@ def _sentence(hosts: int, request: Request, reasons: Sequence[ReasonCount], near
     if not hosts:
         return "no host has reported yet: start an agent, or `redsched up`"
     why = ", ".join(f"{one.hosts} by {one.reason}" for one in reasons)
-    near = next((f"; {one.host} would with {', '.join(one.changes)}" for one in nearest[:1] if one.changes), "")
+    near = "".join(f"; {_near(one)}" for one in nearest[:1] if one.changes)
     return f"none of {hosts} hosts can take {_wanted(request)}: {why or 'not enough places in one cell'}{near}"
+
+
+def _near(miss: Miss) -> str:
+    of = f" for {miss.member}" if miss.member else ""
+    return f"nearest{of} {miss.host}: {', '.join(miss.changes)}"
 
 
 def _wanted(request: Request) -> str:

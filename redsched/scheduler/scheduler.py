@@ -90,6 +90,7 @@ class Scheduler:
             reasons=merge_reasons([one.reasons for one in found]),
             nearest=merge_nearest([one.nearest for one in found]),
             checks=tuple(sorted((check for one in found for check in one.checks), key=lambda check: check.host)),
+            unsearched=sum(one.unsearched for one in found),
         )
 
     def host_names(self, limit: int, after: str = "") -> tuple[str, ...]:

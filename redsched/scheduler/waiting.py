@@ -6,8 +6,10 @@ from redsched.decide import Explanation, Miss
 from redsched.model import Claim, ClaimStatus, Request
 from redsched.scheduler.cells import Cell
 
-MOST_CLAIMS = 200
-"""Claims of one host that are tried, smallest first: the smallest that suffices is told."""
+MOST_READ = 200
+"""Claims of one host that are read."""
+MOST_TRIED = 20
+"""Claims of one host that are tried: deciding again for each holds up whoever waits for this process."""
 
 
 async def with_claims(cell: Cell, request: Request, found: Explanation) -> Explanation:
@@ -16,13 +18,27 @@ async def with_claims(cell: Cell, request: Request, found: Explanation) -> Expla
 
 
 async def _with_claim(cell: Cell, request: Request, miss: Miss) -> Miss:
-    ids = sorted(await cell.store.held_ids(miss.host))[:MOST_CLAIMS]
+    if not cell.decider.could_wait(request, miss):
+        return miss
+    ids = sorted(await cell.store.held_ids(miss.host))[:MOST_READ]
     claims = (await cell.store.read_claims(ids)).values()
-    for claim in sorted(claims, key=_size):
-        held = claim.host == miss.host and claim.state is not ClaimStatus.ENDED
-        if held and cell.decider.takes_after(request, miss.host, claim):
+    held = [claim for claim in claims if claim.host == miss.host and claim.state is not ClaimStatus.ENDED]
+    for claim in _worth_trying(held):
+        if cell.decider.takes_after(request, miss, claim):
             return replace(miss, after=claim.id)
     return miss
+
+
+def _worth_trying(claims: list[Claim]) -> list[Claim]:
+    """Of claims just alike one, smallest first: the smallest that suffices is told; of very many kinds the largest."""
+    kinds = {_kind(claim): claim for claim in sorted(claims, key=_size, reverse=True)}
+    return sorted(kinds.values(), key=_size)[-MOST_TRIED:]
+
+
+def _kind(claim: Claim) -> tuple[object, ...]:
+    """Equal for claims whose end changes the same."""
+    amounts, counted = frozenset(claim.amounts.items()), frozenset(claim.counted.items())
+    return amounts, claim.group, counted, claim.state
 
 
 def _size(claim: Claim) -> tuple[int, str]:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from redsched.cache.dirty import DirtyRows
 from redsched.decide import Decider
+from redsched.decide.explain.nearest import NEAREST
 from redsched.model import Request
 from redsched.settings import Settings
 from tests.support.decisions import hosts_of
@@ -86,7 +87,7 @@ def test_the_nearest_misses_are_those_that_lack_amounts_alone_and_the_least(flee
     assert list(nearest[: len(amounts_alone)]) == amounts_alone
     # Not to the last bit: near 2^53-1 a lack can differ by less than its own rounding, and either order will do.
     found = [float(lacking[miss.host]) for miss in amounts_alone]
-    assert found == pytest.approx(sorted(map(float, lacking.values()))[:5], rel=1e-12)
+    assert found == pytest.approx(sorted(map(float, lacking.values()))[:NEAREST], rel=1e-12)
 
 
 @given(fleets, seeds, st.integers(2, 60), st.integers(1, 4))

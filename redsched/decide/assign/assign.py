@@ -1,6 +1,7 @@
 """From needs to amounts by slot, for one host: the parts put together, quickly where the root can give everything."""
 
 from redsched.cache.columns import Columns
+from redsched.decide.assign.ahead import classes_suffice
 from redsched.decide.assign.board import Board
 from redsched.decide.assign.needs import Needs
 from redsched.decide.assign.plan import ROOT, bits, plan_of
@@ -10,6 +11,8 @@ from redsched.decide.assign.shared import shared_with, usable
 from redsched.decide.fit import fits
 from redsched.model import Amounts
 
+LEAST_STEPS = 2
+"""Steps, for each unit, that every host gets: a descent, and about as many steps back."""
 FURTHER_STEPS = 8
 """Steps, for each unit, of the search for a further assignment: it is worth a look, and not a proof."""
 
@@ -52,7 +55,7 @@ def _searched(board: Board, found: list[Amounts], most: int) -> list[Amounts]:
     few = FURTHER_STEPS * sum(board.left)
     while len(further) < most:
         is_first = not (found or further)
-        steps = max(STEPS >> board.needs.given_up, few) if is_first else few
+        steps = max(STEPS >> board.needs.given_up, LEAST_STEPS * sum(board.left)) if is_first else few
         try:
             amounts = Search(board, [*found, *further], steps).run()
         except GivenUp:
@@ -85,7 +88,7 @@ def _root_gives(columns: Columns, row: int, resources: Amounts) -> bool:
 
 
 def _board(columns: Columns, row: int, needs: Needs, covered: int) -> Board | None:
-    """The board of a host with nothing placed; None where some part has no room even alone."""
+    """The board of a host with nothing placed; None where a part has no room even alone, or all together have not."""
     plan = plan_of(columns, row, needs, usable(columns, row, needs))
     board = Board(needs, plan, read_rooms(columns, row, plan), covered)
     for index, (part, options) in enumerate(zip(needs.parts, plan.options, strict=True)):
@@ -93,7 +96,8 @@ def _board(columns: Columns, row: int, needs: Needs, covered: int) -> Board | No
         board.options.append([one for one in options if board.allows(part, one) and (has_root or one.place != ROOT)])
         if not board.has_room(index):
             return None
-    return board
+    # Most hosts that a search would refuse fall here, before its first step.
+    return board if classes_suffice(board, range(len(needs.parts))) else None
 
 
 def _root_has_traits(columns: Columns, row: int, needs: Needs, index: int) -> bool:

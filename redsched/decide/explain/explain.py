@@ -20,6 +20,7 @@ def explain(shape: Shape, request: Request, places: int, hosts: Sequence[str]) -
         reasons=reasons,
         nearest=nearest(shape),
         checks=tuple(check_host(shape, request, places, row) for row in rows if row is not None),
+        unsearched=0 if refused else shape.unsearched,
     )
 
 
@@ -28,7 +29,7 @@ def check_host(shape: Shape, request: Request, places: int, row: int) -> HostChe
     columns = shape.columns
     rules = (*shape.rules, *shape.late_rules())
     checks = [Check(rule.reason, bool(rule.passes(columns, row)), rule.detail(columns, row)) for rule in rules]
-    if all(check.ok for check in checks) and not shape.assigned(row):
+    if all(check.ok for check in checks) and not shape.takes(row):
         checks.append(Check(POOLS, False, "its pools can give each part of the request, and not all of them together"))
     if request.count > 1:
         detail = f"needs {request.count} places, the hosts that fit have room for {places}"

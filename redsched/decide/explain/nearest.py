@@ -1,6 +1,6 @@
 """The nearest misses: the hosts that come closest to taking a request, with the smallest change that lets them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from redsched.decide.fit import fits, free
 from redsched.decide.rules import ALL_ROWS, Rule
 from redsched.decide.shape import Shape
 
-NEAREST = 5
+NEAREST = 3
 _NOT_FOR_THE_ASKING = frozenset((DOWN, NOT_ATTESTED, STATUS_DISABLED, STATUS_DRAINING))
 """What no change of a request gets around."""
 
@@ -30,15 +30,16 @@ def nearest(shape: Shape) -> tuple[Miss, ...]:
     columns = shape.columns
     failed, lack = np.zeros(columns.size), np.zeros(columns.size)
     mask = columns.present.copy()
-    mask[_fitting(shape)] = False
-    for rule in (*shape.rules, *shape.late_rules()):
+    mask[shape.open_rows()] = False
+    mask[shape.unassigned()] = True
+    for rule in _asked(shape):
         passing = rule.passes(columns, ALL_ROWS)
         if rule.reason in _NOT_FOR_THE_ASKING:
             mask &= passing
         elif rule.slot is not None:
             amount = shape.request.resources[rule.slot]
-            mask &= fits(amount, amount, 0, 0, columns.minimum[rule.slot], amount, columns.step[rule.slot])
-            lack += _relative_lack(columns, rule.slot, amount)
+            mask &= passing | fits(amount, amount, 0, 0, columns.minimum[rule.slot], amount, columns.step[rule.slot])
+            lack += ~passing * _relative_lack(columns, rule.slot, amount)
         else:
             failed += ~passing
     rows = np.flatnonzero(mask)
@@ -50,9 +51,8 @@ def nearest(shape: Shape) -> tuple[Miss, ...]:
     return tuple(_miss(shape, row, (int(failed[row]), lack.item(row))) for row in ordered.tolist())
 
 
-def _fitting(shape: Shape) -> Sequence[int] | NDArray[np.intp]:
-    rows = shape.open_rows()
-    return rows if shape.is_plain else [row for row in rows.tolist() if shape.assigned(row)]
+def _asked(shape: Shape) -> Iterator[Rule]:
+    return (rule for rule in (*shape.rules, *shape.late_rules()) if not rule.idle(shape.columns))
 
 
 def _relative_lack(columns: Columns, slot: str, amount: int) -> NDArray[np.float64]:

@@ -38,8 +38,9 @@ class Miss(Answer):
     host: str
     needs: Amounts
     free: Amounts
-    changes: Annotated[list[str], Field(description="What together would make it fit; empty where nothing does.")]
+    changes: Annotated[list[str], Field(description="What together would make it fit; empty where none was found.")]
     after: Annotated[str | None, Field(description="A claim after whose end it would fit.")] = None
+    member: Annotated[str | None, Field(description="The gang's member of which one place is meant.")] = None
 
 
 class InvalidProblem(Problem):

@@ -55,7 +55,8 @@ class ExplanationAnswer(Answer):
     """Why hosts fit or do not."""
 
     hosts: int
-    fits: int
+    fits: Annotated[int, Field(description="Hosts that fit; at most so many where some are `unsearched`.")]
+    unsearched: Annotated[int, Field(description="Hosts among them whose pools were not searched, and may yet fail.")]
     reasons: list[ReasonCount]
     nearest: list[Miss]
     checks: list[HostCheckAnswer]

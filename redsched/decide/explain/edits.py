@@ -1,0 +1,138 @@
+"""Edits: what one could take back of a request, one thing at a time, each in words. Not whether it helps."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeVar
+
+from redsched.cache.columns import Columns
+from redsched.model import Group, Request
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A request with one thing taken back, and that in words."""
+
+    says: str
+    request: Request
+
+
+Build = Callable[[int], Request]
+
+
+def amounts(request: Request) -> Iterator[tuple[str, int, Build]]:
+    """Every amount of a request: what it is of, how much, and the request with another one in its place.
+
+    Of groups that ask for the same only the first counts: with less for another one the request would be the same.
+    """
+    for name, amount in request.resources.items():
+        yield name, amount, partial(with_resource, request, name)
+    for at, group in enumerate(request.groups):
+        if not any(_are_alike(request, group, other) for other in request.groups[:at]):
+            for name, amount in group.resources.items():
+                yield f"{name} in group {group.name}", amount, partial(_with_group_resource, request, at, name)
+    for at, devices in enumerate(request.pci):
+        yield devices.resource_class, devices.count, partial(_with_devices, request, at)
+
+
+def _are_alike(request: Request, group: Group, other: Group) -> bool:
+    is_related = any(group.name in names or other.name in names for names in request.same_subtree)
+    return not is_related and replace(other, name=group.name) == group
+
+
+def with_resource(request: Request, name: str, amount: int) -> Request:
+    """The request with another amount of one of its unnumbered resources."""
+    return replace(request, resources={**request.resources, name: amount})
+
+
+def _with_group_resource(request: Request, at: int, name: str, amount: int) -> Request:
+    group = replace(request.groups[at], resources={**request.groups[at].resources, name: amount})
+    return replace(request, groups=(*request.groups[:at], group, *request.groups[at + 1 :]))
+
+
+def _with_devices(request: Request, at: int, count: int) -> Request:
+    devices = replace(request.pci[at], count=count)
+    return replace(request, pci=(*request.pci[:at], devices, *request.pci[at + 1 :]))
+
+
+def without(request: Request, columns: Columns, row: int) -> Iterator[Edit]:
+    """The request with one condition taken back."""
+    zone = columns.zones.text(row)
+    if request.zones and zone:
+        yield _edit(f"in zone {zone} too", request, zones=request.zones | {zone})
+    if request.hosts:
+        yield _edit("on other hosts too", request, hosts=frozenset())
+    for host in sorted(request.exclude_hosts & {columns.name(row)}):
+        yield _edit(f"with host {host} allowed", request, exclude_hosts=request.exclude_hosts - {host})
+    yield from _without_names(request)
+    for key in sorted(request.labels):
+        yield _edit(f"without label {key}", request, labels=_less_key(request.labels, key))
+    for key in sorted(request.aggregate_metadata):
+        less = _less_key(request.aggregate_metadata, key)
+        yield _edit(f"without aggregate metadata {key}", request, aggregate_metadata=less)
+    yield from _without_parts(request)
+    for key in sorted(request.resources):
+        if len(request.resources) > 1 or request.groups or request.numa or request.pci:
+            yield _edit(f"without {key}", request, resources=_less_key(request.resources, key))
+
+
+def _without_names(request: Request) -> Iterator[Edit]:
+    for field, says in (
+        ("required", "without trait {}"),
+        ("forbidden", "with trait {} allowed"),
+        ("root_required", "without trait {} of the root"),
+        ("root_forbidden", "with trait {} of the root allowed"),
+        ("not_member_of", "in aggregate {} too"),
+    ):
+        names = getattr(request, field)
+        for name in sorted(names):
+            yield _edit(says.format(name), request, **{field: names - {name}})
+    for field in ("any_of", "member_of"):
+        sets = getattr(request, field)
+        for one in sets:
+            rest = tuple(other for other in sets if other != one)
+            yield _edit(f"without {field} {' or '.join(sorted(one))}", request, **{field: rest})
+
+
+def _without_parts(request: Request) -> Iterator[Edit]:
+    if request.query:
+        yield _edit("without the query", request, query=())
+    if request.server_group:
+        yield _edit(f"without server group {request.server_group}", request, server_group="")
+    for one in request.spread:
+        rest = tuple(other for other in request.spread if other != one)
+        yield _edit(f"without spreading over {one.by}", request, spread=rest)
+    if request.hints.build_near_host_ip:
+        yield _edit("without build_near_host_ip", request, hints=type(request.hints)())
+    for one_set in request.same_subtree:
+        rest_sets = tuple(other for other in request.same_subtree if other != one_set)
+        yield _edit(f"without same_subtree {', '.join(sorted(one_set))}", request, same_subtree=rest_sets)
+    if request.group_policy == "isolate":
+        yield _edit("without group_policy isolate", request, group_policy="none")
+    yield from _without_whole_parts(request)
+
+
+def _without_whole_parts(request: Request) -> Iterator[Edit]:
+    related = frozenset().union(*request.same_subtree)
+    parts = len(request.groups) + len(request.pci) + bool(request.numa) + bool(request.resources)
+    if parts < 2:
+        return
+    for group in request.groups:
+        if group.name not in related:
+            rest = tuple(other for other in request.groups if other.name != group.name)
+            yield _edit(f"without group {group.name}", request, groups=rest)
+    for devices in request.pci:
+        others = tuple(other for other in request.pci if other != devices)
+        yield _edit(f"without {devices.resource_class}", request, pci=others)
+    if request.numa:
+        yield _edit("without numa", request, numa=None)
+
+
+def _edit(says: str, request: Request, **changed: Any) -> Edit:
+    return Edit(says, replace(request, **changed))
+
+
+def _less_key(values: Mapping[str, Value], key: str) -> dict[str, Value]:
+    return {name: value for name, value in values.items() if name != key}

@@ -50,7 +50,7 @@ async def build(hosts: Sequence[str], clock: Clock, count: int) -> list[tuple[An
 def _call(request: Request, claim_id: str, hosts: Sequence[str], clock: Clock) -> ClaimCall:
     member = Member(claim_id, tuple(Candidate(host, request.resources) for host in hosts))
     lease_ms = request.lease_s * 1000
-    return ClaimCall((member,), clock.epoch, clock.now_ms, request.digest(), fresh=True, lease_ms=lease_ms)
+    return ClaimCall((member,), clock.epoch, clock.now_ms, clock.seq, request.digest(), fresh=True, lease_ms=lease_ms)
 
 
 def usec(client: Any) -> int:

@@ -2,17 +2,19 @@
 -- claim: members x ordered candidates. Each member gets the first of its candidates that fits now; all or nothing.
 -- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, then the claim of each member, then host, claims, inbox of each host;
 --       with conditions the facts of each host where ARGV says so, then each group and shared pool they name
--- ARGV  1 epoch and 2 now_ms of the decision, 3 fresh (1: the ids were made for this very call), 4 lease_ms, 5 digest,
---       6 project, 7 consumer, 8 members, 9 hosts, 10 amount lists; then the hosts' names; then each amount list as
---       length, slot, amount ...; then each member as id, candidates, host number, list number ... (numbers from 1);
---       then the conditions, if there are any: see include/claim_conditions.lua
+-- ARGV  1 epoch, 2 now_ms and 3 seen_seq of the decision, 4 fresh (1: the ids were made for this very call),
+--       5 lease_ms, 6 digest, 7 project, 8 consumer, 9 members, 10 hosts, 11 amount lists; then the hosts' names; then
+--       each amount list as length, slot, amount ...; then each member as id, candidates, host number, list number ...
+--       (numbers from 1); then the conditions, if there are any: see include/claim_conditions.lua
 -- Reply outcome, epoch, now_ms, then by outcome
 --   OK        n, host, token, expires_at_ms, state, candidate number of each member; then the number of groups and
 --             pools written, kind, name, version, length, field, value ... of each; then the hosts looked at
 --   SAME      n and the members as OK ('' for the candidate), for what these ids were given before; nothing is written
 --   FULL      number of the first member that no candidate has room for; then the hosts looked at
 --   UNKNOWN   a group or pool that nobody has declared, as `server-group:web`, `pool:licences`
---   GONE CONFLICT LATE EPOCH SETTLING   nothing more (the protocol's "Ids"; EPOCH: decided in another epoch)
+--   GONE CONFLICT LATE EPOCH SETTLING BEHIND   nothing more (the protocol's "Ids"; EPOCH: decided in another epoch;
+--             BEHIND: decided before an aggregate, a pool or a host's own word changed which hosts may be chosen: that
+--             is not looked at here, so decide again on what is at `declared_seq` of meta)
 --   A host looked at: host number, version, cause ('' or UNKNOWN ATTEST DOWN DISABLED DRAINING LIMIT GROUP or the slot
 --   that was too small), claims, starting, length, slot, claimed ...: what it holds after this script.
 -- include: fence

@@ -15,6 +15,7 @@
 -- include: counted_in
 -- include: tombstone
 -- include: settle
+-- include: finish_declared
 local cell = fence()
 local host, known = read_hash(KEYS[5])
 local ids = redis.call('SMEMBERS', KEYS[6])
@@ -55,5 +56,5 @@ end
 redis.call('DEL', KEYS[5], KEYS[6], KEYS[7], KEYS[8])
 redis.call('ZREM', KEYS[3], ARGV[1])
 count_heard(cell, host)
-finish(cell)
+finish_declared(cell) -- another host may come by its name
 return answer('OK')

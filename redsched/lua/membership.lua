@@ -5,6 +5,7 @@
 -- Reply OK | SAME (it was so); epoch, now_ms, then the hosts that are to be in it and are not known
 -- include: fence
 -- include: publish
+-- include: finish_declared
 local cell = fence()
 local field, changed, unknown = 'aggregate.' .. ARGV[1], {}, {}
 for i = 2, #ARGV, 2 do
@@ -29,6 +30,6 @@ for _, host in ipairs(changed) do
   end
 end
 if #changed > 0 then
-  finish(cell)
+  finish_declared(cell)
 end
 return {#changed > 0 and 'OK' or 'SAME', cell.epoch, cell.now_ms, unpack(unknown)}

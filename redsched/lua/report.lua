@@ -13,8 +13,11 @@
 -- include: whole
 -- include: order
 -- include: mark_over
+-- include: finish_declared
 local OWNED = {capacity = true, external = true, total = true, reserved = true, ratio = true, min = true, max = true,
   step = true}
+-- Amounts are checked again when they are claimed, and a metric is of the moment.
+local DECIDED_ON = {zone = true, trait = true, label = true, pool = true}
 local cell = fence()
 local old, known = read_hash(KEYS[4])
 local number = tonumber(ARGV[5])
@@ -30,6 +33,11 @@ local function owned(field)
 end
 local host_set, host_gone = compare(old, 7, split, owned, changed)
 local facts_set, facts_gone = compare(read_hash(KEYS[5]), split + 1, #ARGV, function() return true end, changed)
+
+local anew = false
+for i = 1, old.epoch and #changed or 0, 2 do
+  anew = anew or DECIDED_ON[string.match(changed[i], '^[^.]+')]
+end
 
 local until_ms = text(cell.now_ms + tonumber(ARGV[2]))
 if not known then
@@ -55,5 +63,6 @@ in_chunks('HSET', KEYS[5], facts_set)
 in_chunks('HDEL', KEYS[5], facts_gone)
 mark_over(KEYS[4])
 redis.call('ZADD', KEYS[3], until_ms, ARGV[1])
-finish(cell)
+local done = anew and finish_declared or finish
+done(cell)
 return {'OK', cell.epoch, cell.now_ms, attested, version}

@@ -10,6 +10,7 @@
 -- include: in_chunks
 -- include: definition
 -- include: whole
+-- include: finish_declared
 local cell = fence()
 local thing, known = read_hash(KEYS[4])
 local defined, held = {}, false
@@ -34,5 +35,6 @@ else
   redis.call('DEL', KEYS[4])
 end
 redis.call('SREM', KEYS[5], ARGV[2])
-finish(cell)
+local done = ARGV[1] == 'server-group' and finish or finish_declared -- claim.lua reads all of a group itself
+done(cell)
 return {'OK', cell.epoch, cell.now_ms}

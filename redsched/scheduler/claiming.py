@@ -9,17 +9,21 @@ from redsched.scheduler.views import Selection, Selections
 from redsched.store import ClaimAnswer, ClaimCall, Member
 
 
-def claim_call(request: Request, cell: Cell, decision: Decision, ids: Sequence[str]) -> ClaimCall:
+def claim_call(
+    request: Request, cell: Cell, decision: Decision, ids: Sequence[str], epoch: str, seen_seq: int
+) -> ClaimCall:
     """The call that claims a decision's places under these ids.
 
-    Without places the script only tells what the ids are known for.
+    `epoch` and `seen_seq` are those of the columns decided on. Without places the script only tells what the ids are
+    known for.
     """
     places = decision.places or (Place(()),) * len(ids)
     members = (Member(claim_id, one.candidates, one.group) for claim_id, one in zip(ids, places, strict=True))
     return ClaimCall(
         members=tuple(members),
-        epoch=cell.mirror.epoch,
+        epoch=epoch,
         now_ms=cell.mirror.now_ms(),
+        seen_seq=seen_seq,
         digest=request.digest(),
         fresh=not request.claim_ids,
         lease_ms=request.lease_s * 1000,

@@ -40,6 +40,7 @@ class _Attempt:
         "calls",
         "catch_up",
         "decide_s",
+        "decided_on",
         "home",
         "left",
         "looked_for",
@@ -61,6 +62,8 @@ class _Attempt:
         """Whether to decide only on columns that have caught up: after FULL, and before a refusal."""
         self.seen: dict[str, Explanation] = {}
         """Why nothing fitted, by cell, at the instant at which that was decided."""
+        self.decided_on: dict[str, tuple[str, int]] = {}
+        """Epoch and seq of the columns decided on, by cell: by the time of the claim they may have moved on."""
         self.home: Cell | None = None
         """The cell that the caller's own ids are bound to, where there are several."""
         self.looked_for = False
@@ -166,6 +169,7 @@ class Selector:
 
     def _decide_in(self, cell: Cell, attempt: _Attempt) -> Decision:
         started = time.perf_counter()
+        attempt.decided_on[cell.name] = (cell.mirror.epoch, cell.mirror.seq)
         decision = cell.decider.decide(attempt.asked, self._rng)
         if attempt.catch_up:
             attempt.seen.pop(cell.name, None)
@@ -201,7 +205,8 @@ class Selector:
         ids = self._ids_for(request, cell, decision)
         attempt.calls += 1
         attempt.sent = tuple(ids)
-        answer = await cell.store.claim(claim_call(request, cell, decision, ids))
+        call = claim_call(request, cell, decision, ids, *attempt.decided_on[cell.name])
+        answer = await cell.store.claim(call)
         attempt.sent = ()
         cell.mirror.apply_reply(answer)
         if answer.outcome is Outcome.OK:
@@ -214,9 +219,9 @@ class Selector:
             return await first_outcome(request, self._cells) or self._reused(request)
         if answer.outcome is Outcome.SETTLING:
             raise _settling(request)
-        # FULL, EPOCH, LATE, UNKNOWN (a group or pool that is not there any more): what was decided on is not what the
-        # store has. Only a later picture can refuse, and only one that knows more than the reply told (a host shrank,
-        # or was disabled) is sure not to aim there again.
+        # FULL, EPOCH, LATE, BEHIND, UNKNOWN (a group or pool that is not there any more): what was decided on is not
+        # what the store has. Only a later picture can refuse, and only one that knows more than the reply told (a host
+        # shrank, or was disabled) is sure not to aim there again.
         down = [host.host for host in answer.looked_at if host.cause == Cause.DOWN]
         if down:
             # A lease that has lapsed and was not swept yet is in no feed: without this the next try would aim there.

@@ -75,11 +75,16 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class ClaimCall:
-    """All that claim.lua needs. `epoch` and `now_ms` are those of the decision; `fresh`: ids made for this call."""
+    """All that claim.lua needs.
+
+    `epoch`, `now_ms` and `seen_seq` are those of the picture decided on, the last being the cell's seq that it had
+    reached; `fresh`: ids made for this call.
+    """
 
     members: tuple[Member, ...]
     epoch: str
     now_ms: int
+    seen_seq: int
     digest: str
     fresh: bool
     lease_ms: int
@@ -132,7 +137,9 @@ class Thing:
 
 @dataclass(frozen=True, slots=True)
 class ClaimAnswer:
-    """OK | SAME | FULL | UNKNOWN | GONE | CONFLICT | LATE | EPOCH | SETTLING. `placed` in the order of the members.
+    """OK | SAME | FULL | UNKNOWN | GONE | CONFLICT | LATE | EPOCH | SETTLING | BEHIND.
+
+    `placed` in the order of the members.
 
     `things` are the groups and shared pools that it wrote, `unknown` those that nobody has declared, written
     `server-group:web` and `pool:licences`.

@@ -37,9 +37,9 @@ class ClaimWire:
         self._number_of = {host: number for number, host in enumerate(self._hosts, 1)}
         self._lists: dict[tuple[tuple[str, int], ...], int] = {}
         members = self._members()
-        self.arguments: Arguments = [call.epoch, call.now_ms, int(call.fresh), call.lease_ms, call.digest]
-        self.arguments += (call.project, call.consumer, len(call.members), len(self._hosts), len(self._lists))
-        self.arguments += self._hosts
+        self.arguments: Arguments = [call.epoch, call.now_ms, call.seen_seq, int(call.fresh), call.lease_ms]
+        self.arguments += (call.digest, call.project, call.consumer)
+        self.arguments += (len(call.members), len(self._hosts), len(self._lists), *self._hosts)
         shared: list[tuple[int, str, int]] = []
         for amounts, number in self._lists.items():
             own = [entry for entry in amounts if not entry[0].startswith(SHARED_POOL)]

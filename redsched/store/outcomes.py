@@ -30,6 +30,8 @@ class Outcome(StrEnum):
     """The host has not attested to the present epoch."""
     EPOCH = "EPOCH"
     """The call was built in another epoch."""
+    BEHIND = "BEHIND"
+    """What only deciding looks at (aggregates, a host's zone, traits, labels) has changed since it was decided."""
     LATE = "LATE"
     """The decision is older than tombstones are remembered."""
     SETTLING = "SETTLING"

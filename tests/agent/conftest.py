@@ -82,7 +82,7 @@ class World:
         clock = await self.cell.tick()
         member = Member(claim_id, (Candidate(host, amounts),), group)
         return await self.cell.claim(
-            ClaimCall((member,), clock.epoch, clock.now_ms, "d" * 32, fresh=True, lease_ms=lease_s * 1000)
+            ClaimCall((member,), clock.epoch, clock.now_ms, clock.seq, "d" * 32, fresh=True, lease_ms=lease_s * 1000)
         )
 
     async def claim(self, claim_id: str) -> Claim | None:

@@ -2,13 +2,14 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Literal
 
 import pytest
 import redis
 
 from redsched.cache.snapshot import take_snapshot
 from redsched.errors import NoValidHost
-from redsched.model import Candidate, GroupPolicy, HostStatus, Inventory, Request, ServerGroup, SharedPool
+from redsched.model import Aggregate, Candidate, GroupPolicy, HostStatus, Inventory, Request, ServerGroup, SharedPool
 from redsched.scheduler import Effort, Scheduler
 from redsched.settings import Settings
 from redsched.store import CellStore, ClaimCall, Member, Poll, Store
@@ -73,7 +74,7 @@ async def test_what_an_own_claim_counts_shows_before_the_feed_tells(url: str) ->
         await mirror.catch_up()
         candidate = Candidate("h0", {"VCPU": 1, "pool:lic/CUSTOM_SEAT": 2})
         clock = await cell.tick()
-        call = ClaimCall((Member("a", (candidate,), "db"),), clock.epoch, clock.now_ms, "d", True, 60_000)
+        call = ClaimCall((Member("a", (candidate,), "db"),), clock.epoch, clock.now_ms, clock.seq, "d", True, 60_000)
         mirror.apply_reply(await cell.claim(call))
         columns, declared = mirror.columns, mirror.columns.declared
         row = columns.row("h0")
@@ -118,6 +119,32 @@ async def test_a_lapsed_host_is_knocked_at_once(url: str) -> None:
             await scheduler.select(Request({"VCPU": 1}))
         assert refused.value.facts["reasons"] == [{"reason": "down", "hosts": 1}]
         assert efforts[-1].calls == 1
+
+
+async def test_a_host_that_was_just_reserved_is_not_given_to_others(url: str) -> None:
+    """The aggregate was answered for; a scheduler that has not heard of it yet places nobody else there."""
+    async with behind(url, 4, 4) as (stale, efforts, _, _), Scheduler.connect(url) as other:
+        reserved = Aggregate("secure", {"filter_tenant_id": "web"}, frozenset({"h0"}))
+        await other.aggregates.put(reserved)
+        placed = [await stale.select(Request({"VCPU": 1}, project="evil")) for _ in range(4)]
+        assert {one.host for found in placed for one in found.selections} == {"h1"}
+        assert [one.calls for one in efforts] == [2, 1, 1, 1], "once it has heard of it, it goes on as ever"
+        with pytest.raises(NoValidHost):
+            await stale.select(Request({"VCPU": 1}, project="evil"))
+        [mine] = (await stale.select(Request({"VCPU": 1}, project="web"))).selections
+        assert mine.host == "h0"
+
+
+@pytest.mark.parametrize("mode", ["all", "incremental"])
+async def test_a_host_that_was_just_reserved_is_not_given_to_several(
+    url: str, mode: Literal["all", "incremental"]
+) -> None:
+    """The same for places that are claimed in one call, under ids of the caller's own."""
+    async with behind(url, 4, 4) as (stale, _, cell, _):
+        await cell.put_aggregate(Aggregate("secure", {"filter_tenant_id": "web"}, frozenset({"h0"})))
+        asked = Request({"VCPU": 1}, project="evil", count=4, mode=mode, claim_ids=tuple("abcd"))
+        found = await stale.select(asked)
+        assert [one.host for one in found.selections] == ["h1"] * 4
 
 
 @pytest.mark.parametrize("fault", ["trimmed", "deleted", "new epoch", "went back"])

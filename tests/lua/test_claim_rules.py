@@ -131,7 +131,7 @@ async def test_a_member_whom_nobody_counted_there_is_together_with_none(cell: Ce
 
 async def test_a_group_counts_by_as_many_topologies_as_it_may_have(cell: CellStore, raw: Any) -> None:
     labels = [f"l{number}" for number in range(MAX_TOPOLOGIES)]
-    await open_in(cell, "h5", "az1", **dict.fromkeys(labels, "x"))
+    await open_in(cell, "h5", "az1", 8, **dict.fromkeys(labels, "x"))
     await group(cell, by="label:l0", count_by=tuple(f"label:{one}" for one in labels))
     await given(cell, joining("a", "h5"))
     expected = {"members": 1, "host=h5": 1, "zone=az1": 1} | {f"label:{one}=x": 1 for one in labels}
@@ -275,6 +275,6 @@ def test_a_call_without_conditions_carries_nothing_for_them() -> None:
     """The everyday call does not pay for what it does not ask."""
     call = call_of(Clock("1-a", 1, 1, True), member("a", "h1"))
     wire = ClaimWire(Keys("c1"), call)
-    assert (len(wire.keys), len(wire.arguments), wire.things) == (5, 18, ())
+    assert (len(wire.keys), len(wire.arguments), wire.things) == (5, 19, ())
     limited = ClaimWire(Keys("c1"), replace(call, limits={"h1": HostLimit(1)}))
-    assert limited.arguments[:18] == wire.arguments
+    assert limited.arguments[:19] == wire.arguments

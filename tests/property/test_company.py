@@ -195,7 +195,7 @@ class CompanyMachine(RuleBasedStateMachine):
         covered = [replace(one, members=tuple(n for n in one.members if n < len(places))) for one in wished]
         clock, world, before = await self.cell.tick(), await self.world(), await self.claims()
         call = ClaimCall(
-            places, clock.epoch, clock.now_ms, "d", True, HOUR_S * 1000, rules=tuple(covered), limits=limited
+            places, clock.epoch, clock.now_ms, clock.seq, "d", True, HOUR_S * 1000, rules=tuple(covered), limits=limited
         )
         named = ({one.group for one in places} | {one.group for one in covered}) - {""}
         drawn = {slot for one in places for choice in one.candidates for slot in choice.amounts if ":" in slot}

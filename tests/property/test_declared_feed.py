@@ -135,7 +135,9 @@ class Life:
         amounts = {"VCPU": 1} | ({f"pool:{pool}/DISK_GB": 1} if pool else {})
         ids = [f"c{self.count}-{number}" for number in range(places)]
         members = tuple(Member(one, (Candidate(host, amounts),), group) for one in ids)
-        answer = await self.cell.claim(ClaimCall(members, clock.epoch, clock.now_ms, "d", True, HOUR_S * 1000))
+        answer = await self.cell.claim(
+            ClaimCall(members, clock.epoch, clock.now_ms, clock.seq, "d", True, HOUR_S * 1000)
+        )
         self.reader.apply_reply(answer)
         for one, placed in zip(ids, answer.placed, strict=bool(answer.placed)):
             self.claims[one] = (host, placed.token, group, pool)

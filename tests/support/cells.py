@@ -109,7 +109,7 @@ def call_of(
     clock: Clock, *members: Member, digest: str = "digest", fresh: bool = True, lease_ms: int = HOUR_S * 1000
 ) -> ClaimCall:
     """A call that was decided at this clock."""
-    return ClaimCall(members, clock.epoch, clock.now_ms, digest, fresh, lease_ms, "project", "consumer")
+    return ClaimCall(members, clock.epoch, clock.now_ms, clock.seq, digest, fresh, lease_ms, "project", "consumer")
 
 
 async def claim_on(cell: CellStore, claim_id: str = "a", host: str = "h1", **amounts: int) -> Placed:

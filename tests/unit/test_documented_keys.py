@@ -128,7 +128,7 @@ async def claim(cell: CellStore, claim_id: str) -> str:
     clock = await cell.tick()
     amounts = {"VCPU": 2, "pool:licences/CUSTOM_SEAT": 2}
     members = (Member(claim_id, (Candidate("h1", amounts),), group="db"),)
-    answer = await cell.claim(ClaimCall(members, clock.epoch, clock.now_ms, "d", True, 60_000, "p", "c"))
+    answer = await cell.claim(ClaimCall(members, clock.epoch, clock.now_ms, clock.seq, "d", True, 60_000, "p", "c"))
     assert answer.outcome is Outcome.OK
     return answer.placed[0].token
 

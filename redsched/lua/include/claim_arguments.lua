@@ -5,16 +5,16 @@
 local SLOT_FIELDS = {'capacity.', 'claimed.', 'external.', 'min.', 'max.', 'step.'}
 
 local function parse_call()
-  local call = {epoch = ARGV[1], decided_at_ms = tonumber(ARGV[2]), fresh = ARGV[3] == '1',
-    lease_ms = tonumber(ARGV[4]), digest = ARGV[5], project = ARGV[6], consumer = ARGV[7],
+  local call = {epoch = ARGV[1], decided_at_ms = tonumber(ARGV[2]), seen_seq = tonumber(ARGV[3]),
+    fresh = ARGV[4] == '1', lease_ms = tonumber(ARGV[5]), digest = ARGV[6], project = ARGV[7], consumer = ARGV[8],
     members = {}, hosts = {}, lists = {}}
-  call.member_count, call.host_count = tonumber(ARGV[8]), tonumber(ARGV[9])
-  local at = 10 + call.host_count -- past the hosts' names
+  call.member_count, call.host_count = tonumber(ARGV[9]), tonumber(ARGV[10])
+  local at = 11 + call.host_count -- past the hosts' names
   local function take()
     at = at + 1
     return ARGV[at]
   end
-  for i = 1, tonumber(ARGV[10]) do
+  for i = 1, tonumber(ARGV[11]) do
     local list = {fields = {'version', 'epoch', 'status', 'alive_until_ms', 'inbox', 'claims', 'starting'}}
     for number = 1, tonumber(take()) do
       local slot = take()
@@ -41,7 +41,7 @@ local function host_of(call, number)
   local host = call.hosts[number]
   if not host then
     local first = 4 + call.member_count + 3 * (number - 1)
-    host = {name = ARGV[10 + number], slots = {}, seen = {}, placed = 0,
+    host = {name = ARGV[11 + number], slots = {}, seen = {}, placed = 0,
       keys = {host = KEYS[first + 1], claims = KEYS[first + 2], inbox = KEYS[first + 3]}}
     if call.things then
       host.domains = {host = host.name}

@@ -1,4 +1,5 @@
--- known_outcome(): what claim.lua answers without looking at any host, or nil: the ids decide, and the decision's age.
+-- known_outcome(): what claim.lua answers without looking at any host, or nil: the ids decide, and the decision's
+-- age.
 local function known_outcome(cell, call)
   local function answer(outcome)
     return {outcome, cell.epoch, cell.now_ms}
@@ -39,5 +40,8 @@ local function known_outcome(cell, call)
   if moved or not (age_ms <= cell.remember_ms and age_ms >= -1000) then
     return answer('LATE')
   end
-  return unheard and answer('SETTLING') or nil
+  if unheard then
+    return answer('SETTLING')
+  end
+  return cell.declared_seq > call.seen_seq and answer('BEHIND') or nil
 end

@@ -3,7 +3,8 @@
 -- A failover, a wipe or a jump of the clock shows in the server's replication id, in a missing `meta` or in TIME. The
 -- script that finds it mints a new epoch, here, before it does anything else: from then on no host counts as attested,
 -- so nothing can be claimed, ended or expired on a picture that may have lost writes. Uses KEYS 1 meta, 2 changes,
--- 3 hosts, which every script passes. Returns the cell: epoch, now_ms, seq, settled (bool), remember_ms, keep_ms.
+-- 3 hosts, which every script passes. Returns the cell: epoch, now_ms, seq, declared_seq, settled (bool), remember_ms,
+-- keep_ms.
 local function text(number)
   return string.format('%.0f', number)
 end
@@ -32,12 +33,12 @@ end
 local function fence()
   local time = redis.call('TIME')
   local meta = redis.call('HMGET', KEYS[1], 'epoch', 'seq', 'now_ms', 'replid', 'run_id', 'settled', 'settle_at_ms',
-    'jump_s', 'remember_s', 'keep_s', 'settle_s', 'unattested')
+    'jump_s', 'remember_s', 'keep_s', 'settle_s', 'unattested', 'declared_seq')
   local cell = {
     now_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000),
     epoch = meta[1] or '', seq = tonumber(meta[2] or '0'), settled = meta[6] == '1',
     remember_ms = tonumber(meta[9] or '600') * 1000, keep_ms = tonumber(meta[10] or '60') * 1000,
-    settle_ms = tonumber(meta[11] or '60') * 1000,
+    settle_ms = tonumber(meta[11] or '60') * 1000, declared_seq = tonumber(meta[13] or '0'),
     by_time = meta[6] ~= '1' and meta[12] == '-1', -- wiped, and still waiting: another epoch knows no more of the hosts
   }
   local replication = redis.call('INFO', 'replication')

@@ -34,12 +34,8 @@ POLICIES: Mapping[str, Mapping[str, float]] = {
     "best_fit": {"best_fit": 1.0},
     "dot_product": {"dot_product": 1.0},
     "gpu_fragmentation": {"gpu_fragmentation": 1.0},
-    "gpu": {"gpu_fragmentation": 1.0, "balance": 0.02},
 }
-"""Policies beside those of redsched and those of the settings.
-
-In `gpu` balance decides among hosts that lose as much: a host whose CPUs are used up strands its GPUs.
-"""
+"""Policies beside those of redsched and those of the settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +144,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("nodes", help="node list (CSV)")
     parser.add_argument("tasks", help="task list (CSV)")
-    parser.add_argument("--policy", nargs="+", default=["spread", "pack", *POLICIES], help="policies, also of settings")
+    parser.add_argument(
+        "--policy", nargs="+", default=["spread", "pack", *POLICIES, "gpu"], help="policies, also of settings"
+    )
     parser.add_argument("--seed", type=int, nargs="+", default=[42], help="one run for each")
     parser.add_argument("--pick-from", type=int, default=1, help="the first host is a random one of this many best")
     parser.add_argument("--json", action="store_true", help="for programs")

@@ -91,6 +91,17 @@ def counts_by_row(columns: Columns, held: Mapping[str, int], by: str) -> NDArray
     return np.full(columns.size, NOWHERE) if texts is None else texts.table(held, 0, NOWHERE)
 
 
+def counts_at(columns: Columns, group: str, by: str, rows: Rows) -> Mask:
+    """How many places of a group there are in the domain of each of some rows; NOWHERE as in `counts_by_row`."""
+    held = counts(columns, group, by)
+    if by == "host" and isinstance(rows, np.ndarray) and len(rows) < len(held):
+        found = [held.get(columns.name(row), 0) if columns.present[row] else NOWHERE for row in rows.tolist()]
+        return np.array(found, np.int64)
+    if by == "host" and isinstance(rows, int):
+        return np.int64(held.get(columns.name(rows), 0) if columns.present[rows] else NOWHERE)
+    return counts_by_row(columns, held, by)[rows]
+
+
 def domains(columns: Columns, by: str, eligible: Mask) -> tuple[str, ...]:
     """The domains of the eligible hosts, in the order of their names."""
     rows = np.flatnonzero(eligible)
@@ -102,7 +113,7 @@ def domains(columns: Columns, by: str, eligible: Mask) -> tuple[str, ...]:
 
 def _apart(group: str, by: str, most: int) -> Rule:
     def passes(columns: Columns, rows: Rows) -> Mask:
-        held = counts_by_row(columns, counts(columns, group, by), by)[rows]
+        held = counts_at(columns, group, by, rows)
         return (held >= 0) & (held < most)
 
     def detail(columns: Columns, row: int) -> str:
@@ -111,7 +122,7 @@ def _apart(group: str, by: str, most: int) -> Rule:
         place = f"{by} {domain}" if domain else f"no {by}"
         return f"group {group} allows {most} in one {by}, {place} has {held}"
 
-    return Rule(SERVER_GROUP, passes, detail, dynamic=True)
+    return Rule(SERVER_GROUP, passes, detail, dynamic=True, local=by == "host")
 
 
 def _together(group: str, by: str) -> Rule:
@@ -139,7 +150,7 @@ def _skew(group: str, spread: Spread, names: tuple[str, ...]) -> Rule:
         return 0 if len(held) < len(names) else min((held.get(name, 0) for name in names), default=0)
 
     def passes(columns: Columns, rows: Rows) -> Mask:
-        held = counts_by_row(columns, counts(columns, group, by), by)[rows]
+        held = counts_at(columns, group, by, rows)
         return (held >= 0) & (held + 1 - least(columns) <= most)
 
     def detail(columns: Columns, row: int) -> str:

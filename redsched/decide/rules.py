@@ -38,7 +38,8 @@ class Rule:
     What a rule reads beside the row itself it must own up to, because its results are kept: `depends(columns)` is a
     value that differs once all rows must be looked at again (the metadata of aggregates, whether a shared pool has
     room). A rule that changes with every claim (the members of a server group) is `dynamic`: nothing of it is kept, and
-    it is asked at each decision about the rows that passed all others.
+    it is asked at each decision about the rows that passed all others. Of those a `local` one changes for a row only
+    with who sits on that row, so that while places are tried out nobody else's row need be asked again.
 
     A rule about `room` says what is left on a host and not what the host is: one that fails only such rules is still
     among the hosts that a request is spread over. While a rule is `idle` every host passes it, and it need not be asked
@@ -53,6 +54,7 @@ class Rule:
     dynamic: bool = False
     room: bool = False
     idle: Callable[[Columns], bool] = _never
+    local: bool = False
 
 
 Filter = Callable[[Request], Iterator[Rule]]

@@ -56,9 +56,9 @@ def test_what_a_request_wishes_is_weighed_under_every_policy_unless_something_el
 
 
 def test_policies_of_ones_own_are_chosen_like_others() -> None:
-    settings = Settings(policies={"gpu": {"gpu_fragmentation": 2.0, "best_fit": 1.0}})
-    assert named(Request({"VCPU": 1}, policy="gpu"), settings) == {"gpu_fragmentation": 2.0, "best_fit": 1.0}
-    assert named(Request({"VCPU": 1}), settings.model_copy(update={"policy": "gpu"})).keys() >= {"best_fit"}
+    settings = Settings(policies={"dense": {"gpu_fragmentation": 2.0, "best_fit": 1.0}})
+    assert named(Request({"VCPU": 1}, policy="dense"), settings) == {"gpu_fragmentation": 2.0, "best_fit": 1.0}
+    assert named(Request({"VCPU": 1}), settings.model_copy(update={"policy": "dense"})).keys() >= {"best_fit"}
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -69,7 +69,7 @@ def test_every_policy_names_weighers_that_there_are(name: str) -> None:
 @pytest.mark.parametrize(
     ("request_", "message"),
     [
-        (Request({"VCPU": 1}, policy="best"), "unknown policy 'best': use one of balanced, nova, pack, spread"),
+        (Request({"VCPU": 1}, policy="best"), "unknown policy 'best': use one of balanced, gpu, nova, pack, spread"),
         (Request({"VCPU": 1}, weights={"rom": 1.0}), "unknown weigher 'rom' in weights: use one of balance, best_fit"),
     ],
 )

@@ -1,8 +1,12 @@
 """Soft affinity, soft anti-affinity and soft spreading: by host, zone and label, and only where they are asked for."""
 
+from dataclasses import replace
+
 import pytest
 
 from redsched.cache.columns import Columns
+from redsched.decide.weighers import score
+from redsched.decide.weighers.weigher import is_absolute
 from redsched.model import Request, Spread
 from tests.support.columns import columns_of
 from tests.support.weighed import raw_of, value_of, weigher
@@ -47,6 +51,27 @@ def test_a_request_without_a_group_or_with_an_unknown_one_is_not_drawn_anywhere(
     columns = columns_with("soft-affinity")
     for request in (Request({"VCPU": 1}), Request({"VCPU": 1}, server_group="other")):
         assert set(raw_of(weigher("soft_affinity"), columns, request).values()) == {0.0}
+
+
+@pytest.mark.parametrize("policy", ["soft-affinity", "soft-anti-affinity", "anti-affinity"])
+@pytest.mark.parametrize("name", ["soft_affinity", "soft_anti_affinity"])
+def test_a_weigher_of_members_is_idle_exactly_under_another_policy_than_its_own(policy: str, name: str) -> None:
+    """While it is, nothing is asked of it: a group with a hard policy does not have all hosts weighed anew."""
+    columns, one = columns_with(policy), weigher(name)
+    assert one.idle(columns, REQUEST) == (name != policy.replace("-", "_"))
+    assert is_absolute(columns, REQUEST, {one: 1.0}) == one.idle(columns, REQUEST)
+    if one.idle(columns, REQUEST):
+        assert not any(raw_of(one, columns, REQUEST).values())
+
+
+def test_an_idle_weigher_is_not_asked() -> None:
+    def never(*_: object) -> float:
+        raise AssertionError
+
+    one = replace(weigher("soft_affinity"), raw=never)
+    assert score(columns_with("anti-affinity"), REQUEST, {one: 1.0}, slice(None)) == 0.0
+    with pytest.raises(AssertionError):
+        score(columns_with("soft-affinity"), REQUEST, {one: 1.0}, slice(None))
 
 
 def test_soft_spreading_counts_the_places_in_each_domain_against_a_host() -> None:

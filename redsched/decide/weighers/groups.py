@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from redsched.cache.columns import Columns
-from redsched.decide.company import THIS_CALL, counts, counts_by_row
+from redsched.decide.company import THIS_CALL, counts, counts_at, counts_by_row
 from redsched.decide.rules import Rows
 from redsched.decide.weighers.weigher import Score
 from redsched.model import GroupPolicy, Request
@@ -23,9 +23,19 @@ def members_near(policy: GroupPolicy, sign: float) -> Callable[[Columns, Request
         if state is None or state.group.policy is not policy:
             return columns.claims[rows] * 0.0
         by = state.group.by
-        return sign * np.maximum(0, counts_by_row(columns, counts(columns, request.server_group, by), by)[rows])
+        return sign * np.maximum(0, counts_at(columns, request.server_group, by, rows))
 
     return raw
+
+
+def no_members_near(policy: GroupPolicy) -> Callable[[Columns, Request], bool]:
+    """Make the test of whether `members_near` gives 0 everywhere: the request has no group of the policy."""
+
+    def idle(columns: Columns, request: Request) -> bool:
+        state = columns.declared.groups.get(request.server_group) if request.server_group else None
+        return state is None or state.group.policy is not policy
+
+    return idle
 
 
 def soft_spread(columns: Columns, request: Request, rows: Rows) -> Score:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from redsched.decide.membership import per_revision
 from redsched.decide.weighers.aggregates import multipliers_in, overridable
 from redsched.decide.weighers.gpu import gpu_fragmentation
-from redsched.decide.weighers.groups import members_near, soft_spread
+from redsched.decide.weighers.groups import members_near, no_members_near, soft_spread
 from redsched.decide.weighers.hosts import (
     build_failure,
     cross_cell,
@@ -33,6 +33,8 @@ POLICIES: Mapping[str, Policy] = {
     "spread": {"spread": 1.0, "failures": -1.0},
     "pack": {"pack": 1.0, "failures": -1.0},
     # As in Kubernetes, evenness alone would take a host that is evenly full for as good as an empty one.
+    # Of two hosts that lose as little of their GPUs, the one that is used more evenly.
+    "gpu": {"gpu_fragmentation": 1.0, "balance": 0.02, "failures": -1.0},
     "balanced": {"balance": 1.0, "spread": 1.0, "failures": -1.0},
     # The multipliers that Nova has where nothing is configured. 0: only for aggregates that have one.
     "nova": {
@@ -90,8 +92,8 @@ def _nova(settings: Settings) -> tuple[Weigher, ...]:
         Weigher("io_ops", io_ops, relative=True, lowest=0.0),
         Weigher("metrics", metrics(settings.metrics_weights, settings.metrics_unavailable), relative=True),
         Weigher("pci", pci, relative=True),
-        Weigher("soft_affinity", members_near(near, 1.0), relative=True, dynamic=True),
-        Weigher("soft_anti_affinity", members_near(far, -1.0), relative=True, dynamic=True),
+        Weigher("soft_affinity", members_near(near, 1.0), relative=True, dynamic=True, idle=no_members_near(near)),
+        Weigher("soft_anti_affinity", members_near(far, -1.0), relative=True, dynamic=True, idle=no_members_near(far)),
         Weigher("build_failure", build_failure, relative=True),
         Weigher("cross_cell", cross_cell),
         Weigher("hypervisor_version", hypervisor_version, relative=True),

@@ -19,6 +19,10 @@ def _nothing(_columns: Columns) -> Hashable:
     return None
 
 
+def _never(_columns: Columns, _request: Request) -> bool:
+    return False
+
+
 def _as_given(_columns: Columns, _rows: Rows, multiplier: float) -> Score:
     return multiplier
 
@@ -33,6 +37,8 @@ class Weigher:
     does): the best of them has 1, the worst 0. `lowest` and `highest` are its ends where they are not the worst and the
     best that there is; what lies beyond them is taken for them. `depends` and `dynamic` are what they are for a rule.
 
+    While a dynamic one is `idle` it gives every host 0, and need not be asked: a request's group has another policy.
+
     `multiplied(columns, rows, multiplier)` is the multiplier of each row, where that is not the same for all of them.
     """
 
@@ -44,6 +50,7 @@ class Weigher:
     lowest: float | None = None
     highest: float | None = None
     multiplied: Callable[[Columns, Rows, float], Score] = _as_given
+    idle: Callable[[Columns, Request], bool] = _never
 
     def value(self, columns: Columns, request: Request, rows: Rows) -> Score:
         """Return what is multiplied: the raw numbers, or these stretched."""
@@ -62,11 +69,18 @@ def score(columns: Columns, request: Request, weighing: Weighing, rows: Rows) ->
     """
     total: Score = np.float64(0.0)
     for weigher, multiplier in weighing.items():
+        if weigher.dynamic and weigher.idle(columns, request):
+            continue
         times = weigher.multiplied(columns, rows, multiplier)
         if isinstance(times, float) and not times:
             continue
         total = total + times * weigher.value(columns, request, rows)
     return total
+
+
+def is_absolute(columns: Columns, request: Request, weighing: Weighing) -> bool:
+    """Whether nothing but a row itself changes its score, now: no weigher that counts is relative or dynamic."""
+    return not any((weigher.relative or weigher.dynamic) and not weigher.idle(columns, request) for weigher in weighing)
 
 
 def stretched(

@@ -4,6 +4,7 @@
 -- KEYS  1 meta, 2 changes, 3 hosts, 4 the thing, 5 the set of the names of its kind
 -- ARGV  1 kind (aggregate, server-group or pool), 2 name, then field, value ...
 -- Reply OK | SAME (it stands so) | HELD (a server group with members: how they are counted stays); epoch, now_ms
+--   HELD where the group had been taken back by force: then the topologies by which not all members are counted
 -- include: fence
 -- include: publish
 -- include: read_hash
@@ -13,6 +14,7 @@
 -- include: whole
 -- include: mark_over
 -- include: finish_declared
+-- include: uncounted
 local cell = fence()
 local old, known = read_hash(KEYS[4])
 local changed = {}
@@ -20,11 +22,17 @@ local set, gone = compare(old, 3, #ARGV, is_definition, changed)
 if known and #changed == 0 then
   return {'SAME', cell.epoch, cell.now_ms}
 end
-if ARGV[1] == 'server-group' and old.policy and whole(old.members, 0, MOST) > 0 then
+local members = ARGV[1] == 'server-group' and whole(old.members, 0, MOST) or 0
+if members > 0 and old.policy then
   for i = 1, #changed, 2 do
     if changed[i] ~= 'max_per_host' then
       return {'HELD', cell.epoch, cell.now_ms}
     end
+  end
+elseif members > 0 then
+  local missing = uncounted(old, members)
+  if #missing > 0 then
+    return {'HELD', cell.epoch, cell.now_ms, unpack(missing)}
   end
 end
 -- A new thing's version starts at the present seq, so that a name which comes back is newer than what it was before.

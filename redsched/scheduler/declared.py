@@ -142,7 +142,8 @@ class ServerGroupDesk(DeclaredDesk[ServerGroupView]):
     async def put(self, group: ServerGroup) -> tuple[ServerGroupView, bool]:
         """Declare it: as it is now, and whether it is new.
 
-        Raises ClaimState while it has members and something else than max_per_host would change; Settling.
+        Raises ClaimState while it has members and something else than max_per_host would change, or that it had before
+        it was taken back are not counted as they would be now; Settling.
         """
         await self._cells.catch_up()
         new = not self._is_known(group.name)
@@ -151,7 +152,10 @@ class ServerGroupDesk(DeclaredDesk[ServerGroupView]):
             if found.members and _frame(found.group) != _frame(group):
                 raise _has_members(found)
         for cell in self._cells:
-            if (await cell.store.put_group(group)).outcome is Outcome.HELD:
+            answer = await cell.store.put_group(group)
+            if answer.outcome is Outcome.HELD and answer.facts:
+                raise _has_uncounted(group, answer.facts)
+            if answer.outcome is Outcome.HELD:
                 raise _has_members(await self.get(group.name))
         return await self.get(group.name), new
 
@@ -231,4 +235,13 @@ def _has_members(found: ServerGroupView) -> ClaimState:
     return ClaimState(
         f"server group {found.group.name} has {found.members} members: only max_per_host can change while it has any",
         {"members": found.members},
+    )
+
+
+def _has_uncounted(group: ServerGroup, topologies: Sequence[str]) -> ClaimState:
+    by = ", ".join(topologies)
+    return ClaimState(
+        f"server group {group.name} has members from before it was taken back, and not all of them are counted by "
+        f"{by}: declare it without that, or end them first",
+        {"uncounted": list(topologies)},
     )

@@ -41,7 +41,10 @@ class DeclaredCalls(Reads):
         return await self._undeclare(Kind.AGGREGATE, name, force)
 
     async def put_group(self, group: ServerGroup) -> Answer:
-        """Declare a server group. OK | SAME | HELD (it has members: only max_per_host may change). (declare.lua)"""
+        """Declare a server group. OK | SAME | HELD (it has members: only max_per_host may change). (declare.lua)
+
+        HELD with facts: it was taken back by force, and by these topologies not all of its members are counted.
+        """
         return await self._declare(Kind.SERVER_GROUP, group.name, group_fields(group))
 
     async def delete_group(self, name: str, force: bool = False) -> Answer:

@@ -23,7 +23,7 @@ class Outcome(StrEnum):
     UNKNOWN = "UNKNOWN"
     """There is no such host, claim, server group or shared pool."""
     HELD = "HELD"
-    """The host holds claims."""
+    """The host holds claims, or what was declared is in use."""
     OTHER = "OTHER"
     """Another agent, whose lease runs, speaks for this host."""
     ATTEST = "ATTEST"

@@ -1,6 +1,7 @@
 """declare, undeclare and membership: what operators say of aggregates, server groups and shared pools."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -194,6 +195,25 @@ async def test_a_group_without_a_declaration_takes_any_and_keeps_its_counts(cell
     assert (await cell.put_group(AFFINE)).outcome is Outcome.OK
     declared = {"policy": "affinity", "by": "host", "max_per_host": "1"}
     assert await cell.read_things(Kind.SERVER_GROUP, ["db"]) == {"db": counts | declared | {"version": "8"}}
+
+
+async def test_a_group_is_declared_again_only_by_what_its_members_are_counted_by(cell: CellStore, raw: Any) -> None:
+    """Else taking it back by force would be a way round HELD, and a rule would not see who is there already."""
+    await cell.put_group(APART)
+    key = cell.keys.server_group("db")
+    counts = {"members": "3", "count.host=h1": "3", "count.zone=az1": "3"}
+    racks = {"count.label:rack=r1": "2", "count.label:rack=r2": "1", "count.label:row=x": "2"}
+    await raw.hset(key, mapping=counts | racks)
+    await cell.delete_group("db", force=True)
+    by_all = replace(APART, by="label:hall", count_by=("label:rack", "label:row", "zone", "host"))
+    async with nothing_written(raw):
+        held = await cell.put_group(by_all)
+        assert (held.outcome, set(held.facts)) == (Outcome.HELD, {"label:hall", "label:row"})
+        again = await cell.put_group(APART)
+        assert (again.outcome, again.facts) == (Outcome.HELD, ("label:row",)), "one of its hosts has no such label"
+    await raw.hset(key, "count.label:row=y", "1")
+    assert (await cell.put_group(APART)).outcome is Outcome.OK
+    assert (await fields_of(raw, key)).items() >= (counts | racks).items()
 
 
 async def test_a_group_with_members_is_deleted_only_by_force_and_what_it_counts_stays(

@@ -95,6 +95,18 @@ async def test_a_server_group_with_members_goes_by_force_alone(two_cells: Schedu
         await two_cells.server_groups.get("web")
 
 
+async def test_a_server_group_does_not_come_back_with_members_that_it_does_not_count(two_cells: Scheduler) -> None:
+    """Taken back by force it keeps its members; hosts without the rack are in none."""
+    await two_cells.server_groups.put(GROUP)
+    await join(two_cells, "b", "b1", "one")
+    await two_cells.server_groups.delete("web", force=True)
+    with pytest.raises(ClaimState, match="not all of them are counted by label:rack"):
+        await two_cells.server_groups.put(GROUP)
+    by_host = ServerGroup("web", GroupPolicy.AFFINITY)
+    found, _ = await two_cells.server_groups.put(by_host)
+    assert (found.group, found.members) == (by_host, 1)
+
+
 async def test_a_shared_pool_lies_in_one_cell(two_cells: Scheduler) -> None:
     found, new = await two_cells.pools.put(SEATS, "b")
     assert (found.cell, found.slots["CUSTOM_SEAT"].free, new) == ("b", 10, True)

@@ -115,10 +115,13 @@ class Decider:
         """The kinds of a call's places. A gang of many members must not push all other shapes out of memory."""
         members = requests_of(request)
         known: dict[str, Shape] = {}
-        for _, one in members:
-            if one.shape() not in known:
-                known[one.shape()] = self._shape(one, remember=len(members) <= self._remembered // 2)
-        return tuple(Kind(known[one.shape()], one.count, name) for name, one in members)
+        kinds = []
+        for name, one in members:
+            text = one.shape()
+            if text not in known:
+                known[text] = self._shape(one, text, remember=len(members) <= self._remembered // 2)
+            kinds.append(Kind(known[text], one.count, name))
+        return tuple(kinds)
 
     def _alternates(self, request: Request, kinds: tuple[Kind, ...], places: tuple[Place, ...]) -> tuple[str, ...]:
         """Hosts that take any of the places; none where places are related, for one elsewhere would break that."""
@@ -156,9 +159,9 @@ class Decider:
     def _shape_of(self, request: Request, miss: Miss) -> Shape:
         return self._shape(dict(requests_of(request))[miss.member])
 
-    def _shape(self, request: Request, remember: bool = True) -> Shape:
+    def _shape(self, request: Request, text: str = "", remember: bool = True) -> Shape:
         # None, not "": that is a request without a project, which is not the same as one whose project does not matter.
-        key = (request.shape(), request.project if self._by_project(self._columns) else None)
+        key = (text or request.shape(), request.project if self._by_project(self._columns) else None)
         shape = self._shapes.get(key)
         if shape is None:
             shape = Shape(self._columns, request, multipliers(request, self._tools), self._tools.filters)

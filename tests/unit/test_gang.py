@@ -3,17 +3,22 @@
 from dataclasses import replace
 from random import Random
 
+import numpy as np
 import pytest
 
 from redsched.cache.columns import Columns
 from redsched.decide import Decider, Decision, ReasonCount
-from redsched.decide.gang import requests_of
+from redsched.decide.gang import Kind, requests_of
+from redsched.decide.gang.board import Board
+from redsched.decide.gang.queue import KeptQueue, make_queue
 from redsched.decide.gang.repair import Repair
 from redsched.decide.gang.search import Search
 from redsched.decide.shape import Shape
+from redsched.decide.trial import Trial
 from redsched.errors import InvalidRequest
 from redsched.model import (
     Amounts,
+    Candidate,
     ClaimRule,
     Gang,
     Group,
@@ -345,3 +350,58 @@ def test_a_gang_is_explained_by_the_member_that_fails() -> None:
     assert explanation.reasons == (ReasonCount("db: VCPU", 2),)
     assert explanation.fits == 0
     assert explanation.checks[0].reason == "VCPU"
+
+
+def test_a_host_with_a_member_is_closed_although_its_whole_zone_is_looked_at() -> None:
+    """Of a relation all rows of a domain are taken up, those too that the group's rule forbids from the beginning."""
+    columns = fleet(9, 8, 7, 3, zone=("a", "a", "a", "b"))
+    declare(columns, "g", "anti-affinity", **{"members": "1", "count.host=h0": "1"})
+    call = gang(member("m", count=2, server_group="g"), relations=related(RelationType.SAME_ZONE, "m"))
+    assert set(chosen(decide(columns, call))) == {"h1", "h2"}
+
+
+def test_a_place_that_gets_up_opens_its_host_again_but_not_to_those_whom_a_member_keeps_off() -> None:
+    """Rules that change with who sits on a host are asked about that host again, in both directions."""
+    columns = fleet(9, 9, 9)
+    declare(columns, "g", "anti-affinity", **{"members": "1", "count.host=h0": "1"})
+    shape = Shape(columns, Request({"VCPU": 1}, server_group="g"), {})
+    kinds = (Kind(shape, 2),)
+    with Trial(columns) as trial:
+        board = Board(columns, kinds, (), trial)
+        queue = make_queue(shape, shape.late_rules(), board, np.arange(3), np.zeros(columns.size))
+        assert isinstance(queue, KeptQueue)
+        assert [row for row, _ in queue.options()] == [1, 2]
+        board.sit(0, 1, Candidate("h1", {"VCPU": 1}))
+        assert [row for row, _ in queue.options()] == [2]
+        board.get_up(0)
+        assert [row for row, _ in queue.options()] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        gang(member("m", count=4), relations=related(RelationType.APART, "m")),
+        Request({"VCPU": 1}, count=4, server_group="g"),
+    ],
+)
+def test_more_places_than_hosts_to_be_apart_on_are_refused_without_a_search(
+    call: Request, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = fleet(9, 9, 9)
+    declare(columns, "g", "anti-affinity")
+    monkeypatch.setattr(Search, "greedy", lambda _: pytest.fail("searched"))
+    reason = "apart" if call.members else "count"
+    assert decide(columns, call).reasons == (ReasonCount(reason, 3),)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        Request(members=(member("m", count=4),), relations=related(RelationType.APART, "m"), mode="incremental"),
+        Request({"VCPU": 1}, count=4, server_group="g", mode="incremental"),
+    ],
+)
+def test_as_many_as_there_are_hosts_to_be_apart_on_are_placed_where_some_will_do(call: Request) -> None:
+    columns = fleet(9, 9, 9)
+    declare(columns, "g", "anti-affinity")
+    assert sorted(chosen(decide(columns, call))) == ["h0", "h1", "h2"]

@@ -10,6 +10,8 @@ from redsched.decide.texts import everywhere
 def shared_with(columns: Columns, resource_class: str) -> tuple[str, ...]:
     """The shared pools that have a class, in the order of their names."""
     pools = columns.declared.pools
+    if not pools:
+        return ()
     return tuple(sorted(name for name, pool in pools.items() if resource_class in pool.slots))
 
 

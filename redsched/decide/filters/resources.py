@@ -21,6 +21,8 @@ def resources(request: Request) -> Iterator[Rule]:
 def _amount(needs: Needs, resource_class: str, amount: int, in_units: bool) -> Rule:
     def passes(columns: Columns, rows: Rows) -> Mask:
         found = gives(columns, resource_class, amount, in_units, rows)
+        if isinstance(rows, int) and found:
+            return found
         for pool in pools_with(columns, ((resource_class, amount),), rows):
             has_room = gives(columns, slot_of(pool, resource_class), amount, in_units, rows)
             found = found | has_room & has_traits(columns, pool, (), needs.forbidden, rows)

@@ -84,4 +84,9 @@ def _unheld(held: NDArray[np.int32]) -> Rule:
     def passes(_columns: Columns, rows: Rows) -> Mask:
         return held[rows] == 0
 
-    return Rule(RelationType.APART, passes, lambda _columns, row: f"{held.item(row)} places to be apart from are here")
+    return Rule(
+        RelationType.APART,
+        passes,
+        lambda _columns, row: f"{held.item(row)} places to be apart from are here",
+        local=True,
+    )

@@ -24,7 +24,7 @@ from redsched.decide.gang.rows import all_rows, domains_that_matter, first_rows,
 from redsched.decide.gang.search import Search
 from redsched.decide.gang.table import Table, Taste
 from redsched.decide.trial import Trial
-from redsched.model import RelationType, Request
+from redsched.model import GroupPolicy, RelationType, Request
 
 TRIES = 400
 TRIES_A_PLACE = 2
@@ -116,16 +116,24 @@ class _Finder:
 
     def _short(self, opens: Sequence[Open], rooms: Sequence[int]) -> Found | None:
         """A refusal that needs no search: too little room for a kind alone, or too few hosts to be apart on."""
-        if len(self._kinds) == 1:
-            return None
         for number, kind in enumerate(self._kinds):
-            if rooms[number] < kind.count:
+            # How much room there is for one kind of place is for the search to say.
+            if rooms[number] < kind.count and len(self._kinds) > 1:
                 return Found((), (), rooms[number], number)
+            if self._is_alone(kind) and (hosts := _hosts(opens[number])) < kind.count:
+                return Found((), (), hosts, number)
         for related in self._aparts:
-            hosts = frozenset[int]().union(*(opens[number].rows.tolist() for number in related))
-            if len(hosts) < sum(self._kinds[number].count for number in related):
-                return Found((), (), 0, max(related), RelationType.APART)
+            hosts = len(frozenset[int]().union(*(opens[number].rows.tolist() for number in related)))
+            if hosts < sum(self._kinds[number].count for number in related):
+                return Found((), (), hosts if len(self._kinds) == 1 else 0, max(related), RelationType.APART)
         return None
+
+    def _is_alone(self, kind: Kind) -> bool:
+        """Whether its server group allows it one place on each host."""
+        state = self._columns.declared.groups.get(kind.request.server_group) if kind.request.server_group else None
+        if state is None or state.group.policy is not GroupPolicy.ANTI_AFFINITY:
+            return False
+        return state.group.by == "host" and state.group.max_per_host == 1
 
     def _opens(self, wide: bool) -> list[Open]:
         """The rows of each kind. Asked before anything is tried out: what shapes keep must be of the truth."""
@@ -167,3 +175,10 @@ class _Finder:
 def _room(found: Open) -> int:
     """For how many places of a kind its rows have room, none counted for more than are asked for."""
     return int(np.minimum(places_on(found.kind.shape, found.rows), found.kind.count).sum())
+
+
+def _hosts(found: Open) -> int:
+    """On how many hosts there is room for a place of a kind; where they are more than its places, so many or more."""
+    if len(found.rows) >= found.kind.count:
+        return len(found.rows)
+    return sum(1 for row in found.rows.tolist() if found.kind.shape.assigned(row))

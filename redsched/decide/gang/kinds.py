@@ -29,9 +29,9 @@ class Kind:
 def requests_of(call: Request) -> tuple[tuple[str, Request], ...]:
     """Return (name, request) of each kind of place, in the order of the members.
 
-    A member has the project of the call, and its policy and weights where it has none of its own. Members that spread by the
-    same topology without a server group are spread together: by the hard rules among them, if there are any, with the
-    smallest max_skew.
+    A member has the project of the call, and its policy and weights where it has none of its own. Members that spread
+    by the same topology without a server group are spread together: by the hard rules among them, if there are any,
+    with the smallest max_skew.
     """
     if not call.members:
         return (("", call),)
@@ -56,9 +56,7 @@ def eligible_together(kinds: Iterable[Kind], by: str) -> Mask:
 
 def _inherited(call: Request, member: Gang) -> Request:
     own = member.request
-    return replace(
-        own, policy=own.policy or call.policy, weights=own.weights or call.weights, project=call.project
-    )
+    return replace(own, policy=own.policy or call.policy, weights=own.weights or call.weights, project=call.project)
 
 
 def _least_skews(requests: Iterable[Request]) -> Mapping[str, int]:

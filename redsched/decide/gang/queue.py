@@ -13,7 +13,7 @@ from redsched.decide.pick import best_rows
 from redsched.decide.rules import Rows, Rule
 from redsched.decide.shape import Shape
 from redsched.decide.weighers import score
-from redsched.decide.weighers.weigher import Score
+from redsched.decide.weighers.weigher import Score, is_absolute
 from redsched.model import Amounts, Candidate
 
 FIRST = 8
@@ -30,16 +30,17 @@ def make_queue(
 
     `late` are the rules that are asked each time, beside those that change only with the row itself.
     """
-    if shape.is_kept and not late:
-        return KeptQueue(shape, board, Line(rows, scores, shape.columns.order))
-    return AskedQueue(shape, late, board, rows, scores)
+    is_own = is_absolute(shape.columns, shape.request, shape.weighing) and all(rule.local for rule in late)
+    queue = KeptQueue if is_own else AskedQueue
+    return queue(shape, late, board, rows, scores)
 
 
 class Queue(ABC):
     """Some rows of a shape, with what every place on the board makes of them."""
 
-    def __init__(self, shape: Shape, board: Board) -> None:
+    def __init__(self, shape: Shape, late: tuple[Rule, ...], board: Board) -> None:
         self._shape = shape
+        self._late = late
         self._columns = shape.columns
         self._touched = board.touched
         self._seen = 0
@@ -54,10 +55,6 @@ class Queue(ABC):
     @abstractmethod
     def _look_again(self, rows: list[int]) -> None:
         """Take up that places sat down on some of the rows, or got up."""
-
-    @abstractmethod
-    def _passes(self, row: int) -> bool:
-        """Whether one of the rows passes all rules now."""
 
     def options(self) -> Iterator[Option]:
         """Where a place may go now, best first; after the best way on each row come the other ways."""
@@ -76,6 +73,10 @@ class Queue(ABC):
         if row not in self or not self._passes(row):
             return []
         return [self._option(row, way) for way in self._shape.assigned_now(row)]
+
+    def _passes(self, row: int) -> bool:
+        """Whether one of the rows passes all rules now."""
+        return self._shape.passes_now(row) and all(rule.passes(self._columns, row) for rule in self._late)
 
     def _rows_now(self) -> Iterator[tuple[int, list[Amounts]]]:
         self._catch_up()
@@ -97,9 +98,13 @@ class Queue(ABC):
 class KeptQueue(Queue):
     """Where nothing but a row itself changes its place in the order."""
 
-    def __init__(self, shape: Shape, board: Board, line: Line) -> None:
-        super().__init__(shape, board)
-        self._line = line
+    def __init__(
+        self, shape: Shape, late: tuple[Rule, ...], board: Board, rows: NDArray[np.intp], scores: NDArray[np.float64]
+    ) -> None:
+        super().__init__(shape, late, board)
+        self._line = Line(rows, scores, shape.columns.order)
+        for rule in late:
+            self._close(rows[~rule.passes(self._columns, rows)])
 
     def __contains__(self, row: int) -> bool:
         return row in self._line
@@ -107,21 +112,23 @@ class KeptQueue(Queue):
     def _ordered(self) -> Iterable[int]:
         return self._line
 
-    def _passes(self, row: int) -> bool:
-        return self._shape.passes_now(row)
-
     def _look_again(self, rows: list[int]) -> None:
         if len(rows) <= FIRST:
             for row in rows:
-                self._line.move(row, self._score(row) if self._shape.passes_now(row) else None)
+                self._line.move(row, self._score(row) if self._passes(row) else None)
             return
         array = np.array(rows, np.intp)
         passing = self._shape.passing_now(array)
-        for row in array[~passing].tolist():
-            self._line.move(row, None)
+        for rule in self._late:
+            passing &= rule.passes(self._columns, array)
+        self._close(array[~passing])
         array = array[passing]
         for row, value in zip(array.tolist(), np.broadcast_to(self._score(array), array.shape).tolist(), strict=True):
             self._line.move(row, value)
+
+    def _close(self, rows: NDArray[np.intp]) -> None:
+        for row in rows.tolist():
+            self._line.move(row, None)
 
     def _score(self, rows: Rows) -> Score:
         return score(self._columns, self._shape.request, self._shape.weighing, rows)
@@ -133,14 +140,13 @@ class AskedQueue(Queue):
     def __init__(
         self, shape: Shape, late: tuple[Rule, ...], board: Board, rows: NDArray[np.intp], scores: NDArray[np.float64]
     ) -> None:
-        super().__init__(shape, board)
-        self._late = late
+        super().__init__(shape, late, board)
         self._rows = rows
         self._open = np.zeros(shape.columns.size, np.bool_)
         self._open[rows] = True
         self._mine = self._open.copy()
         self._scores = scores.copy()
-        self._weighs_anew = any(one.relative or one.dynamic for one in shape.weighing)
+        self._weighs_anew = not is_absolute(shape.columns, shape.request, shape.weighing)
 
     def __contains__(self, row: int) -> bool:
         return bool(self._mine[row])
@@ -163,9 +169,6 @@ class AskedQueue(Queue):
         if self._weighs_anew and len(rows):
             self._weigh(rows)
         return rows
-
-    def _passes(self, row: int) -> bool:
-        return self._shape.passes_now(row) and all(rule.passes(self._columns, row) for rule in self._late)
 
     def _look_again(self, rows: list[int]) -> None:
         array = np.array(rows, np.intp)

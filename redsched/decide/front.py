@@ -5,6 +5,8 @@ from bisect import bisect_left, insort
 Entry = tuple[float, str, int]
 """(-score, host, row): sorts as hosts are picked, by highest score and then by name."""
 
+_BEFORE_ALL: Entry = (float("-inf"), "", -1)
+
 
 class Front:
     """The entries of all fitting rows up to some place in the order, and nothing beyond it.
@@ -16,8 +18,14 @@ class Front:
     def __init__(self) -> None:
         self._entries: list[Entry] = []
         self._by_row: dict[int, Entry] = {}
-        self._last: Entry | None = None
+        # Until it is filled nothing is known.
+        self._last: Entry | None = _BEFORE_ALL
         self._room = 0
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it was never filled."""
+        return self._last is _BEFORE_ALL
 
     def fill(self, entries: list[Entry], complete: bool) -> None:
         """Start anew with the best entries, in order; `complete`: these are all that fit."""

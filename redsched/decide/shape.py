@@ -27,8 +27,8 @@ from redsched.model import Amounts, Request
 NO_HOST = -1
 POOLS = "pools"
 """The reason of hosts that pass every rule, and whose pools cannot give all parts of the request together."""
-FRONT = 128
-"""Fewest hosts kept in order for a shape, as far as they fit."""
+FIRST_FRONT, FRONT = 16, 128
+"""Fewest hosts kept in order for a shape, as far as they fit: at first, for many shapes are used once, and later."""
 
 
 class Shape:
@@ -55,7 +55,6 @@ class Shape:
         self.is_kept = not self._is_late and not any(weigher.relative or weigher.dynamic for weigher in weighing)
         """Whether every row has a score and a place in the order by itself, which only a change of the row changes."""
         self._room = next((index for index, rule in enumerate(self.rules) if rule.room), len(self.rules))
-        self._front = Front()
         self._seen = 0
         self._open: NDArray[np.intp] | None = None
         self._late: list[ReasonCount] = []
@@ -222,7 +221,7 @@ class Shape:
             rows = np.flatnonzero(fitting)
             self.scores = np.zeros(columns.size)
             self.scores[rows] = score(columns, self.request, self.weighing, rows)
-            self._fill_front(0)
+            self._front = Front()
 
     def _evaluate(self, row: int) -> None:
         columns, old = self.columns, self.reasons.item(row)
@@ -245,7 +244,7 @@ class Shape:
 
     def _fill_front(self, count: int) -> None:
         # A part of the fleet, so that going through all of it is shared by as many decisions as hosts were kept.
-        room = max(2 * count, FRONT, self.columns.size // 32)
+        room = max(2 * count, FIRST_FRONT if self._front.is_new else max(FRONT, self.columns.size // 32))
         rows = np.flatnonzero(self.reasons == len(self.rules))
         best = best_rows(rows, self.scores, self.columns.order, room).tolist()
         entries = [(-self.scores.item(row), self.columns.name(row), row) for row in best]

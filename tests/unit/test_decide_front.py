@@ -75,3 +75,14 @@ def test_a_forgotten_row_that_changes_takes_no_other_with_it() -> None:
     assert best.first(33) == [A, *(entry(0.5, f"h{row:03}", row) for row in range(1, 33))]
     best.update(40, entry(0.8, "h040", 40))
     assert best.first(3) == [A, entry(0.8, "h040", 40), entry(0.5, "h001", 1)]
+
+
+def test_a_front_that_was_never_filled_knows_nothing_whatever_changes() -> None:
+    """A shape fills it when it is first asked for its best; before that a row that changes is not all that fits."""
+    best = Front()
+    best.update(0, A)
+    assert best.is_new
+    assert best.first(1) is None
+    best.fill([A, B], complete=True)
+    assert not best.is_new
+    assert best.first(3) == [A, B]

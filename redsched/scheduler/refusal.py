@@ -54,11 +54,12 @@ def _sentence(hosts: int, request: Request, reasons: Sequence[ReasonCount], near
     if not hosts:
         return "no host has reported yet: start an agent, or `redsched up`"
     why = ", ".join(f"{one.hosts} by {one.reason}" for one in reasons)
-    near = "".join(f"; {_near(one)}" for one in nearest[:1] if one.changes)
-    return f"none of {hosts} hosts can take {_wanted(request)}: {why or 'not enough places in one cell'}{near}"
+    nearby = "".join(f"; {near(one)}" for one in nearest[:1] if one.changes)
+    return f"none of {hosts} hosts can take {_wanted(request)}: {why or 'not enough places in one cell'}{nearby}"
 
 
-def _near(miss: Miss) -> str:
+def near(miss: Miss) -> str:
+    """What a near host would take, in words."""
     of = f" for {miss.member}" if miss.member else ""
     return f"nearest{of} {miss.host}: {', '.join(miss.changes)}"
 

@@ -23,13 +23,13 @@ async def _with_claim(cell: Cell, request: Request, miss: Miss) -> Miss:
     ids = sorted(await cell.store.held_ids(miss.host))[:MOST_READ]
     claims = (await cell.store.read_claims(ids)).values()
     held = [claim for claim in claims if claim.host == miss.host and claim.state is not ClaimStatus.ENDED]
-    for claim in _worth_trying(held):
+    for claim in worth_trying(held):
         if cell.decider.takes_after(request, miss, claim):
             return replace(miss, after=claim.id)
     return miss
 
 
-def _worth_trying(claims: list[Claim]) -> list[Claim]:
+def worth_trying(claims: list[Claim]) -> list[Claim]:
     """Of claims just alike one, smallest first: the smallest that suffices is told; of very many kinds the largest."""
     kinds = {_kind(claim): claim for claim in sorted(claims, key=_size, reverse=True)}
     return sorted(kinds.values(), key=_size)[-MOST_TRIED:]

@@ -154,14 +154,14 @@ class _Host:
         return bool(found)
 
     def _what_is_left(self, request: Request, failed: Failed) -> Iterator[Edit]:
-        """As much of one class as the host gives, in its units."""
-        slot, columns = failed.slot or "", self._columns
-        step = columns.step[slot].item(self._row)
-        most = min(slot_free(columns, slot, self._row), columns.maximum[slot].item(self._row)) // step * step
-        if most > 0:
-            edit = Edit(f"{request.resources[slot] - most} {slot} less", with_resource(request, slot, most))
-            if self._helps(edit.request, failed):
-                yield edit
+        """As much of one class as the host gives: what it has itself, in its units, or more where a pool does."""
+        slot, columns, row = failed.slot or "", self._columns, self._row
+        amount, step = request.resources[slot], columns.step[slot].item(row)
+        own = min(slot_free(columns, slot, row), columns.maximum[slot].item(row)) // step * step
+        build = partial(with_resource, request, slot)
+        most = _most(max(own, 1), amount, partial(self._helps_with, failed, build))
+        if most:
+            yield Edit(f"{amount - most} {slot} less", build(most))
 
     def _less(self, request: Request, failed: Failed) -> Iterator[Edit]:
         """The amount that has to give up the smallest part of itself, made just small enough."""

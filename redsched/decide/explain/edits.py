@@ -1,14 +1,18 @@
 """Edits: what one could take back of a request, one thing at a time, each in words. Not whether it helps."""
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
 from redsched.cache.columns import Columns
+from redsched.errors import InvalidRequest
 from redsched.model import Group, Request
 
 Value = TypeVar("Value")
+Change = tuple[str, Mapping[str, Any]]
+"""What is taken back, in words, and the fields that this changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,27 +62,33 @@ def _with_devices(request: Request, at: int, count: int) -> Request:
 
 
 def without(request: Request, columns: Columns, row: int) -> Iterator[Edit]:
-    """The request with one condition taken back."""
+    """The request with one condition taken back, wherever that leaves one that may be asked."""
+    for says, changed in _conditions(request, columns, row):
+        with suppress(InvalidRequest):
+            yield Edit(says, replace(request, **changed))
+
+
+def _conditions(request: Request, columns: Columns, row: int) -> Iterator[Change]:
     zone = columns.zones.text(row)
     if request.zones and zone:
-        yield _edit(f"in zone {zone} too", request, zones=request.zones | {zone})
+        yield _change(f"in zone {zone} too", zones=request.zones | {zone})
     if request.hosts:
-        yield _edit("on other hosts too", request, hosts=frozenset())
+        yield _change("on other hosts too", hosts=frozenset())
     for host in sorted(request.exclude_hosts & {columns.name(row)}):
-        yield _edit(f"with host {host} allowed", request, exclude_hosts=request.exclude_hosts - {host})
+        yield _change(f"with host {host} allowed", exclude_hosts=request.exclude_hosts - {host})
     yield from _without_names(request)
     for key in sorted(request.labels):
-        yield _edit(f"without label {key}", request, labels=_less_key(request.labels, key))
+        yield _change(f"without label {key}", labels=_less_key(request.labels, key))
     for key in sorted(request.aggregate_metadata):
         less = _less_key(request.aggregate_metadata, key)
-        yield _edit(f"without aggregate metadata {key}", request, aggregate_metadata=less)
+        yield _change(f"without aggregate metadata {key}", aggregate_metadata=less)
     yield from _without_parts(request)
     for key in sorted(request.resources):
         if len(request.resources) > 1 or request.groups or request.numa or request.pci:
-            yield _edit(f"without {key}", request, resources=_less_key(request.resources, key))
+            yield _change(f"without {key}", resources=_less_key(request.resources, key))
 
 
-def _without_names(request: Request) -> Iterator[Edit]:
+def _without_names(request: Request) -> Iterator[Change]:
     for field, says in (
         ("required", "without trait {}"),
         ("forbidden", "with trait {} allowed"),
@@ -88,33 +98,36 @@ def _without_names(request: Request) -> Iterator[Edit]:
     ):
         names = getattr(request, field)
         for name in sorted(names):
-            yield _edit(says.format(name), request, **{field: names - {name}})
+            yield _change(says.format(name), **{field: names - {name}})
     for field in ("any_of", "member_of"):
         sets = getattr(request, field)
         for one in sets:
             rest = tuple(other for other in sets if other != one)
-            yield _edit(f"without {field} {' or '.join(sorted(one))}", request, **{field: rest})
+            yield _change(f"without {field} {' or '.join(sorted(one))}", **{field: rest})
 
 
-def _without_parts(request: Request) -> Iterator[Edit]:
+def _without_parts(request: Request) -> Iterator[Change]:
     if request.query:
-        yield _edit("without the query", request, query=())
+        yield _change("without the query", query=())
     if request.server_group:
-        yield _edit(f"without server group {request.server_group}", request, server_group="")
+        yield _change(f"without server group {request.server_group}", server_group="")
     for one in request.spread:
         rest = tuple(other for other in request.spread if other != one)
-        yield _edit(f"without spreading over {one.by}", request, spread=rest)
+        yield _change(f"without spreading over {one.by}", spread=rest)
     if request.hints.build_near_host_ip:
-        yield _edit("without build_near_host_ip", request, hints=type(request.hints)())
+        yield _change("without build_near_host_ip", hints=type(request.hints)())
     for one_set in request.same_subtree:
         rest_sets = tuple(other for other in request.same_subtree if other != one_set)
-        yield _edit(f"without same_subtree {', '.join(sorted(one_set))}", request, same_subtree=rest_sets)
+        related = frozenset().union(*rest_sets)
+        groups = tuple(group for group in request.groups if group.resources or group.name in related)
+        says = f"without same_subtree {', '.join(sorted(one_set))}"
+        yield _change(says, same_subtree=rest_sets, groups=groups)
     if request.group_policy == "isolate":
-        yield _edit("without group_policy isolate", request, group_policy="none")
+        yield _change("without group_policy isolate", group_policy="none")
     yield from _without_whole_parts(request)
 
 
-def _without_whole_parts(request: Request) -> Iterator[Edit]:
+def _without_whole_parts(request: Request) -> Iterator[Change]:
     related = frozenset().union(*request.same_subtree)
     parts = len(request.groups) + len(request.pci) + bool(request.numa) + bool(request.resources)
     if parts < 2:
@@ -122,16 +135,16 @@ def _without_whole_parts(request: Request) -> Iterator[Edit]:
     for group in request.groups:
         if group.name not in related:
             rest = tuple(other for other in request.groups if other.name != group.name)
-            yield _edit(f"without group {group.name}", request, groups=rest)
+            yield _change(f"without group {group.name}", groups=rest)
     for devices in request.pci:
         others = tuple(other for other in request.pci if other != devices)
-        yield _edit(f"without {devices.resource_class}", request, pci=others)
+        yield _change(f"without {devices.resource_class}", pci=others)
     if request.numa:
-        yield _edit("without numa", request, numa=None)
+        yield _change("without numa", numa=None)
 
 
-def _edit(says: str, request: Request, **changed: Any) -> Edit:
-    return Edit(says, replace(request, **changed))
+def _change(says: str, **changed: Any) -> Change:
+    return says, changed
 
 
 def _less_key(values: Mapping[str, Value], key: str) -> dict[str, Value]:

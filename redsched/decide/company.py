@@ -127,11 +127,10 @@ def _apart(group: str, by: str, most: int) -> Rule:
 
 def _together(group: str, by: str) -> Rule:
     def passes(columns: Columns, rows: Rows) -> Mask:
-        all_counts = counts(columns, group, by)
-        held = counts_by_row(columns, all_counts, by)[rows]
-        domains_held = sum(1 for count in all_counts.values() if count)
-        # Restored claims can lie in several: nobody can join all of them, and the claim script says the same.
-        return held >= 0 if not domains_held else (held > 0) & (domains_held == 1)
+        held = counts_by_row(columns, counts(columns, group, by), by)[rows]
+        state = columns.declared.groups.get(group)
+        # Restored claims can lie in several, or in none: nobody can join all of them; the claim script says the same.
+        return held == (0 if state is None else state.members)
 
     def detail(columns: Columns, row: int) -> str:
         held = sorted(counts(columns, group, by))

@@ -1,0 +1,128 @@
+"""Decide's rules about company and the claim script's say the same of every host, whatever a group counts.
+
+Where they differed, a host would be proposed and refused until the request's time is up, or never be proposed.
+Members may lie in several domains, or in none: what was restored after a loss of data can.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from redsched.cache.columns import Columns
+from redsched.cache.snapshot import take_snapshot
+from redsched.decide.company import claim_rules, company
+from redsched.decide.rules import Mask
+from redsched.model import Candidate, GroupPolicy, HostReport, Inventory, Request, ServerGroup, Spread
+from redsched.settings import Settings
+from redsched.store import CellStore, ClaimCall, Member, Outcome, Store
+from redsched.store.server import PrivateServer
+from tests.support.cells import HOUR_S, open_host, raw_client
+from tests.support.profiles import LONG_EXAMPLES, SHORT_EXAMPLES, is_long
+
+BY = ("host", "zone", "label:rack")
+HOSTS = {"h1": ("az1", "r1"), "h2": ("az1", "r2"), "h3": ("az2", "r2"), "h4": ("az3", "")}
+DOMAINS = {"host": sorted(HOSTS), "zone": ["az1", "az2", "az3", "az9"], "label:rack": ["r1", "r2", "r9", ""]}
+
+group = st.builds(
+    ServerGroup,
+    st.just("web"),
+    st.sampled_from((GroupPolicy.AFFINITY, GroupPolicy.AFFINITY, GroupPolicy.ANTI_AFFINITY, GroupPolicy.SOFT_AFFINITY)),
+    st.sampled_from(BY),
+    count_by=st.just(("label:rack",)),
+)
+where = st.fixed_dictionaries({by: st.sampled_from(domains) for by, domains in DOMAINS.items()})
+members = st.lists(where, max_size=6) | where.flatmap(lambda one: st.integers(0, 3).map(lambda times: [one] * times))
+spreads = st.lists(st.builds(Spread, st.sampled_from(BY), st.integers(1, 3)), max_size=2, unique_by=lambda one: one.by)
+eligible = st.frozensets(st.sampled_from(sorted(HOSTS)), min_size=1)
+
+
+@asynccontextmanager
+async def four_hosts(url: str) -> AsyncIterator[tuple[CellStore, Any]]:
+    """Two in a zone, two in a rack, one in no rack."""
+    async with raw_client(url) as raw, Store.connect(url, Settings()) as store:
+        await raw.flushall()
+        cell = store.cell("c1")
+        await cell.init()
+        for name, (zone, rack) in HOSTS.items():
+            labels = {"rack": rack} if rack else {}
+            report = HostReport(name, {"VCPU": Inventory(8)}, zone=zone, labels=labels, lease_s=HOUR_S)
+            await open_host(cell, name, report)
+        yield cell, raw
+
+
+def counts_of(there: Sequence[dict[str, str]]) -> dict[str, str]:
+    """What a group's hash counts of its members."""
+    counts = Counter(f"count.{by}={domain}" for one in there for by, domain in one.items() if domain)
+    return {"members": str(len(there))} | {field: str(number) for field, number in counts.items()}
+
+
+def mask_of(columns: Columns, hosts: frozenset[str]) -> Mask:
+    """Bool of shape (size,)."""
+    return np.isin(np.arange(columns.size), [columns.row(host) for host in sorted(hosts)])
+
+
+def proposed(columns: Columns, request: Request, fit: frozenset[str]) -> set[str]:
+    """The hosts that no rule of decide refuses, of those to which the request may go."""
+    rows = np.flatnonzero(mask_of(columns, fit))
+    left = np.ones(len(rows), bool)
+    for rule in company(request, columns, lambda _: mask_of(columns, fit)):
+        left &= rule.passes(columns, rows)
+    return {columns.name(row) for row in rows[left].tolist()}
+
+
+async def taken(cell: CellStore, columns: Columns, request: Request, fit: frozenset[str]) -> set[str]:
+    """The hosts of these that the script would give. Nothing is written: a second member has no candidate."""
+    rules = tuple(claim_rules(request, columns, lambda _: mask_of(columns, fit), (0,)))
+    clock, found = await cell.tick(), set[str]()
+    for host in fit:
+        places = (Member("a", (Candidate(host, {"VCPU": 1}),), "web"), Member("b", ()))
+        call = ClaimCall(places, clock.epoch, clock.now_ms, clock.seq, "d", True, HOUR_S * 1000, rules=rules)
+        answer = await cell.claim(call)
+        assert answer.outcome is Outcome.FULL
+        [seen] = answer.looked_at
+        assert seen.cause in ("", "GROUP")
+        found |= {host} if not seen.cause else set()
+    return found
+
+
+def test_decide_and_the_claim_script_say_the_same_of_every_host(server: PrivateServer) -> None:
+    """Under the group's policy and under spreads, each over what the hash counts."""
+
+    async def compare(
+        cell: CellStore,
+        raw: Any,
+        declared: ServerGroup,
+        there: list[dict[str, str]],
+        request: Request,
+        fit: frozenset[str],
+    ) -> None:
+        await raw.delete(cell.keys.server_group("web"))
+        await cell.put_group(declared)
+        await raw.hset(cell.keys.server_group("web"), mapping=counts_of(there))
+        columns = (await take_snapshot(cell)).columns
+        assert proposed(columns, request, fit) == await taken(cell, columns, request, fit)
+
+    with asyncio.Runner() as loop:
+        opened = four_hosts(server.url)
+        cell, raw = loop.run(opened.__aenter__())
+
+        @settings(max_examples=10 * (LONG_EXAMPLES if is_long() else SHORT_EXAMPLES))
+        @given(group, st.integers(1, 3), members, spreads, eligible)
+        def check(
+            declared: ServerGroup, most: int, there: list[dict[str, str]], spread: list[Spread], fit: frozenset[str]
+        ) -> None:
+            if declared.policy is GroupPolicy.ANTI_AFFINITY:
+                declared = ServerGroup("web", declared.policy, declared.by, most, declared.count_by)
+            request = Request({"VCPU": 1}, server_group="web", spread=tuple(spread))
+            loop.run(compare(cell, raw, declared, there, request, fit))
+
+        try:
+            check()
+        finally:
+            loop.run(opened.__aexit__(None, None, None))

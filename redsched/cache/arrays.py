@@ -39,6 +39,11 @@ class Family(Generic[Scalar]):
     def __iter__(self) -> Iterator[str]:
         return iter(self._columns)
 
+    def where_set(self, key: str, rows: Any) -> Any:
+        """The values of some rows; the plain default for a key that nobody ever set: nothing is to be worked out."""
+        column = self._columns.get(key)
+        return self.default if column is None else column[rows]
+
     def at(self, row: int, keys: Iterable[str]) -> list[Any]:
         """The values of one row for these keys, as plain numbers: for many keys much faster than one by one."""
         get, default = self._columns.get, self.default

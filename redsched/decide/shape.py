@@ -209,13 +209,16 @@ class Shape:
         columns, fitting = self.columns, self.columns.present.copy()
         self._depended = self._depends_on()
         self.is_plain = is_plain(columns, self.needs)
-        self.reasons = np.where(fitting, len(self.rules), NO_HOST).astype(np.int32)
+        self.reasons = np.where(fitting, np.int32(len(self.rules)), np.int32(NO_HOST))
+        self._counts = [0] * (len(self.rules) + 1)
         self._live = [(index, rule) for index, rule in enumerate(self.rules) if not rule.idle(columns)]
         for index, rule in self._live:
-            passing = fitting & rule.passes(columns, ALL_ROWS)
-            self.reasons[fitting ^ passing] = index
-            fitting = passing
-        self._counts: list[int] = np.bincount(self.reasons + 1, minlength=len(self.rules) + 2)[1:].tolist()
+            failing = fitting & ~rule.passes(columns, ALL_ROWS)
+            self._counts[index] = hosts = int(np.count_nonzero(failing))
+            if hosts:
+                np.copyto(self.reasons, index, where=failing)
+                fitting ^= failing
+        self._counts[len(self.rules)] = int(np.count_nonzero(fitting))
         self._begin()
         if self.is_kept:
             rows = np.flatnonzero(fitting)

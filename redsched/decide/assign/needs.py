@@ -138,6 +138,6 @@ def _spread(request: Request) -> Iterator[Part]:
 def _counted(parts: Iterable[Part]) -> Iterator[Part]:
     counts: Counter[Part] = Counter()
     for part in parts:
-        counts[replace(part, count=1)] += part.count
+        counts[part if part.count == 1 else replace(part, count=1)] += part.count
     for part, count in counts.items():
-        yield replace(part, count=count)
+        yield part if count == 1 else replace(part, count=count)

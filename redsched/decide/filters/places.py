@@ -38,10 +38,10 @@ def gives(columns: Columns, slot: str, amount: int, in_units: bool, rows: Rows) 
     """Whether a slot could give an amount; `in_units`: min_unit and step_size count too."""
     if slot.startswith(SHARED_POOL):
         return np.bool_(_fits(amount, in_units, *_shared(columns, slot)))
-    kinds = columns.capacity, columns.claimed, columns.external, columns.minimum, columns.maximum, columns.step
+    kinds = columns.claimed, columns.external, columns.minimum, columns.maximum, columns.step
     if isinstance(rows, int):  # plain numbers are several times faster than numpy's, one by one
-        return np.bool_(_fits(amount, in_units, *(kind[slot].item(rows) for kind in kinds)))
-    return _fits(amount, in_units, *(kind[slot][rows] for kind in kinds))
+        return np.bool_(_fits(amount, in_units, *(kind[slot].item(rows) for kind in (columns.capacity, *kinds))))
+    return _fits(amount, in_units, columns.capacity[slot][rows], *(kind.where_set(slot, rows) for kind in kinds))
 
 
 def most(columns: Columns, slot: str, rows: Rows) -> Any:

@@ -31,12 +31,16 @@ def demand(request: Request) -> Amounts:
 def room(columns: Columns, resource_class: str, rows: Rows) -> tuple[Score, Score]:
     """Capacity and free amount of a class, of the host itself and all its pools together (int64)."""
     capacity = columns.capacity[resource_class][rows]
-    left = free(capacity, columns.claimed[resource_class][rows], columns.external[resource_class][rows])
+    left = _free(columns, resource_class, capacity, rows)
     for slot in columns.pool_slots(resource_class):
         more = columns.capacity[slot][rows]
         capacity = capacity + more
-        left = left + free(more, columns.claimed[slot][rows], columns.external[slot][rows])
+        left = left + _free(columns, slot, more, rows)
     return capacity, left
+
+
+def _free(columns: Columns, slot: str, capacity: Score, rows: Rows) -> Score:
+    return free(capacity, columns.claimed.where_set(slot, rows), columns.external.where_set(slot, rows))
 
 
 def demanded_room(columns: Columns, request: Request, rows: Rows) -> list[tuple[int, Score, Score]]:

@@ -64,7 +64,7 @@ def counts_of(there: Sequence[dict[str, str]]) -> dict[str, str]:
 
 def mask_of(columns: Columns, hosts: frozenset[str]) -> Mask:
     """Bool of shape (size,)."""
-    return np.isin(np.arange(columns.size), [columns.row(host) for host in sorted(hosts)])
+    return np.isin(np.arange(columns.size), columns.rows_of(sorted(hosts)))
 
 
 def proposed(columns: Columns, request: Request, fit: frozenset[str]) -> set[str]:

@@ -247,8 +247,10 @@ class Shape:
 
     def _fill_front(self, count: int) -> None:
         # A part of the fleet, so that going through all of it is shared by as many decisions as hosts were kept.
-        room = max(2 * count, FIRST_FRONT if self._front.is_new else max(FRONT, self.columns.size // 32))
+        often = max(2 * count, FRONT, self.columns.size // 32)
+        room = max(count, FIRST_FRONT) if self._front.is_new else often
         rows = np.flatnonzero(self.reasons == len(self.rules))
-        best = best_rows(rows, self.scores, self.columns.order, room).tolist()
-        entries = [(-self.scores.item(row), self.columns.name(row), row) for row in best]
+        best = best_rows(rows, self.scores, self.columns.order, room)
+        names = map(self.columns.name, best.tolist())
+        entries = list(zip((-self.scores[best]).tolist(), names, best.tolist(), strict=True))
         self._front.fill(entries, complete=len(entries) == len(rows))

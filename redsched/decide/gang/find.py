@@ -105,7 +105,8 @@ class _Finder:
         return not (kind.shape.is_kept and kind.shape.is_plain)
 
     def _search(self, opens: Sequence[Open], run: Callable[[Search], bool]) -> Found:
-        rooms = [_room(one) for one in opens]
+        # One kind alone is neither harder nor easier than another, and how much room it has is found by the search.
+        rooms = [_room(one) for one in opens] if len(opens) > 1 else [opens[0].kind.count]
         short = self._short(opens, rooms)
         if short is not None:
             return short
@@ -117,8 +118,7 @@ class _Finder:
     def _short(self, opens: Sequence[Open], rooms: Sequence[int]) -> Found | None:
         """A refusal that needs no search: too little room for a kind alone, or too few hosts to be apart on."""
         for number, kind in enumerate(self._kinds):
-            # How much room there is for one kind of place is for the search to say.
-            if rooms[number] < kind.count and len(self._kinds) > 1:
+            if rooms[number] < kind.count:
                 return Found((), (), rooms[number], number)
             if self._is_alone(kind) and (hosts := _hosts(opens[number])) < kind.count:
                 return Found((), (), hosts, number)

@@ -70,7 +70,7 @@ class Needs:
     is_simple: bool
     """Whether unnumbered resources are all that is asked for."""
     given_up: int = 0
-    """Hosts for which the search was given up (`search.STEPS`) and which therefore count as not fitting."""
+    """Hosts of this decision for which the search was given up (`search.STEPS`), and which count as not fitting."""
     plans: "Plans" = field(default_factory=dict)
 
 

@@ -94,7 +94,8 @@ def counts_by_row(columns: Columns, held: Mapping[str, int], by: str) -> NDArray
 def counts_at(columns: Columns, group: str, by: str, rows: Rows) -> Mask:
     """How many places of a group there are in the domain of each of some rows; NOWHERE as in `counts_by_row`."""
     held = counts(columns, group, by)
-    if by == "host" and isinstance(rows, np.ndarray) and len(rows) < len(held):
+    # A step of Python for each row is worth it for few rows only.
+    if by == "host" and isinstance(rows, np.ndarray) and 8 * len(rows) < len(held):
         found = [held.get(columns.name(row), 0) if columns.present[row] else NOWHERE for row in rows.tolist()]
         return np.array(found, np.int64)
     if by == "host" and isinstance(rows, int):

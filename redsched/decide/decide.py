@@ -164,7 +164,9 @@ class Decider:
         key = (text or request.shape(), request.project if self._by_project(self._columns) else None)
         shape = self._shapes.get(key)
         if shape is None:
-            shape = Shape(self._columns, request, multipliers(request, self._tools), self._tools.filters)
+            # The ids are of one call, and the next one of this shape has others, or another count.
+            asked = replace(request, claim_ids=()) if request.claim_ids else request
+            shape = Shape(self._columns, asked, multipliers(asked, self._tools), self._tools.filters)
             if not remember:
                 return shape
             self._shapes[key] = shape

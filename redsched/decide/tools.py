@@ -42,7 +42,7 @@ def tools(settings: Settings) -> Tools:
     for name, policy in policies.items():
         check_weighers(f"policy {name!r}", policy, known)
     check_weighers("the setting weights", settings.weights, known)
-    check_policy(settings.policy, policies)
+    check_policy("REDSCHED_POLICY", settings.policy, policies)
     by_settings = (limits_filter(settings), metrics_filter(settings))
     filters = (*FILTERS, *by_settings, *own.filters, *nova_filters(settings.nova_filters))
     # A class that is named in nova_weighers is meant to be used: it brings its own multiplier, and this one times it.

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from redsched.cache.mirror import CellMirror
 from redsched.decide import Decider
-from redsched.decide.tools import tools
+from redsched.decide.tools import Tools
 from redsched.errors import Settling, Unknown
 from redsched.model import Claim
 from redsched.scheduler.sweeper import Sweeper
@@ -18,15 +18,15 @@ T = TypeVar("T")
 
 
 class Cell:
-    """One cell as a scheduler has it. Raises InvalidRequest for settings or own code that it cannot decide with."""
+    """One cell as a scheduler has it."""
 
-    def __init__(self, store: CellStore, settings: Settings) -> None:
+    def __init__(self, store: CellStore, settings: Settings, known: Tools) -> None:
         self.name = store.name
         self.store = store
         self.mirror = CellMirror(store, settings)
         self.sweeper = Sweeper(store, self.mirror, settings)
         self._settings = settings
-        self._tools = tools(settings)
+        self._tools = known
         self._decider: Decider | None = None
         self._decided_on: object = None
 

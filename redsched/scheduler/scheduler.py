@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from redsched.decide import Explanation
+from redsched.decide.tools import tools
 from redsched.errors import RedschedError
 from redsched.model import Request
 from redsched.scheduler.asking import refuse_undeclared, undeclared, with_hints
@@ -54,9 +55,10 @@ class Scheduler:
         Raises StoreUnavailable, InvalidRequest (the URL; policies, weights and own code that it cannot decide with).
         """
         settings = settings or Settings()
+        known = tools(settings)
         async with AsyncExitStack() as stack:
             store = await stack.enter_async_context(Store.connect(url, settings))
-            cells = [Cell(store.cell(name), settings) for name in settings.cells]
+            cells = [Cell(store.cell(name), settings, known) for name in settings.cells]
             for cell in cells:
                 stack.push_async_callback(cell.stop)
                 await cell.start()

@@ -24,6 +24,7 @@ from hypothesis.stateful import (
 
 from redsched.cache.snapshot import take_snapshot
 from redsched.decide.fit import fits
+from redsched.decide.tools import tools
 from redsched.errors import ClaimIdReused, ClaimState, NoValidHost, Settling
 from redsched.model import Candidate, ClaimStatus, HostReport, HostStatus, Inventory, Request, Why
 from redsched.scheduler import Scheduler
@@ -97,7 +98,7 @@ class StoreMachine(RuleBasedStateMachine):
         await self.cell.init()
         await self.raw.hset(self.cell.keys.meta, mapping=UNHURRIED)
         self.model.epoch = (await self.cell.tick()).epoch
-        self.mirrors = [Cell(self.cell, SETTINGS) for _ in range(2)]
+        self.mirrors = [Cell(self.cell, SETTINGS, tools(SETTINGS)) for _ in range(2)]
         self.schedulers = [Scheduler(store, Cells([one]), SETTINGS) for one in self.mirrors]
         for one in self.mirrors:
             self.stack.push_async_callback(one.stop)

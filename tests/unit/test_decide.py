@@ -178,3 +178,12 @@ def test_only_the_latest_shapes_are_remembered(monkeypatch: pytest.MonkeyPatch) 
     for amount in (1, 2, 1, 3, 1, 2):
         decider.decide(Request({"VCPU": amount}), Random(0))
     assert [request.resources["VCPU"] for request in made] == [1, 2, 3, 2]
+
+
+def test_a_shape_keeps_no_ids_of_the_call_that_was_first() -> None:
+    """Calls of one shape with other counts are refused and explained by their own."""
+    decider = Decider(fleet(4), BEST)
+    for count in (3, 2, 1):
+        asked = Request({"VCPU": 4}, count=count, claim_ids=tuple(f"i{n}" for n in range(count)))
+        assert len(decider.decide(asked, Random(0)).places) == (1 if count == 1 else 0)
+        assert decider.explain(asked).fits == (1 if count == 1 else 0)

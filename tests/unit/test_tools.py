@@ -81,7 +81,7 @@ def test_unknown_names_in_a_request_are_refused_with_the_known_ones(request_: Re
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"policy": "best"}, "unknown policy 'best': use one of balanced"),
+        ({"policy": "best"}, "unknown REDSCHED_POLICY 'best': use one of balanced"),
         ({"weights": {"rom": 1.0}}, "unknown weigher 'rom' in the setting weights: use one of balance"),
         ({"policies": {"mine": {"rom": 1.0}}}, "unknown weigher 'rom' in policy 'mine': use one of balance"),
         ({"policies": {"pack": {"ram": 1.0}}}, "there is a policy 'pack' already: give yours another name"),

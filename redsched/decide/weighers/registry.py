@@ -110,7 +110,7 @@ def multipliers(request: Request, tools: "Tools") -> Weighing:
     exist.
     """
     chosen = request.policy or tools.policy
-    check_policy(chosen, tools.policies)
+    check_policy("policy", chosen, tools.policies)
     check_weighers("weights", request.weights, tools.weighers)
     merged = {**_wished(request), **tools.policies[chosen], **tools.weights, **request.weights}
     unwanted = {name for name, multiplier in request.weights.items() if not multiplier}
@@ -123,10 +123,10 @@ def _wished(request: Request) -> dict[str, float]:
     return wished | ({"soft_spread": 1.0} if any(not spread.hard for spread in request.spread) else {})
 
 
-def check_policy(name: str, policies: Iterable[str]) -> None:
-    """Raise InvalidRequest for a policy that does not exist."""
+def check_policy(what: str, name: str, policies: Iterable[str]) -> None:
+    """Raise InvalidRequest for a policy that does not exist; `what` names it."""
     if name not in policies:
-        raise InvalidRequest(f"unknown policy {name!r}: use one of {', '.join(sorted(policies))}")
+        raise InvalidRequest(f"unknown {what} {name!r}: use one of {', '.join(sorted(policies))}")
 
 
 def check_weighers(what: str, names: Iterable[str], known: Iterable[str]) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from redsched.cache.columns import Columns
 from redsched.decide.rules import Mask, Rows, Rule
-from redsched.model import ClaimRule, GroupPolicy, Request, RuleKind, Spread
+from redsched.model import ClaimRule, GroupPolicy, Request, RuleKind
 
 SERVER_GROUP = "server_group"
 SPREAD = "spread"
@@ -44,23 +44,15 @@ def counted_in_group(name: str, columns: Columns) -> Mapping[str, tuple[str, ...
 
 
 def company(request: Request, columns: Columns, eligible: Eligible) -> Iterator[Rule]:
-    """Rules about the places that there are, for now."""
-    group = columns.declared.groups.get(request.server_group) if request.server_group else None
-    if group is not None:
-        by, policy = group.group.by, group.group.policy
-        if policy is GroupPolicy.ANTI_AFFINITY:
-            yield _apart(request.server_group, by, group.group.max_per_host)
-        elif policy is GroupPolicy.AFFINITY:
-            yield _together(request.server_group, by)
-    for spread in request.spread:
-        if spread.hard:
-            yield _skew(request.server_group, spread, domains(columns, spread.by, eligible(spread.by)))
+    """Rules about the places that there are, for now: the hard ones, for a host that is looked at alone."""
+    for rule in claim_rules(request, columns, eligible, ()):
+        yield _RULES[rule.kind](rule)
 
 
 def claim_rules(
     request: Request, columns: Columns, eligible: Eligible, members: tuple[int, ...]
 ) -> Iterator[ClaimRule]:
-    """The same for the claim script, over the members with these numbers in the call."""
+    """What is hard about company, for the claim script: over the members with these numbers in the call."""
     group = columns.declared.groups.get(request.server_group) if request.server_group else None
     if group is not None:
         by, policy = group.group.by, group.group.policy
@@ -112,7 +104,9 @@ def domains(columns: Columns, by: str, eligible: Mask) -> tuple[str, ...]:
     return () if texts is None else tuple(sorted(texts.among(rows)))
 
 
-def _apart(group: str, by: str, most: int) -> Rule:
+def _apart(rule: ClaimRule) -> Rule:
+    group, by, most = rule.group, rule.by, rule.most
+
     def passes(columns: Columns, rows: Rows) -> Mask:
         held = counts_at(columns, group, by, rows)
         return (held >= 0) & (held < most)
@@ -126,7 +120,9 @@ def _apart(group: str, by: str, most: int) -> Rule:
     return Rule(SERVER_GROUP, passes, detail, dynamic=True, local=by == "host")
 
 
-def _together(group: str, by: str) -> Rule:
+def _together(rule: ClaimRule) -> Rule:
+    group, by = rule.group, rule.by
+
     def passes(columns: Columns, rows: Rows) -> Mask:
         held = counts_by_row(columns, counts(columns, group, by), by)[rows]
         state = columns.declared.groups.get(group)
@@ -141,8 +137,8 @@ def _together(group: str, by: str) -> Rule:
     return Rule(SERVER_GROUP, passes, detail, dynamic=True)
 
 
-def _skew(group: str, spread: Spread, names: tuple[str, ...]) -> Rule:
-    by, most = spread.by, spread.max_skew
+def _skew(rule: ClaimRule) -> Rule:
+    group, by, most, names = rule.group, rule.by, rule.most, rule.domains
 
     def least(columns: Columns) -> int:
         held = counts(columns, group, by)
@@ -161,3 +157,10 @@ def _skew(group: str, spread: Spread, names: tuple[str, ...]) -> Rule:
         return f"may be {most} above the emptiest {by}, which has {least(columns)}; {domain} would have {held + 1}"
 
     return Rule(f"{SPREAD}:{by}", passes, detail, dynamic=True)
+
+
+_RULES: Mapping[RuleKind, Callable[[ClaimRule], Rule]] = {
+    RuleKind.APART: _apart,
+    RuleKind.TOGETHER: _together,
+    RuleKind.SKEW: _skew,
+}

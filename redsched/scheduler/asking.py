@@ -47,9 +47,9 @@ async def _hosts(claim_ids: Iterable[str], cells: Cells) -> frozenset[str]:
     return frozenset(claim.host for claim in found if claim.state is not ClaimStatus.ENDED)
 
 
-def undeclared(request: Request, columns: Columns) -> str:
-    """The first thing that a request names and that is not declared in a cell, in words; '' where all is there."""
-    return next(_undeclared(request, columns), "")
+def undeclared(request: Request, cells: Cells) -> str:
+    """The first thing that a request names and that is not declared in some cell, in words; '' where all is there."""
+    return next((what for cell in cells for what in _undeclared(request, cell.mirror.columns)), "")
 
 
 def _undeclared(request: Request, columns: Columns) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """The cells of one scheduler: for each its store, its mirror in memory and its decider; and what concerns them all."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -87,14 +87,23 @@ class Cells:
 
     async def find_claim(self, claim_id: str) -> tuple[Cell, Claim]:
         """A claim and its cell, read from the store. Raises Unknown; Settling while it might only be forgotten."""
-        cells = list(self._cells.values())
-        found = await asyncio.gather(*(cell.store.read_claims([claim_id]) for cell in cells))
-        for cell, claims in zip(cells, found, strict=True):
-            # Without a host: only closed here, because the id moved on to another cell.
-            if claim_id in claims and claims[claim_id].host:
-                return cell, claims[claim_id]
+        known = await self.known([claim_id])
+        if known is not None:
+            cell, claims = known
+            return cell, claims[claim_id]
         await self.refuse_unsettled(f"claim {claim_id}")
         raise Unknown(f"there is no claim {claim_id!r}: it never was, or it ended longer ago than is remembered")
+
+    async def known(self, claim_ids: Sequence[str]) -> tuple[Cell, dict[str, Claim]] | None:
+        """The cell that has any of these ids, and those that it has; None where no cell does."""
+        cells = list(self._cells.values())
+        found = await asyncio.gather(*(cell.store.read_claims(claim_ids) for cell in cells))
+        for cell, claims in zip(cells, found, strict=True):
+            # Without a host: only closed here, because the id moved on to another cell.
+            held = {claim_id: claim for claim_id, claim in claims.items() if claim.host}
+            if held:
+                return cell, held
+        return None
 
     async def refuse_unsettled(self, what: str) -> None:
         """Raise Settling if a cell still waits for its hosts: what is not there may come back with them."""

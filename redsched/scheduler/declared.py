@@ -55,6 +55,10 @@ class DeclaredDesk(ABC, Generic[View]):
                 use = "is in use since a moment ago"
         if use and not force:
             raise ClaimState(f"{self.word} {name} {use}: end that first, or force it")
+        await self._was_taken_back(found)
+
+    async def _was_taken_back(self, found: View) -> None:
+        """What is left to do when it is gone."""
 
     def _is_known(self, name: str) -> bool:
         return any(name in self._names(cell) for cell in self._cells)
@@ -131,13 +135,10 @@ class ServerGroupDesk(DeclaredDesk[ServerGroupView]):
 
     word = "server group"
 
-    async def delete(self, name: str, force: bool = False) -> None:
-        """Take it back. Raises Unknown, Settling, and ClaimState while it has members, unless forced."""
-        members = (await self.get(name)).members
-        await super().delete(name, force)
-        if not members:
+    async def _was_taken_back(self, found: ServerGroupView) -> None:
+        if not found.members:
             # Declared anew it may begin in another cell. Where it has members it must not: they stay in theirs.
-            await next(iter(self._cells)).store.unpin(name)
+            await next(iter(self._cells)).store.unpin(found.group.name)
 
     async def put(self, group: ServerGroup) -> tuple[ServerGroupView, bool]:
         """Declare it: as it is now, and whether it is new.

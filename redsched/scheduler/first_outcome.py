@@ -5,8 +5,6 @@ it; this is for calls that do not get there, because what they name is gone by n
 ids only the first were used.
 """
 
-import asyncio
-
 from redsched.errors import ClaimIdReused, ClaimState
 from redsched.model import Claim, ClaimStatus, Request
 from redsched.scheduler.cells import Cell, Cells
@@ -21,14 +19,8 @@ async def first_outcome(request: Request, cells: Cells) -> Selections | None:
     """
     if not request.claim_ids or not request.claim:
         return None
-    every = list(cells)
-    found = await asyncio.gather(*(cell.store.read_claims(request.claim_ids) for cell in every))
-    for cell, claims in zip(every, found, strict=True):
-        # Without a host: only closed there, because the id moved on to another cell.
-        held = {claim_id: claim for claim_id, claim in claims.items() if claim.host}
-        if held:
-            return _told(request, cell, held)
-    return None
+    found = await cells.known(request.claim_ids)
+    return None if found is None else _told(request, *found)
 
 
 def _told(request: Request, cell: Cell, held: dict[str, Claim]) -> Selections:

@@ -5,7 +5,6 @@ copies of the request are decided by two schedulers at once: so an id is bound t
 moves on only after it has been voided there (docs/architecture.md, "Ids").
 """
 
-import asyncio
 import uuid
 
 from redsched.model import Request
@@ -29,15 +28,8 @@ class Identity:
 
     async def home(self, request: Request) -> Cell | None:
         """The cell in which one of the request's own ids is known; None where that is open."""
-        if not self._shared(request):
-            return None
-        cells = list(self._cells)
-        found = await asyncio.gather(*(cell.store.read_claims(request.claim_ids) for cell in cells))
-        for cell, claims in zip(cells, found, strict=True):
-            # Without a host: only closed there, because the id moved on to another cell.
-            if any(claim.host for claim in claims.values()):
-                return cell
-        return None
+        found = await self._cells.known(request.claim_ids) if self._shared(request) else None
+        return None if found is None else found[0]
 
     async def bind(self, request: Request, cell: Cell) -> Cell:
         """Bind the request's own ids to a cell; the cell they are bound to, which may be another by now."""

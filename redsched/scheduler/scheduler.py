@@ -79,9 +79,8 @@ class Scheduler:
         """
         request = await with_hints(request, self._cells)
         await self._cells.catch_up()
-        for cell in self._cells:
-            if what := undeclared(request, cell.mirror.columns):
-                await refuse_undeclared(what, self._cells)
+        if what := undeclared(request, self._cells):
+            await refuse_undeclared(what, self._cells)
         for host in hosts:
             if all(host not in cell.mirror.columns for cell in self._cells):
                 await self.hosts.get(host)

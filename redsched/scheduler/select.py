@@ -216,7 +216,10 @@ class Selector:
         if answer.outcome is Outcome.FULL and not decision.places:
             self._refuse(attempt)
         if answer.outcome in (Outcome.GONE, Outcome.CONFLICT):
-            return await first_outcome(request, self._cells) or self._reused(request)
+            found = await first_outcome(request, self._cells)
+            if found is None:
+                raise id_reused(request)
+            return found
         if answer.outcome is Outcome.SETTLING:
             raise _settling(request)
         # FULL, EPOCH, LATE, BEHIND, UNKNOWN (a group or pool that is not there any more): what was decided on is not
@@ -237,18 +240,14 @@ class Selector:
 
     async def _has_undeclared(self, attempt: _Attempt) -> bool:
         """Whether to look again, caught up, for something that the request names. Raises Unknown, Settling."""
-        for cell in self._cells:
-            what = undeclared(attempt.asked, cell.mirror.columns)
-            if what and attempt.looked_for:
-                await refuse_undeclared(what, self._cells)
-            if what:
-                attempt.looked_for = True
-                await self._cells.catch_up()
-                return True
-        return False
-
-    def _reused(self, request: Request) -> Selections:
-        raise id_reused(request)
+        what = undeclared(attempt.asked, self._cells)
+        if not what:
+            return False
+        if attempt.looked_for:
+            await refuse_undeclared(what, self._cells)
+        attempt.looked_for = True
+        await self._cells.catch_up()
+        return True
 
     def _refuse(self, attempt: _Attempt) -> Selections:
         found = [attempt.seen.get(cell.name) or cell.decider.explain(attempt.asked) for cell in self._cells]

@@ -8,8 +8,10 @@ matches no operator about numbers; and <all-in> reads `aes,mmx` as well as `['ae
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from operator import contains, eq, ge, gt, le, lt, ne
+from typing import Any
 
 from redsched.errors import InvalidRequest
 
@@ -26,23 +28,14 @@ class Condition:
     """Nothing but that very text is meant, so that codes may be compared instead."""
 
 
-_NUMERIC: dict[str, Callable[[float, float], bool]] = {
-    "=": lambda have, want: have >= want,  # Nova's oldest operator, and not what it looks like
-    "==": lambda have, want: have == want,
-    "!=": lambda have, want: have != want,
-    ">=": lambda have, want: have >= want,
-    "<=": lambda have, want: have <= want,
-    ">": lambda have, want: have > want,
-    "<": lambda have, want: have < want,
+_COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {"==": eq, "!=": ne, ">=": ge, "<=": le, ">": gt, "<": lt}
+_NUMERIC: Mapping[str, Callable[[float, float], bool]] = {
+    "=": ge,  # Nova's oldest operator, and not what it looks like
+    **_COMPARED,
 }
-_TEXTUAL: dict[str, Callable[[str, str], bool]] = {
-    "s==": lambda have, want: have == want,
-    "s!=": lambda have, want: have != want,
-    "s>=": lambda have, want: have >= want,
-    "s<=": lambda have, want: have <= want,
-    "s>": lambda have, want: have > want,
-    "s<": lambda have, want: have < want,
-    "<in>": lambda have, want: want in have,
+_TEXTUAL: Mapping[str, Callable[[str, str], bool]] = {
+    **{f"s{sign}": compared for sign, compared in _COMPARED.items()},
+    "<in>": contains,
 }
 # The longer of two that begin alike comes first.
 _OPERATOR = re.compile(r"\s*(<all-in>|<range-in>|<or>|<in>|s==|s!=|s>=|s<=|s>|s<|==|!=|>=|<=|=|>|<)")

@@ -2,10 +2,18 @@
 
 from typing import Any
 
+from redsched.cache.columns import Columns
+from redsched.decide.rules import Rows
+
 
 def free(capacity: Any, claimed: Any, external: Any) -> Any:
     """Return what is left of a slot; negative where a host holds more than it has. Whole numbers or int64 arrays."""
     return capacity - claimed - external
+
+
+def free_on(columns: Columns, slot: str, rows: Rows) -> Any:
+    """Return what is left of a host's own slot on some rows: int64 of their shape, or a number for one."""
+    return free(columns.capacity[slot][rows], columns.claimed[slot][rows], columns.external[slot][rows])
 
 
 def fits(amount: int, capacity: Any, claimed: Any, external: Any, minimum: Any, maximum: Any, step: Any) -> Any:

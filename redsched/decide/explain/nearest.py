@@ -10,7 +10,7 @@ from redsched.decide.answers import Miss
 from redsched.decide.explain.changes import smallest_change
 from redsched.decide.filters.hosts import DOWN, NOT_ATTESTED, STATUS_DISABLED, STATUS_DRAINING
 from redsched.decide.filters.places import slot_free
-from redsched.decide.fit import fits, free
+from redsched.decide.fit import fits, free_on
 from redsched.decide.rules import ALL_ROWS, Rule
 from redsched.decide.shape import Shape
 
@@ -56,7 +56,7 @@ def _asked(shape: Shape) -> Iterator[Rule]:
 
 
 def _relative_lack(columns: Columns, slot: str, amount: int) -> NDArray[np.float64]:
-    left = free(columns.capacity[slot], columns.claimed[slot], columns.external[slot])
+    left = free_on(columns, slot, ALL_ROWS)
     relative: NDArray[np.float64] = np.maximum(0, amount - left) / amount
     return relative
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from redsched.cache.columns import Columns
 from redsched.decide.assign import Demands, Needs
-from redsched.decide.fit import fits, free
+from redsched.decide.fit import fits, free, free_on
 from redsched.decide.rules import Mask, Rows
 from redsched.decide.texts import everywhere, nowhere
 from redsched.names import SHARED_POOL, split_slot
@@ -46,8 +46,7 @@ def gives(columns: Columns, slot: str, amount: int, in_units: bool, rows: Rows) 
 
 def most(columns: Columns, slot: str, rows: Rows) -> Any:
     """The most that one claim could take of a host's own slot, not below 0."""
-    left = free(columns.capacity[slot][rows], columns.claimed[slot][rows], columns.external[slot][rows])
-    return np.maximum(np.minimum(left, columns.maximum[slot][rows]), 0)
+    return np.maximum(np.minimum(free_on(columns, slot, rows), columns.maximum[slot][rows]), 0)
 
 
 def slot_free(columns: Columns, slot: str, row: int) -> int:

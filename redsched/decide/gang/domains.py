@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 
 from redsched.cache.arrays import NO_TEXT
 from redsched.cache.columns import Columns
-from redsched.decide.fit import free
+from redsched.decide.fit import free_on
 from redsched.decide.gang.kinds import Kind
 from redsched.decide.gang.order import places_on
 from redsched.decide.gang.relations import AGGREGATE, Bond
+from redsched.decide.rules import ALL_ROWS
 
 Rows = NDArray[np.intp]
 
@@ -113,5 +114,5 @@ def _have_room_for_all(columns: Columns, opens: Sequence[Open]) -> NDArray[np.bo
                 total[slot] = total.get(slot, 0) + one.kind.count * amount
     enough = np.ones(columns.size, np.bool_)
     for slot, amount in total.items():
-        enough &= free(columns.capacity[slot], columns.claimed[slot], columns.external[slot]) >= amount
+        enough &= free_on(columns, slot, ALL_ROWS) >= amount
     return enough

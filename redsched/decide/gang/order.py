@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from redsched.decide.fit import free
+from redsched.decide.fit import free_on
 from redsched.decide.gang.kinds import Kind, seats_of
 from redsched.decide.gang.relations import Bond
 from redsched.decide.shape import Shape
@@ -61,8 +61,7 @@ def places_on(shape: Shape, rows: NDArray[np.intp]) -> NDArray[np.int64]:
         return found
     columns = shape.columns
     for slot, amount in shape.request.resources.items():
-        left = free(columns.capacity[slot][rows], columns.claimed[slot][rows], columns.external[slot][rows])
-        np.minimum(found, np.maximum(0, left) // amount, out=found)
+        np.minimum(found, np.maximum(0, free_on(columns, slot, rows)) // amount, out=found)
     return found
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from redsched.cache.arrays import NO_TEXT, Texts
 from redsched.cache.columns import Columns
 from redsched.decide.conditions import number_of
-from redsched.decide.fit import free
+from redsched.decide.fit import free_on
 from redsched.decide.rules import Rows
 from redsched.errors import InvalidRequest
 from redsched.model import HostStatus
@@ -98,12 +98,7 @@ def _amount(name: str, key: str) -> Operand:
     if check_slot(key).startswith(SHARED_POOL):
         raise InvalidRequest("a shared pool is no host's: ask for an amount of it among the resources")
     if kind == "free":
-        return Operand(
-            name,
-            lambda columns, rows: free(
-                columns.capacity[key][rows], columns.claimed[key][rows], columns.external[key][rows]
-            ),
-        )
+        return Operand(name, lambda columns, rows: free_on(columns, key, rows))
     return Operand(name, lambda columns, rows: columns.amounts[kind][key][rows])
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from redsched.cache.columns import Columns
-from redsched.decide.fit import free
+from redsched.decide.fit import free_on
 from redsched.decide.rules import Rows
 from redsched.decide.weighers.weigher import Score
 from redsched.model import Request
@@ -63,7 +63,7 @@ def gpu_fragmentation(shares: Mapping[int, float]) -> Callable[[Columns, Request
 
 
 def _rest(columns: Columns, slot: str, rows: Rows) -> Score:
-    return np.maximum(0, free(columns.capacity[slot][rows], columns.claimed[slot][rows], columns.external[slot][rows]))
+    return np.maximum(0, free_on(columns, slot, rows))
 
 
 def _parts(request: Request) -> list[int]:

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from redsched.errors import InvalidRequest
-from redsched.model.checks import MAX_CLASSES, check_range, check_size
-from redsched.model.hosts import MAX_TRAITS, Inventory
+from redsched.model.checks import check_range, check_size
+from redsched.model.hosts import Inventory, check_provided
 from redsched.model.metadata import check_aggregate_metadata
-from redsched.names import check_class, check_name, check_topology, check_trait
+from redsched.names import check_name, check_topology
 
 MAX_METADATA = 256
 MAX_PER_HOST = 1_000_000
@@ -84,12 +84,7 @@ class SharedPool:
         check_name("pool", self.name)
         if not self.inventories:
             raise InvalidRequest("inventories is empty: a shared pool has at least one")
-        check_size("inventories", self.inventories, MAX_CLASSES)
-        check_size("traits", self.traits, MAX_TRAITS)
+        check_provided(self.inventories, self.traits)
         check_size("aggregates", self.aggregates, MAX_METADATA)
-        for resource_class in self.inventories:
-            check_class(resource_class)
-        for trait in self.traits:
-            check_trait(trait)
         for aggregate in self.aggregates:
             check_name("aggregate", aggregate)

@@ -66,6 +66,16 @@ class Inventory:
         return self.total if self.max_unit is None else self.max_unit
 
 
+def check_provided(inventories: Mapping[str, Inventory], traits: frozenset[str]) -> None:
+    """Raise InvalidRequest unless a host, a pool or a shared pool can have these."""
+    check_size("inventories", inventories, MAX_CLASSES)
+    check_size("traits", traits, MAX_TRAITS)
+    for resource_class in inventories:
+        check_class(resource_class)
+    for trait in traits:
+        check_trait(trait)
+
+
 @dataclass(frozen=True, slots=True)
 class Pool:
     """A place on a host that amounts are taken from: a NUMA node, a GPU, a group of like devices.
@@ -78,12 +88,7 @@ class Pool:
     traits: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        check_size("inventories", self.inventories, MAX_CLASSES)
-        check_size("traits", self.traits, MAX_TRAITS)
-        for resource_class in self.inventories:
-            check_class(resource_class)
-        for trait in self.traits:
-            check_trait(trait)
+        check_provided(self.inventories, self.traits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +109,10 @@ class HostReport:
     def __post_init__(self) -> None:
         for what in ("name", "cell", "zone"):
             check_name("host" if what == "name" else what, getattr(self, what))
-        check_size("inventories", self.inventories, MAX_CLASSES)
-        check_size("traits", self.traits, MAX_TRAITS)
+        check_provided(self.inventories, self.traits)
         check_size("labels", self.labels, MAX_LABELS)
         check_size("metrics", self.metrics, MAX_LABELS)
         check_size("pools", self.pools, MAX_POOLS)
-        for resource_class in self.inventories:
-            check_class(resource_class)
-        for trait in self.traits:
-            check_trait(trait)
         for key, value in self.labels.items():
             check_label_value(check_name("label", key), value)
         for key in self.metrics:

@@ -4,7 +4,8 @@ They are necessary and not enough. They keep the exact assignment from hosts tha
 what a host lacks.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from redsched.cache.columns import Columns
 from redsched.decide.assign import Demands, cell_demands, needs_of
@@ -23,6 +24,8 @@ from redsched.decide.filters.places import (
 from redsched.decide.rules import Mask, Rows, Rule
 from redsched.decide.texts import everywhere, nowhere
 from redsched.model import NUMA_NODE, Group, PciDevices, Request
+
+Wanted = TypeVar("Wanted")
 
 GROUP = "group"
 NUMA = "numa"
@@ -104,21 +107,15 @@ def _cells(kinds: Sequence[Kind], in_units: frozenset[str]) -> Rule:
             found = found + (columns.traits[slot_of(pool, NUMA_NODE)][rows] & room)
         return found
 
-    def passes(columns: Columns, rows: Rows) -> Mask:
-        found = everywhere(columns, rows)
-        for demands, nodes in kinds:
-            found = found & (nodes_with_room(columns, demands, rows) >= nodes)
-        return found
-
     def detail(columns: Columns, row: int) -> str:
-        demands, nodes = next((kind for kind in kinds if nodes_with_room(columns, kind[0], row) < kind[1]), kinds[0])
+        demands, nodes = _first_short(kinds, nodes_with_room, columns, row)
         best = nearest_place(columns, row, demands, pools_having(columns, NUMA_NODE, row))
         if nodes == 1:
             return f"needs {said(demands)} in one NUMA node, {best}"
         have = int(nodes_with_room(columns, demands, row))
         return f"needs {nodes} NUMA nodes with {said(demands)} each, {have} have it, {best}"
 
-    return Rule(NUMA, passes, detail, room=True)
+    return Rule(NUMA, _enough(kinds, nodes_with_room), detail, room=True)
 
 
 def _devices(resource_class: str, parts: Sequence[PciDevices]) -> Rule:
@@ -133,15 +130,30 @@ def _devices(resource_class: str, parts: Sequence[PciDevices]) -> Rule:
             found = found + having * most(columns, slot_of(place, resource_class), rows)
         return found
 
-    def passes(columns: Columns, rows: Rows) -> Mask:
-        found = everywhere(columns, rows)
-        for required, count in wanted:
-            found = found & (left(columns, required, rows) >= count)
-        return found
-
     def detail(columns: Columns, row: int) -> str:
-        required, count = next((one for one in wanted if left(columns, one[0], row) < one[1]), wanted[0])
+        required, count = _first_short(wanted, left, columns, row)
         having = "".join(f" with {trait}" for trait in sorted(required))
         return f"needs {count} {resource_class}{having}, free {int(left(columns, required, row))}"
 
-    return Rule(f"{PCI}:{resource_class}", passes, detail, room=True)
+    return Rule(f"{PCI}:{resource_class}", _enough(wanted, left), detail, room=True)
+
+
+def _enough(
+    wanted: Sequence[tuple[Wanted, int]], have: Callable[[Columns, Wanted, Rows], Mask]
+) -> Callable[[Columns, Rows], Mask]:
+    """Make the test of whether a host has so many of each thing that is wanted."""
+
+    def passes(columns: Columns, rows: Rows) -> Mask:
+        found = everywhere(columns, rows)
+        for what, count in wanted:
+            found = found & (have(columns, what, rows) >= count)
+        return found
+
+    return passes
+
+
+def _first_short(
+    wanted: Sequence[tuple[Wanted, int]], have: Callable[[Columns, Wanted, Rows], Mask], columns: Columns, row: int
+) -> tuple[Wanted, int]:
+    """The first thing that a host has too few of; the first one where it has enough of all."""
+    return next((one for one in wanted if have(columns, one[0], row) < one[1]), wanted[0])

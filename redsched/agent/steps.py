@@ -109,7 +109,8 @@ class Steps:
         self._write(work)
         output = await self._renewing(work, self._run_hook(Verb.START, work))
         work = dataclasses.replace(work, is_running=True, named=named_in(output) if output else None)
-        self._write(work)
+        # Durable before the store hears of it: what is active is not started again after a crash.
+        await self._write(work)
         return work
 
     async def _renewing(self, work: HeldWork, hook: Coroutine[None, None, bytes]) -> bytes:

@@ -1,10 +1,12 @@
-"""A proxy between a scheduler's writer and the server, which loses what it is told to lose. Readers pass untouched.
+"""A proxy between a process and the server, which loses, holds up and spoils what it is told to.
 
-        writer --command--> [LOSE_REQUEST, LATE_REQUEST] --> server
-        writer <--reply---- [LOSE_REPLY, CUT_REPLY, HOLD_REPLY] <-- server
+        client --command--> [LOSE_REQUEST, LATE_REQUEST, DELAY, SPOIL_REQUEST] --> server
+        client <--reply---- [LOSE_REPLY, CUT_REPLY, HOLD_REPLY, SPOIL_REPLY] <---- server
 
 It speaks just enough RESP2 to know where one command and its reply end, so a fault strikes one chosen script, also in
-the middle of a pipeline: what follows on the wire has been sent, and is run or not as the fault has it.
+the middle of a pipeline: what follows on the wire has been sent, and is run or not as the fault has it. Readers pass
+untouched unless `strikes_readers`. It can also be shut, so that nobody gets a connection, and cut, which ends those
+there are.
 """
 
 import asyncio
@@ -32,6 +34,30 @@ class Fault(StrEnum):
     """The server has run it, and the connection breaks in the middle of the reply."""
     HOLD_REPLY = "hold-reply"
     """The server has run it, and the reply never comes: the writer's timeout has to notice."""
+    DELAY = "delay"
+    """It comes late, and so does all that follows on its connection."""
+    SPOIL_REQUEST = "spoil-request"
+    """A byte changes on the way to the server. RESP has no checksum, so it is one that frames: see `_spoilt`."""
+    SPOIL_REPLY = "spoil-reply"
+    """The server has run it, and a byte changes on the way back, likewise."""
+
+
+class Moment(StrEnum):
+    """Where a command is when a proxy's `watch` is told of it."""
+
+    COMES = "comes"
+    """Before the server gets it."""
+    HAS_RUN = "has-run"
+    """The server has answered, and the client does not have the answer yet."""
+    ANSWERED = "answered"
+    """The answer has been passed on."""
+
+
+Watch = Callable[[Moment, list[bytes]], None]
+
+
+def _sees_nothing(_: Moment, __: list[bytes]) -> None:
+    pass
 
 
 class Proxy:
@@ -46,6 +72,13 @@ class Proxy:
         """Which of the writer's commands faults are for."""
         self.late: set[asyncio.Task[None]] = set()
         """Late copies on their way."""
+        self.strikes_readers = False
+        self.delay_s = 0.05
+        """How late a delayed command is."""
+        self.watch: Watch = _sees_nothing
+        """Told of every command; what it does happens before anything else does."""
+        self.is_shut = False
+        """Whether new connections are refused."""
         self._upstream = upstream
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -56,6 +89,8 @@ class Proxy:
         self._tasks.add(task)
         upstream = None
         try:
+            if self.is_shut:
+                raise EOFError
             upstream = await asyncio.open_unix_connection(str(self._upstream), limit=LIMIT)
             await _Relay(self, reader, writer, *upstream).run()
         except (OSError, EOFError, asyncio.CancelledError):
@@ -75,17 +110,21 @@ class Proxy:
         self.played[fault] += 1
         return fault
 
-    async def stop(self) -> None:
-        """End all connections."""
+    def cut(self) -> None:
+        """End all connections that there are now."""
         for task in [*self._tasks]:
             task.cancel()
+
+    async def stop(self) -> None:
+        """End all connections, and wait for that."""
+        self.cut()
         await asyncio.gather(*self._tasks, *self.late, return_exceptions=True)
 
 
 @asynccontextmanager
-async def proxy(upstream: Path, folder: Path) -> AsyncIterator[Proxy]:
+async def proxy(upstream: Path, folder: Path, name: str = "proxy") -> AsyncIterator[Proxy]:
     """A proxy before the server whose socket is `upstream`, with its own socket in `folder`."""
-    socket = folder / "proxy.sock"
+    socket = folder / f"{name}.sock"
     between = Proxy(upstream, socket)
     server = await asyncio.start_unix_server(between.serve, str(socket), limit=LIMIT)
     try:
@@ -109,7 +148,7 @@ class _Relay:
         self._proxy = proxy
         self._reader, self._writer = reader, writer
         self._from_server, self._to_server = from_server, to_server
-        self._sent: asyncio.Queue[Fault] = asyncio.Queue()
+        self._sent: asyncio.Queue[tuple[Fault, list[bytes]]] = asyncio.Queue()
         self._is_writer = False
 
     async def run(self) -> None:
@@ -127,14 +166,18 @@ class _Relay:
             raw, command = await read_command(self._reader)
             if [word.upper() for word in command[:2]] == [b"CLIENT", b"SETNAME"]:
                 self._is_writer = command[2] == b"redsched-writer"
-            fault = self._proxy.next_fault(command) if self._is_writer else Fault.NONE
+            self._proxy.watch(Moment.COMES, command)
+            is_struck = self._is_writer or self._proxy.strikes_readers
+            fault = self._proxy.next_fault(command) if is_struck else Fault.NONE
             if fault is Fault.LOSE_REQUEST:
                 return
             if fault is Fault.LATE_REQUEST:
                 await self._hold(raw)
                 return
-            self._sent.put_nowait(fault)
-            self._to_server.write(raw)
+            if fault is Fault.DELAY:
+                await asyncio.sleep(self._proxy.delay_s)
+            self._sent.put_nowait((fault, command))
+            self._to_server.write(_spoilt(raw) if fault is Fault.SPOIL_REQUEST else raw)
             await self._to_server.drain()
 
     async def _hold(self, raw: bytes) -> None:
@@ -158,17 +201,30 @@ class _Relay:
     async def _replies(self) -> None:
         while True:
             reply = await read_reply(self._from_server)
-            fault = self._sent.get_nowait()
+            fault, command = self._sent.get_nowait()
+            self._proxy.watch(Moment.HAS_RUN, command)
             if fault is Fault.LOSE_REPLY:
                 return
             if fault is Fault.HOLD_REPLY:
                 await asyncio.Event().wait()
+            if fault is Fault.SPOIL_REPLY:
+                reply = _spoilt(reply)
             self._writer.write(reply[: len(reply) // 2] if fault is Fault.CUT_REPLY else reply)
             await self._writer.drain()
+            self._proxy.watch(Moment.ANSWERED, command)
             if fault is Fault.CUT_REPLY:
                 self._writer.close()  # and not abort: what was written is to arrive
                 await self._writer.wait_closed()
                 return
+
+
+def _spoilt(raw: bytes) -> bytes:
+    """With the first line made unreadable.
+
+    A digit that changes inside a value is seen by nobody: the protocol carries no checksum, and only TLS does. What a
+    process and a server can notice, and so have to live with, is a frame that is broken.
+    """
+    return raw[:1] + b"x" + raw[2:] if raw[:1] in b"*$:" else b"x" + raw[1:]
 
 
 async def read_command(reader: asyncio.StreamReader) -> tuple[bytes, list[bytes]]:

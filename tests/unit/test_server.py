@@ -125,7 +125,7 @@ def test_a_paused_server_can_be_stopped_in_good_order(
     fresh_server: PrivateServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without the wait that ends in force: one that stays frozen would hang this test."""
-    monkeypatch.setattr("redsched.store.server.STOP_TIMEOUT_S", 3600)
+    monkeypatch.setattr("redsched.store.process.STOP_TIMEOUT_S", 3600)
     pid = fresh_server.pid
     fresh_server.pause()
     fresh_server.stop()

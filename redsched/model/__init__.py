@@ -32,7 +32,8 @@ from redsched.model.parts import (
     Spread,
 )
 from redsched.model.placing import Candidate, ClaimRule, HostLimit, RuleKind
-from redsched.model.request import MAX_ALTERNATES, MAX_COUNT, Request
+from redsched.model.request import Request
+from redsched.model.request_checks import MAX_ALTERNATES, MAX_COUNT, MAX_WAIT_S
 
 __all__ = [
     "MAX_ALTERNATES",
@@ -42,6 +43,7 @@ __all__ = [
     "MAX_LEASE_S",
     "MAX_RATIO",
     "MAX_TRAITS",
+    "MAX_WAIT_S",
     "NUMA_NODE",
     "AgentStamp",
     "Aggregate",

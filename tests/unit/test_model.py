@@ -41,6 +41,8 @@ def test_capacity_is_exact(inventory: Inventory, capacity: int) -> None:
         ({"labels": {"k": "v\n"}}, "label 'k' is asked for as"),
         ({"count": 201}, "count must be a whole number from 1 to 200"),
         ({"alternates": 51}, "alternates must be a whole number from 0 to 50"),
+        ({"until": "done"}, "until is claimed or active, not 'done'"),
+        ({"wait_s": 3601}, "wait_s must be a whole number from 0 to 3600"),
         ({"lease_s": 0}, "lease_s must be a whole number from 1"),
         ({"claim_ids": ("a",), "count": 2}, "1 ids for count 2"),
         ({"claim_ids": ("a", "a"), "count": 2}, "names an id twice"),

@@ -21,7 +21,7 @@ from redsched.model import (
 )
 from redsched.model.checks import MAX_PARTS
 from redsched.model.parts import MAX_CELLS, MAX_DEVICES, MAX_SKEW
-from redsched.model.request import MAX_COUNT
+from redsched.model.request_checks import MAX_COUNT
 
 
 class GroupBody(Part):

@@ -1,0 +1,65 @@
+"""Requests as text and back: what the store keeps of a request is all of it, for its claims are placed anew by it."""
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redsched.errors import InvalidRequest
+from redsched.model import Gang, Numa, NumaCell, Request
+from tests.support.filter_fleets import filtered_request
+from tests.support.fleets import requests, seeds
+from tests.support.gangs import random_call, random_tiny
+from tests.support.pool_fleets import pool_requests
+
+
+def gang(seed: int) -> Request:
+    rng = Random(seed)
+    return random_call(rng, random_tiny(rng), rng.choice(("all", "incremental")))
+
+
+anything = st.one_of(requests(2, 3), seeds.map(filtered_request), pool_requests, seeds.map(gang))
+
+
+@given(anything)
+def test_a_request_comes_back_whole(request: Request) -> None:
+    """It has the same digest and decides the same; only what is of the answer and not of the place is not kept."""
+    again = Request.from_canonical(request.canonical())
+    assert (again.digest(), again.shape()) == (request.digest(), request.shape())
+    assert [one.request.shape() for one in again.members] == [one.request.shape() for one in request.members]
+    assert again.canonical() == request.canonical()
+
+
+def test_parts_come_back_as_what_they_were() -> None:
+    request = Request(
+        numa=Numa((NumaCell(2, 512),)),
+        query=("and", (">=", "$free.VCPU", 2), ("=", "$label.a", "b")),
+        same_subtree=(),
+        count=2,
+        project="web",
+        until="active",
+        wait_s=5,
+        claim_ids=("a", "b"),
+    )
+    assert Request.from_canonical(request.canonical()) == Request(
+        numa=request.numa, query=request.query, count=2, project="web"
+    )
+    whole = Request(members=(Gang("db", Request({"VCPU": 1}, count=2)),), project="web")
+    assert Request.from_canonical(whole.canonical()) == whole
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "not the text of a Request"),
+        ("[]", "not the text of a Request"),
+        ('{"resources": {"VCPU": 1}, "colour": "red"}', "colour of Request is not known to this release"),
+        ('{"resources": {"VCPU": 0}}', "VCPU must be a whole number from 1"),
+        ('{"numa": {"policy": "shared"}}', "not the text of a Request"),
+    ],
+)
+def test_what_is_no_request_is_refused(text: str, says: str) -> None:
+    with pytest.raises(InvalidRequest, match="not the text of a Request") as refused:
+        Request.from_canonical(text)
+    assert says in refused.value.detail

@@ -13,6 +13,7 @@
     `-- Unavailable                                          503     5   try again
         |-- StoreUnavailable          store-unavailable      503     5   the store cannot be reached or used
         |-- Settling                  settling               503     5   the store forgot; hosts are attesting anew
+        |-- WrongRelease              wrong-release          503     5   another release of redsched rules the store
         `-- OutcomeUnknown            outcome-unknown        503     5   sent, and no answer: send it again by its id
 
 Each message says what was wrong, the value seen and what to do. `facts` are the numbers behind it, for programs.
@@ -103,6 +104,13 @@ class Settling(Unavailable):
     """The store is in a new epoch and has not heard from its hosts yet."""
 
     problem, title = "settling", "The store is settling"
+    retry_after_s = 5
+
+
+class WrongRelease(Unavailable):
+    """The store is of a schema that this release cannot write, or cannot write beside the releases at work on it."""
+
+    problem, title = "wrong-release", "The store is of another release"
     retry_after_s = 5
 
 

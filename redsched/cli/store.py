@@ -1,18 +1,20 @@
-"""`redsched init` and `audit`: words about the store as a whole."""
+"""`redsched init`, `upgrade` and `audit`: words about the store as a whole."""
 
 import typer
 
 from redsched.cli import tables
 from redsched.cli.options import AsJson, Url
 from redsched.cli.with_store import declare, settings_for, with_scheduler
+from redsched.cli.with_store import upgrade as upgrade_cells
 from redsched.scheduler import AuditReport
+from redsched.store.schema import SCHEMA
 
 BROKEN = 1
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file."""
-    for command in (init, audit):
+    for command in (init, upgrade, audit):
         app.command()(command)
 
 
@@ -22,6 +24,14 @@ def init(url: Url = "") -> None:
     new = declare(settings)
     for name in settings.cells:
         print(f"cell {name} is {'declared' if name in new else 'known already: nothing was changed'}")
+
+
+def upgrade(url: Url = "") -> None:
+    """Shut older releases, beside which this one cannot work, out of the cells. Stop their processes first."""
+    settings = settings_for(url)
+    upgrade_cells(settings)
+    for name in settings.cells:
+        print(f"cell {name} is of schema {SCHEMA.number}; releases older than schema {SCHEMA.beside} are refused")
 
 
 def audit(as_json: AsJson = False, url: Url = "") -> int:

@@ -33,6 +33,11 @@ def declare(settings: Settings) -> Sequence[str]:
     return uvloop.run(_declare(checked_url(settings), settings))
 
 
+def upgrade(settings: Settings) -> None:
+    """Shut releases that this one cannot work beside out of the cells of `settings`."""
+    uvloop.run(_upgrade(checked_url(settings), settings))
+
+
 def checked_url(settings: Settings) -> str:
     """The store's URL. Raises InvalidRequest where none is given."""
     if not settings.redis_url:
@@ -46,6 +51,11 @@ def checked_url(settings: Settings) -> str:
 async def _with_scheduler(url: str, settings: Settings, work: Callable[[Scheduler], Awaitable[Result]]) -> Result:
     async with Scheduler.connect(url, settings) as scheduler:
         return await work(scheduler)
+
+
+async def _upgrade(url: str, settings: Settings) -> None:
+    async with Store.connect(url, settings, upgrade=True):
+        pass  # connecting is all of it
 
 
 async def _declare(url: str, settings: Settings) -> Sequence[str]:

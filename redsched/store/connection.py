@@ -25,7 +25,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoPermissionError, RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from redsched.errors import InvalidRequest, RedschedError, StoreUnavailable
+from redsched.errors import InvalidRequest, RedschedError, StoreUnavailable, WrongRelease
 from redsched.settings import Settings
 
 LOST = (RedisConnectionError, RedisTimeoutError, OSError)
@@ -104,6 +104,10 @@ def as_ours(error: BaseException, url: str) -> RedschedError:
     where = without_password(url)
     if isinstance(error, NoPermissionError) or any(words in text for words in _FORBIDDEN):
         return StoreUnavailable(f"the store at {where} lacks a permission: {text}; see docs/operate.md for the ACL")
+    if text.startswith("SCHEMA"):
+        # What follows are the server's own words about which script it was.
+        reason = text.removeprefix("SCHEMA ").partition(" script:")[0]
+        return WrongRelease(f"the store at {where} is of a newer redsched: {reason}; upgrade this process")
     if isinstance(error, ResponseError) and not text.startswith(_NOT_NOW):
         return RedschedError(f"the store at {where} refused a command: {text}")
     return StoreUnavailable(f"the store at {where} cannot be used now: {text}; check that it runs and is the primary")

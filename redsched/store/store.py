@@ -27,8 +27,11 @@ class Store:
 
     @classmethod
     @asynccontextmanager
-    async def connect(cls, url: str, settings: Settings | None = None) -> AsyncIterator["Store"]:
-        """Open a store, load the scripts and check that it will do. Raises StoreUnavailable, InvalidRequest."""
+    async def connect(cls, url: str, settings: Settings | None = None, upgrade: bool = False) -> AsyncIterator["Store"]:
+        """Open a store, load the scripts and check that it will do. `upgrade` shuts out releases that cannot stay.
+
+        Raises StoreUnavailable, InvalidRequest; WrongRelease where other releases are at work on it.
+        """
         settings = settings or Settings()
         reader = reader_client(check_url(url), settings)
         runner = Runner(url, settings)
@@ -37,7 +40,7 @@ class Store:
             await store._check_version()
             await runner.load()
             for name in settings.cells:
-                await store._open_cell(name)
+                await store._open_cell(name, upgrade)
             yield store
         finally:
             await runner.close()
@@ -65,8 +68,9 @@ class Store:
             where = without_password(self.url)
             raise StoreUnavailable(f"the store at {where} is {kind} {version}: redsched needs {oldest} or newer")
 
-    async def _open_cell(self, name: str) -> None:
+    async def _open_cell(self, name: str, upgrade: bool) -> None:
         """Find out now whether every command may be used, and enter the cell in the list of cells."""
         cell = self.cell(name)
         await self.runner.run("probe", [cell.keys.probe(number) for number in range(PROBES)], ())
+        await (cell.upgrade() if upgrade else cell.join())
         await cell.enter()

@@ -53,7 +53,7 @@ def with_placeholders(key: str) -> str:
     """`rs:{c1}:host:h1` as `rs:{c}:host:<>`: the cell's tag and the last part as docs write them."""
     key = key.replace("{c1}", "{c}")
     key = re.sub(r"^rs:\{(claim|server-group):.+\}$", r"rs:{\1:<>}", key)
-    return re.sub(r"^(rs:\{c\}:(host|facts|claims|claim|inbox|aggregate|server-group|pool|probe):).+", r"\1<>", key)
+    return re.sub(r"^(rs:\{c\}:(host|facts|claims|claim|inbox|gang|request|aggregate|server-group|pool|probe):).+", r"\1<>", key)
 
 
 def plain(key: str) -> str:
@@ -68,7 +68,7 @@ def matches(field: str, patterns: set[str]) -> bool:
 def test_every_key_that_the_code_can_build_is_documented() -> None:
     keys = Keys("c")
     built = {CELLS, keys.meta, keys.changes, keys.hosts, keys.deadlines}
-    built |= {keys.aggregates, keys.server_groups, keys.pools}
+    built |= {keys.aggregates, keys.server_groups, keys.pools, keys.chores, keys.shelved, keys.leaving}
     methods = [method for name, method in inspect.getmembers(keys, inspect.ismethod) if not name.startswith("_")]
     built |= {method("<>") for method in methods}
     assert built == {plain(key) for key in DOCUMENTED}
@@ -151,6 +151,7 @@ async def live(cell: CellStore, seen: Seen) -> None:
     await cell.bind("moved-on", "", 60_000)
     await cell.pin("db")
     await cell.void("moved-on", "d")
+    await cell.upgrade()
     shrunk = replace(report(), inventories={"VCPU": Inventory(0)}, external={})
     await cell.report(shrunk, AgentStamp("journal", "nonce", 3))
     await cell.put_pool(SharedPool("licences", {"CUSTOM_SEAT": Inventory(1)}))

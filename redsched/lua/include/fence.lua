@@ -4,7 +4,9 @@
 -- script that finds it mints a new epoch, here, before it does anything else: from then on no host counts as attested,
 -- so nothing can be claimed, ended or expired on a picture that may have lost writes. Uses KEYS 1 meta, 2 changes,
 -- 3 hosts, which every script passes. Returns the cell: epoch, now_ms, seq, declared_seq, settled (bool), remember_ms,
--- keep_ms.
+-- keep_ms. Raises an error that begins with SCHEMA where the cell has been upgraded beyond what this release can write.
+local SCHEMA = 1 -- as in redsched/store/schema.py
+
 local function text(number)
   return string.format('%.0f', number)
 end
@@ -27,13 +29,19 @@ local function mint(cell, replid, wiped)
   cell.settled = unattested == 0
   redis.call('HSET', KEYS[1], 'epoch', cell.epoch, 'seq', text(cell.seq), 'now_ms', text(cell.now_ms),
     'replid', replid, 'run_id', run_id(), 'settled', cell.settled and '1' or '0',
-    'settle_at_ms', text(cell.now_ms + cell.settle_ms), 'unattested', text(unattested), 'schema', '1')
+    'settle_at_ms', text(cell.now_ms + cell.settle_ms), 'unattested', text(unattested))
+  if wiped then
+    redis.call('HSET', KEYS[1], 'schema', text(SCHEMA))
+  end
 end
 
 local function fence()
   local time = redis.call('TIME')
   local meta = redis.call('HMGET', KEYS[1], 'epoch', 'seq', 'now_ms', 'replid', 'run_id', 'settled', 'settle_at_ms',
-    'jump_s', 'remember_s', 'keep_s', 'settle_s', 'unattested', 'declared_seq')
+    'jump_s', 'remember_s', 'keep_s', 'settle_s', 'unattested', 'declared_seq', 'oldest')
+  if tonumber(meta[14] or '0') > SCHEMA then
+    error({err = 'SCHEMA writers of this cell are of schema ' .. meta[14] .. ' or later, this release is of ' .. SCHEMA})
+  end
   local cell = {
     now_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000),
     epoch = meta[1] or '', seq = tonumber(meta[2] or '0'), settled = meta[6] == '1',

@@ -1,0 +1,67 @@
+"""Other releases of redsched: copies of the package with another schema, to be run as processes of their own."""
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import redsched
+from redsched.store.schema import SCHEMA
+
+_PACKAGE = Path(redsched.__file__).parent
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A copy of the package under `folder`, whose command line `run` and `start` play against a store."""
+
+    folder: Path
+    url: str
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run one command to its end."""
+        command = self._command(arguments)
+        return subprocess.run(
+            command,
+            cwd=self.folder,
+            env=self._environment(),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
+        """Start a command that goes on until it is ended."""
+        return subprocess.Popen(
+            self._command(arguments), cwd=self.folder, env=self._environment(), stderr=subprocess.DEVNULL
+        )
+
+    # `-m` looks in the working folder first, and so finds this copy and not the one that is installed.
+    def _command(self, arguments: tuple[str, ...]) -> list[str]:
+        return [sys.executable, "-m", "redsched.cli", *arguments]
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            **os.environ,
+            "REDSCHED_REDIS_URL": self.url,
+            "REDSCHED_JOURNAL": str(self.folder / "journal.sqlite"),
+            "REDSCHED_LEASE_S": "2",
+        }
+
+
+def release(folder: Path, url: str, number: int = SCHEMA.number, beside: int = SCHEMA.beside) -> Release:
+    """A release of that schema which can work beside releases from schema `beside` on."""
+    copy = folder / "redsched"
+    shutil.copytree(_PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    _replace(copy / "store" / "schema.py", f"{SCHEMA}", f"Schema(number={number}, beside={beside})")
+    _replace(copy / "lua" / "include" / "fence.lua", f"local SCHEMA = {SCHEMA.number}", f"local SCHEMA = {number}")
+    return Release(folder, url)
+
+
+def _replace(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert text.count(old) == 1, f"{path.name} does not say {old!r} once"
+    path.write_text(text.replace(old, new))

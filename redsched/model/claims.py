@@ -27,6 +27,7 @@ class Why(StrEnum):
     EXPIRED = "expired"
     FAILED = "failed"
     MOVED = "moved"
+    SHELVED = "shelved"
     VOID = "void"
 
 
@@ -75,3 +76,19 @@ class Claim:
     group: str = ""
     """The server group that it counts in, and `counted`: under which zone and label values (`{"zone": "az1"}`)."""
     counted: Mapping[str, str] = field(default_factory=dict)
+    origin: str = ""
+    """The id by which its owner knows it, where it has succeeded another claim."""
+    former: str = ""
+    """While it is still to succeed a claim: that claim, its host and token, why, and the deadline of a move."""
+    former_host: str = ""
+    former_token: str = ""
+    former_why: Why | None = None
+    by_ms: int | None = None
+    next: str = ""
+    """The claim that is to succeed it, or has."""
+    gang: str = ""
+    """The gang that it was claimed with: the id of its first member."""
+    quota: bool = False
+    """Whether a quota counts it, which is to be told when it has ended."""
+    wanted: Amounts = field(default_factory=dict)
+    """While its host resizes it: what it will hold."""

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
-from redsched.model import Amounts, Candidate, ClaimRule, ClaimStatus, HostLimit
+from redsched.model import Amounts, Candidate, ClaimRule, ClaimStatus, HostLimit, Why
 from redsched.store.outcomes import Outcome
 
 
@@ -62,6 +63,39 @@ class HeldClaim:
     group: str = ""
     """The server group that it counts in, and `counted`: under which zone and label values (`{"zone": "az1"}`)."""
     counted: Mapping[str, str] = field(default_factory=dict)
+    origin: str = ""
+    """As in Claim, and so are the four of the claim that it was to succeed when it was taken up, and `quota`."""
+    former: str = ""
+    former_host: str = ""
+    former_token: str = ""
+    former_why: Why | None = None
+    quota: bool = False
+
+
+class Giving(StrEnum):
+    """How a claim is given back."""
+
+    ASK = "ask"
+    """At once where no host has taken it up; else its host is asked to stop the work."""
+    FORCE = "force"
+    """At once, for the host is known to be wrong."""
+    UNLESS_ACTIVE = "unless-active"
+    """As ASK, and not at all where it is active."""
+
+
+@dataclass(frozen=True, slots=True)
+class Former:
+    """The claim that a member is to succeed, as its caller knows it; `why`: MOVED, FAILED or SHELVED.
+
+    `by_s` is how long a move may take until the member must be active (0: any time); `origin` the former's own, or ''.
+    """
+
+    id: str
+    host: str
+    token: str
+    why: Why
+    by_s: int = 0
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +105,7 @@ class Member:
     id: str
     candidates: tuple[Candidate, ...]
     group: str = ""
+    former: Former | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +128,12 @@ class ClaimCall:
     rules: tuple[ClaimRule, ...] = ()
     limits: Mapping[str, HostLimit] = field(default_factory=dict)
     """By host; none for hosts without any."""
+    request: str = ""
+    """The request as canonical JSON, to be kept under the digest; '' where it is known to lie there."""
+    quota: bool = False
+    """Whether a quota counts these claims."""
+    is_gang: bool = False
+    """Whether failure of one ends all, until all are active."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +180,8 @@ class Thing:
 class ClaimAnswer:
     """OK | SAME | FULL | UNKNOWN | GONE | CONFLICT | LATE | EPOCH | SETTLING | BEHIND.
 
+    Where a member is to succeed a claim, of that one: FORMER (not known), STALE, GONE, ATTEST, or MOVING with `next`:
+    the claim that is to succeed it already, or its own id while it is itself still to succeed another.
     `placed` in the order of the members.
 
     `things` are the groups and shared pools that it wrote, `unknown` those that nobody has declared, written
@@ -152,6 +195,7 @@ class ClaimAnswer:
     looked_at: tuple[LookedAt, ...] = ()
     things: tuple[Thing, ...] = ()
     unknown: tuple[str, ...] = ()
+    next: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from redsched.model import (
 from redsched.names import whole
 
 AMOUNT = "amount."
+WANTED = "wanted."
 COUNTED = "in."
 ROOT = "/"
 """What `pool.<name>` holds where the pool lies in the host itself."""
@@ -85,14 +86,13 @@ def pool_fields(pool: SharedPool) -> dict[str, str]:
 
 def claim_from(cell: str, claim_id: str, fields: Mapping[str, str]) -> Claim:
     """A claim from its hash. An amount that somebody has made unreadable is shown as 0; `audit` tells of it."""
-    amounts = {name[len(AMOUNT) :]: whole(value, 0) for name, value in fields.items() if name.startswith(AMOUNT)}
     return Claim(
         id=claim_id,
         cell=cell,
         host=fields["host"],
         state=ClaimStatus(fields["state"]),
         token=fields["token"],
-        amounts=amounts,
+        amounts=_amounts(fields, AMOUNT),
         project=fields.get("project", ""),
         consumer=fields.get("consumer", ""),
         digest=fields.get("digest", ""),
@@ -101,7 +101,21 @@ def claim_from(cell: str, claim_id: str, fields: Mapping[str, str]) -> Claim:
         expires_at_ms=_whole(fields.get("expires_at_ms")),
         group=fields.get("group", ""),
         counted={name[len(COUNTED) :]: value for name, value in fields.items() if name.startswith(COUNTED)},
+        origin=fields.get("origin", ""),
+        former=fields.get("former", ""),
+        former_host=fields.get("former_host", ""),
+        former_token=fields.get("former_token", ""),
+        former_why=Why(fields["former_why"]) if fields.get("former_why") else None,
+        by_ms=_whole(fields.get("by_ms")),
+        next=fields.get("next", ""),
+        gang=fields.get("gang", ""),
+        quota=fields.get("quota") == "1",
+        wanted=_amounts(fields, WANTED),
     )
+
+
+def _amounts(fields: Mapping[str, str], prefix: str) -> dict[str, int]:
+    return {name[len(prefix) :]: whole(value, 0) for name, value in fields.items() if name.startswith(prefix)}
 
 
 def _whole(value: str | None) -> int | None:

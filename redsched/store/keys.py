@@ -20,7 +20,20 @@ class Kind(StrEnum):
 class Keys:
     """The keys of one cell."""
 
-    __slots__ = ("_prefix", "aggregates", "changes", "deadlines", "head", "hosts", "meta", "pools", "server_groups")
+    __slots__ = (
+        "_prefix",
+        "aggregates",
+        "changes",
+        "chores",
+        "deadlines",
+        "head",
+        "hosts",
+        "leaving",
+        "meta",
+        "pools",
+        "server_groups",
+        "shelved",
+    )
 
     def __init__(self, cell: str) -> None:
         self._prefix = f"rs:{{{cell}}}:"
@@ -28,6 +41,9 @@ class Keys:
         self.changes = f"{self._prefix}changes"
         self.hosts = f"{self._prefix}hosts"
         self.deadlines = f"{self._prefix}deadlines"
+        self.chores = f"{self._prefix}chores"
+        self.leaving = f"{self._prefix}leaving"
+        self.shelved = f"{self._prefix}shelved"
         self.aggregates = f"{self._prefix}aggregates"
         self.server_groups = f"{self._prefix}server-groups"
         self.pools = f"{self._prefix}pools"
@@ -53,6 +69,14 @@ class Keys:
     def claim(self, claim_id: str) -> str:
         """Hash: a claim, or what is remembered of an ended one."""
         return f"{self._prefix}claim:{claim_id}"
+
+    def gang(self, gang_id: str) -> str:
+        """Hash: the members of a gang, until all of them are active."""
+        return f"{self._prefix}gang:{gang_id}"
+
+    def request(self, digest: str) -> str:
+        """String: a request as canonical JSON."""
+        return f"{self._prefix}request:{digest}"
 
     def aggregate(self, name: str) -> str:
         """Hash: an aggregate's metadata. Which hosts are in it stands with the hosts."""

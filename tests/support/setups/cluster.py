@@ -1,0 +1,190 @@
+"""A cluster of some shards with replicas, on loopback; its cells lie on the shards as their hash slots have it."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import redis
+from redis.crc import key_slot
+
+from redsched.store.binary import ServerBinary, pick_server
+from tests.support.setups.node import HOST, Node, free_port, started
+from tests.support.waiting import wait_until_sync
+
+SLOTS = 16_384
+NODE_TIMEOUT_MS = 1000
+MOVE_TIMEOUT_S = 20.0
+KEYS_AT_ONCE = 100
+
+
+class ClusterNode(Node):
+    """One server of a cluster. Its place in the cluster stands in its folder, and outlives a restart."""
+
+    def __init__(self, binary: ServerBinary, chosen: dict[str, str]) -> None:
+        cluster = {
+            "cluster-enabled": "yes",
+            "cluster-node-timeout": str(NODE_TIMEOUT_MS),
+            "cluster-port": str(free_port()),
+            "cluster-replica-validity-factor": "0",  # one whose link was cut is to be promoted all the same
+            "cluster-allow-replica-migration": "no",
+            "cluster-require-full-coverage": "no",
+        }
+        super().__init__(binary, cluster | chosen)
+        self.bus = int(cluster["cluster-port"])
+        self.id = ""
+
+    def says_of_cluster(self, field: str) -> Any:
+        """One field of CLUSTER INFO; None when it does not answer."""
+        try:
+            with self.asked() as client:
+                return client.execute_command("CLUSTER INFO").get(field)
+        except (redis.ConnectionError, redis.TimeoutError):
+            return None
+
+
+class ClusterSetup:
+    """`url` is what redsched is given. `nodes` may be killed, paused, resumed, restarted at will."""
+
+    def __init__(self, nodes: Sequence[ClusterNode]) -> None:
+        self.nodes = nodes
+        self.url = f"cluster://{','.join(f'{HOST}:{one.port}' for one in nodes)}"
+
+    def primary(self, cell: str) -> ClusterNode:
+        """The server that has the cell, in the word of one that runs and thinks the cluster well."""
+        slot = slot_of(cell)
+        for node in self.nodes:
+            port = _owner(node, slot) if node.running else None
+            owner = next((one for one in self.nodes if one.port == port), None)
+            if owner is not None and owner.running and _owner(owner, slot) == owner.port:
+                return owner
+        raise AssertionError(f"no server that runs has cell {cell} now")
+
+    def has_primary(self, cell: str) -> bool:
+        """Whether a server that runs has the cell now: not so between the death of one and the promotion of another."""
+        try:
+            return self.primary(cell).running
+        except AssertionError:
+            return False
+
+    def replicas(self, cell: str) -> list[ClusterNode]:
+        """Those that replicate from the cell's primary."""
+        primary = self.primary(cell)
+        return [one for one in self.nodes if one.running and one.says("replication", "master_port") == primary.port]
+
+    def others(self, cell: str) -> list[ClusterNode]:
+        """Primaries of other shards: where the cell may be moved to."""
+        primary = self.primary(cell)
+        return [one for one in self.nodes if one is not primary and one.running and one.is_primary()]
+
+    def cut_replication(self, cell: str) -> None:
+        """Whatever is written to the cell's shard from now on reaches no replica: a failover loses it."""
+        self.primary(cell).cut_replication()
+
+    def move(self, cell: str, to: ClusterNode | None = None, at_once: bool = True) -> ClusterNode:
+        """Move the cell's slot to another shard, and return when it is there.
+
+        At once, by CLUSTER MIGRATESLOTS, where the server has that; else, and when not `at_once`, key by key.
+        """
+        source, target = self.primary(cell), to or self.others(cell)[0]
+        slot = slot_of(cell)
+        if at_once and self.moves_at_once:
+            _say(source, "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", target.id)
+        else:
+            self._move_by_key(source, target, slot)
+        wait_until_sync(lambda: self.primary(cell) is target, MOVE_TIMEOUT_S, "the slot has moved")
+        return target
+
+    @property
+    def moves_at_once(self) -> bool:
+        """Whether the server can move a slot as a whole (Valkey 9)."""
+        node = self.nodes[0]
+        return node.kind == "valkey" and int(node.version.partition(".")[0]) >= 9
+
+    def _move_by_key(self, source: ClusterNode, target: ClusterNode, slot: int) -> None:
+        _say(target, "SETSLOT", slot, "IMPORTING", source.id)
+        _say(source, "SETSLOT", slot, "MIGRATING", target.id)
+        with source.asked() as client:
+            while keys := client.execute_command("CLUSTER GETKEYSINSLOT", slot, KEYS_AT_ONCE):
+                client.execute_command("MIGRATE", HOST, target.port, "", 0, 5000, "KEYS", *keys)
+        _say(target, "SETSLOT", slot, "NODE", target.id)
+        for node in self.nodes:
+            if node.running and node is not target and node.is_primary():
+                _say(node, "SETSLOT", slot, "NODE", target.id)
+
+    def well(self) -> bool:
+        """Whether every server that runs thinks the cluster well, and every replica that runs has all data."""
+        running = [one for one in self.nodes if one.running]
+        return all(
+            one.says_of_cluster("cluster_state") == "ok" and (one.is_primary() or one.linked()) for one in running
+        )
+
+
+@contextmanager
+def cluster_setup(
+    shards: int = 3, replicas: int = 1, binary: ServerBinary | None = None, **chosen: str
+) -> Iterator[ClusterSetup]:
+    """A cluster whose shards have `replicas` each. `chosen` as in `sentinel_setup`."""
+    binary = binary or pick_server()
+    said = {name.replace("_", "-"): value for name, value in chosen.items()}
+    with ExitStack() as stack:
+        nodes = [started(stack, ClusterNode(binary, said)) for _ in range(shards * (replicas + 1))]
+        _form(nodes, shards)
+        setup = ClusterSetup(nodes)
+        wait_until_sync(setup.well, timeout=30, what="the cluster is well")
+        yield setup
+
+
+def slot_of(cell: str) -> int:
+    """The hash slot of all keys of a cell."""
+    return int(key_slot(cell.encode()))
+
+
+def cells_of_slots(first: int, last: int) -> Iterator[str]:
+    """Names for cells whose slots lie between two numbers, inclusive."""
+    return (f"c{number}" for number in range(1, SLOTS) if first <= slot_of(f"c{number}") <= last)
+
+
+def cells_apart(shards: int = 3) -> list[str]:
+    """A name of a cell for each shard of a set-up that nobody has moved anything in."""
+    ranges = _ranges(shards)
+    return [next(cells_of_slots(first, last)) for first, last in ranges]
+
+
+def _ranges(shards: int) -> list[tuple[int, int]]:
+    edges = [SLOTS * number // shards for number in range(shards + 1)]
+    return [(first, last - 1) for first, last in itertools.pairwise(edges)]
+
+
+def _form(nodes: Sequence[ClusterNode], shards: int) -> None:
+    """Slots to the first `shards` nodes, all introduced to the first, and the rest made replicas in turn."""
+    for number, node in enumerate(nodes):
+        node.id = _say(node, "MYID")
+        _say(node, "SET-CONFIG-EPOCH", number + 1)
+    for node, (first, last) in zip(nodes, _ranges(shards), strict=False):
+        _say(node, "ADDSLOTSRANGE", first, last)
+    for node in nodes[1:]:
+        _say(node, "MEET", HOST, nodes[0].port, nodes[0].bus)
+    wait_until_sync(lambda: all(_knows(one, nodes) for one in nodes), timeout=30, what="the nodes know each other")
+    for number, node in enumerate(nodes[shards:]):
+        _say(node, "REPLICATE", nodes[number % shards].id)
+
+
+def _knows(node: ClusterNode, nodes: Sequence[ClusterNode]) -> bool:
+    with node.asked() as client:
+        known = client.execute_command("CLUSTER NODES")
+    return all(one.id in str(known) for one in nodes) and "handshake" not in str(known)
+
+
+def _owner(node: ClusterNode, slot: int) -> int | None:
+    try:
+        with node.asked() as client:
+            ranges = client.execute_command("CLUSTER", "SLOTS")
+    except (redis.ConnectionError, redis.TimeoutError):
+        return None
+    return next((int(primary[1]) for first, last, primary, *_ in ranges if first <= slot <= last), None)
+
+
+def _say(node: ClusterNode, *words: str | int) -> Any:
+    with node.asked() as client:
+        return client.execute_command(f"CLUSTER {words[0]}", *words[1:])

@@ -1,0 +1,114 @@
+"""A server on a port of loopback, and how its replication link is cut.
+
+Nodes replicate as a user of their own, `replication`. Switching that user off at the primary and ending the replicas'
+connections cuts the link for good, and changes nothing that Sentinel or a cluster would set right again: to them it is
+a network that broke between two servers.
+"""
+
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, TypeVar
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from redsched.store.binary import ServerBinary
+from redsched.store.process import ServerProcess
+from redsched.store.server import options
+
+HOST = "127.0.0.1"
+PATIENCE_S = 2.0
+REPLICATION, PASSWORD = "replication", "link"
+N = TypeVar("N", bound="Node")
+
+
+class Node(ServerProcess):
+    """One server. With `appendonly` among the options its data outlives `kill` and `restart`."""
+
+    def __init__(self, binary: ServerBinary, chosen: Mapping[str, str]) -> None:
+        super().__init__(binary)
+        self.port = free_port()
+        self._options = dict(chosen)
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where it listens."""
+        return HOST, self.port
+
+    def command(self) -> Sequence[str]:
+        """A store that evicts nothing, with links that can be cut."""
+        store = {
+            "bind": HOST,
+            "port": str(self.port),
+            "dir": str(self.folder),
+            "save": "",
+            "maxmemory-policy": "noeviction",
+            "repl-diskless-sync-delay": "0",
+            "repl-backlog-ttl": "0",
+            "masteruser": REPLICATION,
+            "masterauth": PASSWORD,
+        }
+        # An option of several words is one word of the command line for each.
+        user = ["--user", REPLICATION, "on", f">{PASSWORD}", "~*", "&*", "+@all"]
+        return [*options(store | self._options), *user]
+
+    def client(self) -> Any:
+        """A client that says at once when it gets no answer."""
+        return redis.Redis(
+            host=HOST,
+            port=self.port,
+            protocol=2,
+            decode_responses=True,
+            socket_timeout=PATIENCE_S,
+            retry=Retry(NoBackoff(), 0),
+        )
+
+    @contextmanager
+    def asked(self) -> Iterator[Any]:
+        """A client for a few words."""
+        with self.client() as client:
+            yield client
+
+    def cut_replication(self) -> None:
+        """Send replicas nothing more, until `mend_replication`."""
+        with self.asked() as client:
+            client.execute_command("ACL", "SETUSER", REPLICATION, "off")
+            client.execute_command("CLIENT", "KILL", "TYPE", "replica")
+
+    def mend_replication(self) -> None:
+        """Let replicas come back."""
+        with self.asked() as client:
+            client.execute_command("ACL", "SETUSER", REPLICATION, "on")
+
+    def is_primary(self) -> bool:
+        """Whether it says so itself. False when it does not answer."""
+        return bool(self.says("replication", "role") == "master")
+
+    def linked(self) -> bool:
+        """Whether it is a replica whose link is up and that has all data."""
+        return bool(self.says("replication", "master_link_status") == "up")
+
+    def says(self, section: str, field: str) -> Any:
+        """One field of its INFO; None when it does not answer or has none such."""
+        try:
+            with self.asked() as client:
+                return client.info(section).get(field)
+        except (redis.ConnectionError, redis.TimeoutError):
+            return None
+
+
+def free_port() -> int:
+    """A port that nobody uses now."""
+    with socket.socket() as taken:
+        taken.bind((HOST, 0))
+        port: int = taken.getsockname()[1]
+        return port
+
+
+def started(stack: ExitStack, one: N) -> N:
+    """Start it, and have it stopped with the stack."""
+    stack.callback(one.stop)
+    one.launch()
+    return one

@@ -10,6 +10,7 @@ from redsched.decide import Decider
 from redsched.decide.tools import Tools
 from redsched.errors import Settling, Unknown
 from redsched.model import Claim
+from redsched.scheduler.released import Released
 from redsched.scheduler.sweeper import Sweeper
 from redsched.settings import Settings
 from redsched.store import CellStore
@@ -24,7 +25,8 @@ class Cell:
         self.name = store.name
         self.store = store
         self.mirror = CellMirror(store, settings)
-        self.sweeper = Sweeper(store, self.mirror, settings)
+        self.released = Released(store)
+        self.sweeper = Sweeper(store, self.mirror, self.released, settings)
         self._settings = settings
         self._tools = known
         self._decider: Decider | None = None

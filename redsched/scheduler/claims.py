@@ -75,6 +75,7 @@ class ClaimDesk:
         cell, claim = await self._find(claim_id, token)
         things = drawn_on(claim.group, claim.amounts)
         answer = await self._say(claim, cell.store.release(claim.host, claim_id, token, force, things), ending=True)
+        cell.released.note(claim, force, answer.epoch)
         return answer.outcome is not Outcome.ENDING
 
     async def _find(self, claim_id: str, token: str) -> tuple[Cell, Claim]:

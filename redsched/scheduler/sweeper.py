@@ -1,4 +1,5 @@
-"""Sweeper: ticks the store's clock, ends claims whose lease has run out, and marks hosts whose lease has lapsed.
+"""Sweeper: what is due in a cell each second. It ticks the store's clock, ends claims whose lease has run out, marks
+hosts whose lease has lapsed, and says releases again that a new epoch may have lost.
 
 Every scheduler does it for every cell; none has to. The scripts check the time themselves, so two sweepers at once do
 no harm, and a jitter keeps them apart.
@@ -14,6 +15,7 @@ import structlog
 from redsched import tasks
 from redsched.cache.mirror import CellMirror
 from redsched.errors import OutcomeUnknown, RedschedError, StoreUnavailable
+from redsched.scheduler.released import Released
 from redsched.settings import Settings
 from redsched.store import CellStore
 
@@ -36,9 +38,10 @@ def _not_the_callers() -> Iterator[None]:
 class Sweeper:
     """The sweeper of one cell."""
 
-    def __init__(self, cell: CellStore, mirror: CellMirror, settings: Settings) -> None:
+    def __init__(self, cell: CellStore, mirror: CellMirror, released: Released, settings: Settings) -> None:
         self._cell = cell
         self._mirror = mirror
+        self._released = released
         self._settings = settings
         self._swept_until_ms = 0
         self._task: asyncio.Task[None] | None = None
@@ -56,6 +59,7 @@ class Sweeper:
         clock = await self._cell.tick()
         await self.expire_due()
         await self._mark_lapsed(clock.now_ms)
+        await self._released.say_again(clock.epoch)
 
     async def expire_due(self) -> int:
         """End the claims whose deadline has passed, in batches; the number ended or being ended. Raises Unavailable."""

@@ -1,0 +1,113 @@
+"""Releases that were answered and lost with the store's last writes: the scheduler that answered says them again."""
+
+from typing import Any
+
+import pytest
+import redis.asyncio as redis
+
+from redsched.model import ClaimStatus, Request
+from redsched.scheduler import Scheduler
+from redsched.scheduler.released import MOST, Released
+from redsched.settings import Settings
+from redsched.store import CellStore, Store
+from tests.support.cells import claim_on, open_host, raw_client
+from tests.support.waiting import wait_until
+
+QUICK = Settings(tick_s=0.05)
+
+
+class Rollback:
+    """What the store held at one instant, to be brought back later as a failover to a late replica does."""
+
+    def __init__(self, raw: redis.Redis, held: dict[str, bytes]) -> None:
+        self._raw, self._held = raw, held
+
+    @classmethod
+    async def note(cls, raw: Any) -> "Rollback":
+        return cls(raw, {key: await raw.dump(key) for key in await raw.keys("*")})
+
+    async def play(self, cell: CellStore) -> str:
+        """Go back; the epoch that this starts."""
+        await self._raw.flushall()
+        for key, value in self._held.items():
+            await self._raw.restore(key, 0, value)
+        clock = await cell.tick()
+        return (await cell.raise_epoch(clock.epoch)).epoch
+
+
+@pytest.fixture
+async def binary(clean_store: str) -> Any:
+    """A client that reads what DUMP gives."""
+    async with redis.Redis.from_url(clean_store, protocol=2) as client:
+        yield client
+
+
+async def state_of(cell: CellStore, claim_id: str | None) -> ClaimStatus:
+    """Where a claim is in its life."""
+    assert claim_id
+    return (await cell.read_claims([claim_id]))[claim_id].state
+
+
+async def test_a_release_that_a_rollback_took_back_is_said_again_when_its_host_has_attested(
+    clean_store: str, binary: Any
+) -> None:
+    async with Store.connect(clean_store) as store, Scheduler.connect(clean_store, QUICK) as scheduler:
+        cell = store.cell("c1")
+        await cell.init()
+        await open_host(cell, "h1")
+        found = (await scheduler.select(Request({"VCPU": 1}))).selections[0]
+        assert found.claim_id
+        before = await Rollback.note(binary)
+        assert await scheduler.claims.release(found.claim_id)
+        epoch = await before.play(cell)
+        async with raw_client(clean_store) as raw:
+            await wait_until(lambda: scheduler._cells.named("c1").mirror.epoch == epoch, what="the new epoch is seen")
+            assert (await raw.hget(cell.keys.claim(found.claim_id), "state")) == "claimed", "its host is asked first"
+        await cell.attest("h1", epoch)
+
+        async def has_ended() -> bool:
+            return await state_of(cell, found.claim_id) is ClaimStatus.ENDED
+
+        await wait_until(has_ended, what="the release is said again")
+        assert (await scheduler.audit()).problems == ()
+
+
+async def test_a_release_is_said_once_in_an_epoch_and_only_with_its_own_token(
+    clean_store: str,
+) -> None:
+    async with Store.connect(clean_store) as store:
+        cell = store.cell("c1")
+        await cell.init()
+        await open_host(cell, "h1")
+        await claim_on(cell, "a")
+        claim = (await cell.read_claims(["a"]))["a"]
+        released = Released(cell)
+        released.note(claim, force=False, epoch="1-former")
+        async with raw_client(clean_store) as raw:
+            await raw.hset(cell.keys.claim("a"), "token", "2-later.1")
+            assert await released.say_again((await cell.tick()).epoch) == 1
+            assert await state_of(cell, "a") is ClaimStatus.CLAIMED, "it was placed anew: another claim by now"
+            assert await released.say_again((await cell.tick()).epoch) == 0
+            await raw.hset(cell.keys.claim("a"), "token", claim.token)
+        epoch = (await cell.raise_epoch((await cell.tick()).epoch)).epoch
+        assert await released.say_again(epoch) == 0, "the host has not attested"
+        await cell.attest("h1", epoch)
+        assert await released.say_again(epoch) == 1
+        assert await state_of(cell, "a") is ClaimStatus.ENDED
+
+
+async def test_no_more_is_remembered_than_can_be_lost(clean_store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Store.connect(clean_store) as store:
+        cell = store.cell("c1")
+        await cell.init()
+        await open_host(cell, "h1")
+        await claim_on(cell, "a")
+        claim = (await cell.read_claims(["a"]))["a"]
+        released = Released(cell)
+        epoch = (await cell.tick()).epoch
+        for _ in range(MOST + 10):
+            released.note(claim, force=False, epoch=epoch)
+        assert len(released) == MOST
+        monkeypatch.setattr("redsched.scheduler.released.ANSWERED_S", 0.0)
+        assert await released.say_again(epoch) == 0
+        assert len(released) == 0

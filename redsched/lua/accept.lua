@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- accept: the host has taken the claim up and is about to start its work. claimed -> starting, with a fresh lease.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 claim, 6 host, 7 claims, 8 inbox
+-- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 claim, 7 host, 8 claims, 9 inbox
 -- ARGV  1 host, 2 id, 3 token, 4 lease_ms, 5 id of the inbox entry, or ''
 -- Reply OK | SAME (was taken up before) | ENDING | GONE | STALE | UNKNOWN | ATTEST; epoch, now_ms, state
 -- In every case but ATTEST the hint has served, and is deleted.
@@ -8,7 +8,7 @@
 -- include: read_hash
 -- include: claim_state
 -- include: take_hint
-local cell, keys = fence(), key_set(5)
+local cell, keys = fence(), key_set(6)
 local claim = read_hash(keys.claim)
 local function answer(outcome)
   return {outcome, cell.epoch, cell.now_ms, claim.state or ''}

@@ -1,18 +1,18 @@
 #!lua
 -- attest: a host tells a new epoch all claims that it knows of, and so opens itself for claims in that epoch.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 host, 6 claims, 7 inbox, then the claim of each entry, then host,
---       claims, inbox of each rival, then groups and shared pools
+-- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 host, 7 claims, 8 inbox, then the claim of each entry,
+--       then host, claims, inbox of each rival, then groups and shared pools
 -- ARGV  1 host, 2 epoch ('' for whichever it is), 3 journal, 4 nonce, 5 number, 6 lease_ms, 7 entries; then each as
 --       id and one of
 --         held   token, state, project, consumer, digest, rival, group ('' for none), length, field, value ...: the
 --                journal says that it runs here; rival: the other host on which the store has it by an earlier
 --                placing, or ''; fields: amount.<slot> and in.<topology>, as in the claim's hash
 --         ended  token: the journal says that it has ended
---         store  nothing more: it stands in KEYS[6], and the journal does not know it
+--         store  nothing more: it stands in KEYS[7], and the journal does not know it
 -- Reply outcome, epoch, now_ms, then the ids that the host must drop
 --   OK | SAME (had attested to this epoch, or this number was passed) | EPOCH (another epoch: build it anew)
 --   UNKNOWN (report first) | OTHER
---   RETRY (KEYS[6] holds an id that is no entry, or a rival is another one: read again; or the groups and pools that
+--   RETRY (KEYS[7] holds an id that is no entry, or a rival is another one: read again; or the groups and pools that
 --         follow are not in KEYS)
 --   CONFLICT (the amounts do not sum to a whole number)
 -- Merging: protocol, section 5. Within an epoch the store decides; at a new one the union counts.
@@ -37,7 +37,7 @@
 -- include: settle
 -- include: mark_over
 local cell = fence()
-local host, known = read_hash(KEYS[5])
+local host, known = read_hash(KEYS[6])
 local function answer(outcome, drop)
   local reply = {outcome, cell.epoch, cell.now_ms}
   for _, id in ipairs(drop or {}) do
@@ -51,14 +51,14 @@ elseif ARGV[2] ~= '' and ARGV[2] ~= cell.epoch then
   return answer('EPOCH')
 end
 local attested = host.epoch == cell.epoch
-local word = speaks(KEYS[5], cell.now_ms, ARGV[3], ARGV[4], tonumber(ARGV[5]))
+local word = speaks(KEYS[6], cell.now_ms, ARGV[3], ARGV[4], tonumber(ARGV[5]))
 -- The report that comes with an attestation may carry the same number: once per epoch is once.
 local late = word == 'SAME' and tonumber(ARGV[5]) < tonumber(host['agent.number'])
 if word == 'OTHER' or (late and not attested) then
   return answer(word)
 end
 local entries, after_rivals = parse_entries()
-if not covers(entries, redis.call('SMEMBERS', KEYS[6])) then
+if not covers(entries, redis.call('SMEMBERS', KEYS[7])) then
   return answer('RETRY')
 end
 local merged = merge(entries, ARGV[1], not attested and host.written_off ~= cell.epoch)
@@ -86,18 +86,18 @@ for number, entry in ipairs(merged.taken) do
   take_over(cell, entry, more - number)
 end
 write_things(cell, changed, 'attest')
-redis.call('DEL', KEYS[7])
+redis.call('DEL', KEYS[8])
 for _, entry in ipairs(merged.ended) do
-  redis.call('SREM', KEYS[6], entry.id)
+  redis.call('SREM', KEYS[7], entry.id)
   bury(cell, entry.key, entry.id, entry.claim, entry.claim.why or 'released')
 end
 for _, entry in ipairs(merged.kept) do
   inbox = keep(cell, entry, inbox, tonumber(ARGV[6]))
 end
-redis.call('HSET', KEYS[5], 'version', text(version), 'epoch', cell.epoch, 'inbox', text(inbox),
+redis.call('HSET', KEYS[6], 'version', text(version), 'epoch', cell.epoch, 'inbox', text(inbox),
   'agent.journal', ARGV[3], 'agent.nonce', ARGV[4], 'agent.number', ARGV[5])
-in_chunks('HSET', KEYS[5], claimed)
-mark_over(KEYS[5])
+in_chunks('HSET', KEYS[6], claimed)
+mark_over(KEYS[6])
 for _, thing in ipairs(changed) do
   if thing.kind == 'pool' then
     mark_over(thing.key)

@@ -1,7 +1,7 @@
 #!lua
 -- claim: members x ordered candidates. Each member gets the first of its candidates that fits now; all or nothing.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, then the claim of each member, then host, claims, inbox of each host;
---       with conditions the facts of each host where ARGV says so, then each group and shared pool they name
+-- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, then the claim of each member, then host, claims, inbox
+--       of each host; with conditions the facts of each host where ARGV says so, then each group and shared pool
 -- ARGV  1 epoch, 2 now_ms and 3 seen_seq of the decision, 4 fresh (1: the ids were made for this very call),
 --       5 lease_ms, 6 digest, 7 project, 8 consumer, 9 members, 10 hosts, 11 amount lists; then the hosts' names; then
 --       each amount list as length, slot, amount ...; then each member as id, candidates, host number, list number ...

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- confirm: the work runs. claimed or starting -> active; no lease runs from then on, and its host's failures are over.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 claim, 6 host, 7 claims, 8 inbox
+-- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 claim, 7 host, 8 claims, 9 inbox
 -- ARGV  1 host, 2 id, 3 token
 -- Reply OK | SAME (was active) | ENDING | GONE | STALE | UNKNOWN | ATTEST; epoch, now_ms
 -- After the deadline but before the sweep is fine: nothing was given away.
@@ -11,7 +11,7 @@
 -- include: whole
 -- include: change_host
 -- include: take_hint
-local cell, keys = fence(), key_set(5)
+local cell, keys = fence(), key_set(6)
 local claim = read_hash(keys.claim)
 local words = {ended = 'GONE', ending = 'ENDING', active = 'SAME'}
 local no = obstacle(cell, keys, claim, ARGV[1], ARGV[3]) or words[claim.state]

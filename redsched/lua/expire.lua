@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
 -- expire: end the claims whose lease has run out, in bounded batches, by any scheduler. What no host has taken up is
 -- freed; what a host is starting becomes `ending`, for its work may already be there.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, then claim, host, claims, inbox of each, then groups
---       and shared pools
+-- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, then claim, host, claims, inbox of each, then groups and
+--       shared pools
 -- ARGV  id and host of each
 -- Reply OK, epoch, now_ms, number expired, then the groups and pools whose keys are missing: claims that count in them
 --   are left for another call. So are claims on hosts that have not attested to this epoch.
@@ -23,9 +23,9 @@
 -- include: end_claim
 -- include: begin_ending
 local cell, expired = fence(), 0
-local things, reply = passed_things(5 + 2 * #ARGV), {'OK', cell.epoch, cell.now_ms, 0}
+local things, reply = passed_things(6 + 2 * #ARGV), {'OK', cell.epoch, cell.now_ms, 0}
 for i = 1, #ARGV, 2 do
-  local keys = key_set(3 + 2 * i)
+  local keys = key_set(4 + 2 * i)
   local claim = read_hash(keys.claim)
   local no = obstacle(cell, keys, claim, ARGV[i + 1])
   local due = claim.expires_at_ms and tonumber(claim.expires_at_ms) <= cell.now_ms

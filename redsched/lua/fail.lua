@@ -1,7 +1,8 @@
 #!lua flags=allow-oom
 -- fail: the work could not be started. From its host it frees at once (the host has cleaned up); from anyone else only
 -- what no host has taken up, and the rest is `ending`. The host's word counts in its `failures`.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 claim, 6 host, 7 claims, 8 inbox, then groups and shared pools
+-- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 claim, 7 host, 8 claims, 9 inbox, then groups and shared
+--       pools
 -- ARGV  1 host, 2 id, 3 token, 4 by_host (0 or 1)
 -- Reply OK (freed) | ENDING | SAME (had failed) | GONE (ended otherwise) | STALE | UNKNOWN | ATTEST; epoch, now_ms
 --   or RETRY, epoch, now_ms and the groups and pools that it counts in and whose keys are missing
@@ -22,7 +23,7 @@
 -- include: end_claim
 -- include: begin_ending
 -- include: give_back
-local cell, keys = fence(), key_set(5)
+local cell, keys = fence(), key_set(6)
 local claim = read_hash(keys.claim)
 local no = obstacle(cell, keys, claim, ARGV[1], ARGV[3])
 if not no and claim.state == 'ended' then

@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
 -- forget: remove a host. Refused while it holds claims, unless forced: then they end with it, as void.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 host, 6 claims, 7 inbox, 8 facts, then the claim of each id,
---       then groups and shared pools
--- ARGV  1 host, 2 force (0 or 1), then the ids in KEYS[6]
--- Reply OK | UNKNOWN | HELD (it holds claims) | RETRY (KEYS[6] holds an id that is not in ARGV, or the groups and pools
+-- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 host, 7 claims, 8 inbox, 9 facts, then the claim of each
+--       id, then groups and shared pools
+-- ARGV  1 host, 2 force (0 or 1), then the ids in KEYS[7]
+-- Reply OK | UNKNOWN | HELD (it holds claims) | RETRY (KEYS[7] holds an id that is not in ARGV, or the groups and pools
 --   that follow are not in KEYS); epoch, now_ms
 -- include: fence
 -- include: publish
@@ -17,8 +17,8 @@
 -- include: settle
 -- include: finish_declared
 local cell = fence()
-local host, known = read_hash(KEYS[5])
-local ids = redis.call('SMEMBERS', KEYS[6])
+local host, known = read_hash(KEYS[6])
+local ids = redis.call('SMEMBERS', KEYS[7])
 local function answer(outcome)
   return {outcome, cell.epoch, cell.now_ms}
 end
@@ -27,9 +27,9 @@ if not known then
 elseif #ids > 0 and ARGV[2] ~= '1' then
   return answer('HELD')
 end
-local key_of, claims, things, retry = {}, {}, passed_things(7 + #ARGV), answer('RETRY')
+local key_of, claims, things, retry = {}, {}, passed_things(8 + #ARGV), answer('RETRY')
 for i = 3, #ARGV do
-  key_of[ARGV[i]] = KEYS[6 + i]
+  key_of[ARGV[i]] = KEYS[7 + i]
 end
 for _, id in ipairs(ids) do
   if not key_of[id] then
@@ -53,7 +53,7 @@ write_things(cell, changed, 'void')
 for id, claim in pairs(claims) do
   bury(cell, key_of[id], id, claim, 'void')
 end
-redis.call('DEL', KEYS[5], KEYS[6], KEYS[7], KEYS[8])
+redis.call('DEL', KEYS[6], KEYS[7], KEYS[8], KEYS[9])
 redis.call('ZREM', KEYS[3], ARGV[1])
 count_heard(cell, host)
 finish_declared(cell) -- another host may come by its name

@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
 -- gone: the host's word that a claim's work has ended. The amounts return together with its new external usage.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 claim, 6 host, 7 claims, 8 inbox, then groups and shared pools
+-- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 claim, 7 host, 8 claims, 9 inbox, then groups and shared
+--       pools
 -- ARGV  1 host, 2 id, 3 token, 4 why (used unless the claim is ending, which has its own),
 --       5 id of the inbox entry or '', then slot, external amount ...
 -- Reply OK | SAME (had ended) | STALE | UNKNOWN | ATTEST; epoch, now_ms
@@ -19,7 +20,7 @@
 -- include: tombstone
 -- include: take_hint
 -- include: end_claim
-local cell, keys = fence(), key_set(5)
+local cell, keys = fence(), key_set(6)
 local claim = read_hash(keys.claim)
 local no = obstacle(cell, keys, claim, ARGV[1], ARGV[3])
 if no == 'ATTEST' then
@@ -29,7 +30,7 @@ if no or claim.state == 'ended' then
   take_hint(keys.inbox, ARGV[5])
   return {no or 'SAME', cell.epoch, cell.now_ms}
 end
-local things, retry = passed_things(9), {'RETRY', cell.epoch, cell.now_ms}
+local things, retry = passed_things(10), {'RETRY', cell.epoch, cell.now_ms}
 if lacks(things, claim, retry) then
   return retry
 end

@@ -1,12 +1,12 @@
 #!lua flags=allow-oom
 -- renew: a fresh lease for a claim that is not active yet. An active one needs none: SAME.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 claim, 6 host, 7 claims, 8 inbox
+-- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 claim, 7 host, 8 claims, 9 inbox
 -- ARGV  1 host, 2 id, 3 token, 4 lease_ms
 -- Reply OK | SAME | ENDING | GONE | STALE | UNKNOWN | ATTEST; epoch, now_ms, expires_at_ms ('' unless OK)
 -- include: fence
 -- include: read_hash
 -- include: claim_state
-local cell, keys = fence(), key_set(5)
+local cell, keys = fence(), key_set(6)
 local claim = read_hash(keys.claim)
 local words = {ended = 'GONE', ending = 'ENDING', active = 'SAME'}
 local no = obstacle(cell, keys, claim, ARGV[1], ARGV[3]) or words[claim.state]

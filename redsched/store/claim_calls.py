@@ -75,7 +75,7 @@ class ClaimCalls(Reads):
 
     async def expire(self, due: Sequence[tuple[str, str]]) -> int:
         """End those of the claims (id, host) whose lease has run out; the number expired. (expire.lua)"""
-        keys = [self.keys.deadlines]
+        keys = list(self.keys.due)
         for claim_id, host in due:
             keys += self._claim_keys(host, claim_id)
         expired, things = 0, set[str]()
@@ -91,7 +91,7 @@ class ClaimCalls(Reads):
         self, script: str, host: str, claim_id: str, token: str, *arguments: str | int, things: Collection[str] = ()
     ) -> Answer:
         """Say something of a claim. Of the groups and pools that it counts in the script names those it misses."""
-        keys = (self.keys.deadlines, *self._claim_keys(host, claim_id))
+        keys = (*self.keys.due, *self._claim_keys(host, claim_id))
         for _ in range(MOST_TRIES):
             all_keys = (*keys, *self._thing_keys(things))
             answer = await self._answer(script, all_keys, (host, claim_id, token, *arguments))

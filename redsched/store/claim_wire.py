@@ -31,7 +31,7 @@ class ClaimWire:
         self._call = call
         self.things: tuple[str, ...] = ()
         self._hosts = list(dict.fromkeys(one.host for member in call.members for one in member.candidates))
-        self.keys = [keys.deadlines, *(keys.claim(member.id) for member in call.members)]
+        self.keys = [*keys.due, *(keys.claim(member.id) for member in call.members)]
         for host in self._hosts:
             self.keys += (keys.host(host), keys.claims(host), keys.inbox(host))
         self._number_of = {host: number for number, host in enumerate(self._hosts, 1)}

@@ -61,7 +61,7 @@ class HostCalls(Reads):
             spoken = {claim.id: _held_entry(claim, rivals.get(claim.id, "")) for claim in held}
             spoken |= {id_: (id_, "ended", token) for id_, token in ended if id_ not in spoken}
             entries = spoken | {id_: (id_, "store") for id_ in await self.held_ids(host) if id_ not in spoken}
-            keys = [self.keys.deadlines, self.keys.host(host), self.keys.claims(host), self.keys.inbox(host)]
+            keys = [*self.keys.due, self.keys.host(host), self.keys.claims(host), self.keys.inbox(host)]
             keys += map(self.keys.claim, entries)
             for rival in rivals.values():
                 keys += (self.keys.host(rival), self.keys.claims(rival), self.keys.inbox(rival))
@@ -109,7 +109,7 @@ class HostCalls(Reads):
         for _ in range(MOST_TRIES):
             ids = sorted(await self.held_ids(host))
             keys = (
-                self.keys.deadlines,
+                *self.keys.due,
                 self.keys.host(host),
                 self.keys.claims(host),
                 self.keys.inbox(host),

@@ -26,11 +26,14 @@ class Keys:
         "changes",
         "chores",
         "deadlines",
+        "due",
+        "events",
         "head",
         "hosts",
         "leaving",
         "meta",
         "pools",
+        "recorder",
         "server_groups",
         "shelved",
     )
@@ -44,11 +47,15 @@ class Keys:
         self.chores = f"{self._prefix}chores"
         self.leaving = f"{self._prefix}leaving"
         self.shelved = f"{self._prefix}shelved"
+        self.events = f"{self._prefix}events"
+        self.recorder = f"{self._prefix}recorder"
         self.aggregates = f"{self._prefix}aggregates"
         self.server_groups = f"{self._prefix}server-groups"
         self.pools = f"{self._prefix}pools"
         self.head = (self.meta, self.changes, self.hosts)
         """What the fence needs: the first three KEYS of every writing script."""
+        self.due = (self.deadlines, self.chores)
+        """KEYS 4 and 5 of every script that claims, or that says something of claims."""
 
     def host(self, name: str) -> str:
         """Hash: the host's state and its slots."""
@@ -89,6 +96,10 @@ class Keys:
     def pool(self, name: str) -> str:
         """Hash: a shared pool and its slots."""
         return f"{self._prefix}pool:{name}"
+
+    def duty(self, duty: str) -> str:
+        """String: which scheduler does what one is to do at a time."""
+        return f"{self._prefix}duty:{duty}"
 
     def binding(self, claim_id: str) -> str:
         """String: with several cells, the cell that a caller's own id is bound to. Lies outside every cell."""

@@ -63,7 +63,7 @@ local function keep(cell, entry, inbox, lease_ms)
   local asked = entry.lost or claim.state == 'claimed' or claim.state == 'ending'
   if asked then
     inbox = inbox + 1
-    claim.inbox_id = hint(cell, KEYS[7], inbox, claim.state == 'ending' and 'end' or 'claim', entry.id, claim.token)
+    claim.inbox_id = hint(cell, KEYS[8], inbox, claim.state == 'ending' and 'end' or 'claim', entry.id, claim.token)
   end
   redis.call('ZREM', KEYS[4], entry.id)
   if claim.state == 'claimed' or claim.state == 'starting' then
@@ -76,6 +76,6 @@ local function keep(cell, entry, inbox, lease_ms)
   end
   redis.call('DEL', entry.key)
   redis.call('HSET', entry.key, unpack(fields))
-  redis.call('SADD', KEYS[6], entry.id)
+  redis.call('SADD', KEYS[7], entry.id)
   return inbox
 end

@@ -26,7 +26,7 @@ local function parse_call()
     call.lists[i] = list
   end
   for i = 1, call.member_count do
-    local member = {id = take(), key = KEYS[4 + i], candidates = tonumber(take())}
+    local member = {id = take(), key = KEYS[5 + i], candidates = tonumber(take())}
     member.first = at + 1
     at = at + 2 * member.candidates
     call.members[i] = member
@@ -40,7 +40,7 @@ end
 local function host_of(call, number)
   local host = call.hosts[number]
   if not host then
-    local first = 4 + call.member_count + 3 * (number - 1)
+    local first = 5 + call.member_count + 3 * (number - 1)
     host = {name = ARGV[11 + number], slots = {}, seen = {}, placed = 0,
       keys = {host = KEYS[first + 1], claims = KEYS[first + 2], inbox = KEYS[first + 3]}}
     if call.things then

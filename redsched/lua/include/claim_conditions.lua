@@ -8,7 +8,7 @@
 -- An amount list with shared amounts gets `shared`, a member `group` and `rules`; `limits` are by number of the host.
 local function parse_conditions(call, at)
   local things = {}
-  local key_at = 4 + call.member_count + 3 * call.host_count
+  local key_at = 5 + call.member_count + 3 * call.host_count
   local function take()
     at = at + 1
     return ARGV[at]

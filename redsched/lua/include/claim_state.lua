@@ -1,6 +1,6 @@
 -- What the scripts for one claim share: finding it, and whether anything may be said about it.
 --
--- They all pass KEYS 4 deadlines, and claim, host, claims, inbox of each claim side by side.
+-- They all pass KEYS 4 deadlines, 5 chores, and claim, host, claims, inbox of each claim side by side.
 local function key_set(first)
   return {claim = KEYS[first], host = KEYS[first + 1], claims = KEYS[first + 2], inbox = KEYS[first + 3]}
 end

@@ -4,7 +4,7 @@
 local function give_back(cell, keys, claim, id, why, at_once, also)
   local ends = at_once or claim.state == 'claimed' or redis.call('HGET', keys.host, 'epoch') ~= cell.epoch
   if ends then
-    local things, retry = passed_things(9), {'RETRY', cell.epoch, cell.now_ms}
+    local things, retry = passed_things(10), {'RETRY', cell.epoch, cell.now_ms}
     if lacks(things, claim, retry) then
       return retry
     end

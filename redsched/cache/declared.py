@@ -1,4 +1,4 @@
-"""What operators declared of a cell, in memory: aggregates, server groups with their counts, shared pools.
+"""What operators declared of a cell, in memory: aggregates, server groups with their counts, shared pools, quotas.
 
 Fed like the columns with the flat fields of the store's hashes and feed, and as careful: what cannot be read lets
 nothing in. A server group or shared pool may have counts before it is declared (claims that outlived the store's data
@@ -8,23 +8,27 @@ bring theirs back): such a one is followed and not shown.
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from redsched.cache.things import AggregateState, GroupState, PoolState
+from redsched.cache.things import AggregateState, GroupState, PoolState, QuotaState
 from redsched.store import Kind, Thing
 
-State = AggregateState | GroupState | PoolState
+State = AggregateState | GroupState | PoolState | QuotaState
 
 _MAKE: Mapping[str, Callable[[str], State]] = {
     Kind.AGGREGATE: AggregateState,
     Kind.SERVER_GROUP: GroupState,
     Kind.POOL: PoolState,
+    Kind.QUOTA: QuotaState,
 }
+_NO_RULE = (Kind.SERVER_GROUP, Kind.QUOTA)
+"""Kinds that no mask depends on."""
 
 
 class Declared:
     """The declared things of one cell.
 
-    `aggregates`, `groups` and `pools` show what is declared, by name. `revision` grows with each change of an
-    aggregate's metadata or of a pool's definition, and not with what is claimed: masks that depend on those compare it.
+    `aggregates`, `groups`, `pools` and `quotas` (by project) show what is declared, by name. `revision` grows with each
+    change of an aggregate's metadata or of a pool's definition, and not with what is claimed: masks that depend on
+    those compare it.
     """
 
     def __init__(self) -> None:
@@ -33,14 +37,17 @@ class Declared:
         self._aggregates: dict[str, AggregateState] = {}
         self._groups: dict[str, GroupState] = {}
         self._pools: dict[str, PoolState] = {}
+        self._quotas: dict[str, QuotaState] = {}
         self._shown: dict[str, dict[str, State]] = {
             Kind.AGGREGATE: self._aggregates,  # type: ignore[dict-item]  # only states of the kind are put in
             Kind.SERVER_GROUP: self._groups,  # type: ignore[dict-item]
             Kind.POOL: self._pools,  # type: ignore[dict-item]
+            Kind.QUOTA: self._quotas,  # type: ignore[dict-item]
         }
         self.aggregates: Mapping[str, AggregateState] = MappingProxyType(self._aggregates)
         self.groups: Mapping[str, GroupState] = MappingProxyType(self._groups)
         self.pools: Mapping[str, PoolState] = MappingProxyType(self._pools)
+        self.quotas: Mapping[str, QuotaState] = MappingProxyType(self._quotas)
 
     def __contains__(self, kind: object) -> bool:
         return kind in _MAKE
@@ -61,7 +68,7 @@ class Declared:
         Raises KeyError for a thing that is not known: read it whole and put it.
         """
         state = self._known[kind][name]
-        if state.apply(fields) and kind != Kind.SERVER_GROUP:
+        if state.apply(fields) and kind not in _NO_RULE:
             self.revision += 1
         if state.declared:
             self._shown[kind][name] = state
@@ -72,7 +79,7 @@ class Declared:
         """Forget a thing; nothing happens where it is not known."""
         if self._known[kind].pop(name, None) is not None:
             self._shown[kind].pop(name, None)
-            self.revision += kind != Kind.SERVER_GROUP
+            self.revision += kind not in _NO_RULE
 
     def from_reply(self, thing: Thing) -> bool:
         """Take what a script's reply, of this epoch, said of a thing that it wrote; False where it must not be applied.

@@ -1,4 +1,4 @@
-"""The states of the things that `Declared` holds: one aggregate, one server group, one shared pool."""
+"""The states of the things that `Declared` holds: one aggregate, one server group, one shared pool, one quota."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -195,6 +195,36 @@ class PoolState:
             self._slots.pop(resource_class, None)
         else:
             self._slots[resource_class] = slot
+
+
+class QuotaState:
+    """A project's quota: `limits` by class, and by `claims`. What is taken of it stands in its ledger."""
+
+    __slots__ = ("_limits", "limits", "name", "version")
+
+    declared = True
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.version = 0
+        self._limits: dict[str, int] = {}
+        self.limits: Mapping[str, int] = MappingProxyType(self._limits)
+
+    def apply(self, fields: Mapping[str, str]) -> bool:
+        """Set fields; never that what hosts are chosen by has changed."""
+        for field, text in fields.items():
+            kind, _, name = field.partition(".")
+            if kind == "version":
+                self.version = whole(text, 0)
+            elif kind == "limit" and text:
+                self._limits[name] = whole(text, 0)
+            elif kind == "limit":
+                self._limits.pop(name, None)
+        return False
+
+    def describe(self) -> dict[str, object]:
+        """Every value by its field, for comparing."""
+        return {"version": self.version, **{f"limit.{name}": limit for name, limit in self._limits.items()}}
 
 
 def _with(names: frozenset[str], name: str, there: bool) -> frozenset[str]:

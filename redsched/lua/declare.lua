@@ -1,8 +1,8 @@
 #!lua
--- declare: an operator's word on an aggregate, a server group or a shared pool replaces the one before. What claims
--- have counted in it is not touched: after a loss of data it may have come back before the declaration did.
+-- declare: an operator's word on an aggregate, a server group, a shared pool or a quota replaces the one before. What
+-- claims have counted in it is not touched: after a loss of data it may have come back before the declaration did.
 -- KEYS  1 meta, 2 changes, 3 hosts, 4 the thing, 5 the set of the names of its kind
--- ARGV  1 kind (aggregate, server-group or pool), 2 name, then field, value ...
+-- ARGV  1 kind (aggregate, server-group, pool or quota), 2 name, then field, value ...
 -- Reply OK | SAME (it stands so) | HELD (a server group with members: how they are counted stays); epoch, now_ms
 --   HELD where the group had been taken back by force: then the topologies by which not all members are counted
 -- include: fence

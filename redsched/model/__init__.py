@@ -6,7 +6,7 @@ Redis is read and written in `redsched.store`; both turn into these.
 
 from redsched.model.checks import MAX_CLASSES, MAX_LEASE_S
 from redsched.model.claims import Amounts, Claim, ClaimStatus, Token, Why
-from redsched.model.declared import Aggregate, GroupPolicy, ServerGroup, SharedPool
+from redsched.model.declared import CLAIMS, Aggregate, GroupPolicy, Quota, ServerGroup, SharedPool
 from redsched.model.hosts import (
     MAX_LABELS,
     MAX_RATIO,
@@ -36,6 +36,7 @@ from redsched.model.request import Request
 from redsched.model.request_checks import MAX_ALTERNATES, MAX_COUNT, MAX_WAIT_S
 
 __all__ = [
+    "CLAIMS",
     "MAX_ALTERNATES",
     "MAX_CLASSES",
     "MAX_COUNT",
@@ -66,6 +67,7 @@ __all__ = [
     "NumaCell",
     "PciDevices",
     "Pool",
+    "Quota",
     "Relation",
     "RelationType",
     "Request",

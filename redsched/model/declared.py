@@ -1,14 +1,15 @@
-"""What operators declare of a cell: aggregates, server groups, shared pools."""
+"""What operators declare: aggregates, server groups, shared pools, quotas."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from redsched.errors import InvalidRequest
-from redsched.model.checks import check_range, check_size
+from redsched.model.checks import MAX_CLASSES, check_range, check_size
+from redsched.model.claims import Amounts
 from redsched.model.hosts import Inventory, check_provided
 from redsched.model.metadata import check_aggregate_metadata
-from redsched.names import check_name, check_topology
+from redsched.names import check_amount, check_class, check_name, check_topology
 
 MAX_METADATA = 256
 MAX_PER_HOST = 1_000_000
@@ -88,3 +89,26 @@ class SharedPool:
         check_size("aggregates", self.aggregates, MAX_METADATA)
         for aggregate in self.aggregates:
             check_name("aggregate", aggregate)
+
+
+CLAIMS = "claims"
+"""What a quota calls the number of claims, beside the classes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """What the claims of a project may take together, over all cells: `limits` by class, and `claims` their number.
+
+    What is not named is not limited. A limit below what is taken lets nothing more in, and ends nothing.
+    """
+
+    project: str
+    limits: Amounts
+
+    def __post_init__(self) -> None:
+        check_name("project", self.project)
+        if not self.limits:
+            raise InvalidRequest('limits is empty: give at least one, such as {"VCPU": 100} or {"claims": 50}')
+        check_size("limits", self.limits, MAX_CLASSES)
+        for name, limit in self.limits.items():
+            check_amount(name if name == CLAIMS else check_class(name), limit)

@@ -24,7 +24,9 @@ from redsched.store.answers import (
 from redsched.store.cell import CellStore
 from redsched.store.claim_wire import drawn_on
 from redsched.store.keys import Kind
+from redsched.store.ledgers import Epochs, Ledgers, LedgerState, Taking
 from redsched.store.outcomes import Cause, Outcome
+from redsched.store.quota_calls import Marked
 from redsched.store.store import Store
 
 __all__ = [
@@ -37,6 +39,7 @@ __all__ = [
     "ClaimAnswer",
     "ClaimCall",
     "Clock",
+    "Epochs",
     "FeedEnd",
     "Former",
     "Giving",
@@ -44,13 +47,17 @@ __all__ = [
     "HostHashes",
     "InboxEntry",
     "Kind",
+    "LedgerState",
+    "Ledgers",
     "LookedAt",
+    "Marked",
     "Member",
     "Outcome",
     "Placed",
     "Poll",
     "ReportAnswer",
     "Store",
+    "Taking",
     "Thing",
     "drawn_on",
 ]

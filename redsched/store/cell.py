@@ -4,10 +4,11 @@ from redsched.store.claim_calls import ClaimCalls
 from redsched.store.declared_calls import DeclaredCalls
 from redsched.store.group_pins import GroupPins
 from redsched.store.host_calls import HostCalls
+from redsched.store.quota_calls import QuotaCalls
 from redsched.store.schema import SchemaCalls
 
 
-class CellStore(HostCalls, ClaimCalls, DeclaredCalls, GroupPins, SchemaCalls):
+class CellStore(HostCalls, ClaimCalls, DeclaredCalls, GroupPins, QuotaCalls, SchemaCalls):
     """All that can be said to, and read from, one cell. Every method is a coroutine.
 
     Raises StoreUnavailable, OutcomeUnknown (sent, and no answer came) and, for malformed input, InvalidRequest.

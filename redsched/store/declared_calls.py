@@ -1,13 +1,13 @@
-"""Scripts about what operators declare (aggregates, server groups, shared pools): declare, undeclare, membership."""
+"""Scripts about what operators declare: aggregates, server groups, shared pools, quotas."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from redsched.model import Aggregate, ServerGroup, SharedPool
+from redsched.model import Aggregate, Quota, ServerGroup, SharedPool
 from redsched.store.answers import Answer
 from redsched.store.base import flat
 from redsched.store.connection import reading
-from redsched.store.fields import aggregate_fields, group_fields, pool_fields
+from redsched.store.fields import aggregate_fields, group_fields, pool_fields, quota_fields
 from redsched.store.keys import Kind
 from redsched.store.outcomes import Outcome
 from redsched.store.reads import Reads
@@ -58,6 +58,14 @@ class DeclaredCalls(Reads):
     async def delete_pool(self, name: str, force: bool = False) -> Answer:
         """Take a shared pool back. OK | UNKNOWN | HELD (something of it is claimed). (undeclare.lua)"""
         return await self._undeclare(Kind.POOL, name, force)
+
+    async def put_quota(self, quota: Quota) -> Answer:
+        """Declare the quota of a project. OK | SAME. (declare.lua)"""
+        return await self._declare(Kind.QUOTA, quota.project, quota_fields(quota))
+
+    async def delete_quota(self, project: str) -> Answer:
+        """Take the quota of a project back. OK | UNKNOWN. (undeclare.lua)"""
+        return await self._undeclare(Kind.QUOTA, project, force=False)
 
     async def declared_names(self, kind: Kind) -> list[str]:
         """The names of the declared things of a kind, in order."""
@@ -111,6 +119,8 @@ class DeclaredCalls(Reads):
             return self.keys.aggregate(name), self.keys.aggregates
         if kind is Kind.SERVER_GROUP:
             return self.keys.server_group(name), self.keys.server_groups
+        if kind is Kind.QUOTA:
+            return self.keys.quota(name), self.keys.quotas
         return self.keys.pool(name), self.keys.pools
 
 

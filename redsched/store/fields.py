@@ -11,6 +11,7 @@ from redsched.model import (
     HostReport,
     Inventory,
     Pool,
+    Quota,
     ServerGroup,
     SharedPool,
     Why,
@@ -20,6 +21,7 @@ from redsched.names import whole
 AMOUNT = "amount."
 WANTED = "wanted."
 COUNTED = "in."
+LIMIT = "limit."
 ROOT = "/"
 """What `pool.<name>` holds where the pool lies in the host itself."""
 
@@ -82,6 +84,11 @@ def pool_fields(pool: SharedPool) -> dict[str, str]:
         values.update((f"{name}.{resource_class}", value) for name, value in _inventory_fields(inventory))
     values.update((f"trait.{trait}", "1") for trait in sorted(pool.traits))
     return values | {f"aggregate.{name}": "1" for name in sorted(pool.aggregates)}
+
+
+def quota_fields(quota: Quota) -> dict[str, str]:
+    """The fields of a declared quota's hash."""
+    return {f"{LIMIT}{name}": str(limit) for name, limit in quota.limits.items()}
 
 
 def claim_from(cell: str, claim_id: str, fields: Mapping[str, str]) -> Claim:

@@ -15,6 +15,7 @@ class Kind(StrEnum):
     AGGREGATE = "aggregate"
     SERVER_GROUP = "server-group"
     POOL = "pool"
+    QUOTA = "quota"
 
 
 class Keys:
@@ -33,6 +34,7 @@ class Keys:
         "leaving",
         "meta",
         "pools",
+        "quotas",
         "recorder",
         "server_groups",
         "shelved",
@@ -52,6 +54,7 @@ class Keys:
         self.aggregates = f"{self._prefix}aggregates"
         self.server_groups = f"{self._prefix}server-groups"
         self.pools = f"{self._prefix}pools"
+        self.quotas = f"{self._prefix}quotas"
         self.head = (self.meta, self.changes, self.hosts)
         """What the fence needs: the first three KEYS of every writing script."""
         self.due = (self.deadlines, self.chores)
@@ -101,6 +104,10 @@ class Keys:
         """String: which scheduler does what one is to do at a time."""
         return f"{self._prefix}duty:{duty}"
 
+    def quota(self, project: str) -> str:
+        """Hash: the limits of a project, as they were declared. What it takes of them stands in its ledger."""
+        return f"{self._prefix}quota:{project}"
+
     def binding(self, claim_id: str) -> str:
         """String: with several cells, the cell that a caller's own id is bound to. Lies outside every cell."""
         return f"rs:{{claim:{claim_id}}}"
@@ -112,3 +119,22 @@ class Keys:
     def probe(self, number: int) -> str:
         """Scratch keys of probe.lua, deleted by it."""
         return f"{self._prefix}probe:{number}"
+
+
+class LedgerKeys:
+    """The keys of a project's ledger. They carry a hash tag of their own: it lies outside every cell."""
+
+    __slots__ = ("_prefix", "claims", "deadlines", "head", "ledger", "meta")
+
+    def __init__(self, project: str) -> None:
+        self.ledger = f"rs:{{quota:{project}}}"
+        self._prefix = f"{self.ledger}:"
+        self.meta = f"{self._prefix}meta"
+        self.deadlines = f"{self._prefix}deadlines"
+        self.claims = f"{self._prefix}claims"
+        self.head = (self.meta, self.ledger, self.deadlines, self.claims)
+        """The first four KEYS of every script about a ledger."""
+
+    def claim(self, claim_id: str) -> str:
+        """Hash: what one claim takes of the quota, or that it has been freed."""
+        return f"{self._prefix}claim:{claim_id}"

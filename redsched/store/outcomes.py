@@ -48,6 +48,8 @@ class Outcome(StrEnum):
     """The claim is active, and was to be given back only if it was not."""
     SCHEMA = "SCHEMA"
     """Another release of redsched has changed what the cell's keys mean: this one must not write there."""
+    OVER = "OVER"
+    """It would exceed the project's quota."""
     RETRY = "RETRY"
     """What was read to build the call has changed since: read again."""
 

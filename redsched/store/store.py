@@ -11,6 +11,7 @@ from redsched.settings import Settings
 from redsched.store.binary import OLDEST
 from redsched.store.cell import CellStore
 from redsched.store.connection import check_url, reader_client, reading, without_password
+from redsched.store.ledgers import Ledgers
 from redsched.store.runner import Runner
 
 PROBES = 4
@@ -23,6 +24,7 @@ class Store:
         self.url = url
         self.runner = runner
         self._reader = reader
+        self.ledgers = Ledgers(url, runner, reader)
         self._cells: dict[str, CellStore] = {}
 
     @classmethod

@@ -22,18 +22,19 @@ from redsched.model import (
     HostStatus,
     Inventory,
     Pool,
+    Quota,
     ServerGroup,
     SharedPool,
     Why,
 )
-from redsched.store import CellStore, ClaimCall, Kind, Member, Outcome, Store
-from redsched.store.keys import CELLS, Keys
+from redsched.store import CellStore, ClaimCall, Kind, Ledgers, Member, Outcome, Store, Taking
+from redsched.store.keys import CELLS, Keys, LedgerKeys
 from redsched.store.server import PrivateServer
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 LEFT_TO_OPERATORS = {"jump_s", "remember_s", "keep_s", "settle_s"}
-TOO_RARE = {"rs:{c}:changes": {"reread"}}
+TOO_RARE = {"rs:{c}:changes": {"reread"}, "rs:{quota:<project>}:meta": {"oldest", "declared_seq"}}
 """Documented, and not to be had in a short life: an entry of more than 900 values."""
 
 
@@ -43,6 +44,7 @@ def documented() -> dict[str, set[str]]:
     for section in (DOCS / "keys.md").read_text().split("\n## ")[1:]:
         key = section.split("`")[1]
         found[key] = set(re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE))
+    found["rs:{quota:<project>}:meta"] = found["rs:{c}:meta"]
     return found
 
 
@@ -52,8 +54,13 @@ DOCUMENTED = documented()
 def with_placeholders(key: str) -> str:
     """`rs:{c1}:host:h1` as `rs:{c}:host:<>`: the cell's tag and the last part as docs write them."""
     key = key.replace("{c1}", "{c}")
-    key = re.sub(r"^rs:\{(claim|server-group):.+\}$", r"rs:{\1:<>}", key)
-    return re.sub(r"^(rs:\{c\}:(host|facts|claims|claim|inbox|gang|request|aggregate|server-group|pool|probe):).+", r"\1<>", key)
+    key = re.sub(r"^rs:\{(claim|server-group|quota):[^}]+\}", r"rs:{\1:<>}", key)
+    key = re.sub(r"^(rs:\{quota:<>\}:claim:).+", r"\1<>", key)
+    return re.sub(
+        r"^(rs:\{c\}:(host|facts|claims|claim|inbox|gang|request|aggregate|server-group|pool|quota|probe):).+",
+        r"\1<>",
+        key,
+    )
 
 
 def plain(key: str) -> str:
@@ -69,7 +76,10 @@ def test_every_key_that_the_code_can_build_is_documented() -> None:
     keys = Keys("c")
     built = {CELLS, keys.meta, keys.changes, keys.hosts, keys.deadlines}
     built |= {keys.aggregates, keys.server_groups, keys.pools, keys.chores, keys.shelved, keys.leaving}
-    methods = [method for name, method in inspect.getmembers(keys, inspect.ismethod) if not name.startswith("_")]
+    ledger = LedgerKeys("<>")
+    built |= {keys.quotas, *ledger.head}
+    named = inspect.getmembers(keys, inspect.ismethod) + inspect.getmembers(ledger, inspect.ismethod)
+    methods = [method for name, method in named if not name.startswith("_")]
     built |= {method("<>") for method in methods}
     assert built == {plain(key) for key in DOCUMENTED}
 
@@ -124,6 +134,20 @@ async def declare(cell: CellStore) -> None:
     await cell.put_pool(SharedPool("licences", seats, frozenset({"CUSTOM_LICENCE"}), frozenset({"fast"})))
 
 
+async def take(cell: CellStore, seen: Seen) -> None:
+    """A project with a quota reserves, holds and frees."""
+    await cell.put_quota(Quota("p", {"VCPU": 4, "claims": 2}))
+    await cell.recall("p")
+    ledgers, epochs = Ledgers(cell._url, cell._runner, cell._reader), {"c1": (await cell.tick()).epoch}
+    await ledgers.open("p", "count", 1000, epochs, f"{epochs['c1']}.1", {"VCPU": 4, "claims": 2})
+    await ledgers.count("p", "count", 1000, [Taking("counted", {"VCPU": 1, "claims": 1}, "counted", "c1")])
+    await seen.look()
+    await ledgers.close("p", "count", epochs)
+    taken = [Taking("kept", {"VCPU": 1}, "kept", "c1"), Taking("refused", {"VCPU": 1}, "refused", "c1")]
+    await ledgers.reserve("p", "by", taken, 1000, epochs)
+    await ledgers.hold("p", "by", [Taking("kept", {"VCPU": 1}), Taking("refused")])
+
+
 async def claim(cell: CellStore, claim_id: str) -> str:
     clock = await cell.tick()
     amounts = {"VCPU": 2, "pool:licences/CUSTOM_SEAT": 2}
@@ -148,6 +172,7 @@ async def live(cell: CellStore, seen: Seen) -> None:
     await seen.look()
     await cell.gone("h1", "kept", token, Why.RELEASED, {"VCPU": 0})
     await claim(cell, "open")
+    await take(cell, seen)
     await cell.bind("moved-on", "", 60_000)
     await cell.pin("db")
     await cell.void("moved-on", "d")
@@ -164,7 +189,7 @@ async def live(cell: CellStore, seen: Seen) -> None:
 async def test_every_field_in_a_living_store_is_documented(cell: CellStore, seen: Seen) -> None:
     await live(cell, seen)
     known = {plain(key): fields for key, fields in DOCUMENTED.items()}
-    changing = ("host", "facts", "aggregate", "server-group", "pool")
+    changing = ("host", "facts", "aggregate", "server-group", "pool", "quota")
     changed = set().union(*(known[f"rs:{{c}}:{kind}:<>"] for kind in changing))
     for key, fields in seen.fields.items():
         patterns = known[key] | (changed if key == "rs:{c}:changes" else set())

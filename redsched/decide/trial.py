@@ -67,11 +67,18 @@ class Trial:
     def end(self, row: int, claim: Claim) -> int:
         """Do as if a claim that there is had ended. Returns its number, for `give_back`.
 
-        It is counted out where it was counted in, which its host may have left since.
+        It is counted out where it was counted in, which its host may have left since. What it draws on a shared pool that
+        is not declared (taken back by force, or forgotten with the store) stands in no column.
         """
-        domains = {claim.group: claim.counted} if claim.group in self._columns.declared.groups else {}
+        declared = self._columns.declared
+        amounts = {slot: amount for slot, amount in claim.amounts.items() if self._has_column(slot)}
+        domains = {claim.group: claim.counted} if claim.group in declared.groups else {}
         is_starting = claim.state in (ClaimStatus.CLAIMED, ClaimStatus.STARTING)
-        return self._note(_Place(row, claim.host, claim.amounts, domains, is_starting), -1)
+        return self._note(_Place(row, claim.host, amounts, domains, is_starting), -1)
+
+    def _has_column(self, slot: str) -> bool:
+        pool = split_slot(slot)[0]
+        return not pool.startswith(SHARED_POOL) or pool.removeprefix(SHARED_POOL) in self._columns.declared.pools
 
     def give_back(self, number: int) -> None:
         """Undo one of them."""

@@ -70,6 +70,12 @@ def test_only_the_end_of_a_claim_that_is_starting_makes_one_less_that_starts(sta
     assert after(columns, Request({"VCPU": 1}), claim(state=state), limited) == helps
 
 
+def test_a_claim_may_draw_on_a_pool_that_is_not_declared() -> None:
+    """After the store was wiped hosts bring such claims back before anybody has declared the pool anew."""
+    columns = columns_of(h1=UP | {"capacity.VCPU": "2", "claimed.VCPU": "2", "claims": "1"})
+    assert after(columns, Request({"VCPU": 1}), claim(amounts={"VCPU": 2, "pool:licences/CUSTOM_SEAT": 1}))
+
+
 @pytest.mark.parametrize(("zone", "helps"), [("az1", False), ("az2", True)])
 def test_a_claim_is_counted_out_of_the_zone_that_it_was_counted_in(zone: str, helps: bool) -> None:
     """Its host has been moved to az2 since it was claimed."""

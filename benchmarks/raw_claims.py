@@ -24,7 +24,7 @@ class _Recorder:
 
     command: tuple[Any, ...] = ()
 
-    async def run(self, name: str, keys: Sequence[str], arguments: Sequence[str | int]) -> Reply:
+    async def run(self, name: str, keys: Sequence[str], arguments: Sequence[str | int], durable: bool = False) -> Reply:  # noqa: ARG002 - as the Runner has it
         self.command = ("EVALSHA", load_all()[name].sha, len(keys), *keys, *arguments)
         raise _Recorded
 
@@ -37,7 +37,7 @@ async def build(hosts: Sequence[str], clock: Clock, count: int) -> list[tuple[An
     """`count` calls as a scheduler would send them: as many candidates, in an order of their own."""
     recorder, rng, commands = _Recorder(), Random(0), list[tuple[Any, ...]]()
     candidates = Settings().candidates
-    cell = CellStore(CELL, "", recorder, None)  # type: ignore[arg-type]
+    cell = CellStore(CELL, "", recorder, None, None)  # type: ignore[arg-type]
     for number, request in zip(range(count), requests(), strict=False):
         chosen = rng.sample(hosts, min(len(hosts), candidates))
         try:

@@ -7,19 +7,21 @@
     |   |-- NoValidHost               no-valid-host          409     3   nothing fits, with the reasons
     |   |-- ClaimState                claim-state            409     3   the claim or host is not in a state for this
     |   |-- StaleToken                stale-token            409     3   the claim was placed anew since
-    |   `-- OtherAgent                other-agent            409     3   another agent speaks for this host
+    |   |-- OtherAgent                other-agent            409     3   another agent speaks for this host
+    |   `-- NotConfirmed              not-confirmed          504     3   no host confirmed it in time: it was undone
     |-- Unknown                       not-found              404     4   no such host, claim, cell
     |-- OwnCodeFailed                 internal-error         500     1   a filter or weigher of one's own failed
     `-- Unavailable                                          503     5   try again
         |-- StoreUnavailable          store-unavailable      503     5   the store cannot be reached or used
         |-- Settling                  settling               503     5   the store forgot; hosts are attesting anew
         |-- WrongRelease              wrong-release          503     5   another release of redsched rules the store
+        |-- NotDurable                not-durable            503     5   done, and not on as many replicas or disks as wanted
         `-- OutcomeUnknown            outcome-unknown        503     5   sent, and no answer: send it again by its id
 
 Each message says what was wrong, the value seen and what to do. `facts` are the numbers behind it, for programs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 
@@ -79,6 +81,12 @@ class OtherAgent(Refused):
     problem, title = "other-agent", "Another agent speaks for this host"
 
 
+class NotConfirmed(Refused):
+    """Asked for until active, and no word of the hosts came in time. `facts` has `claim_ids`, which have all ended."""
+
+    problem, title, status = "not-confirmed", "No host has confirmed it", 504
+
+
 class Unknown(RedschedError):
     """There is no such host, claim or cell."""
 
@@ -112,6 +120,16 @@ class WrongRelease(Unavailable):
 
     problem, title = "wrong-release", "The store is of another release"
     retry_after_s = 5
+
+
+class NotDurable(Unavailable):
+    """It was done, and too few replicas or disks have said in time that they have it. `reply`: what the script said."""
+
+    problem, title = "not-durable", "Too few copies"
+
+    def __init__(self, detail: str, facts: Mapping[str, Any] | None = None, reply: Sequence[Any] = ()) -> None:
+        super().__init__(detail, facts)
+        self.reply = reply
 
 
 class OutcomeUnknown(Unavailable):

@@ -4,9 +4,10 @@ What belongs to a cell as a whole, and so must be the same for all processes (ho
 jump of time that starts an epoch), is a field of the cell's `meta` hash instead: docs/keys.md.
 """
 
-from typing import Annotated, Any, Literal
+import re
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from redsched.errors import InvalidRequest
@@ -25,7 +26,9 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="REDSCHED_", extra="ignore", frozen=True)
 
     redis_url: str = Field(
-        "", description="The store: redis://, rediss:// or unix:// URL. Empty: `up` starts a private one."
+        "",
+        description="The store: redis://, rediss://, unix://, sentinel:// or cluster:// URL. "
+        "Empty: `up` starts a private one.",
     )
     cells: Annotated[tuple[str, ...], NoDecode] = Field(
         ("c1",), description="The cells this process schedules over, comma-separated."
@@ -36,6 +39,11 @@ class Settings(BaseSettings):
         10.0,
         description="How long a call whose reply was lost is sent again before its outcome is called unknown.",
     )
+    durability: str = Field(
+        "none",
+        description="What the answer to a claim waits for: none, replicas=N, fsync, or replicas=N,fsync.",
+    )
+    durability_timeout_s: Seconds = Field(2.0, description="How long a claim waits for that before it is undone.")
 
     poll_s: Seconds = Field(0.03, description="Pause between two polls of the feed.")
     tick_s: Seconds = Field(1.0, description="How often a scheduler ticks the store's clock and sweeps what is due.")
@@ -108,6 +116,9 @@ class Settings(BaseSettings):
     journal: str = Field(
         "", description="The agent's journal file. Empty: redsched/<host>.sqlite in the user's state folder."
     )
+    local: str = Field(
+        "", description="File (YAML) of work that runs on the agent's hosts without a claim. Empty: none."
+    )
     hook: str = Field(
         "", description="Command or http(s) URL that starts, stops and resizes work. Empty: confirm at once."
     )
@@ -141,6 +152,26 @@ class Settings(BaseSettings):
         if not cells or len(set(cells)) != len(cells) or max(map(len, cells)) > MAX_CELL_NAME:
             raise InvalidRequest(f"cells: name each once, one at least, with up to {MAX_CELL_NAME} characters")
         return cells
+
+    @field_validator("durability")
+    @classmethod
+    def _check_durability(cls, text: str) -> str:
+        words = text.split(",")
+        if text != "none" and (
+            len({word.partition("=")[0] for word in words}) < len(words)
+            or not all(re.fullmatch("fsync|replicas=[1-9][0-9]?", word) for word in words)
+        ):
+            raise InvalidRequest(f"durability: {text!r} is not none, replicas=N, fsync, or replicas=N,fsync")
+        return text
+
+    @model_validator(mode="after")
+    def _check_wait(self) -> Self:
+        if self.durability != "none" and self.durability_timeout_s >= self.reply_timeout_s:
+            raise InvalidRequest(
+                f"durability_timeout_s: {self.durability_timeout_s:g} is not below reply_timeout_s, "
+                f"{self.reply_timeout_s:g}: the connection would be given up before"
+            )
+        return self
 
 
 def load() -> Settings:

@@ -4,7 +4,7 @@ import json
 
 from redsched.cli.awaiting import first_request
 from redsched.cli.everything import Everything
-from redsched.store.connection import without_password
+from redsched.store.url import without_password
 
 FIRST_HOST = {"inventories": {"VCPU": {"total": 8}, "MEMORY_MB": {"total": 16_384}}}
 

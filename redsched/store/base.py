@@ -16,24 +16,30 @@ MOST_TRIES = 20
 class CellBase:
     """One cell of one store."""
 
-    def __init__(self, name: str, url: str, runner: Runner, reader: Any) -> None:
+    def __init__(self, name: str, url: str, runner: Runner, reader: Any, outside: Any) -> None:
         self.name = name
         self.keys = Keys(name)
         self._url = url
         self._runner = runner
         # redis-py's client: its annotations are unions over bytes and str, sync and async, that no caller can use.
         self._reader = reader
+        """Reads what lies in the cell, wherever that is now."""
+        self._outside = outside
+        """Reads single keys that lie in no cell."""
 
-    async def _run(self, script: str, keys: Sequence[str] = (), arguments: Sequence[str | int] = ()) -> Reply:
-        return await self._runner.run(script, (*self.keys.head, *keys), arguments)
+    async def _run(
+        self, script: str, keys: Sequence[str] = (), arguments: Sequence[str | int] = (), durable: bool = False
+    ) -> Reply:
+        return await self._runner.run(script, (*self.keys.head, *keys), arguments, durable)
 
     async def _answer(self, script: str, keys: Sequence[str] = (), arguments: Sequence[str | int] = ()) -> Answer:
         return as_answer(await self._run(script, keys, arguments))
 
     def _thing_keys(self, names: Iterable[str]) -> list[str]:
-        """The keys of groups and pools that are named as their keys end: `server-group:web`, `pool:licences`."""
+        """The keys of things that are named as their keys end: `server-group:web`, `pool:licences`, `gang:a`."""
+        key_of = {"server-group": self.keys.server_group, "pool": self.keys.pool, "gang": self.keys.gang}
         pairs = (name.partition(":") for name in names)
-        return [self.keys.pool(own) if kind == "pool" else self.keys.server_group(own) for kind, _, own in pairs]
+        return [key_of[kind](own) for kind, _, own in pairs]
 
 
 def as_answer(reply: Reply) -> Answer:

@@ -1,35 +1,44 @@
-"""Connections to the store: how they are made, and why each timeout and retry is what it is. Errors become ours here.
+"""Connections to one server: how they are made, and why each timeout and retry is what it is. Errors become ours here.
 
-Two clients, for two kinds of call:
+Two kinds of pool, for two kinds of call:
 
-- the writer sends scripts, and never sends anything twice by itself: redis-py would otherwise re-send a call whose
-  reply was lost up to ten times. Sending again is decided in `runner`, which knows that our scripts are idempotent;
-- the reader only reads (and enters a cell in the list of cells, which may be done twice), so its few retries are
+- the writer's connections send scripts, and never send anything twice by themselves: redis-py would otherwise re-send a
+  call whose reply was lost up to ten times. Sending again is decided in `runner`, which knows that our scripts are
+  idempotent;
+- the reader's only read (and enter a cell in the list of cells, which may be done twice), so their few retries are
   harmless. A bounded pool that waits serves any number of callers.
 
 Both speak RESP2: HGETALL, which is what a snapshot is made of, is read about 30 % faster than with RESP3.
+
+Which server a pool leads to is said by its address, or by a `redsched.store.place` that is asked at each connect.
 """
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import urlsplit
 
 import redis.asyncio as redis
 from redis.asyncio import BlockingConnectionPool
-from redis.asyncio.connection import parse_url
+from redis.asyncio.connection import Connection, SSLConnection, UnixDomainSocketConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialWithJitterBackoff, NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoPermissionError, RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from redsched.errors import InvalidRequest, RedschedError, StoreUnavailable, WrongRelease
+from redsched.errors import RedschedError, StoreUnavailable, WrongRelease
 from redsched.settings import Settings
+from redsched.store.place import Place, PlacedConnection, PlacedPool, PlacedTlsConnection
+from redsched.store.url import Address, StoreUrl, without_password
 
 LOST = (RedisConnectionError, RedisTimeoutError, OSError)
 """What is raised when the connection broke: the call may or may not have been carried out."""
+
+WRITER, READER = "redsched-writer", "redsched-reader"
+"""What the connections are called in CLIENT LIST."""
+
+_WRITERS = 2
+"""Of one server: calls in flight together share a pipeline, and those that wait for replicas or a disk another."""
 
 _NOT_NOW = (
     "OOM",
@@ -41,6 +50,7 @@ _NOT_NOW = (
     "CLUSTERDOWN",
     "TRYAGAIN",
     "ASK",
+    "MOVED",
     "MISCONF",
 )
 """The first word of errors that mean: not run, and a later try may be."""
@@ -49,41 +59,29 @@ _FORBIDDEN = ("ACL failure in script", "can't run this command", "NOPERM")
 """A permission that is missing inside a script comes as an ordinary error, worded by the server."""
 
 
-def check_url(url: str) -> str:
-    """Return the URL if the store can be reached by such a one, else raise InvalidRequest."""
-    try:
-        parse_url(url)
-    except ValueError:  # its words are left out, and more than the password: a "/" in one makes it look like a port
-        hidden = re.sub("//.*@", "//***@", url)
-        raise InvalidRequest(
-            f"store URL {hidden!r} is not understood: use redis://host:port/0 (the port a number up to 65535), "
-            "rediss://... or unix:///path, and write / # ? @ of a password as %2F %23 %3F %40"
-        ) from None
-    return url
+def writer_pool(url: StoreUrl, settings: Settings, at: Address | Place | None = None) -> BlockingConnectionPool:
+    """Connections that send nothing twice. `at`: where to; without it, where the URL says."""
+    return _pool(url, settings, at, WRITER, _WRITERS, Retry(NoBackoff(), 0))
 
 
-def without_password(url: str) -> str:
-    """The URL as it may be shown and logged."""
-    parts = urlsplit(url)
-    if parts.password is None:
-        return url
-    return url.replace(f":{parts.password}@", ":***@")
-
-
-def writer_pool(url: str, settings: Settings) -> BlockingConnectionPool:
-    """One connection: calls in flight together share its pipeline."""
-    return _pool(url, settings, "redsched-writer", size=1, retry=Retry(NoBackoff(), 0))
-
-
-def reader_client(url: str, settings: Settings) -> redis.Redis:
-    """A client for reads."""
+def reader_client(url: StoreUrl, settings: Settings, at: Address | Place | None = None) -> redis.Redis:
+    """A client for reads of one server. `at` as in `writer_pool`."""
     retry = Retry(ExponentialWithJitterBackoff(base=0.01, cap=0.5), 3)
-    pool = _pool(url, settings, "redsched-reader", size=settings.pool_size, retry=retry)
-    return redis.Redis.from_pool(pool)
+    return redis.Redis.from_pool(_pool(url, settings, at, READER, settings.pool_size, retry))
 
 
-def _pool(url: str, settings: Settings, name: str, size: int, retry: Retry) -> BlockingConnectionPool:
+def login(url: StoreUrl) -> dict[str, Any]:
+    """Who logs in, and the options for TLS, as redis-py's clients take them."""
+    return {"username": url.username, "password": url.password, **url.options}
+
+
+def _pool(
+    url: StoreUrl, settings: Settings, at: Address | Place | None, name: str, size: int, retry: Retry
+) -> BlockingConnectionPool:
     options: dict[str, Any] = {
+        **login(url),
+        **_where(url, at, settings),
+        "db": url.db,
         "protocol": 2,
         "decode_responses": True,
         "client_name": name,
@@ -93,9 +91,17 @@ def _pool(url: str, settings: Settings, name: str, size: int, retry: Retry) -> B
         "timeout": settings.reply_timeout_s * 2,
         "max_connections": size,
     }
-    if urlsplit(url).scheme != "unix":
-        options["socket_connect_timeout"] = settings.reply_timeout_s
-    return BlockingConnectionPool.from_url(check_url(url), **options)
+    return PlacedPool(**options) if "place" in options else BlockingConnectionPool(**options)
+
+
+def _where(url: StoreUrl, at: Address | Place | None, settings: Settings) -> Mapping[str, Any]:
+    if url.path:
+        return {"connection_class": UnixDomainSocketConnection, "path": url.path}
+    timeout = {"socket_connect_timeout": settings.reply_timeout_s}
+    if at is None or isinstance(at, tuple):
+        host, port = at or url.nodes[0]
+        return {"connection_class": SSLConnection if url.tls else Connection, "host": host, "port": port, **timeout}
+    return {"connection_class": PlacedTlsConnection if url.tls else PlacedConnection, "place": at, **timeout}
 
 
 def as_ours(error: BaseException, url: str) -> RedschedError:

@@ -12,7 +12,7 @@ class GroupPins(Reads):
     async def pinned_to(self, group: str) -> str:
         """The cell that a group is pinned to; '' for none."""
         with reading(self._url):
-            return str(await self._reader.get(self.keys.group_pin(group)) or "")
+            return str(await self._outside.get(self.keys.group_pin(group)) or "")
 
     async def pin(self, group: str) -> str:
         """Pin a group to this cell unless it is pinned to another; its cell now. (bind.lua)"""
@@ -22,4 +22,4 @@ class GroupPins(Reads):
     async def unpin(self, group: str) -> None:
         """Forget the pin of a group that was deleted."""
         with reading(self._url):
-            await self._reader.delete(self.keys.group_pin(group))
+            await self._outside.delete(self.keys.group_pin(group))

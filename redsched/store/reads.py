@@ -13,6 +13,9 @@ from redsched.store.keys import CELLS, Kind
 from redsched.store.outcomes import Outcome
 
 FEED_START = "0-0"
+MEMBER = "member."
+REQUEST_KEPT_MS = 24 * 3600 * 1000
+"""As in include/claim_write.lua."""
 _HEAD = frozenset(("seq", "kind", "name", "version", "op", "more"))
 
 
@@ -41,7 +44,7 @@ class Reads(CellBase):
     async def enter(self) -> None:
         """Enter the cell in the list of cells, for those who look at the store by hand."""
         with reading(self._url):
-            await self._reader.sadd(CELLS, self.name)
+            await self._outside.sadd(CELLS, self.name)
 
     async def feed_end(self) -> FeedEnd:
         """Where the feed ends now: the id of its newest entry and the clock, read at one instant."""
@@ -117,6 +120,43 @@ class Reads(CellBase):
                 pipe.hget(self.keys.claim(claim_id), "host")
             hosts = await pipe.execute() if ids else []
         return [(claim_id, host or "") for claim_id, host in zip(ids, hosts, strict=True)]
+
+    async def due_chores(self, now_ms: int, offset: int, most: int) -> list[str]:
+        """Ids of claims about which something is to be done by now, longest due first."""
+        with reading(self._url):
+            return list(
+                await self._reader.zrange(self.keys.chores, "-inf", str(now_ms), byscore=True, offset=offset, num=most)
+            )
+
+    async def read_gang(self, gang_id: str) -> dict[str, str]:
+        """The members of a gang that have not ended, and the host of each; none once all of them were active."""
+        with reading(self._url):
+            fields = await self._reader.hgetall(self.keys.gang(gang_id))
+        return {name[len(MEMBER) :]: host for name, host in fields.items() if name.startswith(MEMBER)}
+
+    async def read_request(self, digest: str) -> str | None:
+        """A request as canonical JSON; None where it is not kept any more."""
+        with reading(self._url):
+            text: str | None = await self._reader.get(self.keys.request(digest))
+        return text
+
+    async def keep_requests(self, digests: Iterable[str]) -> None:
+        """Keep these requests for another day."""
+        pipe = self._reader.pipeline(transaction=False)
+        for digest in digests:
+            pipe.pexpire(self.keys.request(digest), REQUEST_KEPT_MS)
+        with reading(self._url):
+            await pipe.execute()
+
+    async def leaving_hosts(self) -> list[str]:
+        """The hosts whose claims are to be placed elsewhere, by name."""
+        with reading(self._url):
+            return sorted(await self._reader.smembers(self.keys.leaving))
+
+    async def shelved_ids(self) -> list[str]:
+        """The ids of the claims that are shelved, or are being shelved."""
+        with reading(self._url):
+            return sorted(await self._reader.smembers(self.keys.shelved))
 
     async def lapsed_hosts(self, since_ms: int, now_ms: int, offset: int, most: int) -> list[str]:
         """Hosts whose lease ended between two times (ms, inclusive), oldest first."""

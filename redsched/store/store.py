@@ -1,30 +1,39 @@
 """Store: a connection to one server or cluster, checked when it is made, and its cells."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-
-import redis.asyncio as redis
+from typing import Any
 
 from redsched.errors import StoreUnavailable
 from redsched.names import check_name
 from redsched.settings import Settings
 from redsched.store.binary import OLDEST
 from redsched.store.cell import CellStore
-from redsched.store.connection import check_url, reader_client, reading, without_password
+from redsched.store.connection import reading
+from redsched.store.durability import check_fsync, durability_of
+from redsched.store.keys import Keys
+from redsched.store.lanes import Lanes, lanes_to
 from redsched.store.ledgers import Ledgers
 from redsched.store.runner import Runner
+from redsched.store.url import Kind, check_url, parse, without_password
 
 PROBES = 4
+KEEPS = "noeviction"
+_WAYS_OUT = {
+    "cluster": "give cluster://host:port of some of its nodes",
+    "sentinel": "give sentinel://host:port,host:port/master",
+}
 
 
 class Store:
     """Opened by `Store.connect`; `cell` gives the typed calls of one cell."""
 
-    def __init__(self, url: str, runner: Runner, reader: redis.Redis) -> None:
-        self.url = url
-        self.runner = runner
-        self._reader = reader
-        self.ledgers = Ledgers(url, runner, reader)
+    def __init__(self, url: str, settings: Settings) -> None:
+        self.url = check_url(url)
+        self._settings = settings
+        self._lanes: Lanes = lanes_to(url, settings)
+        self.runner = Runner(url, settings, self._lanes)
+        self.ledgers = Ledgers(self.url, self.runner, self._lanes.outside)
         self._cells: dict[str, CellStore] = {}
 
     @classmethod
@@ -35,40 +44,57 @@ class Store:
         Raises StoreUnavailable, InvalidRequest; WrongRelease where other releases are at work on it.
         """
         settings = settings or Settings()
-        reader = reader_client(check_url(url), settings)
-        runner = Runner(url, settings)
-        store = cls(url, runner, reader)
+        store = cls(url, settings)
         try:
-            await store._check_version()
-            await runner.load()
+            await store._check_servers()
+            await store.runner.load()
             for name in settings.cells:
                 await store._open_cell(name, upgrade)
             yield store
         finally:
-            await runner.close()
-            await reader.aclose(close_connection_pool=True)
+            await store.runner.close()
+            await store._lanes.close()
 
     def cell(self, name: str) -> CellStore:
         """The typed calls of one cell."""
         if name not in self._cells:
-            self._cells[name] = CellStore(check_name("cell", name), self.url, self.runner, self._reader)
+            reader = self._lanes.reader(Keys(check_name("cell", name)).meta)
+            self._cells[name] = CellStore(name, self.url, self.runner, reader, self._lanes.outside)
         return self._cells[name]
 
     async def memory_policy(self) -> str:
-        """The server's maxmemory-policy; anything but noeviction would drop keys behind our back."""
-        with reading(self.url):
-            info = await self._reader.info("memory")
-        return str(info.get("maxmemory_policy", "noeviction"))
+        """The maxmemory-policy of the primaries; anything but noeviction would drop keys behind our back.
 
-    async def _check_version(self) -> None:
+        Where they differ, one that is not noeviction.
+        """
         with reading(self.url):
-            info = await self._reader.info("server")
-        kind = "valkey" if "valkey_version" in info else "redis"
-        version = str(info[f"{kind}_version"])
-        if tuple(map(int, version.split(".")[:2])) < OLDEST[kind]:
+            infos = await self._lanes.infos("memory")
+        policies = {str(info.get("maxmemory_policy", KEEPS)) for info in infos.values()}
+        return min(policies - {KEEPS}, default=KEEPS)
+
+    async def _check_servers(self) -> None:
+        with reading(self.url):
+            await self._lanes.open()
+            infos = await self._lanes.infos("server")
+        for info in infos.values():
+            self._check_server(info)
+        if durability_of(self._settings).fsync:
+            with reading(self.url):
+                persistence = await self._lanes.infos("persistence")
+            for name, info in infos.items():
+                check_fsync(self.url, *_version(info), persistence[name])
+
+    def _check_server(self, info: Mapping[str, Any]) -> None:
+        kind, version = _version(info)
+        where = without_password(self.url)
+        if version < OLDEST[kind]:
             oldest = ".".join(map(str, OLDEST[kind]))
-            where = without_password(self.url)
-            raise StoreUnavailable(f"the store at {where} is {kind} {version}: redsched needs {oldest} or newer")
+            said = info[f"{kind}_version"]
+            raise StoreUnavailable(f"the store at {where} is {kind} {said}: redsched needs {oldest} or newer")
+        mode = str(info.get("redis_mode", info.get("server_mode", "standalone")))
+        if mode != ("cluster" if parse(self.url).kind is Kind.CLUSTER else "standalone"):
+            way_out = _WAYS_OUT.get(mode, "give a redis:// or sentinel:// URL")
+            raise StoreUnavailable(f"the server at {where} runs as {mode}: {way_out}")
 
     async def _open_cell(self, name: str, upgrade: bool) -> None:
         """Find out now whether every command may be used, and enter the cell in the list of cells."""
@@ -76,3 +102,8 @@ class Store:
         await self.runner.run("probe", [cell.keys.probe(number) for number in range(PROBES)], ())
         await (cell.upgrade() if upgrade else cell.join())
         await cell.enter()
+
+
+def _version(info: Mapping[str, Any]) -> tuple[str, tuple[int, ...]]:
+    kind = "valkey" if "valkey_version" in info else "redis"
+    return kind, tuple(map(int, str(info[f"{kind}_version"]).split(".")[:2]))

@@ -36,12 +36,8 @@ async def opened(url: str) -> AsyncIterator[tuple[Scheduler, Runner]]:
     async with Scheduler.connect(url, PATIENT) as scheduler:
         runner = scheduler._store.runner
         # The probe and the tick of the first sweep; the next one is far away.
-        await wait_until(lambda: runner.counters.calls >= 2 and quiet(runner))
+        await wait_until(lambda: runner.counters.calls >= 2 and runner.idle)
         yield scheduler, runner
-
-
-def quiet(runner: Runner) -> bool:
-    return runner._pump is None or runner._pump.done()
 
 
 @contextmanager

@@ -54,8 +54,7 @@ class Behind:
 
     def quiet(self) -> bool:
         """Whether the scheduler has nothing to send."""
-        pump = self.behind._runner._pump
-        return pump is None or pump.done()
+        return self.behind._runner.idle
 
     async def claimed(self) -> int:
         """VCPU claimed on all hosts, as the store has it."""

@@ -15,7 +15,9 @@ from redsched.model import AgentStamp, Amounts, Candidate, HostReport, Inventory
 from redsched.settings import Settings
 from redsched.store import CellStore, ClaimCall, Clock, Member, Outcome, Placed
 from redsched.store.connection import reader_client
+from redsched.store.lanes import lanes_to
 from redsched.store.runner import Reply, Runner
+from redsched.store.url import parse
 
 HOUR_S = 3600
 USER, PASSWORD = "declared-keys", "secret"
@@ -28,9 +30,9 @@ class DeclaredKeysRunner(Runner):
 
     operator: Any
 
-    async def run(self, name: str, keys: Sequence[str], arguments: Sequence[str | int]) -> Reply:
+    async def run(self, name: str, keys: Sequence[str], arguments: Sequence[str | int], durable: bool = False) -> Reply:
         await self.operator.execute_command("ACL", "SETUSER", USER, "resetkeys", *(f"~{key}" for key in keys))
-        return await super().run(name, keys, arguments)
+        return await super().run(name, keys, arguments, durable)
 
 
 @asynccontextmanager
@@ -39,14 +41,16 @@ async def declared_keys_cell(url: str, name: str = "c1") -> AsyncIterator[CellSt
     settings = Settings()
     async with raw_client(url) as operator:
         await operator.execute_command("ACL", "SETUSER", USER, "reset", "on", f">{PASSWORD}", "+@all")
-        runner = DeclaredKeysRunner(url.replace("unix://", f"unix://{USER}:{PASSWORD}@"), settings)
+        lanes = lanes_to(url.replace("unix://", f"unix://{USER}:{PASSWORD}@"), settings)
+        runner = DeclaredKeysRunner(url, settings, lanes)
         runner.operator = operator
-        reader = reader_client(url, settings)
+        reader = reader_client(parse(url), settings)
         try:
             await runner.load()
-            yield CellStore(name, url, runner, reader)
+            yield CellStore(name, url, runner, reader, reader)
         finally:
             await runner.close()
+            await lanes.close()
             await reader.aclose(close_connection_pool=True)
             await operator.execute_command("ACL", "DELUSER", USER)
 

@@ -9,6 +9,7 @@ import pytest
 from redsched.model import ClaimStatus, Why
 from redsched.settings import Settings
 from redsched.store.keys import Keys
+from redsched.store.lanes import lanes_to
 from redsched.store.reads import FEED_START, Reads
 from redsched.store.runner import Runner
 
@@ -25,7 +26,7 @@ async def double() -> AsyncIterator[Any]:
 @pytest.fixture
 async def reads(double: Any) -> Reads:
     url = "unix:///nowhere"
-    return Reads("c1", url, Runner(url, Settings()), double)
+    return Reads("c1", url, Runner(url, Settings(), lanes_to(url, Settings())), double, double)
 
 
 async def entry(double: Any, seq: int, **fields: str) -> str:

@@ -70,6 +70,8 @@ class HeldClaim:
     former_token: str = ""
     former_why: Why | None = None
     quota: bool = False
+    wanted: Amounts = field(default_factory=dict)
+    """While it is resized: what it will hold."""
 
 
 class Giving(StrEnum):

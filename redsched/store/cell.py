@@ -1,5 +1,6 @@
 """CellStore: one typed call for each script, and the reads of one cell. The only place where a script is called."""
 
+from redsched.store.agent_calls import AgentCalls
 from redsched.store.claim_calls import ClaimCalls
 from redsched.store.declared_calls import DeclaredCalls
 from redsched.store.group_pins import GroupPins
@@ -8,7 +9,7 @@ from redsched.store.quota_calls import QuotaCalls
 from redsched.store.schema import SchemaCalls
 
 
-class CellStore(HostCalls, ClaimCalls, DeclaredCalls, GroupPins, QuotaCalls, SchemaCalls):
+class CellStore(HostCalls, AgentCalls, ClaimCalls, DeclaredCalls, GroupPins, QuotaCalls, SchemaCalls):
     """All that can be said to, and read from, one cell. Every method is a coroutine.
 
     Raises StoreUnavailable, OutcomeUnknown (sent, and no answer came) and, for malformed input, InvalidRequest.

@@ -8,7 +8,7 @@ from redsched.model import AgentStamp, ClaimStatus, HostReport, HostStatus, Toke
 from redsched.store.answers import Answer, AttestAnswer, Clock, HeldClaim, ReportAnswer
 from redsched.store.base import MOST_TRIES, flat
 from redsched.store.claim_wire import drawn_on
-from redsched.store.fields import AMOUNT, COUNTED, facts_fields, host_fields
+from redsched.store.fields import AMOUNT, COUNTED, WANTED, facts_fields, host_fields
 from redsched.store.outcomes import Outcome
 from redsched.store.reads import Reads
 
@@ -127,6 +127,7 @@ class HostCalls(Reads):
 def _held_entry(claim: HeldClaim, rival: str) -> tuple[str | int, ...]:
     head = (claim.id, "held", claim.token, claim.state.value, claim.project, claim.consumer, claim.digest, rival)
     fields: dict[str, str | int] = {f"{AMOUNT}{slot}": amount for slot, amount in claim.amounts.items()}
+    fields |= {f"{WANTED}{slot}": amount for slot, amount in claim.wanted.items()}
     if claim.group:
         fields |= {f"{COUNTED}{topology}": domain for topology, domain in claim.counted.items()}
     return (*head, claim.group, len(fields), *flat(fields))

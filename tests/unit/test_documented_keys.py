@@ -168,6 +168,8 @@ async def live(cell: CellStore, seen: Seen) -> None:
     await seen.look()
     await cell.accept("h1", "kept", token, 30)
     await cell.confirm("h1", "kept", token)
+    token = (await cell.resize("h1", "kept", token, {"VCPU": 4})).facts[0]
+    await cell.claim_local("h1", "found", {"VCPU": 2}, "p", "c")
     await cell.release("h1", "kept")
     await seen.look()
     await cell.gone("h1", "kept", token, Why.RELEASED, {"VCPU": 0})

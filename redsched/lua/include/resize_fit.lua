@@ -1,0 +1,26 @@
+-- too_small(): the first slot that has no room for what a claim is to hold of it, beside all but this claim; or nil.
+--
+-- `was` is what it holds. What gives back is held only to the slot's smallest amount and step, what stays as it is to
+-- nothing: a host that shrank must not keep its claims from shrinking after it, step by step.
+local function has_room(key, name, amount, held)
+  local values = redis.call('HMGET', key, 'capacity.' .. name, 'claimed.' .. name, 'external.' .. name, 'min.' .. name,
+    'max.' .. name, 'step.' .. name)
+  local slot = {capacity = whole(values[1], 0, 0), claimed = whole(values[2], 0, MOST) - held,
+    external = whole(values[3], 0, MOST), min = whole(values[4], 1, MOST), max = whole(values[5], MOST, 0),
+    step = whole(values[6], 1, MOST)}
+  if amount < held then
+    slot.capacity, slot.claimed, slot.external, slot.max = MOST, 0, 0, MOST
+  end
+  return fits(amount, slot)
+end
+
+local function too_small(host_key, things, was, now)
+  for slot, amount in pairs(now) do
+    local held = was[slot] or 0
+    local pool, class = string.match(slot, '^(pool:.+)/(.+)$')
+    if amount ~= held and not has_room(pool and things[pool].key or host_key, class or slot, amount, held) then
+      return slot
+    end
+  end
+  return nil
+end

@@ -1,0 +1,56 @@
+"""Scripts about what only a claim's own host can make true: resize, resized, local."""
+
+from collections.abc import Collection
+
+from redsched.model import Amounts
+from redsched.names import check_amount, check_name, check_slot
+from redsched.store.answers import Answer
+from redsched.store.base import flat
+from redsched.store.claim_calls import ClaimCalls
+
+LOCAL = "local"
+"""The digest of a local claim. No request has it: theirs are hexadecimal, so an id of both kinds is a CONFLICT."""
+
+
+class AgentCalls(ClaimCalls):
+    """One coroutine for each script that a host has to have its part in."""
+
+    async def resize(
+        self, host: str, claim_id: str, token: str, amounts: Amounts, things: Collection[str] = ()
+    ) -> Answer:
+        """The owner wants other amounts: all of them, by slot. (resize.lua)
+
+        OK | SAME (this token was resized to these amounts; facts of both: token, state) | FULL (facts: slot) | ENDING |
+        GONE | STALE | UNKNOWN | ATTEST. `things` as in `fail`, of what it holds and of what it is to hold.
+        """
+        _check(amounts)
+        return await self._about("resize", host, claim_id, token, *flat(amounts), things=things)
+
+    async def resized(
+        self, host: str, claim_id: str, token: str, amounts: Amounts, things: Collection[str] = ()
+    ) -> Answer:
+        """The host's word that the work has these amounts now, the wanted or the old ones. (resized.lua)
+
+        OK | SAME (no resize is under way) | CONFLICT (more than the claim holds) | ENDING | GONE | STALE | UNKNOWN |
+        ATTEST. `things` as in `fail`.
+        """
+        _check(amounts)
+        return await self._about("resized", host, claim_id, token, *flat(amounts), things=things)
+
+    async def claim_local(
+        self, host: str, claim_id: str, amounts: Amounts, project: str = "", consumer: str = "", token: str = ""
+    ) -> Answer:
+        """The host's word that it runs work which nobody claimed, or that such work has other amounts. (local.lua)
+
+        `token` is that of the claim's last placing that the host knows of, '' for none. OK | SAME (facts of both:
+        token) | STALE (the store knows a later placing; facts: its token, '' for a claim that has ended) | CONFLICT
+        (the id is another claim's) | ATTEST.
+        """
+        check_name("claim", claim_id)
+        _check(amounts)
+        return await self._about("local", host, claim_id, token, project, consumer, *flat(amounts))
+
+
+def _check(amounts: Amounts) -> None:
+    for slot, amount in amounts.items():
+        check_amount(check_slot(slot), amount, minimum=1)

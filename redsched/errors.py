@@ -15,7 +15,7 @@
         |-- StoreUnavailable          store-unavailable      503     5   the store cannot be reached or used
         |-- Settling                  settling               503     5   the store forgot; hosts are attesting anew
         |-- WrongRelease              wrong-release          503     5   another release of redsched rules the store
-        |-- NotDurable                not-durable            503     5   done, and not on as many replicas or disks as wanted
+        |-- NotDurable                not-durable            503     5   done, and on too few replicas or disks
         `-- OutcomeUnknown            outcome-unknown        503     5   sent, and no answer: send it again by its id
 
 Each message says what was wrong, the value seen and what to do. `facts` are the numbers behind it, for programs.

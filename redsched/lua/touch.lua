@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- touch: write, whatever was there, so that a WAIT behind it on the same connection waits for all that was written before.
+-- touch: write, whatever was there, so that a WAIT behind it on this connection waits for all that was written before.
 -- KEYS  1 meta, 2 changes, 3 hosts
 -- Reply OK, epoch, now_ms
 -- include: fence

@@ -1,0 +1,135 @@
+"""A store behind Sentinels: schedulers and hosts find the primary, and follow it, whatever becomes of the former one."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from redsched.errors import StoreUnavailable, Unavailable
+from redsched.model import Request
+from redsched.scheduler import Scheduler
+from redsched.settings import Settings
+from redsched.store import CellStore, Store
+from redsched.store.server import ServerBinary
+from tests.support.hosts import PlainHost, fleet, speak_all
+from tests.support.servers import SERVERS, name_of
+from tests.support.setups import SentinelSetup, sentinel_setup
+from tests.support.waiting import wait_until
+
+QUICK = Settings(poll_s=0.01, tick_s=0.1, reply_timeout_s=1.0, resend_for_s=15.0, select_timeout_s=20.0)
+ONE = Request({"VCPU": 1}, lease_s=600)
+
+
+@pytest.fixture(params=SERVERS, ids=name_of)
+def setup(request: pytest.FixtureRequest) -> Iterator[SentinelSetup]:
+    binary: ServerBinary = request.param
+    with sentinel_setup(replicas=1, binary=binary) as started:
+        yield started
+
+
+@asynccontextmanager
+async def opened(setup: SentinelSetup) -> AsyncIterator[tuple[Scheduler, CellStore, list[PlainHost]]]:
+    """A scheduler over two hosts with room for fifty."""
+    async with Store.connect(setup.url, QUICK) as store:
+        cell = store.cell("c1")
+        await cell.init()
+        hosts = await fleet(cell, [50, 50])
+        async with Scheduler.connect(setup.url, QUICK) as scheduler:
+            yield scheduler, cell, hosts
+
+
+async def claim_again(scheduler: Scheduler, hosts: list[PlainHost]) -> str:
+    """Claim as soon as there is a store again and the hosts have attested to its epoch."""
+    claimed: list[str] = []
+
+    async def goes_on() -> bool:
+        try:
+            await speak_all(hosts)
+            claimed.extend(str(one.claim_id) for one in (await scheduler.select(ONE)).selections)
+        except Unavailable:
+            return False
+        return True
+
+    await wait_until(goes_on, 30.0, "claims go on")
+    return claimed[0]
+
+
+async def test_claims_are_made_through_sentinels(setup: SentinelSetup) -> None:
+    """And what is shown of the URL is the URL."""
+    async with opened(setup) as (scheduler, cell, _):
+        found = await scheduler.select(ONE)
+        assert (await cell.read_claims([str(found.selections[0].claim_id)])).keys() == {found.selections[0].claim_id}
+        assert (await scheduler.readiness()).ready
+
+
+async def test_a_killed_primary_is_followed_to_the_next(setup: SentinelSetup) -> None:
+    """A new epoch begins, the hosts attest to it, and everything that a host held is there again."""
+    async with opened(setup) as (scheduler, cell, hosts):
+        first = str((await scheduler.select(ONE)).selections[0].claim_id)
+        for host in hosts:
+            await host.work()
+        before, epoch = setup.primary(), (await cell.tick()).epoch
+        before.kill()
+        second = await claim_again(scheduler, hosts)
+        assert setup.primary() is not before
+        assert (await cell.tick()).epoch > epoch
+        assert (await cell.read_claims([first, second])).keys() == {first, second}
+        assert (await scheduler.audit()).problems == ()
+
+
+async def test_what_a_failover_lost_comes_back_with_the_hosts(setup: SentinelSetup) -> None:
+    """The link is cut before the claim: the promoted replica has never heard of it, and its host has."""
+    async with opened(setup) as (scheduler, cell, hosts):
+        setup.cut_replication()
+        claim_id = str((await scheduler.select(ONE)).selections[0].claim_id)
+        for host in hosts:
+            await host.work()
+        setup.primary().kill()
+        await claim_again(scheduler, hosts)
+        assert (await cell.read_claims([claim_id]))[claim_id].state == "active"
+        assert (await scheduler.audit()).problems == ()
+
+
+async def test_a_failover_in_good_order_loses_nothing(setup: SentinelSetup) -> None:
+    """The former primary lives on as a replica, and nobody goes on reading from it or asking it to write."""
+    async with opened(setup) as (scheduler, cell, hosts):
+        claims = [str((await scheduler.select(ONE)).selections[0].claim_id) for _ in range(5)]
+        before = setup.primary()
+        setup.failover()
+        await wait_until(lambda: setup.primary() is not before, 20.0, "another is primary")
+        claims.append(await claim_again(scheduler, hosts))
+        assert (await cell.read_claims(claims)).keys() == set(claims)
+        assert (await scheduler.audit()).problems == ()
+
+
+async def test_a_frozen_primary_is_left_and_not_returned_to(setup: SentinelSetup) -> None:
+    """It comes back and says that it is primary still: until the Sentinels tell it otherwise nobody must believe it."""
+    async with opened(setup) as (scheduler, cell, hosts):
+        before = setup.primary()
+        before.pause()
+        claimed = await claim_again(scheduler, hosts)
+        before.resume()
+        claims = [claimed, *[str((await scheduler.select(ONE)).selections[0].claim_id) for _ in range(20)]]
+        await wait_until(lambda: not before.is_primary(), 20.0, "the former primary replicates")
+        assert (await cell.read_claims(claims)).keys() == set(claims)
+        assert (await scheduler.audit()).problems == ()
+
+
+async def test_a_name_that_no_sentinel_knows_is_said(setup: SentinelSetup) -> None:
+    with pytest.raises(StoreUnavailable, match="No master found for 'another'"):
+        async with Store.connect(setup.url.replace("/redsched", "/another"), QUICK):
+            pass
+
+
+async def test_a_sentinel_given_as_a_server_is_said(setup: SentinelSetup) -> None:
+    host, port = setup.sentinels[0].address
+    with pytest.raises(StoreUnavailable, match="runs as sentinel: give sentinel://"):
+        async with Store.connect(f"redis://{host}:{port}", QUICK):
+            pass
+
+
+async def test_sentinels_that_are_gone_are_passed_over(setup: SentinelSetup) -> None:
+    for one in setup.sentinels[:2]:
+        one.kill()
+    async with Store.connect(setup.url, QUICK) as store:
+        await store.cell("c1").init()

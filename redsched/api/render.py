@@ -12,6 +12,7 @@ from starlette.responses import Response
 from redsched.model import Claim
 from redsched.scheduler import (
     AggregateView,
+    AuditReport,
     Change,
     Explanation,
     HostView,
@@ -194,4 +195,26 @@ def change(one: Change) -> dict[str, Any]:
         "version": one.version,
         "op": one.op,
         "fields": one.fields,
+    }
+
+
+def audit(found: AuditReport) -> dict[str, Any]:
+    """What an audit found, and mended."""
+    return {
+        "hosts": found.hosts,
+        "claims": found.claims,
+        "problems": [
+            {
+                "invariant": one.invariant,
+                "cell": one.cell,
+                "what": one.what,
+                "thing": one.thing,
+                "found": one.found,
+                "should": one.should,
+                "detail": one.detail,
+                "mended": one.mended,
+                "advice": one.advice,
+            }
+            for one in found.problems
+        ],
     }

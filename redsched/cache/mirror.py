@@ -57,6 +57,7 @@ class CellMirror:
         self._caught_up_at: float | None = None
         self._waiting: list[_Look] = []
         self._looking = False
+        self._distrusted = False
         self._replies: list[ClaimAnswer] = []
         self._wake = asyncio.Event()
         self._moved = asyncio.Event()
@@ -120,6 +121,11 @@ class CellMirror:
                 f"{self._settings.catch_up_timeout_s:g} s; try again"
             ) from error
 
+    def read_anew(self) -> None:
+        """Take a snapshot with the next poll, whatever the feed says: somebody has found the columns to be wrong."""
+        self._distrusted = True
+        self._wake.set()
+
     def moved(self) -> Coroutine[Any, Any, bool]:
         """Wait until the columns have moved on since this call: entries applied, or a snapshot taken."""
         # Not a coroutine of its own: that would look for the event only when it first runs, and miss a move before.
@@ -180,7 +186,7 @@ class CellMirror:
                     await self._wake.wait()
 
     async def _read_to_end(self) -> None:
-        if not self._picture.epoch:
+        if not self._picture.epoch or self._distrusted:
             await self._start_anew()
         while True:
             poll = await self.cell.poll(self._picture.entry_id, MOST_ENTRIES)
@@ -207,6 +213,7 @@ class CellMirror:
                 return
 
     async def _start_anew(self) -> None:
+        self._distrusted = False
         self._picture = await take_snapshot(self.cell)
         # What emptied the store may have taken the list of cells with it.
         await self.cell.enter()

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from redsched.names import split_slot, whole
-from redsched.scheduler.views import Problem
+from redsched.scheduler.views import Mend, Problem
 from redsched.store import CellStore, Kind, drawn_on
 from redsched.store.fields import AMOUNT, COUNTED
 
@@ -17,6 +17,7 @@ Fields = Mapping[str, str]
 Things = Mapping[str, Fields]
 """The hashes of groups and pools, named as their keys end: `server-group:web`, `pool:licences`."""
 
+TOO_MUCH = "nothing of what is claimed is taken away: release claims, or declare what there is"
 _COUNTS = ("members", "count.", "claimed.")
 
 
@@ -66,12 +67,14 @@ def _problems(cell: str, name: str, fields: Fields, expected: Counter[str]) -> I
     for field in sorted(expected.keys() | {field for field in fields if field.startswith(_COUNTS)}):
         says = fields.get(field, "0")
         # What somebody has made unreadable equals no sum.
-        if whole(says, -1) != expected[field]:
-            yield Problem(2, cell, f"{name} {field}", f"says {says[:40]}, its claims make {expected[field]}")
+        wrong = whole(says, -1) != expected[field]
+        if wrong:
+            yield Problem(2, cell, f"{name} {field}", "count", says[:40], f"{expected[field]}", Mend.COUNTS, name)
         resource_class = field.removeprefix("claimed.")
         capacity = whole(fields.get(f"capacity.{resource_class}", "0"), -1)
         if resource_class != field and whole(says, -1) > capacity and not _excused(fields, resource_class):
-            yield Problem(1, cell, f"{name} {resource_class}", f"claimed {says} of a capacity of {capacity}")
+            thing, mend = f"{name} {resource_class}", Mend.COUNTS if wrong else None
+            yield Problem(1, cell, thing, "claimed", says[:40], f"at most {capacity}", mend, name, TOO_MUCH)
 
 
 def _excused(fields: Fields, resource_class: str) -> bool:

@@ -8,7 +8,7 @@ from redsched.decide.tools import tools
 from redsched.errors import RedschedError
 from redsched.model import Request
 from redsched.scheduler.asking import refuse_undeclared, undeclared, with_hints
-from redsched.scheduler.audit import audit
+from redsched.scheduler.audit import audit, repair
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.changes import follow
 from redsched.scheduler.claims import ClaimDesk
@@ -107,8 +107,12 @@ class Scheduler:
         return follow(self._cells, last_id)
 
     async def audit(self) -> AuditReport:
-        """Check invariants 1, 2 and 5 over the live store."""
+        """Check invariants 1, 2, 5 and 10 over the live store. Raises StoreUnavailable."""
         return await audit(self._cells)
+
+    async def repair(self) -> AuditReport:
+        """Audit, and mend what is broken, by a person's word. Raises StoreUnavailable."""
+        return await repair(self._cells, operator=True)
 
     async def init(self) -> bool:
         """Declare the cells new, so that they start settled. False where all of them exist already."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Generic, TypeVar
 
 from redsched.model import Amounts, ClaimStatus, HostStatus, ServerGroup
@@ -157,14 +158,47 @@ class Reset:
     seq: int
 
 
+class Mend(StrEnum):
+    """What can put a problem right."""
+
+    HOST = "host"
+    """Work out anew what a host says of its claims."""
+    GONE_HOST = "gone-host"
+    """Clear away what is left of a host that is not there."""
+    COUNTS = "counts"
+    """Work out anew what a server group or shared pool counts."""
+    DUE = "due"
+    """Take out deadlines and chores that are for nothing."""
+    GANG = "gang"
+    """Have a gang be waited for as it should."""
+    POINTERS = "pointers"
+    """Let ended claims be forgotten in their time, or not."""
+    CACHE = "cache"
+    """Read this scheduler's picture anew."""
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A broken invariant of the design, by its number there."""
+    """Something broken: the number of the invariant in docs/architecture.md, where, what it says and should say.
+
+    `mend` puts it right, told of `subject`; None where nothing may do so by itself. `advice` is what a person can do.
+    """
 
     invariant: int
     cell: str
     thing: str
-    detail: str
+    what: str
+    found: str
+    should: str
+    mend: Mend | None = None
+    subject: str = ""
+    advice: str = ""
+    mended: bool = False
+
+    @property
+    def detail(self) -> str:
+        """All of it in one line."""
+        return f"{self.what}: {self.found}, and should be {self.should}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +209,11 @@ class AuditReport:
     claims: int
     problems: tuple[Problem, ...]
     over: tuple[str, ...] = ()
+
+    @property
+    def broken(self) -> tuple[Problem, ...]:
+        """What is wrong still."""
+        return tuple(one for one in self.problems if not one.mended)
 
 
 @dataclass(frozen=True, slots=True)

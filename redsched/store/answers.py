@@ -239,6 +239,22 @@ class Poll:
 
 
 @dataclass(frozen=True, slots=True)
+class Recorded:
+    """How far the event log has come in the feed: the entry and its seq."""
+
+    entry_id: str
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An entry of the event log. docs/keys.md names its fields."""
+
+    entry_id: str
+    fields: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class FeedEnd:
     """Where the feed ended at one instant, and the clock of that instant (None: the cell has no meta)."""
 

@@ -13,6 +13,8 @@ from tests.support.cells import new_epoch, raw_client
 from tests.support.company import SEAT, given, group, joining, pool
 
 OLD_TOKEN = "1-a.1"
+PICTURE = 10
+"""The invariant that a picture breaks which knows nothing of what a test writes past the feed."""
 
 
 async def claim(scheduler: Scheduler, claim_id: str = "mine", vcpu: int = 1) -> str:
@@ -164,7 +166,7 @@ async def test_the_audit_is_clean_and_sees_damage(scheduler: Scheduler, clean_st
         await raw.hset(cell.keys.host("h2"), "claimed.VCPU", "5")
         await raw.zrem(cell.keys.deadlines, "other")
         await raw.hset(cell.keys.claim("stray"), mapping={"host": "h1", "state": "active", "token": OLD_TOKEN})
-    found = {(one.invariant, one.thing) for one in (await scheduler.audit()).problems}
+    found = {(one.invariant, one.thing) for one in (await scheduler.audit()).problems if one.invariant != PICTURE}
     assert found == {(1, "h1 VCPU"), (2, "h2 VCPU"), (5, "other"), (5, "stray")}
 
 
@@ -185,7 +187,7 @@ async def test_the_audit_compares_counts_of_hosts_groups_and_pools(scheduler: Sc
         await raw.hset(cell.keys.server_group("web"), mapping={"members": "3", "count.zone=az9": "1"})
         await raw.hdel(cell.keys.pool("lic"), "over.CUSTOM_SEAT")
         await raw.hset(cell.keys.claim("c"), f"amount.{SEAT}", "4")
-    found = {(one.invariant, one.thing) for one in (await scheduler.audit()).problems}
+    found = {(one.invariant, one.thing) for one in (await scheduler.audit()).problems if one.invariant != PICTURE}
     assert found == {
         (2, "h1 claims"),
         (2, "h1 starting"),
@@ -235,7 +237,8 @@ async def test_one_damaged_host_costs_that_host(scheduler: Scheduler, clean_stor
     assert len((await scheduler.hosts.list()).items) == 3
     assert (await scheduler.hosts.get("h2")).slots["VCPU"].free < 0
     assert (await scheduler.claims.get("mine")).amounts == {"VCPU": 0}
-    assert {one.thing for one in (await scheduler.audit()).problems} == {"h1 VCPU", "h2 VCPU"}
+    found = {one.thing for one in (await scheduler.audit()).problems if one.invariant != PICTURE}
+    assert found == {"h1 VCPU", "h2 VCPU"}
 
 
 async def test_a_lapsed_lease_is_found_after_time_went_back(scheduler: Scheduler, clean_store: str) -> None:

@@ -1,0 +1,42 @@
+"""`redsched audit`: is what the store holds sound, and mending it."""
+
+from typing import Annotated
+
+import typer
+
+from redsched.api import render
+from redsched.cli import tables
+from redsched.cli.options import AsJson, Url
+from redsched.cli.with_store import with_scheduler
+from redsched.scheduler import Problem
+
+BROKEN = 1
+HEADS = ("INVARIANT", "WHAT", "WHERE", "FOUND", "SHOULD BE", "MENDED")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    app.command()(audit)
+
+
+def audit(
+    repair: Annotated[bool, typer.Option("--repair", help="Mend what can be mended, and say what was.")] = False,
+    as_json: AsJson = False,
+    url: Url = "",
+) -> int:
+    """Check sums, limits and leftovers of the store while it works. Exit code 1 where something is broken still."""
+    found = with_scheduler(url, lambda s: s.repair() if repair else s.audit())
+    if as_json:
+        tables.show_json(render.audit(found))
+    else:
+        print(f"audited {found.hosts} hosts and {found.claims} claims")
+        tables.show_table(HEADS, map(_row, found.problems), "all is well")
+        for advice in dict.fromkeys(one.advice for one in found.broken if one.advice):
+            print(f"note: {advice}")
+        if found.broken and not repair and any(one.mend for one in found.broken):
+            print("`redsched audit --repair` mends what it can")
+    return BROKEN if found.broken else 0
+
+
+def _row(one: Problem) -> tuple[object, ...]:
+    return (one.invariant, one.what, one.thing, one.found, one.should, one.mended)

@@ -1,0 +1,84 @@
+"""Auditing the picture of this scheduler against the store: by invariant 10 they may differ in age, and no otherwise.
+
+A thing is compared where picture and store have it at the same version, and what differs counts when the next look
+finds both still at that version: a reply that ran ahead of the feed explains it no longer then.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from redsched.cache.columns import Columns
+from redsched.cache.compare import describe
+from redsched.cache.mirror import CellMirror
+from redsched.cache.reading import names_of, read_into
+from redsched.scheduler.views import Mend, Problem
+from redsched.store import CellStore, Kind
+
+CHUNK = 200
+"""Hosts compared at once: what decides waits meanwhile, so they are few."""
+
+Different = dict[tuple[str, str], tuple[object, str, str]]
+"""By thing and field: the version, what the picture has, and what the store has."""
+
+
+async def cache_problems(mirror: CellMirror) -> list[Problem]:
+    """What the picture has otherwise than the store. Raises StoreUnavailable."""
+    first = await _look(mirror)
+    again = await _look(mirror) if first else {}
+    return [
+        Problem(10, mirror.cell.name, f"cache {thing}", field, found[1][:80], found[2][:80], Mend.CACHE)
+        for (thing, field), found in again.items()
+        if first.get((thing, field)) == found
+    ]
+
+
+async def _look(mirror: CellMirror) -> Different:
+    await mirror.catch_up()
+    shown = set(mirror.columns.names())
+    names = sorted(shown.union(await names_of(mirror.cell, Kind.HOST)))
+    found: Different = {}
+    for start in range(0, len(names), CHUNK):
+        found |= await _look_at_hosts(mirror, names[start : start + CHUNK])
+    return found | await _look_at_declared(mirror)
+
+
+async def _look_at_hosts(mirror: CellMirror, names: Sequence[str]) -> Different:
+    stored = await _read(mirror.cell, mirror.epoch, Kind.HOST, names)
+    # From here on nothing waits, so that the picture stands still.
+    found: Different = {}
+    for name in names:
+        ours = describe(mirror.columns, name) if name in mirror.columns else {}
+        theirs = describe(stored, name) if name in stored else {}
+        found |= _differences(name, ours, theirs)
+    return found
+
+
+async def _look_at_declared(mirror: CellMirror) -> Different:
+    stored = Columns()
+    for kind in (Kind.AGGREGATE, Kind.SERVER_GROUP, Kind.POOL):
+        await read_into(mirror.cell, stored, kind, await names_of(mirror.cell, kind))
+    ours, theirs = mirror.columns.declared.describe(), stored.declared.describe()
+    found: Different = {}
+    for name in ours.keys() | theirs.keys():
+        found |= _differences(name, ours.get(name, {}), theirs.get(name, {}))
+    return found
+
+
+async def _read(cell: CellStore, epoch: str, kind: Kind, names: Sequence[str]) -> Columns:
+    columns = Columns(len(names))
+    columns.set_epoch(epoch)
+    await read_into(cell, columns, kind, names)
+    return columns
+
+
+def _differences(thing: str, ours: Mapping[str, object], theirs: Mapping[str, object]) -> Different:
+    """Where only one has it, its version stands for all; versions that differ are ages, unless they stay so."""
+    if not ours or not theirs or ours["version"] != theirs["version"]:
+        versions = ours.get("version", "none"), theirs.get("version", "none")
+        return (
+            {} if versions[0] == versions[1] else {(thing, "version"): (versions, str(versions[0]), str(versions[1]))}
+        )
+    return {
+        (thing, field): (ours["version"], repr(ours.get(field)), repr(theirs.get(field)))
+        for field in ours.keys() | theirs.keys()
+        if ours.get(field) != theirs.get(field)
+    }

@@ -1,0 +1,97 @@
+"""Auditing what should not be there any more: claims, keys, deadlines and chores of what is gone. Invariant 5.
+
+These are read one after the other, so each finding is a suspicion until it is seen again.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from redsched.model import ClaimStatus, Why
+from redsched.names import whole
+from redsched.scheduler.audit_hosts import LEASED
+from redsched.scheduler.audit_reading import Seen, members_of
+from redsched.scheduler.views import Mend, Problem
+
+Fields = Mapping[str, str]
+
+RUNS = "its work may run: --repair ends it for good, and its host, should it come back, stops the work"
+HOST_KEYS = ("claims", "facts", "inbox")
+
+
+def leftover_problems(cell: str, seen: Seen) -> Iterator[Problem]:
+    """All of them."""
+    yield from _strays(cell, seen)
+    yield from _of_gone_hosts(cell, seen)
+    yield from _due(cell, seen)
+    yield from _gangs(cell, seen)
+    yield from _pointers(cell, seen)
+
+
+def _strays(cell: str, seen: Seen) -> Iterator[Problem]:
+    """Claims that have not ended and that no host's set has."""
+    for claim_id, fields in seen.unheld.items():
+        if not seen.lives(claim_id):
+            continue
+        state, host = fields.get("state", ""), fields.get("host", "")
+        if host in seen.present:
+            should = "among the claims of its host"
+            yield Problem(5, cell, claim_id, "claim", f"{state} on {host}, not counted", should, Mend.HOST, host)
+        else:
+            advice = "" if state == ClaimStatus.CLAIMED else RUNS
+            says = f"{state} on {host or 'no host'}"
+            yield Problem(5, cell, claim_id, "claim", says, "on a host", Mend.GONE_HOST, host, advice)
+
+
+def _of_gone_hosts(cell: str, seen: Seen) -> Iterator[Problem]:
+    for kind in HOST_KEYS:
+        for host in sorted(set(seen.keys.get(kind, ())).difference(seen.present)):
+            taken_up = any(
+                fields.get("host") == host and fields.get("state") != ClaimStatus.CLAIMED and seen.lives(claim_id)
+                for claim_id, fields in seen.claims()
+            )
+            advice = RUNS if kind == "claims" and taken_up else ""
+            yield Problem(5, cell, f"{kind}:{host}", "key", "there", "gone with its host", Mend.GONE_HOST, host, advice)
+    for host in sorted(set(seen.listed).difference(seen.present)):
+        yield Problem(5, cell, f"hosts {host}", "entry", "there", "gone with its host", Mend.GONE_HOST, host)
+    for host in sorted(set(seen.present).difference(seen.listed)):
+        yield Problem(5, cell, f"hosts {host}", "entry", "none", "that of a host", Mend.HOST, host)
+
+
+def _due(cell: str, seen: Seen) -> Iterator[Problem]:
+    for claim_id in sorted(seen.deadlines):
+        state = seen.claim(claim_id).get("state", "unknown")
+        if state not in LEASED:
+            yield Problem(5, cell, claim_id, "deadline", f"of a claim {state}", "none", Mend.DUE, claim_id)
+    for claim_id in sorted(seen.chores):
+        if not seen.claim(claim_id):
+            yield Problem(5, cell, f"chores {claim_id}", "chore", "of no claim", "none", Mend.DUE, claim_id)
+
+
+def _gangs(cell: str, seen: Seen) -> Iterator[Problem]:
+    for gang, fields in sorted(seen.gangs.items()):
+        living = [claim_id for claim_id in members_of(fields) if seen.lives(claim_id)]
+        waiting = sum(seen.claim(claim_id)["state"] != ClaimStatus.ACTIVE for claim_id in living)
+        thing = f"gang:{gang}"
+        if not living:
+            yield Problem(5, cell, thing, "key", "there", "gone with its members", Mend.GANG, gang)
+        elif not fields.get("why") and whole(fields.get("waiting", ""), -1) != waiting:
+            says = fields.get("waiting", "")[:40]
+            yield Problem(2, cell, thing, "waiting", says, f"{waiting}", Mend.GANG, gang)
+
+
+def _pointers(cell: str, seen: Seen) -> Iterator[Problem]:
+    """Ended claims that are remembered without end: for what lives on under their id, or because they are shelved."""
+    for claim_id in sorted(seen.lasting):
+        fields = seen.unheld[claim_id]
+        if fields.get("state") != ClaimStatus.ENDED:
+            continue
+        follower, shelved = fields.get("next", ""), fields.get("why") == Why.SHELVED
+        if follower and not seen.lives(follower):
+            yield Problem(5, cell, claim_id, "next", f"{follower}, gone", "forgotten", Mend.POINTERS, claim_id)
+        elif not follower and not shelved:
+            yield Problem(5, cell, claim_id, "ended claim", "kept", "forgotten", Mend.POINTERS, claim_id)
+        elif not follower and claim_id not in seen.shelved:
+            yield Problem(5, cell, claim_id, "shelved claim", "not listed", "listed", Mend.POINTERS, claim_id)
+    for claim_id in sorted(seen.shelved):
+        if seen.claim(claim_id).get("why") != Why.SHELVED or claim_id not in seen.lasting:
+            says = seen.claim(claim_id).get("state", "unknown")
+            yield Problem(5, cell, f"shelved {claim_id}", "entry", says, "shelved", Mend.POINTERS, claim_id)

@@ -1,0 +1,78 @@
+"""Mending what an audit has found: which script for which problem. Each of them looks again before it writes."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import structlog
+
+from redsched.scheduler.audit_cache import cache_problems
+from redsched.scheduler.audit_reading import Seen, members_of, read_cell
+from redsched.scheduler.cells import Cell
+from redsched.scheduler.views import Mend, Problem
+from redsched.store import CellStore, drawn_on
+from redsched.store.fields import AMOUNT
+
+MOST_CLAIMS = 5000
+"""Claims of one group or pool that one script may look at: it holds the server while it does."""
+MOST_REASON = 64
+
+log = structlog.get_logger(__name__)
+
+
+async def mend(cell: Cell, problems: Sequence[Problem], operator: bool) -> None:
+    """Mend what can be mended. `operator`: claims that only a person may end are ended too. Raises StoreUnavailable."""
+    subjects = {(one.mend, one.subject): one for one in reversed(problems) if one.mend}
+    if not subjects:
+        return
+    seen = await read_cell(cell.store)
+    # The picture last.
+    for (kind, subject), problem in sorted(subjects.items(), key=lambda one: one[0][0] is Mend.CACHE):
+        reason = f"{problem.what} of {problem.thing} was {problem.found}"[:MOST_REASON]
+        outcome = await _mend(cell, seen, kind, subject, reason, operator)
+        log.warning("mended", cell=cell.name, thing=problem.thing, problem=problem.detail, outcome=outcome)
+
+
+async def _mend(cell: Cell, seen: Seen, kind: Mend | None, subject: str, reason: str, operator: bool) -> str:
+    store, suspects = cell.store, _of_host(seen, subject)
+    if kind is Mend.HOST:
+        return (await store.mend_host(subject, reason, suspects)).outcome
+    if kind is Mend.GONE_HOST:
+        return (await store.mend_gone_host(subject, reason, operator, suspects)).outcome
+    if kind is Mend.COUNTS:
+        return await _mend_counts(store, subject, reason)
+    if kind is Mend.DUE:
+        return (await store.mend_due(reason, [subject])).outcome
+    if kind is Mend.GANG:
+        return (await store.mend_gang(subject, reason, members_of(seen.gangs.get(subject, {})))).outcome
+    if kind is Mend.POINTERS:
+        successor = seen.claim(subject).get("next", "")
+        return (await store.mend_pointers(reason, {subject: successor})).outcome
+    return await _mend_cache(cell)
+
+
+async def _mend_cache(cell: Cell) -> str:
+    """What was mended in the store comes by the feed; only what is wrong after that is a fault of the picture."""
+    if not await cache_problems(cell.mirror):
+        return "SAME"
+    cell.mirror.read_anew()
+    await cell.mirror.catch_up()
+    return "OK"
+
+
+async def _mend_counts(store: CellStore, thing: str, reason: str) -> str:
+    """Its version is read before its claims are looked for: the script can tell by it that these are all."""
+    kind, _, name = thing.partition(":")
+    version = await store.version_of(kind, name)
+    seen = await read_cell(store)
+    ids = [claim_id for claim_id, fields in seen.claims() if seen.lives(claim_id) and thing in counts_in(fields)]
+    if len(ids) > MOST_CLAIMS:
+        return f"more than {MOST_CLAIMS} claims"
+    return (await store.mend_counts(thing, version, reason, ids)).outcome
+
+
+def counts_in(claim: Mapping[str, str]) -> tuple[str, ...]:
+    """What a claim's hash says that it counts in, named as keys end."""
+    return drawn_on(claim.get("group", ""), (name[len(AMOUNT) :] for name in claim if name.startswith(AMOUNT)))
+
+
+def _of_host(seen: Seen, host: str) -> Iterable[str]:
+    return [claim_id for claim_id, fields in seen.unheld.items() if fields.get("host") == host and seen.lives(claim_id)]

@@ -1,0 +1,152 @@
+"""Scripts that mend what an audit has found: each looks again at one instant before it writes. And what audits read.
+
+`reason` goes with the repair into the feed and the event log.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from redsched.errors import StoreUnavailable
+from redsched.store.answers import Answer
+from redsched.store.base import MOST_TRIES, flat
+from redsched.store.connection import reading
+from redsched.store.outcomes import Outcome
+from redsched.store.reads import Reads
+
+LOST_LEASE_MS = 120_000
+"""The lease of a claim whose own cannot be read any more."""
+CHUNK = 500
+
+
+class MendCalls(Reads):
+    """One coroutine for each script that mends something, and the reads that only an audit needs."""
+
+    async def mend_host(self, host: str, reason: str, suspects: Iterable[str] = ()) -> Answer:
+        """Work out a host's claims, sums and deadlines anew. OK | SAME | UNKNOWN | ATTEST | CONFLICT. (mend_host.lua)
+
+        `suspects`: ids of claims that may be on it although its set does not have them. CONFLICT: an amount of a claim
+        is no whole number.
+        """
+
+        def call(ids: Sequence[str]) -> tuple[list[str], Sequence[str | int]]:
+            keys = [*self.keys.due, self.keys.host(host), self.keys.claims(host), *map(self.keys.claim, ids)]
+            return keys, (host, reason, LOST_LEASE_MS, *ids)
+
+        return await self._with_ids("mend_host", host, suspects, call)
+
+    async def mend_gone_host(self, host: str, reason: str, operator: bool, suspects: Iterable[str] = ()) -> Answer:
+        """Clear away what is left of a host that is not there. OK | SAME | HELD | SETTLING. (mend_gone_host.lua)
+
+        With `operator` claims that it had taken up end too; without, they are left (HELD).
+        """
+        things: dict[str, None] = {}
+
+        def call(ids: Sequence[str]) -> tuple[list[str], Sequence[str | int]]:
+            keys = [*self.keys.due, self.keys.host(host), self.keys.claims(host), self.keys.inbox(host)]
+            keys += [self.keys.facts(host), *map(self.keys.claim, ids), *self._thing_keys(things)]
+            return keys, (host, reason, int(operator), *ids)
+
+        return await self._with_ids("mend_gone_host", host, suspects, call, things)
+
+    async def mend_counts(self, thing: str, version: str, reason: str, claim_ids: Sequence[str]) -> Answer:
+        """Work out anew what a `server-group:web` or `pool:licences` counts, from all claims that name it.
+
+        `version`: its own, read before the claims were looked for. OK | SAME | SETTLING | CONFLICT | RETRY.
+        (mend_counts.lua)
+        """
+        keys = (*map(self.keys.claim, claim_ids), *self._thing_keys([thing]))
+        return await self._answer("mend_counts", keys, (version, reason))
+
+    async def mend_due(self, reason: str, claim_ids: Sequence[str]) -> Answer:
+        """Take deadlines and chores out that are for nothing. OK | SAME. (mend_due.lua)"""
+        keys = (*self.keys.due, self.keys.events, *map(self.keys.claim, claim_ids))
+        return await self._answer("mend_due", keys, (reason, *claim_ids))
+
+    async def mend_gang(self, gang: str, reason: str, members: Sequence[str]) -> Answer:
+        """Have a gang be waited for as it should. OK | SAME | SETTLING | RETRY. (mend_gang.lua)"""
+        keys = (self.keys.gang(gang), self.keys.events, *map(self.keys.claim, members))
+        return await self._answer("mend_gang", keys, (gang, reason, *members))
+
+    async def mend_pointers(self, reason: str, successors: Mapping[str, str]) -> Answer:
+        """Let ended claims be forgotten in their time, or not. OK | SAME | SETTLING. (mend_pointers.lua)
+
+        `successors`: id -> the claim that its `next` names, or ''.
+        """
+        pairs = [key for pair in successors.items() for key in (pair[0], pair[1] or pair[0])]
+        keys = (self.keys.shelved, self.keys.events, *map(self.keys.claim, pairs))
+        return await self._answer("mend_pointers", keys, (reason, *flat(successors)))
+
+    async def key_names(self) -> dict[str, list[str]]:
+        """All keys of the cell by what they begin with: `{"claim": ids, "claims": hosts, "inbox": hosts, ...}`.
+
+        Walks the keys: for audits only. Those without a name after that, such as `hosts`, are left out.
+        """
+        start, found = self.keys.claim("").removesuffix("claim:"), dict[str, list[str]]()
+        with reading(self._url):
+            async for key in self._reader.scan_iter(match=f"{start}*", count=1000):
+                kind, colon, name = key[len(start) :].partition(":")
+                if colon:
+                    found.setdefault(kind, []).append(name)
+        return found
+
+    async def claim_hashes(self, ids: Sequence[str]) -> dict[str, dict[str, str]]:
+        """The hashes of claims as they lie in the store, by id; those that are not there are left out."""
+        return await self._hashes(self.keys.claim, ids)
+
+    async def gang_hashes(self, ids: Sequence[str]) -> dict[str, dict[str, str]]:
+        """The hashes of gangs, by id; those that are not there are left out."""
+        return await self._hashes(self.keys.gang, ids)
+
+    async def lasting(self, claim_ids: Sequence[str]) -> set[str]:
+        """Those of the claims whose keys have no end set."""
+        found: set[str] = set()
+        for first in range(0, len(claim_ids), CHUNK):
+            chunk = claim_ids[first : first + CHUNK]
+            pipe = self._reader.pipeline(transaction=False)
+            for claim_id in chunk:
+                pipe.pttl(self.keys.claim(claim_id))
+            with reading(self._url):
+                ends = await pipe.execute()
+            found.update(claim_id for claim_id, end in zip(chunk, ends, strict=True) if end == -1)
+        return found
+
+    async def version_of(self, kind: str, name: str) -> str:
+        """The version of a server group or shared pool; '' where there is none."""
+        with reading(self._url):
+            return str(await self._reader.hget(self._thing_keys([f"{kind}:{name}"])[0], "version") or "")
+
+    async def chores(self) -> dict[str, int]:
+        """All chores: claim id -> Unix ms."""
+        with reading(self._url):
+            pairs = await self._reader.zrange(self.keys.chores, 0, -1, withscores=True)
+        return {claim_id: int(at_ms) for claim_id, at_ms in pairs}
+
+    async def _hashes(self, key_of: Callable[[str], str], names: Sequence[str]) -> dict[str, dict[str, str]]:
+        found: dict[str, dict[str, str]] = {}
+        for first in range(0, len(names), CHUNK):
+            chunk = names[first : first + CHUNK]
+            pipe = self._reader.pipeline(transaction=False)
+            for name in chunk:
+                pipe.hgetall(key_of(name))
+            with reading(self._url):
+                hashes = await pipe.execute()
+            found.update((name, fields) for name, fields in zip(chunk, hashes, strict=True) if fields)
+        return found
+
+    async def _with_ids(
+        self,
+        script: str,
+        host: str,
+        suspects: Iterable[str],
+        call: Callable[[Sequence[str]], tuple[list[str], Sequence[str | int]]],
+        things: dict[str, None] | None = None,
+    ) -> Answer:
+        """Call with all ids of the host's set and the suspects, anew while others come in meanwhile."""
+        suspects = set(suspects)
+        for _ in range(MOST_TRIES):
+            keys, arguments = call(sorted(await self.held_ids(host) | suspects))
+            answer = await self._answer(script, keys, arguments)
+            if answer.outcome is not Outcome.RETRY:
+                return answer
+            if things is not None:
+                things.update(dict.fromkeys(answer.facts))
+        raise StoreUnavailable(f"the claims of {host} change faster than they can be read: try again")

@@ -1,0 +1,263 @@
+"""What an audit looks for, each broken by hand in the store, is found, mended and told of; nothing else is."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from redsched.cache.compare import difference
+from redsched.cache.snapshot import take_snapshot
+from redsched.model import Candidate, ClaimStatus, Request, Why
+from redsched.scheduler import AuditReport, Scheduler
+from redsched.scheduler.audit import repair_cell
+from redsched.scheduler.cells import Cell
+from redsched.store import CellStore, Kind, Member
+from tests.support.cells import everything, raw_client
+from tests.support.company import SEAT, given, group, pool
+
+TOKEN = "1-a.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """The store under test: hosts h1 to h3, claims a (active, in group web and pool lic), b (claimed), on h1."""
+
+    scheduler: Scheduler
+    cell: Cell
+    raw: Any
+
+    @property
+    def store(self) -> CellStore:
+        return self.cell.store
+
+    async def found(self) -> set[str]:
+        """The things that an audit finds fault with: of the store, for the picture differs with it."""
+        problems = (await self.scheduler.audit()).problems
+        return {one.thing for one in problems if one.invariant != 10}
+
+    async def feed(self) -> list[dict[str, str]]:
+        return [fields for _, fields in await self.raw.xrange(self.store.keys.changes)]
+
+    async def told(self) -> list[dict[str, str]]:
+        """What the log says of repairs by itself."""
+        return [fields for _, fields in await self.raw.xrange(self.store.keys.events) if fields["kind"] == "mended"]
+
+
+@pytest.fixture
+async def broken(scheduler: Scheduler, clean_store: str) -> AsyncIterator[Broken]:
+    cell = scheduler._cells.named("c1")
+    await group(cell.store, count_by=("label:rack",))
+    await pool(cell.store)
+    for name in ("a", "b"):
+        await given(cell.store, Member(name, (Candidate("h1", {"VCPU": 2, SEAT: 3}),), "web"))
+    token = (await cell.store.read_claims(["a"]))["a"].token
+    await cell.store.accept("h1", "a", token, 3600)
+    await cell.store.confirm("h1", "a", token)
+    async with raw_client(clean_store) as raw:
+        yield Broken(scheduler, cell, raw)
+
+
+Breaking = Callable[[Broken], Awaitable[Any]]
+
+
+async def sums(it: Broken) -> None:
+    await it.raw.hset(it.store.keys.host("h1"), mapping={"claimed.VCPU": "7", "claims": "9", "starting": "x"})
+    await it.raw.hset(it.store.keys.host("h2"), mapping={"claimed.VCPU": "1", "claimed.CUSTOM_OLD": "3"})
+
+
+async def lost_from_set(it: Broken) -> None:
+    await it.raw.srem(it.store.keys.claims("h1"), "a")
+
+
+async def nothing_in_set(it: Broken) -> None:
+    await it.raw.sadd(it.store.keys.claims("h2"), "nix", "a")
+
+
+async def no_deadline(it: Broken) -> None:
+    await it.raw.zrem(it.store.keys.deadlines, "b")
+
+
+async def deadlines_of_nothing(it: Broken) -> None:
+    await it.raw.zadd(it.store.keys.deadlines, {"nix": 2**50, "a": 2**50})
+    await it.raw.zadd(it.store.keys.chores, {"nix": 2**50})
+
+
+async def counts(it: Broken) -> None:
+    await it.raw.hset(it.store.keys.server_group("web"), mapping={"members": "9", "count.zone=az9": "1"})
+    await it.raw.hdel(it.store.keys.server_group("web"), "count.host=h1")
+    await it.raw.hset(it.store.keys.pool("lic"), "claimed.CUSTOM_SEAT", "much")
+
+
+async def group_without_key(it: Broken) -> None:
+    await it.raw.delete(it.store.keys.pool("lic"))
+
+
+async def host_not_listed(it: Broken) -> None:
+    await it.raw.zrem(it.store.keys.hosts, "h2")
+
+
+async def leftovers(it: Broken) -> None:
+    keys = it.store.keys
+    await it.raw.hset(keys.facts("gone"), "label.rack", "r1")
+    await it.raw.xadd(keys.inbox("gone"), {"op": "claim"})
+    await it.raw.zadd(keys.hosts, {"gone": 1})
+    fields = {"host": "gone", "state": "claimed", "token": TOKEN, "amount.VCPU": "1"}
+    await it.raw.hset(keys.claim("orphan"), mapping=fields)
+    await it.raw.hset(keys.claim("hidden"), mapping=fields)
+    await it.raw.sadd(keys.claims("gone"), "orphan")
+    await it.raw.zadd(keys.deadlines, {"orphan": 2**50})
+
+
+async def gangs(it: Broken) -> None:
+    await it.raw.hset(it.store.keys.gang("nix"), mapping={"nix": "h1", "waiting": "1"})
+    await it.raw.hset(it.store.keys.gang("a"), mapping={"a": "h1", "b": "h1", "waiting": "2"})
+
+
+async def pointers(it: Broken) -> None:
+    ended = {"host": "h1", "state": "ended", "token": TOKEN}
+    keys = it.store.keys
+    await it.raw.hset(keys.claim("moved"), mapping={**ended, "why": "moved", "next": "nix"})
+    await it.raw.hset(keys.claim("kept"), mapping={**ended, "why": "released"})
+    await it.raw.hset(keys.claim("shelved"), mapping={**ended, "why": "shelved"})
+    await it.raw.sadd(keys.shelved, "nix", "a")
+
+
+BREAKINGS: dict[Breaking, set[str]] = {
+    sums: {"h1 VCPU", "h1 claims", "h1 starting", "h2 VCPU", "h2 CUSTOM_OLD"},
+    lost_from_set: {"a", "h1 VCPU", "h1 claims"},
+    nothing_in_set: {"nix", "a", "h2 claims", "h2 VCPU"},
+    no_deadline: {"b"},
+    deadlines_of_nothing: {"nix", "a", "chores nix"},
+    counts: {
+        "server-group:web members",
+        "server-group:web count.zone=az9",
+        "server-group:web count.host=h1",
+        "pool:lic claimed.CUSTOM_SEAT",
+    },
+    group_without_key: {"pool:lic claimed.CUSTOM_SEAT"},
+    host_not_listed: {"hosts h2"},
+    leftovers: {"orphan", "hidden", "claims:gone", "facts:gone", "inbox:gone", "hosts gone"},
+    gangs: {"gang:nix", "gang:a"},
+    pointers: {"moved", "kept", "shelved", "shelved nix", "shelved a"},
+}
+
+
+@pytest.mark.parametrize("breaking", BREAKINGS, ids=lambda one: one.__name__)
+async def test_what_is_broken_is_found_and_mended(broken: Broken, breaking: Breaking) -> None:
+    """All of it is found and nothing else; it is mended by the periodic check too; and then nothing is left to find."""
+    assert await broken.found() == set()
+    await breaking(broken)
+    wanted = BREAKINGS[breaking] - ({"orphan"} if breaking is leftovers else set())
+    assert await broken.found() == wanted
+    report = await repair_cell(broken.cell, operator=False)
+    assert {one.thing for one in report.problems if one.mended and one.invariant != 10} == wanted
+    assert report.broken == ()
+    assert await broken.found() == set()
+    await caches_follow(broken)
+
+
+async def caches_follow(broken: Broken) -> None:
+    """What was mended came to this scheduler's picture by the feed alone."""
+    snapshots = broken.cell.mirror.stats.snapshots
+    await broken.cell.mirror.catch_up()
+    fresh = await take_snapshot(broken.store)
+    assert difference(broken.cell.mirror.columns, fresh.columns) == []
+    assert broken.cell.mirror.stats.snapshots == snapshots == 1
+
+
+async def test_a_repair_is_told_in_the_feed_with_its_reason(broken: Broken) -> None:
+    await sums(broken)
+    await counts(broken)
+    await broken.scheduler.repair()
+    told = {(one["kind"], one["name"]): one for one in await broken.feed() if one["op"] == "mended"}
+    assert told.keys() == {("host", "h1"), ("host", "h2"), ("server-group", "web"), ("pool", "lic")}
+    assert all(one["reason"] for one in told.values())
+    assert told["host", "h1"]["reason"] == "claimed of h1 VCPU was 7"
+    assert (told["host", "h1"]["claimed.VCPU"], told["host", "h2"]["claimed.CUSTOM_OLD"]) == ("4", "")
+
+
+async def test_a_repair_that_no_cache_needs_is_told_in_the_log(broken: Broken) -> None:
+    await deadlines_of_nothing(broken)
+    await pointers(broken)
+    await gangs(broken)
+    await broken.scheduler.repair()
+    told = {one["claim"]: one["reason"] for one in await broken.told()}
+    assert told.keys() == {"nix", "a", "moved", "kept", "shelved"}
+    assert all(told.values())
+
+
+async def test_what_may_still_run_is_ended_by_an_operator_alone(broken: Broken) -> None:
+    """Its host has gone from the store by hand; it may be there all the same, with the work."""
+    await broken.raw.delete(broken.store.keys.host("h1"))
+    left = await repair_cell(broken.cell, operator=False)
+    assert {one.thing for one in left.broken} >= {"claims:h1"}
+    assert any("--repair" in one.advice for one in left.broken)
+    claims = await broken.store.read_claims(["a", "b"])
+    assert {name: one.state for name, one in claims.items()} == {"a": ClaimStatus.ACTIVE, "b": ClaimStatus.ENDED}
+    assert (await broken.scheduler.repair()).broken == ()
+    ended = (await broken.store.read_claims(["a"]))["a"]
+    assert (ended.state, ended.why) == (ClaimStatus.ENDED, Why.VOID)
+    assert "h1" not in broken.cell.mirror.columns
+    assert (await broken.raw.hget(broken.store.keys.server_group("web"), "members")) == "0"
+
+
+async def test_a_claim_whose_host_is_silent_is_no_fault(broken: Broken) -> None:
+    await broken.raw.hset(broken.store.keys.host("h1"), mapping={"alive_until_ms": "1", "alive": "0"})
+    await broken.raw.zadd(broken.store.keys.hosts, {"h1": 1})
+    await broken.scheduler.repair()
+    assert (await broken.store.read_claims(["a"]))["a"].state is ClaimStatus.ACTIVE
+
+
+async def test_hosts_that_have_not_attested_are_left_alone(broken: Broken) -> None:
+    """Their attestation works it out anew; and before all are heard, nobody knows what a group should count."""
+    await sums(broken)
+    await counts(broken)
+    await leftovers(broken)
+    await broken.store.raise_epoch((await broken.store.tick()).epoch)
+    before = await everything(broken.raw)
+    report = await broken.scheduler.repair()
+    assert {"h1 VCPU", "server-group:web members", "facts:gone"} <= {one.thing for one in report.broken}
+    assert any("attested" in one.advice for one in report.broken)
+    assert await everything(broken.raw) == before
+
+
+async def test_a_picture_that_differs_is_read_anew(broken: Broken) -> None:
+    """Found at the same version, and what only one of the two has."""
+    await broken.cell.mirror.catch_up()
+    columns = broken.cell.mirror.columns
+    row = columns.row("h1")
+    assert row is not None
+    columns.amounts["claimed"]["VCPU"][row] += 1
+    columns.remove("h2")
+    columns.declared.remove(Kind.POOL, "lic")
+    found = {(one.invariant, one.thing) for one in (await broken.scheduler.audit()).problems}
+    assert found == {(10, "cache h1"), (10, "cache h2"), (10, "cache pool lic")}
+    report = await broken.scheduler.repair()
+    assert (len(report.problems), report.broken) == (3, ())
+
+
+async def test_nothing_is_found_on_a_sound_store_that_works(broken: Broken) -> None:
+    """Claims come, are taken up, confirmed and end all the while."""
+    ended = asyncio.Event()
+
+    async def traffic(number: int) -> int:
+        rounds = 0
+        while not ended.is_set():
+            claim_id = f"busy-{number}-{rounds}"
+            request = Request({"VCPU": 1, "CUSTOM_SEAT": 1}, claim_ids=(claim_id,), server_group="web")
+            chosen = (await broken.scheduler.select(request)).selections[0]
+            assert chosen.token
+            if rounds % 2:
+                await broken.store.accept(chosen.host, claim_id, chosen.token, 60)
+                await broken.store.confirm(chosen.host, claim_id, chosen.token)
+            await broken.scheduler.claims.release(claim_id, force=True)
+            rounds += 1
+        return rounds
+
+    busy = [asyncio.create_task(traffic(number)) for number in range(3)]
+    reports: list[AuditReport] = [await broken.scheduler.repair() for _ in range(15)]
+    ended.set()
+    assert min(await asyncio.gather(*busy)) > 0
+    assert [one.problems for one in reports] == [()] * len(reports)

@@ -10,7 +10,7 @@ import contextlib
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import structlog
 
@@ -28,6 +28,17 @@ KEPT_CHANGES = 20_000
 LONGEST_PAUSE_S = 2.0
 
 T = TypeVar("T")
+
+
+class Listener(Protocol):
+    """Somebody who is told of each entry as it is applied, and does not wait over it."""
+
+    def heard(self, changes: Sequence[Change]) -> None:
+        """These have been applied."""
+
+    def missed(self) -> None:
+        """A snapshot was taken: what happened before it was not told."""
+
 
 log = structlog.get_logger(__name__)
 
@@ -50,6 +61,7 @@ class CellMirror:
         self.stats = MirrorStats()
         self.recent: deque[Change] = deque(maxlen=KEPT_CHANGES)
         """The latest entries applied, for those who follow the feed through this process."""
+        self.listeners: list[Listener] = []
         self.settled = False
         self.next_deadline_ms: int | None = None
         self._settings = settings
@@ -206,6 +218,8 @@ class CellMirror:
             if batch:
                 self.recent.extend(batch)
                 self._tell()
+                for one in self.listeners:
+                    one.heard(batch)
             self.stats.entries += len(batch)
             # A host that was read alone shows more than the others do: one more look brings them to where it is.
             if self.seq >= poll.clock.seq and not self._picture.ahead:
@@ -220,6 +234,8 @@ class CellMirror:
         self.stats.snapshots += 1
         self.recent.clear()
         self._tell()
+        for one in self.listeners:
+            one.missed()
 
     def _note(self, clock: Clock) -> None:
         self._store_ms, self._read_at = clock.now_ms, asyncio.get_running_loop().time()

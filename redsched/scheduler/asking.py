@@ -10,7 +10,7 @@ from dataclasses import replace
 from redsched.cache.columns import Columns
 from redsched.errors import NoValidHost, Unknown
 from redsched.model import ClaimStatus, Hints, Request
-from redsched.scheduler.cells import Cells
+from redsched.scheduler.cells import Cell, Cells
 
 
 async def with_hints(request: Request, cells: Cells) -> Request:
@@ -47,7 +47,24 @@ async def _hosts(claim_ids: Iterable[str], cells: Cells) -> frozenset[str]:
     return frozenset(claim.host for claim in found if claim.state is not ClaimStatus.ENDED)
 
 
-def undeclared(request: Request, cells: Cells) -> str:
+async def living_hints(request: Request, cells: Cells) -> Request:
+    """The request without those claims of its hints that have ended: a place is looked for long after it was asked."""
+    hints = request.hints
+    living = {claim_id for claim_id in hints.same_host | hints.different_host if await _lives(claim_id, cells)}
+    return replace(
+        request,
+        hints=replace(hints, same_host=hints.same_host & living, different_host=hints.different_host & living),
+    )
+
+
+async def _lives(claim_id: str, cells: Cells) -> bool:
+    try:
+        return (await cells.find_claim(claim_id))[1].state is not ClaimStatus.ENDED
+    except Unknown:
+        return False
+
+
+def undeclared(request: Request, cells: Iterable[Cell]) -> str:
     """The first thing that a request names and that is not declared in some cell, in words; '' where all is there."""
     return next((what for cell in cells for what in _undeclared(request, cell.mirror.columns)), "")
 

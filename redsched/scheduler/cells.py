@@ -10,6 +10,10 @@ from redsched.decide import Decider
 from redsched.decide.tools import Tools
 from redsched.errors import Settling, Unknown
 from redsched.model import Claim
+from redsched.scheduler.chores import Chores
+from redsched.scheduler.host_words import HostWords
+from redsched.scheduler.kept_requests import KeptRequests
+from redsched.scheduler.placings import present, succession
 from redsched.scheduler.released import Released
 from redsched.scheduler.sweeper import Sweeper
 from redsched.settings import Settings
@@ -25,8 +29,12 @@ class Cell:
         self.name = store.name
         self.store = store
         self.mirror = CellMirror(store, settings)
+        self.words = HostWords(store, self.mirror)
+        self.requests = KeptRequests(store)
         self.released = Released(store)
         self.sweeper = Sweeper(store, self.mirror, self.released, settings)
+        self.chores = Chores(store, self.mirror)
+        self.sweeper.duties.append(self.chores.work_off)
         self._settings = settings
         self._tools = known
         self._decider: Decider | None = None
@@ -48,6 +56,7 @@ class Cell:
     async def stop(self) -> None:
         """End all tasks."""
         await self.sweeper.stop()
+        await self.words.stop()
         await self.mirror.stop()
 
     async def caught_up(self, look: Callable[[], T]) -> T:
@@ -88,13 +97,21 @@ class Cells:
         return await asyncio.gather(*(cell.caught_up(partial(look, cell)) for cell in self._cells.values()))
 
     async def find_claim(self, claim_id: str) -> tuple[Cell, Claim]:
-        """A claim and its cell, read from the store. Raises Unknown; Settling while it might only be forgotten."""
+        """The claim that an id stands for now, and its cell, read from the store: see `present`.
+
+        Raises Unknown; Settling while it might only be forgotten.
+        """
+        cell, placings = await self.placings(claim_id)
+        return cell, present(placings)
+
+    async def placings(self, claim_id: str) -> tuple[Cell, tuple[Claim, ...]]:
+        """A claim and those that succeeded it, or are to, in order; and their cell. Raises Unknown, Settling."""
         known = await self.known([claim_id])
-        if known is not None:
-            cell, claims = known
-            return cell, claims[claim_id]
-        await self.refuse_unsettled(f"claim {claim_id}")
-        raise Unknown(f"there is no claim {claim_id!r}: it never was, or it ended longer ago than is remembered")
+        if known is None:
+            await self.refuse_unsettled(f"claim {claim_id}")
+            raise Unknown(f"there is no claim {claim_id!r}: it never was, or it ended longer ago than is remembered")
+        cell, claims = known
+        return cell, await succession(cell.store, claims[claim_id])
 
     async def known(self, claim_ids: Sequence[str]) -> tuple[Cell, dict[str, Claim]] | None:
         """The cell that has any of these ids, and those that it has; None where no cell does."""

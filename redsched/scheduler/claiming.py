@@ -1,12 +1,13 @@
 """From a decision to the call of the claim script, and from its reply to the selections that are answered."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from redsched.decide import Decision, Place
 from redsched.model import Claim, HostLimit, Request
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.views import Selection, Selections
-from redsched.store import ClaimAnswer, ClaimCall, Member
+from redsched.store import ClaimAnswer, ClaimCall, Former, Member
 
 
 def claim_call(
@@ -18,20 +19,31 @@ def claim_call(
     known for.
     """
     places = decision.places or (Place(()),) * len(ids)
-    members = (Member(claim_id, one.candidates, one.group) for claim_id, one in zip(ids, places, strict=True))
+    members = tuple(Member(claim_id, one.candidates, one.group) for claim_id, one in zip(ids, places, strict=True))
+    digest = request.digest()
     return ClaimCall(
-        members=tuple(members),
+        members=members,
         epoch=epoch,
         now_ms=cell.mirror.now_ms(),
         seen_seq=seen_seq,
-        digest=request.digest(),
+        digest=digest,
         fresh=not request.claim_ids,
         lease_ms=request.lease_s * 1000,
         project=request.project,
         consumer=request.consumer,
         rules=decision.rules,
         limits=_limits(cell, decision),
+        request=cell.requests.to_write(request, digest, epoch),
+        is_gang=request.mode == "all" and len(members) > 1,
     )
+
+
+def succession_call(
+    request: Request, cell: Cell, decision: Decision, claim_id: str, former: Former, epoch: str, seen_seq: int
+) -> ClaimCall:
+    """The call that claims a decision's one place as the successor of another claim of the same request."""
+    call = claim_call(request, cell, decision, (claim_id,), epoch, seen_seq)
+    return replace(call, members=(replace(call.members[0], former=former),), fresh=True)
 
 
 def _limits(cell: Cell, decision: Decision) -> Mapping[str, HostLimit]:

@@ -1,26 +1,38 @@
 """HostDesk: reading hosts, reports that come without access to Redis, and the operator's words on a host."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from redsched.errors import ClaimState, OtherAgent, Unknown
 from redsched.model import AgentStamp, HostReport, HostStatus, Why
 from redsched.names import whole
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.fields import keyed, number, slot_views
+from redsched.scheduler.leaving import why_not
+from redsched.scheduler.successors import Successors
 from redsched.scheduler.views import HostView, Page, PoolView, ReportResult
 from redsched.store import Answer, HeldClaim, HostHashes, InboxEntry, Outcome
+
+MOST_STUCK = 100
+"""Claims of a host that is to be emptied that are looked at for whether they can go elsewhere now."""
 
 
 class HostDesk:
     """Hosts over all cells of a scheduler. What is answered is read from the store, not from memory."""
 
-    def __init__(self, cells: Cells) -> None:
+    def __init__(self, cells: Cells, successors: Successors) -> None:
         self._cells = cells
+        self._successors = successors
 
     async def get(self, name: str) -> HostView:
-        """One host. Raises Unknown, Settling."""
+        """One host. Raises Unknown, Settling. One that is to be emptied says which claims have no other place now."""
         cell, hashes = await self._find(name)
-        return host_view(cell, hashes, len(await cell.store.held_ids(name)))
+        ids = await cell.store.held_ids(name)
+        view = host_view(cell, hashes, len(ids))
+        if not view.leaving:
+            return view
+        claims = (await cell.store.read_claims(sorted(ids)[:MOST_STUCK])).values()
+        return replace(view, stuck=await why_not(cell, self._successors, tuple(claims)))
 
     async def list(
         self, zone: str | None = None, status: HostStatus | None = None, limit: int = 100, after: str = ""
@@ -82,15 +94,18 @@ class HostDesk:
         cell, _ = await self._find(name)
         return await cell.store.inbox(name, after or "0-0")
 
-    async def set_status(self, name: str, status: HostStatus) -> None:
-        """Enable, disable or drain a host. Raises Unknown."""
+    async def set_status(self, name: str, status: HostStatus, move: bool = False) -> None:
+        """Enable, disable or drain a host; with `move` its claims are placed elsewhere, one by one. Raises Unknown."""
         cell, _ = await self._find(name)
-        _known(await cell.store.set_status(name, status), name)
+        _known(await cell.store.set_status(name, status, move), name)
 
-    async def lost(self, name: str) -> None:
-        """Write a host off: disabled and down, and nobody waits for it. Raises Unknown."""
+    async def lost(self, name: str, evacuate: bool = False) -> None:
+        """Write a host off: disabled and down, and nobody waits for it. Raises Unknown.
+
+        With `evacuate` its claims are placed elsewhere, and should it come back it drops them.
+        """
         cell, _ = await self._find(name)
-        _known(await cell.store.write_off(name), name)
+        _known(await cell.store.write_off(name, evacuate), name)
 
     async def forget(self, name: str, force: bool = False) -> None:
         """Remove a host. Raises Unknown, and ClaimState while it holds claims, unless forced: then they end."""
@@ -151,6 +166,7 @@ def host_view(cell: Cell, hashes: HostHashes, claims: int) -> HostView:
         claims=claims,
         pools=_pools(keyed("pool.", fields), traits),
         aggregates=frozenset(keyed("aggregate.", fields)),
+        leaving=fields.get("leaving", ""),
     )
 
 

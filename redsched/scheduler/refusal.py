@@ -1,7 +1,7 @@
 """The refusal of a request that nothing fits: how many hosts each reason left out, and which came nearest."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from redsched.decide import Explanation, Miss, ReasonCount
@@ -9,10 +9,10 @@ from redsched.decide.explain.nearest import NEAREST
 from redsched.decide.filters.hosts import NOT_ATTESTED
 from redsched.errors import NoValidHost, RedschedError, Settling
 from redsched.model import Request
-from redsched.scheduler.cells import Cells
+from redsched.scheduler.cells import Cell
 
 
-def refusal(cells: Cells, request: Request, found: Sequence[Explanation]) -> RedschedError:
+def refusal(cells: Iterable[Cell], request: Request, found: Sequence[Explanation]) -> RedschedError:
     """NoValidHost with the reasons found; Settling while hosts that may still attest to a new epoch are waited for."""
     reasons = merge_reasons([one.reasons for one in found])
     hosts = sum(one.hosts for one in found)

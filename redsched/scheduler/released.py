@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from redsched.model import Claim
-from redsched.store import CellStore, Outcome
+from redsched.store import CellStore, Giving, Outcome
 
 ANSWERED_S = 60.0
 """How long before a new epoch a release may have been answered and still be lost with it."""
@@ -29,7 +29,7 @@ class _Said:
     claim_id: str
     host: str
     token: str
-    force: bool
+    how: Giving
     epoch: str
     """The epoch in which it was answered last."""
     at_s: float
@@ -46,9 +46,9 @@ class Released:
     def __len__(self) -> int:
         return len(self._said)
 
-    def note(self, claim: Claim, force: bool, epoch: str) -> None:
+    def note(self, claim: Claim, how: Giving, epoch: str) -> None:
         """Remember a release that `epoch` has answered."""
-        self._said.append(_Said(claim.id, claim.host, claim.token, force, epoch, _now_s()))
+        self._said.append(_Said(claim.id, claim.host, claim.token, how, epoch, _now_s()))
 
     async def say_again(self, epoch: str) -> int:
         """Say again what was answered in another epoch than this; the number that was heard. Raises Unavailable.
@@ -65,7 +65,7 @@ class Released:
         return heard
 
     async def _say(self, batch: Sequence[_Said]) -> int:
-        said = (self._cell.release(one.host, one.claim_id, one.token, one.force) for one in batch)
+        said = (self._cell.release(one.host, one.claim_id, one.token, one.how) for one in batch)
         heard = 0
         for one, answer in zip(batch, await asyncio.gather(*said), strict=True):
             if answer.outcome is not Outcome.ATTEST:

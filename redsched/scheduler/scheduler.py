@@ -15,8 +15,11 @@ from redsched.scheduler.claims import ClaimDesk
 from redsched.scheduler.declared import AggregateDesk, ServerGroupDesk, SharedPoolDesk
 from redsched.scheduler.hosts import HostDesk
 from redsched.scheduler.identity import Identity
+from redsched.scheduler.leaving import Leaving
 from redsched.scheduler.refusal import merge_nearest, merge_reasons
+from redsched.scheduler.room import RoomLine
 from redsched.scheduler.select import Observe, Selector
+from redsched.scheduler.successors import Successors
 from redsched.scheduler.views import AuditReport, Change, Readiness, Reset, Selections, Stats
 from redsched.scheduler.waiting import with_claims
 from redsched.settings import Settings
@@ -36,14 +39,17 @@ class Scheduler:
     """
 
     def __init__(self, store: Store, cells: Cells, settings: Settings, observe: Observe | None = None) -> None:
-        self.claims = ClaimDesk(cells)
-        self.hosts = HostDesk(cells)
+        line, successors = RoomLine(cells), Successors(cells)
+        self.claims = ClaimDesk(cells, line, successors)
+        self.hosts = HostDesk(cells, successors)
         self.aggregates = AggregateDesk(cells)
         self.server_groups = ServerGroupDesk(cells)
         self.pools = SharedPoolDesk(cells)
         self._store = store
         self._cells = cells
-        self._selector = Selector(cells, settings, Identity(cells), observe)
+        self._selector = Selector(cells, settings, Identity(cells), line, observe)
+        for cell in cells:
+            cell.sweeper.duties.append(Leaving(cell, successors).work_off)
 
     @classmethod
     @asynccontextmanager
@@ -62,12 +68,15 @@ class Scheduler:
             for cell in cells:
                 stack.push_async_callback(cell.stop)
                 await cell.start()
-            yield cls(store, Cells(cells), settings, observe)
+            opened = cls(store, Cells(cells), settings, observe)
+            stack.push_async_callback(opened._selector.stop)
+            yield opened
 
     async def select(self, request: Request) -> Selections:
         """Claim a place for every member of the request, or show where they would go (`claim` False).
 
-        Raises NoValidHost, ClaimIdReused, ClaimState (the ids have ended), Settling, StoreUnavailable, OutcomeUnknown.
+        Raises NoValidHost, ClaimIdReused, ClaimState (the ids have ended), NotConfirmed, Settling, StoreUnavailable,
+        OutcomeUnknown.
         """
         return await self._selector.select(request)
 

@@ -15,16 +15,19 @@ import time
 from collections.abc import Callable
 from random import Random
 
-from redsched.decide import Decision, Explanation
+from redsched.decide import Decision
 from redsched.errors import NoValidHost, OutcomeUnknown, RedschedError, Settling, StoreUnavailable, Unknown
 from redsched.model import Request
 from redsched.scheduler.asking import refuse_undeclared, undeclared, with_hints
+from redsched.scheduler.attempt import Attempt
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claiming import claim_call, claimed, dry_run, known
 from redsched.scheduler.first_outcome import first_outcome, id_reused
 from redsched.scheduler.identity import Identity
 from redsched.scheduler.pins import Pins
 from redsched.scheduler.refusal import refusal
+from redsched.scheduler.room import RoomLine
+from redsched.scheduler.until_active import UntilActive
 from redsched.scheduler.views import Effort, Selections
 from redsched.settings import Settings
 from redsched.store import Cause, Outcome
@@ -32,82 +35,32 @@ from redsched.store import Cause, Outcome
 Observe = Callable[[Effort], None]
 
 
-class _Attempt:
-    """One request on its way, and what it has taken so far."""
-
-    __slots__ = (
-        "asked",
-        "calls",
-        "catch_up",
-        "decide_s",
-        "decided_on",
-        "home",
-        "left",
-        "looked_for",
-        "pinned",
-        "request",
-        "seen",
-        "sent",
-        "started",
-    )
-
-    def __init__(self, request: Request) -> None:
-        self.request = request
-        self.asked = request
-        """The request as it is decided on: the claims that its hints name are hosts in it."""
-        self.calls = 0
-        self.decide_s = 0.0
-        # A dry run shows what a later request would see: nothing that was answered may be missing.
-        self.catch_up = not request.claim
-        """Whether to decide only on columns that have caught up: after FULL, and before a refusal."""
-        self.seen: dict[str, Explanation] = {}
-        """Why nothing fitted, by cell, at the instant at which that was decided."""
-        self.decided_on: dict[str, tuple[str, int]] = {}
-        """Epoch and seq of the columns decided on, by cell: by the time of the claim they may have moved on."""
-        self.home: Cell | None = None
-        """The cell that the caller's own ids are bound to, where there are several."""
-        self.looked_for = False
-        """Whether the columns have caught up since something that the request names was not found in them."""
-        self.pinned: Cell | None = None
-        """The cell that a server group of the request is pinned to, where there are several."""
-        self.left: set[str] = set()
-        """Cells that they were bound to before, and that had no room."""
-        self.sent: tuple[str, ...] = ()
-        """Ids of the claim call that is under way."""
-        self.started = time.perf_counter()
-
-    def effort(self, outcome: str) -> Effort:
-        retries = max(0, self.calls - 1)
-        return Effort(outcome, self.calls, retries, self.decide_s, time.perf_counter() - self.started)
-
-
 class Selector:
     """Selects over all cells of a scheduler."""
 
-    def __init__(self, cells: Cells, settings: Settings, identity: Identity, observe: Observe | None = None) -> None:
+    def __init__(
+        self, cells: Cells, settings: Settings, identity: Identity, line: RoomLine, observe: Observe | None = None
+    ) -> None:
         self._cells = cells
         self._settings = settings
         self._identity = identity
         self._pins = Pins(cells)
+        self._line = line
+        self._until_active = UntilActive(cells)
         self._observe = observe or (lambda _: None)
         self._rng = Random()
 
     async def select(self, request: Request) -> Selections:
         """Claim a place for every member of the request, or show where they would go (`claim` False).
 
-        Raises NoValidHost, ClaimIdReused, ClaimState (the ids have ended), Settling, StoreUnavailable, OutcomeUnknown.
+        Raises NoValidHost, ClaimIdReused, ClaimState (the ids have ended), NotConfirmed, Settling, StoreUnavailable,
+        OutcomeUnknown.
         """
-        attempt = _Attempt(request)
+        attempt = Attempt(request)
         try:
-            async with asyncio.timeout(self._settings.select_timeout_s):
-                found = await self._select(attempt)
-        except TimeoutError as error:
-            late = self._late(attempt)
-            self._observe(attempt.effort(late.problem))
-            raise late from error
-        except OutcomeUnknown as error:
-            self._observe(attempt.effort(error.problem))
-            raise OutcomeUnknown(error.detail, _ids(attempt)) from error
+            found = await self._placed(attempt)
+            if request.until == "active" and request.claim:
+                found = await self._until_active.confirmed(request, found)
         except RedschedError as error:
             self._observe(attempt.effort(error.problem))
             raise
@@ -115,7 +68,44 @@ class Selector:
         self._observe(attempt.effort(done if request.claim else "dry-run"))
         return found
 
-    def _late(self, attempt: _Attempt) -> RedschedError:
+    async def stop(self) -> None:
+        """End what goes on in the background."""
+        await self._line.stop()
+        await self._until_active.stop()
+
+    async def _placed(self, attempt: Attempt) -> Selections:
+        """Place the request; where nothing fits, wait for room as long as it wants to."""
+        request = attempt.request
+        try:
+            return await self._try_for_sure(attempt)
+        except NoValidHost as refused:
+            if not (request.wait_s and request.claim):
+                raise
+            return await self._line.place(
+                lambda: self._try_for_sure(attempt), lambda: self._may_fit(attempt), request.wait_s, refused
+            )
+
+    def _may_fit(self, attempt: Attempt) -> bool:
+        """Whether the pictures as they are, caught up or not, have a place."""
+        return any(cell.decider.decide(attempt.asked, self._rng).places for cell in self._cells)
+
+    async def _try_for_sure(self, attempt: Attempt) -> Selections:
+        """One try. Until active, what a caller who is gone by then has claimed is undone."""
+        if attempt.request.until == "active" and attempt.request.claim:
+            return await self._until_active.placed(lambda: self._try(attempt))
+        return await self._try(attempt)
+
+    async def _try(self, attempt: Attempt) -> Selections:
+        attempt.anew()
+        try:
+            async with asyncio.timeout(self._settings.select_timeout_s):
+                return await self._select(attempt)
+        except TimeoutError as error:
+            raise self._late(attempt) from error
+        except OutcomeUnknown as error:
+            raise OutcomeUnknown(error.detail, _ids(attempt)) from error
+
+    def _late(self, attempt: Attempt) -> RedschedError:
         waited = f"within {self._settings.select_timeout_s:g} s"
         if attempt.sent:
             return OutcomeUnknown(
@@ -124,7 +114,7 @@ class Selector:
             )
         return StoreUnavailable(f"no host could be claimed {waited}, though some seemed free: retry")
 
-    async def _select(self, attempt: _Attempt) -> Selections:
+    async def _select(self, attempt: Attempt) -> Selections:
         try:
             return await self._place(attempt)
         except (NoValidHost, Unknown):
@@ -134,7 +124,7 @@ class Selector:
                 raise
             return found
 
-    async def _place(self, attempt: _Attempt) -> Selections:
+    async def _place(self, attempt: Attempt) -> Selections:
         request = attempt.request
         attempt.home = await self._identity.home(request)
         attempt.asked = await with_hints(request, self._cells)
@@ -155,7 +145,7 @@ class Selector:
             if found is not None:
                 return found
 
-    async def _decide(self, attempt: _Attempt) -> tuple[Cell, Decision]:
+    async def _decide(self, attempt: Attempt) -> tuple[Cell, Decision]:
         """The best decision of all cells, or that of the cell in which the request's ids are at home."""
 
         def look(cell: Cell) -> tuple[Cell, Decision]:
@@ -167,7 +157,7 @@ class Selector:
         mine = [found for found in looks if found[0] in cells]
         return max(mine, key=lambda found: (len(found[1].places), found[1].score))
 
-    def _decide_in(self, cell: Cell, attempt: _Attempt) -> Decision:
+    def _decide_in(self, cell: Cell, attempt: Attempt) -> Decision:
         started = time.perf_counter()
         attempt.decided_on[cell.name] = (cell.mirror.epoch, cell.mirror.seq)
         decision = cell.decider.decide(attempt.asked, self._rng)
@@ -178,7 +168,7 @@ class Selector:
         attempt.decide_s += time.perf_counter() - started
         return decision
 
-    async def _moves_on(self, attempt: _Attempt) -> bool:
+    async def _moves_on(self, attempt: Attempt) -> bool:
         """Take the caller's ids from a cell without room to one that may have it; False when there is none."""
         if attempt.home is None or attempt.pinned is not None:
             return False
@@ -189,7 +179,7 @@ class Selector:
                 return True
         return False
 
-    async def _claim(self, attempt: _Attempt, cell: Cell, decision: Decision) -> Selections | None:
+    async def _claim(self, attempt: Attempt, cell: Cell, decision: Decision) -> Selections | None:
         """Run the claim script. None: decide anew, on columns that know more than before."""
         request = attempt.request
         if not decision.places and not request.claim_ids:
@@ -210,6 +200,7 @@ class Selector:
         attempt.sent = ()
         cell.mirror.apply_reply(answer)
         if answer.outcome is Outcome.OK:
+            cell.requests.has_written(call.digest, answer.epoch)
             return claimed(request, cell, decision, ids, answer)
         if answer.outcome is Outcome.SAME:
             return known(request, cell, ids, await cell.store.read_claims(ids))
@@ -238,7 +229,7 @@ class Selector:
             return self._identity.make(cell, len(decision.places))
         return request.claim_ids[: len(decision.places)] if decision.places else request.claim_ids
 
-    async def _has_undeclared(self, attempt: _Attempt) -> bool:
+    async def _has_undeclared(self, attempt: Attempt) -> bool:
         """Whether to look again, caught up, for something that the request names. Raises Unknown, Settling."""
         what = undeclared(attempt.asked, self._cells)
         if not what:
@@ -249,7 +240,7 @@ class Selector:
         await self._cells.catch_up()
         return True
 
-    def _refuse(self, attempt: _Attempt) -> Selections:
+    def _refuse(self, attempt: Attempt) -> Selections:
         found = [attempt.seen.get(cell.name) or cell.decider.explain(attempt.asked) for cell in self._cells]
         raise refusal(self._cells, attempt.request, found)
 
@@ -263,6 +254,6 @@ def _settling(request: Request) -> Settling:
     )
 
 
-def _ids(attempt: _Attempt) -> dict[str, list[str]]:
+def _ids(attempt: Attempt) -> dict[str, list[str]]:
     """What the caller needs to learn the outcome: the ids, its own or those that were made for the call."""
     return {"claim_ids": list(attempt.sent or attempt.request.claim_ids)}

@@ -1,5 +1,6 @@
 """Sweeper: what is due in a cell each second. It ticks the store's clock, ends claims whose lease has run out, marks
-hosts whose lease has lapsed, and says releases again that a new epoch may have lost.
+hosts whose lease has lapsed, says releases again that a new epoch may have lost, and sees to further duties: the chores
+that claims leave, and hosts that are to be emptied.
 
 Every scheduler does it for every cell; none has to. The scripts check the time themselves, so two sweepers at once do
 no harm, and a jitter keeps them apart.
@@ -7,7 +8,7 @@ no harm, and a jitter keeps them apart.
 
 import asyncio
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import structlog
@@ -44,6 +45,8 @@ class Sweeper:
         self._released = released
         self._settings = settings
         self._swept_until_ms = 0
+        self.duties: list[Callable[[], Awaitable[None]]] = []
+        """What else is due each second. One that fails does not keep the others from theirs."""
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -60,6 +63,11 @@ class Sweeper:
         await self.expire_due()
         await self._mark_lapsed(clock.now_ms)
         await self._released.say_again(clock.epoch)
+        for duty in self.duties:
+            try:
+                await duty()
+            except RedschedError as error:
+                log.warning("sweep", cell=self._cell.name, problem=error.detail)
 
     async def expire_due(self) -> int:
         """End the claims whose deadline has passed, in batches; the number ended or being ended. Raises Unavailable."""

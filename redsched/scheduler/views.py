@@ -89,6 +89,10 @@ class HostView:
     claims: int
     pools: Mapping[str, PoolView] = field(default_factory=dict)
     aggregates: frozenset[str] = frozenset()
+    leaving: str = ""
+    """Why its claims are placed elsewhere: `move` (it is drained so) or `evacuate` (written off); '' where not."""
+    stuck: Mapping[str, str] = field(default_factory=dict)
+    """Of these the claims for which there is no other place now, and why: of one host alone, not of lists."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ async def test_a_claim_is_confirmed_and_released_by_its_token(scheduler: Schedul
 async def test_a_failed_claim_frees_its_place(scheduler: Scheduler) -> None:
     """What no host has taken up is free at once."""
     token = await claim(scheduler, vcpu=8)
-    assert (await scheduler.claims.fail("mine", token)).why == "failed"
+    assert (await scheduler.claims.fail("mine", token, ())).why == "failed"
     await claim(scheduler, "another", vcpu=8)
 
 

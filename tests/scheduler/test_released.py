@@ -9,7 +9,7 @@ from redsched.model import ClaimStatus, Request
 from redsched.scheduler import Scheduler
 from redsched.scheduler.released import MOST, Released
 from redsched.settings import Settings
-from redsched.store import CellStore, Store
+from redsched.store import CellStore, Giving, Store
 from tests.support.cells import claim_on, open_host, raw_client
 from tests.support.waiting import wait_until
 
@@ -82,7 +82,7 @@ async def test_a_release_is_said_once_in_an_epoch_and_only_with_its_own_token(
         await claim_on(cell, "a")
         claim = (await cell.read_claims(["a"]))["a"]
         released = Released(cell)
-        released.note(claim, force=False, epoch="1-former")
+        released.note(claim, how=Giving.ASK, epoch="1-former")
         async with raw_client(clean_store) as raw:
             await raw.hset(cell.keys.claim("a"), "token", "2-later.1")
             assert await released.say_again((await cell.tick()).epoch) == 1
@@ -106,7 +106,7 @@ async def test_no_more_is_remembered_than_can_be_lost(clean_store: str, monkeypa
         released = Released(cell)
         epoch = (await cell.tick()).epoch
         for _ in range(MOST + 10):
-            released.note(claim, force=False, epoch=epoch)
+            released.note(claim, how=Giving.ASK, epoch=epoch)
         assert len(released) == MOST
         monkeypatch.setattr("redsched.scheduler.released.ANSWERED_S", 0.0)
         assert await released.say_again(epoch) == 0

@@ -5,7 +5,7 @@ Small on purpose: `redsched.agent` has hooks, a durable journal and a loop of it
 
 from collections.abc import Iterable, Sequence
 
-from redsched.model import AgentStamp, ClaimStatus, HostReport, Inventory, Why
+from redsched.model import AgentStamp, Claim, ClaimStatus, HostReport, Inventory, Why
 from redsched.store import AttestAnswer, CellStore, HeldClaim, Outcome
 
 
@@ -62,10 +62,27 @@ class PlainHost:
         claim = (await self._cell.read_claims([claim_id])).get(claim_id)
         if claim is None or claim.token != token:
             return
-        self.held[claim_id] = HeldClaim(
-            claim_id, token, ClaimStatus.ACTIVE, claim.amounts, claim.project, claim.consumer, claim.digest
-        )
+        self.held[claim_id] = self.holding(claim)
         await self._cell.confirm(self.name, claim_id, token)
+
+    def holding(self, claim: Claim) -> HeldClaim:
+        """A claim as the journal has it once its work runs."""
+        return HeldClaim(
+            id=claim.id,
+            token=claim.token,
+            state=ClaimStatus.ACTIVE,
+            amounts=claim.amounts,
+            project=claim.project,
+            consumer=claim.consumer,
+            digest=claim.digest,
+            group=claim.group,
+            counted=claim.counted,
+            origin=claim.origin,
+            former=claim.former,
+            former_host=claim.former_host,
+            former_token=claim.former_token,
+            former_why=claim.former_why,
+        )
 
     def _forget(self, claim_id: str) -> None:
         if claim := self.held.pop(claim_id, None):

@@ -6,11 +6,12 @@ from fastapi import APIRouter, Query, Request, Response
 
 from redsched.api import render
 from redsched.api.body import read
+from redsched.api.gone import unless_gone
 from redsched.api.models.answered import ExplanationAnswer, SelectionsAnswer
 from redsched.api.models.asked import ExplainQuery, SelectionRequest
 from redsched.api.openapi import BODY, answers, body
 from redsched.api.routes.parts import refuse_query, scheduler
-from redsched.errors import ClaimIdReused, ClaimState, NoValidHost, OutcomeUnknown, Settling, Unknown
+from redsched.errors import ClaimIdReused, ClaimState, NotConfirmed, NoValidHost, OutcomeUnknown, Settling, Unknown
 
 router = APIRouter(tags=["selections"])
 
@@ -50,6 +51,7 @@ EXAMPLES = {
         *BODY,
         ClaimIdReused,
         NoValidHost,
+        NotConfirmed,
         Unknown,
         ClaimState,
         Settling,
@@ -58,10 +60,15 @@ EXAMPLES = {
     openapi_extra=body(SelectionRequest, EXAMPLES),
 )
 async def select(request: Request) -> Response:
-    """201: claimed. 200: a dry run (`claim: false`), or ids sent again, with their first outcome."""
+    """201: claimed. 200: a dry run (`claim: false`), or ids sent again, with their first outcome.
+
+    504: with `until: active`, no host has confirmed in time, and all is given back.
+    """
     refuse_query(request)  # here, because redsched/api/express.py knows no dependencies
     asked = (await read(request, SelectionRequest)).request()
-    found = await scheduler(request).select(asked)
+    selecting = scheduler(request).select(asked)
+    waits = asked.wait_s or asked.until == "active"
+    found = await (unless_gone(request, selecting) if waits else selecting)
     return render.answer(render.selections(found.selections), 201 if found.fresh and asked.claim else 200)
 
 

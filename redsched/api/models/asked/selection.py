@@ -18,7 +18,7 @@ from redsched.api.models.words import (
     Strict,
     whole_from,
 )
-from redsched.model import MAX_ALTERNATES, MAX_COUNT, Gang, Request
+from redsched.model import MAX_ALTERNATES, MAX_COUNT, MAX_WAIT_S, Gang, Request
 from redsched.model.checks import MAX_PARTS
 
 Multiplier = Annotated[float, WithJsonSchema({"type": "number", "minimum": -1e6, "maximum": 1e6})]
@@ -120,6 +120,12 @@ class SelectionRequest(PlaceBody):
         tuple[Name, ...], Field(max_length=MAX_COUNT, description="One id for each place, in order. Absent: made here.")
     ] = ()
     lease_s: Annotated[LeaseS, Field(description="Seconds in which a host has to take the claim up.")] = 120
+    until: Annotated[
+        Literal["claimed", "active"], Field(description="active: answer when the hosts have confirmed, or undo it.")
+    ] = "claimed"
+    wait_s: Annotated[
+        int, whole_from(0, MAX_WAIT_S), Field(description="Seconds to wait for room, and then for the hosts' word.")
+    ] = 0
     claim: Annotated[bool, Field(description="false: a dry run, which writes nothing.")] = True
 
     model_config = ConfigDict(

@@ -1,0 +1,83 @@
+"""Chores: what claims leave to be done, of one cell. Successions to finish, gangs to end, quotas to free.
+
+The scripts that make a chore note it in the same call, so a scheduler that dies between two steps leaves none undone:
+any other one finds it here. Each can be done twice, or by two at once.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+import structlog
+
+from redsched.cache.mirror import CellMirror
+from redsched.errors import RedschedError
+from redsched.model import Claim, ClaimStatus, Why
+from redsched.store import CellStore, Outcome
+
+BATCH = 100
+AT_ONCE = 20
+FIRST_PAUSE_MS = 1000
+LONGEST_PAUSE_MS = 60_000
+
+FreeQuota = Callable[[str, Sequence[str]], Awaitable[None]]
+"""Has a project's quota no longer count these claims, which have ended."""
+
+log = structlog.get_logger(__name__)
+
+
+class Chores:
+    """Those of one cell."""
+
+    def __init__(self, store: CellStore, mirror: CellMirror) -> None:
+        self._store = store
+        self._mirror = mirror
+        self._tries: dict[str, int] = {}
+        """How often a chore could not be done yet, by claim."""
+        self.free_quota: FreeQuota | None = None
+
+    async def work_off(self) -> None:
+        """Do what is due; what cannot be done yet is put off. Raises Unavailable."""
+        offset = 0
+        while due := await self._store.due_chores(self._mirror.now_ms(), offset, BATCH):
+            claims = await self._store.read_claims(due)
+            for first in range(0, len(due), AT_ONCE):
+                ids = due[first : first + AT_ONCE]
+                done = await asyncio.gather(*(self._do(claim_id, claims.get(claim_id)) for claim_id in ids))
+                offset += done.count(False)
+            if len(due) < BATCH:
+                break
+
+    async def _do(self, claim_id: str, claim: Claim | None) -> bool:
+        """Do one; False where it stays in front of the list, which only a fault does."""
+        try:
+            done = await self._done(claim_id, claim)
+        except RedschedError as error:
+            log.warning("chore", cell=self._store.name, claim=claim_id, problem=error.detail)
+            done = False
+        if done:
+            self._tries.pop(claim_id, None)
+            return True
+        tries = self._tries[claim_id] = self._tries.get(claim_id, 0) + 1
+        pause_ms = min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS << min(tries - 1, 6))
+        await self._store.chore_done(claim_id, (), pause_ms)
+        return True
+
+    async def _done(self, claim_id: str, claim: Claim | None) -> bool:
+        """Do what a claim's fields say; False to try again later."""
+        if claim is None:
+            await self._store.chore_done(claim_id, ())
+            return True
+        is_over = claim.state is ClaimStatus.ENDED
+        done = set[str]()
+        if claim.former or claim.origin or (is_over and claim.next):
+            # It sees to the chore itself, unless a host has not attested yet.
+            succeeded = (await self._store.succeed(claim_id)).outcome is not Outcome.ATTEST
+        else:
+            succeeded = True
+        if claim.gang and claim.why in (Why.FAILED, Why.EXPIRED) and await self._store.end_gang(claim.gang):
+            done.add("gang")
+        if is_over and claim.quota and self.free_quota is not None:
+            await self.free_quota(claim.project, (claim_id,))
+            done.add("quota")
+        left = await self._store.chore_done(claim_id, done)
+        return succeeded and left.outcome is not Outcome.EARLY

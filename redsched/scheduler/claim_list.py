@@ -1,0 +1,75 @@
+"""ClaimList: reading claims, one and many. What is answered is read from the store, not from memory."""
+
+from collections.abc import Iterator
+
+from redsched.errors import InvalidRequest
+from redsched.model import Claim, ClaimStatus
+from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.views import Page
+
+HOSTS_AT_ONCE = 200
+
+
+class ClaimList:
+    """Claims over all cells of a scheduler."""
+
+    def __init__(self, cells: Cells) -> None:
+        self._cells = cells
+
+    async def get(self, claim_id: str) -> Claim:
+        """The claim that an id stands for now, ended ones included while they are remembered. Raises Unknown, Settling.
+
+        That is the successor of one that was moved, or found another place after a failure: it has `origin`.
+        """
+        return (await self._cells.find_claim(claim_id))[1]
+
+    async def list(
+        self,
+        host: str | None = None,
+        project: str | None = None,
+        consumer: str | None = None,
+        state: ClaimStatus | None = None,
+        zone: str | None = None,
+        limit: int = 100,
+        after: str = "",
+    ) -> Page[Claim]:
+        """Claims that have not ended, by host and id. `after` is the `next` of the page before."""
+        await self._cells.catch_up()
+        after_host, after_id = _cursor(after)
+        wanted = {"project": project, "consumer": consumer, "state": state}
+        found: list[Claim] = []
+        hosts = [one for one in self._hosts(host, zone) if one[1] >= after_host]
+        for first in range(0, len(hosts), HOSTS_AT_ONCE):
+            for claim in await _claims_on(hosts[first : first + HOSTS_AT_ONCE]):
+                if (claim.host, claim.id) <= (after_host, after_id):
+                    continue
+                if any(value is not None and getattr(claim, name) != value for name, value in wanted.items()):
+                    continue
+                if len(found) == limit:
+                    return Page(tuple(found), f"{found[-1].host}:{found[-1].id}")
+                found.append(claim)
+        return Page(tuple(found))
+
+    def _hosts(self, host: str | None, zone: str | None) -> Iterator[tuple[Cell, str]]:
+        names = ((cell, name) for cell in self._cells for name in cell.mirror.columns.names_where(zone, None))
+        for cell, name in sorted(names, key=lambda one: one[1]):
+            if host is None or host == name:
+                yield cell, name
+
+
+async def _claims_on(hosts: "list[tuple[Cell, str]]") -> "list[Claim]":
+    found: list[Claim] = []
+    for cell in dict.fromkeys(cell for cell, _ in hosts):
+        names = [name for one, name in hosts if one is cell]
+        ids = set().union(*await cell.store.held_ids_of(names))
+        found += (await cell.store.read_claims(ids)).values()
+    return sorted(
+        (claim for claim in found if claim.state is not ClaimStatus.ENDED), key=lambda one: (one.host, one.id)
+    )
+
+
+def _cursor(after: str) -> tuple[str, str]:
+    host, colon, claim_id = after.partition(":")
+    if after and not (host and colon and claim_id):
+        raise InvalidRequest(f"after {after[:140]!r} is not the `next` of a page of claims: pass it as it was given")
+    return host, claim_id

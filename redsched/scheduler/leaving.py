@@ -1,0 +1,80 @@
+"""Leaving: works off the hosts of one cell whose claims are to be elsewhere, drained with moves or evacuated.
+
+Every scheduler's sweeper does a few claims of such a host at a time. That two do not move one claim twice is the claim
+script's matter: the second is told of the first. What cannot be moved now is tried again later, less and less often;
+why it cannot is worked out for whoever looks at the host, and noted in the log.
+"""
+
+import asyncio
+import random
+from collections.abc import Sequence
+
+import structlog
+
+from redsched.errors import Refused, Unknown
+from redsched.model import Claim, ClaimStatus, Why
+from redsched.scheduler.cells import Cell
+from redsched.scheduler.successors import Successors, Wanted
+
+MOST_PER_ROUND = 50
+AT_ONCE = 5
+LONGEST_PAUSE_S = 60.0
+HELD = (ClaimStatus.CLAIMED, ClaimStatus.STARTING, ClaimStatus.ACTIVE)
+
+log = structlog.get_logger(__name__)
+
+
+class Leaving:
+    """The hosts of one cell that are to be emptied."""
+
+    def __init__(self, cell: Cell, successors: Successors) -> None:
+        self._cell = cell
+        self._successors = successors
+        self._later: dict[str, tuple[float, float]] = {}
+        """Claims that could not be moved: when to try again, by this process' monotonic clock, and the pause before."""
+
+    async def work_off(self) -> None:
+        """Place some claims of these hosts elsewhere. Raises Unavailable."""
+        claims = await self._to_move()
+        if not claims:
+            self._later.clear()
+            return
+        now_s = asyncio.get_running_loop().time()
+        due = [one for one in claims if self._later.get(one.id, (0.0, 0.0))[0] <= now_s]
+        for first in range(0, len(due), AT_ONCE):
+            await asyncio.gather(*(self._move(claim) for claim in due[first : first + AT_ONCE]))
+
+    async def _to_move(self) -> list[Claim]:
+        store = self._cell.store
+        hosts = await store.leaving_hosts()
+        ids = [claim_id for held in await store.held_ids_of(hosts) for claim_id in held] if hosts else []
+        # Other schedulers are at it too: who begins elsewhere meets them less.
+        chosen = random.sample(ids, min(len(ids), 4 * MOST_PER_ROUND))
+        claims = (await store.read_claims(chosen)).values() if chosen else ()
+        movable = [one for one in claims if one.host in hosts and one.state in HELD and not one.next and not one.former]
+        return movable[:MOST_PER_ROUND]
+
+    async def _move(self, claim: Claim) -> None:
+        try:
+            await self._successors.place(self._cell, claim, Wanted(Why.MOVED, exclude=frozenset((claim.host,))))
+        except (Refused, Unknown) as error:
+            # Gone meanwhile, or there is no place for it.
+            now_s = asyncio.get_running_loop().time()
+            pause_s = min(LONGEST_PAUSE_S, 2 * self._later.get(claim.id, (0.0, 0.5))[1])
+            self._later[claim.id] = (now_s + pause_s * random.uniform(0.8, 1.2), pause_s)
+            log.warning("not moved", cell=self._cell.name, claim=claim.id, host=claim.host, problem=error.detail)
+        else:
+            self._later.pop(claim.id, None)
+
+
+async def why_not(cell: Cell, successors: Successors, claims: Sequence[Claim]) -> dict[str, str]:
+    """Of claims on a host that is to be emptied, those for which there is no other place now, and why."""
+    found: dict[str, str] = {}
+    for claim in claims:
+        if claim.state not in HELD or claim.next or claim.former:
+            continue
+        try:
+            await successors.look(cell, claim, Wanted(Why.MOVED, exclude=frozenset((claim.host,))))
+        except (Refused, Unknown) as error:
+            found[claim.id] = error.detail
+    return found

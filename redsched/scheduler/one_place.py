@@ -1,0 +1,71 @@
+"""The request of one claim, out of the request that it was made by with others: what its next place must give."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+
+from redsched.decide.weighers.demand import demand
+from redsched.errors import ClaimState, NoValidHost
+from redsched.model import Claim, Request
+from redsched.names import split_slot
+
+
+def one_place(request: Request, claim: Claim) -> Request:
+    """What a claim's place asks for, with the amounts that the claim has now: it may have been resized since.
+
+    Raises ClaimState where that cannot be told.
+    """
+    member = _member(request, claim)
+    whole = replace(member, count=1, mode="all", project=request.project, consumer=request.consumer)
+    weighed = replace(whole, policy=request.policy, weights=request.weights, lease_s=request.lease_s)
+    return _resized(weighed, claim)
+
+
+def elsewhere(request: Request, hosts: frozenset[str], exclude: frozenset[str]) -> Request:
+    """The request on these hosts only (none named: any that it allows), and not on those. Raises NoValidHost."""
+    allowed = (request.hosts & hosts if request.hosts else hosts) if hosts else request.hosts
+    if (hosts or request.hosts) and not allowed - exclude:
+        named = ", ".join(sorted(hosts or request.hosts)[:5])
+        raise NoValidHost(
+            f"of the hosts named ({named}) the claim's request allows none that it is not on, or has been"
+        )
+    return replace(request, hosts=allowed, exclude_hosts=request.exclude_hosts | exclude)
+
+
+def amounts_by_class(slots: Mapping[str, int]) -> Counter[str]:
+    """Amounts of all slots together, by class."""
+    total: Counter[str] = Counter()
+    for slot, amount in slots.items():
+        total[split_slot(slot)[1]] += amount
+    return total
+
+
+def _member(request: Request, claim: Claim) -> Request:
+    """The part of a gang's request that the claim is a place of."""
+    if not request.members:
+        return request
+    held = amounts_by_class(claim.wanted or claim.amounts)
+    alike = [one.request for one in request.members if one.request.server_group == claim.group]
+    fitting = [one for one in alike if +Counter(demand(one)) == +held]
+    if len({one.shape() for one in fitting}) != 1:
+        raise ClaimState(
+            f"which member of its gang claim {claim.id} is a place of cannot be told: claim the gang anew",
+            {"claim_id": claim.id},
+        )
+    return fitting[0]
+
+
+def _resized(request: Request, claim: Claim) -> Request:
+    held, asked = amounts_by_class(claim.wanted or claim.amounts), Counter(demand(request))
+    if not held or held == asked:
+        return request
+    resources = Counter(request.resources)
+    for name in held.keys() | asked.keys():
+        resources[name] += held[name] - asked[name]
+    if min(resources.values()) < 0:
+        raise ClaimState(
+            f"claim {claim.id} was resized to less than the groups, NUMA cells or devices of its request ask for: "
+            "claim anew, and release this one",
+            {"claim_id": claim.id},
+        )
+    return replace(request, resources=dict(+resources))

@@ -1,0 +1,49 @@
+"""The placings of one piece of work: a claim, the claim that succeeded it, and so on. Which of them it is now.
+
+An owner knows work by the id of its first claim. Where it was moved, or failed and found another place, that id leads
+to the claim that it has become (docs/architecture.md, "Succession").
+"""
+
+from collections.abc import Sequence
+
+from redsched.model import Claim, ClaimStatus, Why
+from redsched.store import CellStore
+
+MOST_STEPS = 8
+"""A finished succession leads past its former, so that there are hardly ever more than two."""
+
+_OVER = (ClaimStatus.ENDING, ClaimStatus.ENDED)
+
+
+async def succession(store: CellStore, claim: Claim) -> tuple[Claim, ...]:
+    """The claim, and those that its `next` leads to."""
+    found = [claim]
+    while found[-1].next and len(found) <= MOST_STEPS:
+        following = (await store.read_claims([found[-1].next])).get(found[-1].next)
+        if following is None:
+            break
+        found.append(following)
+    return tuple(found)
+
+
+def present(placings: Sequence[Claim]) -> Claim:
+    """The placing that the work is at: the first that is not over, or was not succeeded.
+
+    While a move is under way that is the one it is moved from. One that its owner released was not succeeded; nor was a
+    shelved one by what could not be placed.
+    """
+    now = placings[0]
+    for following in placings[1:]:
+        shelved_again = now.why is Why.SHELVED and following.state is ClaimStatus.ENDED
+        if now.state not in _OVER or now.why is Why.RELEASED or shelved_again:
+            break
+        now = following
+    return now
+
+
+def successor(placings: Sequence[Claim], token: str) -> Claim | None:
+    """What a placing has become already, by its token: the answer to a call that was sent before; else None."""
+    for number, one in enumerate(placings[:-1]):
+        if one.token == token:
+            return placings[number + 1]
+    return None

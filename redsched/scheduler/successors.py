@@ -1,0 +1,142 @@
+"""Successors: claims that take the place of others. Move, the next alternate after a failure, unshelving: one way.
+
+        the claim's own request --> decide in its cell, without where it is --> claim.lua, which names the former
+                                                                                    |
+                 OK: placed     MOVING: another was placed first, and is the answer -'
+
+What becomes of the former when the successor is active, fails or takes too long is `succeed`'s (scheduler/chores.py):
+whoever has placed a successor may die right after.
+"""
+
+import uuid
+from dataclasses import dataclass, replace
+from random import Random
+
+from redsched.decide import Decision
+from redsched.errors import ClaimState, RedschedError, Settling, StaleToken, StoreUnavailable, Unknown
+from redsched.model import Claim, ClaimStatus, Request, Why
+from redsched.scheduler.asking import living_hints, refuse_undeclared, undeclared, with_hints
+from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.claiming import succession_call
+from redsched.scheduler.one_place import elsewhere, one_place
+from redsched.scheduler.refusal import refusal
+from redsched.store import Cause, ClaimAnswer, Former, Outcome
+
+MOST_TRIES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Why and where: on these hosts (none: any), not on those; `by_s`: how long until it must be active (0: ever)."""
+
+    why: Why
+    hosts: frozenset[str] = frozenset()
+    exclude: frozenset[str] = frozenset()
+    by_s: int = 0
+
+
+class Successors:
+    """Places successors, over all cells of a scheduler. A successor lies in the cell of its former."""
+
+    def __init__(self, cells: Cells) -> None:
+        self._cells = cells
+        self._rng = Random()
+
+    async def place(self, cell: Cell, claim: Claim, wanted: Wanted) -> tuple[Claim, bool]:
+        """Place the successor of a claim; False where it had one, which is then the answer.
+
+        Raises NoValidHost, ClaimState (it has ended; its request is not known), StaleToken, Unknown, Settling.
+        """
+        request = await cell.requests.of(claim)
+        asked = await self.asked(request, claim, wanted)
+        return await self._claim(cell, claim, request, asked, wanted)
+
+    async def asked(self, request: Request, claim: Claim, wanted: Wanted) -> Request:
+        """What is decided on: one place of the claim's request, elsewhere. Raises NoValidHost, ClaimState."""
+        place = await with_hints(await living_hints(one_place(request, claim), self._cells), self._cells)
+        return elsewhere(place, wanted.hosts, wanted.exclude)
+
+    async def _claim(
+        self, cell: Cell, claim: Claim, request: Request, asked: Request, wanted: Wanted
+    ) -> tuple[Claim, bool]:
+        former = Former(claim.id, claim.host, claim.token, wanted.why, wanted.by_s)
+        for number in range(MOST_TRIES):
+            decision, decided_on = await self._decide(cell, asked, caught_up=number > 0)
+            if not decision.places:
+                if number == 0:
+                    continue
+                raise await self._refusal(cell, asked)
+            claim_id = f"{cell.name}.{uuid.uuid4().hex[:24]}"
+            call = succession_call(request, cell, decision, claim_id, former, *decided_on)
+            answer = await cell.store.claim(call)
+            cell.mirror.apply_reply(answer)
+            if answer.outcome in (Outcome.OK, Outcome.SAME):
+                cell.requests.has_written(call.digest, answer.epoch)
+                return await self._read(cell, claim_id), True
+            if answer.outcome is Outcome.MOVING and answer.next != claim.id:
+                known = await self._read(cell, answer.next)
+                if known.state is not ClaimStatus.ENDED:
+                    return known, False
+                # It came to nothing: that is put in order, and another one is placed.
+                await cell.store.succeed(claim.id)
+            elif answer.outcome is Outcome.MOVING:
+                await self._finish_own(cell, claim)
+            _raise_for(answer, claim)
+            down = [host.host for host in answer.looked_at if host.cause == Cause.DOWN]
+            if down:
+                await cell.sweeper.mark_down(down)
+        raise StoreUnavailable(f"no host could be claimed in {MOST_TRIES} tries, though some seemed free: retry")
+
+    async def look(self, cell: Cell, claim: Claim, wanted: Wanted) -> None:
+        """Whether a successor has a place now, as a claim would find it. Raises as `place` does."""
+        asked = await self.asked(await cell.requests.of(claim), claim, wanted)
+        decision, _ = await self._decide(cell, asked, caught_up=True)
+        if not decision.places:
+            raise await self._refusal(cell, asked)
+
+    def may_fit(self, cell: Cell, asked: Request) -> bool:
+        """Whether the cell's picture as it is, caught up or not, has a place."""
+        return bool(cell.decider.decide(asked, self._rng).places)
+
+    async def _decide(self, cell: Cell, asked: Request, caught_up: bool) -> tuple[Decision, tuple[str, int]]:
+        """A decision with the epoch and seq of the columns decided on. Raises Unknown for what is not declared."""
+
+        def look() -> tuple[Decision, str, tuple[str, int]]:
+            what = undeclared(asked, (cell,))
+            return cell.decider.decide(asked, self._rng), what, (cell.mirror.epoch, cell.mirror.seq)
+
+        decision, what, decided_on = await cell.caught_up(look) if caught_up else look()
+        if what and caught_up:
+            await refuse_undeclared(what, self._cells)
+        return (replace(decision, places=()) if what else decision), decided_on
+
+    async def _refusal(self, cell: Cell, asked: Request) -> RedschedError:
+        return refusal((cell,), asked, [await cell.caught_up(lambda: cell.decider.explain(asked))])
+
+    async def _finish_own(self, cell: Cell, claim: Claim) -> None:
+        """Finish what the claim is still to succeed itself, before something succeeds it. Raises ClaimState."""
+        outcome = (await cell.store.succeed(claim.id)).outcome
+        if outcome is Outcome.EARLY:
+            raise ClaimState(
+                f"claim {claim.id} is on its way from {claim.former_host} to {claim.host}: wait until it is active",
+                {"claim_id": claim.id, "state": claim.state},
+            )
+
+    async def _read(self, cell: Cell, claim_id: str) -> Claim:
+        found = (await cell.store.read_claims([claim_id])).get(claim_id)
+        if found is None:
+            raise Unknown(f"there is no claim {claim_id!r} any more")
+        return found
+
+
+def _raise_for(answer: ClaimAnswer, claim: Claim) -> None:
+    """Raise where no other host would change the answer: it is the former that is in the way, or the epoch."""
+    outcome = answer.outcome
+    if outcome is Outcome.STALE:
+        raise StaleToken(f"claim {claim.id} was placed anew since this token: read the claim, and use the one it has")
+    if outcome is Outcome.GONE:
+        raise ClaimState(f"claim {claim.id} is ending or has ended: nothing can take its place", {"state": "ended"})
+    if outcome is Outcome.FORMER:
+        raise Unknown(f"there is no claim {claim.id!r} any more")
+    if outcome in (Outcome.ATTEST, Outcome.SETTLING):
+        raise Settling(f"claim {claim.id}: its host, or others, have not attested to the new epoch yet: try again")

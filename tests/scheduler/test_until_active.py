@@ -1,0 +1,252 @@
+"""until=active: the answer is the hosts' own word, and what they do not confirm is given back."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from redsched.agent.run import run
+from redsched.errors import NotConfirmed
+from redsched.model import Claim, ClaimStatus, HostReport, Inventory, Request
+from redsched.scheduler import Scheduler
+from redsched.settings import Settings
+from redsched.store import CellStore, Outcome
+from redsched.tasks import end
+from tests.support.cells import new_epoch, raw_client
+from tests.support.hosts import PlainHost, fleet, speak_all
+from tests.support.waiting import wait_until
+
+ACTIVE = Request({"VCPU": 2}, until="active", wait_s=30)
+
+
+@asynccontextmanager
+async def scheduler_with(url: str, *vcpus: int) -> AsyncIterator[tuple[Scheduler, CellStore, list[PlainHost]]]:
+    """A scheduler, its cell, and hosts h0, h1 ... whose agents do something only when they are told to."""
+    async with Scheduler.connect(url, Settings(pick_from=1)) as opened:
+        await opened.init()
+        store = opened._cells.named("c1").store
+        hosts = await fleet(store, vcpus)
+        await opened.explain(Request({"VCPU": 1}))
+        yield opened, store, hosts
+
+
+async def one_claim(store: CellStore, host: str) -> Claim:
+    """The only claim of a host, once it has one."""
+
+    async def is_there() -> bool:
+        return len(await store.held_ids(host)) == 1
+
+    await wait_until(is_there, what=f"{host} holds a claim")
+    return next(iter((await store.read_claims(await store.held_ids(host))).values()))
+
+
+async def waits(scheduler: Scheduler, claims: int = 1) -> None:
+    """Until so many claims are waited for."""
+    await wait_until(lambda: len(scheduler._cells.named("c1").words._waits) == claims, what="it waits")
+
+
+async def free(store: CellStore, host: str) -> bool:
+    return not await store.held_ids(host)
+
+
+async def test_the_answer_comes_when_the_host_has_confirmed(clean_store: str) -> None:
+    """Not before, and says so; asked again with its id it is the same answer."""
+    async with scheduler_with(clean_store, 4) as (scheduler, store, [host]):
+        asked = Request({"VCPU": 2}, until="active", wait_s=30, claim_ids=("mine",))
+        task = asyncio.create_task(scheduler.select(asked))
+        await one_claim(store, "h0")
+        await waits(scheduler)
+        assert not task.done()
+        await host.work()
+        async with asyncio.timeout(30):
+            [found] = (await task).selections
+            again = await scheduler.select(asked)
+        assert (found.state, found.expires_at_ms) == (ClaimStatus.ACTIVE, None)
+        assert (again.fresh, again.selections[0].state) == (False, ClaimStatus.ACTIVE)
+        assert scheduler._cells.named("c1").words._waits == {}
+
+
+async def test_a_real_agent_confirms(clean_store: str, tmp_path: Path) -> None:
+    """One that runs a hook."""
+    hook = tmp_path / "hook.sh"
+    hook.write_text("#!/bin/sh\nexit 0\n")
+    hook.chmod(0o755)
+    settings = Settings(pick_from=1, hook=str(hook), poll_s=0.01, collect_s=0.1)
+    async with Scheduler.connect(clean_store, settings) as scheduler:
+        await scheduler.init()
+        ready = asyncio.Event()
+        report = HostReport("h1", {"VCPU": Inventory(4)}, lease_s=60)
+        agent = asyncio.create_task(run(settings, clean_store, [report], tmp_path / "journal.sqlite", ready))
+        try:
+            async with asyncio.timeout(60):
+                await ready.wait()
+                [found] = (await scheduler.select(ACTIVE)).selections
+                assert (found.host, found.state) == ("h1", ClaimStatus.ACTIVE)
+                assert (await scheduler.claims.get(found.claim_id or "")).state is ClaimStatus.ACTIVE
+                hook.write_text('#!/bin/sh\n[ "$1" = stop ]\n')
+                with pytest.raises(NotConfirmed, match="failed on h1"):
+                    await scheduler.select(ACTIVE)
+        finally:
+            await end(agent)
+
+
+async def test_what_no_host_confirms_is_undone(clean_store: str) -> None:
+    """504 with its ids, which have ended; its room is free."""
+    async with scheduler_with(clean_store, 4) as (scheduler, store, _):
+        with pytest.raises(NotConfirmed, match="not confirmed by h0 within 1 s") as refused:
+            await scheduler.select(Request({"VCPU": 4}, until="active", wait_s=1))
+        [claim_id] = refused.value.facts["claim_ids"]
+        assert (await scheduler.claims.get(claim_id)).state is ClaimStatus.ENDED
+        assert await free(store, "h0")
+
+
+async def test_a_host_that_fails_it_is_not_waited_for(clean_store: str) -> None:
+    """The word is as good as the other one; nothing is left."""
+    async with scheduler_with(clean_store, 4) as (scheduler, store, _):
+        task = asyncio.create_task(scheduler.select(ACTIVE))
+        claim = await one_claim(store, "h0")
+        await store.fail("h0", claim.id, claim.token, by_host=True)
+        async with asyncio.timeout(20):
+            with pytest.raises(NotConfirmed, match="failed on h0"):
+                await task
+
+
+async def test_of_a_gang_all_are_confirmed_or_none_is_kept(clean_store: str) -> None:
+    """What one host runs already it is asked to stop."""
+    async with scheduler_with(clean_store, 2, 2) as (scheduler, store, [first, second]):
+        gang = Request({"VCPU": 2}, count=2, until="active", wait_s=30)
+        task = asyncio.create_task(scheduler.select(gang))
+        failing = await one_claim(store, "h1")
+        await first.work()
+        await store.fail("h1", failing.id, failing.token, by_host=True)
+        async with asyncio.timeout(20):
+            with pytest.raises(NotConfirmed):
+                await task
+        await wait_until(lambda: _stopped(first, store), what="h0 has stopped it")
+        task = asyncio.create_task(scheduler.select(gang))
+        await one_claim(store, "h1")
+        await first.work()
+        await second.work()
+        async with asyncio.timeout(20):
+            assert {one.state for one in (await task).selections} == {ClaimStatus.ACTIVE}
+
+
+async def _stopped(host: PlainHost, store: CellStore) -> bool:
+    await host.work()
+    return await free(store, host.name)
+
+
+async def test_a_word_at_the_last_moment_counts(clean_store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Undoing is atomic: what has become active by then is not taken away, and is answered."""
+    async with scheduler_with(clean_store, 4) as (scheduler, _, [host]):
+
+        async def late(hosts: Mapping[str, str], _within_s: float) -> Mapping[str, str]:
+            await host.work()
+            return dict.fromkeys(hosts, "too late")
+
+        monkeypatch.setattr(scheduler._cells.named("c1").words, "wait", late)
+        [found] = (await scheduler.select(ACTIVE)).selections
+        assert (await scheduler.claims.get(found.claim_id or "")).state is ClaimStatus.ACTIVE
+
+
+@pytest.mark.parametrize("is_active", [False, True])
+async def test_a_caller_who_goes_away_is_undone(clean_store: str, is_active: bool) -> None:
+    """Nobody would know of it."""
+    async with scheduler_with(clean_store, 4) as (scheduler, store, _):
+        task = asyncio.create_task(scheduler.select(ACTIVE))
+        claim = await one_claim(store, "h0")
+        if is_active:
+            # The host has said so, and the caller goes before he hears it.
+            await store.confirm("h0", claim.id, claim.token)
+        task.cancel()
+        await asyncio.wait([task])
+        if not task.cancelled():
+            return
+        await wait_until(lambda: _given_back(store, claim.id), what="it is given back")
+
+
+async def _given_back(store: CellStore, claim_id: str) -> bool:
+    claim = (await store.read_claims([claim_id]))[claim_id]
+    return claim.state in (ClaimStatus.ENDING, ClaimStatus.ENDED)
+
+
+async def test_a_caller_who_goes_away_while_it_is_claimed_is_undone(
+    clean_store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The claim was on its way: it is undone when its answer comes."""
+    async with scheduler_with(clean_store, 4) as (scheduler, store, _):
+        claim, sent, go = store.claim, asyncio.Event(), asyncio.Event()
+
+        async def slow(call: object) -> object:
+            answer = await claim(call)  # type: ignore[arg-type]
+            sent.set()
+            await go.wait()
+            return answer
+
+        monkeypatch.setattr(store, "claim", slow)
+        task = asyncio.create_task(scheduler.select(ACTIVE))
+        await sent.wait()
+        task.cancel()
+        await asyncio.wait([task])
+        assert not await free(store, "h0")
+        go.set()
+        await wait_until(lambda: free(store, "h0"), what="it is given back")
+
+
+async def test_a_word_that_no_feed_tells_is_found(clean_store: str) -> None:
+    """The feed is gone before it was read: the snapshot says nothing of claims, so they are read."""
+    async with scheduler_with(clean_store, 4) as (scheduler, store, [host]):
+        task = asyncio.create_task(scheduler.select(ACTIVE))
+        await one_claim(store, "h0")
+        await waits(scheduler)
+        async with raw_client(clean_store) as raw:
+            pipe = raw.pipeline()
+            mirror = scheduler._cells.named("c1").mirror
+            snapshots = mirror.stats.snapshots
+            await host.work()
+            await pipe.delete(store.keys.changes).execute()
+            await new_epoch(store)
+        async with asyncio.timeout(30):
+            assert (await task).selections[0].state is ClaimStatus.ACTIVE
+        assert mirror.stats.snapshots >= snapshots
+
+
+async def test_a_word_that_an_attestation_brings_is_found(clean_store: str) -> None:
+    """The store has lost the confirmation; the host knows that it runs."""
+    async with scheduler_with(clean_store, 4) as (scheduler, store, [host]):
+        task = asyncio.create_task(scheduler.select(ACTIVE))
+        claim = await one_claim(store, "h0")
+        await waits(scheduler)
+        [entry] = await store.inbox("h0")
+        await store.accept("h0", claim.id, claim.token, 60, entry.entry_id)
+        await new_epoch(store)
+        host.held[claim.id] = host.holding(claim)
+        await speak_all([host])
+        async with asyncio.timeout(30):
+            assert (await task).selections[0].state is ClaimStatus.ACTIVE
+
+
+async def test_many_who_wait_cost_the_store_little(clean_store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The claims are read together, once: after that the feed tells."""
+    async with scheduler_with(clean_store, 200) as (scheduler, store, [host]):
+        reads: list[int] = []
+        read_claims = store.read_claims
+
+        async def counted(ids: Sequence[str]) -> Mapping[str, Claim]:
+            reads.append(len(list(ids)))
+            return await read_claims(ids)
+
+        monkeypatch.setattr(store, "read_claims", counted)
+        one = Request({"VCPU": 1}, until="active", wait_s=60)
+        tasks = [asyncio.create_task(scheduler.select(one)) for _ in range(100)]
+        await waits(scheduler, 100)
+        await wait_until(lambda: sum(reads) == 100, what="all were read once")
+        monkeypatch.undo()
+        await host.work()
+        async with asyncio.timeout(60):
+            found = await asyncio.gather(*tasks)
+        assert {one.selections[0].state for one in found} == {ClaimStatus.ACTIVE}
+        assert sum(reads) == 100
+        assert (await store.release("h0", "nix")).outcome is Outcome.UNKNOWN

@@ -1,0 +1,52 @@
+-- What rules count by domain, in the hash of a group or in the tally of one call: read_least() for a skew rule,
+-- count_in() for a place that is taken.
+local function field_of(by, domain)
+  return 'count.' .. by .. '=' .. domain
+end
+
+-- What the store has in some fields of a group; nothing for the tally of one call.
+local function stored_of(tally, fields)
+  local stored = {}
+  for first = 1, tally.hash and 0 or #fields, CHUNK do
+    local some = redis.call('HMGET', tally.key, unpack(fields, first, math.min(first + CHUNK - 1, #fields)))
+    for i = 1, #some do
+      stored[#stored + 1] = some[i]
+    end
+  end
+  return stored
+end
+
+-- The counts of a skew rule's domains, read once: how many of them there are at each count, and the lowest count.
+local function read_least(rule)
+  local fields, tally = {}, rule.tally
+  for i, domain in ipairs(rule.domains) do
+    fields[i] = field_of(rule.by, domain)
+  end
+  local counts = stored_of(tally, fields)
+  rule.listed, rule.number_at, rule.least = {}, {}, MOST
+  for i, domain in ipairs(rule.domains) do
+    local count = tally.now[fields[i]] or whole(counts[i], 0, MOST)
+    if not rule.listed[domain] then
+      rule.listed[domain] = true
+      rule.number_at[count] = (rule.number_at[count] or 0) + 1
+      rule.least = math.min(rule.least, count)
+      rule.unreadable = rule.unreadable or count == MOST
+    end
+  end
+end
+
+-- Count a place in a domain. Counts only grow in a call: when the last domain has left the least, that is one more.
+local function count_in(tally, by, domain)
+  local field = field_of(by, domain)
+  local count = number_of(tally, field)
+  for _, rule in ipairs(tally.skews or {}) do
+    if rule.by == by and rule.listed and rule.listed[domain] then
+      local at = rule.number_at
+      at[count], at[count + 1] = at[count] - 1, (at[count + 1] or 0) + 1
+      if count == rule.least and at[count] == 0 then
+        rule.least = count + 1
+      end
+    end
+  end
+  add(tally, field, 1)
+end

@@ -1,19 +1,19 @@
 #!lua
 -- attest: a host tells a new epoch all claims that it knows of, and so opens itself for claims in that epoch.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 host, 7 claims, 8 inbox, then the claim of each entry,
---       then host, claims, inbox of each rival, then groups and shared pools
+-- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 host, 7 claims, 8 inbox, 9 leaving, then the claim of
+--       each entry, then host, claims, inbox of each rival, then groups, shared pools and gangs
 -- ARGV  1 host, 2 epoch ('' for whichever it is), 3 journal, 4 nonce, 5 number, 6 lease_ms, 7 entries; then each as
 --       id and one of
 --         held   token, state, project, consumer, digest, rival, group ('' for none), length, field, value ...: the
 --                journal says that it runs here; rival: the other host on which the store has it by an earlier
---                placing, or ''; fields: amount.<slot> and in.<topology>, as in the claim's hash
+--                placing, or ''; fields as in the claim's hash: amount.<slot>, in.<topology>, and what it is to succeed
 --         ended  token: the journal says that it has ended
 --         store  nothing more: it stands in KEYS[7], and the journal does not know it
 -- Reply outcome, epoch, now_ms, then the ids that the host must drop
 --   OK | SAME (had attested to this epoch, or this number was passed) | EPOCH (another epoch: build it anew)
 --   UNKNOWN (report first) | OTHER
---   RETRY (KEYS[7] holds an id that is no entry, or a rival is another one: read again; or the groups and pools that
---         follow are not in KEYS)
+--   RETRY (KEYS[7] holds an id that is no entry, or a rival is another one: read again; or the groups, pools and
+--         gangs that follow are not in KEYS)
 --   CONFLICT (the amounts do not sum to a whole number)
 -- Merging: protocol, section 5. Within an epoch the store decides; at a new one the union counts.
 -- include: fence
@@ -26,8 +26,11 @@
 -- include: things
 -- include: amounts
 -- include: counted_in
+-- include: leased
 -- include: given_back
 -- include: change_host
+-- include: gang
+-- include: count_active
 -- include: tombstone
 -- include: hint
 -- include: take_over
@@ -61,7 +64,8 @@ local entries, after_rivals = parse_entries()
 if not covers(entries, redis.call('SMEMBERS', KEYS[7])) then
   return answer('RETRY')
 end
-local merged = merge(entries, ARGV[1], not attested and host.written_off ~= cell.epoch)
+local restoring = not attested and host.written_off ~= cell.epoch
+local merged = merge(entries, ARGV[1], restoring, host.lost_token or '')
 if attested then
   return answer('SAME', merged.drop)
 elseif not merged.complete then
@@ -88,16 +92,25 @@ end
 write_things(cell, changed, 'attest')
 redis.call('DEL', KEYS[8])
 for _, entry in ipairs(merged.ended) do
+  local why = entry.claim.why or 'released'
   redis.call('SREM', KEYS[7], entry.id)
-  bury(cell, entry.key, entry.id, entry.claim, entry.claim.why or 'released')
+  leave_gang(cell, things, entry.claim, entry.id, why)
+  bury(cell, entry.key, entry.id, entry.claim, why)
 end
 for _, entry in ipairs(merged.kept) do
   inbox = keep(cell, entry, inbox, tonumber(ARGV[6]))
+  if entry.arrives and entry.claim.gang then
+    count_active(things['gang:' .. entry.claim.gang])
+  end
 end
 redis.call('HSET', KEYS[6], 'version', text(version), 'epoch', cell.epoch, 'inbox', text(inbox),
   'agent.journal', ARGV[3], 'agent.nonce', ARGV[4], 'agent.number', ARGV[5])
 in_chunks('HSET', KEYS[6], claimed)
 mark_over(KEYS[6])
+if host.epoch == 'lost' then
+  redis.call('HDEL', KEYS[6], 'leaving')
+  redis.call('SREM', KEYS[9], ARGV[1])
+end
 for _, thing in ipairs(changed) do
   if thing.kind == 'pool' then
     mark_over(thing.key)

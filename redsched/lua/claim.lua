@@ -1,11 +1,15 @@
 #!lua
 -- claim: members x ordered candidates. Each member gets the first of its candidates that fits now; all or nothing.
 -- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, then the claim of each member, then host, claims, inbox
---       of each host; with conditions the facts of each host where ARGV says so, then each group and shared pool
+--       of each host; with conditions the facts of each host where ARGV says so, then each group and shared pool;
+--       with formers claim and host of each; with a gang its key; with a request its key
 -- ARGV  1 epoch, 2 now_ms and 3 seen_seq of the decision, 4 fresh (1: the ids were made for this very call),
---       5 lease_ms, 6 digest, 7 project, 8 consumer, 9 members, 10 hosts, 11 amount lists; then the hosts' names; then
+--       5 lease_ms, 6 digest, 7 project, 8 consumer, 9 members, 10 hosts, 11 amount lists, 12 request ('' for
+--       none to be kept), 13 quota (1: these claims count in one), 14 gang (1: they stand or fall together),
+--       15 formers; then the hosts' names; then
 --       each amount list as length, slot, amount ...; then each member as id, candidates, host number, list number ...
---       (numbers from 1); then the conditions, if there are any: see include/claim_conditions.lua
+--       (numbers from 1); then the formers: see include/claim_former.lua; then the conditions, if there are any: see
+--       include/claim_conditions.lua
 -- Reply outcome, epoch, now_ms, then by outcome
 --   OK        n, host, token, expires_at_ms, state, candidate number of each member; then the number of groups and
 --             pools written, kind, name, version, length, field, value ... of each; then the hosts looked at
@@ -15,11 +19,13 @@
 --   GONE CONFLICT LATE EPOCH SETTLING BEHIND   nothing more (the protocol's "Ids"; EPOCH: decided in another epoch;
 --             BEHIND: decided before an aggregate, a pool or a host's own word changed which hosts may be chosen: that
 --             is not looked at here, so decide again on what is at `declared_seq` of meta)
+--   MOVING FORMER STALE GONE ATTEST   of a claim that is to be succeeded: see include/claim_former.lua
 --   A host looked at: host number, version, cause ('' or UNKNOWN ATTEST DOWN DISABLED DRAINING LIMIT GROUP or the slot
 --   that was too small), claims, starting, length, slot, claimed ...: what it holds after this script.
 -- include: fence
 -- include: publish
 -- include: read_hash
+-- include: claim_state
 -- include: hint
 -- include: whole
 -- include: in_chunks
@@ -27,14 +33,16 @@
 -- include: things
 -- include: claim_known
 -- include: claim_conditions
+-- include: claim_former
 -- include: claim_arguments
 -- include: claim_things
+-- include: claim_counts
 -- include: claim_rules
 -- include: claim_candidates
 -- include: claim_write
 local cell = fence()
 local call = parse_call()
-local refusal = known_outcome(cell, call) or (call.things and unsuited(cell, call))
+local refusal = known_outcome(cell, call) or former_outcome(cell, call) or (call.things and unsuited(cell, call))
 if refusal then
   return refusal
 end
@@ -60,6 +68,7 @@ end
 if call.things then
   write_things(cell, things, 'claimed')
 end
+write_beside(call)
 finish(cell)
 
 local reply = {'OK', cell.epoch, cell.now_ms, #call.members}

@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
 -- expire: end the claims whose lease has run out, in bounded batches, by any scheduler. What no host has taken up is
 -- freed; what a host is starting becomes `ending`, for its work may already be there.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, then claim, host, claims, inbox of each, then groups and
---       shared pools
+-- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, then claim, host, claims, inbox of each, then groups,
+--       shared pools and gangs
 -- ARGV  id and host of each
--- Reply OK, epoch, now_ms, number expired, then the groups and pools whose keys are missing: claims that count in them
---   are left for another call. So are claims on hosts that have not attested to this epoch.
+-- Reply OK, epoch, now_ms, number expired, then the groups, pools and gangs whose keys are missing: claims that count
+--   in them are left for another call. So are claims on hosts that have not attested to this epoch.
 -- include: fence
 -- include: publish
 -- include: read_hash
@@ -15,13 +15,23 @@
 -- include: things
 -- include: amounts
 -- include: counted_in
+-- include: leased
 -- include: given_back
 -- include: change_host
+-- include: gang
 -- include: tombstone
 -- include: hint
 -- include: take_hint
 -- include: end_claim
 -- include: begin_ending
+local function expire_claim(cell, keys, claim, id, things)
+  if claim.state == 'claimed' then
+    end_claim(cell, keys, claim, id, 'expired', {}, things)
+  else
+    begin_ending(cell, keys, claim, id, 'expired', things)
+  end
+end
+
 local cell, expired = fence(), 0
 local things, reply = passed_things(6 + 2 * #ARGV), {'OK', cell.epoch, cell.now_ms, 0}
 for i = 1, #ARGV, 2 do
@@ -29,14 +39,11 @@ for i = 1, #ARGV, 2 do
   local claim = read_hash(keys.claim)
   local no = obstacle(cell, keys, claim, ARGV[i + 1])
   local due = claim.expires_at_ms and tonumber(claim.expires_at_ms) <= cell.now_ms
-  if not no and due and claim.state == 'claimed' then
+  if not no and due and LEASED[claim.state] then
     if not lacks(things, claim, reply) then
-      end_claim(cell, keys, claim, ARGV[i], 'expired', {}, things)
+      expire_claim(cell, keys, claim, ARGV[i], things)
       expired = expired + 1
     end
-  elseif not no and due and claim.state == 'starting' then
-    begin_ending(cell, keys, claim, ARGV[i], 'expired')
-    expired = expired + 1
   elseif not claim.state or claim.state == 'ended' then
     redis.call('ZREM', KEYS[4], ARGV[i])
   end

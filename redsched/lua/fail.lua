@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
 -- fail: the work could not be started. From its host it frees at once (the host has cleaned up); from anyone else only
 -- what no host has taken up, and the rest is `ending`. The host's word counts in its `failures`.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 claim, 7 host, 8 claims, 9 inbox, then groups and shared
---       pools
+-- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 claim, 7 host, 8 claims, 9 inbox, then groups, shared
+--       pools and gangs
 -- ARGV  1 host, 2 id, 3 token, 4 by_host (0 or 1)
 -- Reply OK (freed) | ENDING | SAME (had failed) | GONE (ended otherwise) | STALE | UNKNOWN | ATTEST; epoch, now_ms
---   or RETRY, epoch, now_ms and the groups and pools that it counts in and whose keys are missing
+--   or RETRY, epoch, now_ms and the groups, pools and gangs that it counts in and whose keys are missing
 -- include: fence
 -- include: publish
 -- include: read_hash
@@ -15,8 +15,10 @@
 -- include: things
 -- include: amounts
 -- include: counted_in
+-- include: leased
 -- include: given_back
 -- include: change_host
+-- include: gang
 -- include: tombstone
 -- include: hint
 -- include: take_hint
@@ -36,4 +38,4 @@ local by_host, also = ARGV[4] == '1', {}
 if by_host then
   also = {'failures', text(math.min(MOST, whole(redis.call('HGET', keys.host, 'failures'), 0, 0) + 1))}
 end
-return give_back(cell, keys, claim, ARGV[2], 'failed', by_host, also)
+return give_back(cell, keys, claim, ARGV[2], 'failed', by_host, also, passed_things(10))

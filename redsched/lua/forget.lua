@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
 -- forget: remove a host. Refused while it holds claims, unless forced: then they end with it, as void.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 host, 7 claims, 8 inbox, 9 facts, then the claim of each
---       id, then groups and shared pools
+-- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 host, 7 claims, 8 inbox, 9 facts, 10 leaving, then the
+--       claim of each id, then groups, shared pools and gangs
 -- ARGV  1 host, 2 force (0 or 1), then the ids in KEYS[7]
--- Reply OK | UNKNOWN | HELD (it holds claims) | RETRY (KEYS[7] holds an id that is not in ARGV, or the groups and pools
---   that follow are not in KEYS); epoch, now_ms
+-- Reply OK | UNKNOWN | HELD (it holds claims) | RETRY (KEYS[7] holds an id that is not in ARGV, or the groups, pools
+--   and gangs that follow are not in KEYS); epoch, now_ms
 -- include: fence
 -- include: publish
 -- include: read_hash
@@ -13,6 +13,8 @@
 -- include: things
 -- include: amounts
 -- include: counted_in
+-- include: leased
+-- include: gang
 -- include: tombstone
 -- include: settle
 -- include: finish_declared
@@ -27,9 +29,9 @@ if not known then
 elseif #ids > 0 and ARGV[2] ~= '1' then
   return answer('HELD')
 end
-local key_of, claims, things, retry = {}, {}, passed_things(8 + #ARGV), answer('RETRY')
+local key_of, claims, things, retry = {}, {}, passed_things(9 + #ARGV), answer('RETRY')
 for i = 3, #ARGV do
-  key_of[ARGV[i]] = KEYS[7 + i]
+  key_of[ARGV[i]] = KEYS[8 + i]
 end
 for _, id in ipairs(ids) do
   if not key_of[id] then
@@ -51,10 +53,12 @@ local changed = changed_things(things)
 publish(cell, 'host', ARGV[1], text(tonumber(host.version) + 1), 'removed', #changed, {})
 write_things(cell, changed, 'void')
 for id, claim in pairs(claims) do
+  leave_gang(cell, things, claim, id, 'void')
   bury(cell, key_of[id], id, claim, 'void')
 end
 redis.call('DEL', KEYS[6], KEYS[7], KEYS[8], KEYS[9])
 redis.call('ZREM', KEYS[3], ARGV[1])
+redis.call('SREM', KEYS[10], ARGV[1])
 count_heard(cell, host)
 finish_declared(cell) -- another host may come by its name
 return answer('OK')

@@ -89,7 +89,7 @@ class Giving(StrEnum):
 class Former:
     """The claim that a member is to succeed, as its caller knows it; `why`: MOVED, FAILED or SHELVED.
 
-    `by_s` is how long a move may take until the member must be active (0: any time); `origin` the former's own, or ''.
+    `by_s` is how long a move may take until the member must be active (0: any time).
     """
 
     id: str
@@ -97,7 +97,6 @@ class Former:
     token: str
     why: Why
     by_s: int = 0
-    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)

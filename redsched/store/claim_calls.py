@@ -1,10 +1,11 @@
-"""Scripts about claims: claim, accept, confirm, renew, fail, release, gone, expire."""
+"""Scripts about claims: claim, accept, confirm, renew, fail, release, shelve, gone, expire."""
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 
-from redsched.errors import StoreUnavailable
+from redsched.errors import NotDurable, StoreUnavailable, Unavailable
 from redsched.model import Why
-from redsched.store.answers import Answer, ClaimAnswer, ClaimCall
+from redsched.store.answers import Answer, ClaimAnswer, ClaimCall, Giving
 from redsched.store.base import MOST_TRIES, flat
 from redsched.store.claim_wire import ClaimWire
 from redsched.store.outcomes import Outcome
@@ -15,10 +16,27 @@ class ClaimCalls(Reads):
     """One coroutine for each script whose subject is a claim."""
 
     async def claim(self, call: ClaimCall) -> ClaimAnswer:
-        """Place every member on the first of its candidates that fits now, or none of them. (claim.lua)"""
+        """Place every member on the first of its candidates that fits now, or none of them. (claim.lua)
+
+        Returns when the claims are as durable as the settings ask. Raises NotDurable when that has not come about in
+        time; claims that this call has made are ended then.
+        """
         wire = ClaimWire(self.keys, call)
-        keys = (*wire.keys, *self._thing_keys(wire.things)) if wire.things else wire.keys
-        return wire.answer(await self._run("claim", keys, wire.arguments))
+        keys = (*wire.keys, *self._thing_keys(wire.things), *wire.last_keys)
+        try:
+            return wire.answer(await self._run("claim", keys, wire.arguments, durable=True))
+        except NotDurable as error:
+            answer = wire.answer(error.reply)
+            if answer.outcome is Outcome.OK:
+                await self._undo(call, answer)
+            if answer.outcome in (Outcome.OK, Outcome.SAME):
+                raise
+            return answer
+
+    async def _undo(self, call: ClaimCall, answer: ClaimAnswer) -> None:
+        with suppress(Unavailable):  # their leases end them then
+            for member, placed in zip(call.members, answer.placed, strict=True):
+                await self.release(placed.host, member.id, placed.token)
 
     async def bind(self, claim_id: str, former: str, kept_ms: int) -> str:
         """Bind a caller's id to this cell unless it is bound to another than `former`; its cell now. (bind.lua)"""
@@ -33,9 +51,12 @@ class ClaimCalls(Reads):
         """The host takes it up. OK | SAME | ENDING | GONE | STALE | UNKNOWN | ATTEST; facts: state. (accept.lua)"""
         return await self._about("accept", host, claim_id, token, lease_s * 1000, entry_id)
 
-    async def confirm(self, host: str, claim_id: str, token: str) -> Answer:
-        """The work runs. OK | SAME | ENDING | GONE | STALE | UNKNOWN | ATTEST. (confirm.lua)"""
-        return await self._about("confirm", host, claim_id, token)
+    async def confirm(self, host: str, claim_id: str, token: str, things: Collection[str] = ()) -> Answer:
+        """The work runs. OK | SAME | ENDING | GONE | STALE | UNKNOWN | ATTEST. (confirm.lua)
+
+        ENDING also where its gang has failed meanwhile. `things` as in `fail`.
+        """
+        return await self._about("confirm", host, claim_id, token, things=things)
 
     async def renew(self, host: str, claim_id: str, token: str, lease_s: int) -> Answer:
         """A fresh lease. OK (facts: expires_at_ms) | SAME | ENDING | GONE | STALE | UNKNOWN | ATTEST. (renew.lua)"""
@@ -49,13 +70,21 @@ class ClaimCalls(Reads):
         return await self._about("fail", host, claim_id, token, int(by_host), things=things)
 
     async def release(
-        self, host: str, claim_id: str, token: str = "", force: bool = False, things: Collection[str] = ()
+        self, host: str, claim_id: str, token: str = "", how: Giving = Giving.ASK, things: Collection[str] = ()
     ) -> Answer:
-        """The owner gives it back. OK | ENDING | SAME | STALE | UNKNOWN | ATTEST. (release.lua)
+        """The owner gives it back. OK | ENDING | SAME | ACTIVE | STALE | UNKNOWN | ATTEST. (release.lua)
 
-        `things` as in `fail`.
+        ACTIVE only with UNLESS_ACTIVE: nothing was written. `things` as in `fail`.
         """
-        return await self._about("release", host, claim_id, token, int(force), things=things)
+        return await self._about("release", host, claim_id, token, how.value, things=things)
+
+    async def shelve(self, host: str, claim_id: str, token: str, things: Collection[str] = ()) -> Answer:
+        """The owner gives it back, to have it again later. As release, and GONE | MOVING. (shelve.lua)
+
+        SAME: it is shelved; GONE: it ended, or ends, otherwise; MOVING: it is itself still to succeed another. `things`
+        as in `fail`.
+        """
+        return await self._about("shelve", host, claim_id, token, things=things, beside=(self.keys.shelved,))
 
     async def gone(
         self,
@@ -88,10 +117,20 @@ class ClaimCalls(Reads):
         return expired
 
     async def _about(
-        self, script: str, host: str, claim_id: str, token: str, *arguments: str | int, things: Collection[str] = ()
+        self,
+        script: str,
+        host: str,
+        claim_id: str,
+        token: str,
+        *arguments: str | int,
+        things: Collection[str] = (),
+        beside: Collection[str] = (),
     ) -> Answer:
-        """Say something of a claim. Of the groups and pools that it counts in the script names those it misses."""
-        keys = (*self.keys.due, *self._claim_keys(host, claim_id))
+        """Say something of a claim. Of the things that it counts in the script names those it misses.
+
+        `beside`: further keys of the script, before those of the things.
+        """
+        keys = (*self.keys.due, *self._claim_keys(host, claim_id), *beside)
         for _ in range(MOST_TRIES):
             all_keys = (*keys, *self._thing_keys(things))
             answer = await self._answer(script, all_keys, (host, claim_id, token, *arguments))

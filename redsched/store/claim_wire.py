@@ -1,6 +1,6 @@
 """What claim.lua is sent and what it answers: a ClaimCall as KEYS and ARGV, and the flat reply as a ClaimAnswer.
 
-Conditions (server groups, shared pools, rules, limits) follow everything else, and only where a call has any.
+Formers and conditions (server groups, shared pools, rules, limits) follow everything else, only where a call has any.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,14 +18,17 @@ GROUP = "server-group:"
 Arguments = list[str | int]
 
 
-def drawn_on(group: str, slots: Iterable[str]) -> tuple[str, ...]:
-    """The things that a claim counts in beside its host, named as their keys end: its group and its shared pools."""
+def drawn_on(group: str, slots: Iterable[str], gang: str = "") -> tuple[str, ...]:
+    """The things that a claim counts in beside its host, named as their keys end: its group, shared pools and gang."""
     pools = dict.fromkeys(split_slot(slot)[0] for slot in slots if slot.startswith(SHARED_POOL))
-    return (f"{GROUP}{group}", *pools) if group else tuple(pools)
+    return (*((f"{GROUP}{group}",) if group else ()), *((f"gang:{gang}",) if gang else ()), *pools)
 
 
 class ClaimWire:
-    """One call on its way: `keys` and `arguments` for claim.lua, `things` whose keys follow, and reading its reply."""
+    """One call on its way: `keys` and `arguments` for claim.lua, and reading its reply.
+
+    Between `keys` and `last_keys` go those of `things`.
+    """
 
     def __init__(self, keys: Keys, call: ClaimCall) -> None:
         self._call = call
@@ -37,15 +40,23 @@ class ClaimWire:
         self._number_of = {host: number for number, host in enumerate(self._hosts, 1)}
         self._lists: dict[tuple[tuple[str, int], ...], int] = {}
         members = self._members()
+        is_gang = call.is_gang and len(call.members) > 1
+        formers = [(number, one.former) for number, one in enumerate(call.members, 1) if one.former]
+        self.last_keys = [key for _, one in formers for key in (keys.claim(one.id), keys.host(one.host))]
+        self.last_keys += [keys.gang(call.members[0].id)] if is_gang else []
+        self.last_keys += [keys.request(call.digest)] if call.request else []
         self.arguments: Arguments = [call.epoch, call.now_ms, call.seen_seq, int(call.fresh), call.lease_ms]
         self.arguments += (call.digest, call.project, call.consumer)
-        self.arguments += (len(call.members), len(self._hosts), len(self._lists), *self._hosts)
+        self.arguments += (len(call.members), len(self._hosts), len(self._lists))
+        self.arguments += (call.request, int(call.quota), int(is_gang), len(formers), *self._hosts)
         shared: list[tuple[int, str, int]] = []
         for amounts, number in self._lists.items():
             own = [entry for entry in amounts if not entry[0].startswith(SHARED_POOL)]
             shared += ((number, *entry) for entry in amounts if entry[0].startswith(SHARED_POOL))
             self.arguments += (len(own), *flat(own))
         self.arguments += members
+        for number, one in formers:
+            self.arguments += (number, one.id, one.token, one.why.value, one.by_s * 1000 or "")
         if shared or call.rules or call.limits or any(member.group for member in call.members):
             self._add_conditions(keys, shared)
 
@@ -100,7 +111,8 @@ class ClaimWire:
         if outcome in (Outcome.OK, Outcome.FULL):
             looked_at = tuple(_looked_at(rest, self._hosts[int(number) - 1]) for number in rest)
         unknown = tuple(rest) if outcome is Outcome.UNKNOWN else ()
-        return ClaimAnswer(outcome, reply[1], int(reply[2]), placed, looked_at, things, unknown)
+        after = str(next(rest)) if outcome is Outcome.MOVING else ""
+        return ClaimAnswer(outcome, reply[1], int(reply[2]), placed, looked_at, things, unknown, after)
 
 
 def _or_any(limit: int | None) -> str | int:

@@ -61,7 +61,13 @@ class HostCalls(Reads):
             spoken = {claim.id: _held_entry(claim, rivals.get(claim.id, "")) for claim in held}
             spoken |= {id_: (id_, "ended", token) for id_, token in ended if id_ not in spoken}
             entries = spoken | {id_: (id_, "store") for id_ in await self.held_ids(host) if id_ not in spoken}
-            keys = [*self.keys.due, self.keys.host(host), self.keys.claims(host), self.keys.inbox(host)]
+            keys = [
+                *self.keys.due,
+                self.keys.host(host),
+                self.keys.claims(host),
+                self.keys.inbox(host),
+                self.keys.leaving,
+            ]
             keys += map(self.keys.claim, entries)
             for rival in rivals.values():
                 keys += (self.keys.host(rival), self.keys.claims(rival), self.keys.inbox(rival))
@@ -95,13 +101,13 @@ class HostCalls(Reads):
         reply = await self._run("down", [self.keys.host(host) for host in hosts], hosts)
         return int(reply[3])
 
-    async def set_status(self, host: str, status: HostStatus) -> Answer:
-        """The operator's word. OK | SAME | UNKNOWN. (status.lua)"""
-        return await self._answer("status", (self.keys.host(host),), (host, status.value))
+    async def set_status(self, host: str, status: HostStatus, move: bool = False) -> Answer:
+        """The operator's word; with `move` its claims are to be placed elsewhere. OK | SAME | UNKNOWN. (status.lua)"""
+        return await self._answer("status", (self.keys.host(host), self.keys.leaving), (host, status.value, int(move)))
 
-    async def write_off(self, host: str) -> Answer:
-        """The operator gives a host up. OK | SAME | UNKNOWN. (lost.lua)"""
-        return await self._answer("lost", (self.keys.host(host),), (host,))
+    async def write_off(self, host: str, evacuate: bool = False) -> Answer:
+        """The operator gives a host up; with `evacuate`, its claims move. OK | SAME | UNKNOWN. (lost.lua)"""
+        return await self._answer("lost", (self.keys.host(host), self.keys.leaving), (host, int(evacuate)))
 
     async def forget(self, host: str, force: bool = False) -> Answer:
         """Remove a host. OK | UNKNOWN | HELD. With `force` its claims end with it. (forget.lua)"""
@@ -114,6 +120,7 @@ class HostCalls(Reads):
                 self.keys.claims(host),
                 self.keys.inbox(host),
                 self.keys.facts(host),
+                self.keys.leaving,
                 *map(self.keys.claim, ids),
                 *self._thing_keys(things),
             )
@@ -128,6 +135,15 @@ def _held_entry(claim: HeldClaim, rival: str) -> tuple[str | int, ...]:
     head = (claim.id, "held", claim.token, claim.state.value, claim.project, claim.consumer, claim.digest, rival)
     fields: dict[str, str | int] = {f"{AMOUNT}{slot}": amount for slot, amount in claim.amounts.items()}
     fields |= {f"{WANTED}{slot}": amount for slot, amount in claim.wanted.items()}
+    succession = {
+        "origin": claim.origin,
+        "former": claim.former,
+        "former_host": claim.former_host,
+        "former_token": claim.former_token,
+        "former_why": claim.former_why or "",
+        "quota": "1" if claim.quota else "",
+    }
+    fields |= {name: value for name, value in succession.items() if value}
     if claim.group:
         fields |= {f"{COUNTED}{topology}": domain for topology, domain in claim.counted.items()}
     return (*head, claim.group, len(fields), *flat(fields))

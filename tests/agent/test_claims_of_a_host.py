@@ -8,7 +8,7 @@ import redis
 from redsched.agent.hook_command import CommandHook
 from redsched.agent.journal import Journal
 from redsched.model import ClaimStatus, Why
-from redsched.store import Answer, CellStore, Outcome
+from redsched.store import Answer, CellStore, Giving, Outcome
 from tests.agent.conftest import TWO, World
 from tests.support.waiting import wait_until
 
@@ -133,7 +133,7 @@ async def test_work_is_stopped_when_the_store_ended_its_claim_while_it_was_start
     await world.place("a")
     await world.reaches("a", ClaimStatus.STARTING)
     await wait_until(lambda: bool(world.calls("start")))
-    assert (await world.cell.release("h1", "a", force=True)).outcome is Outcome.OK
+    assert (await world.cell.release("h1", "a", how=Giving.FORCE)).outcome is Outcome.OK
     await wait_until(lambda: len(world.calls("stop")) == 1, what="the renewal hears of it, and the work is stopped")
 
 
@@ -176,7 +176,7 @@ async def test_work_whose_claim_ended_while_the_agent_was_away_is_stopped(world:
     token = (await world.place("a")).placed[0].token
     await world.reaches("a", ClaimStatus.ACTIVE)
     await world.stop(agent)
-    await world.cell.release("h1", "a", force=True)
+    await world.cell.release("h1", "a", how=Giving.FORCE)
     await world.start(hook=world.hook)
     await wait_until(lambda: world.calls("stop") == [f"stop a {token}"])
 

@@ -8,7 +8,7 @@ import pytest
 
 from redsched.errors import RedschedError
 from redsched.model import ClaimStatus, Token, Why
-from redsched.store import CellStore, HeldClaim, Outcome, Placed, Store
+from redsched.store import CellStore, Giving, HeldClaim, Outcome, Placed, Store
 from tests.support.cells import (
     IN_STATE,
     active,
@@ -304,7 +304,7 @@ async def test_what_was_ended_while_a_host_was_written_off_stays_ended(cell: Cel
     placed = await active(cell, "a", VCPU=2)
     epoch = await new_epoch(cell)
     await cell.write_off("h1")
-    await cell.release("h1", "a", force=True)
+    await cell.release("h1", "a", how=Giving.FORCE)
     await raw.delete(cell.keys.claim("a"))
     answer = await cell.attest("h1", epoch, held=[held(placed)])
     assert (answer.outcome, answer.drop, await claimed(raw, cell)) == (Outcome.OK, ("a",), 0)

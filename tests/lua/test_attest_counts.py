@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from redsched.model import Candidate, ClaimStatus, Token
-from redsched.store import CellStore, HeldClaim, Member, Outcome
+from redsched.store import CellStore, Giving, HeldClaim, Member, Outcome
 from tests.support.cells import active, claimed, fields_of, new_epoch, nothing_written, open_host, report_of
 from tests.support.company import SEAT, ask, causes, counts, drawing, given, group, open_in, pool, seats
 
@@ -70,7 +70,7 @@ async def test_work_that_the_store_has_forgotten_counts_again(cell: CellStore, r
     assert {one.kind for one in entries} == {"host", "server-group", "pool"}
     async with nothing_written(raw):
         assert (await cell.attest("h1", "", held=[journal])).outcome is Outcome.SAME
-    await cell.release("h1", "a", force=True)
+    await cell.release("h1", "a", how=Giving.FORCE)
     assert (await counts(raw, cell), await seats(raw, cell)) == ({"members": 0}, 0)
 
 

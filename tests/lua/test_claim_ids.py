@@ -142,6 +142,8 @@ async def test_an_ended_claim_is_remembered_for_remember_s(cell: CellStore, raw:
         "host": "h1",
         "digest": "digest",
         "token": placed.token,
+        "project": "project",
+        "consumer": "consumer",
     }
     assert await cell.deadlines() == {}
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from redsched.model import Why
-from redsched.store import Answer, CellStore, Outcome
+from redsched.store import Answer, CellStore, Giving, Outcome
 from tests.support.cells import (
     HOUR_S,
     IN_STATE,
@@ -32,7 +32,7 @@ VERBS: dict[str, Verb] = {
     "fail-by-host": lambda cell, host, id_, token: cell.fail(host, id_, token, by_host=True),
     "fail": lambda cell, host, id_, token: cell.fail(host, id_, token, by_host=False),
     "release": lambda cell, host, id_, token: cell.release(host, id_, token),
-    "release-force": lambda cell, host, id_, token: cell.release(host, id_, token, force=True),
+    "release-force": lambda cell, host, id_, token: cell.release(host, id_, token, how=Giving.FORCE),
     "gone": lambda cell, host, id_, token: cell.gone(host, id_, token, Why.RELEASED, {"VCPU": 1}),
 }
 
@@ -274,5 +274,5 @@ async def test_no_word_on_a_claim_touches_what_the_agent_owns(cell: CellStore, r
             continue
         placed = await IN_STATE[state](cell, f"{verb}-{state}")
         await VERBS[verb](cell, "h1", f"{verb}-{state}", placed.token)
-        await cell.release("h1", f"{verb}-{state}", force=True)
+        await cell.release("h1", f"{verb}-{state}", how=Giving.FORCE)
     assert owned(await fields_of(raw, cell.keys.host("h1"))) == before

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from redsched.model import Candidate, Why
-from redsched.store import CellStore, Member, Outcome, drawn_on
+from redsched.store import CellStore, Giving, Member, Outcome, drawn_on
 from redsched.store.runner import Reply
 from tests.support.cells import (
     HOUR_S,
@@ -57,7 +57,7 @@ async def _expire(cell: CellStore, raw: Any, token: str) -> None:
 ENDINGS: dict[str, Ending] = {
     "release": lambda cell, raw, token: cell.release("h1", "a", token),
     "release, things known": lambda cell, raw, token: cell.release("h1", "a", token, things=THINGS),
-    "release by force": lambda cell, raw, token: cell.release("h1", "a", force=True),
+    "release by force": lambda cell, raw, token: cell.release("h1", "a", how=Giving.FORCE),
     "fail": lambda cell, raw, token: cell.fail("h1", "a", token, by_host=False),
     "fail by host": lambda cell, raw, token: cell.fail("h1", "a", token, by_host=True, things=THINGS[:1]),
     "gone": lambda cell, raw, token: cell.gone("h1", "a", token, Why.RELEASED, {"VCPU": 2}),

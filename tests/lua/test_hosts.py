@@ -15,7 +15,7 @@ from redsched.model import (
     Inventory,
     Pool,
 )
-from redsched.store import CellStore, Change, Member, Outcome
+from redsched.store import CellStore, Change, Giving, Member, Outcome
 from tests.support.cells import (
     HOUR_S,
     active,
@@ -333,7 +333,7 @@ async def test_a_lost_host_is_disabled_down_and_closed(cell: CellStore, raw: Any
         assert (await cell.write_off("h1")).outcome is Outcome.SAME
         assert (await cell.write_off("nowhere")).outcome is Outcome.UNKNOWN
         assert (await cell.claim(call_of(await cell.tick(), member("b", "h1")))).outcome is Outcome.FULL
-    assert (await cell.release("h1", "a", placed.token, force=True)).outcome is Outcome.OK
+    assert (await cell.release("h1", "a", placed.token, how=Giving.FORCE)).outcome is Outcome.OK
     assert await claimed(raw, cell) == 0
 
 

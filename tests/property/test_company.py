@@ -33,7 +33,7 @@ from redsched.model import (
 )
 from redsched.scheduler.audit_counts import count_problems, read_counts
 from redsched.settings import Settings
-from redsched.store import Answer, CellStore, ClaimCall, HeldClaim, Kind, Member, Outcome, Store
+from redsched.store import Answer, CellStore, ClaimCall, Giving, HeldClaim, Kind, Member, Outcome, Store
 from redsched.store.server import PrivateServer
 from tests.support.cells import HOUR_S, make_due, raw_client
 from tests.support.plain_company import PlainHost, World
@@ -233,7 +233,7 @@ class CompanyMachine(RuleBasedStateMachine):
             if (await self.cell.confirm(*about)).outcome is Outcome.OK:
                 self.note(claim, ClaimStatus.ACTIVE)
         elif word in ("release", "force"):
-            await self.cell.release(*about, force=word == "force")
+            await self.cell.release(*about, how=Giving.FORCE if word == "force" else Giving.ASK)
         elif word == "fail":
             await self.cell.fail(*about, by_host=False)
         elif word == "fail by host":

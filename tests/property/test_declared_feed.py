@@ -19,7 +19,7 @@ from redsched.cache.mirror import CellMirror
 from redsched.cache.snapshot import take_snapshot
 from redsched.model import Aggregate, Candidate, GroupPolicy, HostReport, Inventory, Pool, ServerGroup, SharedPool
 from redsched.settings import Settings
-from redsched.store import CellStore, ClaimCall, Member, Outcome, Store
+from redsched.store import CellStore, ClaimCall, Giving, Member, Outcome, Store
 from redsched.store.server import PrivateServer
 from tests.support.cells import HOUR_S, open_host
 from tests.support.profiles import LONG_EXAMPLES, PHASES, SHORT_EXAMPLES, is_long
@@ -125,7 +125,7 @@ class Life:
             claim_id, (host, token, _, _) = next(iter(self.claims.items()))
             if word == "confirm":
                 await self.cell.confirm(host, claim_id, token)
-            elif (await self.cell.release(host, claim_id, force=True)).outcome is Outcome.OK:
+            elif (await self.cell.release(host, claim_id, how=Giving.FORCE)).outcome is Outcome.OK:
                 del self.claims[claim_id]
 
     async def claim(self, host: str, group: str, pool: str, places: int) -> None:

@@ -30,7 +30,7 @@ from redsched.model import Candidate, ClaimStatus, HostReport, HostStatus, Inven
 from redsched.scheduler import Scheduler
 from redsched.scheduler.cells import Cell, Cells
 from redsched.settings import Settings
-from redsched.store import Answer, ClaimCall, HeldClaim, Member, Outcome, Store
+from redsched.store import Answer, ClaimCall, Giving, HeldClaim, Member, Outcome, Store
 from redsched.store.server import PrivateServer
 from tests.support.cells import HOUR_S, make_due, raw_client
 from tests.support.model_store import TAKEN_UP, ModelCell
@@ -320,7 +320,7 @@ class StoreMachine(RuleBasedStateMachine):
             "fail_by_host": lambda: cell.fail(host, claim_id, token, by_host=True),
             "fail": lambda: cell.fail(host, claim_id, token, by_host=False),
             "release": lambda: cell.release(host, claim_id, token),
-            "release_force": lambda: cell.release(host, claim_id, token, force=True),
+            "release_force": lambda: cell.release(host, claim_id, token, how=Giving.FORCE),
             "gone": lambda: cell.gone(host, claim_id, token, Why.RELEASED, {"VCPU": 1}),
         }
         said: Coroutine[Any, Any, Answer] = calls[verb]()

@@ -27,7 +27,7 @@ from redsched.model import (
     SharedPool,
     Why,
 )
-from redsched.store import CellStore, ClaimCall, Kind, Ledgers, Member, Outcome, Store, Taking
+from redsched.store import CellStore, ClaimCall, Former, Giving, Kind, Ledgers, Member, Outcome, Store, Taking
 from redsched.store.keys import CELLS, Keys, LedgerKeys
 from redsched.store.server import PrivateServer
 
@@ -157,6 +157,40 @@ async def claim(cell: CellStore, claim_id: str) -> str:
     return answer.placed[0].token
 
 
+async def follow(cell: CellStore, seen: Seen) -> None:
+    """A gang fails, a claim is moved, and moved again."""
+    clock = await cell.tick()
+    small = (Candidate("h1", {"VCPU": 2}),)
+
+    async def place(*members: Member, is_gang: bool = False) -> list[str]:
+        call = ClaimCall(
+            members, clock.epoch, clock.now_ms, clock.seq, "d", True, 60_000, request="{}", quota=True, is_gang=is_gang
+        )
+        return [one.token for one in (await cell.claim(call)).placed]
+
+    tokens = await place(Member("g1", small), Member("g2", small), is_gang=True)
+    await cell.fail("h1", "g1", tokens[0], by_host=True)
+    await seen.look()
+    former = ["root"]
+    (token,) = await place(Member("root", small))
+    for target in ("second", "third"):
+        await cell.confirm("h1", former[-1], token)
+        (token,) = await place(Member(target, small, former=Former(former[-1], "h1", token, Why.MOVED, 60)))
+        await cell.confirm("h1", target, token)
+        await seen.look()
+        await cell.succeed(target)
+        former.append(target)
+    await seen.look()
+    await cell.shelve("h1", "third", token)
+    await cell.chore_done("root", ("quota",))
+    await cell.end_gang("g1")
+    await cell.set_status("h1", HostStatus.DRAINING, move=True)
+    await seen.look()
+    await cell.set_status("h1", HostStatus.ENABLED)
+    for claim_id in ("root", "second", "third"):
+        await cell.release("h1", claim_id, how=Giving.FORCE)
+
+
 async def live(cell: CellStore, seen: Seen) -> None:
     """A short life of everything: a host comes, is in an aggregate, holds claims, shrinks and is written off."""
     await cell.init()
@@ -173,6 +207,7 @@ async def live(cell: CellStore, seen: Seen) -> None:
     await cell.release("h1", "kept")
     await seen.look()
     await cell.gone("h1", "kept", token, Why.RELEASED, {"VCPU": 0})
+    await follow(cell, seen)
     await claim(cell, "open")
     await take(cell, seen)
     await cell.bind("moved-on", "", 60_000)

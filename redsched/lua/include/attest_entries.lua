@@ -2,13 +2,13 @@
 -- all that the store has on the host?
 local function parse_entries()
   local entries, at = {}, 7
-  local rivals_at = 8 + tonumber(ARGV[7])
+  local rivals_at = 9 + tonumber(ARGV[7])
   local function take()
     at = at + 1
     return ARGV[at]
   end
   for i = 1, tonumber(ARGV[7]) do
-    local entry = {id = take(), word = take(), key = KEYS[8 + i]}
+    local entry = {id = take(), word = take(), key = KEYS[9 + i]}
     if entry.word ~= 'store' then
       entry.token = take()
     end

@@ -2,22 +2,37 @@
 --
 -- Each entry gets `stored`, what the store has of it and counts, and each kept one `claim`, the fields of its hash.
 -- `restoring` is false where the store decides: a claim that only the journal knows has ended then, instead of coming
--- back. `taken` are those of the kept that the store has on another host by an earlier placing; without `complete` the
--- keys of such a host are missing.
+-- back. `arrives`: it became active before the store heard of it. `taken` are those of the kept that the store has on
+-- another host by an earlier placing; without `complete` the keys of such a host are missing.
 local RANK = {claimed = 1, starting = 2, active = 3, ending = 4}
+
+-- What a journal does not know of a claim, or knew when it was taken up.
+local STORES_OWN = {'why', 'claimed_at_ms', 'host', 'origin', 'next', 'next_token', 'former', 'former_host',
+  'former_token', 'former_why', 'by_ms', 'arrived', 'gang', 'quota'}
 
 -- The journal's amounts count where its placing is the later one; the state is the one further along.
 local function joined(stored, held)
   local claim = stored
   if newer(held.token, stored.token) then
     claim = held
-    claim.why, claim.claimed_at_ms, claim.host = stored.why, stored.claimed_at_ms, stored.host
+    for _, field in ipairs(STORES_OWN) do
+      claim[field] = stored[field]
+    end
   end
   claim.state = RANK[held.state] > RANK[stored.state] and held.state or stored.state
   return claim
 end
 
-local function merge(entries, host, restoring)
+-- Is a journal's placing over: by a later one, by the claim that succeeded it, or because its host was written off?
+local function is_passed(token, stored, lost_token)
+  local latest = ''
+  for _, other in pairs({stored.token or '', stored.next_token or '', lost_token}) do
+    latest = newer(other, latest) and other or latest
+  end
+  return latest ~= '' and not newer(token, latest)
+end
+
+local function merge(entries, host, restoring, lost_token)
   local merged = {kept = {}, ended = {}, drop = {}, taken = {}, complete = true}
   local function put(list, entry, claim)
     entry.claim = claim
@@ -27,11 +42,12 @@ local function merge(entries, host, restoring)
     local stored, exists = read_hash(entry.key)
     local here = exists and stored.state ~= 'ended' and stored.host == host
     local elsewhere = exists and stored.state ~= 'ended' and not here
-    local outlived = exists and not newer(entry.token or '', stored.token)
     entry.stored = (here or elsewhere) and stored or nil
     if entry.word == 'held' and here then
+      local was = stored.state
       put(merged.kept, entry, joined(stored, entry.fields))
-    elseif entry.word == 'held' and restoring and not outlived then
+      entry.arrives = LEASED[was] and entry.claim.state == 'active'
+    elseif entry.word == 'held' and restoring and not is_passed(entry.token, stored, lost_token) then
       entry.fields.host = host
       put(merged.kept, entry, entry.fields)
       if elsewhere then
@@ -73,6 +89,12 @@ local function keep(cell, entry, inbox, lease_ms)
   for field, value in pairs(claim) do
     fields[#fields + 1] = field
     fields[#fields + 1] = value
+  end
+  if claim.former and claim.state == 'active' then
+    claim.arrived = '1'
+  end
+  if claim.arrived or (claim.origin and claim ~= entry.stored) then
+    redis.call('ZADD', KEYS[5], text(cell.now_ms), entry.id)
   end
   redis.call('DEL', entry.key)
   redis.call('HSET', entry.key, unpack(fields))

@@ -13,6 +13,9 @@ local function count_anew(things, merged)
     count(entry.stored, -1)
   end
   for _, entry in ipairs(merged.kept) do
+    if entry.arrives and entry.claim.gang then
+      lacks(things, entry.claim, lacking)
+    end
     if entry.claim ~= entry.stored then
       count(entry.stored, -1)
       count(entry.claim, 1)

@@ -1,6 +1,6 @@
 -- begin_ending(): a claim that its host has taken up is not freed but asked back: its amounts return, and it leaves its
--- group, with the host's word that the work is gone.
-local function begin_ending(cell, keys, claim, id, why)
+-- group, with the host's word that the work is gone. `things` as for end_claim().
+local function begin_ending(cell, keys, claim, id, why, things)
   local host = redis.call('HMGET', keys.host, 'inbox', 'starting')
   local number, fields = whole(host[1], 0, 0) + 1, {}
   if claim.state == 'starting' then
@@ -10,6 +10,10 @@ local function begin_ending(cell, keys, claim, id, why)
   redis.call('HSET', keys.host, 'inbox', text(number))
   redis.call('ZREM', KEYS[4], id)
   redis.call('HDEL', keys.claim, 'expires_at_ms')
+  leave_gang(cell, things, claim, id, why)
+  if not claim.gang then
+    redis.call('HDEL', keys.claim, 'gang')
+  end
   take_hint(keys.inbox, claim.inbox_id)
   local entry = hint(cell, keys.inbox, number, 'end', id, claim.token)
   redis.call('HSET', keys.claim, 'state', 'ending', 'why', why, 'inbox_id', entry)

@@ -9,7 +9,8 @@ local function parse_call()
     fresh = ARGV[4] == '1', lease_ms = tonumber(ARGV[5]), digest = ARGV[6], project = ARGV[7], consumer = ARGV[8],
     members = {}, hosts = {}, lists = {}}
   call.member_count, call.host_count = tonumber(ARGV[9]), tonumber(ARGV[10])
-  local at = 11 + call.host_count -- past the hosts' names
+  call.quota, call.gang = ARGV[13] == '1', ARGV[14] == '1'
+  local at = 15 + call.host_count -- past the hosts' names
   local function take()
     at = at + 1
     return ARGV[at]
@@ -31,6 +32,9 @@ local function parse_call()
     at = at + 2 * member.candidates
     call.members[i] = member
   end
+  if ARGV[15] ~= '0' then
+    at = parse_formers(call, at)
+  end
   if at < #ARGV then
     parse_conditions(call, at)
   end
@@ -41,7 +45,7 @@ local function host_of(call, number)
   local host = call.hosts[number]
   if not host then
     local first = 5 + call.member_count + 3 * (number - 1)
-    host = {name = ARGV[11 + number], slots = {}, seen = {}, placed = 0,
+    host = {name = ARGV[15 + number], slots = {}, seen = {}, placed = 0,
       keys = {host = KEYS[first + 1], claims = KEYS[first + 2], inbox = KEYS[first + 3]}}
     if call.things then
       host.domains = {host = host.name}

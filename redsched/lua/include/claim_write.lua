@@ -1,5 +1,8 @@
 -- What claim.lua writes once every member has a place. write_claim(): one claim and its entry of the feed; `more`
--- follow. write_host(): what a host holds now, once however many of the members it took.
+-- follow. write_host(): what a host holds now, once however many of the members it took. write_beside(): the gang that
+-- the claims of a call are, and the request that they came from.
+local KEPT_MS = 24 * 3600 * 1000 -- of a request: as long again as often as a claim that names it is looked at
+
 local function write_claim(cell, call, member, expires, more)
   local host = member.host
   host.version = host.version + 1
@@ -24,6 +27,15 @@ local function write_claim(cell, call, member, expires, more)
   if call.things then
     add_conditions(claim, member)
   end
+  if call.quota then
+    claim[#claim + 1], claim[#claim + 2] = 'quota', '1'
+  end
+  if call.gang then
+    claim[#claim + 1], claim[#claim + 2] = 'gang', call.members[1].id
+  end
+  if member.former then
+    add_former(cell, claim, member)
+  end
   if member.reopened then
     redis.call('DEL', member.key)
   end
@@ -42,4 +54,19 @@ local function write_host(host)
     end
   end
   redis.call('HSET', host.keys.host, unpack(fields))
+end
+
+local function write_beside(call)
+  local request = ARGV[12] ~= ''
+  if call.gang then
+    local fields = {'waiting', text(#call.members)}
+    for _, member in ipairs(call.members) do
+      fields[#fields + 1] = 'member.' .. member.id
+      fields[#fields + 1] = member.host.name
+    end
+    in_chunks('HSET', KEYS[#KEYS - (request and 1 or 0)], fields)
+  end
+  if request then
+    redis.call('SET', KEYS[#KEYS], ARGV[12], 'PX', text(KEPT_MS))
+  end
 end

@@ -1,16 +1,6 @@
--- The groups and shared pools of claims that end or come back. The caller of a script may not know them; the claim's
--- hash does. A script that lacks the key of one answers RETRY with its name before it writes anything.
-local function passed_things(first)
-  local things = {}
-  for i = first, #KEYS do
-    local thing = thing_at(KEYS[i])
-    things[#things + 1] = thing
-    things[thing.name] = thing
-  end
-  return things
-end
-
--- The names of what a claim counts in: `server-group:web`, `pool:licences`.
+-- The groups, shared pools and gangs of claims that end or come back. The caller of a script may not know them; the
+-- claim's hash does. A script that lacks the key of one answers RETRY with its name before it writes anything.
+-- The names of what a claim counts in: `server-group:web`, `pool:licences`, `gang:a`.
 local function counted_in(claim)
   local names, seen = {}, {}
   local function put(name)
@@ -21,6 +11,9 @@ local function counted_in(claim)
   end
   if claim.group then
     put('server-group:' .. claim.group)
+  end
+  if claim.gang then
+    put('gang:' .. claim.gang)
   end
   local _, shared = amounts_of(claim, 0)
   for slot in pairs(shared) do

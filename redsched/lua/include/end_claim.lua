@@ -10,6 +10,7 @@ local function end_claim(cell, keys, claim, id, why, also, things)
   change_host(cell, keys.host, claim.host, why, #changed, id, fields)
   write_things(cell, changed, why)
   redis.call('SREM', keys.claims, id)
+  leave_gang(cell, things, claim, id, why)
   bury(cell, keys.claim, id, claim, why)
   take_hint(keys.inbox, claim.inbox_id)
 end

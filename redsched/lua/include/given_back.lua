@@ -1,6 +1,4 @@
 -- given_back(): what a host's fields are without a claim: a flat list of field, new absolute value.
-local LEASED = {claimed = true, starting = true}
-
 local function given_back(host_key, claim)
   local fields = {}
   local function less(field, amount)

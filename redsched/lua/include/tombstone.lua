@@ -1,9 +1,23 @@
--- bury(): what is left of a claim that has ended: enough to answer whoever still asks, for remember_s.
--- Uses KEYS 4 deadlines.
+-- bury(): what is left of a claim that has ended: enough to answer whoever still asks, for remember_s. It stays longer
+-- while it is shelved, or while its end leaves something to be done: that is a chore, and who does it lets it go.
+-- Uses KEYS 4 deadlines, 5 chores.
+local REMEMBERED = {'project', 'consumer', 'origin', 'next', 'next_token', 'former', 'former_host', 'former_token',
+  'former_why', 'arrived', 'gang', 'quota'}
+
 local function bury(cell, key, id, claim, why)
+  local left = {'state', 'ended', 'why', why, 'host', claim.host, 'digest', claim.digest or '', 'token', claim.token}
+  for _, field in ipairs(REMEMBERED) do
+    if claim[field] and claim[field] ~= '' then
+      left[#left + 1] = field
+      left[#left + 1] = claim[field]
+    end
+  end
   redis.call('ZREM', KEYS[4], id)
   redis.call('DEL', key)
-  redis.call('HSET', key, 'state', 'ended', 'why', why, 'host', claim.host, 'digest', claim.digest or '',
-    'token', claim.token)
-  redis.call('PEXPIRE', key, cell.remember_ms)
+  redis.call('HSET', key, unpack(left))
+  if claim.origin or claim.next or claim.gang or claim.quota then
+    redis.call('ZADD', KEYS[5], text(cell.now_ms), id)
+  elseif why ~= 'shelved' then
+    redis.call('PEXPIRE', key, cell.remember_ms)
+  end
 end

@@ -1,0 +1,55 @@
+-- What is due between two claims of which one, the target, is to succeed the other, the former, or has. pending_step():
+-- while it is still to; later_step(): afterwards. Both only look, and return what to do:
+--   gives, why   give this one back, for that reason
+--   points       the former points to the target from now on
+--   clears       the former does not point to the target any more
+--   closes       the target is not to succeed it any more: it has, or never will
+--   rival        this target of the former is to be looked at: another has taken its place
+--   waits        nothing yet: the target is not active
+-- A side is {id, keys, claim}; one that the store does not know has a claim without fields.
+local function side(first, id)
+  local keys = key_set(first)
+  return {id = id, keys = keys, claim = read_hash(keys.claim)}
+end
+
+-- Given up by its owner: then a target that was on its way is not wanted either. What is shelved waits to be succeeded.
+local function is_given_up(former, reason)
+  return OVER[former.state] and (former.why == 'released' or (former.why == 'shelved' and reason ~= 'shelved'))
+end
+
+local function pending_step(target, former, now_ms)
+  local claim, was = target.claim, former.claim
+  local over = OVER[was.state]
+  if claim.state == 'ended' then
+    -- Who releases a target that has been active means the whole; if it never came up, the former goes on.
+    local takes = claim.former_why == 'failed' or (claim.arrived and claim.why == 'released')
+    local why = claim.former_why == 'failed' and 'failed' or 'released'
+    return {gives = takes and former, why = why, points = takes, closes = true,
+      clears = not takes and was.next == target.id}
+  elseif over and was.next and was.next ~= target.id then
+    return {gives = target, why = 'moved'} -- another has succeeded it
+  elseif is_given_up(was, claim.former_why) then
+    return {gives = target, why = 'released'}
+  elseif claim.former_why == 'failed' or claim.state == 'active' or claim.arrived
+      or (over and was.why ~= 'shelved') then
+    return {gives = former, why = claim.former_why, points = true, closes = true}
+  elseif claim.by_ms and tonumber(claim.by_ms) <= now_ms then
+    return {gives = target, why = 'expired'}
+  end
+  return {waits = true}
+end
+
+-- After a loss of data the former may have come back on its old host, or nobody may know who succeeded it. Of two
+-- targets the later placing wins.
+local function later_step(target, former)
+  local claim, was = target.claim, former.claim
+  local over = OVER[was.state]
+  if not claim.state or claim.state == 'ended' then
+    return {clears = was.next == target.id and (not over or was.why == 'shelved')}
+  elseif claim.former or OVER[claim.state] or (over and was.next == target.id) then
+    return {}
+  elseif over and was.next and not newer(claim.token, was.next_token or '') then
+    return {gives = target, why = 'moved'}
+  end
+  return {gives = former, why = 'moved', points = true, rival = over and was.next}
+end

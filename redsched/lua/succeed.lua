@@ -1,0 +1,85 @@
+#!lua flags=allow-oom
+-- succeed: whatever is due between a claim and the one that is to succeed it, or has: give the former one back once the
+-- target is active, the target once it is not wanted; have the owner's id point to the one that lives; forget the rest.
+-- The outcome depends on the two alone, so that it can be called at any time, by anyone, and as often as one likes.
+-- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 shelved, 7 target's claim, 8 host, 9 claims, 10 inbox,
+--       11 to 14 likewise of the former, 15 claim of the id by which their owner knows them, then groups, shared pools
+--       and gangs
+-- ARGV  1 id and 2 host of the target, 3 id and 4 host of the former, 5 owner's id (perhaps that of the former)
+-- Reply OK | SAME (nothing was due) | EARLY (the target is not active yet) | ATTEST (a host has not attested to this
+--   epoch) | UNKNOWN; epoch, now_ms
+--   or RETRY, epoch, now_ms and the groups, pools and gangs whose keys are missing; none: a claim is on another host
+-- include: fence
+-- include: publish
+-- include: read_hash
+-- include: claim_state
+-- include: token
+-- include: whole
+-- include: in_chunks
+-- include: things
+-- include: amounts
+-- include: counted_in
+-- include: leased
+-- include: given_back
+-- include: change_host
+-- include: gang
+-- include: tombstone
+-- include: hint
+-- include: take_hint
+-- include: end_claim
+-- include: begin_ending
+-- include: give_back
+-- include: chores
+-- include: succession
+-- include: conclude
+local cell = fence()
+local target, former = side(7, ARGV[1]), side(11, ARGV[3])
+local root = ARGV[5] == ARGV[3] and former or {id = ARGV[5], keys = {claim = KEYS[15]}, claim = read_hash(KEYS[15])}
+local function answer(outcome)
+  return {outcome, cell.epoch, cell.now_ms}
+end
+for one, host in pairs({[target] = ARGV[2], [former] = ARGV[4]}) do
+  if one.claim.state and one.claim.state ~= 'ended' then
+    local no = obstacle(cell, one.keys, one.claim, host)
+    if no then
+      return answer(no == 'STALE' and 'RETRY' or no)
+    end
+  elseif not one.claim.state and not cell.settled then
+    return answer('ATTEST')
+  end
+end
+if not (target.claim.state or former.claim.state) then
+  return answer('UNKNOWN')
+end
+local pending = target.claim.former == former.id
+local step = (pending and pending_step or later_step)(target, former, cell.now_ms)
+if step.waits then
+  if target.claim.by_ms then
+    redis.call('ZADD', KEYS[5], target.claim.by_ms, target.id)
+  else
+    redis.call('ZREM', KEYS[5], target.id)
+  end
+  return answer('EARLY')
+end
+local given = step.gives
+if given and given.claim.state and not OVER[given.claim.state] then
+  if step.points then
+    former.claim.next, former.claim.next_token = target.id, target.claim.token
+  end
+  local reply = give_back(cell, given.keys, given.claim, given.id, step.why, false, {}, passed_things(16))
+  if reply[1] == 'RETRY' then
+    return reply
+  end
+  given.claim.state, given.claim.why = reply[1] == 'OK' and 'ended' or 'ending', step.why
+end
+if given == target then
+  for _, one in ipairs({target, former}) do
+    if one.claim.state ~= 'ended' or one == former then
+      redis.call('ZREM', KEYS[5], one.id) -- the target's end will be a chore, and lets go of both
+    end
+  end
+  return answer('OK')
+end
+conclude(cell, step, target, former, root)
+local done = given or step.points or step.clears or step.closes
+return answer(done and 'OK' or 'SAME')

@@ -1,9 +1,22 @@
-"""Comparing epochs as the store writes them: `<ms>-<first 8 of the replication id>`; they only grow."""
+"""Comparing epochs and tokens as the store writes them; both only grow.
+
+An epoch is `<ms>-<first 8 of the replication id>`, a token `<epoch>.<seq>`.
+"""
 
 
 def is_newer(epoch: str, than: str) -> bool:
     """Whether `epoch` was minted after `than`; every epoch is newer than none ('')."""
     return _key(epoch) > _key(than)
+
+
+def is_newer_token(token: str, than: str) -> bool:
+    """Whether `token` was minted after `than`: by epoch, then by seq. Every token is newer than none ('')."""
+    return _token_key(token) > _token_key(than)
+
+
+def _token_key(token: str) -> tuple[tuple[int, str], int]:
+    epoch, _, seq = token.rpartition(".")
+    return _key(epoch), int(seq) if seq.isdecimal() else 0
 
 
 def _key(epoch: str) -> tuple[int, str]:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from redsched.agent import journal_schema as sql
+from redsched.agent.epochs import is_newer_token
 from redsched.agent.journal_schema import VERSION, HeldWork, HostPage, from_row, to_row
 from redsched.errors import OtherAgent, RedschedError
 
@@ -128,8 +129,13 @@ class Journal:
         return self._write(sql.DELETE_CLAIM, (host, claim_id))
 
     def has_ended(self, host: str, claim_id: str, token: str) -> bool:
-        """Whether this very placing of a claim ended here, as far as the newest tombstones tell."""
-        return self._newest.get((host, claim_id)) == token
+        """Whether this placing of a claim, or a later one, ended here, as far as the newest tombstones tell."""
+        ended = self.ended_token(host, claim_id)
+        return ended != "" and not is_newer_token(token, ended)
+
+    def ended_token(self, host: str, claim_id: str) -> str:
+        """The token by which a claim ended here last; '' where the newest tombstones do not tell."""
+        return self._newest.get((host, claim_id), "")
 
     async def ended(self, host: str) -> list[tuple[str, str]]:
         """Return id and token of the claims that ended here, as far as they are remembered."""

@@ -15,9 +15,9 @@ import pytest
 from redsched.agent import journal as journal_module
 from redsched.agent.collector import Named
 from redsched.agent.journal import BLOCK, REMEMBER_MS, Journal, JournalBroken, open_journal
-from redsched.agent.journal_schema import HeldWork
+from redsched.agent.journal_schema import VERSION, HeldWork, Succession
 from redsched.errors import OtherAgent
-from redsched.model import ClaimStatus
+from redsched.model import ClaimStatus, Why
 
 E1, E2 = "1790000000000-aaaaaaaa", "1790000000001-bbbbbbbb"
 WORK = HeldWork(
@@ -32,6 +32,11 @@ WORK = HeldWork(
     named=Named("vm", "a.slice", {17: 1.25}),
     group="db",
     counted={"zone": "az1", "label:rack": "r4"},
+    wanted={"VCPU": 1, "MEMORY_MB": 4096},
+    before={"VCPU": 2, "MEMORY_MB": 2048},
+    succession=Succession("c1.root", "c1.former", "h9", f"{E1}.5", Why.MOVED),
+    gang="c1.first",
+    quota=True,
 )
 
 
@@ -193,7 +198,7 @@ async def test_one_waiter_that_is_cancelled_does_not_disturb_the_others(tmp_path
 WRITER = """
 import asyncio, pathlib, sys
 from redsched.agent.journal import open_journal
-from redsched.agent.journal_schema import HeldWork
+from redsched.agent.journal_schema import VERSION, HeldWork, Succession
 
 async def write():
     journal = open_journal(pathlib.Path(sys.argv[1]))
@@ -276,13 +281,35 @@ INSERT INTO tombstone VALUES ('h1', 'b', '1790000000000-aaaaaaaa.6', '1790000000
 """
 
 
-async def test_a_journal_of_the_first_schema_opens_with_all_that_it_held(tmp_path: Path) -> None:
+SCHEMA_2 = (
+    SCHEMA_1.replace("named TEXT NOT NULL,", "named TEXT NOT NULL, server_group TEXT NOT NULL DEFAULT '',")
+    .replace("server_group TEXT NOT NULL DEFAULT '',", "server_group TEXT NOT NULL DEFAULT '', counted TEXT NOT NULL,")
+    .replace("('schema', '1')", "('schema', '2')")
+    .replace("'web', 'x', 'dd', '')", """'web', 'x', 'dd', '', 'db', '{"zone": "az1"}')""")
+)
+
+
+@pytest.mark.parametrize(
+    ("schema", "group", "counted"), [(SCHEMA_1, "", {}), (SCHEMA_2, "db", {"zone": "az1"})], ids=["1", "2"]
+)
+async def test_a_journal_of_an_older_schema_opens_with_all_that_it_held(
+    tmp_path: Path, schema: str, group: str, counted: dict[str, str]
+) -> None:
     connection = sqlite3.connect(tmp_path / "j.sqlite")
-    connection.executescript(SCHEMA_1)
+    connection.executescript(schema)
     connection.close()
     journal = open_journal(tmp_path / "j.sqlite")
     old = HeldWork(
-        "a", f"{E1}.7", {"VCPU": 2}, ClaimStatus.ACTIVE, is_running=True, project="web", consumer="x", digest="dd"
+        "a",
+        f"{E1}.7",
+        {"VCPU": 2},
+        ClaimStatus.ACTIVE,
+        is_running=True,
+        project="web",
+        consumer="x",
+        digest="dd",
+        group=group,
+        counted=counted,
     )
     assert (journal.id, journal.pages["h1"].held) == ("j7", {"a": old})
     assert (journal.pages["h1"].attested_epoch, journal.pages["h1"].external) == (E1, {"MEMORY_MB": 64})
@@ -292,6 +319,22 @@ async def test_a_journal_of_the_first_schema_opens_with_all_that_it_held(tmp_pat
     await journal.close()
     journal = open_journal(tmp_path / "j.sqlite")
     assert journal.pages["h1"].held == {"a": old, WORK.id: WORK}
+    await journal.close()
+    with sqlite3.connect(tmp_path / "j.sqlite") as connection:
+        schema_now = connection.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()[0]
+    assert schema_now == VERSION, "an older redsched refuses it from now on"
+
+
+async def test_a_placing_has_ended_when_it_or_a_later_one_has(tmp_path: Path) -> None:
+    journal = open_journal(tmp_path / "j.sqlite")
+    journal.write_ended("h1", "a", f"{E1}.10", 1000)
+    assert [journal.has_ended("h1", "a", token) for token in (f"{E1}.9", f"{E1}.10", f"{E1}.11", f"{E2}.1")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert not journal.has_ended("h1", "b", f"{E1}.9")
     await journal.close()
 
 

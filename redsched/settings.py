@@ -119,6 +119,9 @@ class Settings(BaseSettings):
     local: str = Field(
         "", description="File (YAML) of work that runs on the agent's hosts without a claim. Empty: none."
     )
+    local: str = Field(
+        "", description="File (YAML) of work that runs on the agent's hosts without a claim. Empty: none."
+    )
     hook: str = Field(
         "", description="Command or http(s) URL that starts, stops and resizes work. Empty: confirm at once."
     )

@@ -18,6 +18,7 @@ from redsched.agent.hooks import Hook
 from redsched.agent.host import Host
 from redsched.agent.journal import Journal
 from redsched.agent.line import Line
+from redsched.agent.local_file import LocalFile
 from redsched.agent.steps import Steps
 from redsched.agent.turns import Turns
 from redsched.agent.watch import Watch
@@ -55,6 +56,7 @@ class Agent:
     hook: Hook
     collectors: Sequence[Collector]
     ready: asyncio.Event = field(default_factory=asyncio.Event)
+    local_file: LocalFile | None = None
 
     def __post_init__(self) -> None:
         self.line = Line()
@@ -72,15 +74,15 @@ class Agent:
             self._add(collector, nonce, hooks)
 
     def _add(self, collector: Collector, nonce: str, hooks: asyncio.Semaphore) -> None:
-        cell = self.store.cell(collector.cell)
-        host = Host(cell, collector, self.journal, self.settings, nonce, self._opened, self._closed)
+        cell, local = self.store.cell(collector.cell), self.local_file
+        host = Host(cell, collector, self.journal, self.settings, nonce, self._opened, self._closed, local)
         steps = Steps(host, self.line, self.hook, hooks)
         self._works[host.name] = Works(steps, lambda: self._inboxes.set(host, 0.0))
         self.hosts[host.name] = self._by_cell[cell.name][host.name] = host
         self._unopened.add(host.name)
         self._beats.set(host, 0.0)
-        if collector.period_s is not None:
-            self._looks.set(host, collector.period_s)
+        if (period_s := host.look_period_s()) is not None:
+            self._looks.set(host, period_s)
 
     async def run(self) -> None:
         """Run until cancelled. Raises OtherAgent when no host is left to speak for, JournalBroken."""
@@ -158,7 +160,8 @@ class Agent:
 
     async def _look(self, host: Host) -> float:
         await host.look()
-        return host.collector.period_s or AGAIN_S
+        self._works[host.name].find_local(host.local)
+        return host.look_period_s() or AGAIN_S
 
     # -- inboxes and comparisons
 
@@ -192,6 +195,7 @@ class Agent:
         for host, held in zip(hosts, ids, strict=True):
             if host.name in self.hosts:
                 self._works[host.name].compare(held, claims)
+                self._works[host.name].find_local(host.local)
 
     async def _read_claims(self, cell: CellStore, ids: Iterable[str]) -> dict[str, Claim]:
         wanted, found = sorted(ids), dict[str, Claim]()

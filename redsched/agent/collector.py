@@ -11,6 +11,7 @@ from typing import Protocol, cast
 
 from redsched.errors import InvalidRequest
 from redsched.model import Amounts, HostReport
+from redsched.names import check_amount, check_name, check_slot
 from redsched.settings import Settings
 
 GROUP = "redsched.collectors"
@@ -34,17 +35,43 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
+class LocalWork:
+    """Work that runs on the host though nobody has claimed for it: its own amounts become a claim under this id.
+
+    `named` as a hook would name it: without, what it uses counts as external too.
+    """
+
+    id: str
+    amounts: Amounts
+    project: str = ""
+    consumer: str = ""
+    named: Named | None = None
+
+    def __post_init__(self) -> None:
+        check_name("claim", self.id)
+        for what in ("project", "consumer"):
+            if getattr(self, what):
+                check_name(what, getattr(self, what))
+        if not self.amounts:
+            raise InvalidRequest(f"local work {self.id!r} holds nothing: name its amounts by slot")
+        for slot, amount in self.amounts.items():
+            check_amount(check_slot(slot), amount, minimum=1)
+
+
+@dataclass(frozen=True, slots=True)
 class Look:
     """One look at a host.
 
     `report` holds what the host has; its `external` is what was declared. `unexplained` is measured usage minus the
     measured usage of the claims' own work. `trusted` names the slots where that difference means something: where
-    usage was measured, and the work of every claim could be told apart.
+    usage was measured, and the work of every claim could be told apart. `local` is all local work that runs now: the
+    claims of what is not named any more end.
     """
 
     report: HostReport
     unexplained: Amounts = field(default_factory=dict)
     trusted: frozenset[str] = frozenset()
+    local: tuple[LocalWork, ...] = ()
 
 
 class Collector(Protocol):

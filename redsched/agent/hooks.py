@@ -18,6 +18,7 @@ import structlog
 from redsched.agent.collector import Named
 from redsched.agent.journal_schema import HeldWork
 from redsched.agent.usage import start_time
+from redsched.model import Why
 
 MOST_OUTPUT_BYTES = 65_536
 """What a hook prints beyond this is read and thrown away, so that it neither blocks nor fills memory."""
@@ -52,7 +53,7 @@ class Order:
     work: HeldWork
 
     def body(self) -> bytes:
-        """The claim as JSON. A stop is told what the start named."""
+        """The claim as JSON. A stop or resize is told what the start named, the start of a move what it moves."""
         work = self.work
         words: dict[str, Any] = {
             "verb": self.verb.value,
@@ -60,12 +61,16 @@ class Order:
             "token": work.token,
             "cell": self.cell,
             "host": self.host,
-            "slots": dict(work.amounts),
+            "slots": dict(work.wanted or work.amounts),
             "project": work.project,
             "consumer": work.consumer,
         }
         if work.named is not None:
             words |= {"domain": work.named.domain, "cgroup": work.named.cgroup, "pids": list(work.named.pids)}
+        if self.verb is Verb.RESIZE:
+            words["former_slots"] = dict(work.before)
+        if self.verb is Verb.START and work.succession.former_why is Why.MOVED:
+            words["moves"] = {"claim": work.succession.former, "host": work.succession.former_host}
         return json.dumps(words).encode()
 
 
@@ -88,7 +93,11 @@ class NoHook:
 def named_in(output: bytes) -> Named | None:
     """Return the work that a start hook named in its output, None when it named none."""
     text = output.decode(errors="replace").strip()
-    words = _json_words(text) if text.startswith("{") else _line_words(text)
+    return named_by(_json_words(text) if text.startswith("{") else _line_words(text))
+
+
+def named_by(words: Mapping[str, Any]) -> Named | None:
+    """Return the work that `domain`, `cgroup` and `pids` name, None when they name none."""
     named = Named(
         domain=_path(words.get("domain")),
         cgroup=_path(words.get("cgroup")),

@@ -4,6 +4,7 @@ One for all hosts of a process, so that ten thousand of them do not each find ou
 """
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -24,6 +25,8 @@ class Line:
     def __init__(self) -> None:
         self._pause_s = 0.0
         self._until_s = 0.0
+        self._works = asyncio.Event()
+        self._works.set()
 
     @property
     def is_down(self) -> bool:
@@ -31,16 +34,19 @@ class Line:
         return self._pause_s > 0
 
     async def ready(self) -> None:
-        """Wait until it is time to try again; at once while the line works."""
+        """Wait until it is time to try again, or somebody has had an answer; at once while the line works."""
         loop = asyncio.get_running_loop()
-        while (left_s := self._until_s - loop.time()) > 0:  # noqa: ASYNC110 - a time, not a condition
-            await asyncio.sleep(left_s)
+        while (left_s := self._until_s - loop.time()) > 0:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(left_s):
+                    await self._works.wait()
 
     def worked(self) -> None:
         """The store has answered."""
         if self.is_down:
             _log.info("the store answers again")
         self._pause_s = self._until_s = 0.0
+        self._works.set()
 
     def failed(self, error: Unavailable) -> None:
         """The store has not answered. Those who fail together count once."""
@@ -51,6 +57,7 @@ class Line:
             _log.warning("the store does not answer; trying again", error=str(error))
         self._pause_s = min(LONGEST_PAUSE_S, max(FIRST_PAUSE_S, self._pause_s * 2))
         self._until_s = now_s + self._pause_s * random.uniform(0.5, 1.5)
+        self._works.clear()
 
     async def ask(self, call: Callable[[], Awaitable[T]]) -> T:
         """Ask until there is an answer. Every call of the store is idempotent, so asking again is always right."""

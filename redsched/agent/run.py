@@ -12,6 +12,7 @@ from redsched.agent.hook_command import CommandHook
 from redsched.agent.hook_url import UrlHook
 from redsched.agent.hooks import Hook, NoHook
 from redsched.agent.journal import open_journal
+from redsched.agent.local_file import LocalFile
 from redsched.errors import InvalidRequest
 from redsched.model import HostReport
 from redsched.settings import Settings
@@ -34,10 +35,11 @@ async def run(
     collectors: list[Collector] = [StaticCollector(host) if isinstance(host, HostReport) else host for host in hosts]
     _check(collectors, settings)
     hook = hook_of(settings)
+    local = LocalFile(Path(settings.local), [one.name for one in collectors]) if settings.local else None
     pages = open_journal(journal or default_journal(settings, collectors))
     try:
         async with Store.connect(url, settings) as store:
-            agent = Agent(store, pages, settings, hook, collectors, ready or asyncio.Event())
+            agent = Agent(store, pages, settings, hook, collectors, ready or asyncio.Event(), local)
             await agent.run()
     finally:
         await pages.close()

@@ -22,7 +22,7 @@ LONGEST_FEED_PAUSE_S = 0.1
 LONGEST_INBOX_PAUSE_S = 0.5
 GROWTH = 1.5
 
-_INBOX_OPS = frozenset(("claimed", "ending"))
+_INBOX_OPS = frozenset(("claimed", "resizing", "resized", "ending"))
 _log = structlog.get_logger("redsched.agent")
 
 

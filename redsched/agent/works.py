@@ -1,17 +1,22 @@
 """The claims of one host: what is asked for by hints and comparisons, and one task for each claim that is acted on."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import structlog
 
+from redsched.agent.collector import LocalWork
+from redsched.agent.epochs import is_newer_token
 from redsched.agent.journal_schema import HeldWork
+from redsched.agent.local_steps import held_local
+from redsched.agent.step_parts import work_of
 from redsched.agent.steps import Steps
 from redsched.model import Claim, ClaimStatus
 from redsched.store import InboxEntry
 from redsched.tasks import end, end_all
 
+ACTIVE = ClaimStatus.ACTIVE
 _log = structlog.get_logger("redsched.agent")
 
 
@@ -43,10 +48,18 @@ class Works:
             if entry.epoch != self.steps.host.epoch:
                 continue
             claim = claims.get(entry.claim_id)
-            if entry.op == "end":
-                self.end(self.steps.held.get(entry.claim_id) or _unknown_work(entry, claim), entry.entry_id)
-            elif claim is not None and claim.state is not ClaimStatus.ENDED and claim.token == entry.token:
-                self.take_up(_as_work(claim), entry.entry_id)
+            held = self.steps.held.get(entry.claim_id)
+            is_late = held is not None and is_newer_token(held.token, entry.token)
+            if entry.op == "end" and not is_late:
+                self.end(held or _unknown_work(entry, claim), entry.entry_id)
+            elif (
+                not is_late
+                and claim is not None
+                and claim.state is not ClaimStatus.ENDED
+                and claim.token == entry.token
+            ):
+                # To be resized is to be taken up by a newer token.
+                self.take_up(work_of(claim), entry.entry_id)
             else:
                 self._do(entry.claim_id, entry.token, self.steps.discard(entry))
 
@@ -74,6 +87,20 @@ class Works:
         """Begin to take a claim up, unless that is being done."""
         self._do(work.id, work.token, self.steps.take_up(work, entry_id))
 
+    def find_local(self, found: Sequence[LocalWork]) -> None:
+        """Claim for local work that runs here now, which is all of `found`, and give back what does not any more."""
+        if not self.steps.host.epoch:
+            return
+        for one in found:
+            work = self.steps.held.get(one.id)
+            # Under the id of a claim that was made for this host, it is that claim's work.
+            if work is None or (work.is_local and work.state is ACTIVE and work != held_local(one, work.token)):
+                self._do(one.id, work.token if work else "", self.steps.hold_local(one))
+        runs = {one.id for one in found}
+        for work in [*self.steps.held.values()]:
+            if work.is_local and work.id not in runs:
+                self._do(work.id, work.token, self.steps.end_local(work), is_end=True)
+
     def end(self, work: HeldWork, entry_id: str = "") -> None:
         """Begin to end a claim, unless that is being done. Taking it up is broken off."""
         self._do(work.id, work.token, self.steps.end(work, entry_id), is_end=True)
@@ -86,7 +113,8 @@ class Works:
 
     def _do(self, claim_id: str, token: str, steps: Coroutine[None, None, None], is_end: bool = False) -> None:
         before = self._doing.get(claim_id)
-        if before is not None and (before.is_end or (before.token == token and not is_end)):
+        # A start or a resize is never broken off for another one: it learns from the store that its token is old.
+        if before is not None and (before.is_end or not is_end):
             steps.close()
             self._missed |= before.token != token
             return
@@ -109,15 +137,18 @@ class Works:
         work = self.steps.held.get(claim.id)
         # The journal's word too: it says so only because the store once did, and the work may be stopped already.
         if claim.state is ClaimStatus.ENDING or (work is not None and work.state is ClaimStatus.ENDING):
-            self.end(work or _as_work(claim))
+            self.end(work or work_of(claim))
         elif claim.state is ClaimStatus.ENDED or claim.host != self.steps.host.name:
             return
-        elif (
-            work is None
-            or work.token != claim.token
-            or not (work.state is ClaimStatus.ACTIVE and claim.state is ClaimStatus.ACTIVE)
-        ):
-            self.take_up(_as_work(claim))
+        elif work is None or _asks(claim, work):
+            self.take_up(work_of(claim))
+
+
+def _asks(claim: Claim, work: HeldWork) -> bool:
+    """Whether something is to be done about a claim: it is not all done, or its token is newer than the journal's."""
+    if claim.token != work.token:
+        return is_newer_token(claim.token, work.token)
+    return work.state is not ACTIVE or claim.state is not ACTIVE or bool(work.wanted or claim.wanted)
 
 
 async def _after(before: _Doing | None, steps: Coroutine[None, None, None]) -> None:
@@ -126,19 +157,6 @@ async def _after(before: _Doing | None, steps: Coroutine[None, None, None]) -> N
     await steps
 
 
-def _as_work(claim: Claim) -> HeldWork:
-    return HeldWork(
-        claim.id,
-        claim.token,
-        claim.amounts,
-        project=claim.project,
-        consumer=claim.consumer,
-        digest=claim.digest,
-        group=claim.group,
-        counted=claim.counted,
-    )
-
-
 def _unknown_work(entry: InboxEntry, claim: Claim | None) -> HeldWork:
     """A claim to be ended that the journal does not know: its hook is asked to stop it all the same."""
-    return _as_work(claim) if claim is not None else HeldWork(entry.claim_id, entry.token, {})
+    return work_of(claim) if claim is not None else HeldWork(entry.claim_id, entry.token, {})

@@ -53,6 +53,7 @@ async def test_a_hook_is_told_the_verb_the_claim_and_the_token(tmp_path: Path, v
         "domain": "",
         "cgroup": "a.slice",
         "pids": [7],
+        **({"former_slots": {}} if verb is Verb.RESIZE else {}),
     }
 
 

@@ -1,0 +1,49 @@
+"""The last steps of a claim on its host: stopping its work, with the store's word or on it."""
+
+import dataclasses
+
+import structlog
+
+from redsched.agent.journal_schema import HeldWork
+from redsched.agent.step_parts import StepParts, things_of
+from redsched.model import ClaimStatus, Why
+from redsched.store import Answer, Outcome
+
+_log = structlog.get_logger("redsched.agent")
+
+
+class EndSteps(StepParts):
+    """Ending a claim, and losing one."""
+
+    __slots__ = ()
+
+    async def end(self, work: HeldWork, entry_id: str = "") -> None:
+        """Stop the work, and tell the store that it is gone and what is in use now."""
+        work = dataclasses.replace(self.held.get(work.id) or work, state=ClaimStatus.ENDING)
+        # Durable first: after a crash, the new epoch must not hear of it as active.
+        await self._write(work)
+        await self._stop(work)
+        await self._tell_gone(work, entry_id)
+
+    async def lose(self, work: HeldWork) -> None:
+        """Stop the work of a claim that the store has ended or given to another host: there is nobody to tell."""
+        _log.info("a claim has ended without this host", host=self.host.name, claim=work.id)
+        await self._stop(work)
+        await self.host.journal.write_ended(self.host.name, work.id, work.token, self.host.now_ms)
+
+    async def _tell_gone(self, work: HeldWork, entry_id: str = "") -> None:
+        """Say that the work is gone, by its newest token where a resize has come in between."""
+        external = await self.host.look_without(work.id)
+        answer = await self._say_gone(work, external, entry_id)
+        if answer.outcome is Outcome.STALE and (anew := await self._placed_anew(work)) is not None:
+            work, answer = anew, await self._say_gone(anew, external, entry_id)
+        if answer.outcome is Outcome.OK:
+            self.host.note_external(external)
+        await self._bury(work, answer)
+
+    async def _say_gone(self, work: HeldWork, external: dict[str, int], entry_id: str) -> Answer:
+        return await self._say(
+            lambda: self.host.cell.gone(
+                self.host.name, work.id, work.token, Why.RELEASED, external, entry_id, things_of(work)
+            )
+        )

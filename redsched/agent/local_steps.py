@@ -1,0 +1,61 @@
+"""The steps of a local claim: work that this host found running, and that the store is told of as a fact."""
+
+import structlog
+
+from redsched.agent.collector import LocalWork
+from redsched.agent.ending import EndSteps
+from redsched.agent.journal_schema import HeldWork
+from redsched.model import ClaimStatus
+from redsched.store import Answer, Outcome
+from redsched.store.agent_calls import LOCAL
+
+_log = structlog.get_logger("redsched.agent")
+
+
+class LocalSteps(EndSteps):
+    """Claiming for work that is there, and giving back when it is not any more. No hook is run for either."""
+
+    __slots__ = ()
+
+    async def hold_local(self, found: LocalWork) -> None:
+        """Claim for work that runs here, or tell its new amounts."""
+        known = self.held.get(found.id)
+        token = known.token if known is not None else self.host.journal.ended_token(self.host.name, found.id)
+        answer = await self._claim_local(found, token)
+        if answer.outcome is Outcome.STALE:
+            # A reply was lost, or the journal has forgotten: the store says on what to base it.
+            answer = await self._claim_local(found, answer.facts[0])
+        if answer.outcome in (Outcome.OK, Outcome.SAME):
+            self.conflicts.discard(found.id)
+            await self._write(held_local(found, answer.facts[0]))
+        elif found.id not in self.conflicts:
+            self.conflicts.add(found.id)
+            _log.error(
+                "local work has the id of another claim: give it one of its own", host=self.host.name, claim=found.id
+            )
+
+    async def end_local(self, work: HeldWork) -> None:
+        """Give a local claim back: its work is there no more, so nothing is to be stopped."""
+        await self._tell_gone(work)
+
+    async def _claim_local(self, found: LocalWork, token: str) -> Answer:
+        return await self._say(
+            lambda: self.host.cell.claim_local(
+                self.host.name, found.id, found.amounts, found.project, found.consumer, token
+            )
+        )
+
+
+def held_local(found: LocalWork, token: str) -> HeldWork:
+    """Local work as the journal holds it."""
+    return HeldWork(
+        found.id,
+        token,
+        found.amounts,
+        ClaimStatus.ACTIVE,
+        is_running=True,
+        project=found.project,
+        consumer=found.consumer,
+        digest=LOCAL,
+        named=found.named,
+    )

@@ -23,7 +23,7 @@ from redis.asyncio.connection import Connection, SSLConnection, UnixDomainSocket
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialWithJitterBackoff, NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import NoPermissionError, RedisError, ResponseError
+from redis.exceptions import InvalidResponse, NoPermissionError, RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from redsched.errors import RedschedError, StoreUnavailable, WrongRelease
@@ -31,8 +31,11 @@ from redsched.settings import Settings
 from redsched.store.place import Place, PlacedConnection, PlacedPool, PlacedTlsConnection
 from redsched.store.url import Address, StoreUrl, without_password
 
-LOST = (RedisConnectionError, RedisTimeoutError, OSError)
-"""What is raised when the connection broke: the call may or may not have been carried out."""
+LOST = (RedisConnectionError, RedisTimeoutError, OSError, InvalidResponse)
+"""What is raised when the connection broke, or what came over it cannot be read: the call may have been carried out."""
+
+UNREADABLE = "Protocol error"
+"""The server's word that what it got cannot be read. It closes the connection, so that is broken as well."""
 
 WRITER, READER = "redsched-writer", "redsched-reader"
 """What the connections are called in CLIENT LIST."""
@@ -114,7 +117,7 @@ def as_ours(error: BaseException, url: str) -> RedschedError:
         # What follows are the server's own words about which script it was.
         reason = text.removeprefix("SCHEMA ").partition(" script:")[0]
         return WrongRelease(f"the store at {where} is of a newer redsched: {reason}; upgrade this process")
-    if isinstance(error, ResponseError) and not text.startswith(_NOT_NOW):
+    if isinstance(error, ResponseError) and not text.startswith(_NOT_NOW) and UNREADABLE not in text:
         return RedschedError(f"the store at {where} refused a command: {text}")
     return StoreUnavailable(f"the store at {where} cannot be used now: {text}; check that it runs and is the primary")
 

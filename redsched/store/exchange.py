@@ -11,7 +11,7 @@ from redis.exceptions import AskError, ClusterDownError, NoScriptError, ReadOnly
 
 from redsched.errors import NotDurable, StoreUnavailable
 from redsched.store.calls import Call
-from redsched.store.connection import as_ours
+from redsched.store.connection import UNREADABLE, as_ours
 from redsched.store.durability import Durability
 from redsched.store.scripts import Script, load_all
 
@@ -76,8 +76,10 @@ class Exchange:
         words = [*(word for call in calls for word in _words(call)), *behind]
         await connection.send_packed_command(b"".join(map(hiredis.pack_command, words)))  # type: ignore[arg-type]  # its stub: one word
         refused = [call for call in calls if await self._refused(connection, call)]
+        if not durable:
+            return refused, ""
         waited = [await _said(connection) for _ in behind]
-        written = not durable or calls[-1].answer is not None
+        written = calls[-1].answer is not None
         return refused, self.durability.shortfall(waited) if written else "nothing more could be written"
 
     async def _refused(self, connection: AbstractConnection, call: Call) -> bool:
@@ -95,6 +97,8 @@ class Exchange:
             self.counters.elsewhere += 1
             self.later(call, error)
         except ResponseError as error:
+            if str(error).startswith(UNREADABLE):
+                raise OSError(str(error)) from error
             call.refused(as_ours(error, call.url))
         return False
 

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from redis.asyncio import BlockingConnectionPool
+from redis.exceptions import ResponseError
 
 from redsched import tasks
 from redsched.store.calls import Call
-from redsched.store.connection import LOST
+from redsched.store.connection import LOST, as_ours
 from redsched.store.exchange import Exchange
 from redsched.store.lanes import Lanes
 
@@ -70,6 +71,9 @@ class Pump:
             except asyncio.CancelledError:
                 self._waiting[:0] = batch
                 raise
+            except ResponseError as error:  # to loading scripts: what was refused with NOSCRIPT has not been run
+                for call in batch:
+                    call.lost(error) if call.answer else call.refused(as_ours(error, call.url))
             except Exception as error:  # whatever it is, no caller may wait for ever
                 for call in batch:
                     call.fail(error)

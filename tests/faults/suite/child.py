@@ -1,0 +1,146 @@
+"""A process of the system as the suite sees it: begun, told, heard, killed as a power cut would, begun anew."""
+
+import asyncio
+import contextlib
+import json
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[3]
+START_S = 60.0
+ANSWER_S = 60.0
+LONGEST_LINE = 1 << 24
+
+Words = dict[str, Any]
+
+
+class Child:
+    """One process. `on_word` hears everything that it says, in order, also what it said just before it was killed."""
+
+    def __init__(
+        self, name: str, module: str, words: Callable[[], Words], on_word: Callable[[str, Words], None], log: Path
+    ) -> None:
+        self.name = name
+        self.kills = 0
+        self._module = module
+        self._words = words
+        self._on_word = on_word
+        self._log = log
+        self._process: asyncio.subprocess.Process | None = None
+        self._reading: list[asyncio.Task[None]] = []
+        self._heard: dict[str, asyncio.Future[Words]] = {}
+        self._starting = asyncio.Lock()
+
+    @property
+    def runs(self) -> bool:
+        """Whether the process exists."""
+        return self._process is not None and self._process.returncode is None
+
+    async def begin(self, **changes: Any) -> None:
+        """Start the process, unless it runs, and give it its first words; `ready` tells that it is at work."""
+        async with self._starting:
+            if self.runs:
+                return
+            await self._finish_reading()
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                self._module,
+                cwd=ROOT,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,
+                limit=LONGEST_LINE,
+            )
+            self._reading = [
+                asyncio.create_task(self._read(self._process)),
+                asyncio.create_task(self._note(self._process)),
+            ]
+            self._send({**self._words(), **changes})
+
+    async def ready(self) -> None:
+        """Wait until it has said that it is ready. Raises TimeoutError, ChildEnded."""
+        await self._answer("ready", START_S)
+
+    async def ask(self, do: str, said: str, **words: Any) -> Words:
+        """Tell it to do something, and wait for the word that it is done. Raises TimeoutError, ChildEnded."""
+        answer = asyncio.ensure_future(self._answer(said, ANSWER_S))
+        await asyncio.sleep(0)
+        self.tell(do, **words)
+        return await answer
+
+    def tell(self, do: str, **words: Any) -> None:
+        """Tell it to do something, where it runs."""
+        if self.runs:
+            self._send({"do": do, **words})
+
+    def kill(self) -> None:
+        """End it at once. Whatever it had said by then is still heard."""
+        if self.runs and self._process is not None:
+            self.kills += 1
+            with contextlib.suppress(ProcessLookupError):
+                self._process.send_signal(signal.SIGKILL)
+
+    async def ended(self) -> None:
+        """Wait until it has ended, and all that it said has been heard."""
+        if self._process is not None:
+            await self._process.wait()
+            await self._finish_reading()
+
+    def log_tail(self, lines: int = 20) -> str:
+        """The end of what it logged."""
+        text = self._log.read_text(errors="replace") if self._log.exists() else ""
+        return "\n".join(text.splitlines()[-lines:])
+
+    async def _answer(self, said: str, within_s: float) -> Words:
+        waiting = self._heard.setdefault(said, asyncio.get_running_loop().create_future())
+        try:
+            return await asyncio.wait_for(asyncio.shield(waiting), within_s)
+        except TimeoutError:
+            raise TimeoutError(f"{self.name} did not say {said!r} within {within_s:g} s; {self.log_tail()}") from None
+
+    def _send(self, words: Words) -> None:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(words).encode() + b"\n")
+
+    async def _read(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None
+        while line := await process.stdout.readline():
+            if not line.endswith(b"\n"):
+                break  # killed in the middle of it
+            words: Words = json.loads(line)
+            said = words.pop("said")
+            if (waiting := self._heard.pop(said, None)) is not None and not waiting.done():
+                waiting.set_result(words)
+            self._on_word(said, words)
+        await process.wait()
+        self._heard, waiting_still = {}, self._heard
+        for one in waiting_still.values():
+            if not one.done():
+                one.set_exception(ChildEnded(f"{self.name} ended: {self.log_tail()}"))
+                one.exception()
+        self._on_word("gone", {"code": process.returncode})
+
+    async def _note(self, process: asyncio.subprocess.Process) -> None:
+        """Its log, written by the suite: a process whose disk is full can write none."""
+        assert process.stderr is not None
+        with self._log.open("ab") as log:
+            while part := await process.stderr.read(1 << 16):
+                log.write(part)
+                log.flush()
+
+    async def _finish_reading(self) -> None:
+        await asyncio.gather(*self._reading)
+        self._reading = []
+
+
+class ChildEnded(Exception):
+    """A process ended while something was asked of it."""
+
+
+Children = Mapping[str, Child]

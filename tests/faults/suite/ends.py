@@ -1,0 +1,165 @@
+"""What must hold once traffic rests and faults are healed: store, owners, machines, journals and pictures agree.
+
+Each check yields what is wrong, in words; nothing where all is well. They share no code with redsched.
+"""
+
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.faults.suite.ledger import Ledger
+from tests.faults.suite.rules import books
+from tests.faults.suite.view import View
+from tests.faults.suite.works import Works
+
+Picture = Mapping[str, Any]
+"""What a scheduler process says that its columns hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Journaled:
+    """A claim in a journal's file."""
+
+    token: str
+    state: str
+    is_running: bool
+
+
+def settled(view: View, hosts: Collection[str]) -> Iterator[str]:
+    """The cell has heard all hosts, all of them are up, and no claim is on its way anywhere."""
+    if view.meta.get("settled") != "1":
+        yield "the cell is not settled"
+    for host in hosts:
+        if host not in view.hosts:
+            yield f"host {host} is not there"
+        elif not view.is_attested(host):
+            yield f"host {host} has attested to {view.hosts[host].get('epoch')}, not to {view.epoch}"
+        elif view.hosts[host].get("alive") != "1":
+            yield f"host {host} is down"
+    for claim_id, claim in view.claims.items():
+        if claim.get("state") != "active":
+            yield f"claim {claim_id} on {claim.get('host')} is {claim.get('state')}"
+
+
+def left_over(view: View) -> Iterator[str]:
+    """What may only be there as long as something is under way: hints, deadlines, chores."""
+    yield from (f"{count} hints lie in the inbox of {host}" for host, count in view.inboxes.items())
+    yield from (f"claim {claim_id} has a deadline" for claim_id in view.deadlines)
+    yield from (f"a chore waits for {claim_id}" for claim_id in view.others.get("chores", ()))
+
+
+def machines_agree(view: View, works: Works) -> Iterator[str]:
+    """What really runs is what the store has as active, under the same tokens, each on one host."""
+    active = {(claim["host"], claim_id): claim["token"] for claim_id, claim in view.claims.items()}
+    running = {place: work.token for place, work in works.running.items()}
+    for host, claim_id in sorted(running.keys() - active.keys()):
+        yield f"work of {claim_id} runs on {host}, and no claim says so"
+    for host, claim_id in sorted(active.keys() - running.keys()):
+        yield f"claim {claim_id} is active on {host}, and its work does not run"
+    for place in sorted(active.keys() & running.keys()):
+        if active[place] != running[place]:
+            yield f"{place} has the token {active[place]}, its work runs under {running[place]}"
+    yield from (f"{claim_id} runs on more than one host" for claim_id in works.twice())
+
+
+def journals_agree(view: View, journals: Mapping[tuple[str, str], Journaled]) -> Iterator[str]:
+    """Journals hold the claims of the store, as running, and no others."""
+    active = {(claim["host"], claim_id): claim["token"] for claim_id, claim in view.claims.items()}
+    for host, claim_id in sorted(journals.keys() - active.keys()):
+        yield f"the journal of {host} holds {claim_id}, the store does not"
+    for host, claim_id in sorted(active.keys() - journals.keys()):
+        yield f"claim {claim_id} is active on {host}, whose journal does not hold it"
+    for place in sorted(active.keys() & journals.keys()):
+        entry = journals[place]
+        if (entry.token, entry.state, entry.is_running) != (active[place], "active", True):
+            yield f"{place} is active under {active[place]}, in the journal {entry}"
+
+
+def owners_agree(view: View, ledger: Ledger) -> Iterator[str]:
+    """No claim is there that nobody was told of, and none that its owner gave back."""
+    for claim_id in sorted(view.claims.keys() - ledger.owned.keys() - ledger.open_ids()):
+        said = ledger.given.get(claim_id) or ("refused" if claim_id in ledger.refused else "never asked for")
+        yield f"claim {claim_id} is there, and to its owner it is {said}"
+
+
+def picture_agrees(name: str, picture: Picture, view: View) -> Iterator[str]:
+    """A scheduler's columns say of every host what the store says."""
+    if "problem" in picture:
+        yield f"{name} cannot catch up: {picture['problem']}"
+        return
+    if picture["epoch"] != view.epoch:
+        yield f"{name} is in epoch {picture['epoch']}, the store in {view.epoch}"
+    if picture["hosts"].keys() != view.hosts.keys():
+        yield f"{name} and the store differ by hosts {sorted(picture['hosts'].keys() ^ view.hosts.keys())}"
+    for host in picture["hosts"].keys() & view.hosts.keys():
+        seen, stored = _as_seen(picture["hosts"][host]), _as_stored(view, host)
+        for word in sorted(seen.keys() | stored.keys()):
+            if seen.get(word) != stored.get(word):
+                yield f"{name} has {host} {word} {seen.get(word)}, the store {stored.get(word)}"
+    yield from _declared_agree(name, picture["declared"], view)
+
+
+def _declared_agree(name: str, seen: Mapping[str, Any], view: View) -> Iterator[str]:
+    """Groups are seen by how many members they have where, shared pools by what is claimed of each slot."""
+    for group, fields in view.groups.items():
+        mine = seen.get(f"server-group {group}", {})
+        counts = {word: int(n) for word, n in fields.items() if word.startswith("count.") or word == "members"}
+        if {word: n for word, n in mine.items() if word.startswith("count.") or word == "members"} != counts:
+            yield f"{name} has group {group} {mine}, the store {counts}"
+    for pool, fields in view.pools.items():
+        mine = seen.get(f"pool {pool}", {})
+        for word, claimed in fields.items():
+            slot = word.removeprefix("claimed.")
+            if slot != word and mine.get(f"slot.{slot}", {}).get("claimed", 0) != int(claimed):
+                yield f"{name} has pool {pool} {mine}, the store {claimed} {slot} claimed"
+
+
+_AMOUNTS = ("capacity.", "claimed.", "external.")
+_COUNTS = ("version", "claims", "starting")
+
+
+def _as_seen(fields: Mapping[str, Any]) -> dict[str, Any]:
+    seen = {word: fields[word] for word in (*_COUNTS, "alive", "attested", "zone")}
+    return seen | {word: n for word, n in fields.items() if word.startswith(_AMOUNTS) and n}
+
+
+def _as_stored(view: View, host: str) -> dict[str, Any]:
+    fields = view.hosts[host]
+    stored: dict[str, Any] = {word: int(fields.get(word, "0")) for word in _COUNTS}
+    stored |= {"alive": fields.get("alive") == "1", "attested": view.is_attested(host), "zone": fields.get("zone")}
+    return stored | {word: int(n) for word, n in fields.items() if word.startswith(_AMOUNTS) and n != "0"}
+
+
+def nothing_is_left(view: View, works: Works, journals: Mapping[tuple[str, str], Journaled]) -> Iterator[str]:
+    """After all was given back: no claim, no count, no hint, no work, nothing in a journal."""
+    yield from books(view)
+    yield from left_over(view)
+    yield from (f"claim {claim_id} is left, {claim.get('state')}" for claim_id, claim in view.claims.items())
+    for what, things in (("host", view.hosts), ("pool", view.pools), ("group", view.groups)):
+        for name, fields in things.items():
+            for word, value in fields.items():
+                is_count = word.startswith(("claimed.", "count.")) or word in ("claims", "starting", "members")
+                if is_count and value != "0":
+                    yield f"{what} {name} has {word} {value}"
+    yield from (f"work of {claim_id} is left on {host}" for host, claim_id in works.running)
+    yield from (f"the journal of {host} still holds {claim_id}" for host, claim_id in journals)
+
+
+def read_journals(files: Collection[Path]) -> dict[tuple[str, str], Journaled]:
+    """The claims in the journals' files, by host and id. Read from copies: an agent has its own for itself alone."""
+    found: dict[tuple[str, str], Journaled] = {}
+    for path in files:
+        with tempfile.TemporaryDirectory() as folder:
+            for one in path.parent.glob(f"{path.name}*"):
+                shutil.copy(one, folder)
+            connection = sqlite3.connect(Path(folder) / path.name)
+            try:
+                rows = connection.execute("SELECT host, id, token, state, is_running FROM claim").fetchall()
+            finally:
+                connection.close()
+        found |= {(host, one): Journaled(token, state, bool(runs)) for host, one, token, state, runs in rows}
+    return found

@@ -1,0 +1,9 @@
+"""What can break, a class each: `start` breaks it, `heal` mends it again. Each has the shape that plans know it by."""
+
+from collections.abc import Sequence
+
+from tests.faults.suite.faults import machines, network, processes, store
+from tests.faults.suite.faults.base import Breakage
+
+ALL: Sequence[type[Breakage]] = (*store.ALL, *network.ALL, *processes.ALL, *machines.ALL)
+BY_NAME = {one.shape.name: one for one in ALL}

@@ -1,0 +1,57 @@
+"""What every fault is."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import ClassVar
+
+from redsched.tasks import end_all
+from tests.faults.suite.child import Child
+from tests.faults.suite.plan import Shape, Strike
+from tests.faults.suite.sites import Single
+from tests.faults.suite.wires import Wire
+from tests.faults.suite.world import World
+
+
+class Breakage(ABC):
+    """One fault of one round."""
+
+    shape: ClassVar[Shape]
+    loses: ClassVar[frozenset[str]] = frozenset()
+    """What may become of claims that were answered as claimed, and no more, while this is at work: see `Levels.lost`.
+
+    Empty where nothing may. A claim that was active, or answered as such, is never lost, whatever is at work.
+    """
+
+    def __init__(self, world: World, strike: Strike) -> None:
+        self.world = world
+        self.strike = strike
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @abstractmethod
+    async def start(self) -> None:
+        """Break it."""
+
+    @abstractmethod
+    async def heal(self) -> None:
+        """Mend it, and leave nothing of it."""
+
+    @property
+    def single(self) -> Single:
+        """The one server, for faults of that set-up."""
+        assert isinstance(self.world.site, Single)
+        return self.world.site
+
+    def victims(self) -> list[Child]:
+        """The processes that it strikes."""
+        return [self.world.children[name] for name in self.strike.victims]
+
+    def wires(self) -> Iterator[Wire]:
+        """The wires of the processes that it strikes."""
+        for name in self.strike.victims:
+            yield self.single.wires[name]
+
+    async def end_tasks(self) -> None:
+        """End what was started to go on until it is healed."""
+        await end_all(self._tasks)
+        self._tasks = []

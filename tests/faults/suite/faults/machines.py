@@ -1,0 +1,55 @@
+"""Faults of the machines that processes run on."""
+
+from tests.faults.suite.faults.base import Breakage
+from tests.faults.suite.plan import Shape
+
+HOUR_S = 3600.0
+
+
+class FullDisk(Breakage):
+    """An agent's journal can be written no more: it ends, and ends again whenever it is begun, until there is room."""
+
+    shape = Shape("full-disk", on="agent", most_victims=2, seconds=(1.0, 2.5))
+    loses = frozenset({"expired"})
+
+    async def start(self) -> None:
+        """Fill the disks."""
+        for victim in self.victims():
+            self.world.disk_is_full.add(victim.name)
+            victim.tell("fill disk")
+
+    async def heal(self) -> None:
+        """Make room. Whoever still runs on the full disk is ended, and begun anew like the others."""
+        for victim in self.victims():
+            victim.kill()
+            await victim.ended()
+            self.world.disk_is_full.discard(victim.name)
+        for victim in self.victims():
+            await self.world.revived(victim)
+
+
+class Clock(Breakage):
+    """The clock of one machine is wrong by an hour: its processes are begun anew with it, and once more without."""
+
+    shape = Shape("clock", on="any", most_victims=2, seconds=(3.0, 4.0), points=("ahead", "behind"))
+    loses = frozenset({"expired"})
+
+    async def start(self) -> None:
+        """Let it go wrong."""
+        shift_s = HOUR_S if self.strike.point == "ahead" else -HOUR_S
+        await self._begin_anew(dict.fromkeys(self.strike.victims, shift_s))
+
+    async def heal(self) -> None:
+        """Put it right."""
+        await self._begin_anew(dict.fromkeys(self.strike.victims, 0.0))
+
+    async def _begin_anew(self, shifts_s: dict[str, float]) -> None:
+        self.world.clock_shift_s |= shifts_s
+        for victim in self.victims():
+            victim.kill()
+        for victim in self.victims():
+            await victim.ended()
+            await self.world.revived(victim)
+
+
+ALL = (FullDisk, Clock)

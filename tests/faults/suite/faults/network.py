@@ -1,0 +1,117 @@
+"""Faults on the way between processes and the store."""
+
+import asyncio
+from random import Random
+
+from tests.faults.suite.faults.base import Breakage
+from tests.faults.suite.plan import AGENTS, SCHEDULERS, Shape
+from tests.support.proxy import Fault
+
+MANY = SCHEDULERS + AGENTS
+CUT_S = 0.15
+
+
+class _OnTheWay(Breakage):
+    """Some commands of some processes meet faults."""
+
+    meets: Fault
+    share = 0.1
+    """How many of the commands."""
+
+    async def start(self) -> None:
+        """Begin."""
+        self._rng = Random(str(self.strike))
+        for wire in self.wires():
+            wire.plays.append(self._play)
+
+    async def heal(self) -> None:
+        """End it."""
+        for wire in self.wires():
+            wire.plays.remove(self._play)
+
+    def _play(self, _: list[bytes]) -> Fault:
+        return self.meets if self._rng.random() < self.share else Fault.NONE
+
+
+class Cut(Breakage):
+    """Connections are cut, again and again."""
+
+    shape = Shape("cut", on="any", most_victims=MANY)
+
+    async def start(self) -> None:
+        """Begin cutting."""
+        self._tasks.append(asyncio.create_task(self._cut()))
+
+    async def heal(self) -> None:
+        """End it."""
+        await self.end_tasks()
+
+    async def _cut(self) -> None:
+        while True:
+            for wire in self.wires():
+                wire.cut()
+            await asyncio.sleep(CUT_S)
+
+
+class Away(Breakage):
+    """Processes cannot reach the store at all, and then it is there again."""
+
+    shape = Shape("away", on="any", most_victims=MANY)
+
+    async def start(self) -> None:
+        """Shut the way."""
+        for wire in self.wires():
+            wire.is_shut = True
+            wire.cut()
+
+    async def heal(self) -> None:
+        """Open it."""
+        for wire in self.wires():
+            wire.is_shut = False
+
+
+class Delay(_OnTheWay):
+    """Commands are late."""
+
+    shape = Shape("delay", on="any", most_victims=MANY)
+    meets = Fault.DELAY
+    share = 0.3
+
+
+class DropRequests(_OnTheWay):
+    """Requests are lost, and their connections with them."""
+
+    shape = Shape("drop-requests", on="any", most_victims=MANY)
+    meets = Fault.LOSE_REQUEST
+
+
+class DropReplies(_OnTheWay):
+    """Replies are lost, and their connections with them: what was asked for has been done."""
+
+    shape = Shape("drop-replies", on="any", most_victims=MANY)
+    meets = Fault.LOSE_REPLY
+
+
+class HoldReplies(_OnTheWay):
+    """Replies never come: whoever waits has to notice."""
+
+    shape = Shape("hold-replies", on="any", most_victims=MANY, seconds=(1.0, 2.0))
+    meets = Fault.HOLD_REPLY
+    share = 0.03
+
+
+class SpoilReplies(_OnTheWay):
+    """A byte of a reply is another one when it arrives."""
+
+    shape = Shape("spoil-replies", on="any", most_victims=MANY)
+    meets = Fault.SPOIL_REPLY
+
+
+class SpoilRequests(_OnTheWay):
+    """A byte of a request is another one when it arrives."""
+
+    shape = Shape("spoil-requests", on="any", most_victims=MANY)
+    meets = Fault.SPOIL_REQUEST
+
+
+ALL = (Cut, Away, Delay, DropRequests, DropReplies, HoldReplies, SpoilReplies, SpoilRequests)

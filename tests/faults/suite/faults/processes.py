@@ -1,0 +1,127 @@
+"""Processes that are killed, at the worst moments: between one step and the next.
+
+A point is `<script>-comes` (before the store gets the call), `<script>-has-run` (before the process hears of it) or
+`<script>-answered`; at the machines' hook `start-comes`, `start-done` and so on; `any` is whenever it is.
+"""
+
+from redsched.store.scripts import load_all
+from tests.faults.suite.faults.base import Breakage
+from tests.faults.suite.plan import Shape
+from tests.support.proxy import Fault, Moment
+
+HOOK = ("start-comes", "start-done", "stop-comes", "stop-done")
+EXPIRED = frozenset({"expired"})
+
+
+class _Kill(Breakage):
+    """Each victim is killed once, at the point, and begun anew as by whatever looks after services."""
+
+    async def start(self) -> None:
+        """Kill now, or lie in wait."""
+        self._left = set(self.strike.victims)
+        if self.strike.point == "any":
+            for name in self.strike.victims:
+                self._strike(name)
+        elif self.strike.point in HOOK:
+            self.world.hook_looks.append(self._at_hook)
+        else:
+            script, _, moment = self.strike.point.partition("-")
+            self._sha, self._moment = load_all()[script].sha.encode(), Moment(moment)
+            self._waits = {name: self._waiting(name) for name in self.strike.victims}
+            for name, (play, look) in self._waits.items():
+                self.single.wires[name].plays.append(play)
+                self.single.wires[name].looks.append(look)
+
+    async def heal(self) -> None:
+        """Lie in wait no more, and wait until everyone is at work again."""
+        if self.strike.point in HOOK:
+            self.world.hook_looks.remove(self._at_hook)
+        elif self.strike.point != "any":
+            for name, (play, look) in self._waits.items():
+                self.single.wires[name].plays.remove(play)
+                self.single.wires[name].looks.remove(look)
+        for victim in self.victims():
+            await self.world.revived(victim)
+
+    def _waiting(self, name: str):  # type: ignore[no-untyped-def]
+        def play(command: list[bytes]) -> Fault:
+            if self._moment is Moment.COMES and self._is_it(command) and self._strike(name):
+                return Fault.LOSE_REQUEST
+            return Fault.NONE
+
+        def look(moment: Moment, command: list[bytes]) -> None:
+            if moment is self._moment is not Moment.COMES and self._is_it(command):
+                self._strike(name)
+
+        return play, look
+
+    def _is_it(self, command: list[bytes]) -> bool:
+        return len(command) > 1 and command[1] == self._sha
+
+    def _at_hook(self, what: str, agent: str) -> None:
+        if what == self.strike.point:
+            self._strike(agent)
+
+    def _strike(self, name: str) -> bool:
+        if name not in self._left:
+            return False
+        self._left.remove(name)
+        self.world.children[name].kill()
+        return True
+
+
+class KillScheduler(_Kill):
+    """Between quota, claim and answer; between a release and its answer."""
+
+    shape = Shape(
+        "kill-scheduler",
+        on="scheduler",
+        most_victims=2,
+        points=("any", "claim-comes", "claim-has-run", "release-comes", "release-has-run"),
+        seconds=(0.5, 1.0),
+    )
+
+
+class KillAgent(_Kill):
+    """Between inbox, journal, hook and confirm, and between the end of the work and the word that it is gone."""
+
+    shape = Shape(
+        "kill-agent",
+        on="agent",
+        most_victims=2,
+        points=(
+            "any",
+            "inbox-has-run",
+            "accept-comes",
+            "accept-has-run",
+            *HOOK,
+            "confirm-comes",
+            "confirm-has-run",
+            "gone-comes",
+            "gone-has-run",
+        ),
+        seconds=(0.5, 1.0),
+    )
+    loses = EXPIRED
+    """What a host has taken up and not started within its lease."""
+
+
+class KillAttesting(KillAgent):
+    """Hosts have to say anew what they hold, and their agents are killed in the middle of saying it."""
+
+    shape = Shape(
+        "kill-attesting",
+        on="agent",
+        most_victims=3,
+        points=("report-has-run", "attest-comes", "attest-has-run"),
+        seconds=(1.0, 1.5),
+    )
+    loses = EXPIRED | {"forgotten"}
+
+    async def start(self) -> None:
+        """Lie in wait, and wipe the store."""
+        await super().start()
+        self.single.wipe()
+
+
+ALL = (KillScheduler, KillAgent, KillAttesting)

@@ -1,0 +1,110 @@
+"""Faults of the store itself."""
+
+import asyncio
+
+from tests.faults.suite.faults.base import Breakage
+from tests.faults.suite.plan import Shape
+from tests.faults.suite.traffic import LEASE_S
+
+FORGOTTEN = frozenset({"forgotten"})
+TRIM_S = 0.1
+FEED = "rs:{c1}:changes"
+
+
+class KillWithAof(Breakage):
+    """The server is killed and comes back with its append-only file, which is a second old at most."""
+
+    shape = Shape("kill-with-aof")
+    loses = FORGOTTEN
+
+    async def start(self) -> None:
+        """Kill it."""
+        await self.single.kill()
+
+    async def heal(self) -> None:
+        """Bring it back."""
+        await self.single.restart(forgets=False)
+
+
+class KillWithoutAof(Breakage):
+    """The server is killed and comes back with nothing."""
+
+    shape = Shape("kill-without-aof")
+    loses = FORGOTTEN
+
+    async def start(self) -> None:
+        """Kill it."""
+        await self.single.kill()
+
+    async def heal(self) -> None:
+        """Bring it back."""
+        await self.single.restart(forgets=True)
+
+
+class Wipe(Breakage):
+    """FLUSHALL."""
+
+    shape = Shape("flushall", seconds=(0.0, 0.0))
+    loses = FORGOTTEN
+
+    async def start(self) -> None:
+        """Wipe it."""
+        self.single.wipe()
+
+    async def heal(self) -> None:
+        """It heals by itself."""
+
+
+class Freeze(Breakage):
+    """The server stands still for longer than every lease, of hosts and of claims."""
+
+    shape = Shape("freeze", seconds=(LEASE_S + 1.0, LEASE_S + 1.5))
+
+    async def start(self) -> None:
+        """Stop it."""
+        self.single.server.pause()
+
+    async def heal(self) -> None:
+        """Let it go on."""
+        self.single.server.resume()
+
+
+class Trim(Breakage):
+    """The feed is trimmed to nothing, again and again."""
+
+    shape = Shape("trim", seconds=(1.0, 2.0))
+
+    async def start(self) -> None:
+        """Begin trimming."""
+        self._tasks.append(asyncio.create_task(self._trim()))
+
+    async def heal(self) -> None:
+        """End trimming."""
+        await self.end_tasks()
+
+    async def _trim(self) -> None:
+        with self.single.connect() as client:
+            while True:
+                client.xtrim(FEED, maxlen=0, approximate=False)
+                await asyncio.sleep(TRIM_S)
+
+
+class OutOfMemory(Breakage):
+    """The server has no memory left and evicts nothing: it refuses what could need more."""
+
+    shape = Shape("out-of-memory", seconds=(1.0, 2.5))
+
+    async def start(self) -> None:
+        """Take its memory."""
+        self._limit("1mb")
+
+    async def heal(self) -> None:
+        """Give it back."""
+        self._limit("0")
+
+    def _limit(self, limit: str) -> None:
+        with self.single.connect() as client:
+            client.config_set("maxmemory", limit)
+
+
+ALL = (KillWithAof, KillWithoutAof, Wipe, Freeze, Trim, OutOfMemory)

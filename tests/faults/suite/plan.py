@@ -1,0 +1,103 @@
+"""What a run plays: which faults, when, on whom. A pure function of the seed; times are counted in answers.
+
+A run is one round for each fault alone, in an order that the seed chooses, and then rounds of several at once.
+"""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+
+SCHEDULERS = 4
+AGENTS = 5
+HOSTS_OF_AGENT = 10
+
+CALM = (40, 120)
+"""Answers between the beginning of a round and its first fault."""
+
+APART = (0, 60)
+"""Answers between two faults of a round."""
+
+MOST_TOGETHER = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What the plan has to know of a fault: what may be chosen about it. The rest is in `faults`."""
+
+    name: str
+    setup: str = "single"
+    on: str = ""
+    """Whom it strikes: `scheduler`, `agent`, `any`, or '' for the store itself."""
+    most_victims: int = 1
+    points: tuple[str, ...] = ("",)
+    """Where it can strike."""
+    seconds: tuple[float, float] = (0.5, 1.5)
+    """How long it lasts, at least and at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Strike:
+    """One fault of a round: it begins so many answers after the one before (or the round's beginning)."""
+
+    fault: str
+    after: int
+    seconds: float
+    victims: tuple[str, ...] = ()
+    point: str = ""
+
+    def __str__(self) -> str:
+        where = f" at {self.point}" if self.point else ""
+        whom = f" of {', '.join(self.victims)}" if self.victims else ""
+        return f"after {self.after} answers {self.fault}{where}{whom} for {self.seconds:.1f} s"
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Faults that overlap, and are healed in the order in which they began."""
+
+    number: int
+    setup: str
+    strikes: tuple[Strike, ...]
+
+    def __str__(self) -> str:
+        return f"round {self.number} ({self.setup}): " + "; then ".join(map(str, self.strikes))
+
+
+def children(kind: str) -> tuple[str, ...]:
+    """The names of the processes that a fault may strike."""
+    names = {
+        "scheduler": tuple(f"scheduler-{number}" for number in range(SCHEDULERS)),
+        "agent": tuple(f"agent-{number}" for number in range(AGENTS)),
+    }
+    return names["scheduler"] + names["agent"] if kind == "any" else names.get(kind, ())
+
+
+def rounds(seed: int, shapes: Sequence[Shape], together: bool = True) -> Iterator[Round]:
+    """The rounds of a run: each shape alone, at each of its points, and then without end several at once."""
+    rng = Random(seed)
+    numbers = itertools.count(1)
+    alone = [(shape, point) for shape in shapes for point in shape.points]
+    rng.shuffle(alone)
+    for shape, point in _by_setup(alone):
+        yield Round(next(numbers), shape.setup, (_strike(rng, shape, point, CALM),))
+    while together and shapes:
+        setup = rng.choice(sorted({shape.setup for shape in shapes}))
+        possible = [shape for shape in shapes if shape.setup == setup]
+        first, *more = [rng.choice(possible) for _ in range(rng.randint(2, MOST_TOGETHER))]
+        strikes = [_strike(rng, first, rng.choice(first.points), CALM)]
+        strikes += [_strike(rng, shape, rng.choice(shape.points), APART) for shape in more]
+        yield Round(next(numbers), setup, tuple(strikes))
+
+
+def _by_setup(alone: list[tuple[Shape, str]]) -> list[tuple[Shape, str]]:
+    """Stable, so that what one set-up plays is played while it stands: setting one up takes seconds."""
+    setups = list(dict.fromkeys(shape.setup for shape, _ in alone))
+    return sorted(alone, key=lambda one: setups.index(one[0].setup))
+
+
+def _strike(rng: Random, shape: Shape, point: str, after: tuple[int, int]) -> Strike:
+    possible = children(shape.on)
+    count = min(rng.randint(1, shape.most_victims), len(possible))
+    victims = tuple(sorted(rng.sample(possible, count)))
+    return Strike(shape.name, rng.randint(*after), round(rng.uniform(*shape.seconds), 1), victims, point)

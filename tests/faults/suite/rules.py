@@ -1,0 +1,126 @@
+"""What must hold of the store at every instant, and from one instant to the next.
+
+A host, and a shared pool, may hold more than it has only where a new epoch brought that back: hosts said in it what
+runs on them, and that is a fact. From then on it may only get less. So what came to be over is held against the
+instant before, and not against what redsched notes about it.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+
+from tests.faults.suite.view import Hash, View, amounts_of
+
+LEASED = ("claimed", "starting")
+POOL = "pool:"
+
+
+def books(view: View) -> Iterator[str]:
+    """What hosts, groups and pools count is what the claims add up to; every claim is where its host lists it."""
+    taken = taken_by(view)
+    for name, host in view.hosts.items():
+        yield from _amounts(f"host {name}", host, taken.pop(f"host {name}", Counter()))
+        yield from _lists(view, name, host)
+    for name, pool in view.pools.items():
+        yield from _amounts(POOL + name, pool, taken.pop(POOL + name, Counter()))
+    for owner, amounts in taken.items():
+        yield f"{owner} is not there, and claims hold {dict(amounts)} of it"
+    for name, group in view.groups.items():
+        yield from _members(view, name, group)
+    for name, ids in view.held.items():
+        if name not in view.hosts:
+            yield f"host {name} is not there, and lists {sorted(ids)}"
+
+
+def taken_by(view: View) -> dict[str, Counter[str]]:
+    """What the claims hold of each host and shared pool."""
+    taken: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for claim in view.claims.values():
+        for slot, amount in amounts_of(claim).items():
+            place, _, resource_class = slot.rpartition("/")
+            owner, name = (place, resource_class) if place.startswith(POOL) else (f"host {claim.get('host')}", slot)
+            taken[owner][name] += amount
+    return dict(taken)
+
+
+def _amounts(owner: str, fields: Hash, taken: Counter[str]) -> Iterator[str]:
+    counted = {name.removeprefix("claimed."): int(n) for name, n in fields.items() if name.startswith("claimed.")}
+    for slot in sorted(counted.keys() | taken.keys()):
+        if counted.get(slot, 0) != taken[slot]:
+            yield f"{owner} says {counted.get(slot, 0)} {slot} are claimed, its claims hold {taken[slot]}"
+
+
+def _lists(view: View, name: str, host: Hash) -> Iterator[str]:
+    on = view.on(name)
+    starting = sum(claim["state"] in LEASED for claim in on.values())
+    if view.held.get(name, set()) != on.keys():
+        yield f"host {name} lists {sorted(view.held.get(name, set()))}, and the claims on it are {sorted(on)}"
+    if (int(host.get("claims", "0")), int(host.get("starting", "0"))) != (len(on), starting):
+        yield f"host {name} counts {host.get('claims')} and {host.get('starting')}: there are {len(on)} and {starting}"
+
+
+def _members(view: View, name: str, group: Hash) -> Iterator[str]:
+    members = [claim for claim in view.claims.values() if claim.get("group") == name]
+    really = Counter(f"count.host={claim['host']}" for claim in members)
+    really.update(f"count.{key[3:]}={value}" for claim in members for key, value in claim.items() if key[:3] == "in.")
+    counted = {field: int(value) for field, value in group.items() if field.startswith("count.")}
+    if counted != dict(really) or int(group.get("members", "0")) != len(members):
+        yield f"group {name} counts {group.get('members')}, {counted}; its members are {len(members)}, {dict(really)}"
+
+
+Over = Mapping[tuple[str, str], frozenset[str]]
+"""What is over, owner and slot, and which claims hold it."""
+
+
+def over(view: View) -> Over:
+    """Everything that holds more than it has, and each host with more members of a group than may share one."""
+    holders: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    amounts: Counter[tuple[str, str]] = Counter()
+    for claim_id, claim in view.claims.items():
+        for slot, amount in amounts_of(claim).items():
+            place, _, resource_class = slot.rpartition("/")
+            key = (place, resource_class) if place.startswith(POOL) else (f"host {claim.get('host')}", slot)
+            holders[key].add(claim_id)
+            amounts[key] += amount
+        if claim.get("group"):
+            key = (f"host {claim.get('host')}", f"group:{claim['group']}")
+            holders[key].add(claim_id)
+            amounts[key] += 1
+    return {key: frozenset(holders[key]) for key, amount in amounts.items() if amount > _room(view, *key)}
+
+
+def _room(view: View, owner: str, slot: str) -> int:
+    if slot.startswith("group:"):
+        group = view.groups.get(slot.removeprefix("group:"), {})
+        return int(group.get("max_per_host", "1")) if group.get("policy") == "anti-affinity" else 1 << 53
+    fields = view.pools.get(owner.removeprefix(POOL), {}) if owner.startswith(POOL) else view.hosts.get(owner[5:], {})
+    return int(fields.get(f"capacity.{slot}", "0")) - int(fields.get(f"external.{slot}", "0"))
+
+
+def succession(former: View, now: View) -> Iterator[str]:
+    """What may not come about between two instants: more where there is too much, claims where no host has spoken."""
+    is_same_epoch = former.epoch == now.epoch
+    before = over(former)
+    for (owner, slot), ids in over(now).items():
+        if not is_same_epoch or not _had_spoken(former, owner):
+            continue  # restored: facts
+        if (owner, slot) not in before:
+            yield f"{owner} came to hold more {slot} than it has, without a new epoch: {sorted(ids)}"
+        elif more := ids - before[owner, slot]:
+            yield f"{owner} holds more {slot} than it has, and got still more: {sorted(more)}"
+    if is_same_epoch:
+        yield from _unspoken(former, now)
+
+
+def _had_spoken(view: View, owner: str) -> bool:
+    """Whether all that hosts could bring back to it had come back at that instant."""
+    if owner.startswith(POOL):
+        return all(map(view.is_attested, view.hosts)) and view.meta.get("settled") == "1"
+    return owner[5:] in view.hosts and view.is_attested(owner[5:])
+
+
+def _unspoken(former: View, now: View) -> Iterator[str]:
+    for host in former.hosts.keys() & now.hosts.keys():
+        if not former.is_attested(host) and not now.is_attested(host):
+            came = now.held.get(host, set()) - former.held.get(host, set())
+            if came:
+                yield f"host {host} has not attested to {now.epoch} and got {sorted(came)}"

@@ -1,0 +1,85 @@
+"""What a run came to, as tables to be read and to be quoted."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from tests.faults.suite.ledger import Levels
+from tests.faults.suite.rounds import Result
+
+
+def rounds_table(results: Sequence[Result]) -> str:
+    """A line for each round: what broke, how soon all was well, what was lost and restored."""
+    rows = [("round", "faults", "answers", "epochs", "first s", "settled s", "agree s", "lost", "restored", "wrong")]
+    rows += [
+        (
+            str(one.round.number),
+            "+".join(f"{strike.fault}{'@' + strike.point if strike.point else ''}" for strike in one.round.strikes),
+            str(one.answers),
+            str(one.epochs),
+            _seconds(one.first_s),
+            _seconds(one.settled_s),
+            _seconds(one.agree_s),
+            str(one.lost.total()),
+            str(one.restored),
+            str(len(one.wrong)),
+        )
+        for one in results
+    ]
+    return _aligned(rows)
+
+
+def recovery_table(results: Sequence[Result]) -> str:
+    """For each fault that was played alone: the times until recovery, the median and the longest."""
+    by_fault: dict[str, list[Result]] = {}
+    for one in results:
+        if len(one.round.strikes) == 1:
+            by_fault.setdefault(one.round.strikes[0].fault, []).append(one)
+    rows = [("fault", "rounds", "first s", "longest", "settled s", "longest", "lost", "restored")]
+    for fault, some in sorted(by_fault.items()):
+        first, settled = ([getattr(one, word) for one in some] for word in ("first_s", "settled_s"))
+        lost, restored = sum(one.lost.total() for one in some), sum(one.restored for one in some)
+        times = (_median(first), _longest(first), _median(settled), _longest(settled))
+        rows.append((fault, str(len(some)), *times, str(lost), str(restored)))
+    return _aligned(rows)
+
+
+def levels_table(durability: str, levels: dict[str, Levels], over_committed: int) -> str:
+    """What each level kept: the table that docs/operate quotes."""
+    rows = [("durability", "until", "acknowledged", "lost", "of these", "restored", "over-committed")]
+    for until, level in sorted(levels.items()):
+        rows.append(
+            (
+                durability,
+                until,
+                str(level.acknowledged),
+                str(level.lost.total()),
+                _counted(level.lost),
+                str(level.restored),
+                str(over_committed),
+            )
+        )
+    return _aligned(rows)
+
+
+def _counted(counts: Counter[str]) -> str:
+    return ", ".join(f"{word} {count}" for word, count in sorted(counts.items())) or "-"
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
+
+
+def _median(values: Sequence[float | None]) -> str:
+    known = sorted(one for one in values if one is not None)
+    return _seconds(known[len(known) // 2] if known else None)
+
+
+def _longest(values: Sequence[float | None]) -> str:
+    return _seconds(max((one for one in values if one is not None), default=None))
+
+
+def _aligned(rows: Sequence[tuple[str, ...]]) -> str:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )

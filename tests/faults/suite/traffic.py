@@ -1,0 +1,68 @@
+"""What schedulers ask for. A claim id tells what it was asked with, so that whoever finds one can ask again.
+
+Ids are the caller's own, `s<scheduler>-<kind>-<number>`, and one more `-<place>` where several places are asked for.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from redsched.model import GroupPolicy, Inventory, Request, ServerGroup, SharedPool
+
+LEASE_S = 5
+"""Of a claim that no host has taken up yet."""
+
+MOST_HELD = 32
+"""Claims that one scheduler holds at a time: together some four fifths of the fleet."""
+
+APART = ServerGroup("apart", GroupPolicy.ANTI_AFFINITY, max_per_host=2)
+LICENCES = SharedPool("licences", {"CUSTOM_SEAT": Inventory(40)})
+PROJECT = "faults"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of request: how often it is asked for, beside the others, and what with."""
+
+    weight: int
+    resources: Mapping[str, int]
+    places: int = 1
+    server_group: str = ""
+    alternates: int = 0
+
+
+KINDS: Mapping[str, Kind] = {
+    "one": Kind(5, {"VCPU": 1, "MEMORY_MB": 512}),
+    "large": Kind(1, {"VCPU": 3, "MEMORY_MB": 2048}),
+    "pair": Kind(2, {"VCPU": 1}, places=2),
+    "apart": Kind(2, {"VCPU": 1}, server_group=APART.name),
+    "seat": Kind(2, {"VCPU": 1, "CUSTOM_SEAT": 1}),
+    "gpu": Kind(2, {"CUSTOM_GPU_MILLI": 400}, alternates=2),
+}
+
+
+def next_ids(rng: Random, scheduler: str, number: int) -> tuple[str, ...]:
+    """The ids of a scheduler's next request."""
+    [name] = rng.choices(list(KINDS), [kind.weight for kind in KINDS.values()])
+    base = f"{scheduler}-{name}-{number}"
+    places = KINDS[name].places
+    return (base,) if places == 1 else tuple(f"{base}-{place}" for place in range(places))
+
+
+def request_of(ids: Sequence[str]) -> Request:
+    """The request that these ids were asked for with, the same in every process that asks."""
+    kind = KINDS[kind_of(ids[0])]
+    return Request(
+        kind.resources,
+        count=kind.places,
+        server_group=kind.server_group,
+        alternates=kind.alternates,
+        project=PROJECT,
+        claim_ids=tuple(ids),
+        lease_s=LEASE_S,
+    )
+
+
+def kind_of(claim_id: str) -> str:
+    """The kind of request that an id was asked for with."""
+    return claim_id.split("-")[1]

@@ -1,0 +1,108 @@
+"""The machines: what really runs on each host. A hook at a URL, which outlives every agent.
+
+It is told to start and to stop, is idempotent by id and token as a hook has to be, and remembers what it saw that must
+never be: more work on a host than the host holds, or one claim's work on two hosts.
+"""
+
+import asyncio
+import contextlib
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from random import Random
+
+LONGEST_S = 0.03
+"""How long starting or stopping takes at most, where the suite does not say otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What runs for a claim on a host."""
+
+    token: str
+    slots: Mapping[str, int]
+
+
+@dataclass(slots=True)
+class Works:
+    """All work of all hosts. `watch` is told `<verb> comes` before an order is carried out and `<verb> done` after."""
+
+    capacities: Callable[[str], Mapping[str, int]]
+    rng: Random
+    watch: Callable[[str, str], None] = lambda _, __: None
+    running: dict[tuple[str, str], Work] = field(default_factory=dict)
+    """By host and claim id."""
+    broken: list[str] = field(default_factory=list)
+    orders: Counter[str] = field(default_factory=Counter)
+    _turns: dict[tuple[str, str], asyncio.Lock] = field(default_factory=dict)
+
+    def start(self, host: str, claim_id: str, work: Work) -> None:
+        """Start it, unless it runs. The same claim placed anew on the same host takes the place of what ran for it."""
+        self.running[host, claim_id] = work
+        taken: Counter[str] = Counter()
+        for (at, _), one in self.running.items():
+            if at == host:
+                taken.update(one.slots)
+        for slot, capacity in self.capacities(host).items():
+            if taken[slot] > capacity:
+                ids = sorted(claim for at, claim in self.running if at == host)
+                self.broken.append(
+                    f"{host} runs {taken[slot]} {slot} of its {capacity} after starting {claim_id}: {ids}"
+                )
+
+    def stop(self, host: str, claim_id: str) -> None:
+        """Stop it, if it runs."""
+        self.running.pop((host, claim_id), None)
+
+    def twice(self) -> list[str]:
+        """The claims whose work runs on more than one host."""
+        count = Counter(claim_id for _, claim_id in self.running)
+        return sorted(claim_id for claim_id, times in count.items() if times > 1)
+
+    async def carry_out(self, order: Mapping[str, object]) -> None:
+        """One order of an agent."""
+        verb, host, claim_id = str(order["verb"]), str(order["host"]), str(order["claim_id"])
+        self.orders[verb] += 1
+        self.watch(f"{verb}-comes", host)
+        # One after the other: a start whose agent broke it off is still under way here when the stop comes.
+        async with self._turns.setdefault((host, claim_id), asyncio.Lock()):
+            await self._carry_out(verb, host, claim_id, order)
+        self.watch(f"{verb}-done", host)
+
+    async def _carry_out(self, verb: str, host: str, claim_id: str, order: Mapping[str, object]) -> None:
+        await asyncio.sleep(self.rng.uniform(0, LONGEST_S))
+        slots = order["slots"]
+        assert isinstance(slots, dict)
+        if verb == "stop":
+            self.stop(host, claim_id)
+        else:
+            own = {slot: amount for slot, amount in slots.items() if not slot.startswith("pool:")}
+            self.start(host, claim_id, Work(str(order["token"]), own))
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One order over HTTP."""
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+            lines = head.decode().lower().split("\r\n")
+            [length] = [int(line.partition(":")[2]) for line in lines if line.startswith("content-length:")]
+            await self.carry_out(json.loads(await reader.readexactly(length)))
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            await writer.drain()
+        except (OSError, EOFError):
+            pass  # an agent that was killed
+        finally:
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+
+
+@asynccontextmanager
+async def machines(works: Works) -> AsyncIterator[str]:
+    """Serve the hook; its URL."""
+    server = await asyncio.start_server(works.serve, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/work"
+    finally:
+        server.close()

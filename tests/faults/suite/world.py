@@ -1,0 +1,236 @@
+"""All that runs: a store, four schedulers, five agents with ten hosts each, the machines, a watcher, an operator."""
+
+import asyncio
+import tempfile
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from redsched.errors import RedschedError
+from redsched.scheduler import Scheduler
+from redsched.settings import Settings
+from redsched.tasks import end_all
+from tests.faults.suite import agent_process, traffic
+from tests.faults.suite.child import Child, ChildEnded
+from tests.faults.suite.ledger import Ledger
+from tests.faults.suite.plan import AGENTS, HOSTS_OF_AGENT, children
+from tests.faults.suite.sites import Site
+from tests.faults.suite.watcher import Watcher, watching
+from tests.faults.suite.works import Works, machines
+
+QUICK = {"poll_s": 0.05, "reply_timeout_s": 1.0, "resend_for_s": 3.0}
+SCHEDULER = {**QUICK, "tick_s": 0.4, "catch_up_timeout_s": 3.0, "select_timeout_s": 4.0}
+AGENT = {**QUICK, "lease_s": 2, "compare_s": 2.0, "report_s": 10.0, "hook_timeout_s": 10.0}
+"""Short leases, so that everything happens within seconds. Their proportions are those of the defaults."""
+
+REVIVE_S = 0.3
+OPERATOR_S = 0.3
+
+
+class World:
+    """What rounds are played on."""
+
+    def __init__(self, site: Site, seed: int, folder: Path, watcher: Watcher) -> None:
+        self.site = site
+        self.seed = seed
+        self.folder = folder
+        self.watcher = watcher
+        self.ledger = Ledger()
+        self.works = Works(lambda _: CAPACITIES, Random(f"{seed} works"))
+        self.children: dict[str, Child] = {}
+        self.clock_shift_s: dict[str, float] = {}
+        self.disk_is_full: set[str] = set()
+        self.problems: list[str] = []
+        """What went wrong outside every check: a process that ended by itself."""
+        self.hook_looks: list[Any] = []
+        self.unrestricted_since: float | None = None
+        self.first_placed_at: float | None = None
+        self._old_asks: set[tuple[str, ...]] = set()
+        self._is_playing = False
+        self._is_closing = False
+        self._hook = ""
+        self._reviving: set[asyncio.Task[None]] = set()
+
+    # -- who there is
+
+    @property
+    def schedulers(self) -> list[Child]:
+        """The scheduler processes."""
+        return [self.children[name] for name in children("scheduler")]
+
+    @property
+    def agents(self) -> list[Child]:
+        """The agent processes."""
+        return [self.children[name] for name in children("agent")]
+
+    def journal(self, agent: str) -> Path:
+        """The journal of an agent."""
+        return self.folder / agent / "journal.sqlite"
+
+    # -- traffic
+
+    def play(self) -> None:
+        """Let traffic begin, or go on."""
+        self._is_playing = True
+        for one in self.schedulers:
+            one.tell("play")
+
+    async def rest(self) -> None:
+        """Let traffic end, and wait until each request under way has its answer. Raises TimeoutError."""
+        self._is_playing = False
+        await asyncio.gather(*(self._rests(one) for one in self.schedulers))
+
+    async def _rests(self, one: Child) -> None:
+        """A process that is killed before it rests is begun anew, and rests then."""
+        for _ in range(5):
+            with suppress(ChildEnded):
+                await one.ask("rest", "resting")
+                return
+            await self.revived(one)
+        raise TimeoutError(f"{one.name} does not come to rest")
+
+    async def revived(self, one: Child) -> None:
+        """Wait until a process runs and is ready."""
+        if not one.runs:
+            await one.ended()
+        await asyncio.gather(*self._reviving, return_exceptions=True)
+
+    async def reaches(self, answers: int, within_s: float) -> bool:
+        """Wait until so many answers have been given, or the time is over; whether they have."""
+        until = time.monotonic() + within_s
+        while self.ledger.answers < answers and time.monotonic() < until:  # noqa: ASYNC110 - a count, and a time
+            await asyncio.sleep(0.01)
+        return self.ledger.answers >= answers
+
+    def look_for_first(self) -> None:
+        """From now on wait for a claim that is asked for and placed."""
+        self.unrestricted_since, self.first_placed_at = time.monotonic(), None
+        self._old_asks = set(self.ledger.asked)
+
+    # -- processes
+
+    async def begin(self, hook: str) -> None:
+        """Start all processes."""
+        self._hook = hook
+        for name in children("any"):
+            (self.folder / name).mkdir()
+            kind = name.partition("-")[0]
+            self.children[name] = Child(
+                name,
+                f"tests.faults.suite.{kind}_process",
+                lambda name=name: self._words(name),  # type: ignore[misc]
+                lambda said, words, name=name: self._hear(name, said, words),  # type: ignore[misc]
+                self.folder / name / "log",
+            )
+        for some in (self.agents, self.schedulers):
+            await asyncio.gather(*(one.begin() for one in some))
+            await asyncio.gather(*(one.ready() for one in some))
+
+    async def end(self) -> None:
+        """End all processes."""
+        self._is_closing = True
+        await end_all([*self._reviving])
+        for one in self.children.values():
+            one.kill()
+        await asyncio.gather(*(one.ended() for one in self.children.values()))
+
+    def _words(self, name: str) -> dict[str, Any]:
+        common = {"name": name, "url": self.site.url(name), "clock_shift_s": self.clock_shift_s.get(name, 0)}
+        if name.startswith("agent"):
+            return common | {
+                "settings": {**AGENT, "hook": self._hook},
+                "hosts": hosts_of(name),
+                "journal": str(self.journal(name)),
+                "disk_is_full": name in self.disk_is_full,
+            }
+        own = f"s{name.partition('-')[2]}"
+        return common | {"name": own, "seed": self.seed, "settings": SCHEDULER, **self.ledger.left_by(own)}
+
+    def _hear(self, name: str, said: str, words: Mapping[str, Any]) -> None:
+        if said == "gone":
+            if not self._is_closing:
+                task = asyncio.create_task(self._revive(name))
+                self._reviving.add(task)
+                task.add_done_callback(self._reviving.discard)
+        elif name.startswith("scheduler"):
+            if said == "placed" and self.first_placed_at is None and tuple(words["ids"]) not in self._old_asks:
+                self.first_placed_at = time.monotonic()
+            self.ledger.hear(f"s{name.partition('-')[2]}", said, words)
+        elif said == "ended" and not (name in self.disk_is_full and words["problem"] == "journal-broken"):
+            self.problems.append(f"{name} ended: {words}")
+        elif said == "defect":
+            self.problems.append(f"{name}: {words}")
+
+    async def _revive(self, name: str) -> None:
+        """Begin a process anew, as whatever looks after services would."""
+        await asyncio.sleep(REVIVE_S)
+        child = self.children[name]
+        # What it said as it died is heard by now: this is called at the end of that.
+        while not self._is_closing:
+            await child.begin()
+            try:
+                await child.ready()
+            except (ChildEnded, TimeoutError):
+                return  # `gone` has been heard again
+            if self._is_playing and name.startswith("scheduler"):
+                child.tell("play")
+            return
+
+    # -- the operator
+
+    async def operate(self) -> None:
+        """Declare what is to be declared, whenever the store does not have it: a wiped one forgets."""
+        while True:
+            await asyncio.sleep(OPERATOR_S)
+            view = self.watcher.now
+            group, pool = view.groups.get(traffic.APART.name, {}), view.pools.get(traffic.LICENCES.name, {})
+            if view.epoch and not ("policy" in group and "capacity.CUSTOM_SEAT" in pool):
+                with suppress(RedschedError):
+                    await self.declare()
+
+    async def declare(self) -> None:
+        """Declare the server group and the shared pool. Raises what redsched raises."""
+        async with Scheduler.connect(self.site.direct_url, Settings.model_validate(SCHEDULER)) as scheduler:
+            await scheduler.server_groups.put(traffic.APART)
+            await scheduler.pools.put(traffic.LICENCES)
+
+
+CAPACITIES = {
+    "VCPU": agent_process.VCPU,
+    "MEMORY_MB": agent_process.MEMORY_MB,
+    "gpu0/CUSTOM_GPU_MILLI": agent_process.GPU_MILLI,
+}
+"""What a host holds; those without a GPU have that much less."""
+
+
+def hosts_of(agent: str) -> list[str]:
+    """The names of an agent's hosts."""
+    return [f"{agent}-host-{number}" for number in range(HOSTS_OF_AGENT)]
+
+
+def agent_of(host: str) -> str:
+    """The agent that speaks for a host."""
+    return host.rpartition("-host-")[0]
+
+
+HOSTS = tuple(host for number in range(AGENTS) for host in hosts_of(f"agent-{number}"))
+
+
+@asynccontextmanager
+async def world(site: Site, seed: int) -> AsyncIterator[World]:
+    """A world at work, with nothing broken; ended with all its processes."""
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="redsched-faults-")))
+        await site.prepare()
+        it = World(site, seed, folder, stack.enter_context(watching(site.connect)))
+        hook = await stack.enter_async_context(machines(it.works))
+        it.works.watch = lambda what, host: [look(what, agent_of(host)) for look in [*it.hook_looks]]  # type: ignore[assignment]
+        stack.push_async_callback(it.end)
+        await it.begin(hook)
+        await it.declare()
+        operator = asyncio.create_task(it.operate())
+        stack.push_async_callback(end_all, [operator])
+        yield it

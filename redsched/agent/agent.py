@@ -19,6 +19,7 @@ from redsched.agent.host import Host
 from redsched.agent.journal import Journal
 from redsched.agent.line import Line
 from redsched.agent.local_file import LocalFile
+from redsched.agent.sight import Sight
 from redsched.agent.steps import Steps
 from redsched.agent.turns import Turns
 from redsched.agent.watch import Watch
@@ -74,14 +75,14 @@ class Agent:
             self._add(collector, nonce, hooks)
 
     def _add(self, collector: Collector, nonce: str, hooks: asyncio.Semaphore) -> None:
-        cell, local = self.store.cell(collector.cell), self.local_file
-        host = Host(cell, collector, self.journal, self.settings, nonce, self._opened, self._closed, local)
+        cell, sight = self.store.cell(collector.cell), Sight(collector, self.journal, self.local_file)
+        host = Host(cell, sight, self.journal, self.settings, nonce, self._opened, self._closed)
         steps = Steps(host, self.line, self.hook, hooks)
         self._works[host.name] = Works(steps, lambda: self._inboxes.set(host, 0.0))
         self.hosts[host.name] = self._by_cell[cell.name][host.name] = host
         self._unopened.add(host.name)
         self._beats.set(host, 0.0)
-        if (period_s := host.look_period_s()) is not None:
+        if (period_s := sight.period_s(self.settings.collect_s)) is not None:
             self._looks.set(host, period_s)
 
     async def run(self) -> None:
@@ -160,8 +161,8 @@ class Agent:
 
     async def _look(self, host: Host) -> float:
         await host.look()
-        self._works[host.name].find_local(host.local)
-        return host.look_period_s() or AGAIN_S
+        self._works[host.name].find_local(host.sight.local)
+        return host.sight.period_s(self.settings.collect_s) or AGAIN_S
 
     # -- inboxes and comparisons
 
@@ -194,8 +195,9 @@ class Agent:
         claims = await self._read_claims(cell, set().union(*ids))
         for host, held in zip(hosts, ids, strict=True):
             if host.name in self.hosts:
+                host.sight.unknown &= held
                 self._works[host.name].compare(held, claims)
-                self._works[host.name].find_local(host.local)
+                self._works[host.name].find_local(host.sight.local)
 
     async def _read_claims(self, cell: CellStore, ids: Iterable[str]) -> dict[str, Claim]:
         wanted, found = sorted(ids), dict[str, Claim]()

@@ -11,29 +11,22 @@ Only an open host takes anything up. What happens to claims is in `works`; when 
 import asyncio
 import dataclasses
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import structlog
 
-from redsched.agent.collector import Collector, LocalWork, Look, Work
 from redsched.agent.epochs import is_newer
-from redsched.agent.external import is_worth_sending, remember, with_external
+from redsched.agent.external import is_worth_sending
 from redsched.agent.journal import Journal
-from redsched.agent.journal_schema import HeldWork, HostPage
-from redsched.agent.local_file import LocalFile
+from redsched.agent.journal_schema import HeldWork
+from redsched.agent.sight import Sight
 from redsched.errors import OtherAgent, StoreUnavailable
-from redsched.model import AgentStamp, ClaimStatus, HostReport
+from redsched.model import AgentStamp, HostReport
 from redsched.settings import Settings
 from redsched.store import CellStore, HeldClaim, Outcome, ReportAnswer
 
 BEATS_IN_LEASE = 3
-FRESH_S = 1.0
-"""A look that is not older than this is as good as one now: many claims that start together share it."""
-
-CHEAP_S = 0.1
-"""A look that took no longer than this may be had before each start."""
-
 MOST_ATTESTS = 10
 """Attestations in a row that the store answers with yet another epoch, before the host waits for its next turn."""
 
@@ -45,13 +38,12 @@ class Host:
     """One host of this process. `nonce` is the process'; `on_open` is told which claims the store wants dropped."""
 
     cell: CellStore
-    collector: Collector
+    sight: Sight
     journal: Journal
     settings: Settings
     nonce: str
     on_open: Callable[["Host", Iterable[str]], None]
     on_closed: Callable[["Host"], None]
-    local_file: LocalFile | None = None
 
     name: str = field(init=False)
     epoch: str = field(default="", init=False)
@@ -59,14 +51,6 @@ class Host:
     opened: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     now_ms: int = field(default=0, init=False)
     """The store's time, as last heard."""
-    report: HostReport | None = field(default=None, init=False)
-    """What was last looked at, with external usage."""
-    local: tuple[LocalWork, ...] = field(default=(), init=False)
-    """The local work that was seen then."""
-    unknown: frozenset[str] = field(default=frozenset(), init=False)
-    """Claims that the store had here when this process began. Those that the journal does not know may have work."""
-    _looked_at_s: float = field(default=0.0, init=False)
-    _look_took_s: float = field(default=0.0, init=False)
     _sent: HostReport | None = field(default=None, init=False)
     _is_known: bool = field(default=False, init=False)
     _met: str = field(default="", init=False)
@@ -76,16 +60,17 @@ class Host:
     _speaking: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     def __post_init__(self) -> None:
-        self.name = self.collector.name
+        self.name = self.sight.collector.name
 
     # -- its turns
 
     async def beat(self) -> None:
         """Do what the host's standing asks for: report, attest, or a heartbeat. Raises Unavailable, OtherAgent."""
         async with self._speaking:
-            await self._meet()
+            if self.sight.is_blind:
+                self.sight.unknown = frozenset(await self.cell.held_ids(self.name))
             if not self._is_known or asyncio.get_running_loop().time() >= self._report_at_s:
-                await self._send(self.report or await self._look())
+                await self._send(self.sight.report or await self.sight.look())
             if not self.epoch:
                 await self._attest()
                 return
@@ -94,19 +79,13 @@ class Host:
     async def look(self) -> None:
         """Look at the host, and report it if something has changed. Raises Unavailable, OtherAgent, OSError."""
         async with self._speaking:
-            report = await self._look()
+            report = await self.sight.look()
             if self._sent is not None and is_worth_sending(report, self._sent):
                 await self._send(report)
 
-    async def look_again(self) -> HostReport:
-        """Return what the host has and what is in use there, as it is now where looking is cheap, else as last seen."""
-        now_s = asyncio.get_running_loop().time()
-        is_old = now_s - self._looked_at_s > FRESH_S and self._look_took_s <= CHEAP_S
-        return await self._look() if self.report is None or is_old else self.report
-
     async def look_without(self, claim_id: str) -> dict[str, int]:
         """Return the external usage that is new now that the work of a claim is gone."""
-        report = await self._look(without=claim_id)
+        report = await self.sight.look(without=claim_id)
         sent = self._sent.external if self._sent is not None else {}
         slots = report.external.keys() | sent.keys()
         return {
@@ -136,42 +115,6 @@ class Host:
             await self._raise_above(self.epoch, self.epoch)
 
     # -- inside
-
-    async def _meet(self) -> None:
-        """Before the first look: which claims the store has here that the journal does not know.
-
-        Their work may run, begun by an agent whose journal was lost; measured as foreign, it would leave no room for
-        the very claims that it belongs to.
-        """
-        if self.report is None and self.collector.period_s is not None:
-            self.unknown = frozenset(await self.cell.held_ids(self.name))
-
-    async def _look(self, without: str = "") -> HostReport:
-        page, loop = self.journal.pages[self.name], asyncio.get_running_loop()
-        works = self._works(page, without)
-        self._looked_at_s = loop.time()
-        if self.collector.period_s is None:
-            look, written = self._look_now(works)
-        else:
-            look, written = await asyncio.to_thread(self._look_now, works)
-        self._look_took_s = loop.time() - self._looked_at_s
-        self.local = (*look.local, *written)
-        known = remember(look, page.external)
-        if known != page.external:
-            # Not waited for: a lost write costs one stale measurement after a crash.
-            self.journal.write_external(self.name, known)
-        self.report = with_external(look.report, known)
-        return self.report
-
-    def _works(self, page: HostPage, without: str) -> list[Work]:
-        """The claims whose work may be there. Of what was not begun nothing is, so it does not blur the measurement."""
-        held = [one for one in page.held.values() if one.state is not ClaimStatus.CLAIMED and one.id != without]
-        unknown = self.unknown - page.held.keys()
-        return [Work(one.id, one.named) for one in held] + [Work(one) for one in unknown if one != without]
-
-    def _look_now(self, works: Sequence[Work]) -> tuple[Look, tuple[LocalWork, ...]]:
-        written = self.local_file.of(self.name) if self.local_file is not None else ()
-        return self.collector.look(works), written
 
     async def _send(self, report: HostReport) -> None:
         stamp = await self._stamp()
@@ -205,7 +148,7 @@ class Host:
             self.hears(answer.epoch, answer.now_ms)
             if answer.outcome is Outcome.UNKNOWN:
                 self._is_known = False
-                await self._send(self.report or await self._look())
+                await self._send(self.sight.report or await self.sight.look())
             elif answer.outcome in (Outcome.OK, Outcome.SAME):
                 # Not waited for: should it be lost, the host attests once more and hears SAME.
                 self.journal.write_attested(self.name, answer.epoch)
@@ -281,13 +224,7 @@ class Host:
         return AgentStamp(self.journal.id, self.nonce, self._number)
 
     def _lease_s(self) -> int:
-        return self.report.lease_s if self.report is not None else self.settings.lease_s
-
-    def look_period_s(self) -> float | None:
-        """Pause between two looks; None where nothing can change."""
-        if self.collector.period_s is None and self.local_file is not None:
-            return self.settings.collect_s
-        return self.collector.period_s
+        return self.sight.report.lease_s if self.sight.report is not None else self.settings.lease_s
 
     def next_beat_s(self) -> float:
         """How long until the next heartbeat is due, with jitter: hosts that started together drift apart."""

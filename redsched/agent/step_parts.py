@@ -99,7 +99,7 @@ class StepParts:
 
     async def _lacks(self, work: HeldWork) -> str:
         """What the host lacks for this claim beside all that runs there, in words; '' when it can hold it."""
-        report = await self.host.look_again()
+        report = await self.host.sight.look_again()
         others = [one.amounts for one in self.held.values() if one.id != work.id]
         return lacking(report, others, work.amounts)
 

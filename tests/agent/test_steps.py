@@ -13,6 +13,7 @@ from redsched.agent.host import Host
 from redsched.agent.journal import open_journal
 from redsched.agent.journal_schema import HeldWork
 from redsched.agent.line import Line
+from redsched.agent.sight import Sight
 from redsched.agent.steps import Steps
 from redsched.model import ClaimStatus, HostReport, Inventory, Pool
 from redsched.settings import Settings
@@ -64,8 +65,10 @@ class Bench:
         self.scripted, self.hook, self.closed = ScriptedCell(), NotedHook(), 0
         cell = cast(CellStore, self.scripted)
         settings = Settings(lease_s=2)
-        self.host = Host(cell, StaticCollector(H1), self.journal, settings, "n", lambda *_: None, self._closed)
-        self.host.report = H1
+        self.host = Host(
+            cell, Sight(StaticCollector(H1), self.journal), self.journal, settings, "n", lambda *_: None, self._closed
+        )
+        self.host.sight.report = H1
         self.host._open(E1, ())
         self.journal.write_attested("h1", E1)
         self.steps = Steps(self.host, Line(), self.hook, asyncio.Semaphore(1))
@@ -213,7 +216,7 @@ GPU_HOST = HostReport(
 async def test_the_host_starts_only_what_each_of_its_pools_can_hold(
     bench: Bench, amounts: dict[str, int], calls: list[str]
 ) -> None:
-    bench.host.collector = StaticCollector(GPU_HOST)
+    bench.host.sight.collector = StaticCollector(GPU_HOST)
     await bench.journal.write_held("h1", HeldWork("other", f"{E1}.6", {"gpu0/CUSTOM_GPU_MILLI": 600}))
     await bench.steps.take_up(HeldWork("a", f"{E1}.7", amounts))
     assert bench.hook.calls == calls

@@ -1,4 +1,4 @@
-"""A store behind Sentinels: schedulers and hosts find the primary, and follow it, whatever becomes of the former one."""
+"""A store behind Sentinels: schedulers and hosts find the primary and follow it, whatever becomes of the former one."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager

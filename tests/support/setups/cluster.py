@@ -15,7 +15,7 @@ from tests.support.waiting import wait_until_sync
 SLOTS = 16_384
 NODE_TIMEOUT_MS = 1000
 MOVE_TIMEOUT_S = 20.0
-KEYS_AT_ONCE = 100
+MIGRATE_TIMEOUT_MS = 5000
 
 
 class ClusterNode(Node):
@@ -91,26 +91,29 @@ class ClusterSetup:
         if at_once and self.moves_at_once:
             _say(source, "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", target.id)
         else:
-            self._move_by_key(source, target, slot)
+            with self.half_moved(cell, target):
+                pass
         wait_until_sync(lambda: self.primary(cell) is target, MOVE_TIMEOUT_S, "the slot has moved")
         return target
+
+    @contextmanager
+    def half_moved(self, cell: str, to: ClusterNode | None = None) -> Iterator[None]:
+        """The cell's slot moves key by key; half of its keys have moved while this is open, and all of them after."""
+        source, target, slot = self.primary(cell), to or self.others(cell)[0], slot_of(cell)
+        _say(target, "SETSLOT", slot, "IMPORTING", source.id)
+        _say(source, "SETSLOT", slot, "MIGRATING", target.id)
+        _migrate(source, target, slot, _say(source, "COUNTKEYSINSLOT", slot) // 2)
+        yield
+        while keys := _say(source, "COUNTKEYSINSLOT", slot):
+            _migrate(source, target, slot, keys)
+        for node in [target, *(one for one in self.nodes if one is not target and one.running and one.is_primary())]:
+            _say(node, "SETSLOT", slot, "NODE", target.id)
 
     @property
     def moves_at_once(self) -> bool:
         """Whether the server can move a slot as a whole (Valkey 9)."""
         node = self.nodes[0]
         return node.kind == "valkey" and int(node.version.partition(".")[0]) >= 9
-
-    def _move_by_key(self, source: ClusterNode, target: ClusterNode, slot: int) -> None:
-        _say(target, "SETSLOT", slot, "IMPORTING", source.id)
-        _say(source, "SETSLOT", slot, "MIGRATING", target.id)
-        with source.asked() as client:
-            while keys := client.execute_command("CLUSTER GETKEYSINSLOT", slot, KEYS_AT_ONCE):
-                client.execute_command("MIGRATE", HOST, target.port, "", 0, 5000, "KEYS", *keys)
-        _say(target, "SETSLOT", slot, "NODE", target.id)
-        for node in self.nodes:
-            if node.running and node is not target and node.is_primary():
-                _say(node, "SETSLOT", slot, "NODE", target.id)
 
     def well(self) -> bool:
         """Whether every server that runs thinks the cluster well, and every replica that runs has all data."""
@@ -183,6 +186,12 @@ def _owner(node: ClusterNode, slot: int) -> int | None:
     except (redis.ConnectionError, redis.TimeoutError):
         return None
     return next((int(primary[1]) for first, last, primary, *_ in ranges if first <= slot <= last), None)
+
+
+def _migrate(source: ClusterNode, target: ClusterNode, slot: int, most: int) -> None:
+    with source.asked() as client:
+        if keys := client.execute_command("CLUSTER GETKEYSINSLOT", slot, most):
+            client.execute_command("MIGRATE", HOST, target.port, "", 0, MIGRATE_TIMEOUT_MS, "KEYS", *keys)
 
 
 def _say(node: ClusterNode, *words: str | int) -> Any:

@@ -1,0 +1,209 @@
+"""A cluster as the store: cells on different shards, a slot that moves under traffic, a primary that dies."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import pytest
+
+from redsched.errors import StoreUnavailable, Unavailable
+from redsched.model import Request
+from redsched.scheduler import Scheduler
+from redsched.settings import Settings
+from redsched.store import CellStore, Store
+from redsched.store.server import ServerBinary, pick_server
+from tests.support.hosts import PlainHost, speak_all
+from tests.support.servers import SERVERS, name_of
+from tests.support.setups import ClusterSetup, Node, cluster_setup
+from tests.support.setups.cluster import cells_apart
+from tests.support.waiting import wait_until
+
+CELLS = tuple(cells_apart(3))
+MOVED = CELLS[0]
+QUICK = Settings(cells=CELLS, poll_s=0.01, tick_s=0.1, reply_timeout_s=1.0, resend_for_s=15.0, select_timeout_s=20.0)
+VCPU = 200
+
+
+@pytest.fixture(scope="module", params=SERVERS, ids=name_of)
+def running(request: pytest.FixtureRequest) -> Iterator[ClusterSetup]:
+    binary: ServerBinary = request.param
+    with cluster_setup(replicas=1, binary=binary) as started:
+        yield started
+
+
+@pytest.fixture
+def setup(running: ClusterSetup) -> ClusterSetup:
+    """The cluster of all tests here: whole, and empty."""
+    for node in running.nodes:
+        if not node.running:
+            node.restart()
+    shards = {cell: running.primary(cell) for cell in CELLS}
+    if shards[MOVED] in (shards[cell] for cell in CELLS[1:]):  # another test has moved it there
+        running.move(MOVED, next(one for one in running.others(MOVED) if one not in shards.values()))
+    for cell in CELLS:
+        with running.primary(cell).asked() as client:
+            client.flushall()
+    return running
+
+
+@dataclass(slots=True)
+class World:
+    """A scheduler over a host of each cell, and traffic: what it was given, and what went wrong."""
+
+    scheduler: Scheduler
+    cells: dict[str, CellStore]
+    hosts: list[PlainHost]
+    claims: dict[str, str] = field(default_factory=dict)
+    """Those that were answered: id -> cell."""
+    released: set[str] = field(default_factory=set)
+    refused: list[Unavailable] = field(default_factory=list)
+    stopped: bool = False
+
+    async def traffic(self, cell: str) -> None:
+        """Claim in a cell, and release each second claim, until it is stopped."""
+        number = 0
+        while not self.stopped:
+            number += 1
+            try:
+                found = await self.scheduler.select(Request({"VCPU": 1}, lease_s=600, hosts=(f"{cell}-h",)))
+                claim_id = str(found.selections[0].claim_id)
+                self.claims[claim_id] = found.selections[0].cell
+                if number % 2:
+                    await self.scheduler.claims.release(claim_id)
+                    self.released.add(claim_id)
+            except Unavailable as error:
+                self.refused.append(error)
+
+    async def go_on(self, cell: str) -> None:
+        """Return when the traffic has got further claims in a cell."""
+        before = self._in(cell)
+        await wait_until(lambda: self._in(cell) >= before + 3, 30.0, f"claims go on in {cell}")
+
+    def _in(self, cell: str) -> int:
+        return sum(one == cell for one in self.claims.values())
+
+    async def assert_exact(self) -> None:
+        """What was answered is there, what was released is not, and nothing is counted twice."""
+        for name, cell in self.cells.items():
+            ids = [claim_id for claim_id, where in self.claims.items() if where == name]
+            known = await cell.read_claims(ids)
+            ended = {claim_id for claim_id, claim in known.items() if claim.state == "ended"}
+            assert known.keys() == set(ids)
+            assert ended == self.released & set(ids)
+            [host] = await cell.read_hosts([f"{name}-h"])
+            # Those whose answer never came may stand beside those that were answered; the audit counts them all.
+            assert int(host.fields["claimed.VCPU"]) >= len(ids) - len(ended)
+        assert (await self.scheduler.audit()).problems == ()
+
+
+@asynccontextmanager
+async def world(setup: ClusterSetup) -> AsyncIterator[World]:
+    """Traffic while the test does what it does to the cluster, and the proof afterwards."""
+    async with Store.connect(setup.url, QUICK) as store:
+        cells = {name: store.cell(name) for name in CELLS}
+        hosts = []
+        for name, cell in cells.items():
+            await cell.init()
+            hosts.append(PlainHost(cell, f"{name}-h", VCPU * 100))
+        await speak_all(hosts)
+        async with Scheduler.connect(setup.url, QUICK) as scheduler:
+            it = World(scheduler, cells, hosts)
+            tasks = [asyncio.create_task(it.traffic(name)) for name in CELLS]
+            for name in CELLS:
+                await it.go_on(name)
+            try:
+                yield it
+            finally:
+                it.stopped = True
+                await asyncio.gather(*tasks)
+            await it.assert_exact()
+
+
+async def test_cells_lie_on_different_shards_and_each_is_claimed_in(setup: ClusterSetup) -> None:
+    """Also what lies outside the cells: their list, and what ties an id or a group to one of them."""
+    assert len({setup.primary(name).port for name in CELLS}) == 3
+    async with world(setup) as it:
+        given = Request({"VCPU": 1}, claim_ids=("mine",))
+        first = await it.scheduler.select(given)
+        assert (await it.scheduler.select(given)).selections[0].host == first.selections[0].host
+        await it.scheduler.claims.release("mine")
+        assert (await it.scheduler.readiness()).ready
+        cell = it.cells[MOVED]
+        assert await cell.pinned_to("g") == ""
+        assert await cell.pin("g") == MOVED
+        assert await it.cells[CELLS[1]].pin("g") == MOVED
+        await cell.unpin("g")
+        assert await cell._outside.smembers("rs:cells") == set(CELLS)
+        assert it.refused == []
+
+
+@pytest.mark.parametrize("at_once", [True, False], ids=["as a whole", "key by key"])
+async def test_a_slot_that_moves_under_traffic_loses_nothing_and_doubles_nothing(
+    setup: ClusterSetup, at_once: bool
+) -> None:
+    """Nobody who claims hears of it, but for the epoch that begins where the cell comes to lie."""
+    if at_once and not setup.moves_at_once:
+        pytest.skip("this server moves slots key by key alone")
+    async with world(setup) as it:
+        epoch = (await it.cells[MOVED].tick()).epoch
+        target = await asyncio.to_thread(setup.move, MOVED, None, at_once)
+        for name in CELLS:
+            await speak_all(it.hosts)
+            await it.go_on(name)
+        assert setup.primary(MOVED) is target
+        assert it.refused == [] or (await it.cells[MOVED].tick()).epoch > epoch
+
+
+async def test_a_slot_that_is_half_moved_is_waited_for(setup: ClusterSetup) -> None:
+    """Scripts whose keys lie on both servers are told TRYAGAIN; a lone key that is not there is asked for (ASK)."""
+    async with world(setup) as it:
+        counters = it.scheduler._store.runner.counters
+        with setup.half_moved(MOVED):
+            assert await it.cells[MOVED].inboxes(["nobody"]) == [[]]
+            before = counters.elsewhere
+            await wait_until(lambda: counters.elsewhere > before, what="a claim is told to wait")
+            await it.go_on(CELLS[1])
+        await speak_all(it.hosts)
+        await it.go_on(MOVED)
+
+
+async def test_a_killed_primary_is_followed_to_its_replica(setup: ClusterSetup) -> None:
+    """Other cells go on meanwhile; the one that was hit starts a new epoch, and its host attests to it."""
+    async with world(setup) as it:
+        for host in it.hosts:
+            await host.work()
+        shards = {name: setup.primary(name) for name in CELLS}
+        before, epoch = shards[MOVED], (await it.cells[MOVED].tick()).epoch
+        before.kill()
+        await it.go_on(next(name for name in CELLS if shards[name] is not before))
+        await wait_until(lambda: setup.has_primary(MOVED), 20.0, "the replica was promoted")
+        assert setup.primary(MOVED) is not before
+        await speak_all(it.hosts)
+        await it.go_on(MOVED)
+        assert (await it.cells[MOVED].tick()).epoch > epoch
+
+
+async def test_a_server_of_a_cluster_given_alone_is_said(setup: ClusterSetup) -> None:
+    host, port = setup.primary(MOVED).address
+    with pytest.raises(StoreUnavailable, match="runs as cluster: give cluster://"):
+        async with Store.connect(f"redis://{host}:{port}", QUICK):
+            pass
+
+
+async def test_nodes_that_are_gone_are_passed_over(setup: ClusterSetup) -> None:
+    """One address that answers is enough."""
+    host, port = setup.nodes[0].address
+    async with Store.connect(f"cluster://127.0.0.1:1,{host}:{port}", QUICK) as store:
+        assert await store.memory_policy() == "noeviction"
+    with pytest.raises(StoreUnavailable, match="no node of the cluster tells its slots"):
+        async with Store.connect("cluster://127.0.0.1:1", QUICK):
+            pass
+
+
+async def test_a_server_that_is_no_cluster_is_said() -> None:
+    with Node(pick_server(), {}) as alone:
+        alone.launch()
+        with pytest.raises(StoreUnavailable, match="Cluster mode is not enabled"):
+            async with Store.connect("cluster://{}:{}".format(*alone.address), QUICK):
+                pass

@@ -1,0 +1,175 @@
+"""What REDSCHED_DURABILITY promises: no claim is answered that too few replicas or disks have, or left behind."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from redsched.errors import NotDurable, StoreUnavailable
+from redsched.model import Request
+from redsched.scheduler import Scheduler
+from redsched.settings import Settings
+from redsched.store import CellStore, Store
+from redsched.store.server import PrivateServer, ServerBinary
+from tests.support.cells import call_of, member
+from tests.support.hosts import fleet
+from tests.support.servers import SERVERS, name_of
+from tests.support.setups import Node
+from tests.support.waiting import wait_until, wait_until_sync
+
+QUICK = Settings(durability="replicas=1", durability_timeout_s=1.0, tick_s=600)
+ONE = Request({"VCPU": 1}, lease_s=600)
+HAS_WAITAOF = [one for one in SERVERS if (one.kind, one.version) >= ("redis", "7.2")]
+HAS_NONE = [one for one in SERVERS if one not in HAS_WAITAOF]
+
+
+@pytest.fixture(params=SERVERS, ids=name_of)
+def pair(request: pytest.FixtureRequest) -> Iterator[tuple[Node, Node]]:
+    """A primary and its replica."""
+    binary: ServerBinary = request.param
+    with Node(binary, {}) as primary, Node(binary, {}) as replica:
+        primary.launch()
+        replica.launch()
+        with replica.asked() as client:
+            client.replicaof(*primary.address)
+        wait_until_sync(lambda: heard(primary))
+        yield primary, replica
+
+
+def heard(primary: Node) -> bool:
+    """Whether the replica has told its primary that it has all data: before that no WAIT counts it."""
+    return (primary.says("replication", "slave0") or {}).get("state") == "online"
+
+
+def url_of(node: Node) -> str:
+    return "redis://{}:{}".format(*node.address)
+
+
+@asynccontextmanager
+async def opened(url: str, settings: Settings = QUICK) -> AsyncIterator[tuple[Scheduler, CellStore]]:
+    async with Store.connect(url, settings) as store:
+        cell = store.cell("c1")
+        await cell.init()
+        await fleet(cell, [100], lease_s=3600)
+        async with Scheduler.connect(url, settings) as scheduler:
+            yield scheduler, cell
+
+
+async def claimed(cell: CellStore) -> int:
+    [host] = await cell.read_hosts(["h0"])
+    return int(host.fields.get("claimed.VCPU", "0"))
+
+
+async def test_a_claim_is_answered_when_its_replica_has_it(pair: tuple[Node, Node]) -> None:
+    """At once: the replica is asked there and then, not after some time."""
+    primary, replica = pair
+    async with opened(url_of(primary)) as (scheduler, _):
+        claim_id = (await scheduler.select(ONE)).selections[0].claim_id
+        primary.kill()
+        with replica.asked() as client:
+            assert client.hget(f"rs:{{c1}}:claim:{claim_id}", "state") == "claimed"
+
+
+async def test_a_claim_that_no_replica_has_is_refused_and_ended(pair: tuple[Node, Node]) -> None:
+    primary, _ = pair
+    async with opened(url_of(primary)) as (scheduler, cell):
+        primary.cut_replication()
+        with pytest.raises(NotDurable, match="replicas that have it: 0 of 1"):
+            await scheduler.select(ONE)
+        assert await claimed(cell) == 0
+        assert (await scheduler.audit()).problems == ()
+        primary.mend_replication()
+        await wait_until(lambda: heard(primary), what="the replica is back")
+        await scheduler.select(ONE)
+        assert await claimed(cell) == 1
+
+
+async def test_an_id_sent_again_waits_for_what_its_first_sending_wrote(pair: tuple[Node, Node]) -> None:
+    """The second call writes nothing of its own. Without a write in between WAIT would say what it did not look at."""
+    primary, _ = pair
+    async with opened(url_of(primary)) as (_, cell), opened(url_of(primary), Settings(tick_s=600)) as (_, careless):
+        primary.cut_replication()
+        call = call_of(await cell.tick(), member("a", "h0"))
+        assert (await careless.claim(call)).outcome == "OK"
+        with pytest.raises(NotDurable):
+            await cell.claim(call)
+        assert await claimed(cell) == 1, "the claim of an earlier call is not this call's to end"
+
+
+async def test_a_refusal_waits_for_nothing(pair: tuple[Node, Node]) -> None:
+    """Nothing was promised, so nothing can be lost."""
+    primary, _ = pair
+    async with opened(url_of(primary)) as (_, cell):
+        primary.cut_replication()
+        assert (await cell.claim(call_of(await cell.tick(), member("a", "h0", VCPU=101)))).outcome == "FULL"
+
+
+async def test_other_calls_do_not_wait_for_replicas(pair: tuple[Node, Node]) -> None:
+    """They go out over another connection while a claim waits."""
+    primary, _ = pair
+    patient = Settings(durability="replicas=1", durability_timeout_s=30, reply_timeout_s=60, tick_s=600)
+    async with opened(url_of(primary), patient) as (_, cell):
+        primary.cut_replication()
+        waiting = asyncio.create_task(cell.claim(call_of(await cell.tick(), member("a", "h0"))))
+        async with asyncio.timeout(10):
+            while await claimed(cell) == 0:
+                await cell.tick()
+        assert not waiting.done()
+        primary.mend_replication()
+        assert (await waiting).outcome == "OK"
+
+
+async def test_scripts_that_were_flushed_are_loaded_and_waited_for(pair: tuple[Node, Node]) -> None:
+    """Also the one that writes before WAIT."""
+    primary, _ = pair
+    async with opened(url_of(primary)) as (scheduler, cell):
+        with primary.asked() as client:
+            client.script_flush()
+        await scheduler.select(ONE)
+        with primary.asked() as client:
+            client.script_flush()
+        primary.cut_replication()
+        with pytest.raises(NotDurable):
+            await scheduler.select(ONE)
+        assert await claimed(cell) == 1
+
+
+@pytest.mark.parametrize("binary", HAS_WAITAOF, ids=name_of)
+async def test_a_claim_waits_for_the_disk(binary: ServerBinary) -> None:
+    """What was answered is there after a crash."""
+    with Node(binary, {"appendonly": "yes", "appendfsync": "always"}) as node:
+        node.launch()
+        async with opened(url_of(node), Settings(durability="fsync")) as (scheduler, _):
+            claim_id = (await scheduler.select(ONE)).selections[0].claim_id
+        node.kill()
+        node.restart()
+        with node.asked() as client:
+            assert client.hget(f"rs:{{c1}}:claim:{claim_id}", "state") == "claimed"
+
+
+@pytest.mark.parametrize("binary", HAS_WAITAOF, ids=name_of)
+async def test_a_disk_that_is_never_asked_is_not_taken_for_one(binary: ServerBinary) -> None:
+    """The file is switched off while redsched runs: claims are refused and ended."""
+    with Node(binary, {"appendonly": "yes", "appendfsync": "always"}) as node:
+        node.launch()
+        async with opened(url_of(node), Settings(durability="fsync")) as (scheduler, cell):
+            with node.asked() as client:
+                client.config_set("appendonly", "no")
+            with pytest.raises(NotDurable, match=r"disks that have it: .*appendonly"):
+                await scheduler.select(ONE)
+            assert await claimed(cell) == 0
+
+
+@pytest.mark.parametrize("binary", HAS_WAITAOF, ids=name_of)
+async def test_a_store_without_a_file_is_refused_at_connect(binary: ServerBinary) -> None:
+    with PrivateServer.start(binary.path) as server, pytest.raises(StoreUnavailable, match="set appendonly yes"):
+        async with Store.connect(server.url, Settings(durability="fsync")):
+            pass
+
+
+@pytest.mark.parametrize("binary", HAS_NONE, ids=name_of)
+async def test_a_store_without_waitaof_is_refused_at_connect(binary: ServerBinary) -> None:
+    with PrivateServer.start(binary.path) as server, pytest.raises(StoreUnavailable, match="has no WAITAOF"):
+        async with Store.connect(server.url, Settings(durability="fsync")):
+            pass

@@ -19,8 +19,8 @@ AT_ONCE = 20
 FIRST_PAUSE_MS = 1000
 LONGEST_PAUSE_MS = 60_000
 
-FreeQuota = Callable[[str, Sequence[str]], Awaitable[None]]
-"""Has a project's quota no longer count these claims, which have ended."""
+FreeQuota = Callable[[str, Sequence[str]], Awaitable[bool]]
+"""Has a project's quota no longer count these claims, which have ended; False to be asked again later."""
 
 log = structlog.get_logger(__name__)
 
@@ -67,17 +67,18 @@ class Chores:
         if claim is None:
             await self._store.chore_done(claim_id, ())
             return True
-        is_over = claim.state is ClaimStatus.ENDED
-        done = set[str]()
+        is_over, all_done, fields = claim.state is ClaimStatus.ENDED, True, set[str]()
         if claim.former or claim.origin or (is_over and claim.next):
-            # It sees to the chore itself, unless a host has not attested yet.
-            succeeded = (await self._store.succeed(claim_id)).outcome is not Outcome.ATTEST
-        else:
-            succeeded = True
-        if claim.gang and claim.why in (Why.FAILED, Why.EXPIRED) and await self._store.end_gang(claim.gang):
-            done.add("gang")
-        if is_over and claim.quota and self.free_quota is not None:
-            await self.free_quota(claim.project, (claim_id,))
-            done.add("quota")
-        left = await self._store.chore_done(claim_id, done)
-        return succeeded and left.outcome is not Outcome.EARLY
+            # When it is due again, if at all, succeed.lua says itself, unless a host has not attested yet.
+            all_done = (await self._store.succeed(claim_id)).outcome is not Outcome.ATTEST
+        if claim.gang and claim.why in (Why.FAILED, Why.EXPIRED):
+            ended = await self._store.end_gang(claim.gang)
+            fields |= {"gang"} if ended else set()
+            all_done = all_done and ended
+        if is_over and claim.quota:
+            freed = self.free_quota is not None and await self.free_quota(claim.project, (claim_id,))
+            fields |= {"quota"} if freed else set()
+            all_done = all_done and freed
+        if all_done or fields:
+            await self._store.chore_done(claim_id, fields)
+        return all_done

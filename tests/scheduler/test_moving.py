@@ -1,0 +1,197 @@
+"""Moving a claim: the target is held beside the source until it is active; then the source is given back."""
+
+import asyncio
+
+import pytest
+
+from redsched.errors import ClaimState, NoValidHost, StaleToken, Unknown
+from redsched.model import ClaimStatus, GroupPolicy, Request, Why
+from redsched.scheduler import Scheduler
+from tests.scheduler.working import BY_HAND, QUICK, at_work
+from tests.support.cells import raw_client
+from tests.support.company import group
+from tests.support.waiting import wait_until
+
+TWO = Request({"VCPU": 2}, claim_ids=("mine",), project="web", consumer="job")
+
+
+async def test_a_claim_moves(clean_store: str) -> None:
+    """Both places are held until the target is active; after that its id leads to where it is."""
+    async with at_work(clean_store, 4, 3) as work:
+        claim = await work.active(TWO)
+        target, fresh = await work.scheduler.claims.move("mine", claim.token)
+        assert (fresh, target.host, target.former, target.amounts) == (True, "h1", "mine", {"VCPU": 2})
+        assert (target.project, target.consumer) == ("web", "job")
+        assert (await work.scheduler.claims.get("mine")).host == "h0"
+        assert await work.held() == {"h0": ["mine"], "h1": [target.id]}
+        await work.settle()
+        now = await work.scheduler.claims.get("mine")
+        assert (now.id, now.origin, now.host, now.state) == (target.id, "mine", "h1", ClaimStatus.ACTIVE)
+        assert await work.held() == {"h1": [target.id]}
+        assert work.hosts[0].held == {}
+        await work.is_sound()
+
+
+async def test_a_claim_that_nobody_has_taken_up_moves(clean_store: str) -> None:
+    """Its source is freed at once when the target is active."""
+    async with at_work(clean_store, 4, 3) as work:
+        found = (await work.scheduler.select(TWO)).selections[0]
+        await work.scheduler.claims.move("mine", found.token or "")
+        await work.work([1])
+        await work.sweep()
+        assert list(await work.held()) == ["h1"]
+
+
+async def test_a_move_sent_again_is_the_same_move(clean_store: str) -> None:
+    """While it is under way, and when it is done; with another token it is refused."""
+    async with at_work(clean_store, 4, 3, 2) as work:
+        claim = await work.active(TWO)
+        first, _ = await work.scheduler.claims.move("mine", claim.token)
+        again, fresh = await work.scheduler.claims.move("mine", claim.token, hosts=["h2"])
+        assert (again.id, fresh) == (first.id, False)
+        with pytest.raises(StaleToken):
+            await work.scheduler.claims.move("mine", "1-a.1")
+        await work.settle()
+        later, fresh = await work.scheduler.claims.move("mine", claim.token)
+        assert (later.id, later.state, fresh) == (first.id, ClaimStatus.ACTIVE, False)
+        assert len(await work.held()) == 1
+
+
+async def test_movers_at_once_move_once(clean_store: str) -> None:
+    """Two schedulers, each several times: one target."""
+    async with at_work(clean_store, 4, 3, 3) as work, Scheduler.connect(clean_store, BY_HAND) as other:
+        claim = await work.active(TWO)
+        movers = [one.claims.move("mine", claim.token) for one in (work.scheduler, other) * 4]
+        found = await asyncio.gather(*movers)
+        assert len({target.id for target, _ in found}) == 1
+        assert [fresh for _, fresh in found].count(True) == 1
+        await work.settle()
+        assert sum(len(ids) for ids in (await work.held()).values()) == 1
+        await work.is_sound()
+
+
+async def test_it_moves_again_and_its_first_id_still_leads_to_it(clean_store: str) -> None:
+    """Three times round, back to where it was first."""
+    async with at_work(clean_store, 4, 3, 3) as work:
+        claim = await work.active(TWO)
+        for host in ("h1", "h2", "h0"):
+            await work.scheduler.claims.move("mine", claim.token, hosts=[host])
+            await work.settle()
+            claim = await work.scheduler.claims.get("mine")
+            assert (claim.host, claim.origin, claim.state) == (host, "mine", ClaimStatus.ACTIVE)
+        assert await work.held() == {"h0": [claim.id]}
+        assert not await work.scheduler.claims.release("mine", claim.token)
+        await work.settle()
+        assert await work.held() == {}
+        await work.is_sound()
+
+
+async def test_another_scheduler_finishes_what_one_that_died_began(clean_store: str) -> None:
+    """The target was claimed, and then whoever did so was gone."""
+    async with at_work(clean_store, 4, 3) as work:
+        claim = await work.active(TWO)
+        async with Scheduler.connect(clean_store, BY_HAND) as dying:
+            await dying.claims.move("mine", claim.token)
+        async with Scheduler.connect(clean_store, QUICK):
+
+            async def moved() -> bool:
+                await work.work()
+                return list(await work.held()) == ["h1"]
+
+            await wait_until(moved, what="the source is given back")
+        assert (await work.scheduler.claims.get("mine")).host == "h1"
+
+
+async def test_a_target_that_fails_leaves_the_source_as_it_was(clean_store: str) -> None:
+    """And it can be moved again."""
+    async with at_work(clean_store, 4, 3, 2) as work:
+        claim = await work.active(TWO)
+        target, _ = await work.scheduler.claims.move("mine", claim.token)
+        await work.store.fail(target.host, target.id, target.token, by_host=True)
+        await work.sweep()
+        now = await work.scheduler.claims.get("mine")
+        assert (now.host, now.state, now.next, now.token) == ("h0", ClaimStatus.ACTIVE, "", claim.token)
+        second, fresh = await work.scheduler.claims.move("mine", claim.token, hosts=["h2"])
+        assert (fresh, second.host) == (True, "h2")
+
+
+async def test_a_live_move_that_takes_too_long_is_given_up(clean_store: str) -> None:
+    """The target is given back, the source is as it was."""
+    async with at_work(clean_store, 4, 3) as work:
+        claim = await work.active(TWO)
+        target, _ = await work.scheduler.claims.move("mine", claim.token, live=True)
+        assert target.by_ms is not None
+        assert target.claimed_at_ms is not None
+        assert target.by_ms - target.claimed_at_ms == 300_000
+        async with raw_client(clean_store) as raw:
+            await raw.hset(work.store.keys.claim(target.id), "by_ms", "1")
+            await raw.zadd(work.store.keys.chores, {target.id: 1})
+        await work.sweep()
+        await work.settle()
+        assert await work.held() == {"h0": ["mine"]}
+        assert (await work.scheduler.claims.get("mine")).next == ""
+        await work.is_sound()
+
+
+async def test_a_released_claim_takes_its_target_with_it(clean_store: str) -> None:
+    async with at_work(clean_store, 4, 3) as work:
+        claim = await work.active(TWO)
+        await work.scheduler.claims.move("mine", claim.token)
+        await work.scheduler.claims.release("mine")
+        await work.settle()
+        assert await work.held() == {}
+        assert (await work.scheduler.claims.get("mine")).why is Why.RELEASED
+
+
+async def test_it_goes_where_its_request_allows(clean_store: str) -> None:
+    """Only to hosts named, within what was asked; with its server group's rule; with its amounts of now."""
+    async with at_work(clean_store, 6, 4, 4) as work:
+        await group(work.store, policy=GroupPolicy.ANTI_AFFINITY)
+        one = await work.active(Request({"VCPU": 2}, server_group="web", claim_ids=("one",)))
+        await work.scheduler.select(Request({"VCPU": 2}, server_group="web", claim_ids=("two",)))
+        with pytest.raises(NoValidHost):
+            await work.scheduler.claims.move("one", one.token, hosts=["h1"])
+        target, _ = await work.scheduler.claims.move("one", one.token)
+        assert target.host == "h2"
+        bound = await work.scheduler.select(Request({"VCPU": 1}, hosts=frozenset({"h0"}), claim_ids=("bound",)))
+        with pytest.raises(NoValidHost, match="allows none"):
+            await work.scheduler.claims.move("bound", bound.selections[0].token or "")
+        there, _ = await work.scheduler.claims.move("bound", bound.selections[0].token or "", hosts=["h0"])
+        assert there.host == "h0"
+
+
+async def test_a_place_of_several_moves_alone(clean_store: str) -> None:
+    """With what that place asked for, of a gang with what its member did."""
+    async with at_work(clean_store, 8, 8) as work:
+        found = await work.scheduler.select(Request({"VCPU": 2}, count=3))
+        first = found.selections[0]
+        target, _ = await work.scheduler.claims.move(first.claim_id or "", first.token or "")
+        assert (target.host != first.host, target.amounts) == (True, {"VCPU": 2})
+
+
+async def test_it_waits_for_room(clean_store: str) -> None:
+    async with at_work(clean_store, 2, 2) as work:
+        claim = await work.active(TWO)
+        other = (await work.scheduler.select(Request({"VCPU": 2}))).selections[0]
+        with pytest.raises(NoValidHost):
+            await work.scheduler.claims.move("mine", claim.token)
+        moving = asyncio.create_task(work.scheduler.claims.move("mine", claim.token, wait_s=60))
+        await wait_until(lambda: len(work.scheduler._selector._line._line) == 1, what="it waits")
+        await work.scheduler.claims.release(other.claim_id or "")
+        async with asyncio.timeout(30):
+            assert (await moving)[0].host == "h1"
+
+
+async def test_what_cannot_be_moved_says_so(clean_store: str) -> None:
+    """One that ended, one that never was, one whose request the store has lost."""
+    async with at_work(clean_store, 4, 3) as work:
+        claim = await work.active(TWO)
+        with pytest.raises(Unknown):
+            await work.scheduler.claims.move("none", claim.token)
+        async with raw_client(clean_store) as raw:
+            await raw.delete(work.store.keys.request(claim.digest))
+        with pytest.raises(ClaimState, match="request of claim mine is not known"):
+            await work.scheduler.claims.move("mine", claim.token)
+        await work.scheduler.claims.release("mine", force=True)
+        with pytest.raises(ClaimState):
+            await work.scheduler.claims.move("mine", claim.token)

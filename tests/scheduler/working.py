@@ -1,0 +1,74 @@
+"""Hosts at work, for tests of verbs: their agents take up, confirm and end what they are asked to, when told to."""
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+
+from redsched.model import Claim, ClaimStatus, Request
+from redsched.scheduler import Scheduler
+from redsched.settings import Settings
+from redsched.store import CellStore
+from tests.support.hosts import PlainHost, fleet
+from tests.support.waiting import wait_until
+
+BY_HAND = Settings(pick_from=1, tick_s=3600)
+"""Nothing is swept but by hand."""
+QUICK = Settings(pick_from=1, tick_s=0.05)
+
+
+@asynccontextmanager
+async def at_work(url: str, *vcpus: int, settings: Settings = BY_HAND) -> AsyncIterator["Work"]:
+    """A scheduler over hosts h0, h1 ... with so much VCPU each."""
+    async with Scheduler.connect(url, settings) as opened:
+        await opened.init()
+        store = opened._cells.named("c1").store
+        hosts = await fleet(store, vcpus, lease_s=3600)
+        await opened.explain(Request({"VCPU": 1}))
+        yield Work(opened, store, hosts)
+
+
+class Work:
+    """A scheduler, its cell's store and its hosts."""
+
+    def __init__(self, scheduler: Scheduler, store: CellStore, hosts: list[PlainHost]) -> None:
+        self.scheduler, self.store, self.hosts = scheduler, store, hosts
+
+    async def active(self, request: Request, host: int = 0) -> Claim:
+        """A claim of one place whose work runs, on this host."""
+        found = await self.scheduler.select(request)
+        claim_id = found.selections[0].claim_id or ""
+        await self.hosts[host].work()
+        claim = await self.scheduler.claims.get(claim_id)
+        assert (claim.state, claim.host) == (ClaimStatus.ACTIVE, f"h{host}"), claim
+        return claim
+
+    async def work(self, hosts: Iterable[int] = ()) -> None:
+        """Let hosts (all, where none is named) do what they are asked to."""
+        for number in hosts or range(len(self.hosts)):
+            await self.hosts[number].work()
+
+    async def sweep(self) -> None:
+        """A round of this scheduler's sweeper."""
+        await self.scheduler._cells.catch_up()
+        await self.scheduler._cells.named("c1").sweeper.sweep()
+
+    async def settle(self) -> None:
+        """Work and sweep until nothing is left to be done between claims."""
+
+        async def done() -> bool:
+            await self.work()
+            await self.sweep()
+            clock = await self.store.tick()
+            return not await self.store.due_chores(clock.now_ms, 0, 10)
+
+        for _ in range(3):
+            await wait_until(done, what="no chore is left")
+
+    async def held(self) -> dict[str, list[str]]:
+        """The ids on each host that has any."""
+        names = [host.name for host in self.hosts]
+        found = await self.store.held_ids_of(names)
+        return {name: sorted(ids) for name, ids in zip(names, found, strict=True) if ids}
+
+    async def is_sound(self) -> None:
+        """Hold the audit to find nothing."""
+        assert (await self.scheduler.audit()).problems == ()

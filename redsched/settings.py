@@ -92,6 +92,12 @@ class Settings(BaseSettings):
         0, ge=0, description="How many claims of a host may be starting at once, likewise; 0: any."
     )
 
+    check_s: float = Field(
+        300.0, ge=0, description="How often one scheduler checks that all agrees, and mends what does not; 0: never."
+    )
+    events_keep_s: float = Field(86_400.0, ge=0, description="How long events are kept; 0: none is recorded.")
+    events_most: int = Field(100_000, ge=1000, description="How many events are kept in the log of a cell at most.")
+
     max_body_bytes: int = Field(1_048_576, ge=1024, description="The largest request body the API reads; more is 413.")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="What is logged, to stderr.")
 
@@ -115,9 +121,6 @@ class Settings(BaseSettings):
     )
     journal: str = Field(
         "", description="The agent's journal file. Empty: redsched/<host>.sqlite in the user's state folder."
-    )
-    local: str = Field(
-        "", description="File (YAML) of work that runs on the agent's hosts without a claim. Empty: none."
     )
     local: str = Field(
         "", description="File (YAML) of work that runs on the agent's hosts without a claim. Empty: none."

@@ -14,6 +14,7 @@ from redsched.scheduler import (
     AggregateView,
     AuditReport,
     Change,
+    EventView,
     Explanation,
     HostView,
     InboxEntry,
@@ -218,3 +219,9 @@ def audit(found: AuditReport) -> dict[str, Any]:
             for one in found.problems
         ],
     }
+
+
+def event(one: EventView) -> dict[str, Any]:
+    """An event of the log."""
+    head = {"id": one.id, "cell": one.cell, "at_ms": one.at_ms, "seq": one.seq, "kind": one.kind}
+    return {**head, **one.facts, **({"slots": one.slots} if one.slots else {})}

@@ -1,6 +1,7 @@
 """The scheduler library: mirror, decide, claim. All that the API and the CLI talk to."""
 
 from redsched.decide import Check, Explanation, HostCheck, Miss, ReasonCount
+from redsched.scheduler.events import EventFilter
 from redsched.scheduler.refusal import miss_facts
 from redsched.scheduler.scheduler import Scheduler
 from redsched.scheduler.views import (
@@ -8,6 +9,7 @@ from redsched.scheduler.views import (
     AuditReport,
     Change,
     Effort,
+    EventView,
     HostView,
     Page,
     PoolView,
@@ -30,6 +32,8 @@ __all__ = [
     "Change",
     "Check",
     "Effort",
+    "EventFilter",
+    "EventView",
     "Explanation",
     "HeldClaim",
     "HostCheck",

@@ -60,6 +60,15 @@ async def repair_cell(cell: Cell, operator: bool) -> AuditReport:
     return AuditReport(after.hosts, after.claims, (*mended, *after.problems), after.over)
 
 
+async def repair_picture(cell: Cell) -> AuditReport:
+    """`repair` of this scheduler's picture of a cell alone."""
+    problems = await cache_problems(cell.mirror)
+    await mend(cell, problems, operator=False)
+    left = {one.thing for one in await cache_problems(cell.mirror)} if problems else set()
+    mended = tuple(replace(one, mended=one.thing not in left) for one in problems)
+    return AuditReport(len(cell.mirror.columns), 0, mended)
+
+
 def _together(reports: Sequence[AuditReport]) -> AuditReport:
     return AuditReport(
         sum(one.hosts for one in reports),

@@ -13,6 +13,7 @@ from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.changes import follow
 from redsched.scheduler.claims import ClaimDesk
 from redsched.scheduler.declared import AggregateDesk, ServerGroupDesk, SharedPoolDesk
+from redsched.scheduler.events import EventDesk
 from redsched.scheduler.hosts import HostDesk
 from redsched.scheduler.identity import Identity
 from redsched.scheduler.leaving import Leaving
@@ -20,6 +21,7 @@ from redsched.scheduler.refusal import merge_nearest, merge_reasons
 from redsched.scheduler.room import RoomLine
 from redsched.scheduler.select import Observe, Selector
 from redsched.scheduler.successors import Successors
+from redsched.scheduler.upkeep import Upkeep
 from redsched.scheduler.views import AuditReport, Change, Readiness, Reset, Selections, Stats
 from redsched.scheduler.waiting import with_claims
 from redsched.settings import Settings
@@ -45,6 +47,7 @@ class Scheduler:
         self.aggregates = AggregateDesk(cells)
         self.server_groups = ServerGroupDesk(cells)
         self.pools = SharedPoolDesk(cells)
+        self.events = EventDesk(cells)
         self._store = store
         self._cells = cells
         self._selector = Selector(cells, settings, Identity(cells), line, observe)
@@ -68,6 +71,9 @@ class Scheduler:
             for cell in cells:
                 stack.push_async_callback(cell.stop)
                 await cell.start()
+                upkeep = Upkeep(cell, settings)
+                stack.push_async_callback(upkeep.stop)
+                upkeep.start()
             opened = cls(store, Cells(cells), settings, observe)
             stack.push_async_callback(opened._selector.stop)
             yield opened

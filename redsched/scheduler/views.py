@@ -155,6 +155,23 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
+class EventView:
+    """An event: what happened (`kind`) when (Unix ms), by which change of the cell.
+
+    `slots`: what the claim concerned holds. `facts` by name: claim, host, project, consumer, why and so on, each only
+    where there is one; docs/events.md names them.
+    """
+
+    id: str
+    cell: str
+    at_ms: int
+    seq: int
+    kind: str
+    slots: Amounts = field(default_factory=dict)
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Reset:
     """Changes are missing, or the store is in a new epoch: read what you follow anew. Goes on after `seq`."""
 

@@ -75,9 +75,10 @@ async def select(api: httpx.AsyncClient, **changed: Any) -> dict[str, Any]:
 
 
 def held(url: str) -> dict[bytes, Any]:
-    """All that the store holds, but for the clock that schedulers tick."""
+    """All that the store holds, but for the clock that schedulers tick, and the log that one of them writes."""
     with redis.Redis.from_url(url, protocol=2) as client:
-        found: dict[bytes, Any] = {key: client.dump(key) for key in client.scan_iter() if not key.endswith(b":meta")}
+        keys = [key for key in client.scan_iter() if not key.endswith((b":meta", b":events", b":recorder"))]
+        found: dict[bytes, Any] = {key: client.dump(key) for key in keys if b":duty:" not in key}
         for key in client.scan_iter("*:meta"):
             meta = client.hgetall(key)
             found[key] = {name: value for name, value in meta.items() if name not in (b"now_ms", b"settled")}

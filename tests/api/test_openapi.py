@@ -55,6 +55,7 @@ def test_the_document_has_every_route_of_the_contract() -> None:
         "PUT /v1/pools/{name}",
         "DELETE /v1/pools/{name}",
         "GET /v1/changes",
+        "GET /v1/events",
         "GET /healthz",
         "GET /readyz",
         "GET /metrics",

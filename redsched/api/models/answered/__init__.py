@@ -35,7 +35,7 @@ from redsched.api.models.answered.selections import (
     SelectionAnswer,
     SelectionsAnswer,
 )
-from redsched.api.models.answered.service import ChangeAnswer, HealthAnswer, ReadyAnswer
+from redsched.api.models.answered.service import ChangeAnswer, EventAnswer, EventsAnswer, HealthAnswer, ReadyAnswer
 
 __all__ = [
     "AggregateAnswer",
@@ -46,6 +46,8 @@ __all__ = [
     "ClaimAnswer",
     "ClaimsAnswer",
     "EndingAnswer",
+    "EventAnswer",
+    "EventsAnswer",
     "ExplanationAnswer",
     "FieldError",
     "HealthAnswer",

@@ -2,6 +2,8 @@
 
 from typing import Any, Literal
 
+from pydantic import ConfigDict, Field
+
 from redsched.api.models.words import Answer
 
 
@@ -15,6 +17,26 @@ class ChangeAnswer(Answer):
     version: int
     op: str
     fields: dict[str, Any]
+
+
+class EventAnswer(Answer):
+    """What happened, when, by which change of the cell; and what else is known of it."""
+
+    model_config = ConfigDict(extra="allow")
+
+    id: str
+    cell: str
+    at_ms: int
+    seq: int
+    kind: str
+    slots: dict[str, int] = Field(default_factory=dict)
+
+
+class EventsAnswer(Answer):
+    """A page of events. `next`: the `after` of the next one; null where there is no more now."""
+
+    events: list[EventAnswer]
+    next: str | None
 
 
 class HealthAnswer(Answer):

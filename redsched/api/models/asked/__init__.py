@@ -8,6 +8,7 @@ queries.py     verbs, lists, deletions    sets.py     lists that mean sets     m
 from redsched.api.models.asked.declared import AggregateBody, ServerGroupBody, SharedPoolBody
 from redsched.api.models.asked.queries import (
     ClaimsQuery,
+    EventsQuery,
     ExplainQuery,
     ForgetQuery,
     HostsQuery,
@@ -23,6 +24,7 @@ from redsched.api.models.asked.selection import SelectionRequest
 __all__ = [
     "AggregateBody",
     "ClaimsQuery",
+    "EventsQuery",
     "ExplainQuery",
     "ForgetQuery",
     "HeartbeatBody",

@@ -40,6 +40,16 @@ class ClaimsQuery(PageQuery):
     state: ClaimStatus | None = None
 
 
+class EventsQuery(PageQuery):
+    """Filters of events, and whether to begin at the newest."""
+
+    claim: GivenName | None = None
+    project: GivenName | None = None
+    host: GivenName | None = None
+    kind: GivenName | None = None
+    newest: Annotated[bool, Field(description="The latest ones, by their times; not with `after`.")] = False
+
+
 class HostsQuery(PageQuery):
     """Filters of a list of hosts."""
 

@@ -1,0 +1,72 @@
+"""`redsched events`: the log of who claimed, moved and released what; and following it."""
+
+import json
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+from pydantic_core import to_json
+
+from redsched.api import render
+from redsched.cli import tables
+from redsched.cli.ending import run_until_ended
+from redsched.cli.options import After, AsJson, Limit, Url, filter_name
+from redsched.cli.with_store import checked_url, settings_for, with_scheduler
+from redsched.scheduler import EventFilter, EventView, Page, Scheduler
+
+EVERY_S = 0.5
+HEADS = ("TIME", "KIND", "CLAIM", "HOST", "PROJECT", "CONSUMER", "WHAT")
+SHOWN = ("claim", "host", "project", "consumer")
+
+FollowOption = Annotated[bool, typer.Option("--follow", help="Go on with new ones until Ctrl-C.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    app.command()(events)
+
+
+def events(
+    claim: Annotated[str, typer.Option(help="Only of this claim.", show_default=False)] = "",
+    project: Annotated[str, typer.Option(help="Only of this project.", show_default=False)] = "",
+    host: Annotated[str, typer.Option(help="Only of this host.", show_default=False)] = "",
+    kind: Annotated[str, typer.Option(help="Only of this kind, such as claimed.", show_default=False)] = "",
+    follow: FollowOption = False,
+    limit: Limit = 100,
+    after: After = "",
+    as_json: AsJson = False,
+    url: Url = "",
+) -> None:
+    """Show the latest events, or those after one. With --follow: as they come, with --json a line each."""
+    given = (("claim", claim), ("project", project), ("host", host), ("kind", kind))
+    wanted = EventFilter(**{what: filter_name(what, value) or "" for what, value in given})
+    if follow:
+        return run_until_ended(_follow(url, after, wanted, as_json))
+    page = with_scheduler(url, lambda s: _page(s, limit, after, wanted))
+    if as_json:
+        return tables.show_json({"events": [render.event(one) for one in page.items], "next": page.next})
+    tables.show_table(HEADS, map(_row, page.items), "no events")
+    if page.next:
+        print(f"there are more: --after {page.next}")
+    return None
+
+
+async def _page(scheduler: Scheduler, limit: int, after: str, wanted: EventFilter) -> Page[EventView]:
+    if after:
+        return await scheduler.events.list(limit, after, wanted)
+    return Page(tuple(await scheduler.events.newest(limit, wanted)))
+
+
+async def _follow(url: str, after: str, wanted: EventFilter, as_json: bool) -> None:
+    settings = settings_for(url)
+    async with Scheduler.connect(checked_url(settings), settings) as scheduler:
+        async for one in scheduler.events.follow(EVERY_S, after, wanted):
+            line = json.dumps(json.loads(to_json(render.event(one)))) if as_json else " ".join(map(str, _row(one)))
+            print(line, flush=True)
+
+
+def _row(one: EventView) -> tuple[object, ...]:
+    time = datetime.fromtimestamp(one.at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    rest = (f"{name}={value}" for name, value in one.facts.items() if name not in SHOWN)
+    what = " ".join((tables.amounts(one.slots), *rest)).strip()
+    return (time, one.kind, *(one.facts.get(name, tables.NOTHING) for name in SHOWN), what or tables.NOTHING)

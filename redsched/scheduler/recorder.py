@@ -1,0 +1,81 @@
+"""Recorder: what happened in a cell, from its feed into its event log, each change once.
+
+Each scheduler records whose turn it is. Where the log has come to stands in the store, and the script that adds to it
+compares that: two recorders at once, or one that sends twice, add nothing twice. Changes that were trimmed before
+anyone recorded them are an event too, which says how many they were.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from redsched.settings import Settings
+from redsched.store import CellStore, Change, Kind, Outcome, Recorded
+from redsched.store.fields import AMOUNT
+from redsched.store.reads import FEED_START
+
+BATCH = 500
+HOLE = "missing"
+MENDED = "mended"
+
+_OF_CLAIM = ("project", "consumer", "why", "former", "former_why", "origin", "next", "gang")
+_DECLARED = ("declared", "removed", MENDED)
+_NEWS_OF_HOST = ("up", "down", "attest", "status", "lost", "membership", "removed", MENDED)
+"""Reports come by the second and say nothing of who did what."""
+
+
+class Recorder:
+    """The recorder of one cell."""
+
+    def __init__(self, cell: CellStore, settings: Settings) -> None:
+        self._cell = cell
+        self._keep_s, self._most = settings.events_keep_s, settings.events_most
+
+    async def record(self) -> int:
+        """Record what the feed has now; the number of events. Raises StoreUnavailable, OutcomeUnknown."""
+        recorded = 0
+        while True:
+            last = await self._cell.recorded()
+            changes = await self._cell.changes(last.entry_id or FEED_START, BATCH)
+            if not changes:
+                return recorded
+            events = await self._events(last, changes)
+            upto = Recorded(changes[-1].entry_id, changes[-1].seq)
+            answer = await self._cell.record(last.entry_id, upto, events, self._keep_s, self._most)
+            if answer.outcome is Outcome.OK:
+                recorded += len(events)
+            if len(changes) < BATCH:
+                return recorded
+
+    async def _events(self, last: Recorded, changes: Sequence[Change]) -> list[dict[str, str]]:
+        ids = sorted({change.fields["claim"] for change in changes if "claim" in change.fields})
+        claims = await self._cell.claim_hashes(ids)
+        events: list[dict[str, str]] = []
+        seq = last.seq
+        for change in changes:
+            if change.seq > seq + 1:
+                events.append({**_head(change, HOLE), "changes": str(change.seq - seq - 1)})
+            seq = change.seq
+            events += _events_of(change, claims)
+        return events
+
+
+def _events_of(change: Change, claims: Mapping[str, Mapping[str, str]]) -> Iterator[dict[str, str]]:
+    reason = {"reason": change.fields["reason"]} if "reason" in change.fields else {}
+    if claim_id := change.fields.get("claim"):
+        said = _of_claim(claims.get(claim_id, {}))
+        yield {**_head(change, change.op), "claim": claim_id, "host": change.name, **said, **reason}
+    elif change.kind == Kind.HOST and change.op in _NEWS_OF_HOST:
+        status = {"status": change.fields["status"]} if "status" in change.fields else {}
+        yield {**_head(change, MENDED if reason else change.op), "host": change.name, **status, **reason}
+    elif change.kind != Kind.HOST and change.op in _DECLARED:
+        yield {**_head(change, change.op), "thing": f"{change.kind}:{change.name}", **reason}
+
+
+def _head(change: Change, kind: str) -> dict[str, str]:
+    """An entry's id begins with the store's time in ms."""
+    return {"at_ms": change.entry_id.partition("-")[0], "seq": str(change.seq), "kind": kind}
+
+
+def _of_claim(fields: Mapping[str, str]) -> dict[str, str]:
+    """For whom and for what, and what it holds: an ended claim is remembered without that."""
+    said = {name: fields[name] for name in _OF_CLAIM if fields.get(name)}
+    return said | {name: value for name, value in fields.items() if name.startswith(AMOUNT)}

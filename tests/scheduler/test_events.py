@@ -1,0 +1,160 @@
+"""The event log: each change once, whoever records it; what is missing is said; and reading it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from redsched.errors import InvalidRequest, Unknown
+from redsched.model import HostStatus, Request
+from redsched.scheduler import EventFilter, EventView, Scheduler
+from redsched.scheduler.duty import Duty
+from redsched.scheduler.recorder import Recorder
+from redsched.settings import Settings
+from redsched.store import CellStore
+from tests.scheduler.conftest import report_all, report_of
+from tests.support.cells import raw_client
+
+QUIET = Settings(events_keep_s=0, check_s=0, pick_from=1)
+"""For schedulers that do not record by themselves."""
+
+
+@pytest.fixture
+async def quiet(clean_store: str) -> AsyncIterator[Scheduler]:
+    """A scheduler with host h1 that records nothing by itself."""
+    async with Scheduler.connect(clean_store, QUIET) as opened:
+        await opened.init()
+        await report_all(opened, [report_of("h1", VCPU=8)])
+        yield opened
+
+
+def store_of(scheduler: Scheduler) -> CellStore:
+    return scheduler._cells.named("c1").store
+
+
+async def a_life(scheduler: Scheduler, claim_id: str) -> None:
+    """A claim is made for project web and released."""
+    await scheduler.select(Request({"VCPU": 1}, claim_ids=(claim_id,), project="web", consumer="ci"))
+    await scheduler.claims.release(claim_id)
+
+
+async def all_of(scheduler: Scheduler, wanted: EventFilter = EventFilter()) -> list[EventView]:  # noqa: B008 - frozen
+    return list((await scheduler.events.list(1000, "", wanted)).items)
+
+
+async def test_a_claims_life_is_told_with_for_whom_and_why(quiet: Scheduler) -> None:
+    recorder = Recorder(store_of(quiet), Settings())
+    await quiet.select(Request({"VCPU": 2}, claim_ids=("mine",), project="web", consumer="ci"))
+    await recorder.record()
+    await quiet.claims.release("mine")
+    await quiet.hosts.set_status("h1", HostStatus.DRAINING)
+    await recorder.record()
+    claimed, released = await all_of(quiet, EventFilter(claim="mine"))
+    assert (claimed.kind, claimed.slots, claimed.facts["host"]) == ("claimed", {"VCPU": 2}, "h1")
+    assert (claimed.facts["project"], claimed.facts["consumer"]) == ("web", "ci")
+    assert (released.kind, released.facts["why"], released.facts["project"]) == ("released", "released", "web")
+    (drained,) = await all_of(quiet, EventFilter(kind="status"))
+    assert (drained.facts["host"], drained.facts["status"]) == ("h1", "draining")
+    assert claimed.seq < released.seq < drained.seq
+    assert 0 <= drained.at_ms - claimed.at_ms < 60_000
+
+
+async def test_each_change_is_recorded_once_by_however_many(quiet: Scheduler) -> None:
+    """Recorders that all believe it to be their turn, while claims come and go."""
+    store = store_of(quiet)
+    recorders = [Recorder(store, Settings()) for _ in range(4)]
+    for number in range(20):
+        await a_life(quiet, f"id-{number}")
+        await asyncio.gather(*(recorder.record() for recorder in recorders))
+    events = [one for one in await all_of(quiet) if "claim" in one.facts]
+    expected = [(kind, f"id-{number}") for number in range(20) for kind in ("claimed", "released")]
+    assert [(one.kind, one.facts["claim"]) for one in events] == expected
+    assert len({one.seq for one in events}) == len(events)
+
+
+async def test_changes_that_nobody_recorded_in_time_are_an_event(quiet: Scheduler, clean_store: str) -> None:
+    store = store_of(quiet)
+    await Recorder(store, Settings()).record()
+    for number in range(3):
+        await a_life(quiet, f"id-{number}")
+    async with raw_client(clean_store) as raw:
+        await raw.xtrim(store.keys.changes, maxlen=1, approximate=False)
+    await Recorder(store, Settings()).record()
+    hole, last = (await all_of(quiet))[-2:]
+    assert (hole.kind, hole.facts["changes"]) == ("missing", "5")
+    assert (last.kind, last.facts["claim"]) == ("released", "id-2")
+
+
+async def test_the_log_is_bounded_by_number_and_age(quiet: Scheduler, clean_store: str) -> None:
+    """Streams are cut by whole nodes of a hundred entries."""
+    store = store_of(quiet)
+    for number in range(600):
+        await a_life(quiet, f"id-{number}")
+    await Recorder(store, Settings(events_most=1000)).record()
+    async with raw_client(clean_store) as raw:
+        kept = await raw.xlen(store.keys.events)
+        assert 1000 <= kept < 1200
+        await a_life(quiet, "last")
+        await store.tick()
+        await Recorder(store, Settings(events_keep_s=0.001)).record()
+        assert await raw.xlen(store.keys.events) <= 200
+
+
+async def test_a_duty_is_one_schedulers_until_it_gives_it_up(quiet: Scheduler) -> None:
+    store = store_of(quiet)
+    one, other = Duty(store, "record"), Duty(store, "record")
+    assert await one.is_mine(60)
+    assert not await other.is_mine(60)
+    assert await one.is_mine(60)
+    await other.give_up()
+    assert not await other.is_mine(60)
+    await one.give_up()
+    assert await other.is_mine(60)
+
+
+async def test_a_scheduler_records_by_itself_and_another_takes_over(clean_store: str) -> None:
+    settings = Settings(tick_s=0.02)
+    async with Scheduler.connect(clean_store, settings) as other:
+        async with Scheduler.connect(clean_store, settings) as first:
+            await first.init()
+            await report_all(first, [report_of("h1", VCPU=8)])
+            follower = other.events.follow(0.01, wanted=EventFilter(project="web"))
+            first_event = asyncio.ensure_future(anext(follower))
+            await asyncio.sleep(0)
+            await a_life(first, "one")
+            assert (await first_event).facts["claim"] == "one"
+        await a_life(other, "two")
+        seen = [await anext(follower) for _ in range(3)]
+        assert [one.facts["claim"] for one in seen] == ["one", "two", "two"]
+
+
+async def test_pages_show_every_event_once(quiet: Scheduler) -> None:
+    for number in range(9):
+        await a_life(quiet, f"id-{number}")
+    await Recorder(store_of(quiet), Settings()).record()
+    seen: list[EventView] = []
+    after: str | None = ""
+    while after is not None:
+        page = await quiet.events.list(4, after)
+        seen += page.items
+        after = page.next
+    assert [one.id for one in seen] == [one.id for one in await all_of(quiet)]
+    assert [one.id for one in await quiet.events.newest(3)] == [one.id for one in seen[-3:]]
+    assert [one.facts["claim"] for one in await quiet.events.newest(5, EventFilter(claim="id-4"))] == ["id-4"] * 2
+    with pytest.raises(InvalidRequest):
+        await quiet.events.list(1, "nonsense")
+    with pytest.raises(Unknown):
+        await quiet.events.list(1, "c9:1-1")
+
+
+async def test_a_repair_is_an_event(quiet: Scheduler, clean_store: str) -> None:
+    store = store_of(quiet)
+    async with raw_client(clean_store) as raw:
+        await raw.hset(store.keys.host("h1"), "claimed.VCPU", "3")
+        await raw.zadd(store.keys.deadlines, {"nix": 2**50})
+    await quiet.repair()
+    await Recorder(store, Settings()).record()
+    mended = await all_of(quiet, EventFilter(kind="mended"))
+    told = {one.facts.get("host") or one.facts["claim"]: one.facts for one in mended}
+    assert told.keys() == {"h1", "nix"}
+    assert told["h1"]["reason"] == "claimed of h1 VCPU was 3"

@@ -4,7 +4,7 @@ import json
 
 from redsched.cli.awaiting import first_request
 from redsched.cli.everything import Everything
-from redsched.store.url import without_password
+from redsched.store.url import Kind, parse, without_password
 
 FIRST_HOST = {"inventories": {"VCPU": {"total": 8}, "MEMORY_MB": {"total": 16_384}}}
 
@@ -43,6 +43,12 @@ def _hosts(everything: Everything) -> str:
 def _redis_cli(everything: Everything) -> str:
     if everything.private:
         return f"redis-cli -s {everything.private.socket}"
+    store = parse(everything.url)
+    host, port = next(iter(store.nodes), ("", 0))
+    if store.kind is Kind.SENTINEL:
+        return f"redis-cli -h {host} -p {port} SENTINEL GET-MASTER-ADDR-BY-NAME {store.master}"
+    if store.kind is Kind.CLUSTER:
+        return f"redis-cli -c -h {host} -p {port}"
     return f"redis-cli -u {without_password(everything.url)}"
 
 

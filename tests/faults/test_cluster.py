@@ -1,9 +1,11 @@
 """A cluster as the store: cells on different shards, a slot that moves under traffic, a primary that dies."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +23,7 @@ from tests.support.waiting import wait_until
 
 CELLS = tuple(cells_apart(3))
 MOVED = CELLS[0]
+DOCS = Path(__file__).parents[2] / "docs"
 QUICK = Settings(cells=CELLS, poll_s=0.01, tick_s=0.1, reply_timeout_s=1.0, resend_for_s=15.0, select_timeout_s=20.0)
 VCPU = 200
 
@@ -182,6 +185,26 @@ async def test_a_killed_primary_is_followed_to_its_replica(setup: ClusterSetup) 
         await speak_all(it.hosts)
         await it.go_on(MOVED)
         assert (await it.cells[MOVED].tick()).epoch > epoch
+
+
+async def test_the_documented_permissions_are_enough(setup: ClusterSetup) -> None:
+    """Those of every store and those of a cluster, with claims that wait for replicas."""
+    for node in setup.nodes:
+        with node.asked() as client:
+            for page in ("operate.md", "operate/cluster.md"):
+                [line] = re.findall("^ACL SETUSER redsched .*$", (DOCS / page).read_text(), re.MULTILINE)
+                client.execute_command(*line.replace("PASSWORD", "secret").split())
+            client.execute_command("ACL", "SETUSER", "redsched", "+wait")
+    durable = QUICK.model_copy(update={"durability": "replicas=1"})
+    url = setup.url.replace("cluster://", "cluster://redsched:secret@")
+    async with Store.connect(url, durable) as store, Scheduler.connect(url, durable) as scheduler:
+        cell = store.cell(MOVED)
+        await cell.init()
+        await speak_all([PlainHost(cell, "h", VCPU)])
+        await scheduler.select(Request({"VCPU": 1}, claim_ids=("mine",)))
+        assert await cell.pinned_to("g") == ""
+        with setup.half_moved(MOVED):
+            assert await cell.inboxes(["nobody"]) == [[]]
 
 
 async def test_a_server_of_a_cluster_given_alone_is_said(setup: ClusterSetup) -> None:

@@ -97,6 +97,17 @@ async def test_an_id_sent_again_waits_for_what_its_first_sending_wrote(pair: tup
         assert await claimed(cell) == 1, "the claim of an earlier call is not this call's to end"
 
 
+async def test_a_user_who_may_not_wait_is_told(pair: tuple[Node, Node]) -> None:
+    """Nothing is taken for durable because nobody could ask."""
+    primary, _ = pair
+    async with opened(url_of(primary)) as (_, cell):
+        with primary.asked() as client:
+            client.execute_command("ACL", "SETUSER", "default", "-wait")
+        with pytest.raises(NotDurable, match=r"replicas that have it: .*wait"):
+            await cell.claim(call_of(await cell.tick(), member("a", "h0")))
+        assert await claimed(cell) == 0
+
+
 async def test_a_refusal_waits_for_nothing(pair: tuple[Node, Node]) -> None:
     """Nothing was promised, so nothing can be lost."""
     primary, _ = pair

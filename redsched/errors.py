@@ -9,6 +9,10 @@
     |   |-- StaleToken                stale-token            409     3   the claim was placed anew since
     |   |-- OtherAgent                other-agent            409     3   another agent speaks for this host
     |   `-- NotConfirmed              not-confirmed          504     3   no host confirmed it in time: it was undone
+
+
+    |   `-- OtherAgent                other-agent            409     3   another agent speaks for this host
+    |-- QuotaExceeded                 quota-exceeded         403     3   the project's quota does not allow it
     |-- Unknown                       not-found              404     4   no such host, claim, cell
     |-- OwnCodeFailed                 internal-error         500     1   a filter or weigher of one's own failed
     `-- Unavailable                                          503     5   try again
@@ -85,6 +89,12 @@ class NotConfirmed(Refused):
     """Asked for until active, and no word of the hosts came in time. `facts` has `claim_ids`, which have all ended."""
 
     problem, title, status = "not-confirmed", "No host has confirmed it", 504
+
+
+class QuotaExceeded(RedschedError):
+    """The project's quota does not allow it. `facts` has `exceeded` [{"resource", "limit", "used", "asked"}]."""
+
+    problem, title, status, exit_code = "quota-exceeded", "The project's quota is exceeded", 403, 3
 
 
 class Unknown(RedschedError):

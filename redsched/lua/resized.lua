@@ -40,5 +40,8 @@ write_amounts(keys.claim, 'amount.', was, now)
 write_amounts(keys.claim, 'wanted.', wanted, {})
 take_hint(keys.inbox, claim.inbox_id)
 redis.call('HDEL', keys.claim, 'inbox_id')
+if claim.quota then
+  redis.call('ZADD', KEYS[5], text(cell.now_ms), ARGV[2]) -- its quota is to count what it holds now
+end
 finish(cell)
 return {'OK', cell.epoch, cell.now_ms}

@@ -5,7 +5,7 @@ any other one finds it here. Each can be done twice, or by two at once.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 
 import structlog
 
@@ -19,8 +19,8 @@ AT_ONCE = 20
 FIRST_PAUSE_MS = 1000
 LONGEST_PAUSE_MS = 60_000
 
-FreeQuota = Callable[[str, Sequence[str]], Awaitable[bool]]
-"""Has a project's quota no longer count these claims, which have ended; False to be asked again later."""
+TellQuota = Callable[[Claim], Awaitable[bool]]
+"""Has the quota of a claim's project count what it holds now: nothing, where it has ended. False: ask again later."""
 
 log = structlog.get_logger(__name__)
 
@@ -33,7 +33,7 @@ class Chores:
         self._mirror = mirror
         self._tries: dict[str, int] = {}
         """How often a chore could not be done yet, by claim."""
-        self.free_quota: FreeQuota | None = None
+        self.tell_quota: TellQuota | None = None
 
     async def work_off(self) -> None:
         """Do what is due; what cannot be done yet is put off. Raises Unavailable."""
@@ -75,10 +75,10 @@ class Chores:
             ended = await self._store.end_gang(claim.gang)
             fields |= {"gang"} if ended else set()
             all_done = all_done and ended
-        if is_over and claim.quota:
-            freed = self.free_quota is not None and await self.free_quota(claim.project, (claim_id,))
-            fields |= {"quota"} if freed else set()
-            all_done = all_done and freed
+        if claim.project:
+            told = await self.tell_quota(claim) if self.tell_quota else not claim.quota
+            fields |= {"quota"} if told and is_over else set()
+            all_done = all_done and told
         if all_done or fields:
             await self._store.chore_done(claim_id, fields)
         return all_done

@@ -37,7 +37,9 @@ class ClaimDesk(PlacedAnew, ClaimList):
         cell, claim = await self._find(claim_id, token)
         amounts = absolute(claim, slots, resources)
         things = drawn_on(claim.group, {**claim.amounts, **amounts}, claim.gang)
+        await self._quotas.grow(cell, claim, amounts)
         answer = await cell.store.resize(claim.host, claim.id, token, amounts, things)
+        await self._quotas.changed(cell, claim)
         if answer.outcome is Outcome.FULL:
             slot = answer.facts[0]
             raise NoValidHost(
@@ -75,6 +77,8 @@ class ClaimDesk(PlacedAnew, ClaimList):
         if claim.next:
             # What it was to be moved to is not wanted either. The sweeper would find it too, later.
             await cell.store.succeed(claim.id)
+        if answer.outcome is not Outcome.ENDING:
+            await self._quotas.changed(cell, claim)
         return answer.outcome is not Outcome.ENDING
 
     async def _find(self, claim_id: str, token: str) -> tuple[Cell, Claim]:

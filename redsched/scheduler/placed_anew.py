@@ -10,9 +10,10 @@ from redsched.model import Claim, ClaimStatus, Token, Why
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claim_words import stale, told
 from redsched.scheduler.placings import present, successor
+from redsched.scheduler.quotas import Quotas
 from redsched.scheduler.room import RoomLine
 from redsched.scheduler.successors import Successors, Wanted
-from redsched.store import drawn_on
+from redsched.store import Outcome, drawn_on
 
 LIVE_DEADLINE_S = 300
 """How long a live move may take where nobody says."""
@@ -21,8 +22,9 @@ LIVE_DEADLINE_S = 300
 class PlacedAnew:
     """Claims over all cells of a scheduler that are to be elsewhere."""
 
-    def __init__(self, cells: Cells, line: RoomLine, successors: Successors) -> None:
+    def __init__(self, cells: Cells, line: RoomLine, successors: Successors, quotas: Quotas) -> None:
         self._cells = cells
+        self._quotas = quotas
         self._line = line
         self._successors = successors
 
@@ -126,7 +128,9 @@ class PlacedAnew:
 
     async def _end_failed(self, cell: Cell, claim: Claim) -> Claim:
         things = drawn_on(claim.group, claim.amounts, claim.gang)
-        told(claim, await cell.store.fail(claim.host, claim.id, claim.token, False, things), ending=True)
+        answer = told(claim, await cell.store.fail(claim.host, claim.id, claim.token, False, things), ending=True)
+        if answer.outcome is not Outcome.ENDING:
+            await self._quotas.changed(cell, claim)
         return await self._read(claim.id)
 
     async def _read(self, claim_id: str) -> Claim:

@@ -1,6 +1,6 @@
 """Scheduler: the library's front door, and all that the API and the CLI talk to."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from redsched.decide import Explanation
@@ -17,12 +17,15 @@ from redsched.scheduler.events import EventDesk
 from redsched.scheduler.hosts import HostDesk
 from redsched.scheduler.identity import Identity
 from redsched.scheduler.leaving import Leaving
+from redsched.scheduler.quota_desk import QuotaDesk
+from redsched.scheduler.quotas import Quotas
 from redsched.scheduler.refusal import merge_nearest, merge_reasons
 from redsched.scheduler.room import RoomLine
 from redsched.scheduler.select import Observe, Selector
 from redsched.scheduler.successors import Successors
 from redsched.scheduler.upkeep import Upkeep
-from redsched.scheduler.views import AuditReport, Change, Readiness, Reset, Selections, Stats
+from redsched.scheduler.usage import UsageBy, usage
+from redsched.scheduler.views import AuditReport, Change, Readiness, Reset, Selections, Stats, UsageRow
 from redsched.scheduler.waiting import with_claims
 from redsched.settings import Settings
 from redsched.store import Store
@@ -36,22 +39,25 @@ class Scheduler:
         async with Scheduler.connect("redis://localhost") as scheduler:
             found = await scheduler.select(Request({"VCPU": 2, "MEMORY_MB": 4096}))
 
-    `claims` and `hosts` are where one reads and says something about a claim or a host; `aggregates`, `server_groups`
-    and `pools` where one declares such.
+    `claims` and `hosts` are where one reads and says something about a claim or a host; `aggregates`, `server_groups`,
+    `pools` and `quotas` where one declares such.
     """
 
     def __init__(self, store: Store, cells: Cells, settings: Settings, observe: Observe | None = None) -> None:
-        line, successors = RoomLine(cells), Successors(cells)
-        self.claims = ClaimDesk(cells, line, successors)
+        quotas = self._quotas = Quotas(cells, store.ledgers)
+        line, successors = RoomLine(cells), Successors(cells, quotas)
+        self.claims = ClaimDesk(cells, line, successors, quotas)
         self.hosts = HostDesk(cells, successors)
         self.aggregates = AggregateDesk(cells)
         self.server_groups = ServerGroupDesk(cells)
         self.pools = SharedPoolDesk(cells)
+        self.quotas = QuotaDesk(cells, store.ledgers, quotas.counting)
         self.events = EventDesk(cells)
         self._store = store
         self._cells = cells
-        self._selector = Selector(cells, settings, Identity(cells), line, observe)
+        self._selector = Selector(cells, settings, Identity(cells), line, quotas, observe)
         for cell in cells:
+            cell.chores.tell_quota = quotas.told
             cell.sweeper.duties.append(Leaving(cell, successors).work_off)
 
     @classmethod
@@ -75,14 +81,16 @@ class Scheduler:
                 stack.push_async_callback(upkeep.stop)
                 upkeep.start()
             opened = cls(store, Cells(cells), settings, observe)
+            stack.push_async_callback(opened._quotas.stop)
             stack.push_async_callback(opened._selector.stop)
+            opened._quotas.start()
             yield opened
 
     async def select(self, request: Request) -> Selections:
         """Claim a place for every member of the request, or show where they would go (`claim` False).
 
-        Raises NoValidHost, ClaimIdReused, ClaimState (the ids have ended), NotConfirmed, Settling, StoreUnavailable,
-        OutcomeUnknown.
+        Raises NoValidHost, QuotaExceeded, ClaimIdReused, ClaimState (the ids have ended), NotConfirmed, Settling,
+        StoreUnavailable, OutcomeUnknown.
         """
         return await self._selector.select(request)
 
@@ -128,6 +136,10 @@ class Scheduler:
     async def repair(self) -> AuditReport:
         """Audit, and mend what is broken, by a person's word. Raises StoreUnavailable."""
         return await repair(self._cells, operator=True)
+
+    async def usage(self, by: Sequence[UsageBy] = (UsageBy.CLASS,)) -> tuple[UsageRow, ...]:
+        """What all claims hold, summed by these. Raises StoreUnavailable."""
+        return await usage(self._cells, by)
 
     async def init(self) -> bool:
         """Declare the cells new, so that they start settled. False where all of them exist already."""

@@ -16,7 +16,15 @@ from collections.abc import Callable
 from random import Random
 
 from redsched.decide import Decision
-from redsched.errors import NoValidHost, OutcomeUnknown, RedschedError, Settling, StoreUnavailable, Unknown
+from redsched.errors import (
+    NoValidHost,
+    OutcomeUnknown,
+    QuotaExceeded,
+    RedschedError,
+    Settling,
+    StoreUnavailable,
+    Unknown,
+)
 from redsched.model import Request
 from redsched.scheduler.asking import refuse_undeclared, undeclared, with_hints
 from redsched.scheduler.attempt import Attempt
@@ -25,6 +33,7 @@ from redsched.scheduler.claiming import claim_call, claimed, dry_run, known
 from redsched.scheduler.first_outcome import first_outcome, id_reused
 from redsched.scheduler.identity import Identity
 from redsched.scheduler.pins import Pins
+from redsched.scheduler.quotas import Quotas
 from redsched.scheduler.refusal import refusal
 from redsched.scheduler.room import RoomLine
 from redsched.scheduler.until_active import UntilActive
@@ -39,11 +48,18 @@ class Selector:
     """Selects over all cells of a scheduler."""
 
     def __init__(
-        self, cells: Cells, settings: Settings, identity: Identity, line: RoomLine, observe: Observe | None = None
+        self,
+        cells: Cells,
+        settings: Settings,
+        identity: Identity,
+        line: RoomLine,
+        quotas: Quotas,
+        observe: Observe | None = None,
     ) -> None:
         self._cells = cells
         self._settings = settings
         self._identity = identity
+        self._quotas = quotas
         self._pins = Pins(cells)
         self._line = line
         self._until_active = UntilActive(cells)
@@ -53,8 +69,8 @@ class Selector:
     async def select(self, request: Request) -> Selections:
         """Claim a place for every member of the request, or show where they would go (`claim` False).
 
-        Raises NoValidHost, ClaimIdReused, ClaimState (the ids have ended), NotConfirmed, Settling, StoreUnavailable,
-        OutcomeUnknown.
+        Raises NoValidHost, QuotaExceeded, ClaimIdReused, ClaimState (the ids have ended), NotConfirmed, Settling,
+        StoreUnavailable, OutcomeUnknown.
         """
         attempt = Attempt(request)
         try:
@@ -117,7 +133,7 @@ class Selector:
     async def _select(self, attempt: Attempt) -> Selections:
         try:
             return await self._place(attempt)
-        except (NoValidHost, Unknown):
+        except (NoValidHost, Unknown, QuotaExceeded):
             # What the request relied on may have gone since its ids were given what they have: they keep it.
             found = await first_outcome(attempt.request, self._cells)
             if found is None:
@@ -138,6 +154,7 @@ class Selector:
                 attempt.catch_up = True
                 continue
             if not request.claim:
+                await self._quotas.check(request.project, decision)
                 return dry_run(request, cell, decision) if decision.places else self._refuse(attempt)
             if not decision.places and await self._moves_on(attempt):
                 continue
@@ -196,7 +213,7 @@ class Selector:
         attempt.calls += 1
         attempt.sent = tuple(ids)
         call = claim_call(request, cell, decision, ids, *attempt.decided_on[cell.name])
-        answer = await cell.store.claim(call)
+        answer = await self._quotas.claim(cell, call)
         attempt.sent = ()
         cell.mirror.apply_reply(answer)
         if answer.outcome is Outcome.OK:

@@ -19,6 +19,7 @@ from redsched.scheduler.asking import living_hints, refuse_undeclared, undeclare
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claiming import succession_call
 from redsched.scheduler.one_place import elsewhere, one_place
+from redsched.scheduler.quotas import Quotas
 from redsched.scheduler.refusal import refusal
 from redsched.store import Cause, ClaimAnswer, Former, Outcome
 
@@ -38,8 +39,9 @@ class Wanted:
 class Successors:
     """Places successors, over all cells of a scheduler. A successor lies in the cell of its former."""
 
-    def __init__(self, cells: Cells) -> None:
+    def __init__(self, cells: Cells, quotas: Quotas) -> None:
         self._cells = cells
+        self._quotas = quotas
         self._rng = Random()
 
     async def place(self, cell: Cell, claim: Claim, wanted: Wanted) -> tuple[Claim, bool]:
@@ -68,7 +70,7 @@ class Successors:
                 raise await self._refusal(cell, asked)
             claim_id = f"{cell.name}.{uuid.uuid4().hex[:24]}"
             call = succession_call(request, cell, decision, claim_id, former, *decided_on)
-            answer = await cell.store.claim(call)
+            answer = await self._quotas.claim(cell, call, claim.origin or claim.id)
             cell.mirror.apply_reply(answer)
             if answer.outcome in (Outcome.OK, Outcome.SAME):
                 cell.requests.has_written(call.digest, answer.epoch)

@@ -128,6 +128,23 @@ class SharedPoolView:
 
 
 @dataclass(frozen=True, slots=True)
+class QuotaView:
+    """A project's quota over all cells: its limits, and all that is used, by class and as `claims`."""
+
+    project: str
+    limits: Amounts
+    used: Amounts
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRow:
+    """What claims hold together that have these values in common (`{"zone": "az1"}`), by class and `claims`."""
+
+    of: Mapping[str, str]
+    used: Amounts
+
+
+@dataclass(frozen=True, slots=True)
 class ReportResult:
     """What became of a report: OK or SAME. Not `attested`: the host is closed until it attests to `epoch`.
 

@@ -4,7 +4,7 @@ quota_reserve before claims are made, quota_hold with what they really take; quo
 count a ledger anew from the cells; quota_declare and quota_drop for the quota itself.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -117,6 +117,16 @@ class Ledgers:
         """The ids under which something is taken."""
         with reading(self._url):
             return set(await self._reader.smembers(LedgerKeys(project).claims))
+
+    async def known(self, project: str, ids: Collection[str]) -> set[str]:
+        """Those of the ids under which something is taken."""
+        keys, wanted = LedgerKeys(project), list(ids)
+        pipe = self._reader.pipeline(transaction=False)
+        for one in wanted:
+            pipe.hget(keys.claim(one), "state")
+        with reading(self._url):
+            states = await pipe.execute()
+        return {one for one, state in zip(wanted, states, strict=True) if state in ("reserved", "held")}
 
     async def due(self, projects: Sequence[str], now_ms: int, most: int) -> dict[str, list[str]]:
         """Ids whose reservation has run out, oldest first, by project; those without any are left out."""

@@ -93,7 +93,8 @@ local function keep(cell, entry, inbox, lease_ms)
   if claim.former and claim.state == 'active' then
     claim.arrived = '1'
   end
-  if claim.arrived or (claim.origin and claim ~= entry.stored) then
+  local restored = claim ~= entry.stored
+  if claim.arrived or (restored and (claim.origin or (claim.project or '') ~= '')) then
     redis.call('ZADD', KEYS[5], text(cell.now_ms), entry.id)
   end
   redis.call('DEL', entry.key)

@@ -1,0 +1,232 @@
+"""Quotas: the first stop of a claim and its last. Reserve in the project's ledger, claim, hold; void, and free.
+
+        reserve --OVER--> refuse          the claim's end --> its chore, or whoever released it --.
+           |                              a reservation whose lease ran out -----------------------+--> settle
+        claim.lua --OK--> hold                                                                    |
+           `--refused--> void its ids in the cell, so that no late copy can claim --> free        |
+                                                                 the claim lives: hold, else void, free
+
+Exact, because each step names the call that reserved last: a word on an id counts only while nobody else relies on it.
+So a claim call is decided before it is reserved for, and an id is freed only once its cell is closed to whatever was
+decided before. What a crash leaves between two steps has a lease, and is settled by any scheduler (quota_settle.py).
+
+A project without a quota costs a look into memory. A picture that is behind is found out by claim.lua (BEHIND).
+"""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Collection, Coroutine, Sequence
+from dataclasses import replace
+from typing import Any
+
+import structlog
+
+from redsched import tasks
+from redsched.decide import Decision
+from redsched.errors import QuotaExceeded, RedschedError
+from redsched.model import Amounts, Claim
+from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.quota_count import QuotaCount
+from redsched.scheduler.quota_settle import RESERVED_MS, QuotaSettler, ledger_id, present_epochs, unique
+from redsched.scheduler.taken import taken
+from redsched.store import Answer, ClaimAnswer, ClaimCall, Ledgers, Member, Outcome, Taking
+
+CLOSED_WITHIN_S = 5.0
+SWEEP_S = 5.0
+"""How often each scheduler looks for what crashes have left."""
+
+log = structlog.get_logger(__name__)
+
+
+class Quotas:
+    """The quotas of all projects, over all cells of a scheduler."""
+
+    def __init__(self, cells: Cells, ledgers: Ledgers) -> None:
+        self._cells = cells
+        self._ledgers = ledgers
+        self.counting = QuotaCount(cells, ledgers)
+        self.settler = QuotaSettler(cells, ledgers, self.counting)
+        self._later: set[asyncio.Task[None]] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to settle, now and then, what crashes have left."""
+        self._task = asyncio.create_task(self._run(), name="redsched-quotas")
+
+    async def stop(self) -> None:
+        """Return when what is under way is done, or some seconds were not enough: a lease runs for the rest."""
+        await tasks.end(self._task)
+        if self._later:
+            await asyncio.wait(self._later, timeout=CLOSED_WITHIN_S)
+        for task in self._later:
+            task.cancel()
+
+    def is_limited(self, project: str, cell: Cell) -> bool:
+        """Whether a project has a quota, as far as the pictures of a cell and of the first one know."""
+        first = next(iter(self._cells))
+        return project in cell.mirror.columns.declared.quotas or project in first.mirror.columns.declared.quotas
+
+    async def claim(self, cell: Cell, call: ClaimCall, known_as: str = "") -> ClaimAnswer:
+        """Run the claim script, within the project's quota where it has one.
+
+        `known_as`: the id by which the owner knows what the call's one member is to succeed: it is counted as that.
+        Raises QuotaExceeded, Settling, StoreUnavailable, OutcomeUnknown (then the reservation's lease runs on).
+        """
+        if not self.is_limited(call.project, cell) or not any(member.candidates for member in call.members):
+            return await cell.store.claim(call)
+        takings = [_most(member, known_as or member.id, cell) for member in call.members]
+        by = await self.reserve(call.project, takings)
+        if by is None:
+            return ClaimAnswer(Outcome.BEHIND, call.epoch, call.now_ms)
+        answer = await cell.store.claim(replace(call, quota=True))
+        if answer.outcome is Outcome.OK:
+            self._do_later(self._hold(call, by, _placed(call, takings, answer)))
+        elif answer.outcome is Outcome.SAME:
+            self._do_later(self._settle_quietly(call.project, [one.id for one in takings]))
+        else:
+            await self._give_back(cell, call, by, takings)
+        return answer
+
+    async def grow(self, cell: Cell, claim: Claim, amounts: Amounts) -> None:
+        """Take what a claim is to hold above what it does. Raises QuotaExceeded, Settling."""
+        if self.is_limited(claim.project, cell):
+            await self.reserve(claim.project, [Taking(ledger_id(claim), taken(amounts))])
+
+    async def changed(self, cell: Cell, claim: Claim) -> None:
+        """Count at once what is left of a claim that has just ended or changed, so that its owner can claim again.
+
+        Its chore, or the lease of what was reserved, would have it done later.
+        """
+        if self.is_limited(claim.project, cell):
+            await self._settle_quietly(claim.project, [ledger_id(claim)])
+
+    async def told(self, claim: Claim) -> bool:
+        """Count what is left of a claim that is a chore; False where it cannot be counted yet. Raises Unavailable."""
+        if not any(self.is_limited(claim.project, cell) for cell in self._cells):
+            return True
+        known_as = ledger_id(claim)
+        return known_as in await self.settler.settle(claim.project, [known_as])
+
+    async def reserve(self, project: str, takings: Sequence[Taking]) -> str | None:
+        """Take amounts within the quota; the name of the reservation, None where the project has no quota any more.
+
+        Raises QuotaExceeded, Settling.
+        """
+        while True:
+            by = unique()
+            answer = await self._ledgers.reserve(project, by, takings, RESERVED_MS, present_epochs(self._cells))
+            if answer.outcome in (Outcome.OK, Outcome.SAME):
+                return by
+            if answer.outcome is Outcome.OVER:
+                raise exceeded(project, _over(answer))
+            if answer.outcome is not Outcome.LATE:
+                has_quota = await self.counting.counted(project)
+                # What it was counted in, or that it is not there any more, this process may not have seen yet.
+                await self._cells.catch_up()
+                if not has_quota:
+                    return None
+
+    async def hold(self, project: str, by: str, takings: Sequence[Taking]) -> Answer:
+        """Say what was really taken by a reservation; of nothing: freed."""
+        return await self._ledgers.hold(project, by, takings)
+
+    async def check(self, project: str, decision: Decision) -> None:
+        """Raise QuotaExceeded if claims of these places would be refused now. Writes nothing. Raises Settling."""
+        over = await self.over(project, places_take(decision))
+        if over:
+            raise exceeded(project, over)
+
+    async def over(self, project: str, amounts: Amounts) -> list[tuple[str, int, int, int]]:
+        """What these amounts would exceed: class, limit, used, asked of each. Raises Settling."""
+        if not project or not any(self.is_limited(project, cell) for cell in self._cells):
+            return []
+        if not await self.counting.counted(project):
+            return []
+        state = (await self._ledgers.read([project])).get(project)
+        if state is None:
+            return []
+        used = {name: state.used.get(name, 0) for name in amounts}
+        return [
+            (name, state.limits[name], used[name], asked)
+            for name, asked in sorted(amounts.items())
+            if name in state.limits and asked and used[name] + asked > state.limits[name]
+        ]
+
+    async def _hold(self, call: ClaimCall, by: str, takings: Sequence[Taking]) -> None:
+        if any(member.former for member in call.members):
+            # Both claims are there for a while: what counts is the larger of them.
+            return await self._settle_quietly(call.project, [one.id for one in takings])
+        try:
+            await self._ledgers.hold(call.project, by, takings)
+        except RedschedError as error:
+            log.info("quota-hold", project=call.project, problem=error.detail)
+
+    async def _settle_quietly(self, project: str, ids: Collection[str]) -> None:
+        try:
+            await self.settler.settle(project, ids)
+        except RedschedError as error:
+            log.info("quota-settle", project=project, problem=error.detail)
+
+    async def _give_back(self, cell: Cell, call: ClaimCall, by: str, takings: Sequence[Taking]) -> None:
+        """After a refusal: no late copy of the call may claim any more, and then nothing is taken."""
+        voids = await asyncio.gather(*(cell.store.void(member.id, call.digest) for member in call.members))
+        if any(member.former for member in call.members) or any(one.outcome is Outcome.CONFLICT for one in voids):
+            await self.settler.settle(call.project, [one.id for one in takings])
+        else:
+            await self._ledgers.hold(call.project, by, [Taking(one.id) for one in takings])
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self.settler.sweep()
+            except RedschedError as error:
+                log.info("quota-sweep", problem=error.detail)
+            except Exception:  # a defect must not end the sweeping without a word
+                log.exception("quota-sweep")
+            await asyncio.sleep(SWEEP_S * random.uniform(0.8, 1.2))
+
+    def _do_later(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work, name="redsched-quota")
+        self._later.add(task)
+        task.add_done_callback(self._later.discard)
+
+
+def places_take(decision: Decision) -> Amounts:
+    """What the places of a decision take together."""
+    total: Counter[str] = Counter()
+    for place in decision.places:
+        total.update(taken(place.chosen.amounts))
+    return total
+
+
+def exceeded(project: str, over: Sequence[tuple[str, int, int, int]]) -> QuotaExceeded:
+    """The refusal, with the numbers."""
+    said = ", ".join(f"{used} of {limit} {name} are used, {asked} more asked for" for name, limit, used, asked in over)
+    facts = [{"resource": name, "limit": limit, "used": used, "asked": asked} for name, limit, used, asked in over]
+    return QuotaExceeded(
+        f"the quota of project {project} does not allow it: {said}. Release something, or have the quota raised",
+        {"project": project, "exceeded": facts},
+    )
+
+
+def _most(member: Member, known_as: str, cell: Cell) -> Taking:
+    """What a member takes at most, wherever it goes."""
+    most: Counter[str] = Counter()
+    for candidate in member.candidates:
+        most |= Counter(taken(candidate.amounts))
+    return Taking(known_as, most, member.id, cell.name)
+
+
+def _placed(call: ClaimCall, takings: Sequence[Taking], answer: ClaimAnswer) -> list[Taking]:
+    """What the members take where they were placed."""
+    where = zip(call.members, takings, answer.placed, strict=True)
+    return [
+        replace(taking, amounts=taken(member.candidates[one.candidate or 0].amounts)) for member, taking, one in where
+    ]
+
+
+def _over(answer: Answer) -> list[tuple[str, int, int, int]]:
+    facts = answer.facts
+    rows = (facts[first : first + 4] for first in range(0, len(facts), 4))
+    return sorted((name, int(limit), int(used), int(asked)) for name, limit, used, asked in rows)

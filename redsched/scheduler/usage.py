@@ -1,0 +1,51 @@
+"""Usage: what all claims hold, summed by class, and by zone or project. Read from the store, host by host.
+
+What is counted are claims that have not ended, those that end among them: their amounts are taken until their hosts say
+that the work is gone. Hosts are read in pages, so that no reading holds the store for long: claims that are made or end
+meanwhile may be in or not.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from enum import StrEnum
+
+from redsched.model import CLAIMS, ClaimStatus
+from redsched.scheduler.cells import Cells
+from redsched.scheduler.taken import taken
+from redsched.scheduler.views import UsageRow
+
+HOSTS_AT_ONCE = 200
+
+
+class UsageBy(StrEnum):
+    """What usage is summed by."""
+
+    CLASS = "class"
+    ZONE = "zone"
+    PROJECT = "project"
+
+
+async def usage(cells: Cells, by: Sequence[UsageBy]) -> tuple[UsageRow, ...]:
+    """The sums for each combination of what is there, in order. Raises StoreUnavailable.
+
+    `used` is by class, with `claims`, their number; without CLASS among `by` it is the number of claims alone.
+    """
+    await cells.catch_up()
+    groups = [one for one in by if one is not UsageBy.CLASS]
+    sums: dict[tuple[str, ...], Counter[str]] = {}
+    for cell in cells:
+        columns = cell.mirror.columns
+        hosts = sorted(columns.names())
+        for first in range(0, len(hosts), HOSTS_AT_ONCE):
+            ids = set().union(*await cell.store.held_ids_of(hosts[first : first + HOSTS_AT_ONCE]))
+            for claim in (await cell.store.read_claims(ids)).values():
+                if claim.state is not ClaimStatus.ENDED:
+                    row = columns.row(claim.host)
+                    zone = "" if row is None else columns.zones.text(row)
+                    key = tuple(zone if one is UsageBy.ZONE else claim.project for one in groups)
+                    sums.setdefault(key, Counter()).update(taken(claim.amounts))
+    shown = UsageBy.CLASS in by
+    return tuple(
+        UsageRow(dict(zip(groups, key, strict=True)), found if shown else {CLAIMS: found[CLAIMS]})
+        for key, found in sorted(sums.items())
+    )

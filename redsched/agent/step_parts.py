@@ -23,6 +23,9 @@ FIRST_RETRY_S, LONGEST_RETRY_S = 0.5, 60.0
 ASK_AGAIN_S = 0.05
 """Before asking again in the new epoch, so that an old copy of the store is not asked in circles."""
 
+LOOK_AGAIN_S = 0.1
+"""Before looking again whether claims that are ending have made room."""
+
 _log = structlog.get_logger("redsched.agent")
 
 
@@ -98,10 +101,20 @@ class StepParts:
         await self.host.journal.write_ended(self.host.name, work.id, work.token, answer.now_ms)
 
     async def _lacks(self, work: HeldWork) -> str:
-        """What the host lacks for this claim beside all that runs there, in words; '' when it can hold it."""
-        report = await self.host.sight.look_again()
-        others = [one.amounts for one in self.held.values() if one.id != work.id]
-        return lacking(report, others, work.amounts)
+        """What the host lacks for this claim beside all that runs there, in words; '' when it can hold it.
+
+        The store gives room away as soon as it has this host's word that work is gone; the host may still wait for the
+        answer, or have died before it was journaled. So claims that are ending are waited for, half a lease at most.
+        """
+        until = asyncio.get_running_loop().time() + self._lease_s() / 2
+        while True:
+            report = await self.host.sight.look_again()
+            others = [one for one in self.held.values() if one.id != work.id]
+            reason = lacking(report, [one.amounts for one in others], work.amounts)
+            staying = [one.amounts for one in others if one.state is not ClaimStatus.ENDING]
+            if not reason or lacking(report, staying, work.amounts) or asyncio.get_running_loop().time() >= until:
+                return reason
+            await asyncio.sleep(LOOK_AGAIN_S)
 
     def _write(self, work: HeldWork) -> Awaitable[None]:
         return self.host.journal.write_held(self.host.name, work)
@@ -130,4 +143,4 @@ def work_of(claim: Claim) -> HeldWork:
 
 def things_of(work: HeldWork) -> tuple[str, ...]:
     """What a claim counts in beside its host, as the store's calls name it: knowing it saves them a second one."""
-    return drawn_on(work.group, work.amounts)
+    return drawn_on(work.group, work.amounts, work.gang)

@@ -1,6 +1,7 @@
 """Hooks that are commands: what they are told, what they may say, and that none of them can hang or flood the agent."""
 
 import asyncio
+import dataclasses
 import json
 import os
 import signal
@@ -13,10 +14,11 @@ from redsched.agent import hook_command
 from redsched.agent.collector import Named
 from redsched.agent.hook_command import CommandHook
 from redsched.agent.hooks import MOST_OUTPUT_BYTES, HookFailed, HookNotRun, NoHook, Order, Verb, named_in
-from redsched.agent.journal_schema import HeldWork
+from redsched.agent.journal_schema import HeldWork, Succession
 from redsched.agent.run import hook_of
 from redsched.agent.usage import start_time
 from redsched.errors import InvalidRequest
+from redsched.model import Why
 from redsched.settings import Settings
 from tests.support.waiting import wait_until
 
@@ -191,3 +193,18 @@ def test_a_hook_that_cannot_be_is_said_at_the_start(command: str, expected: str)
 def test_an_empty_setting_is_no_hook() -> None:
     assert isinstance(hook_of(Settings()), NoHook)
     assert isinstance(hook_of(Settings(hook="true")), CommandHook)
+
+
+async def test_the_start_of_a_move_is_told_what_it_moves(tmp_path: Path) -> None:
+    tell = hook(tmp_path, "cat")
+    for why, moves in ((Why.MOVED, {"claim": "c1.old", "host": "h9"}), (Why.FAILED, None), (None, None)):
+        work = dataclasses.replace(WORK, succession=Succession("c1.root", "c1.old", "h9", "1-a.3", why))
+        for verb in Verb:
+            told = json.loads(await tell.run(Order(verb, "c1", "h1", work)))
+            assert told.get("moves") == (moves if verb is Verb.START else None)
+
+
+async def test_what_is_to_be_resized_is_told_both_amounts(tmp_path: Path) -> None:
+    work = dataclasses.replace(WORK, amounts={"VCPU": 4}, wanted={"VCPU": 1}, before={"VCPU": 4})
+    told = json.loads(await hook(tmp_path, "cat").run(Order(Verb.RESIZE, "c1", "h1", work)))
+    assert (told["slots"], told["former_slots"]) == ({"VCPU": 1}, {"VCPU": 4})

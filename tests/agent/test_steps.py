@@ -1,7 +1,7 @@
 """The steps of a claim, against a store whose every answer the test chooses."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -33,10 +33,13 @@ class ScriptedCell:
     def __init__(self) -> None:
         self.answers: dict[str, list[tuple[Outcome, str]]] = {}
         self.asked: list[str] = []
+        self.things: list[tuple[str, Sequence[str]]] = []
 
     def __getattr__(self, script: str) -> object:
-        async def call(*_: object, **__: object) -> Answer:
+        async def call(*arguments: object, **named: object) -> Answer:
             self.asked.append(script)
+            if script in ("fail", "gone"):
+                self.things.append((script, cast("Sequence[str]", named.get("things", arguments[-1]))))
             outcome, epoch = self.answers[script].pop(0) if self.answers.get(script) else (Outcome.OK, E1)
             return Answer(outcome, epoch, 1000)
 
@@ -221,3 +224,38 @@ async def test_the_host_starts_only_what_each_of_its_pools_can_hold(
     await bench.steps.take_up(HeldWork("a", f"{E1}.7", amounts))
     assert bench.hook.calls == calls
     assert bench.scripted.asked == ["accept", "confirm" if calls else "fail"]
+
+
+@pytest.mark.parametrize("state", [ClaimStatus.CLAIMED, ClaimStatus.STARTING, ClaimStatus.ACTIVE, ClaimStatus.ENDING])
+async def test_an_order_by_an_older_token_than_the_journals_is_discarded(bench: Bench, state: ClaimStatus) -> None:
+    work = await bench.hold(state=state)
+    bench.scripted.answers["accept"] = [(Outcome.STALE, E1)]
+    await bench.steps.take_up(HeldWork("a", f"{E1}.6", {"VCPU": 8}), "1-1")
+    assert bench.scripted.asked == ["accept"], "which takes its hint out"
+    assert (bench.hook.calls, bench.held) == ([], {"a": work})
+
+
+async def test_a_store_that_stands_by_an_older_token_has_lost_writes(bench: Bench) -> None:
+    work = await bench.hold(state=ClaimStatus.ACTIVE)
+    await bench.steps.take_up(HeldWork("a", f"{E1}.6", {"VCPU": 8}))
+    assert bench.scripted.asked == ["accept", "raise_epoch"]
+    assert (bench.hook.calls, bench.held) == ([], {"a": work})
+
+
+async def test_a_placing_older_than_one_that_ended_here_is_not_begun(bench: Bench) -> None:
+    bench.journal.write_ended("h1", "a", f"{E1}.9", 1000)
+    await bench.steps.take_up(WORK)
+    assert bench.scripted.asked == ["accept", "raise_epoch"]
+    assert (bench.hook.calls, bench.held) == ([], {})
+
+
+async def test_the_store_is_told_what_the_claim_counts_in(bench: Bench) -> None:
+    """So that it need not ask for the keys of group and pools with a second call."""
+    amounts = {"VCPU": 2, "pool:lic/CUSTOM_SEAT": 1}
+    work = HeldWork("a", f"{E1}.7", amounts, ClaimStatus.ACTIVE, is_running=True, group="db")
+    await bench.journal.write_held("h1", work)
+    await bench.steps.end(work)
+    bench.hook.fails = {"start": [HookFailed("no")]}
+    await bench.steps.take_up(HeldWork("b", f"{E1}.8", amounts, group="db"))
+    told = [(script, {"server-group:db", "pool:lic"} <= set(things)) for script, things in bench.scripted.things]
+    assert told == [("gone", True), ("fail", True)]

@@ -1,6 +1,7 @@
 """Which hints are followed, and that a claim is acted on once at a time."""
 
 import asyncio
+import dataclasses
 from types import SimpleNamespace
 from typing import cast
 
@@ -153,3 +154,48 @@ async def test_a_task_broken_off_before_its_first_step_leaves_nothing() -> None:
     works.read_inbox([hint()], {"a": CLAIM})
     await works.close()
     assert steps.begun == []
+
+
+async def test_orders_by_an_older_token_than_the_journals_are_taken_out_and_not_followed() -> None:
+    for op in ("claim", "resize", "end"):
+        steps = NotedSteps({"a": HeldWork("a", f"{E2}.8", {}, ClaimStatus.ACTIVE)})
+        works = works_of(steps)
+        works.read_inbox([hint(op)], {"a": CLAIM})
+        works.compare({"a"}, {"a": CLAIM})
+        await begun(steps, "discard")
+        await works.close()
+
+
+async def test_a_hint_to_resize_is_followed_by_its_newer_token() -> None:
+    steps = NotedSteps({"a": HeldWork("a", f"{E1}.6", {}, ClaimStatus.ACTIVE)})
+    works = works_of(steps)
+    works.read_inbox([hint("resize")], {"a": CLAIM})
+    await begun(steps, "take up 7")
+    await works.close()
+
+
+async def test_a_start_is_not_broken_off_for_a_resize() -> None:
+    steps, missed = NotedSteps(), list[str]()
+    works = works_of(steps, missed)
+    works.read_inbox([hint()], {"a": CLAIM})
+    await begun(steps, "take up 7")
+    resized = Claim("a", "c1", "h1", ClaimStatus.STARTING, f"{E1}.8", {"VCPU": 2}, wanted={"VCPU": 2})
+    works.read_inbox([hint("resize", token=f"{E1}.8")], {"a": resized})
+    steps.may_end.set()
+    await wait_until(lambda: missed == ["missed"], what="the inbox is to be read again")
+    assert steps.begun == ["take up 7"]
+
+
+async def test_a_resize_that_either_side_has_half_done_goes_on() -> None:
+    journal = HeldWork("a", CLAIM.token, {"VCPU": 1}, ClaimStatus.ACTIVE)
+    store = Claim("a", "c1", "h1", ClaimStatus.ACTIVE, CLAIM.token, {"VCPU": 1})
+    wanted = {"VCPU": 1}
+    for held, claim in (
+        (dataclasses.replace(journal, wanted=wanted), store),
+        (journal, dataclasses.replace(store, wanted=wanted)),
+    ):
+        steps = NotedSteps({"a": held})
+        works = works_of(steps)
+        works.compare({"a"}, {"a": claim})
+        await begun(steps, "take up 7")
+        await works.close()

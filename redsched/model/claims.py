@@ -84,6 +84,8 @@ class Claim:
     former_token: str = ""
     former_why: Why | None = None
     by_ms: int | None = None
+    came_from: str = ""
+    """The claim that it was placed to succeed, also when it has."""
     next: str = ""
     """The claim that is to succeed it, or has."""
     gang: str = ""

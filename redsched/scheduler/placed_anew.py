@@ -9,7 +9,7 @@ from redsched.errors import ClaimState, NoValidHost, RedschedError, Unknown
 from redsched.model import Claim, ClaimStatus, Token, Why
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claim_words import stale, told
-from redsched.scheduler.placings import present, successor
+from redsched.scheduler.placings import earlier, present
 from redsched.scheduler.quotas import Quotas
 from redsched.scheduler.room import RoomLine
 from redsched.scheduler.successors import Successors, Wanted
@@ -36,10 +36,13 @@ class PlacedAnew:
         """
         cell, claim, known = await self._find_placing(claim_id, token)
         if known is not None:
+            if known is not claim:
+                # On its way elsewhere already: that is where it goes on.
+                await self._end_failed(cell, claim)
             return known
         if alternates is not None and not alternates:
             return await self._end_failed(cell, claim)
-        failed_on = await self._failed_on(claim)
+        failed_on = await self._failed_on(cell, claim)
         try:
             wanted = Wanted(Why.FAILED, frozenset(alternates or ()), failed_on)
             found, _ = await self._successors.place(cell, claim, wanted)
@@ -82,8 +85,8 @@ class PlacedAnew:
         cell, placings = await self._cells.placings(claim_id)
         claim = present(placings)
         if claim.state is not ClaimStatus.ENDED or claim.why is not Why.SHELVED:
-            before = next((one for one in placings if one.why is Why.SHELVED), None)
-            if before is not None and claim is not before:
+            if claim is not placings[0] and claim.state is not ClaimStatus.ENDED:
+                # It was placed anew: by an earlier sending of this, as far as anyone remembers.
                 return claim, False
             raise ClaimState(
                 f"claim {claim.id} is {claim.state}{' by shelving' if claim.why is Why.SHELVED else ''}: only what is "
@@ -114,17 +117,17 @@ class PlacedAnew:
         Token.parse(token)
         cell, placings = await self._cells.placings(claim_id)
         claim = present(placings)
-        known = successor(placings, token)
-        if known is None and claim.token != token:
-            raise stale(claim)
-        return cell, claim, known
+        if claim.token == token:
+            following = placings[placings.index(claim) + 1 :]
+            return cell, claim, following[0] if following else None
+        if any(one.token == token for one in await earlier(cell.store, claim)):
+            return cell, claim, claim
+        raise stale(claim)
 
-    async def _failed_on(self, claim: Claim) -> frozenset[str]:
-        """Where it is, and where its work was first."""
-        if not claim.origin:
-            return frozenset((claim.host,))
-        first = await self._cells.known([claim.origin])
-        return frozenset((claim.host, *(one.host for one in (first[1] if first else {}).values())))
+    async def _failed_on(self, cell: Cell, claim: Claim) -> frozenset[str]:
+        """Where it is, and where it has failed before."""
+        before = await earlier(cell.store, claim)
+        return frozenset((claim.host, *(one.host for one in before if one.why is Why.FAILED)))
 
     async def _end_failed(self, cell: Cell, claim: Claim) -> Claim:
         things = drawn_on(claim.group, claim.amounts, claim.gang)

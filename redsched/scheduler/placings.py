@@ -10,7 +10,7 @@ from redsched.model import Claim, ClaimStatus, Why
 from redsched.store import CellStore
 
 MOST_STEPS = 8
-"""A finished succession leads past its former, so that there are hardly ever more than two."""
+"""Forward there are hardly ever more than two: a finished succession leads past its former."""
 
 _OVER = (ClaimStatus.ENDING, ClaimStatus.ENDED)
 
@@ -41,9 +41,14 @@ def present(placings: Sequence[Claim]) -> Claim:
     return now
 
 
-def successor(placings: Sequence[Claim], token: str) -> Claim | None:
-    """What a placing has become already, by its token: the answer to a call that was sent before; else None."""
-    for number, one in enumerate(placings[:-1]):
-        if one.token == token:
-            return placings[number + 1]
-    return None
+async def earlier(store: CellStore, claim: Claim) -> tuple[Claim, ...]:
+    """The placings that led to this one, the latest first, as far as they are remembered."""
+    found: list[Claim] = []
+    now = claim
+    while now.came_from and len(found) < MOST_STEPS:
+        before = (await store.read_claims([now.came_from])).get(now.came_from)
+        if before is None:
+            break
+        found.append(before)
+        now = before
+    return tuple(found)

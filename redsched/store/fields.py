@@ -114,6 +114,7 @@ def claim_from(cell: str, claim_id: str, fields: Mapping[str, str]) -> Claim:
         former_token=fields.get("former_token", ""),
         former_why=Why(fields["former_why"]) if fields.get("former_why") else None,
         by_ms=_whole(fields.get("by_ms")),
+        came_from=fields.get("came_from", ""),
         next=fields.get("next", ""),
         gang=fields.get("gang", ""),
         quota=fields.get("quota") == "1",

@@ -63,6 +63,7 @@ local function add_former(cell, claim, member)
   put('former_host', former.host)
   put('former_token', former.token)
   put('former_why', former.why)
+  put('came_from', former.id)
   local due_ms = former.why == 'failed' and cell.now_ms or former.by_ms and cell.now_ms + former.by_ms
   if due_ms then
     redis.call('ZADD', KEYS[5], text(due_ms), member.id)

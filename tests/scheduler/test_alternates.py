@@ -1,0 +1,122 @@
+"""After a failure the next host that still fits takes the work; it is never two hosts' and never nobody's."""
+
+import asyncio
+
+import pytest
+
+from redsched.errors import ClaimState, NoValidHost, StaleToken
+from redsched.model import ClaimStatus, Request, Why
+from redsched.scheduler import Scheduler
+from tests.scheduler.working import BY_HAND, at_work
+from tests.support.cells import raw_client
+
+TWO = Request({"VCPU": 2}, claim_ids=("mine",), alternates=2)
+
+
+async def test_the_next_alternate_takes_it(clean_store: str) -> None:
+    """In the order given, what does not fit any more is passed over, and its id leads to where it is now."""
+    async with at_work(clean_store, 6, 4, 3) as work:
+        found = (await work.scheduler.select(TWO)).selections[0]
+        assert (found.host, found.alternates) == ("h0", ("h1", "h2"))
+        await work.scheduler.select(Request({"VCPU": 3}, hosts=frozenset({"h1"})))
+        now = await work.scheduler.claims.fail("mine", found.token or "", found.alternates)
+        assert (now.host, now.origin, now.state) == ("h2", "mine", ClaimStatus.CLAIMED)
+        assert (await work.scheduler.claims.get("mine")).id == now.id
+        assert "h0" not in await work.held()
+        await work.settle()
+        assert (await work.scheduler.claims.get("mine")).state is ClaimStatus.ACTIVE
+        await work.is_sound()
+
+
+async def test_without_alternates_it_is_decided_anew(clean_store: str) -> None:
+    """Not on the host that failed it, nor on the first one, when the second fails too."""
+    async with at_work(clean_store, 6, 5, 4) as work:
+        token = (await work.scheduler.select(TWO)).selections[0].token or ""
+        for host in ("h1", "h2"):
+            now = await work.scheduler.claims.fail("mine", token)
+            assert now.host == host
+            token = now.token
+        with pytest.raises(NoValidHost) as refused:
+            await work.scheduler.claims.fail("mine", token)
+        assert refused.value.facts["claim_id"] == now.id
+        assert await work.held() == {}
+        assert (await work.scheduler.claims.get("mine")).why is Why.FAILED
+
+
+async def test_what_its_host_failed_finds_another_place(clean_store: str) -> None:
+    """Mostly it is the host that knows first."""
+    async with at_work(clean_store, 6, 5) as work:
+        found = (await work.scheduler.select(TWO)).selections[0]
+        await work.store.fail("h0", "mine", found.token or "", by_host=True)
+        assert (await work.scheduler.claims.fail("mine", found.token or "")).host == "h1"
+
+
+async def test_work_that_runs_is_asked_back(clean_store: str) -> None:
+    """Its successor stands at once, and the old host stops it."""
+    async with at_work(clean_store, 6, 5) as work:
+        claim = await work.active(TWO)
+        now = await work.scheduler.claims.fail("mine", claim.token)
+        assert (now.host, (await work.store.read_claims(["mine"]))["mine"].state) == ("h1", ClaimStatus.ENDING)
+        await work.settle()
+        assert await work.held() == {"h1": [now.id]}
+
+
+async def test_what_is_being_moved_goes_on_where_it_is_moved_to(clean_store: str) -> None:
+    async with at_work(clean_store, 6, 5) as work:
+        claim = await work.active(TWO)
+        target, _ = await work.scheduler.claims.move("mine", claim.token)
+        assert (await work.scheduler.claims.fail("mine", claim.token)).id == target.id
+        await work.settle()
+        assert await work.held() == {"h1": [target.id]}
+
+
+async def test_none_wanted_only_ends_it(clean_store: str) -> None:
+    async with at_work(clean_store, 6, 5) as work:
+        found = (await work.scheduler.select(TWO)).selections[0]
+        ended = await work.scheduler.claims.fail("mine", found.token or "", ())
+        assert (ended.id, ended.state, ended.why) == ("mine", ClaimStatus.ENDED, Why.FAILED)
+        assert await work.held() == {}
+
+
+async def test_sent_again_it_is_the_first_outcome(clean_store: str) -> None:
+    """From anywhere, at once and later; the token of a placing before that is stale."""
+    async with at_work(clean_store, 6, 5, 4) as work, Scheduler.connect(clean_store, BY_HAND) as other:
+        token = (await work.scheduler.select(TWO)).selections[0].token or ""
+        both = (work.scheduler, other) * 3
+        found = await asyncio.gather(*(one.claims.fail("mine", token) for one in both))
+        assert len({one.id for one in found}) == 1
+        await work.settle()
+        assert (await other.claims.fail("mine", token)).id == found[0].id
+        assert sum(len(ids) for ids in (await work.held()).values()) == 1
+        with pytest.raises(StaleToken):
+            await other.claims.fail("mine", "1-a.1")
+
+
+async def test_without_its_request_it_ends_and_says_so(clean_store: str) -> None:
+    """A store that was wiped knows none."""
+    async with at_work(clean_store, 6, 5) as work:
+        found = (await work.scheduler.select(TWO)).selections[0]
+        async with raw_client(clean_store) as raw:
+            await raw.delete(work.store.keys.request(TWO.digest()))
+        with pytest.raises(ClaimState, match="has failed and is given back; the request of claim mine is not known"):
+            await work.scheduler.claims.fail("mine", found.token or "")
+        assert await work.held() == {}
+
+
+async def test_a_scheduler_that_dies_before_it_ends_the_failed_one(clean_store: str) -> None:
+    """The successor was claimed; any sweeper gives the failed place back."""
+    async with at_work(clean_store, 6, 5) as work:
+        found = (await work.scheduler.select(TWO)).selections[0]
+
+        async def die(_claim_id: str) -> None:
+            raise asyncio.CancelledError
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(work.store, "succeed", die)
+            dying = asyncio.ensure_future(work.scheduler.claims.fail("mine", found.token or ""))
+            await asyncio.wait([dying])
+            assert dying.cancelled()
+        assert len(await work.held()) == 2
+        await work.settle()
+        assert list(await work.held()) == ["h1"]
+        assert (await work.scheduler.claims.get("mine")).host == "h1"

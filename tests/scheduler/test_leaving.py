@@ -1,0 +1,122 @@
+"""Hosts that are to be emptied: drained with moves, and evacuated. Their claims keep their constraints."""
+
+import asyncio
+
+from redsched.model import ClaimStatus, GroupPolicy, HostStatus, Request
+from redsched.scheduler import Scheduler
+from tests.scheduler.working import QUICK, Work, at_work
+from tests.support.cells import raw_client
+from tests.support.company import group
+from tests.support.waiting import wait_until
+
+
+async def empty(work: Work, host: str) -> None:
+    """Let everybody work until a host holds nothing."""
+
+    async def is_empty() -> bool:
+        await work.work()
+        await work.sweep()
+        return not await work.store.held_ids(host)
+
+    await wait_until(is_empty, timeout=30, what=f"{host} is empty")
+
+
+async def test_a_drained_host_is_emptied(clean_store: str) -> None:
+    """All of its claims go elsewhere, each once, although three schedulers are at it; nothing new comes to it."""
+    async with (
+        at_work(clean_store, 8, 8, 8) as work,
+        Scheduler.connect(clean_store, QUICK),
+        Scheduler.connect(clean_store, QUICK),
+    ):
+        one = Request({"VCPU": 1}, hosts=frozenset({"h0", "h1", "h2"}))
+        for number in range(6):
+            there = Request({"VCPU": 1}, claim_ids=(f"id{number}",), weights={})
+            await work.scheduler.select(there)
+        await work.work()
+        before = await work.held()
+        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
+        await empty(work, "h0")
+        await work.settle()
+        after = await work.held()
+        assert "h0" in before
+        assert sum(map(len, after.values())) == 6
+        for number in range(6):
+            claim = await work.scheduler.claims.get(f"id{number}")
+            assert (claim.state, claim.host != "h0") == (ClaimStatus.ACTIVE, True)
+        assert (await work.scheduler.select(one)).selections[0].host != "h0"
+        assert (await work.scheduler.hosts.get("h0")).leaving == "move"
+        await work.scheduler.hosts.set_status("h0", HostStatus.ENABLED)
+        assert (await work.scheduler.hosts.get("h0")).leaving == ""
+        await work.is_sound()
+
+
+async def test_a_plain_drain_moves_nothing(clean_store: str) -> None:
+    async with at_work(clean_store, 8, 8) as work:
+        claim = await work.active(Request({"VCPU": 1}))
+        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING)
+        await work.settle()
+        assert await work.held() == {"h0": [claim.id]}
+
+
+async def test_a_dead_host_is_evacuated_and_drops_what_it_had_when_it_comes_back(clean_store: str) -> None:
+    """Anti-affinity is kept: the third host is the only one left. What it is given after that is its own."""
+    async with at_work(clean_store, 8, 6, 4) as work:
+        await group(work.store, policy=GroupPolicy.ANTI_AFFINITY)
+        one = await work.active(Request({"VCPU": 1}, server_group="web", claim_ids=("one",)))
+        await work.active(Request({"VCPU": 1}, server_group="web", claim_ids=("two",)), host=1)
+        dead = work.hosts[0]
+        work.hosts.remove(dead)
+        await work.scheduler.hosts.lost("h0", evacuate=True)
+        await work.settle()
+        now = await work.scheduler.claims.get("one")
+        assert (now.host, now.origin, now.state) == ("h2", "one", ClaimStatus.ACTIVE)
+        assert not await work.store.held_ids("h0")
+        assert (await work.scheduler.hosts.get("h0")).leaving == "evacuate"
+        assert list(dead.held) == ["one"]
+        await dead.speak()
+        assert dead.held == {}
+        assert await work.store.held_ids("h0") == set()
+        assert (await work.scheduler.hosts.get("h0")).leaving == ""
+        assert (await work.scheduler.claims.get("one")).id == now.id
+        assert one.token != now.token
+        await work.scheduler.hosts.set_status("h0", HostStatus.ENABLED)
+        work.hosts.insert(0, dead)
+        await work.active(Request({"VCPU": 8}))
+        await work.is_sound()
+
+
+async def test_what_finds_no_place_is_shown_with_the_reason_and_tried_again(clean_store: str) -> None:
+    async with at_work(clean_store, 8, 4) as work:
+        await work.active(Request({"VCPU": 2}, claim_ids=("small",)))
+        large = await work.active(Request({"VCPU": 6}, claim_ids=("large",)))
+        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
+        await work.settle()
+        assert await work.store.held_ids("h0") == {"large"}
+        stuck = (await work.scheduler.hosts.get("h0")).stuck
+        assert list(stuck) == ["large"]
+        assert "6 VCPU" in stuck["large"]
+        async with raw_client(clean_store) as raw:
+            await raw.delete(work.store.keys.request(large.digest))
+        assert "is not known" in (await work.scheduler.hosts.get("h0")).stuck["large"]
+
+
+async def test_what_could_not_be_moved_moves_when_there_is_room(clean_store: str) -> None:
+    """With a pause that grows, so it is not tried each second."""
+    async with at_work(clean_store, 8, 4, 6) as work:
+        other = (await work.scheduler.select(Request({"VCPU": 2}, hosts=frozenset({"h2"})))).selections[0]
+        await work.active(Request({"VCPU": 6}, claim_ids=("large",)))
+        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
+        calls = []
+        claim = work.store.claim
+
+        async def counted(call: object) -> object:
+            calls.append(call)
+            return await claim(call)  # type: ignore[arg-type]
+
+        work.store.claim = counted  # type: ignore[method-assign,assignment]
+        await asyncio.gather(*(work.sweep() for _ in range(3)))
+        assert calls == []
+        await work.scheduler.claims.release(other.claim_id or "")
+        await empty(work, "h0")
+        assert (await work.scheduler.claims.get("large")).host == "h2"
+        assert len(calls) == 1

@@ -1,0 +1,80 @@
+"""Shelving: the place is given back, the claim is remembered, and can be claimed again."""
+
+import asyncio
+
+import pytest
+
+from redsched.errors import ClaimState, NoValidHost
+from redsched.model import ClaimStatus, Request, Why
+from redsched.scheduler import Scheduler
+from tests.scheduler.working import BY_HAND, at_work
+
+TWO = Request({"VCPU": 2}, claim_ids=("mine",), project="web")
+
+
+async def test_a_claim_is_shelved_and_comes_back(clean_store: str) -> None:
+    """Its place is free meanwhile; it may come back elsewhere, under the same id."""
+    async with at_work(clean_store, 4, 3) as work:
+        claim = await work.active(TWO)
+        assert (await work.scheduler.claims.shelve("mine", claim.token)).state is ClaimStatus.ENDING
+        with pytest.raises(ClaimState, match="ending by shelving"):
+            await work.scheduler.claims.unshelve("mine")
+        await work.settle()
+        shelved = await work.scheduler.claims.get("mine")
+        assert (shelved.state, shelved.why, await work.held()) == (ClaimStatus.ENDED, Why.SHELVED, {})
+        await work.scheduler.select(Request({"VCPU": 3}, hosts=frozenset({"h0"})))
+        back, fresh = await work.scheduler.claims.unshelve("mine")
+        assert (back.host, back.origin, back.amounts, back.project, fresh) == ("h1", "mine", {"VCPU": 2}, "web", True)
+        again, fresh = await work.scheduler.claims.unshelve("mine")
+        assert (again.id, fresh) == (back.id, False)
+        await work.settle()
+        now = await work.scheduler.claims.get("mine")
+        assert (now.id, now.state) == (back.id, ClaimStatus.ACTIVE)
+        assert (await work.scheduler.claims.unshelve("mine"))[0].id == back.id
+        await work.is_sound()
+
+
+async def test_what_finds_no_place_stays_shelved(clean_store: str) -> None:
+    """Refused; and where its new host fails it."""
+    async with at_work(clean_store, 4) as work:
+        claim = await work.active(TWO)
+        await work.scheduler.claims.shelve("mine", claim.token)
+        await work.settle()
+        other = (await work.scheduler.select(Request({"VCPU": 4}))).selections[0]
+        with pytest.raises(NoValidHost):
+            await work.scheduler.claims.unshelve("mine")
+        await work.scheduler.claims.release(other.claim_id or "")
+        back, _ = await work.scheduler.claims.unshelve("mine")
+        await work.store.fail(back.host, back.id, back.token, by_host=True)
+        await work.settle()
+        assert (await work.scheduler.claims.get("mine")).why is Why.SHELVED
+        again, fresh = await work.scheduler.claims.unshelve("mine")
+        assert (again.id != back.id, fresh) == (True, True)
+
+
+async def test_a_shelved_claim_can_be_released(clean_store: str) -> None:
+    async with at_work(clean_store, 4) as work:
+        found = (await work.scheduler.select(TWO)).selections[0]
+        await work.scheduler.claims.shelve("mine", found.token or "")
+        assert (await work.scheduler.claims.shelve("mine", found.token or "")).why is Why.SHELVED
+        assert await work.scheduler.claims.release("mine")
+        with pytest.raises(ClaimState):
+            await work.scheduler.claims.unshelve("mine")
+        await work.settle()
+        await work.is_sound()
+
+
+async def test_two_who_unshelve_at_once_claim_once(clean_store: str) -> None:
+    async with at_work(clean_store, 4, 4) as work, Scheduler.connect(clean_store, BY_HAND) as other:
+        found = (await work.scheduler.select(TWO)).selections[0]
+        await work.scheduler.claims.shelve("mine", found.token or "")
+        both = await asyncio.gather(*(one.claims.unshelve("mine") for one in (work.scheduler, other) * 3))
+        assert len({one.id for one, _ in both}) == 1
+        assert sum(len(ids) for ids in (await work.held()).values()) == 1
+
+
+async def test_only_what_is_shelved_comes_back(clean_store: str) -> None:
+    async with at_work(clean_store, 4) as work:
+        await work.active(TWO)
+        with pytest.raises(ClaimState, match="is active"):
+            await work.scheduler.claims.unshelve("mine")

@@ -1,0 +1,36 @@
+"""The model of the protocol holds, and breaks as soon as a rule is taken out (docs/model/README.md)."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.profiles import is_long
+
+CHECK = Path(__file__).parents[2] / "scripts" / "check-model"
+SHORT_S, LONG_S = 110, 3600
+
+pytestmark = [
+    pytest.mark.skipif(
+        shutil.which("spin") is None or shutil.which("cc") is None,
+        reason="spin or cc is not installed, the model of the protocol was not checked: apt install spin gcc",
+    ),
+    pytest.mark.timeout(LONG_S if is_long() else SHORT_S + 10),
+]
+
+
+def test_model_holds_and_breaks_without_its_rules() -> None:
+    """SPIN finds no error in the protocol as it is meant, and one where a rule is taken out."""
+    words = [] if is_long() else ["--short"]
+    done = subprocess.run(
+        [sys.executable, str(CHECK), *words],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=LONG_S if is_long() else SHORT_S,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "holds" in done.stdout
+    assert "breaks" in done.stdout

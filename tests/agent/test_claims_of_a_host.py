@@ -148,6 +148,22 @@ async def test_a_host_fails_what_it_cannot_hold(world: World) -> None:
     assert [call.split()[1] for call in world.calls()] == ["small"]
 
 
+async def test_a_host_waits_for_room_that_the_store_has_given_away_before_it_knew(world: World) -> None:
+    """The store has ended a claim whose work is still being stopped, and placed another one there."""
+    world.on("stop", f"while [ ! -e {world.folder}/may-stop ]; do sleep 0.02; done")
+    await world.start(hook=world.hook, lease_s=20)
+    await world.place("a", {"VCPU": 8})
+    await world.reaches("a", ClaimStatus.ACTIVE)
+    await world.cell.release("h1", "a")
+    await wait_until(lambda: bool(world.calls("stop")))
+    assert (await world.cell.release("h1", "a", how=Giving.FORCE)).outcome is Outcome.OK
+    assert (await world.place("b", {"VCPU": 8})).outcome is Outcome.OK
+    await world.reaches("b", ClaimStatus.STARTING)
+    (world.folder / "may-stop").touch()
+    await world.reaches("b", ClaimStatus.ACTIVE)
+    assert [call.split()[:2] for call in world.calls()] == [["start", "a"], ["stop", "a"], ["start", "b"]]
+
+
 async def test_a_lost_hint_to_start_is_found_by_comparing(world: World) -> None:
     agent = await world.start(hook=world.hook)
     await world.stop(agent)

@@ -5,7 +5,8 @@
 -- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 shelved, 7 target's claim, 8 host, 9 claims, 10 inbox,
 --       11 to 14 likewise of the former, 15 claim of the id by which their owner knows them, then groups, shared pools
 --       and gangs
--- ARGV  1 id and 2 host of the target, 3 id and 4 host of the former, 5 owner's id (perhaps that of the former)
+-- ARGV  1 id and 2 host of the target, 3 id and 4 host of the former, 5 owner's id (perhaps that of the former). A
+--       claim without any succession is sent as all three
 -- Reply OK | SAME (nothing was due) | EARLY (the target is not active yet) | ATTEST (a host has not attested to this
 --   epoch) | UNKNOWN; epoch, now_ms
 --   or RETRY, epoch, now_ms and the groups, pools and gangs whose keys are missing; none: a claim is on another host
@@ -48,8 +49,8 @@ for one, host in pairs({[target] = ARGV[2], [former] = ARGV[4]}) do
     return answer('ATTEST')
   end
 end
-if not (target.claim.state or former.claim.state) then
-  return answer('UNKNOWN')
+if target.id == former.id or not (target.claim.state or former.claim.state) then
+  return answer(target.claim.state and 'SAME' or 'UNKNOWN')
 end
 local pending = target.claim.former == former.id
 local step = (pending and pending_step or later_step)(target, former, cell.now_ms)
@@ -74,8 +75,9 @@ if given and given.claim.state and not OVER[given.claim.state] then
 end
 if given == target then
   for _, one in ipairs({target, former}) do
-    if one.claim.state ~= 'ended' or one == former then
-      redis.call('ZREM', KEYS[5], one.id) -- the target's end will be a chore, and lets go of both
+    -- The target's end is a chore of its own, which lets go of both.
+    if not left_to_do(one.claim) and (one == former or one.claim.state ~= 'ended') then
+      redis.call('ZREM', KEYS[5], one.id)
     end
   end
   return answer('OK')

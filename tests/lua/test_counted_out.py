@@ -114,9 +114,11 @@ async def calls_of(cell: CellStore, work: Callable[[], Awaitable[Any]]) -> list[
     seen: list[str] = []
     run = cell._run
 
-    async def noted(script: str, keys: Sequence[str] = (), arguments: Sequence[str | int] = ()) -> Reply:
+    async def noted(
+        script: str, keys: Sequence[str] = (), arguments: Sequence[str | int] = (), durable: bool = False
+    ) -> Reply:
         seen.append(script)
-        return await run(script, keys, arguments)
+        return await run(script, keys, arguments, durable)
 
     cell._run = noted  # type: ignore[method-assign]
     await work()

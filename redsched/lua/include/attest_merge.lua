@@ -86,16 +86,18 @@ local function keep(cell, entry, inbox, lease_ms)
     claim.expires_at_ms = text(cell.now_ms + lease_ms)
     redis.call('ZADD', KEYS[4], claim.expires_at_ms, entry.id)
   end
-  for field, value in pairs(claim) do
-    fields[#fields + 1] = field
-    fields[#fields + 1] = value
-  end
   if claim.former and claim.state == 'active' then
     claim.arrived = '1'
+  elseif entry.lost then
+    claim.arrived = nil -- its work does not run after all
   end
   local restored = claim ~= entry.stored
   if claim.arrived or (restored and (claim.origin or (claim.project or '') ~= '')) then
     redis.call('ZADD', KEYS[5], text(cell.now_ms), entry.id)
+  end
+  for field, value in pairs(claim) do
+    fields[#fields + 1] = field
+    fields[#fields + 1] = value
   end
   redis.call('DEL', entry.key)
   redis.call('HSET', entry.key, unpack(fields))

@@ -54,7 +54,9 @@ local function conclude(cell, step, target, former, root)
   elseif not (target.claim.state == 'ended' and target.claim.next) then
     rest(cell, target, false)
   end
-  rest(cell, former, root == former and former.claim.next == target.id and lives)
+  if not former.claim.next or former.claim.next == target.id then
+    rest(cell, former, root == former and former.claim.next and lives)
+  end
   if root ~= former and root.claim.state == 'ended' then
     if root.claim.next == target.id then
       rest(cell, root, lives)

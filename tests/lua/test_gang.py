@@ -1,0 +1,192 @@
+"""Gangs: until all claims of one request are active, the end of one ends all; then each stands alone."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from redsched.model import ClaimStatus, Why
+from redsched.store import CellStore, Giving, Outcome, Placed, drawn_on
+from tests.support.cells import HOUR_S, call_of, claimed, make_due, member, new_epoch, nothing_written, open_host
+from tests.support.succession import arrive, held, settle, states
+
+
+@pytest.fixture
+async def cell(cell: CellStore) -> CellStore:
+    """A cell with a host."""
+    await open_host(cell)
+    return cell
+
+
+async def gang(cell: CellStore, ids: str = "abc") -> dict[str, Placed]:
+    """A claim for each id, all of one gang."""
+    members = [member(one, "h1") for one in ids]
+    answer = await cell.claim(replace(call_of(await cell.tick(), *members), is_gang=True))
+    assert answer.outcome is Outcome.OK
+    return dict(zip(ids, answer.placed, strict=True))
+
+
+async def test_a_gang_is_remembered_until_all_of_it_is_active(cell: CellStore, raw: Any) -> None:
+    placed = await gang(cell)
+    assert await cell.read_gang("a") == {"a": "h1", "b": "h1", "c": "h1"}
+    assert {one.gang for one in (await cell.read_claims("abc")).values()} == {"a"}
+    for number, one in enumerate("bac"):
+        assert await raw.hget(cell.keys.gang("a"), "waiting") == str(3 - number)
+        await arrive(cell, one, placed[one])
+        await cell.confirm("h1", one, placed[one].token)
+    assert not await raw.exists(cell.keys.gang("a"))
+    await cell.fail("h1", "a", placed["a"].token, by_host=True)
+    await settle(cell)
+    assert await states(cell, "abc") == {"a": "ended failed", "b": "active", "c": "active"}
+    assert (await cell.read_claims("a"))["a"].gang == ""
+
+
+async def test_one_place_is_no_gang(cell: CellStore, raw: Any) -> None:
+    await gang(cell, "a")
+    assert not await raw.exists(cell.keys.gang("a"))
+    assert (await cell.read_claims("a"))["a"].gang == ""
+
+
+async def test_a_refused_gang_leaves_nothing(cell: CellStore, raw: Any) -> None:
+    members = [member("a", "h1"), member("b", "h1", VCPU=99)]
+    async with nothing_written(raw):
+        answer = await cell.claim(replace(call_of(await cell.tick(), *members), is_gang=True))
+    assert answer.outcome is Outcome.FULL
+
+
+@pytest.mark.parametrize("end", ["fail", "fail by host", "expire claimed", "expire starting"])
+async def test_when_one_fails_the_others_end_too_whatever_they_are(cell: CellStore, raw: Any, end: str) -> None:
+    placed = await gang(cell, "abcd")
+    await arrive(cell, "b", placed["b"])
+    await cell.accept("h1", "c", placed["c"].token, HOUR_S)
+    if end == "expire starting":
+        await cell.accept("h1", "a", placed["a"].token, HOUR_S)
+    if end.startswith("fail"):
+        await cell.fail("h1", "a", placed["a"].token, by_host=end == "fail by host")
+    else:
+        await make_due(raw, cell, "a")
+        assert await cell.expire([("a", "h1")]) == 1
+    assert await cell.due_chores((await cell.tick()).now_ms, 0, 10) == ["a"]
+    assert (await cell.read_claims("a"))["a"].gang == "a"
+    await settle(cell)
+    why = "expired" if end.startswith("expire") else "failed"
+    first = f"{'ending' if end == 'expire starting' else 'ended'} {why}"
+    rest = {"b": "ending failed", "c": "ending failed", "d": "ended failed"}
+    assert await states(cell, "abcd") == {"a": first, **rest}
+    for one in "abc":
+        await cell.gone("h1", one, placed[one].token, Why.RELEASED, {})
+    await settle(cell)
+    assert (await claimed(raw, cell), await raw.exists(cell.keys.gang("a"))) == (0, 0)
+    assert not await raw.exists(cell.keys.chores)
+    assert all([await raw.pttl(cell.keys.claim(one)) > 0 for one in "abcd"])
+
+
+async def test_an_active_member_that_fails_while_others_are_waited_for_ends_all(cell: CellStore) -> None:
+    placed = await gang(cell, "ab")
+    await arrive(cell, "b", placed["b"])
+    await cell.fail("h1", "b", placed["b"].token, by_host=True)
+    await settle(cell)
+    assert await states(cell, "ab") == {"a": "ended failed", "b": "ended failed"}
+
+
+async def test_the_last_one_that_was_waited_for_fails_and_ends_all(cell: CellStore) -> None:
+    placed = await gang(cell, "ab")
+    await arrive(cell, "b", placed["b"])
+    await cell.fail("h1", "a", placed["a"].token, by_host=True)
+    await settle(cell)
+    assert await states(cell, "ab") == {"a": "ended failed", "b": "ending failed"}
+
+
+@pytest.mark.parametrize("taken_up", [False, True])
+async def test_a_member_that_confirms_after_another_has_failed_is_asked_back(
+    cell: CellStore, raw: Any, taken_up: bool
+) -> None:
+    """Before anybody has done the chore."""
+    placed = await gang(cell, "ab")
+    if taken_up:
+        await cell.accept("h1", "b", placed["b"].token, HOUR_S)
+    await cell.fail("h1", "a", placed["a"].token, by_host=True)
+    assert (await cell.confirm("h1", "b", placed["b"].token)).outcome is Outcome.ENDING
+    assert await states(cell, "b") == {"b": "ending failed"}
+    assert [one.op for one in await cell.inbox("h1")] == ["end"]
+    await settle(cell)
+    await cell.gone("h1", "b", placed["b"].token, Why.RELEASED, {})
+    assert (await raw.exists(cell.keys.gang("a")), await claimed(raw, cell)) == (0, 0)
+
+
+@pytest.mark.parametrize("how", Giving)
+async def test_an_owner_may_let_one_go(cell: CellStore, raw: Any, how: Giving) -> None:
+    placed = await gang(cell)
+    await cell.accept("h1", "b", placed["b"].token, HOUR_S)
+    await cell.release("h1", "b", placed["b"].token, how)
+    await arrive(cell, "a", placed["a"])
+    assert await cell.read_gang("a") == {"a": "h1", "c": "h1"}
+    await arrive(cell, "c", placed["c"])
+    assert not await raw.exists(cell.keys.gang("a"))
+    await cell.gone("h1", "b", placed["b"].token, Why.RELEASED, {})
+    await settle(cell)
+    assert await states(cell, "abc") == {"a": "active", "b": "ended released", "c": "active"}
+
+
+async def test_an_owner_may_let_all_go(cell: CellStore, raw: Any) -> None:
+    await gang(cell)
+    for one in "abc":
+        await cell.release("h1", one)
+    assert not await raw.exists(cell.keys.gang("a"), cell.keys.chores)
+
+
+async def test_a_removed_host_ends_its_members_and_so_the_others(cell: CellStore) -> None:
+    await open_host(cell, "h2")
+    members = [member("a", "h1"), member("b", "h2")]
+    answer = await cell.claim(replace(call_of(await cell.tick(), *members), is_gang=True))
+    await arrive(cell, "b", answer.placed[1])
+    await cell.forget("h1", force=True)
+    await settle(cell)
+    assert await states(cell, "ab") == {"a": "ended void", "b": "ending failed"}
+
+
+async def test_a_journal_that_knows_a_member_active_counts_it(cell: CellStore, raw: Any) -> None:
+    """Its confirmation was lost with the former epoch."""
+    placed = await gang(cell, "ab")
+    await cell.accept("h1", "a", placed["a"].token, HOUR_S)
+    epoch = await new_epoch(cell)
+    await cell.attest("h1", epoch, None, [held("a", placed["a"])])
+    assert await raw.hget(cell.keys.gang("a"), "waiting") == "1"
+    await arrive(cell, "b", placed["b"])
+    assert not await raw.exists(cell.keys.gang("a"))
+
+
+async def test_a_journal_that_knows_a_member_ended_ends_it_quietly(cell: CellStore) -> None:
+    """Why it ended, a journal does not tell: the owner's release is what a store forgets."""
+    placed = await gang(cell, "ab")
+    await cell.accept("h1", "a", placed["a"].token, HOUR_S)
+    epoch = await new_epoch(cell)
+    await cell.attest("h1", epoch, None, [], [("a", placed["a"].token)])
+    assert await cell.read_gang("a") == {"b": "h1"}
+
+
+async def test_who_knows_the_gang_of_a_claim_names_it(cell: CellStore) -> None:
+    placed = await gang(cell, "ab")
+    claim = (await cell.read_claims("b"))["b"]
+    things = drawn_on(claim.group, claim.amounts, claim.gang)
+    assert things == ("gang:a",)
+    assert (await cell.confirm("h1", "b", placed["b"].token, things)).outcome is Outcome.OK
+
+
+async def test_a_gang_that_the_store_has_lost_leaves_claims_that_stand_alone(cell: CellStore, raw: Any) -> None:
+    placed = await gang(cell, "ab")
+    await raw.delete(cell.keys.gang("a"))
+    await arrive(cell, "a", placed["a"])
+    await cell.fail("h1", "b", placed["b"].token, by_host=True)
+    await settle(cell)
+    assert await states(cell, "ab") == {"a": "active", "b": "ended failed"}
+
+
+async def test_a_caller_may_call_its_claims_what_it_likes(cell: CellStore, raw: Any) -> None:
+    members = [member("why", "h1"), member("waiting", "h1")]
+    answer = await cell.claim(replace(call_of(await cell.tick(), *members), is_gang=True))
+    await arrive(cell, "waiting", answer.placed[1])
+    assert await cell.read_gang("why") == {"why": "h1", "waiting": "h1"}
+    await arrive(cell, "why", answer.placed[0])
+    found = await cell.read_claims(("why", "waiting"))
+    assert {one.state for one in found.values()} == {ClaimStatus.ACTIVE}

@@ -1,0 +1,255 @@
+"""Successions after a loss of data, and evacuated hosts that come back: nothing is left twice, nothing is lost."""
+
+from typing import Any
+
+import pytest
+
+from redsched.model import ClaimStatus, HostStatus, Why
+from redsched.store import CellStore, Outcome
+from tests.support.cells import active, claim_on, claimed, new_epoch, open_host, report_of
+from tests.support.succession import arrive, held, kept, moved, settle, states, target
+
+
+@pytest.fixture
+async def cell(cell: CellStore) -> CellStore:
+    """A cell with three hosts."""
+    for name in ("h1", "h2", "h3"):
+        await open_host(cell, name)
+    return cell
+
+
+async def wipe(cell: CellStore, raw: Any) -> str:
+    """The store forgets all; its hosts report again. The new epoch."""
+    await raw.flushdb()
+    for name in ("h1", "h2", "h3"):
+        epoch = (await cell.report(report_of(name))).epoch
+    return epoch
+
+
+async def let_settle(cell: CellStore, raw: Any) -> None:
+    """The time that a cell waits for its hosts is over."""
+    await raw.hset(cell.keys.meta, "settle_at_ms", 1)
+    assert (await cell.tick()).settled
+
+
+# Evacuation
+
+
+@pytest.mark.parametrize("epochs", [0, 1, 2])
+async def test_an_evacuated_host_that_comes_back_drops_what_was_placed_elsewhere(
+    cell: CellStore, raw: Any, epochs: int
+) -> None:
+    """Also long after what is remembered of those claims is gone. What was not evacuated it keeps."""
+    first, left = await active(cell, "a"), await active(cell, "left")
+    second = await moved(cell, "a", first, "b", "h3")
+    placed = await active(cell, "b2", "h3")
+    third = await moved(cell, "b", second, "c", "h1")
+    await cell.write_off("h1", evacuate=True)
+    assert await cell.leaving_hosts() == ["h1"]
+    fourth = await target(cell, "c", third, "d", "h2")
+    await arrive(cell, "d", fourth)
+    await settle(cell)
+    assert await states(cell, "cd") == {"c": "ended moved", "d": "active"}
+    for _ in range(epochs):
+        epoch = await new_epoch(cell)
+        await cell.attest("h2", epoch, None, [held("d", fourth, origin="a")])
+        await cell.attest("h3", epoch, None, [held("b2", placed)])
+    await raw.delete(cell.keys.claim("c"))
+    answer = await cell.attest("h1", "", None, [held("left", left), held("c", third, origin="a"), held("a", first)])
+    assert (answer.outcome, set(answer.drop)) == (Outcome.OK, {"a", "c"})
+    await settle(cell)
+    assert (await cell.read_claims(("left",)))["left"].state is ClaimStatus.ACTIVE
+    assert (await claimed(raw, cell, "h1"), await claimed(raw, cell, "h2")) == (1, 1)
+    assert (await cell.leaving_hosts(), await raw.hget(cell.keys.host("h1"), "leaving")) == ([], None)
+
+
+async def test_what_a_host_was_given_after_its_write_off_comes_back_with_it(cell: CellStore, raw: Any) -> None:
+    before = await active(cell, "a")
+    await cell.write_off("h1")
+    await cell.release("h1", "a", before.token)
+    await cell.attest("h1", "")
+    await cell.set_status("h1", HostStatus.ENABLED)
+    await open_host(cell, "h1")
+    after = await active(cell, "b")
+    epoch = await new_epoch(cell)
+    await raw.delete(cell.keys.claim("a"), cell.keys.claim("b"))
+    await raw.srem(cell.keys.claims("h1"), "b")
+    answer = await cell.attest("h1", epoch, None, [held("a", before), held("b", after)])
+    assert answer.drop == ("a",)
+    assert await states(cell, "ab") == {"b": "active"}
+
+
+async def test_an_evacuation_goes_on_in_later_epochs(cell: CellStore, raw: Any) -> None:
+    """The operator's word that a host is dead is not for one epoch. Without `evacuate` it is."""
+    placed, other = await active(cell, "a"), await active(cell, "other", "h3")
+    await cell.write_off("h1", evacuate=True)
+    await cell.write_off("h3")
+    await cell.attest("h2", await new_epoch(cell))
+    await arrive(cell, "b", await target(cell, "a", placed))
+    assert (await cell.succeed("b")).outcome is Outcome.OK
+    assert await states(cell, "ab") == {"a": "ended moved", "b": "active"}
+    assert (await cell.release("h3", "other", other.token)).outcome is Outcome.ATTEST
+
+
+async def test_a_host_that_comes_back_before_the_target_is_active_goes_on_until_it_is(
+    cell: CellStore, raw: Any
+) -> None:
+    placed = await active(cell, "a")
+    await cell.write_off("h1", evacuate=True)
+    found = await target(cell, "a", placed)
+    answer = await cell.attest("h1", "", None, [held("a", placed)])
+    assert answer.drop == ()
+    assert (await cell.succeed("b")).outcome is Outcome.EARLY
+    await arrive(cell, "b", found)
+    await settle(cell)
+    assert await states(cell, "ab") == {"a": "ending moved", "b": "active"}
+
+
+async def test_leaving_is_an_operators_word_until_the_next(cell: CellStore, raw: Any) -> None:
+    assert (await cell.set_status("h1", HostStatus.DRAINING, move=True)).outcome is Outcome.OK
+    assert (await cell.set_status("h1", HostStatus.DRAINING, move=True)).outcome is Outcome.SAME
+    assert await raw.hget(cell.keys.host("h1"), "leaving") == "move"
+    assert (await cell.set_status("h1", HostStatus.DRAINING)).outcome is Outcome.OK
+    assert await cell.leaving_hosts() == []
+    assert (await cell.write_off("h1")).outcome is Outcome.OK
+    assert (await cell.write_off("h1", evacuate=True)).outcome is Outcome.OK
+    assert (await cell.write_off("h1", evacuate=True)).outcome is Outcome.SAME
+    await cell.set_status("h1", HostStatus.DRAINING, move=True)
+    assert await raw.hget(cell.keys.host("h1"), "leaving") == "evacuate"
+    await cell.set_status("h2", HostStatus.DRAINING, move=True)
+    await cell.forget("h2")
+    await cell.set_status("h1", HostStatus.ENABLED)
+    assert (await cell.leaving_hosts(), await raw.hget(cell.keys.host("h1"), "leaving")) == ([], None)
+
+
+async def test_an_attestation_does_not_stop_a_drain(cell: CellStore) -> None:
+    await cell.set_status("h1", HostStatus.DRAINING, move=True)
+    await cell.attest("h1", await new_epoch(cell))
+    assert await cell.leaving_hosts() == ["h1"]
+
+
+# A wipe
+
+
+async def test_an_owner_finds_its_claim_again_and_the_old_host_drops_it(cell: CellStore, raw: Any) -> None:
+    """The host of the living one comes back first. Its journal knows the origin, and nobody knows the rest."""
+    first = await active(cell, "a")
+    second = await moved(cell, "a", first)
+    epoch = await wipe(cell, raw)
+    await cell.attest("h2", epoch, None, [held("b", second, origin="a")])
+    assert await cell.due_chores((await cell.tick()).now_ms, 0, 10) == ["b"]
+    assert (await cell.succeed("b")).outcome is Outcome.ATTEST
+    await let_settle(cell, raw)
+    await settle(cell)
+    assert ((await cell.read_claims("a"))["a"].next, await kept(cell, raw, "a")) == ("b", "a")
+    answer = await cell.attest("h1", epoch, None, [held("a", first)])
+    assert answer.drop == ("a",)
+    assert (await claimed(raw, cell, "h1"), await claimed(raw, cell, "h2")) == (0, 1)
+
+
+async def test_what_comes_back_on_the_old_host_is_asked_back(cell: CellStore, raw: Any) -> None:
+    """The old host attests first."""
+    first = await active(cell, "a")
+    second = await moved(cell, "a", first)
+    epoch = await wipe(cell, raw)
+    await cell.attest("h1", epoch, None, [held("a", first)])
+    await cell.attest("h2", epoch, None, [held("b", second, origin="a")])
+    await settle(cell)
+    assert await states(cell, "ab") == {"a": "ending moved", "b": "active"}
+    await cell.gone("h1", "a", first.token, Why.RELEASED, {})
+    await settle(cell)
+    assert ((await cell.read_claims("a"))["a"].next, await kept(cell, raw, "a")) == ("b", "a")
+
+
+@pytest.mark.parametrize("settled", [False, True])
+@pytest.mark.parametrize("chain", [False, True])
+async def test_a_wipe_between_the_targets_confirmation_and_the_chore(
+    cell: CellStore, raw: Any, settled: bool, chain: bool
+) -> None:
+    """The target's host brings back what it is to succeed. Its former's host may come before or after the end."""
+    origin = await active(cell, "o", "h3") if chain else None
+    first = await moved(cell, "o", origin, "a", "h1") if origin else await active(cell, "a")
+    origin_id = "o" if chain else "a"
+    former: dict[str, Any] = {"former": "a", "former_host": "h1", "former_token": first.token, "former_why": Why.MOVED}
+    found = await target(cell, "a", first)
+    await arrive(cell, "b", found)
+    epoch = await wipe(cell, raw)
+    if not settled:
+        await cell.attest("h1", epoch, None, [held("a", first, origin="o" if chain else "")])
+    await cell.attest("h2", epoch, None, [held("b", found, origin=origin_id, **former)])
+    await let_settle(cell, raw)
+    await settle(cell)
+    if settled:
+        answer = await cell.attest("h1", epoch, None, [held("a", first, origin="o" if chain else "")])
+        assert answer.drop == ("a",)
+    assert await states(cell, "ab") == {"a": "ended moved" if settled else "ending moved", "b": "active"}
+    await cell.gone("h1", "a", first.token, Why.RELEASED, {})
+    await settle(cell)
+    claims = await cell.read_claims("oab")
+    assert (claims["a"].next, claims["b"].former) == ("b", "")
+    assert {one.next for one in claims.values() if one.id == origin_id} == {"b"}
+    assert await kept(cell, raw, "oa") == origin_id
+
+
+@pytest.mark.parametrize("order", ["abc", "bca", "cab", "cba"])
+async def test_of_a_whole_line_that_comes_back_only_the_last_is_left(cell: CellStore, raw: Any, order: str) -> None:
+    first = await active(cell, "a", "h1")
+    second = await moved(cell, "a", first, "b", "h2")
+    third = await moved(cell, "b", second, "c", "h3")
+    epoch = await wipe(cell, raw)
+    of = {"a": ("h1", held("a", first)), "b": ("h2", held("b", second, origin="a"))}
+    of["c"] = ("h3", held("c", third, origin="a"))
+    for number, claim_id in enumerate(order):
+        host, claim = of[claim_id]
+        await cell.attest(host, epoch, None, [claim])
+        if number == 1:
+            await let_settle(cell, raw)
+        await settle(cell, but=order if number < 1 else ())
+    for host, claim_id, placed in (("h1", "a", first), ("h2", "b", second)):
+        await cell.gone(host, claim_id, placed.token, Why.RELEASED, {})
+    await settle(cell)
+    assert (await cell.read_claims("a"))["a"].next == "c"
+    assert (await states(cell, "c"), await kept(cell, raw, "ab")) == ({"c": "active"}, "a")
+    assert [await claimed(raw, cell, host) for host in ("h1", "h2", "h3")] == [0, 0, 1]
+
+
+async def test_a_target_that_was_not_active_waits_for_its_formers_host(cell: CellStore, raw: Any) -> None:
+    placed = await active(cell, "a")
+    found = await target(cell, "a", placed)
+    former: dict[str, Any] = {"former": "a", "former_host": "h1", "former_token": placed.token, "former_why": Why.MOVED}
+    await cell.accept("h2", "b", found.token, 3600)
+    epoch = await wipe(cell, raw)
+    await cell.attest("h2", epoch, None, [held("b", found, ClaimStatus.STARTING, origin="a", **former)])
+    await let_settle(cell, raw)
+    assert (await cell.succeed("b")).outcome is Outcome.EARLY
+    assert (await cell.attest("h1", epoch, None, [held("a", placed)])).drop == ()
+    await cell.confirm("h2", "b", found.token)
+    await settle(cell)
+    assert await states(cell, "ab") == {"a": "ending moved", "b": "active"}
+
+
+async def test_a_former_that_was_moved_elsewhere_meanwhile_has_one_successor(cell: CellStore, raw: Any) -> None:
+    """Its host comes back first, it is moved again, and then the first target's host comes back."""
+    placed = await active(cell, "a")
+    found = await target(cell, "a", placed)
+    former: dict[str, Any] = {"former": "a", "former_host": "h1", "former_token": placed.token, "former_why": Why.MOVED}
+    await arrive(cell, "b", found)
+    epoch = await wipe(cell, raw)
+    await cell.attest("h1", epoch, None, [held("a", placed)])
+    await cell.attest("h3", epoch)
+    again = await target(cell, "a", placed, "c", "h3")
+    await arrive(cell, "c", again)
+    await settle(cell)
+    await cell.attest("h2", epoch, None, [held("b", found, origin="a", **former)])
+    await settle(cell)
+    await cell.gone("h1", "a", placed.token, Why.RELEASED, {})
+    await settle(cell)
+    assert await states(cell, "abc") == {"a": "ended moved", "b": "ending moved", "c": "active"}
+    assert (await cell.read_claims("a"))["a"].next == "c"
+
+
+async def test_quota_and_origin_come_back_with_the_journal(cell: CellStore, raw: Any) -> None:
+    placed = await claim_on(cell, "a")
+    epoch = await wipe(cell, raw)
+    await cell.attest("h1", epoch, None, [held("a", placed, quota=True)])
+    assert (await cell.read_claims("a"))["a"].quota

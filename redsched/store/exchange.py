@@ -72,6 +72,7 @@ class Exchange:
         self.counters.calls += len(calls)
         for call in calls:
             call.maybe_run = True
+            call.answer = None  # one to an earlier sending was not handed over, and may not hold any more
         # Not by redis-py, whose packing of such long commands is six times as slow: a quarter of a whole selection.
         words = [*(word for call in calls for word in _words(call)), *behind]
         await connection.send_packed_command(b"".join(map(hiredis.pack_command, words)))  # type: ignore[arg-type]  # its stub: one word

@@ -63,8 +63,10 @@ class Topology:
             self._doubted = True
 
     async def close(self) -> None:
-        """End all connections."""
+        """End all connections, also those that the client has left to be looked at again."""
         await self.client.aclose()
+        await self.client.nodes_manager.aclose()
+        await self.client.nodes_manager.aclose("startup_nodes")
 
 
 class SlotPlace:

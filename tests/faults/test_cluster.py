@@ -15,6 +15,7 @@ from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from redsched.store import CellStore, Store
 from redsched.store.server import ServerBinary, pick_server
+from tests.support.cells import call_of, member
 from tests.support.hosts import PlainHost, speak_all
 from tests.support.servers import SERVERS, name_of
 from tests.support.setups import ClusterSetup, Node, cluster_setup
@@ -169,6 +170,19 @@ async def test_a_slot_that_is_half_moved_is_waited_for(setup: ClusterSetup) -> N
             await it.go_on(CELLS[1])
         await speak_all(it.hosts)
         await it.go_on(MOVED)
+
+
+async def test_a_cell_that_moves_for_too_long_is_said_and_nothing_is_claimed(setup: ClusterSetup) -> None:
+    """The servers have said that they did not run it, so its outcome is no secret."""
+    brief = QUICK.model_copy(update={"resend_for_s": 0.3})
+    async with Store.connect(setup.url, brief) as store:
+        cell = store.cell(MOVED)
+        await cell.init()
+        await speak_all([PlainHost(cell, "h", VCPU)])
+        call = call_of(await cell.tick(), member("a", "h"))
+        with setup.half_moved(MOVED), pytest.raises(StoreUnavailable, match="TRYAGAIN"):
+            await cell.claim(call)
+        assert await cell.read_claims(["a"]) == {}
 
 
 async def test_a_killed_primary_is_followed_to_its_replica(setup: ClusterSetup) -> None:

@@ -44,7 +44,7 @@ class Child:
         async with self._starting:
             if self.runs:
                 return
-            await self._finish_reading()
+            await asyncio.gather(*self._reading)
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
@@ -87,9 +87,11 @@ class Child:
 
     async def ended(self) -> None:
         """Wait until it has ended, and all that it said has been heard."""
-        if self._process is not None:
-            await self._process.wait()
-            await self._finish_reading()
+        process, reading = self._process, self._reading
+        if process is not None:
+            # Of this process: by the time it has ended, another may have been begun in its place.
+            await process.wait()
+            await asyncio.gather(*reading)
 
     def log_tail(self, lines: int = 20) -> str:
         """The end of what it logged."""
@@ -133,10 +135,6 @@ class Child:
             while part := await process.stderr.read(1 << 16):
                 log.write(part)
                 log.flush()
-
-    async def _finish_reading(self) -> None:
-        await asyncio.gather(*self._reading)
-        self._reading = []
 
 
 class ChildEnded(Exception):

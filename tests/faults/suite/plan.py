@@ -26,7 +26,8 @@ class Shape:
     """What the plan has to know of a fault: what may be chosen about it. The rest is in `faults`."""
 
     name: str
-    setup: str = "single"
+    setups: tuple[str, ...] = ("single",)
+    """Where it can be played; alone in the first of them."""
     on: str = ""
     """Whom it strikes: `scheduler`, `agent`, `any`, or '' for the store itself."""
     most_victims: int = 1
@@ -73,27 +74,37 @@ def children(kind: str) -> tuple[str, ...]:
     return names["scheduler"] + names["agent"] if kind == "any" else names.get(kind, ())
 
 
-def rounds(seed: int, shapes: Sequence[Shape], together: bool = True) -> Iterator[Round]:
+def rounds(seed: int, shapes: Sequence[Shape], alone: bool = True, together: bool = True) -> Iterator[Round]:
     """The rounds of a run: each shape alone, at each of its points, and then without end several at once."""
     rng = Random(seed)
     numbers = itertools.count(1)
-    alone = [(shape, point) for shape in shapes for point in shape.points]
-    rng.shuffle(alone)
-    for shape, point in _by_setup(alone):
-        yield Round(next(numbers), shape.setup, (_strike(rng, shape, point, CALM),))
-    while together and shapes:
-        setup = rng.choice(sorted({shape.setup for shape in shapes}))
-        possible = [shape for shape in shapes if shape.setup == setup]
+    each = [(shape, point) for shape in shapes for point in shape.points] if alone else []
+    rng.shuffle(each)
+    for shape, point in _by_setup(each):
+        yield Round(next(numbers), shape.setups[0], (_strike(rng, shape, point, CALM),))
+    setups = sorted({setup for shape in shapes for setup in shape.setups})
+    while together:
+        setup = rng.choice(setups)
+        possible = [shape for shape in shapes if setup in shape.setups]
+        yield from _together(rng, numbers, setup, possible)
+
+
+ROUNDS_TOGETHER = 4
+"""Rounds of several faults on one set-up, before the next."""
+
+
+def _together(rng: Random, numbers: Iterator[int], setup: str, possible: Sequence[Shape]) -> Iterator[Round]:
+    for _ in range(ROUNDS_TOGETHER):
         first, *more = [rng.choice(possible) for _ in range(rng.randint(2, MOST_TOGETHER))]
         strikes = [_strike(rng, first, rng.choice(first.points), CALM)]
         strikes += [_strike(rng, shape, rng.choice(shape.points), APART) for shape in more]
         yield Round(next(numbers), setup, tuple(strikes))
 
 
-def _by_setup(alone: list[tuple[Shape, str]]) -> list[tuple[Shape, str]]:
+def _by_setup(each: list[tuple[Shape, str]]) -> list[tuple[Shape, str]]:
     """Stable, so that what one set-up plays is played while it stands: setting one up takes seconds."""
-    setups = list(dict.fromkeys(shape.setup for shape, _ in alone))
-    return sorted(alone, key=lambda one: setups.index(one[0].setup))
+    setups = list(dict.fromkeys(shape.setups[0] for shape, _ in each))
+    return sorted(each, key=lambda one: setups.index(one[0].setups[0]))
 
 
 def _strike(rng: Random, shape: Shape, point: str, after: tuple[int, int]) -> Strike:

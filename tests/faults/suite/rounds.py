@@ -64,10 +64,10 @@ async def play(world: World, round_: Round) -> Result:
         await _recover(world, result)
         await world.rest()
         await _agree(world, result)
-    except (TimeoutError, ChildEnded, redis.RedisError, OSError) as error:
+        _count_lost(world, result, frozenset().union(*(one.may_lose() for one in faults)))
+        await world.site.tidy()
+    except (TimeoutError, ChildEnded, AssertionError, redis.RedisError, OSError) as error:
         result.wrong.append(f"{type(error).__name__}: {error}")
-        faults = [BY_NAME[strike.fault] for strike in round_.strikes]  # type: ignore[misc]
-    _count_lost(world, result, frozenset().union(*(one.loses for one in faults)))
     result.answers = world.ledger.answers - answers
     result.epochs = len(world.watcher.epochs) - epochs
     result.instants = world.watcher.instants - instants

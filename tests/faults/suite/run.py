@@ -9,7 +9,7 @@ from tests.faults.suite.faults import ALL
 from tests.faults.suite.ledger import Levels
 from tests.faults.suite.plan import Round, Shape, rounds
 from tests.faults.suite.rounds import Result, play, release_all
-from tests.faults.suite.sites import single
+from tests.faults.suite.sites import SITES
 from tests.faults.suite.tables import levels_table, recovery_table, rounds_table
 from tests.faults.suite.world import World, world
 
@@ -17,7 +17,6 @@ RELEASE_EVERY = 5
 """After so many rounds everything is given back, to see that nothing is left of it."""
 
 Say = Callable[[str], None]
-SITES = {"single": single}
 
 
 @dataclass(slots=True)
@@ -25,6 +24,7 @@ class Run:
     """What a run came to."""
 
     seed: int
+    durability: str = "none"
     results: list[Result] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     levels: dict[str, Levels] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class Run:
     def tables(self) -> str:
         """All tables."""
         parts = (rounds_table(self.results), recovery_table(self.results))
-        return "\n\n".join((*parts, levels_table("none", self.levels, self.over_committed)))
+        return "\n\n".join((*parts, levels_table(self.durability, self.levels, self.over_committed)))
 
 
 def shapes(only: str = "") -> list[Shape]:
@@ -44,9 +44,9 @@ def shapes(only: str = "") -> list[Shape]:
     return found
 
 
-async def run(seed: int, planned: Iterator[Round], until_s: float, say: Say) -> Run:
+async def run(seed: int, planned: Iterator[Round], until_s: float, say: Say, durability: str = "none") -> Run:
     """Play planned rounds until there are none, or until the monotonic clock says so."""
-    done = Run(seed)
+    done = Run(seed, durability)
     async with AsyncExitStack() as stack:
         setup, it = "", None
         for round_ in planned:
@@ -56,8 +56,8 @@ async def run(seed: int, planned: Iterator[Round], until_s: float, say: Say) -> 
                 await _finish(done, it, say)
                 await stack.aclose()
                 setup = round_.setup
-                site = await stack.enter_async_context(SITES[setup]())
-                it = await stack.enter_async_context(world(site, seed))
+                site = await stack.enter_async_context(SITES[setup](durability))
+                it = await stack.enter_async_context(world(site, seed, durability))
             say(str(round_))
             result = await play(it, round_)
             done.results.append(result)
@@ -98,6 +98,6 @@ def _say_wrong(say: Say, wrong: list[str]) -> None:
         say(f"  WRONG: {problem}")
 
 
-def planned(seed: int, only: str = "", together: bool = True) -> Iterator[Round]:
-    """The rounds of a seed, of all faults or those whose name contains a word."""
-    return rounds(seed, shapes(only), together)
+def planned(seed: int, only: str = "", alone: bool = True, together: bool = True) -> Iterator[Round]:
+    """The rounds of a seed, of all faults or those whose name contains a word. Raises ValueError where none does."""
+    return rounds(seed, shapes(only), alone, together)

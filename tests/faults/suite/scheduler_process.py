@@ -15,7 +15,7 @@ from typing import Any
 import structlog
 
 from redsched.cache.compare import describe
-from redsched.errors import ClaimState, NoValidHost, RedschedError, Unavailable, Unknown
+from redsched.errors import ClaimState, NotConfirmed, NoValidHost, RedschedError, Unavailable, Unknown
 from redsched.model import Request
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
@@ -103,12 +103,13 @@ class Traffic:
             found = await self._until_answered(lambda: self._scheduler.select(traffic.request_of(ids)))
         except NoValidHost:
             say("refused", ids=ids)
-        except ClaimState as error:
-            say("over", ids=ids, state=str(error.facts.get("state", "")))
+        except (ClaimState, NotConfirmed) as error:
+            say("over", ids=ids, why=error.problem)
         else:
             self._held.extend(ids)
-            hosts = [one.host for one in found.selections]
-            say("placed", ids=ids, hosts=hosts, tokens=[one.token for one in found.selections])
+            until = traffic.KINDS[traffic.kind_of(ids[0])].until
+            tokens = [one.token for one in found.selections]
+            say("placed", ids=ids, hosts=[one.host for one in found.selections], tokens=tokens, until=until)
 
     async def _give(self, claim_id: str) -> None:
         say("giving", id=claim_id)

@@ -6,6 +6,7 @@ Ids are the caller's own, `s<scheduler>-<kind>-<number>`, and one more `-<place>
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import Literal
 
 from redsched.model import GroupPolicy, Inventory, Request, ServerGroup, SharedPool
 
@@ -29,6 +30,7 @@ class Kind:
     places: int = 1
     server_group: str = ""
     alternates: int = 0
+    until: Literal["claimed", "active"] = "claimed"
 
 
 KINDS: Mapping[str, Kind] = {
@@ -37,6 +39,7 @@ KINDS: Mapping[str, Kind] = {
     "pair": Kind(2, {"VCPU": 1}, places=2),
     "apart": Kind(2, {"VCPU": 1}, server_group=APART.name),
     "seat": Kind(2, {"VCPU": 1, "CUSTOM_SEAT": 1}),
+    "sure": Kind(3, {"VCPU": 1, "MEMORY_MB": 256}, until="active"),
     "gpu": Kind(2, {"CUSTOM_GPU_MILLI": 400}, alternates=2),
 }
 
@@ -59,6 +62,7 @@ def request_of(ids: Sequence[str]) -> Request:
         alternates=kind.alternates,
         project=PROJECT,
         claim_ids=tuple(ids),
+        until=kind.until,
         lease_s=LEASE_S,
     )
 

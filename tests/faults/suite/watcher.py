@@ -42,12 +42,16 @@ class Watcher:
     over_restored: set[str] = field(default_factory=set)
     """What was over because hosts brought it back."""
     broken: list[str] = field(default_factory=list)
+    is_blind: bool = False
+    """Set while no single server has the cell."""
     _end: threading.Event = field(default_factory=threading.Event)
 
     def look(self) -> None:
         """Read one instant. Raises what redis raises."""
         with self.connect() as client:
-            self.take(read_view(client))
+            view = read_view(client)
+        if not self.is_blind:
+            self.take(view)
 
     def take(self, view: View) -> None:
         """Hold one instant to the rules."""
@@ -68,7 +72,8 @@ class Watcher:
         """Look until told to end. A store that is away, or loads its data, is looked at later."""
         while not self._end.is_set():
             with suppress(redis.RedisError, OSError):
-                self.look()
+                if not self.is_blind:
+                    self.look()
             time.sleep(PAUSE_S)
 
     def end(self) -> None:

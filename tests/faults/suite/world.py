@@ -22,7 +22,13 @@ from tests.faults.suite.watcher import Watcher, watching
 from tests.faults.suite.works import Works, machines
 
 QUICK = {"poll_s": 0.05, "reply_timeout_s": 1.0, "resend_for_s": 3.0}
-SCHEDULER = {**QUICK, "tick_s": 0.4, "catch_up_timeout_s": 3.0, "select_timeout_s": 4.0}
+SCHEDULER = {
+    **QUICK,
+    "tick_s": 0.4,
+    "catch_up_timeout_s": 3.0,
+    "select_timeout_s": 4.0,
+    "durability_timeout_s": 0.6,
+}
 AGENT = {**QUICK, "lease_s": 2, "compare_s": 2.0, "report_s": 10.0, "hook_timeout_s": 10.0}
 """Short leases, so that everything happens within seconds. Their proportions are those of the defaults."""
 
@@ -33,9 +39,10 @@ OPERATOR_S = 0.3
 class World:
     """What rounds are played on."""
 
-    def __init__(self, site: Site, seed: int, folder: Path, watcher: Watcher) -> None:
+    def __init__(self, site: Site, seed: int, durability: str, folder: Path, watcher: Watcher) -> None:
         self.site = site
         self.seed = seed
+        self.durability = durability
         self.folder = folder
         self.watcher = watcher
         self.ledger = Ledger()
@@ -147,7 +154,8 @@ class World:
                 "disk_is_full": name in self.disk_is_full,
             }
         own = f"s{name.partition('-')[2]}"
-        return common | {"name": own, "seed": self.seed, "settings": SCHEDULER, **self.ledger.left_by(own)}
+        settings = {**SCHEDULER, "durability": self.durability}
+        return common | {"name": own, "seed": self.seed, "settings": settings, **self.ledger.left_by(own)}
 
     def _hear(self, name: str, said: str, words: Mapping[str, Any]) -> None:
         if said == "gone":
@@ -220,12 +228,12 @@ HOSTS = tuple(host for number in range(AGENTS) for host in hosts_of(f"agent-{num
 
 
 @asynccontextmanager
-async def world(site: Site, seed: int) -> AsyncIterator[World]:
+async def world(site: Site, seed: int, durability: str = "none") -> AsyncIterator[World]:
     """A world at work, with nothing broken; ended with all its processes."""
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="redsched-faults-")))
         await site.prepare()
-        it = World(site, seed, folder, stack.enter_context(watching(site.connect)))
+        it = World(site, seed, durability, folder, stack.enter_context(watching(site.connect)))
         hook = await stack.enter_async_context(machines(it.works))
         it.works.watch = lambda what, host: [look(what, agent_of(host)) for look in [*it.hook_looks]]  # type: ignore[assignment]
         stack.push_async_callback(it.end)

@@ -8,7 +8,7 @@ from typing import ClassVar
 from redsched.tasks import end_all
 from tests.faults.suite.child import Child
 from tests.faults.suite.plan import Shape, Strike
-from tests.faults.suite.sites import Single
+from tests.faults.suite.sites import Several, Single
 from tests.faults.suite.wires import Wire
 from tests.faults.suite.world import World
 
@@ -22,6 +22,8 @@ class Breakage(ABC):
 
     Empty where nothing may. A claim that was active, or answered as such, is never lost, whatever is at work.
     """
+    loses_writes = False
+    """Whether the store comes back with less than it had answered, unless it was asked for more durability."""
 
     def __init__(self, world: World, strike: Strike) -> None:
         self.world = world
@@ -35,6 +37,17 @@ class Breakage(ABC):
     @abstractmethod
     async def heal(self) -> None:
         """Mend it, and leave nothing of it."""
+
+    def may_lose(self) -> frozenset[str]:
+        """What may become of such claims in this world."""
+        loses_writes = self.loses_writes and not self.world.site.loses_nothing
+        return self.loses | ({"forgotten"} if loses_writes else set())
+
+    @property
+    def several(self) -> Several:
+        """The servers, for faults of set-ups with more than one."""
+        assert isinstance(self.world.site, Several)
+        return self.world.site
 
     @property
     def single(self) -> Single:

@@ -106,6 +106,13 @@ class KillAgent(_Kill):
     """What a host has taken up and not started within its lease."""
 
 
+class Kill(_Kill):
+    """Processes of any kind are killed, whenever it is, on any set-up."""
+
+    shape = Shape("kill", ("cluster", "sentinel", "single"), on="any", most_victims=4, points=("any",))
+    loses = EXPIRED
+
+
 class KillAttesting(KillAgent):
     """Hosts have to say anew what they hold, and their agents are killed in the middle of saying it."""
 
@@ -124,4 +131,4 @@ class KillAttesting(KillAgent):
         self.single.wipe()
 
 
-ALL = (KillScheduler, KillAgent, KillAttesting)
+ALL = (KillScheduler, KillAgent, Kill, KillAttesting)

@@ -15,7 +15,7 @@ class KillWithAof(Breakage):
     """The server is killed and comes back with its append-only file, which is a second old at most."""
 
     shape = Shape("kill-with-aof")
-    loses = FORGOTTEN
+    loses_writes = True
 
     async def start(self) -> None:
         """Kill it."""

@@ -6,6 +6,8 @@
 --   epoch, now_ms
 -- include: fence
 -- include: read_hash
+-- include: in_chunks
+-- include: leased
 -- include: tell
 local cell = fence()
 local function answer(outcome)
@@ -17,26 +19,28 @@ if not known then
 elseif not cell.settled then
   return answer('SETTLING')
 end
-local named, living, waiting = {waiting = true, why = true}, 0, 0
+local named, left, members, waiting = {}, {}, 0, 0
 for i = 3, #ARGV do
-  named[ARGV[i]] = true
+  named['member.' .. ARGV[i]] = true
   local claim = read_hash(KEYS[3 + i])
-  if gang[ARGV[i]] and claim.state and claim.state ~= 'ended' then
-    living = living + 1
-    waiting = waiting + (claim.state == 'active' and 0 or 1)
+  if gang['member.' .. ARGV[i]] and (LEASED[claim.state] or claim.state == 'active') then
+    members, waiting = members + 1, waiting + (LEASED[claim.state] and 1 or 0)
+  elseif gang['member.' .. ARGV[i]] then
+    left[#left + 1] = 'member.' .. ARGV[i]
   end
 end
-for id in pairs(gang) do
-  if not named[id] then
+for field in pairs(gang) do
+  if string.sub(field, 1, 7) == 'member.' and not named[field] then
     return answer('RETRY')
   end
 end
-if living == 0 or (waiting == 0 and not gang.why) then
+if members == 0 or (waiting == 0 and not gang.why) then
   redis.call('DEL', KEYS[4])
-elseif gang.why or gang.waiting == text(waiting) then
+elseif gang.waiting == text(waiting) and #left == 0 then
   return answer('SAME')
 else
   redis.call('HSET', KEYS[4], 'waiting', text(waiting))
+  in_chunks('HDEL', KEYS[4], left)
 end
 tell(cell, KEYS[5], ARGV[2], {'claim', ARGV[1]})
 return answer('OK')

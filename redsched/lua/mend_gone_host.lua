@@ -2,12 +2,12 @@
 -- mend_gone_host: what is left of a host that is not there any more goes: its inbox, its facts, and its claims, which
 -- end as void. What a host had taken up may still run, so that only an operator ends it.
 -- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 host, 7 claims, 8 inbox, 9 facts, then the claim of each
---       id, then groups and shared pools
+--       id, then groups, shared pools and gangs
 -- ARGV  1 host, 2 reason, 3 operator (1: what was taken up ends too), then the ids in KEYS[7], and others that name
 --       the host
 -- Reply OK | SAME (it is there, or nothing is left) | HELD (claims that were taken up are left)
 --   | SETTLING (it may come back); epoch, now_ms
---   or RETRY (KEYS[7] holds an id that is not in ARGV, or the groups and pools that follow are not in KEYS)
+--   or RETRY (KEYS[7] holds an id that is not in ARGV, or the groups, pools and gangs that follow are not in KEYS)
 -- include: fence
 -- include: publish
 -- include: read_hash
@@ -16,6 +16,8 @@
 -- include: things
 -- include: amounts
 -- include: counted_in
+-- include: leased
+-- include: gang
 -- include: tombstone
 local cell = fence()
 local function answer(outcome)
@@ -68,6 +70,7 @@ publish(cell, 'host', ARGV[1], cell.seq + 1, 'removed', #changed, {'reason', ARG
 write_things(cell, changed, 'void')
 for _, entry in ipairs(ending) do
   redis.call('SREM', KEYS[7], entry.id)
+  leave_gang(cell, things, entry.claim, entry.id, 'void')
   bury(cell, entry.key, entry.id, entry.claim, 'void')
 end
 redis.call('DEL', KEYS[8], KEYS[9])

@@ -12,6 +12,7 @@
 -- include: whole
 -- include: in_chunks
 -- include: amounts
+-- include: leased
 -- include: mark_over
 -- include: mend_lease
 -- include: mend_sums

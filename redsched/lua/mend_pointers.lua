@@ -1,7 +1,9 @@
 #!lua flags=allow-oom
--- mend_pointers: an ended claim is remembered without end while it is shelved, or while the claim that succeeded it
--- lives. Others are forgotten in their time, and the set of the shelved ones names those and no other.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 shelved, 5 events, then claim and successor of each id (itself where it has none)
+-- mend_pointers: an ended claim is remembered without end while it is shelved, while something is to be done about it,
+-- or while the claim that succeeded it lives. What is to be done is noted again where that was lost; others are
+-- forgotten in their time. The set of the shelved ones names those and no other.
+-- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 shelved, 7 events, then claim and successor of each id
+--       (itself where it has none)
 -- ARGV  1 reason, then id and successor ('' for none) of each
 -- Reply OK | SAME (nothing was wrong) | SETTLING (successors may still come back); epoch, now_ms
 -- include: fence
@@ -14,30 +16,30 @@ end
 local function mend(id, key, next_id, next_key)
   local claim = read_hash(key)
   local remembered = claim.state == 'ended' and redis.call('PTTL', key) == -1
-  local listed = redis.call('SISMEMBER', KEYS[4], id) == 1
-  local shelved = remembered and claim.why == 'shelved'
+  local shelved = claim.why == 'shelved' and (remembered or claim.state == 'ending')
+  local listed = redis.call('SISMEMBER', KEYS[6], id) == 1
   if listed and not shelved then
-    redis.call('SREM', KEYS[4], id)
+    redis.call('SREM', KEYS[6], id)
     return true
-  elseif not remembered or (claim.next or '') ~= next_id then
+  elseif not remembered or (claim.next or '') ~= next_id or redis.call('ZSCORE', KEYS[5], id) then
     return false
   elseif next_id == '' and shelved then
-    return redis.call('SADD', KEYS[4], id) == 1
+    return redis.call('SADD', KEYS[6], id) == 1
   end
   local state = next_id ~= '' and redis.call('HGET', next_key, 'state')
   if state and state ~= 'ended' then
     return false
-  elseif listed then
-    redis.call('HDEL', key, 'next') -- what was to come out of it is gone: it is shelved still
+  elseif listed or claim.next or claim.origin or claim.former or claim.gang or claim.quota then
+    redis.call('ZADD', KEYS[5], text(cell.now_ms), id)
   else
     redis.call('PEXPIRE', key, cell.remember_ms)
   end
   return true
 end
 for i = 2, #ARGV, 2 do
-  if mend(ARGV[i], KEYS[4 + i], ARGV[i + 1], KEYS[5 + i]) then
+  if mend(ARGV[i], KEYS[6 + i], ARGV[i + 1], KEYS[7 + i]) then
     mended = mended + 1
-    tell(cell, KEYS[5], ARGV[1], {'claim', ARGV[i]})
+    tell(cell, KEYS[7], ARGV[1], {'claim', ARGV[i]})
   end
 end
 return {mended > 0 and 'OK' or 'SAME', cell.epoch, cell.now_ms}

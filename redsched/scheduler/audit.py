@@ -13,7 +13,7 @@ from redsched.scheduler.audit_counts import count_problems, over_by_rights, read
 from redsched.scheduler.audit_hosts import host_problems, lease_problems
 from redsched.scheduler.audit_hosts import over_by_rights as host_over
 from redsched.scheduler.audit_leftovers import leftover_problems
-from redsched.scheduler.audit_reading import read_cell
+from redsched.scheduler.audit_reading import Seen, read_cell
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.mending import mend
 from redsched.scheduler.views import AuditReport
@@ -37,20 +37,14 @@ async def repair(cells: Cells, operator: bool) -> AuditReport:
 
 async def audit_cell(cell: Cell) -> AuditReport:
     """`audit` of one cell."""
-    report = await _look(cell.store)
-    for _ in range(LOOKS - 1):
-        if not report.problems:
-            break
-        again = await _look(cell.store)
-        seen = {(one.invariant, one.thing) for one in report.problems}
-        still = tuple(one for one in again.problems if (one.invariant, one.thing) in seen)
-        report = AuditReport(again.hosts, again.claims, still, again.over)
-    return replace(report, problems=(*report.problems, *await cache_problems(cell.mirror)))
+    report, _ = await _look_again(cell)
+    return report
 
 
 async def repair_cell(cell: Cell, operator: bool) -> AuditReport:
-    """`repair` of one cell."""
-    before = await audit_cell(cell)
+    """`repair` of one cell. Requests that claims name are kept for another while."""
+    before, seen = await _look_again(cell)
+    await cell.store.keep_requests(seen.digests())
     if not before.problems:
         return before
     await mend(cell, before.problems, operator)
@@ -58,6 +52,19 @@ async def repair_cell(cell: Cell, operator: bool) -> AuditReport:
     left = {(one.invariant, one.thing) for one in after.problems}
     mended = (replace(one, mended=True) for one in before.problems if (one.invariant, one.thing) not in left)
     return AuditReport(after.hosts, after.claims, (*mended, *after.problems), after.over)
+
+
+async def _look_again(cell: Cell) -> tuple[AuditReport, Seen]:
+    """Look; and where something looks wrong, whether it still does."""
+    report, seen = await _look(cell.store)
+    for _ in range(LOOKS - 1):
+        if not report.problems:
+            break
+        again, seen = await _look(cell.store)
+        suspected = {(one.invariant, one.thing) for one in report.problems}
+        still = tuple(one for one in again.problems if (one.invariant, one.thing) in suspected)
+        report = replace(again, problems=still)
+    return replace(report, problems=(*report.problems, *await cache_problems(cell.mirror))), seen
 
 
 async def repair_picture(cell: Cell) -> AuditReport:
@@ -78,7 +85,7 @@ def _together(reports: Sequence[AuditReport]) -> AuditReport:
     )
 
 
-async def _look(store: CellStore) -> AuditReport:
+async def _look(store: CellStore) -> tuple[AuditReport, Seen]:
     before = await read_counts(store)
     seen = await read_cell(store)
     clock, after = await store.tick(), await read_counts(store)
@@ -88,4 +95,5 @@ async def _look(store: CellStore) -> AuditReport:
     problems += leftover_problems(store.name, seen)
     problems += count_problems(store.name, before, after, seen.living())
     over = (*(host.name for host in hosts if host_over(host)), *over_by_rights(after))
-    return AuditReport(len(hosts), sum(len(host.ids) for host in hosts), tuple(problems), over)
+    report = AuditReport(len(hosts), sum(len(host.ids) for host in hosts), tuple(problems), over)
+    return report, seen

@@ -22,6 +22,7 @@ def leftover_problems(cell: str, seen: Seen) -> Iterator[Problem]:
     yield from _strays(cell, seen)
     yield from _of_gone_hosts(cell, seen)
     yield from _due(cell, seen)
+    yield from _lost_chores(cell, seen)
     yield from _gangs(cell, seen)
     yield from _pointers(cell, seen)
 
@@ -66,32 +67,47 @@ def _due(cell: str, seen: Seen) -> Iterator[Problem]:
             yield Problem(5, cell, f"chores {claim_id}", "chore", "of no claim", "none", Mend.DUE, claim_id)
 
 
+def _lost_chores(cell: str, seen: Seen) -> Iterator[Problem]:
+    """Of claims that have come to succeed another one, or have a time by which they must."""
+    for claim_id, fields in seen.claims():
+        due = fields.get("former") and (fields.get("state") == ClaimStatus.ACTIVE or "by_ms" in fields)
+        if due and claim_id not in seen.chores and seen.lives(claim_id):
+            yield Problem(5, cell, f"chores {claim_id}", "chore", "none", "to succeed", Mend.DUE, claim_id)
+
+
 def _gangs(cell: str, seen: Seen) -> Iterator[Problem]:
     for gang, fields in sorted(seen.gangs.items()):
-        living = [claim_id for claim_id in members_of(fields) if seen.lives(claim_id)]
-        waiting = sum(seen.claim(claim_id)["state"] != ClaimStatus.ACTIVE for claim_id in living)
+        states = [seen.claim(claim_id).get("state") for claim_id in members_of(fields)]
+        waiting = sum(state in LEASED for state in states)
+        left = [state for state in states if state not in (*LEASED, ClaimStatus.ACTIVE)]
         thing = f"gang:{gang}"
-        if not living:
-            yield Problem(5, cell, thing, "key", "there", "gone with its members", Mend.GANG, gang)
-        elif not fields.get("why") and whole(fields.get("waiting", ""), -1) != waiting:
-            says = fields.get("waiting", "")[:40]
-            yield Problem(2, cell, thing, "waiting", says, f"{waiting}", Mend.GANG, gang)
+        if len(left) == len(states) or (waiting == 0 and "why" not in fields):
+            yield Problem(5, cell, thing, "key", "there", "gone", Mend.GANG, gang)
+        elif left:
+            yield Problem(5, cell, thing, "members", f"{len(states)}", f"{len(states) - len(left)}", Mend.GANG, gang)
+        elif whole(fields.get("waiting", ""), -1) != waiting:
+            yield Problem(2, cell, thing, "waiting", fields.get("waiting", "")[:40], f"{waiting}", Mend.GANG, gang)
 
 
 def _pointers(cell: str, seen: Seen) -> Iterator[Problem]:
-    """Ended claims that are remembered without end: for what lives on under their id, or because they are shelved."""
+    """Ended claims that are remembered without end: for what lives on under their id, or because they are shelved.
+
+    One about which something is to be done is remembered until that is done.
+    """
     for claim_id in sorted(seen.lasting):
         fields = seen.unheld[claim_id]
-        if fields.get("state") != ClaimStatus.ENDED:
-            continue
         follower, shelved = fields.get("next", ""), fields.get("why") == Why.SHELVED
+        if claim_id in seen.chores:
+            continue
         if follower and not seen.lives(follower):
-            yield Problem(5, cell, claim_id, "next", f"{follower}, gone", "forgotten", Mend.POINTERS, claim_id)
+            yield Problem(5, cell, claim_id, "next", f"{follower}, gone", "none", Mend.POINTERS, claim_id)
         elif not follower and not shelved:
             yield Problem(5, cell, claim_id, "ended claim", "kept", "forgotten", Mend.POINTERS, claim_id)
         elif not follower and claim_id not in seen.shelved:
             yield Problem(5, cell, claim_id, "shelved claim", "not listed", "listed", Mend.POINTERS, claim_id)
     for claim_id in sorted(seen.shelved):
-        if seen.claim(claim_id).get("why") != Why.SHELVED or claim_id not in seen.lasting:
-            says = seen.claim(claim_id).get("state", "unknown")
-            yield Problem(5, cell, f"shelved {claim_id}", "entry", says, "shelved", Mend.POINTERS, claim_id)
+        fields = seen.claim(claim_id)
+        shelving = fields.get("state") == ClaimStatus.ENDING or claim_id in seen.lasting
+        if fields.get("why") != Why.SHELVED or not shelving:
+            says = fields.get("state", "unknown")
+            yield Problem(5, cell, f"shelved {claim_id}", "entry", says, "none", Mend.POINTERS, claim_id)

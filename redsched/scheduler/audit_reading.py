@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from redsched.model import ClaimStatus
 from redsched.store import AuditedHost, CellStore
+from redsched.store.reads import MEMBER
 
 HOSTS_AT_ONCE = 200
 
@@ -51,6 +52,11 @@ class Seen:
         """Whether the claim is there and has not ended."""
         return self.claim(claim_id).get("state", ClaimStatus.ENDED) != ClaimStatus.ENDED
 
+    def digests(self) -> set[str]:
+        """Of the requests that living and shelved claims name."""
+        named = (fields for claim_id, fields in self.claims() if self.lives(claim_id) or claim_id in self.shelved)
+        return {fields["digest"] for fields in named if fields.get("digest")}
+
     def living(self) -> list[Fields]:
         """The claims that have not ended."""
         return [fields for claim_id, fields in self.claims() if self.lives(claim_id)]
@@ -75,7 +81,7 @@ async def read_cell(store: CellStore) -> Seen:
 
 def members_of(gang: Fields) -> list[str]:
     """The ids of the claims in a gang's hash."""
-    return sorted(gang.keys() - {"waiting", "why"})
+    return sorted(name.removeprefix(MEMBER) for name in gang if name.startswith(MEMBER))
 
 
 async def _read_hosts(store: CellStore, names: Sequence[str]) -> list[AuditedHost]:

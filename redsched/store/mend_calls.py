@@ -72,7 +72,7 @@ class MendCalls(Reads):
         `successors`: id -> the claim that its `next` names, or ''.
         """
         pairs = [key for pair in successors.items() for key in (pair[0], pair[1] or pair[0])]
-        keys = (self.keys.shelved, self.keys.events, *map(self.keys.claim, pairs))
+        keys = (*self.keys.due, self.keys.shelved, self.keys.events, *map(self.keys.claim, pairs))
         return await self._answer("mend_pointers", keys, (reason, *flat(successors)))
 
     async def key_names(self) -> dict[str, list[str]]:

@@ -14,7 +14,7 @@ from redsched.scheduler import AuditReport, Scheduler
 from redsched.scheduler.audit import repair_cell
 from redsched.scheduler.cells import Cell
 from redsched.store import CellStore, Kind, Member
-from tests.support.cells import everything, raw_client
+from tests.support.cells import State, everything, raw_client
 from tests.support.company import SEAT, given, group, pool
 
 TOKEN = "1-a.1"
@@ -111,8 +111,11 @@ async def leftovers(it: Broken) -> None:
 
 
 async def gangs(it: Broken) -> None:
-    await it.raw.hset(it.store.keys.gang("nix"), mapping={"nix": "h1", "waiting": "1"})
-    await it.raw.hset(it.store.keys.gang("a"), mapping={"a": "h1", "b": "h1", "waiting": "2"})
+    keys = it.store.keys
+    await it.raw.hset(keys.gang("nix"), mapping={"member.nix": "h1", "waiting": "1"})
+    await it.raw.hset(keys.gang("a"), mapping={"member.a": "h1", "member.b": "h1", "waiting": "2"})
+    await it.raw.hset(keys.gang("b"), mapping={"member.b": "h1", "member.nix": "h1", "waiting": "1"})
+    await it.raw.hset(keys.gang("active"), mapping={"member.a": "h1", "waiting": "0"})
 
 
 async def pointers(it: Broken) -> None:
@@ -121,7 +124,12 @@ async def pointers(it: Broken) -> None:
     await it.raw.hset(keys.claim("moved"), mapping={**ended, "why": "moved", "next": "nix"})
     await it.raw.hset(keys.claim("kept"), mapping={**ended, "why": "released"})
     await it.raw.hset(keys.claim("shelved"), mapping={**ended, "why": "shelved"})
+    await it.raw.hset(keys.claim("telling"), mapping={**ended, "why": "released", "origin": "first"})
     await it.raw.sadd(keys.shelved, "nix", "a")
+
+
+async def no_chore(it: Broken) -> None:
+    await it.raw.hset(it.store.keys.claim("a"), mapping={"former": "nix", "former_host": "h2", "former_why": "moved"})
 
 
 BREAKINGS: dict[Breaking, set[str]] = {
@@ -139,8 +147,9 @@ BREAKINGS: dict[Breaking, set[str]] = {
     group_without_key: {"pool:lic claimed.CUSTOM_SEAT"},
     host_not_listed: {"hosts h2"},
     leftovers: {"orphan", "hidden", "claims:gone", "facts:gone", "inbox:gone", "hosts gone"},
-    gangs: {"gang:nix", "gang:a"},
-    pointers: {"moved", "kept", "shelved", "shelved nix", "shelved a"},
+    gangs: {"gang:nix", "gang:a", "gang:b", "gang:active"},
+    pointers: {"moved", "kept", "shelved", "telling", "shelved nix", "shelved a"},
+    no_chore: {"chores a"},
 }
 
 
@@ -184,7 +193,7 @@ async def test_a_repair_that_no_cache_needs_is_told_in_the_log(broken: Broken) -
     await gangs(broken)
     await broken.scheduler.repair()
     told = {one["claim"]: one["reason"] for one in await broken.told()}
-    assert told.keys() == {"nix", "a", "moved", "kept", "shelved"}
+    assert told.keys() == {"nix", "a", "b", "active", "moved", "kept", "shelved", "telling"}
     assert all(told.values())
 
 
@@ -216,11 +225,17 @@ async def test_hosts_that_have_not_attested_are_left_alone(broken: Broken) -> No
     await counts(broken)
     await leftovers(broken)
     await broken.store.raise_epoch((await broken.store.tick()).epoch)
-    before = await everything(broken.raw)
+    before = await written(broken)
     report = await broken.scheduler.repair()
     assert {"h1 VCPU", "server-group:web members", "facts:gone"} <= {one.thing for one in report.broken}
     assert any("attested" in one.advice for one in report.broken)
-    assert await everything(broken.raw) == before
+    assert await written(broken) == before
+
+
+async def written(broken: Broken) -> State:
+    """All that the store holds, but for the log that a scheduler writes by itself."""
+    own = (broken.store.keys.events, broken.store.keys.recorder, broken.store.keys.duty("record"))
+    return {key: value for key, value in (await everything(broken.raw)).items() if key not in own}
 
 
 async def test_a_picture_that_differs_is_read_anew(broken: Broken) -> None:
@@ -261,3 +276,18 @@ async def test_nothing_is_found_on_a_sound_store_that_works(broken: Broken) -> N
     ended.set()
     assert min(await asyncio.gather(*busy)) > 0
     assert [one.problems for one in reports] == [()] * len(reports)
+
+
+async def test_requests_that_claims_name_are_kept(broken: Broken) -> None:
+    """Those of living claims and of shelved ones; others go in their time."""
+    keys = broken.store.keys
+    await broken.raw.hset(keys.claim("a"), "digest", "named")
+    shelved = {"host": "h1", "state": "ended", "token": TOKEN, "why": "shelved", "digest": "shelved"}
+    await broken.raw.hset(keys.claim("later"), mapping=shelved)
+    await broken.raw.sadd(keys.shelved, "later")
+    for digest in ("named", "shelved", "other"):
+        await broken.raw.set(keys.request(digest), "{}", ex=100)
+    assert (await broken.scheduler.repair()).problems == ()
+    ends = {digest: await broken.raw.ttl(keys.request(digest)) for digest in ("named", "shelved", "other")}
+    assert ends["named"] > 1000 < ends["shelved"]
+    assert ends["other"] <= 100

@@ -1,13 +1,11 @@
 -- wrong_leases(): the claims of a host, as {id, key, claim}, whose deadline is not that of their lease: lost, another
 -- one, or there although no lease runs. Each comes with `expires`, the deadline that it should have, or nil for none.
 -- write_leases() puts that right. Uses KEYS 4 deadlines.
-local RUNS = {claimed = true, starting = true}
-
 local function wrong_leases(cell, held, lease_ms)
   local wrong = {}
   for _, entry in ipairs(held) do
     local expires = nil
-    if RUNS[entry.claim.state] then
+    if LEASED[entry.claim.state] then
       expires = text(whole(entry.claim.expires_at_ms, cell.now_ms + lease_ms, cell.now_ms + lease_ms))
     end
     local deadline = redis.call('ZSCORE', KEYS[4], entry.id)

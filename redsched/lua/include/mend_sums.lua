@@ -1,8 +1,6 @@
 -- differing_sums(): which fields of a host do not say what its claims make. Returns a flat list of field, true value,
 -- and the fields that should not be there; nil where a claim's amount is no whole number, or the sum is too large.
 -- `held` has the claims on the host, each as {claim = its hash}.
-local LEASED = {claimed = true, starting = true}
-
 local function differing_sums(host, held)
   local sums, changed, removed = {claims = #held, starting = 0}, {}, {}
   for _, entry in ipairs(held) do

@@ -95,7 +95,6 @@ class Steps(ResizeSteps, LocalSteps):
                 await self._fail(work, f"the host cannot hold it: {reason}", began=False)
                 return
             try:
-                # Without a hook there is nothing to start, and nothing to keep of it.
                 work = work if isinstance(self.hook, NoHook) else await self._run_start(work)
             except HookFailed as error:
                 await self._fail(work, str(error), began=not isinstance(error, HookNotRun))
@@ -103,13 +102,15 @@ class Steps(ResizeSteps, LocalSteps):
             except _Ended as ended:
                 await (self.end(ended.work) if ended.outcome is Outcome.ENDING else self.lose(ended.work))
                 return
+        # Durable before the store hears of it: what it says is active is not started again after a crash, and should
+        # the store forget, this host brings it back as active, on which no lease runs.
+        work = dataclasses.replace(work, state=ClaimStatus.ACTIVE)
+        await self._write(work)
         await self._confirm(work)
 
     async def _confirm(self, work: HeldWork) -> None:
         answer = await self._say(lambda: self.host.cell.confirm(self.host.name, work.id, work.token))
         if answer.outcome in _DONE:
-            work = dataclasses.replace(work, state=ClaimStatus.ACTIVE)
-            self._write(work)
             await self._resize(work)
         elif answer.outcome is Outcome.ENDING:
             await self.end(work)
@@ -125,10 +126,7 @@ class Steps(ResizeSteps, LocalSteps):
         started = work.wanted or work.amounts
         work, output = await self._renewing(work, self._run_hook(Verb.START, work))
         named = named_in(output) if output else None
-        work = dataclasses.replace(work, is_running=True, named=named, before=started if work.wanted else {})
-        # Durable before the store hears of it: what is active is not started again after a crash.
-        await self._write(work)
-        return work
+        return dataclasses.replace(work, is_running=True, named=named, before=started if work.wanted else {})
 
     async def _renewing(self, work: HeldWork, hook: Coroutine[None, None, bytes]) -> tuple[HeldWork, bytes]:
         """Run a hook and keep the claim's lease; the claim comes back by a newer token when it was resized."""

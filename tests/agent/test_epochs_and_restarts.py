@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from redsched.agent.journal import Journal
+from redsched.agent.journal import Journal, open_journal
 from redsched.errors import OtherAgent
 from redsched.model import ClaimStatus, HostStatus
 from redsched.settings import Settings
@@ -253,3 +253,25 @@ async def test_a_host_that_was_forgotten_reports_anew(world: World) -> None:
     await world.place("b")
     await world.reaches("b", ClaimStatus.ACTIVE)
     await wait_until(lambda: [call.split()[1] for call in world.calls("stop")] == ["a"])
+
+
+@pytest.mark.parametrize("with_hook", [True, False])
+async def test_the_journal_says_active_before_the_store_does(
+    world: World, monkeypatch: pytest.MonkeyPatch, with_hook: bool
+) -> None:
+    """Else a store that forgot would get it back with a lease, which a long absence of the agent lets run out."""
+    asked = asyncio.Event()
+
+    async def never_answered(*_: object) -> None:
+        asked.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(CellStore, "confirm", never_answered)
+    task = await world.start(**({"hook": world.hook} if with_hook else {}))
+    await world.place("a")
+    async with asyncio.timeout(30):
+        await asked.wait()
+    await world.stop(task)
+    journal = open_journal(world.folder / "journal.sqlite")
+    assert journal.pages["h1"].held["a"].state is ClaimStatus.ACTIVE
+    await journal.close()

@@ -267,7 +267,7 @@ async def test_the_journal_says_active_before_the_store_does(
         await asyncio.Event().wait()
 
     monkeypatch.setattr(CellStore, "confirm", never_answered)
-    task = await world.start(**({"hook": world.hook} if with_hook else {}))
+    task = await world.start(hook=world.hook if with_hook else "")
     await world.place("a")
     async with asyncio.timeout(30):
         await asked.wait()

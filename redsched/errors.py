@@ -9,9 +9,6 @@
     |   |-- StaleToken                stale-token            409     3   the claim was placed anew since
     |   |-- OtherAgent                other-agent            409     3   another agent speaks for this host
     |   `-- NotConfirmed              not-confirmed          504     3   no host confirmed it in time: it was undone
-
-
-    |   `-- OtherAgent                other-agent            409     3   another agent speaks for this host
     |-- QuotaExceeded                 quota-exceeded         403     3   the project's quota does not allow it
     |-- Unknown                       not-found              404     4   no such host, claim, cell
     |-- OwnCodeFailed                 internal-error         500     1   a filter or weigher of one's own failed

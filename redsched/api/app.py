@@ -12,7 +12,7 @@ from redsched.api import metrics, openapi, problems
 from redsched.api.crew import Crew
 from redsched.api.express import Express
 from redsched.api.readiness import Watch
-from redsched.api.routes import changes, claims, declared, events, hosts, reports, selections, service
+from redsched.api.routes import changes, claims, declared, events, hosts, quotas, reports, selections, service
 from redsched.errors import StoreUnavailable
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
@@ -24,6 +24,7 @@ ROUTERS = (
     reports.router,
     hosts.router,
     declared.router,
+    quotas.router,
     changes.router,
     events.router,
     service.router,

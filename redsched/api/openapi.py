@@ -13,9 +13,17 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from redsched.api.models import answered, asked
-from redsched.api.models.answered import InvalidProblem, NoValidHostProblem, Problem
+from redsched.api.models.answered import InvalidProblem, NoValidHostProblem, Problem, QuotaProblem
 from redsched.api.problems import MEDIA_TYPE, BodyTooLarge, UnsupportedMediaType
-from redsched.errors import InvalidRequest, NoValidHost, RedschedError, Settling, StoreUnavailable, Unavailable
+from redsched.errors import (
+    InvalidRequest,
+    NoValidHost,
+    QuotaExceeded,
+    RedschedError,
+    Settling,
+    StoreUnavailable,
+    Unavailable,
+)
 
 REF = "#/components/schemas/{model}"
 
@@ -66,6 +74,8 @@ def _merged(known: dict[str, Any] | None, error: type[RedschedError]) -> dict[st
 def _problem_model(error: type[RedschedError]) -> type[BaseModel]:
     if issubclass(error, NoValidHost):
         return NoValidHostProblem
+    if issubclass(error, QuotaExceeded):
+        return QuotaProblem
     return InvalidProblem if error.status == 422 else Problem
 
 

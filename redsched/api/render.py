@@ -18,11 +18,13 @@ from redsched.scheduler import (
     Explanation,
     HostView,
     InboxEntry,
+    QuotaView,
     ReportResult,
     Selection,
     ServerGroupView,
     SharedPoolView,
     SlotView,
+    UsageRow,
     miss_facts,
 )
 
@@ -157,6 +159,17 @@ def _slot(one: SlotView) -> dict[str, Any]:
         "external": one.external,
         "free": one.free,
     }
+
+
+def quota(one: QuotaView) -> dict[str, Any]:
+    """A project's quota, and what is used; of what is limited also that it is nothing."""
+    used = {**dict.fromkeys(one.limits, 0), **one.used}
+    return {"project": one.project, "limits": dict(sorted(one.limits.items())), "used": dict(sorted(used.items()))}
+
+
+def usage(one: UsageRow) -> dict[str, Any]:
+    """What claims use that have some values in common."""
+    return {**one.of, "used": dict(sorted(one.used.items()))}
 
 
 def report(found: ReportResult) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from redsched.decide import Check, Explanation, HostCheck, Miss, ReasonCount
 from redsched.scheduler.events import EventFilter
 from redsched.scheduler.refusal import miss_facts
 from redsched.scheduler.scheduler import Scheduler
+from redsched.scheduler.usage import UsageBy, usage_by
 from redsched.scheduler.views import (
     AggregateView,
     AuditReport,
@@ -14,6 +15,7 @@ from redsched.scheduler.views import (
     Page,
     PoolView,
     Problem,
+    QuotaView,
     Readiness,
     ReportResult,
     Reset,
@@ -23,6 +25,7 @@ from redsched.scheduler.views import (
     SharedPoolView,
     SlotView,
     Stats,
+    UsageRow,
 )
 from redsched.store import HeldClaim, InboxEntry
 
@@ -43,6 +46,7 @@ __all__ = [
     "Page",
     "PoolView",
     "Problem",
+    "QuotaView",
     "Readiness",
     "ReasonCount",
     "ReportResult",
@@ -54,5 +58,8 @@ __all__ = [
     "SharedPoolView",
     "SlotView",
     "Stats",
+    "UsageBy",
+    "UsageRow",
     "miss_facts",
+    "usage_by",
 ]

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
 
+from redsched.errors import InvalidRequest
 from redsched.model import CLAIMS, ClaimStatus
 from redsched.scheduler.cells import Cells
 from redsched.scheduler.taken import taken
@@ -23,6 +24,16 @@ class UsageBy(StrEnum):
     CLASS = "class"
     ZONE = "zone"
     PROJECT = "project"
+
+
+def usage_by(text: str) -> tuple[UsageBy, ...]:
+    """What a list such as `class,zone,project` names, each once, in its order. Raises InvalidRequest."""
+    names = dict.fromkeys(text.split(","))
+    unknown = [name for name in names if name not in set(UsageBy)]
+    if unknown:
+        known = ", ".join(UsageBy)
+        raise InvalidRequest(f"by {unknown[0][:80]!r} is nothing to sum by: use one or more of {known}, with commas")
+    return tuple(UsageBy(name) for name in names)
 
 
 async def usage(cells: Cells, by: Sequence[UsageBy]) -> tuple[UsageRow, ...]:

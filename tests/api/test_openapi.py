@@ -54,6 +54,11 @@ def test_the_document_has_every_route_of_the_contract() -> None:
         "GET /v1/pools/{name}",
         "PUT /v1/pools/{name}",
         "DELETE /v1/pools/{name}",
+        "GET /v1/quotas",
+        "GET /v1/quotas/{project}",
+        "PUT /v1/quotas/{project}",
+        "DELETE /v1/quotas/{project}",
+        "GET /v1/usage",
         "GET /v1/changes",
         "GET /v1/events",
         "GET /healthz",
@@ -91,6 +96,6 @@ async def test_every_example_works(
     """On a host that has sent the example of a report."""
     report = next(value for of, how, _, _, value in EXAMPLES if of == "/v1/hosts/{host}/report" and how == "put")
     await put_host(empty_api, "h17", **{"lease_s": 3600, **report})
-    target = path.replace("{host}", "h17").replace("{name}", "licensed")
+    target = path.replace("{host}", "h17").replace("{name}", "licensed").replace("{project}", "web")
     answer = await empty_api.request(method, target, json=example, headers={"Content-Type": media_type})
     assert answer.is_success, answer.text

@@ -11,6 +11,7 @@ from redsched.scheduler import Scheduler
 HostName = Annotated[str, Path(pattern=NAME_PATTERN, examples=["h17"])]
 AggregateName = Annotated[str, Path(pattern=NAME_PATTERN, examples=["licensed"])]
 ServerGroupName = Annotated[str, Path(pattern=NAME_PATTERN, examples=["web"])]
+ProjectName = Annotated[str, Path(pattern=NAME_PATTERN, examples=["web"])]
 PoolName = Annotated[str, Path(pattern=NAME_PATTERN, examples=["licences"])]
 ClaimId = Annotated[str, Path(pattern=NAME_PATTERN, examples=["6f1c"])]
 

@@ -11,7 +11,15 @@ from redsched.api.models.answered import ExplanationAnswer, SelectionsAnswer
 from redsched.api.models.asked import ExplainQuery, SelectionRequest
 from redsched.api.openapi import BODY, answers, body
 from redsched.api.routes.parts import refuse_query, scheduler
-from redsched.errors import ClaimIdReused, ClaimState, NotConfirmed, NoValidHost, OutcomeUnknown, Settling, Unknown
+from redsched.errors import (
+    ClaimIdReused,
+    ClaimState,
+    NotConfirmed,
+    NoValidHost,
+    OutcomeUnknown,
+    Settling,
+    Unknown,
+)
 
 router = APIRouter(tags=["selections"])
 

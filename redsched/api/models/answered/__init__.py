@@ -27,6 +27,14 @@ from redsched.api.models.answered.problems import (
     Problem,
     ReasonCount,
 )
+from redsched.api.models.answered.quotas import (
+    ExceededAnswer,
+    QuotaAnswer,
+    QuotaProblem,
+    QuotasAnswer,
+    UsageAnswer,
+    UsageRowAnswer,
+)
 from redsched.api.models.answered.selections import (
     Alternate,
     CheckAnswer,
@@ -48,6 +56,7 @@ __all__ = [
     "EndingAnswer",
     "EventAnswer",
     "EventsAnswer",
+    "ExceededAnswer",
     "ExplanationAnswer",
     "FieldError",
     "HealthAnswer",
@@ -62,6 +71,9 @@ __all__ = [
     "NoValidHostProblem",
     "PoolAnswer",
     "Problem",
+    "QuotaAnswer",
+    "QuotaProblem",
+    "QuotasAnswer",
     "ReadyAnswer",
     "ReasonCount",
     "ReportAnswer",
@@ -72,4 +84,6 @@ __all__ = [
     "SharedPoolAnswer",
     "SharedPoolsAnswer",
     "SlotAnswer",
+    "UsageAnswer",
+    "UsageRowAnswer",
 ]

@@ -5,7 +5,7 @@ reports.py     what hosts say             declared.py what operators declare
 queries.py     verbs, lists, deletions    sets.py     lists that mean sets     made.py  bodies become the model's words
 """
 
-from redsched.api.models.asked.declared import AggregateBody, ServerGroupBody, SharedPoolBody
+from redsched.api.models.asked.declared import AggregateBody, QuotaBody, ServerGroupBody, SharedPoolBody
 from redsched.api.models.asked.queries import (
     ClaimsQuery,
     EventsQuery,
@@ -17,6 +17,7 @@ from redsched.api.models.asked.queries import (
     ReleaseQuery,
     RenewBody,
     TokenBody,
+    UsageQuery,
 )
 from redsched.api.models.asked.reports import HeartbeatBody, HeldClaimBody, ReportBody, ReportPatch
 from redsched.api.models.asked.selection import SelectionRequest
@@ -32,6 +33,7 @@ __all__ = [
     "HostsQuery",
     "InboxQuery",
     "PageQuery",
+    "QuotaBody",
     "ReleaseQuery",
     "RenewBody",
     "ReportBody",
@@ -40,4 +42,5 @@ __all__ = [
     "ServerGroupBody",
     "SharedPoolBody",
     "TokenBody",
+    "UsageQuery",
 ]

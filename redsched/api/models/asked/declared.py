@@ -1,6 +1,6 @@
-"""What operators declare over HTTP: aggregates, server groups, shared pools. A PUT replaces the thing whole."""
+"""What operators declare over HTTP: aggregates, server groups, shared pools, quotas. A PUT replaces the thing whole."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -8,6 +8,7 @@ from redsched.api.models.asked.made import given
 from redsched.api.models.asked.reports import InventoryBody
 from redsched.api.models.asked.sets import Traits, as_list
 from redsched.api.models.words import (
+    Amount,
     GivenName,
     MetadataKey,
     MetadataValue,
@@ -17,7 +18,7 @@ from redsched.api.models.words import (
     Topology,
     whole_from,
 )
-from redsched.model import MAX_CLASSES, Aggregate, GroupPolicy, ServerGroup, SharedPool
+from redsched.model import MAX_CLASSES, Aggregate, GroupPolicy, Quota, ServerGroup, SharedPool
 from redsched.model.declared import MAX_METADATA, MAX_PER_HOST, MAX_TOPOLOGIES
 
 MAX_HOSTS = 100_000
@@ -85,3 +86,18 @@ class SharedPoolBody(Strict):
     def pool(self, name: str) -> SharedPool:
         """The pool in the words of the model. Raises InvalidRequest."""
         return SharedPool(name, **given(self, frozenset(("cell",))))
+
+
+class QuotaBody(Strict):
+    """What the claims of a project may take together, over all cells."""
+
+    limits: Annotated[
+        dict[ResourceClass | Literal["claims"], Amount],
+        Field(min_length=1, max_length=MAX_CLASSES, description="By class; `claims`: how many. Others have no limit."),
+    ]
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"limits": {"VCPU": 100, "claims": 50}}]})
+
+    def quota(self, project: str) -> Quota:
+        """The quota in the words of the model. Raises InvalidRequest."""
+        return Quota(project, self.limits)

@@ -92,3 +92,17 @@ class InboxQuery(Strict):
     """Where to read an inbox from."""
 
     after: Annotated[str, Field(pattern=r"^([0-9]{1,19}(-[0-9]{1,19})?)?$", description="The last entry seen.")] = ""
+
+
+class UsageQuery(Strict):
+    """What usage is summed by."""
+
+    model_config = ConfigDict(strict=False, extra="forbid")
+
+    by: Annotated[
+        str,
+        Field(
+            pattern=r"^(class|zone|project)(,(class|zone|project)){0,2}$",
+            description="class, zone, project, or some of them with commas between.",
+        ),
+    ] = "class"

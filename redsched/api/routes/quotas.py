@@ -1,0 +1,66 @@
+"""/v1/quotas: what projects may take together, by PUT, and what they do. /v1/usage: what all claims take."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+
+from redsched.api import render
+from redsched.api.body import read
+from redsched.api.models.answered import QuotaAnswer, QuotasAnswer, UsageAnswer
+from redsched.api.models.asked import PageQuery, QuotaBody, UsageQuery
+from redsched.api.openapi import BODY, answers, body
+from redsched.api.routes.parts import KNOWN_QUERY, ProjectName, scheduler
+from redsched.errors import InvalidRequest, OutcomeUnknown, Unknown
+from redsched.scheduler import usage_by
+
+router = APIRouter(prefix="/v1", tags=["quotas"], dependencies=[KNOWN_QUERY])
+
+QUOTA = {"limits": {"VCPU": 100, "claims": 50}}
+
+
+@router.get("/quotas", summary="List quotas", responses=answers({200: QuotasAnswer}, InvalidRequest, OutcomeUnknown))
+async def list_quotas(request: Request, query: Annotated[PageQuery, Query()]) -> Response:
+    """A page of quotas, by project, with what is used of each."""
+    page = await scheduler(request).quotas.list(**query.model_dump())
+    return render.answer({"quotas": [render.quota(one) for one in page.items], "next": page.next})
+
+
+@router.get(
+    "/quotas/{project}",
+    summary="One quota",
+    responses=answers({200: QuotaAnswer}, InvalidRequest, Unknown, OutcomeUnknown),
+)
+async def get_quota(request: Request, project: ProjectName) -> Response:
+    """A project's limits, and what its claims use over all cells."""
+    return render.answer(render.quota(await scheduler(request).quotas.get(project)))
+
+
+@router.put(
+    "/quotas/{project}",
+    summary="Declare a quota",
+    responses=answers({200: QuotaAnswer, 201: QuotaAnswer}, *BODY, OutcomeUnknown),
+    openapi_extra=body(QuotaBody, {"quota": QUOTA}),
+)
+async def put_quota(request: Request, project: ProjectName) -> Response:
+    """Replaces all limits. 201: it is new, and claims that are there already are counted."""
+    asked = (await read(request, QuotaBody)).quota(project)
+    found, new = await scheduler(request).quotas.put(asked)
+    return render.answer(render.quota(found), 201 if new else 200)
+
+
+@router.delete(
+    "/quotas/{project}",
+    status_code=204,
+    summary="Take a quota back",
+    responses=answers({204: None}, InvalidRequest, Unknown, OutcomeUnknown),
+)
+async def delete_quota(request: Request, project: ProjectName) -> Response:
+    """From now on nothing limits the project."""
+    await scheduler(request).quotas.delete(project)
+    return render.nothing()
+
+
+@router.get("/usage", summary="What claims use", responses=answers({200: UsageAnswer}, InvalidRequest))
+async def get_usage(request: Request, query: Annotated[UsageQuery, Query()]) -> Response:
+    """Sums over all claims that have not ended, for each zone and project that `by` names; `class`: of each class."""
+    return render.answer({"usage": [render.usage(one) for one in await scheduler(request).usage(usage_by(query.by))]})

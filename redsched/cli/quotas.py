@@ -1,0 +1,92 @@
+"""`redsched quotas`, `quota`, `set-quota`, `delete-quota`, `usage`."""
+
+from collections.abc import Iterable
+from typing import Annotated
+
+import typer
+
+from redsched.api import render
+from redsched.cli import options, tables
+from redsched.cli.options import After, AsJson, Limit, Url
+from redsched.cli.with_store import with_scheduler
+from redsched.model import Quota
+from redsched.names import check_name
+from redsched.scheduler import QuotaView, UsageRow, usage_by
+
+HEADS = ("PROJECT", "RESOURCE", "LIMIT", "USED")
+
+Project = Annotated[
+    str,
+    typer.Argument(metavar="PROJECT", help="The project's name.", callback=lambda name: check_name("project", name)),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    for command in (quotas, quota, set_quota, delete_quota, usage):
+        app.command()(command)
+
+
+def quotas(limit: Limit = 100, after: After = "", as_json: AsJson = False, url: Url = "") -> None:
+    """List the quotas of projects, and what is used of them."""
+    page = with_scheduler(url, lambda s: s.quotas.list(limit=limit, after=after))
+    if as_json:
+        return tables.show_json({"quotas": [render.quota(one) for one in page.items], "next": page.next})
+    _show(page.items)
+    if page.next:
+        print(f"there are more: --after {page.next}")
+    return None
+
+
+def quota(project: Project, as_json: AsJson = False, url: Url = "") -> None:
+    """Show the quota of a project, and what is used of it."""
+    found = with_scheduler(url, lambda s: s.quotas.get(project))
+    return tables.show_json(render.quota(found)) if as_json else _show([found])
+
+
+def set_quota(
+    project: Project,
+    limit: Annotated[list[str], typer.Argument(metavar="CLASS=LIMIT...", help="Such as VCPU=100, or claims=50.")],
+    as_json: AsJson = False,
+    url: Url = "",
+) -> None:
+    """Limit what a project's claims take together. What is not named is not limited."""
+    asked = Quota(project, options.amounts(limit))
+    found, new = with_scheduler(url, lambda s: s.quotas.put(asked))
+    if as_json:
+        return tables.show_json(render.quota(found))
+    return print(f"quota of project {project} is {'declared' if new else 'changed'}")
+
+
+def delete_quota(project: Project, url: Url = "") -> None:
+    """Take the quota of a project back: nothing limits it any more."""
+    with_scheduler(url, lambda s: s.quotas.delete(project))
+    print(f"quota of project {project} is taken back")
+
+
+def usage(
+    by: Annotated[str, typer.Option(help="class, zone, project, or some of them: class,project.")] = "class",
+    as_json: AsJson = False,
+    url: Url = "",
+) -> None:
+    """Show what all claims use together."""
+    groups = usage_by(by)
+    rows = with_scheduler(url, lambda s: s.usage(groups))
+    if as_json:
+        return tables.show_json({"usage": [render.usage(one) for one in rows]})
+    return _show_usage([one for one in groups if one != "class"], rows)
+
+
+def _show(found: Iterable[QuotaView]) -> None:
+    rows = (
+        (one.project, name, one.limits.get(name), one.used.get(name, 0))
+        for one in found
+        for name in sorted({*one.limits, *(name for name, amount in one.used.items() if amount)})
+    )
+    tables.show_table(HEADS, rows, "no quotas")
+
+
+def _show_usage(groups: list[str], found: Iterable[UsageRow]) -> None:
+    heads = (*(one.upper() for one in groups), "RESOURCE", "USED")
+    rows = ((*one.of.values(), name, used) for one in found for name, used in sorted(one.used.items()))
+    tables.show_table(heads, rows, "no claims")

@@ -6,6 +6,7 @@ import sys
 import time
 from itertools import islice
 
+from tests.faults.suite.plan import SETUPS
 from tests.faults.suite.run import planned, run, shapes
 
 LISTED = 40
@@ -18,6 +19,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=5.0, help="for how long rounds are begun; 5")
     parser.add_argument("--rounds", type=int, default=None, help="how many rounds at most; as many as fit")
     parser.add_argument("--only", default="", help="only faults whose name contains this")
+    parser.add_argument("--setup", choices=SETUPS, default=None, help="only on this set-up")
     kinds = parser.add_mutually_exclusive_group()
     kinds.add_argument("--alone", action="store_true", help="only rounds of one fault")
     kinds.add_argument("--together", action="store_true", help="only rounds of several faults at once")
@@ -26,9 +28,10 @@ def main() -> int:
         "--list", action="store_true", help="show the faults and the beginning of the plan; play nothing"
     )
     given = parser.parse_args()
+    setups = (given.setup,) if given.setup else SETUPS
     try:
         rounds = list(
-            islice(planned(given.seed, given.only, not given.together, not given.alone), given.rounds or 10_000)
+            islice(planned(given.seed, given.only, setups, not given.together, not given.alone), given.rounds or 10_000)
         )
     except ValueError as error:
         parser.error(str(error))

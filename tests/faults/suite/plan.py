@@ -5,7 +5,7 @@ A run is one round for each fault alone, in an order that the seed chooses, and 
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 SCHEDULERS = 4
@@ -74,17 +74,23 @@ def children(kind: str) -> tuple[str, ...]:
     return names["scheduler"] + names["agent"] if kind == "any" else names.get(kind, ())
 
 
-def rounds(seed: int, shapes: Sequence[Shape], alone: bool = True, together: bool = True) -> Iterator[Round]:
+SETUPS = ("single", "sentinel", "cluster")
+
+
+def rounds(
+    seed: int, shapes: Sequence[Shape], setups: Sequence[str] = SETUPS, alone: bool = True, together: bool = True
+) -> Iterator[Round]:
     """The rounds of a run: each shape alone, at each of its points, and then without end several at once."""
     rng = Random(seed)
+    shapes = [replace(one, setups=left) for one in shapes if (left := tuple(s for s in one.setups if s in setups))]
     numbers = itertools.count(1)
     each = [(shape, point) for shape in shapes for point in shape.points] if alone else []
     rng.shuffle(each)
     for shape, point in _by_setup(each):
         yield Round(next(numbers), shape.setups[0], (_strike(rng, shape, point, CALM),))
-    setups = sorted({setup for shape in shapes for setup in shape.setups})
+    known = sorted({setup for shape in shapes for setup in shape.setups})
     while together:
-        setup = rng.choice(setups)
+        setup = rng.choice(known)
         possible = [shape for shape in shapes if setup in shape.setups]
         yield from _together(rng, numbers, setup, possible)
 

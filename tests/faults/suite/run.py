@@ -1,13 +1,13 @@
 """A run: rounds by a seed's plan, on the worlds of their set-ups, until the time or the plan is over."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
 from tests.faults.suite.faults import ALL
 from tests.faults.suite.ledger import Levels
-from tests.faults.suite.plan import Round, Shape, rounds
+from tests.faults.suite.plan import SETUPS, Round, Shape, rounds
 from tests.faults.suite.rounds import Result, play, release_all
 from tests.faults.suite.sites import SITES
 from tests.faults.suite.tables import levels_table, recovery_table, rounds_table
@@ -98,6 +98,8 @@ def _say_wrong(say: Say, wrong: list[str]) -> None:
         say(f"  WRONG: {problem}")
 
 
-def planned(seed: int, only: str = "", alone: bool = True, together: bool = True) -> Iterator[Round]:
+def planned(
+    seed: int, only: str = "", setups: Sequence[str] = SETUPS, alone: bool = True, together: bool = True
+) -> Iterator[Round]:
     """The rounds of a seed, of all faults or those whose name contains a word. Raises ValueError where none does."""
-    return rounds(seed, shapes(only), alone, together)
+    return rounds(seed, shapes(only), setups, alone, together)

@@ -1,5 +1,7 @@
 """Faults of the machines that processes run on."""
 
+import asyncio
+
 from tests.faults.suite.faults.base import Breakage
 from tests.faults.suite.plan import Shape
 
@@ -47,8 +49,8 @@ class Clock(Breakage):
         self.world.clock_shift_s |= shifts_s
         for victim in self.victims():
             victim.kill()
+        await asyncio.gather(*(victim.ended() for victim in self.victims()))
         for victim in self.victims():
-            await victim.ended()
             await self.world.revived(victim)
 
 

@@ -1,0 +1,316 @@
+"""The checks of the fault suite: each is shown a state that is broken once, and must say so; a good one is passed."""
+
+import copy
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from redsched.agent.journal_schema import TABLES
+from tests.faults.suite import ends
+from tests.faults.suite.ends import Journaled
+from tests.faults.suite.ledger import Ledger
+from tests.faults.suite.rules import books, succession
+from tests.faults.suite.view import View
+from tests.faults.suite.watcher import Watcher
+from tests.faults.suite.works import Work, Works
+
+Change = Callable[[View], object]
+EPOCH, TOKEN = "2-b", "2-b.7"
+
+
+def good() -> View:
+    """Two hosts, one claim on each that counts in a group, one of them with a seat of a shared pool. All active."""
+    claims = {
+        "a": {"host": "h1", "state": "active", "token": TOKEN, "group": "g", "in.zone": "az1", "amount.VCPU": "2"},
+        "b": {"host": "h2", "state": "active", "token": TOKEN, "group": "g", "in.zone": "az1", "amount.VCPU": "4"},
+    }
+    claims["b"]["amount.pool:lic/CUSTOM_SEAT"] = "1"
+    host = {"epoch": EPOCH, "alive": "1", "capacity.VCPU": "4", "claims": "1", "starting": "0", "zone": "az1"}
+    group = {"policy": "anti-affinity", "max_per_host": "1", "members": "2", "version": "3"}
+    return View(
+        meta={"epoch": EPOCH, "settled": "1", "seq": "9"},
+        hosts={
+            "h1": {**host, "version": "5", "claimed.VCPU": "2"},
+            "h2": {**host, "version": "6", "claimed.VCPU": "4"},
+        },
+        claims=claims,
+        groups={"g": {**group, "count.host=h1": "1", "count.host=h2": "1", "count.zone=az1": "2"}},
+        pools={"lic": {"capacity.CUSTOM_SEAT": "1", "claimed.CUSTOM_SEAT": "1", "version": "2"}},
+        held={"h1": {"a"}, "h2": {"b"}},
+    )
+
+
+def changed(change: Change) -> View:
+    view = copy.deepcopy(good())
+    change(view)
+    return view
+
+
+def with_more(view: View, host: str, claim_id: str, **fields: str) -> None:
+    """One more claim, with all books kept right."""
+    claim = {"host": host, "state": "active", "token": TOKEN, "amount.VCPU": "3", **fields}
+    view.claims[claim_id] = claim
+    view.held.setdefault(host, set()).add(claim_id)
+    view.hosts[host]["claims"] = str(len(view.held[host]))
+    view.hosts[host]["claimed.VCPU"] = str(int(view.hosts[host]["claimed.VCPU"]) + int(claim["amount.VCPU"]))
+
+
+def test_good_books_are_passed() -> None:
+    assert list(books(good())) == []
+    assert list(succession(good(), good())) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda it: it.hosts["h1"].update({"claimed.VCPU": "1"}), "host h1 says 1 VCPU are claimed, its claims hold 2"),
+        (lambda it: it.claims["a"].update({"amount.VCPU": "3"}), "its claims hold 3"),
+        (lambda it: it.pools["lic"].update({"claimed.CUSTOM_SEAT": "0"}), "pool:lic says 0 CUSTOM_SEAT"),
+        (lambda it: it.held["h1"].clear(), "host h1 lists [], and the claims on it are ['a']"),
+        (lambda it: it.held["h1"].add("b"), "host h1 lists ['a', 'b']"),
+        (lambda it: it.hosts["h1"].update({"claims": "2"}), "host h1 counts 2"),
+        (lambda it: it.hosts["h1"].update({"starting": "1"}), "host h1 counts 1 and 1: there are 1 and 0"),
+        (lambda it: it.groups["g"].update({"members": "3"}), "group g counts 3"),
+        (lambda it: it.groups["g"].update({"count.zone=az1": "1"}), "group g counts 2"),
+        (lambda it: it.hosts.pop("h1"), "host h1 is not there, and lists ['a']"),
+        (lambda it: it.pools.pop("lic"), "pool:lic is not there, and claims hold {'CUSTOM_SEAT': 1} of it"),
+    ],
+)
+def test_wrong_books_are_told(change: Change, says: str) -> None:
+    assert any(says in problem for problem in books(changed(change)))
+
+
+def test_a_host_that_comes_to_be_over_within_an_epoch_is_told() -> None:
+    now = changed(lambda it: with_more(it, "h1", "c"))
+    assert list(books(now)) == []
+    (problem,) = succession(good(), now)
+    assert "host h1 came to hold more VCPU than it has" in problem
+
+
+def test_a_host_that_brought_back_too_much_is_a_fact_and_gets_no_more() -> None:
+    over = changed(lambda it: with_more(it, "h1", "c"))
+    former = changed(lambda it: it.meta.update({"epoch": "1-a"}))
+    assert list(succession(former, over)) == []
+    unheard = changed(lambda it: it.hosts["h1"].update({"epoch": "1-a"}))
+    assert list(succession(unheard, over)) == []
+    more = copy.deepcopy(over)
+    with_more(more, "h1", "d")
+    (problem,) = succession(over, more)
+    assert "got still more: ['d']" in problem
+
+
+def test_a_shared_pool_and_a_group_that_come_to_be_over_are_told() -> None:
+    now = changed(lambda it: it.claims["a"].update({"amount.pool:lic/CUSTOM_SEAT": "1"}))
+    assert any("pool:lic came to hold more CUSTOM_SEAT" in problem for problem in succession(good(), now))
+    unsettled = changed(lambda it: it.meta.update({"settled": "0"}))
+    assert list(succession(unsettled, now)) == []
+    crowded = changed(lambda it: with_more(it, "h1", "c", **{"amount.VCPU": "1", "group": "g"}))
+    assert any("more group:g than it has" in problem for problem in succession(good(), crowded))
+
+
+def test_a_claim_on_a_host_that_has_not_attested_is_told() -> None:
+    former = changed(lambda it: it.hosts["h1"].update({"epoch": "1-a"}))
+    now = copy.deepcopy(former)
+    with_more(now, "h1", "c", **{"amount.VCPU": "1"})
+    (problem,) = succession(former, now)
+    assert problem == "host h1 has not attested to 2-b and got ['c']"
+
+
+def test_a_watcher_notes_what_the_rules_say_and_what_an_epoch_misses() -> None:
+    watcher = Watcher(lambda: pytest.fail("it is shown what it sees"))
+    watcher.take(good())
+    watcher.take(View())
+    watcher.take(changed(lambda it: (it.meta.update({"epoch": "3-c"}), it.claims.pop("a"))))
+    assert watcher.epochs == [EPOCH, "3-c"]
+    assert watcher.missed == {"a"}
+    assert any("claimed, its claims hold 0" in problem for problem in watcher.broken)
+
+
+# Once all is quiet
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda it: it.meta.update({"settled": "0"}), "the cell is not settled"),
+        (lambda it: it.hosts.pop("h1"), "host h1 is not there"),
+        (lambda it: it.hosts["h1"].update({"epoch": "1-a"}), "host h1 has attested to 1-a, not to 2-b"),
+        (lambda it: it.hosts["h1"].update({"alive": "0"}), "host h1 is down"),
+        (lambda it: it.claims["a"].update({"state": "starting"}), "claim a on h1 is starting"),
+    ],
+)
+def test_what_has_not_settled_is_told(change: Change, says: str) -> None:
+    assert list(ends.settled(good(), ["h1", "h2"])) == []
+    assert says in list(ends.settled(changed(change), ["h1", "h2"]))
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda it: it.inboxes.update({"h1": 1}), "1 hints lie in the inbox of h1"),
+        (lambda it: it.deadlines.update({"a": 1.0}), "claim a has a deadline"),
+        (lambda it: it.others.update({"chores": {"a": "1"}}), "a chore waits for a"),
+    ],
+)
+def test_what_is_still_under_way_is_told(change: Change, says: str) -> None:
+    assert list(ends.left_over(good())) == []
+    assert says in list(ends.left_over(changed(change)))
+
+
+def works(**slots: int) -> Works:
+    """The work of both claims."""
+    made = Works(lambda _: {"VCPU": 4}, Random(1))
+    made.start("h1", "a", Work(TOKEN, {"VCPU": 2, **slots}))
+    made.start("h2", "b", Work(TOKEN, {"VCPU": 4}))
+    return made
+
+
+def test_machines_that_disagree_are_told() -> None:
+    assert list(ends.machines_agree(good(), works())) == []
+    fewer = works()
+    fewer.stop("h1", "a")
+    assert list(ends.machines_agree(good(), fewer)) == ["claim a is active on h1, and its work does not run"]
+    more = works()
+    more.start("h1", "b", Work(TOKEN, {}))
+    told = list(ends.machines_agree(good(), more))
+    assert told == ["work of b runs on h1, and no claim says so", "b runs on more than one host"]
+    stale = works()
+    stale.start("h1", "a", Work("2-b.6", {}))
+    assert any("runs under 2-b.6" in problem for problem in ends.machines_agree(good(), stale))
+
+
+def test_two_works_on_one_slot_are_told_where_they_run() -> None:
+    it = works()
+    assert it.broken == []
+    it.start("h1", "c", Work(TOKEN, {"VCPU": 3}))
+    (problem,) = it.broken
+    assert problem == "h1 runs 5 VCPU of its 4 after starting c: ['a', 'c']"
+
+
+def test_journals_that_disagree_are_told() -> None:
+    entry = Journaled(TOKEN, "active", True)
+    right = {("h1", "a"): entry, ("h2", "b"): entry}
+    assert list(ends.journals_agree(good(), right)) == []
+    assert any("whose journal does not hold it" in one for one in ends.journals_agree(good(), {("h1", "a"): entry}))
+    assert any("the store does not" in one for one in ends.journals_agree(good(), right | {("h1", "c"): entry}))
+    for wrong in (
+        Journaled("2-b.6", "active", True),
+        Journaled(TOKEN, "starting", True),
+        Journaled(TOKEN, "active", False),
+    ):
+        assert any("in the journal" in one for one in ends.journals_agree(good(), right | {("h1", "a"): wrong}))
+
+
+def test_journals_are_read_while_an_agent_has_them_open(tmp_path: Path) -> None:
+    path = tmp_path / "journal.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.executescript(TABLES)
+        row = {"host": "h1", "id": "a", "token": TOKEN, "state": "active", "is_running": 1, "amounts": "{}"}
+        row |= {"project": "", "consumer": "", "digest": "", "named": ""}
+        names = ", ".join(row)
+        connection.execute(f"INSERT INTO claim ({names}) VALUES ({', '.join('?' * len(row))})", [*row.values()])
+        connection.commit()
+        assert ends.read_journals([path]) == {("h1", "a"): Journaled(TOKEN, "active", True)}
+
+
+def owners() -> Ledger:
+    """Both claims are owned."""
+    ledger = Ledger()
+    for claim_id, host in (("a", "h1"), ("b", "h2")):
+        ledger.hear("s0", "asked", {"ids": [claim_id], "number": 1})
+        ledger.hear("s0", "placed", {"ids": [claim_id], "hosts": [host], "tokens": [TOKEN]})
+    return ledger
+
+
+def test_claims_that_nobody_owns_are_told() -> None:
+    assert list(ends.owners_agree(good(), owners())) == []
+    assert list(ends.owners_agree(good(), Ledger())) == [
+        "claim a is there, and to its owner it is never asked for",
+        "claim b is there, and to its owner it is never asked for",
+    ]
+    given = owners()
+    given.hear("s0", "giving", {"id": "a"})
+    assert list(ends.owners_agree(good(), given)) == [], "not answered yet: it may be there"
+    given.hear("s0", "gave", {"id": "a", "how": "free"})
+    assert list(ends.owners_agree(good(), given)) == ["claim a is there, and to its owner it is free"]
+
+
+def test_what_a_killed_process_leaves_is_what_the_next_begins_with() -> None:
+    ledger = owners()
+    ledger.hear("s0", "asked", {"ids": ["c-0", "c-1"], "number": 7})
+    ledger.hear("s0", "giving", {"id": "b"})
+    assert ledger.left_by("s0") == {"held": ["a"], "asked": [["c-0", "c-1"]], "giving": ["b"], "number": 7}
+    assert ledger.left_by("s1") == {"held": [], "asked": [], "giving": [], "number": 0}
+
+
+def picture() -> dict[str, Any]:
+    """What a scheduler says that sees all of it."""
+    hosts = {
+        name: {
+            "version": version,
+            "claims": 1,
+            "starting": 0,
+            "alive": True,
+            "attested": True,
+            "zone": "az1",
+            "capacity.VCPU": 4,
+            "claimed.VCPU": claimed,
+        }
+        for name, version, claimed in (("h1", 5, 2), ("h2", 6, 4))
+    }
+    counts = {"members": 2, "count.host=h1": 1, "count.host=h2": 1, "count.zone=az1": 2}
+    declared = {"server-group g": {"version": 3, **counts}, "pool lic": {"slot.CUSTOM_SEAT": {"claimed": 1}}}
+    return {"epoch": EPOCH, "seq": 9, "hosts": hosts, "declared": declared}
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda it: it.update({"problem": "away"}), "s0 cannot catch up: away"),
+        (lambda it: it.update({"epoch": "1-a"}), "s0 is in epoch 1-a"),
+        (lambda it: it["hosts"].pop("h1"), "differ by hosts ['h1']"),
+        (lambda it: it["hosts"]["h1"].update({"claimed.VCPU": 3}), "s0 has h1 claimed.VCPU 3, the store 2"),
+        (lambda it: it["hosts"]["h1"].update({"version": 4}), "s0 has h1 version 4, the store 5"),
+        (lambda it: it["hosts"]["h1"].update({"attested": False}), "s0 has h1 attested False"),
+        (lambda it: it["declared"]["server-group g"].update({"members": 1}), "s0 has group g"),
+        (lambda it: it["declared"]["pool lic"].clear(), "s0 has pool lic"),
+    ],
+)
+def test_a_picture_that_is_not_the_stores_is_told(change: Callable[[dict[str, Any]], object], says: str) -> None:
+    assert list(ends.picture_agrees("s0", picture(), good())) == []
+    wrong = picture()
+    change(wrong)
+    assert any(says in problem for problem in ends.picture_agrees("s0", wrong, good()))
+
+
+def test_whatever_is_left_is_told() -> None:
+    empty = View(
+        meta=good().meta,
+        hosts={"h1": {"claims": "0", "starting": "0", "claimed.VCPU": "0"}},
+        groups={"g": {"members": "0"}},
+        pools={"lic": {"claimed.CUSTOM_SEAT": "0"}},
+    )
+    none = Works(lambda _: {}, Random(1))
+    assert list(ends.nothing_is_left(empty, none, {})) == []
+
+    def told(change: Change) -> Iterator[str]:
+        wrong = copy.deepcopy(empty)
+        change(wrong)
+        return ends.nothing_is_left(wrong, none, {})
+
+    assert "claim a is left, active" in told(lambda it: it.claims.update({"a": {"state": "active", "host": "h1"}}))
+    assert "host h1 has claimed.VCPU 1" in told(lambda it: it.hosts["h1"].update({"claimed.VCPU": "1"}))
+    assert "pool lic has claimed.CUSTOM_SEAT 1" in told(lambda it: it.pools["lic"].update({"claimed.CUSTOM_SEAT": "1"}))
+    assert "group g has members 1" in told(lambda it: it.groups["g"].update({"members": "1"}))
+    assert "claim a has a deadline" in told(lambda it: it.deadlines.update({"a": 1.0}))
+    assert "1 hints lie in the inbox of h1" in told(lambda it: it.inboxes.update({"h1": 1}))
+    assert "work of a is left on h1" in ends.nothing_is_left(empty, works(), {})
+    entry = {("h1", "a"): Journaled(TOKEN, "active", True)}
+    assert "the journal of h1 still holds a" in ends.nothing_is_left(empty, none, entry)

@@ -1,0 +1,70 @@
+"""The plans of the fault suite: repeatable, complete, and within what a fault allows."""
+
+from itertools import islice
+
+import pytest
+
+from tests.faults.suite.faults import ALL, BY_NAME
+from tests.faults.suite.plan import APART, CALM, MOST_TOGETHER, SETUPS, Round, children
+from tests.faults.suite.run import planned, shapes
+
+SEEDS = range(5)
+MANY = 120
+
+
+def rounds_of(seed: int) -> list[Round]:
+    return list(islice(planned(seed), MANY))
+
+
+def alone(seed: int) -> list[Round]:
+    return list(planned(seed, together=False))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_seed_plans_the_same_each_time(seed: int) -> None:
+    assert rounds_of(seed) == rounds_of(seed)
+    assert rounds_of(seed) != rounds_of(seed + 1)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_fault_is_played_alone_at_each_of_its_points(seed: int) -> None:
+    played = {(strike.fault, strike.point) for round_ in alone(seed) for strike in round_.strikes}
+    assert played == {(one.shape.name, point) for one in ALL for point in one.shape.points}
+    assert all(len(round_.strikes) == 1 for round_ in alone(seed))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_afterwards_several_are_played_at_once_on_every_set_up(seed: int) -> None:
+    later = rounds_of(seed)[len(alone(seed)) :]
+    assert {round_.setup for round_ in later} == set(SETUPS)
+    assert {len(round_.strikes) for round_ in later} == set(range(2, MOST_TOGETHER + 1))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_strikes_are_what_their_faults_allow(seed: int) -> None:
+    for round_ in rounds_of(seed):
+        for number, strike in enumerate(round_.strikes):
+            shape = BY_NAME[strike.fault].shape
+            assert round_.setup in shape.setups
+            assert strike.point in shape.points
+            assert set(strike.victims) <= set(children(shape.on))
+            assert len(strike.victims) <= shape.most_victims
+            assert bool(strike.victims) == bool(shape.on)
+            least, most = APART if number else CALM
+            assert least <= strike.after <= most
+            assert shape.seconds[0] - 0.05 <= strike.seconds <= shape.seconds[1] + 0.05
+
+
+def test_a_set_up_plays_in_one_go_what_is_played_alone() -> None:
+    setups = [round_.setup for round_ in alone(1)]
+    assert len([one for one, former in zip(setups, ["", *setups], strict=False) if one != former]) == len(set(setups))
+
+
+def test_faults_are_chosen_by_a_part_of_their_name() -> None:
+    assert {one.name for one in shapes("kill-w")} == {"kill-with-aof", "kill-without-aof"}
+    with pytest.raises(ValueError, match="no fault is called like 'nonsense': kill-with-aof"):
+        shapes("nonsense")
+
+
+def test_every_fault_has_a_name_of_its_own() -> None:
+    assert len(BY_NAME) == len(ALL)

@@ -1,0 +1,35 @@
+"""The fault suite, played: for a minute or so by a fixed seed, or in the long run for long and by a seed of the day.
+
+`scripts/faults` plays the same from the command line: docs/faults.md.
+"""
+
+import time
+from itertools import islice
+
+import pytest
+
+from tests.faults.suite.plan import SETUPS
+from tests.faults.suite.run import planned, run
+from tests.support.profiles import is_long
+
+SHORT_SEED = 4
+SHORT_ROUNDS = {"single": 4, "sentinel": 1, "cluster": 1}
+LONG_S = 1200.0
+DURABILITIES = ("none", "replicas=1") if is_long() else ("none",)
+
+
+@pytest.mark.timeout(3600 if is_long() else 400)
+@pytest.mark.parametrize("durability", DURABILITIES)
+@pytest.mark.parametrize("setup", SETUPS)
+async def test_nothing_breaks_what_must_hold(setup: str, durability: str) -> None:
+    """Traffic of four schedulers and fifty hosts goes on while faults come alone and together; nothing is wrong."""
+    if setup == "single" and "replicas" in durability:
+        pytest.skip("one server has no replicas")
+    seed = int(time.time()) if is_long() else SHORT_SEED
+    rounds = planned(seed, setups=(setup,), alone=is_long())
+    lines: list[str] = [f"seed {seed}"]
+    most = None if is_long() else SHORT_ROUNDS[setup]
+    done = await run(seed, islice(rounds, most), time.monotonic() + LONG_S, lines.append, durability)
+    print(*lines, done.tables(), sep="\n")
+    assert done.wrong == [], "\n".join(lines)
+    assert done.results

@@ -124,6 +124,10 @@ class Cells:
                 return cell, held
         return None
 
+    async def close_to(self, claim_id: str) -> None:
+        """Let no host bring a claim back whose owner is told that it is not known: see void.lua."""
+        await asyncio.gather(*(cell.store.void(claim_id, "", unheard=True) for cell in self._cells.values()))
+
     async def refuse_unsettled(self, what: str) -> None:
         """Raise Settling if a cell still waits for its hosts: what is not there may come back with them."""
         for cell in self._cells.values():

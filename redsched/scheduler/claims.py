@@ -3,7 +3,7 @@
 Beside it what finds a claim another place (placed_anew.py), and reading (claim_list.py).
 """
 
-from redsched.errors import NoValidHost
+from redsched.errors import NoValidHost, Unknown
 from redsched.model import Amounts, Claim, ClaimStatus, Token, Why
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.claim_list import ClaimList
@@ -64,9 +64,14 @@ class ClaimDesk(PlacedAnew, ClaimList):
     async def release(self, claim_id: str, token: str = "", force: bool = False) -> bool:
         """Give a claim back. True: it has ended; False: its host has been asked to stop its work.
 
+        One that is not known stays gone, though a host which was long away should have it in its journal.
         Raises Unknown, StaleToken, Settling.
         """
-        cell, claim = await self._find(claim_id, token)
+        try:
+            cell, claim = await self._find(claim_id, token)
+        except Unknown:
+            await self._cells.close_to(claim_id)
+            raise
         if claim.state is ClaimStatus.ENDED and claim.why is Why.SHELVED:
             told(claim, await cell.store.forget_shelved(claim.id))
             return True

@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 import redis.asyncio as redis
 
+from redsched.errors import Unknown
 from redsched.model import ClaimStatus, Request
 from redsched.scheduler import Scheduler
 from redsched.scheduler.released import MOST, Released
 from redsched.settings import Settings
-from redsched.store import CellStore, Giving, Store
-from tests.support.cells import claim_on, open_host, raw_client
+from redsched.store import CellStore, Giving, HeldClaim, Store
+from tests.support.cells import claim_on, open_host, raw_client, report_of
 from tests.support.waiting import wait_until
 
 QUICK = Settings(tick_s=0.05)
@@ -28,9 +29,11 @@ class Rollback:
 
     async def play(self, cell: CellStore) -> str:
         """Go back; the epoch that this starts."""
-        await self._raw.flushall()
-        for key, value in self._held.items():
-            await self._raw.restore(key, 0, value)
+        async with self._raw.pipeline() as at_once:
+            at_once.flushall()
+            for key, value in self._held.items():
+                at_once.restore(key, 0, value)
+            await at_once.execute()
         clock = await cell.tick()
         return (await cell.raise_epoch(clock.epoch)).epoch
 
@@ -111,3 +114,29 @@ async def test_no_more_is_remembered_than_can_be_lost(clean_store: str, monkeypa
         monkeypatch.setattr("redsched.scheduler.released.ANSWERED_S", 0.0)
         assert await released.say_again(epoch) == 0
         assert len(released) == 0
+
+
+async def test_what_its_owner_was_told_is_not_known_stays_gone_though_its_host_comes_back(clean_store: str) -> None:
+    """After a wipe the cell settles by time. A host that is away for longer has what its owner took for lost."""
+    async with Store.connect(clean_store) as store, Scheduler.connect(clean_store, QUICK) as scheduler:
+        cell = store.cell("c1")
+        async with raw_client(clean_store) as raw:
+            clock = await cell.tick()
+            await raw.hset(cell.keys.meta, "settle_at_ms", clock.now_ms - 1)
+            assert (await cell.tick()).settled
+            with pytest.raises(Unknown):
+                await scheduler.claims.release("own")
+        await cell.report(report_of("h1"))
+        held = [HeldClaim(name, "1-former.7", ClaimStatus.ACTIVE, {"VCPU": 1}) for name in ("own", "other")]
+        answer = await cell.attest("h1", clock.epoch, held=held)
+        assert answer.drop == ("own",)
+        assert await state_of(cell, "other") is ClaimStatus.ACTIVE
+
+
+async def test_an_unknown_id_leaves_nothing_in_a_store_that_has_heard_all_its_hosts(clean_store: str) -> None:
+    async with Store.connect(clean_store) as store, Scheduler.connect(clean_store, QUICK) as scheduler:
+        await store.cell("c1").init()
+        async with raw_client(clean_store) as raw:
+            with pytest.raises(Unknown):
+                await scheduler.claims.release("never")
+            assert not await raw.exists(store.cell("c1").keys.claim("never"))

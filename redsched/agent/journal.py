@@ -35,6 +35,9 @@ MAX_TOMBSTONES = 200_000
 MOST_IN_MEMORY = 20_000
 """Tombstones that `has_ended` knows of, the newest of all hosts."""
 
+_DISK = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY")
+"""What sqlite calls the errors that are the disk's, and not the file's."""
+
 T = TypeVar("T")
 Statement = tuple[str, tuple[Any, ...]]
 
@@ -222,9 +225,7 @@ class Journal:
         try:
             await self._in_thread(lambda: self._transaction(batch.statements))
         except Exception as error:  # whatever it is, nobody may wait for ever
-            self._broken = self._broken or JournalBroken(
-                f"journal {self.path} cannot be written: {error}; see to its disk and start the agent again"
-            )
+            self._broken = self._broken or JournalBroken(_unwritable(self.path, error))
             self.failed.set()
         if self._broken is None:
             batch.durable.set_result(None)
@@ -250,6 +251,10 @@ class Journal:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
 
+def _unwritable(path: Path, error: Exception) -> str:
+    return f"journal {path} cannot be written: {error}; see to its disk and start the agent again"
+
+
 def open_journal(path: Path) -> Journal:
     """Open or make the journal at `path`; call it inside the event loop that will use it.
 
@@ -270,6 +275,8 @@ def open_journal(path: Path) -> Journal:
         raise
     except (sqlite3.Error, ValueError, KeyError) as error:
         connection.close()
+        if getattr(error, "sqlite_errorname", "").startswith(_DISK):
+            raise JournalBroken(_unwritable(path, error)) from error
         if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
             raise OtherAgent(
                 f"journal {path} is in use by another agent on this machine: stop that one first"

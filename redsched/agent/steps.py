@@ -23,7 +23,7 @@ from redsched.agent.resizing import ResizeSteps
 from redsched.agent.step_parts import things_of
 from redsched.model import ClaimStatus
 from redsched.store import Answer, InboxEntry, Outcome
-from redsched.tasks import end
+from redsched.tasks import end_all
 
 _ENDED = (Outcome.GONE, Outcome.STALE, Outcome.UNKNOWN)
 _DONE = (Outcome.OK, Outcome.SAME)
@@ -91,11 +91,16 @@ class Steps(ResizeSteps, LocalSteps):
     async def _start(self, work: HeldWork) -> None:
         # What runs needs no start; nor does local work, which ran before the store knew of it.
         if not work.is_running and not work.is_local and work.state is not ClaimStatus.ACTIVE:
+            # In the same step as the store's answer: from here on the host attests that it may have been begun. What
+            # is called claimed would be freed by a lease or a release at once.
+            begun = dataclasses.replace(work, state=ClaimStatus.STARTING)
+            durable = self._write(begun)
             if reason := await self._lacks(work):
                 await self._fail(work, f"the host cannot hold it: {reason}", began=False)
                 return
+            await durable
             try:
-                work = work if isinstance(self.hook, NoHook) else await self._run_start(work)
+                work = begun if isinstance(self.hook, NoHook) else await self._run_start(begun)
             except HookFailed as error:
                 await self._fail(work, str(error), began=not isinstance(error, HookNotRun))
                 return
@@ -120,27 +125,33 @@ class Steps(ResizeSteps, LocalSteps):
             await self.lose(work)
 
     async def _run_start(self, work: HeldWork) -> HeldWork:
-        work = dataclasses.replace(work, state=ClaimStatus.STARTING)
-        # Durable first: of what the journal calls claimed no work has been begun, and nothing is to be stopped.
-        await self._write(work)
         started = work.wanted or work.amounts
         work, output = await self._renewing(work, self._run_hook(Verb.START, work))
         named = named_in(output) if output else None
         return dataclasses.replace(work, is_running=True, named=named, before=started if work.wanted else {})
 
     async def _renewing(self, work: HeldWork, hook: Coroutine[None, None, bytes]) -> tuple[HeldWork, bytes]:
-        """Run a hook and keep the claim's lease; the claim comes back by a newer token when it was resized."""
-        running = asyncio.create_task(hook)
+        """Run a hook and keep the claim's lease meanwhile; the claim comes back by a newer token when it was resized.
+
+        That the hook is done is noticed although a renewal waits for a store that is away.
+        """
+        running, renewing = asyncio.create_task(hook), asyncio.create_task(self._renew_until_it_ended(work))
         try:
-            while not (await asyncio.wait([running], timeout=self._lease_s() / BEATS_IN_LEASE))[0]:
-                answer = await self._renew(work)
-                anew = await self._placed_anew(work) if answer.outcome is Outcome.STALE else None
-                if anew is None and answer.outcome not in _DONE:
-                    raise _Ended(work, answer.outcome)
-                work = anew or work
-            return work, running.result()
+            await asyncio.wait([running, renewing], return_when=asyncio.FIRST_COMPLETED)
+            if not running.done():
+                raise _Ended(self.held.get(work.id, work), renewing.result())
+            return self.held.get(work.id, work), running.result()
         finally:
-            await end(running)
+            await end_all([running, renewing])
+
+    async def _renew_until_it_ended(self, work: HeldWork) -> Outcome:
+        while True:
+            await asyncio.sleep(self._lease_s() / BEATS_IN_LEASE)
+            answer = await self._renew(work)
+            anew = await self._placed_anew(work) if answer.outcome is Outcome.STALE else None
+            if anew is None and answer.outcome not in _DONE:
+                return answer.outcome
+            work = anew or work
 
     async def _fail(self, work: HeldWork, reason: str, began: bool) -> None:
         """Clean up, and tell the store. Freed at once only where nothing is left of it, else when it is stopped."""

@@ -1,0 +1,267 @@
+"""Living through a store that is away: few attempts, nothing that grows, work left alone, and back at once.
+
+Long is counted in tries, not in minutes: pauses are shortened, and what is asserted holds for each try.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import redis
+
+from redsched.agent import line as line_module
+from redsched.agent.agent import MOST_AT_ONCE, Agent
+from redsched.agent.collector import Collector, StaticCollector
+from redsched.agent.fleet import simulated
+from redsched.agent.journal import open_journal
+from redsched.agent.line import Line
+from redsched.agent.run import hook_of
+from redsched.errors import Unavailable
+from redsched.model import ClaimStatus, HostReport
+from redsched.settings import Settings
+from redsched.store import Answer, CellStore, Store
+from redsched.store import pump as pump_module
+from redsched.store.server import PrivateServer
+from redsched.tasks import end
+from tests.agent.conftest import H1, World, quick
+from tests.support.waiting import wait_until
+
+TRIES = 25
+"""How long an outage is here: so many times the agent as a whole has given up and paused."""
+
+HOSTS = 1000
+
+
+class Pauses:
+    """Counts the pauses that an agent makes because the store does not answer."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        monkeypatch.setattr(line_module, "FIRST_PAUSE_S", 0.01)
+        monkeypatch.setattr(line_module, "LONGEST_PAUSE_S", 0.05)
+        monkeypatch.setattr(pump_module, "LONGEST_PAUSE_S", 0.05)
+        failed = Line.failed
+
+        def counted(line: Line, error: Unavailable) -> None:
+            before = line._until_s
+            failed(line, error)
+            self.count += line._until_s != before
+
+        monkeypatch.setattr(Line, "failed", counted)
+
+    async def pass_by(self, number: int = TRIES) -> None:
+        """Wait until the agent has paused so many times from now."""
+        until = self.count + number
+        await wait_until(lambda: self.count >= until, timeout=60, what=f"{number} more pauses")
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> Pauses:
+    """Short pauses, counted."""
+    return Pauses(monkeypatch)
+
+
+@asynccontextmanager
+async def living(
+    url: str, folder: Path, hosts: Sequence[HostReport | Collector] = (H1,), **changes: object
+) -> AsyncIterator[Agent]:
+    """An agent in this process whose inside can be looked at, open for claims."""
+    settings = quick(resend_for_s=0.05, **changes)
+    collectors = [StaticCollector(one) if isinstance(one, HostReport) else one for one in hosts]
+    journal = open_journal(folder / "journal.sqlite")
+    async with Store.connect(url, settings) as store:
+        agent = Agent(store, journal, settings, hook_of(settings), collectors)
+        task = asyncio.create_task(agent.run())
+        await asyncio.wait_for(agent.ready.wait(), 60)
+        yield agent
+        assert not task.done(), "an outage ends no agent"
+        await end(task)
+    await journal.close()
+
+
+@asynccontextmanager
+async def world_of(server: PrivateServer, folder: Path) -> AsyncIterator[World]:
+    async with Store.connect(server.url, Settings(resend_for_s=0.2)) as store:
+        await store.cell("c1").init()
+        yield World(server.url, store.cell("c1"), folder)
+
+
+@dataclass
+class Attempts:
+    """Connections that were tried while nobody was there to answer."""
+
+    count: int = 0
+
+
+@asynccontextmanager
+async def away(server: PrivateServer) -> AsyncIterator[Attempts]:
+    """Kill the server; who connects in its place is counted and hung up on. Then start it anew, empty."""
+    attempts, path = Attempts(), Path(urlsplit(server.url).path)
+
+    async def count(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        attempts.count += 1
+        writer.transport.abort()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+
+    await asyncio.to_thread(lambda: (server.kill(), path.unlink(missing_ok=True)))
+    listener = await asyncio.start_unix_server(count, str(path))
+    try:
+        yield attempts
+    finally:
+        listener.close()
+        await listener.wait_closed()
+        await asyncio.to_thread(lambda: (path.unlink(missing_ok=True), server.restart()))
+
+
+def sizes(agent: Agent) -> dict[str, int]:
+    """How much there is of everything in an agent that could grow."""
+    turns = {"beats": agent._beats, "looks": agent._looks, "inboxes": agent._inboxes, "compares": agent._compares}
+    return {name: len(one._heap) for name, one in turns.items()} | {
+        "tasks": len(asyncio.all_tasks()),
+        "speaking": len(agent._speaking),
+        "works": sum(len(works._doing) for works in agent._works.values()),
+        "calls": sum(len(pump._waiting) for pump in agent.store.runner._pumps.values()),
+        "writes": len(agent.journal._next.statements) if agent.journal._next is not None else 0,
+    }
+
+
+@pytest.mark.parametrize("hosts", [1, HOSTS])
+async def test_an_outage_costs_few_attempts_however_many_hosts_there_are(
+    fresh_server: PrivateServer, tmp_path: Path, pauses: Pauses, hosts: int
+) -> None:
+    fleet = simulated(hosts, lease_s=30)
+    async with (
+        world_of(fresh_server, tmp_path),
+        living(fresh_server.url, tmp_path, fleet, lease_s=30),
+        away(fresh_server) as attempts,
+    ):
+        await pauses.pass_by(5)
+        attempts.count = 0
+        await pauses.pass_by()
+        count = attempts.count
+    # Each round of tries: the calls of all hosts share the writer's, the watch and the comparison have a reader each
+    # with three retries.
+    assert TRIES <= count <= TRIES * 20, f"{count} connections for {TRIES} pauses"
+
+
+async def test_nothing_grows_while_the_store_is_away(
+    fresh_server: PrivateServer, tmp_path: Path, pauses: Pauses
+) -> None:
+    fleet = simulated(100, lease_s=2)
+    async with world_of(fresh_server, tmp_path) as world, living(fresh_server.url, tmp_path, fleet) as agent:
+        for report in fleet[:20]:
+            await world.place(f"on-{report.name}", {"VCPU": 1}, host=report.name)
+        async with away(fresh_server):
+            await pauses.pass_by(5)
+            before = largest = sizes(agent)
+            for _ in range(TRIES):
+                await pauses.pass_by(1)
+                largest = {name: max(size, largest[name]) for name, size in sizes(agent).items()}
+    bound = 2 * len(fleet) + MOST_AT_ONCE
+    assert all(size <= bound for size in largest.values()), f"{before} became {largest}"
+
+
+async def test_work_goes_on_and_no_hook_is_run_again(
+    fresh_server: PrivateServer, tmp_path: Path, pauses: Pauses
+) -> None:
+    """The server comes back empty: claims that were being started and such that were active alike."""
+    async with (
+        world_of(fresh_server, tmp_path) as world,
+        living(fresh_server.url, tmp_path, hook=world.hook) as agent,
+    ):
+        await world.place("runs")
+        await world.reaches("runs", ClaimStatus.ACTIVE)
+        world.on("start", f"while [ ! -e {tmp_path}/may-start ]; do sleep 0.02; done")
+        await world.place("starts", lease_s=600)
+        await wait_until(lambda: len(world.calls("start")) == 2)
+        async with away(fresh_server):
+            await pauses.pass_by()
+            (tmp_path / "may-start").touch()
+            await wait_until(lambda: agent.journal.pages["h1"].held["starts"].is_running)
+            await pauses.pass_by(5)
+        for claim_id in ("runs", "starts"):
+            await world.reaches(claim_id, ClaimStatus.ACTIVE)
+        assert [call.split()[:2] for call in world.calls()] == [["start", "runs"], ["start", "starts"]]
+
+
+async def test_a_server_that_hangs_for_longer_than_every_lease_is_lived_through(
+    fresh_server: PrivateServer, tmp_path: Path, pauses: Pauses
+) -> None:
+    async with (
+        world_of(fresh_server, tmp_path) as world,
+        living(fresh_server.url, tmp_path, hook=world.hook, reply_timeout_s=0.1) as agent,
+    ):
+        await world.place("a")
+        until_ms = int((await world.host())["alive_until_ms"])
+        await world.reaches("a", ClaimStatus.ACTIVE)
+        await asyncio.to_thread(fresh_server.pause)
+        await pauses.pass_by()
+        largest = sizes(agent)
+        fresh_server.resume()
+
+        async def is_back() -> bool:
+            host = await world.host()
+            return host["alive"] == "1" and int(host["alive_until_ms"]) > until_ms
+
+        await wait_until(is_back)
+        await world.place("b")
+        await world.reaches("b", ClaimStatus.ACTIVE)
+        claim = await world.claim("a")
+    assert claim is not None
+    assert claim.state is ClaimStatus.ACTIVE
+    assert max(largest.values()) < 50, largest
+    assert [call.split()[:2] for call in world.calls()] == [["start", "a"], ["start", "b"]]
+
+
+async def test_who_waits_goes_on_at_once_when_anybody_has_had_an_answer() -> None:
+    line = Line()
+    line.failed(Unavailable("away"))
+    line._until_s += 3600
+    waiting = [asyncio.create_task(line.ready()) for _ in range(1000)]
+    await asyncio.sleep(0)
+    assert not any(task.done() for task in waiting)
+    line.worked()
+    await asyncio.wait_for(asyncio.gather(*waiting), 10)
+
+
+async def test_a_fleet_comes_back_over_few_connections_and_not_all_at_once(
+    fresh_server: PrivateServer, tmp_path: Path, pauses: Pauses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    speaking = most = 0
+    attest = CellStore.attest
+
+    async def counted(self: CellStore, *arguments: object) -> Answer:
+        nonlocal speaking, most
+        speaking += 1
+        most = max(most, speaking)
+        try:
+            return await attest(self, *arguments)  # type: ignore[arg-type, return-value]
+        finally:
+            speaking -= 1
+
+    monkeypatch.setattr(CellStore, "attest", counted)
+    fleet = simulated(HOSTS, lease_s=30)
+    async with (
+        world_of(fresh_server, tmp_path) as world,
+        living(fresh_server.url, tmp_path, fleet, lease_s=30) as agent,
+    ):
+        most = 0
+        async with away(fresh_server):
+            await pauses.pass_by(10)
+        client = redis.Redis.from_url(fresh_server.url, protocol=2)
+
+        async def all_are_open() -> bool:
+            return all(host.epoch for host in agent.hosts.values()) and await world.host(fleet[-1].name) != {}
+
+        await wait_until(all_are_open, timeout=60)
+        with client:
+            connections = client.info("stats")["total_connections_received"]
+    assert 0 < most <= MOST_AT_ONCE
+    # One writer and at most four readers of the agent, as many of the test's world, its server's guard, and some anew.
+    assert connections <= 30

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from redsched.agent.epochs import is_newer
+from redsched.agent.epochs import is_newer, is_newer_token
 from redsched.agent.external import is_worth_sending
 from redsched.agent.journal import Journal
 from redsched.agent.journal_schema import HeldWork
@@ -177,8 +177,10 @@ class Host:
         # In this order: a claim that ends in between is in both, never in neither.
         held = list(self.journal.pages[self.name].held.values())
         ended = await self.journal.ended(self.name)
-        is_over = {claim_id for claim_id, _ in ended}
-        return [_as_held(one) for one in held if one.id not in is_over], ended
+        over = dict(ended)
+        # An id may have come back since an earlier placing of it ended here.
+        live = {one.id: one for one in held if is_newer_token(one.token, over.get(one.id, ""))}
+        return [_as_held(one) for one in live.values()], [one for one in ended if one[0] not in live]
 
     async def _raise_above(self, epoch: str, met: str) -> None:
         """The store is back at what this host has left or outrun. A higher epoch costs no more than attesting anew."""

@@ -4,11 +4,14 @@ import asyncio
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
 
 from redsched.agent.journal import Journal, open_journal
+from redsched.agent.journal_schema import HeldWork
+from redsched.agent.steps import Steps
 from redsched.errors import OtherAgent
 from redsched.model import ClaimStatus, HostStatus
 from redsched.settings import Settings
@@ -275,3 +278,49 @@ async def test_the_journal_says_active_before_the_store_does(
     journal = open_journal(world.folder / "journal.sqlite")
     assert journal.pages["h1"].held["a"].state is ClaimStatus.ACTIVE
     await journal.close()
+
+
+async def test_an_id_that_came_back_is_attested_by_its_later_placing(world: World) -> None:
+    """The tombstone of an earlier placing must not end what runs now."""
+    task = await world.start(hook=world.hook)
+    await world.place("a")
+    await world.reaches("a", ClaimStatus.ACTIVE)
+    await world.cell.release("h1", "a")
+    await world.reaches("a", ClaimStatus.ENDED)
+    with redis.Redis.from_url(world.url, protocol=2) as client:
+        client.delete(world.cell.keys.claim("a"))  # as after remember_s
+    await world.place("a")
+    await world.reaches("a", ClaimStatus.ACTIVE)
+    with redis.Redis.from_url(world.url, protocol=2) as client:
+        client.flushall()
+    await world.reaches("a", ClaimStatus.ACTIVE)
+    assert [call.split()[0] for call in world.calls()] == ["start", "stop", "start"]
+    assert (await world.host())["claims"] == "1"
+    await world.stop(task)
+
+
+async def test_what_an_epoch_meets_before_its_hook_is_attested_as_being_started(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Called claimed, a lease or a release would free it at once, although its hook begins."""
+    states: list[str] = []
+    looks, real = Steps._lacks, CellStore.attest
+
+    async def epoch_changes_meanwhile(steps: Steps, work: HeldWork) -> str:
+        if not states:
+            await world.cell.raise_epoch((await world.cell.tick()).epoch)
+            await wait_until(lambda: bool(states), what="the host has attested")
+        return await looks(steps, work)
+
+    async def noted(cell: CellStore, *arguments: Any, **more: Any) -> AttestAnswer:
+        claims = arguments[3]
+        states.extend(one.state for one in claims)
+        return await real(cell, *arguments, **more)
+
+    task = await world.start(hook=world.hook)
+    monkeypatch.setattr(Steps, "_lacks", epoch_changes_meanwhile)
+    monkeypatch.setattr(CellStore, "attest", noted)
+    await world.place("a")
+    await world.reaches("a", ClaimStatus.ACTIVE)
+    assert states[0] is ClaimStatus.STARTING
+    await world.stop(task)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from redsched.errors import ClaimState, OtherAgent, Unknown
+from redsched.errors import ClaimIdReused, ClaimState, OtherAgent, Unknown
 from redsched.model import AgentStamp, HostReport, HostStatus, Why
 from redsched.names import whole
 from redsched.scheduler.cells import Cell, Cells
@@ -11,7 +11,7 @@ from redsched.scheduler.fields import keyed, number, slot_views
 from redsched.scheduler.leaving import why_not
 from redsched.scheduler.successors import Successors
 from redsched.scheduler.views import HostView, Page, PoolView, ReportResult
-from redsched.store import Answer, HeldClaim, HostHashes, InboxEntry, Outcome
+from redsched.store import Answer, HeldClaim, HostHashes, InboxEntry, Outcome, ReportAnswer
 
 MOST_STUCK = 100
 """Claims of a host that is to be emptied that are looked at for whether they can go elsewhere now."""
@@ -62,13 +62,31 @@ class HostDesk:
     ) -> ReportResult:
         """Take a host's report, and its attestation where the epoch needs one: with `epoch`, only to that epoch.
 
-        Raises Unknown (no such cell), ClaimState (the name is taken in another cell), OtherAgent.
+        Of `held`, those without a token become local claims. Raises Unknown (no such cell), ClaimState (the name is
+        taken in another cell), OtherAgent, ClaimIdReused (a local claim has the id of another).
         """
         cell = self._cells.named(report.cell)
         await self._refuse_twin(report.name, cell)
         said = await cell.store.report(report, stamp)
         if said.outcome is Outcome.OTHER:
             raise _other_agent(report.name)
+        known = [one for one in held if one.token]
+        result = await self._attest(cell, report, said, stamp, epoch, known, ended)
+        if result.attested and said.outcome is Outcome.OK:
+            await self._resized(cell, report.name, known)
+            await self._claim_local(cell, report.name, [one for one in held if not one.token])
+        return result
+
+    async def _attest(
+        self,
+        cell: Cell,
+        report: HostReport,
+        said: ReportAnswer,
+        stamp: AgentStamp | None,
+        epoch: str,
+        held: Sequence[HeldClaim],
+        ended: Sequence[tuple[str, str]],
+    ) -> ReportResult:
         if said.attested:
             await self._end(cell, report, ended)
             if not held:
@@ -133,6 +151,29 @@ class HostDesk:
     async def _end(self, cell: Cell, report: HostReport, ended: Sequence[tuple[str, str]]) -> None:
         for claim_id, token in ended:
             await cell.store.gone(report.name, claim_id, token, Why.RELEASED, report.external)
+
+    async def _resized(self, cell: Cell, host: str, held: Sequence[HeldClaim]) -> None:
+        """Of a claim that is to be resized, what a report says it has by the new token is the host's word on that."""
+        claims = await cell.store.read_claims([one.id for one in held])
+        for one in held:
+            if one.id in claims and claims[one.id].wanted:
+                await cell.store.resized(host, one.id, one.token, one.amounts)
+
+    async def _claim_local(self, cell: Cell, host: str, local: Sequence[HeldClaim]) -> None:
+        """Claim for work that runs there and has no token: nobody has claimed for it."""
+        for one in local:
+            token = ""
+            for _ in range(2):
+                answer = await cell.store.claim_local(host, one.id, one.amounts, one.project, one.consumer, token)
+                if answer.outcome is Outcome.CONFLICT:
+                    raise ClaimIdReused(
+                        f"local work on {host} has the id {one.id}, which is another claim's: give it one of its own, "
+                        "or say its token"
+                    )
+                if answer.outcome is not Outcome.STALE:
+                    break
+                # Reports come in order, so what the host says now is newer than what the store knows of this id.
+                token = answer.facts[0]
 
 
 def _other_agent(name: str) -> OtherAgent:

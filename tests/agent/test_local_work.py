@@ -212,7 +212,7 @@ async def test_a_file_that_cannot_be_read_ends_no_claim(world: World, capsys: py
     await world.reaches("console", ClaimStatus.ACTIVE)
     for text in ("local: [", "local:\n  - {id: console}\n", ""):
         write(world, text)
-        seen = []
+        seen: list[str] = []
 
         def is_said(seen: list[str] = seen) -> bool:
             seen.append(capsys.readouterr().out)

@@ -109,14 +109,16 @@ async def away(server: PrivateServer) -> AsyncIterator[Attempts]:
         with contextlib.suppress(OSError):
             await writer.wait_closed()
 
-    await asyncio.to_thread(lambda: (server.kill(), path.unlink(missing_ok=True)))
+    await asyncio.to_thread(server.kill)
+    await asyncio.to_thread(path.unlink, missing_ok=True)
     listener = await asyncio.start_unix_server(count, str(path))
     try:
         yield attempts
     finally:
         listener.close()
         await listener.wait_closed()
-        await asyncio.to_thread(lambda: (path.unlink(missing_ok=True), server.restart()))
+        await asyncio.to_thread(path.unlink, missing_ok=True)
+        await asyncio.to_thread(server.restart)
 
 
 def sizes(agent: Agent) -> dict[str, int]:

@@ -33,7 +33,7 @@ BAD_REPORTS: dict[str, dict[str, Any]] = {
     "agent without a number": {**VCPU, "agent": {"journal": "j", "nonce": "n"}},
     "agent number zero": {**VCPU, "agent": {"journal": "j", "nonce": "n", "number": 0}},
     "epoch not an epoch": {**VCPU, "epoch": "x"},
-    "claims without a token": {**VCPU, "claims": [{"id": "a", "slots": {"VCPU": 1}}]},
+    "claims without slots": {**VCPU, "claims": [{"id": "a"}]},
     "claims of an unknown state": {**VCPU, "claims": [{"id": "a", "token": "1-a.1", "slots": {}, "state": "dead"}]},
     "claims with a bad amount": {**VCPU, "claims": [{"id": "a", "token": "1-a.1", "slots": {"VCPU": -1}}]},
     "claims with a bad token": {**VCPU, "claims": [{"id": "a", "token": "x", "slots": {"VCPU": 1}}]},
@@ -266,3 +266,26 @@ async def test_a_bad_inbox_is_a_problem(api: httpx.AsyncClient) -> None:
     check_problem(await api.get("/v1/hosts/h9/inbox"), 404, "not-found")
     check_problem(await api.get("/v1/hosts/h1/inbox?after=x"), 422, "invalid-request")
     check_problem(await api.get("/v1/hosts/h1/inbox?since=1"), 422, "invalid-request")
+
+
+async def test_work_without_a_token_becomes_a_local_claim(api: httpx.AsyncClient) -> None:
+    """Nobody has claimed for it: it is held even where the host is over then, and ends by id and token like any."""
+    work = {"id": "console", "slots": {"VCPU": 2}, "project": "ops", "consumer": "alice"}
+    await put_host(api, "h1", claims=[work])
+    claim = (await api.get("/v1/claims/console")).json()
+    assert (claim["state"], claim["host"], claim["project"]) == ("active", "h1", "ops")
+    await put_host(api, "h1", claims=[work])
+    assert (await api.get("/v1/claims/console")).json()["token"] == claim["token"]
+    await put_host(api, "h1", claims=[{**work, "slots": {"VCPU": 999}}])
+    assert (await api.get("/v1/hosts/h1")).json()["slots"]["VCPU"]["claimed"] == 999
+    await put_host(api, "h1", claims=[])
+    claim = (await api.get("/v1/claims/console")).json()
+    assert claim["state"] == "active", "missing from a list ends nothing"
+    await put_host(api, "h1", ended=[{"id": "console", "token": claim["token"]}])
+    assert (await api.get("/v1/claims/console")).json()["state"] == "ended"
+
+
+async def test_local_work_cannot_have_the_id_of_another_claim(api: httpx.AsyncClient) -> None:
+    claim = await select(api)
+    work = {"id": claim["claim_id"], "slots": {"VCPU": 1}}
+    check_problem(await api.put("/v1/hosts/h1/report", json={**REPORT, "claims": [work]}), 422, "claim-id-reused")

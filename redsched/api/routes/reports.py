@@ -12,7 +12,7 @@ from redsched.api.models.asked import HeartbeatBody, HeldClaimBody, InboxQuery, 
 from redsched.api.openapi import BODY, answers, body
 from redsched.api.parsing import merged, parse
 from redsched.api.routes.parts import KNOWN_QUERY, HostName, scheduler
-from redsched.errors import ClaimState, InvalidRequest, OtherAgent, OutcomeUnknown, Settling, Unknown
+from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, OtherAgent, OutcomeUnknown, Settling, Unknown
 from redsched.model import ClaimStatus
 from redsched.scheduler import HeldClaim
 
@@ -43,7 +43,9 @@ PATCH = {"labels": {"rack": "r5"}, "inventories": {"MEMORY_MB": {"reserved": 204
 @router.put(
     "/report",
     summary="Report",
-    responses=answers({200: ReportAnswer}, *BODY, Unknown, ClaimState, OtherAgent, Settling, OutcomeUnknown),
+    responses=answers(
+        {200: ReportAnswer}, *BODY, Unknown, ClaimIdReused, ClaimState, OtherAgent, Settling, OutcomeUnknown
+    ),
     openapi_extra=body(ReportBody, {"host": REPORT, "pools": POOLS}),
 )
 async def report(request: Request, host: HostName) -> Response:
@@ -54,7 +56,9 @@ async def report(request: Request, host: HostName) -> Response:
 @router.patch(
     "/report",
     summary="Report a part",
-    responses=answers({200: ReportAnswer}, *BODY, Unknown, ClaimState, OtherAgent, Settling, OutcomeUnknown),
+    responses=answers(
+        {200: ReportAnswer}, *BODY, Unknown, ClaimIdReused, ClaimState, OtherAgent, Settling, OutcomeUnknown
+    ),
     openapi_extra=body(ReportPatch, {"part": PATCH}, "application/merge-patch+json"),
 )
 async def patch_report(request: Request, host: HostName) -> Response:

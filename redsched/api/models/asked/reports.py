@@ -74,7 +74,7 @@ class HeldClaimBody(Strict):
     """A claim that a host holds, from its journal."""
 
     id: GivenName
-    token: GivenToken
+    token: Annotated[GivenToken | Literal[""], Field(description="Empty: local work, not claimed for.")] = ""
     state: Literal["claimed", "starting", "active", "ending"] = "active"
     slots: Annotated[dict[GivenSlot, GivenNeed], Field(description="Amounts by slot.")]
     project: GivenName | Literal[""] = ""
@@ -111,7 +111,7 @@ class ReportBody(Strict):
     lease_s: LeaseS = 30
     agent: AgentBody | None = None
     epoch: Annotated[GivenEpoch, Field(description="The epoch that this report attests to.")] = ""
-    claims: Annotated[tuple[HeldClaimBody, ...], Field(description="What runs here; matters when attesting.")] = ()
+    claims: Annotated[tuple[HeldClaimBody, ...], Field(description="What runs here. Matters when attesting.")] = ()
     ended: Annotated[tuple[EndedClaimBody, ...], Field(description="Claims whose work has ended here.")] = ()
 
     model_config = ConfigDict(

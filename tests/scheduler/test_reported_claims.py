@@ -1,0 +1,33 @@
+"""What a report says of claims: local work, and that a resize is done."""
+
+from redsched.model import ClaimStatus, Request
+from redsched.scheduler import HeldClaim, Scheduler
+from redsched.store import Store
+from tests.scheduler.conftest import report_of
+
+H1 = report_of("h1", VCPU=8, MEMORY_MB=8192)
+
+
+async def test_a_report_by_the_new_token_is_the_hosts_word_on_a_resize(scheduler: Scheduler, clean_store: str) -> None:
+    """For agents without access to Redis; until then a repeated report by the old token changes nothing."""
+    placed = (await scheduler.select(Request({"VCPU": 4}, claim_ids=("mine",), hosts=frozenset({"h1"})))).selections[0]
+    token = placed.token or ""
+    await scheduler.claims.confirm("mine", token)
+    async with Store.connect(clean_store) as store:
+        cell = store.cell("c1")
+        resized = (await cell.resize("h1", "mine", token, {"VCPU": 2})).facts[0]
+        await scheduler.hosts.report(H1, held=[HeldClaim("mine", token, ClaimStatus.ACTIVE, {"VCPU": 4})])
+        assert (await cell.read_claims(["mine"]))["mine"].wanted == {"VCPU": 2}
+        await scheduler.hosts.report(H1, held=[HeldClaim("mine", resized, ClaimStatus.ACTIVE, {"VCPU": 2})])
+        claim = (await cell.read_claims(["mine"]))["mine"]
+    assert (claim.amounts, claim.wanted) == ({"VCPU": 2}, {})
+
+
+async def test_local_work_that_comes_back_under_its_id_is_claimed_again(scheduler: Scheduler) -> None:
+    local = HeldClaim("console", "", ClaimStatus.ACTIVE, {"VCPU": 2})
+    await scheduler.hosts.report(H1, held=[local])
+    first = await scheduler.claims.get("console")
+    await scheduler.hosts.report(H1, ended=[("console", first.token)])
+    await scheduler.hosts.report(H1, held=[local])
+    second = await scheduler.claims.get("console")
+    assert (second.state, second.token != first.token) == (ClaimStatus.ACTIVE, True)

@@ -88,6 +88,8 @@ def _made(hint: Any, value: Any, names: tuple[tuple[str, Any], ...]) -> Any:
         return tuple(_made(arguments[0], one, names) for one in value)
     if origin is frozenset:
         return frozenset(value)
+    if origin is Mapping:
+        return {name: _made(arguments[1], one, names) for name, one in value.items()}
     if hint is Any and isinstance(value, list):
         return tuple(_made(Any, one, names) for one in value)
     if is_dataclass(hint):

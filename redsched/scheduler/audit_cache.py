@@ -54,7 +54,7 @@ async def _look_at_hosts(mirror: CellMirror, names: Sequence[str]) -> Different:
 
 async def _look_at_declared(mirror: CellMirror) -> Different:
     stored = Columns()
-    for kind in (Kind.AGGREGATE, Kind.SERVER_GROUP, Kind.POOL):
+    for kind in set(Kind) - {Kind.HOST}:
         await read_into(mirror.cell, stored, kind, await names_of(mirror.cell, kind))
     ours, theirs = mirror.columns.declared.describe(), stored.declared.describe()
     found: Different = {}

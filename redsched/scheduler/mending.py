@@ -1,6 +1,6 @@
 """Mending what an audit has found: which script for which problem. Each of them looks again before it writes."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import structlog
 
@@ -8,8 +8,8 @@ from redsched.scheduler.audit_cache import cache_problems
 from redsched.scheduler.audit_reading import Seen, members_of, read_cell
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.views import Mend, Problem
-from redsched.store import CellStore, drawn_on
-from redsched.store.fields import AMOUNT
+from redsched.store import CellStore
+from redsched.store.mend_calls import counted_in
 
 MOST_CLAIMS = 5000
 """Claims of one group or pool that one script may look at: it holds the server while it does."""
@@ -63,15 +63,10 @@ async def _mend_counts(store: CellStore, thing: str, reason: str) -> str:
     kind, _, name = thing.partition(":")
     version = await store.version_of(kind, name)
     seen = await read_cell(store)
-    ids = [claim_id for claim_id, fields in seen.claims() if seen.lives(claim_id) and thing in counts_in(fields)]
+    ids = [claim_id for claim_id, fields in seen.claims() if seen.lives(claim_id) and thing in counted_in(fields)]
     if len(ids) > MOST_CLAIMS:
         return f"more than {MOST_CLAIMS} claims"
     return (await store.mend_counts(thing, version, reason, ids)).outcome
-
-
-def counts_in(claim: Mapping[str, str]) -> tuple[str, ...]:
-    """What a claim's hash says that it counts in, named as keys end."""
-    return drawn_on(claim.get("group", ""), (name[len(AMOUNT) :] for name in claim if name.startswith(AMOUNT)))
 
 
 def _of_host(seen: Seen, host: str) -> Iterable[str]:

@@ -5,8 +5,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from redsched.decide import Explanation
 from redsched.decide.tools import tools
-from redsched.errors import RedschedError
+from redsched.errors import InvalidRequest, RedschedError
 from redsched.model import Request
+from redsched.scheduler.archive import Archive
 from redsched.scheduler.asking import refuse_undeclared, undeclared, with_hints
 from redsched.scheduler.audit import audit, repair
 from redsched.scheduler.cells import Cell, Cells
@@ -14,8 +15,10 @@ from redsched.scheduler.changes import follow
 from redsched.scheduler.claims import ClaimDesk
 from redsched.scheduler.declared import AggregateDesk, ServerGroupDesk, SharedPoolDesk
 from redsched.scheduler.events import EventDesk
+from redsched.scheduler.exporting import export_cell
 from redsched.scheduler.hosts import HostDesk
 from redsched.scheduler.identity import Identity
+from redsched.scheduler.importing import Imported, import_cell, import_declared
 from redsched.scheduler.leaving import Leaving
 from redsched.scheduler.quota_desk import QuotaDesk
 from redsched.scheduler.quotas import Quotas
@@ -140,6 +143,21 @@ class Scheduler:
     async def usage(self, by: Sequence[UsageBy] = (UsageBy.CLASS,)) -> tuple[UsageRow, ...]:
         """What all claims hold, summed by these. Raises StoreUnavailable."""
         return await usage(self._cells, by)
+
+    async def export(self, cell: str = "") -> Archive:
+        """All of a cell, the only one where none is named. Raises Unknown, InvalidRequest, StoreUnavailable."""
+        if not cell and len(self._cells) > 1:
+            raise InvalidRequest("this scheduler has several cells: name the one to export")
+        name = cell or next(iter(self._cells)).name
+        return await export_cell(self._cells.named(name).store)
+
+    async def import_(self, archive: Archive, declared_only: bool = False) -> Imported:
+        """Bring an exported cell in: into an empty one, or only what people declared into any.
+
+        Raises Unknown (this scheduler has no such cell), ClaimState (it is not empty), StoreUnavailable.
+        """
+        store = self._cells.named(archive.head.cell).store
+        return await (import_declared if declared_only else import_cell)(store, archive)
 
     async def init(self) -> bool:
         """Declare the cells new, so that they start settled. False where all of them exist already."""

@@ -8,13 +8,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from redsched.errors import StoreUnavailable
 from redsched.store.answers import Answer
 from redsched.store.base import MOST_TRIES, flat
+from redsched.store.claim_wire import drawn_on
 from redsched.store.connection import reading
+from redsched.store.fields import AMOUNT
 from redsched.store.outcomes import Outcome
-from redsched.store.reads import Reads
+from redsched.store.reads import REQUEST_KEPT_MS, Reads
 
 LOST_LEASE_MS = 120_000
 """The lease of a claim whose own cannot be read any more."""
 CHUNK = 500
+
+
+def counted_in(claim: Mapping[str, str]) -> tuple[str, ...]:
+    """What a claim's hash says that it counts in beside its host, named as keys end."""
+    slots = (name[len(AMOUNT) :] for name in claim if name.startswith(AMOUNT))
+    return drawn_on(claim.get("group", ""), slots, claim.get("gang", ""))
 
 
 class MendCalls(Reads):
@@ -74,6 +82,23 @@ class MendCalls(Reads):
         pairs = [key for pair in successors.items() for key in (pair[0], pair[1] or pair[0])]
         keys = (*self.keys.due, self.keys.shelved, self.keys.events, *map(self.keys.claim, pairs))
         return await self._answer("mend_pointers", keys, (reason, *flat(successors)))
+
+    async def restore(self, host: str, claims: Mapping[str, Mapping[str, str]]) -> Answer:
+        """Put claims of an exported cell back, as they were. OK | UNKNOWN | HELD | CONFLICT. (restore.lua)
+
+        All of `host`, which has not attested. Facts: the ids that the store had already, and that stay as they are.
+        """
+        drawn = {name for fields in claims.values() for name in counted_in(fields)}
+        own = (self.keys.shelved, self.keys.host(host), self.keys.claims(host))
+        parts: list[str | int] = []
+        for claim_id, fields in claims.items():
+            parts += (claim_id, 2 * len(fields), *flat(fields))
+        keys = (*self.keys.due, *own, *map(self.keys.claim, claims), *self._thing_keys(sorted(drawn)))
+        return await self._answer("restore", keys, (host, LOST_LEASE_MS, len(claims), *parts))
+
+    async def keep_request(self, digest: str, text: str) -> None:
+        """Put a request of an exported cell back. (keep.lua)"""
+        await self._answer("keep", (self.keys.request(digest),), (text, REQUEST_KEPT_MS))
 
     async def key_names(self) -> dict[str, list[str]]:
         """All keys of the cell by what they begin with: `{"claim": ids, "claims": hosts, "inbox": hosts, ...}`.

@@ -1,0 +1,116 @@
+"""`redsched export`, `import` and `replay`: a cell as readable lines, and back."""
+
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import uvloop
+
+from redsched.cli import tables
+from redsched.cli.options import AsJson, Url
+from redsched.cli.with_store import settings_for, with_scheduler
+from redsched.errors import InvalidRequest
+from redsched.names import check_name
+from redsched.scheduler import archive as archives
+from redsched.scheduler.archive import Archive
+from redsched.scheduler.replay import MOST_CLAIMS
+from redsched.scheduler.replay import replay as replay_archive
+from redsched.store.server import PrivateServer
+from redsched.written import read_text
+
+FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="What `redsched export` wrote; - for stdin.")]
+HEADS = ("POLICY", "PLACED", "REFUSED", "HOSTS", "GUESSED")
+OWN_POLICY = "their own"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    app.command("export")(export)
+    app.command("import")(import_file)
+    app.command()(replay)
+
+
+def export(
+    output: Annotated[str, typer.Option("--output", metavar="FILE", help="Write there and not to stdout.")] = "",
+    cell: Annotated[str, typer.Option("--cell", help="Which, where there are several.", show_default=False)] = "",
+    url: Url = "",
+) -> None:
+    """Write a cell as JSON lines: what was declared, hosts, claims and their requests."""
+    name = check_name("cell", cell) if cell else ""
+    archive = with_scheduler(url, lambda s: s.export(name))
+    text = "".join(f"{line}\n" for line in archives.written(archive))
+    if output:
+        _write(Path(output), text)
+    else:
+        sys.stdout.write(text)
+    if not archive.head.consistent:
+        print(
+            f"redsched: cell {archive.head.cell} changed while it was read (seq {archive.head.seq} to "
+            f"{archive.head.seq_after}): the file is not of one instant",
+            file=sys.stderr,
+        )
+
+
+def import_file(
+    file: FileArgument,
+    declared: Annotated[bool, typer.Option("--declared", help="Only what people declared, into any cell.")] = False,
+    as_json: AsJson = False,
+    url: Url = "",
+) -> None:
+    """Bring an exported cell in: into an empty one, or with --declared what people declared into any."""
+    archive = _read(file)
+    found = with_scheduler(url, lambda s: s.import_(archive, declared))
+    if as_json:
+        return tables.show_json({"imported": found.counts, "notes": found.notes})
+    print(
+        f"cell {archive.head.cell}: " + ", ".join(f"{n} {what.replace('_', ' ')}" for what, n in found.counts.items())
+    )
+    for note in found.notes:
+        print(f"note: {note}")
+    return None
+
+
+def replay(
+    file: FileArgument,
+    policy: Annotated[
+        list[str] | None, typer.Option("--policy", help="By this policy instead of their own. May be given again.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Place the claims of an exported cell again, in their order, on a store of its own, and count."""
+    archive = _read(file)
+    if len(archive.claims) > MOST_CLAIMS:
+        raise InvalidRequest(f"{file} has {len(archive.claims)} claims; {MOST_CLAIMS} can be replayed: take some out")
+    settings = settings_for()
+    found = []
+    for one in policy or [""]:
+        with PrivateServer.start() as server:
+            found.append(uvloop.run(replay_archive(server.url, archive, settings, one)))
+    if as_json:
+        names = ("policy", "placed", "refused", "hosts", "guessed")
+        return tables.show_json({"replays": [{name: getattr(one, name) for name in names} for one in found]})
+    rows = ((one.policy or OWN_POLICY, one.placed, one.refused, one.hosts, one.guessed) for one in found)
+    tables.show_table(HEADS, rows, "nothing to replay")
+    return None
+
+
+def _read(file: str) -> Archive:
+    text = sys.stdin.read() if file == "-" else read_text("export", Path(file))
+    try:
+        return archives.read(text.splitlines())
+    except InvalidRequest as error:
+        raise InvalidRequest(f"{file}, {error.detail}; nothing was written") from error
+
+
+def _write(path: Path, text: str) -> None:
+    """All of it or nothing: a backup that was there before must not be lost to a full disk."""
+    partial = path.with_name(f"{path.name}.partial")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink()
+        raise InvalidRequest(f"{path} cannot be written: {error.strerror}") from error

@@ -1,0 +1,135 @@
+"""Exporting a cell: reading all of it into an Archive, again where something changed meanwhile."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from redsched.model import (
+    Aggregate,
+    GroupPolicy,
+    HostReport,
+    HostStatus,
+    Inventory,
+    Pool,
+    Quota,
+    ServerGroup,
+    SharedPool,
+)
+from redsched.names import whole
+from redsched.scheduler.archive import FORMAT, Archive, Head
+from redsched.scheduler.audit_reading import Seen, read_cell
+from redsched.scheduler.fields import keyed, number, slot_views
+from redsched.scheduler.views import SlotView
+from redsched.store import CellStore, HostHashes, Kind
+from redsched.store.fields import LIMIT, ROOT
+from redsched.store.schema import SCHEMA
+
+TRIES = 3
+HOSTS_AT_ONCE = 500
+
+Fields = Mapping[str, str]
+
+
+async def export_cell(store: CellStore) -> Archive:
+    """All of a cell. Its head says whether it is of one instant: a busy one may never be. Raises StoreUnavailable."""
+    for _ in range(TRIES):
+        before = await store.tick()
+        archive = await _read(store)
+        after = await store.tick()
+        head = Head(FORMAT, str(SCHEMA.number), store.name, before.epoch, before.seq, after.seq, before.now_ms, 0)
+        archive = replace(archive, head=head)
+        if before.epoch == after.epoch and head.consistent:
+            break
+    return archive
+
+
+async def _read(store: CellStore) -> Archive:
+    things = {kind: await store.read_things(kind, await store.declared_names(kind)) for kind in Kind if kind != "host"}
+    seen = await read_cell(store)
+    names = seen.present
+    hashes = await _hosts(store, sorted(names))
+    hosts = tuple(report_from(store.name, one) for one in hashes)
+    kept = [one for one, said in seen.claims() if one in seen.lasting or (seen.lives(one) and said["host"] in names)]
+    return Archive(
+        head=_NO_HEAD,
+        aggregates=tuple(_aggregate(name, fields, hashes) for name, fields in things[Kind.AGGREGATE].items()),
+        groups=tuple(_group(name, fields) for name, fields in things[Kind.SERVER_GROUP].items()),
+        pools=tuple(_pool(name, fields) for name, fields in things[Kind.POOL].items()),
+        quotas=tuple(_quota(name, fields) for name, fields in things[Kind.QUOTA].items()),
+        hosts=hosts,
+        statuses={one.name: _status(one.fields) for one in hashes},
+        # A hint that lay in an inbox is made anew when the host attests.
+        claims={one: {k: v for k, v in seen.claim(one).items() if k != "inbox_id"} for one in sorted(kept)},
+        requests=await _requests(store, seen),
+    )
+
+
+_NO_HEAD = Head(FORMAT, "", "", "", 0, 0, 0, 0)
+
+
+async def _hosts(store: CellStore, names: Sequence[str]) -> list[HostHashes]:
+    found: list[HostHashes] = []
+    for first in range(0, len(names), HOSTS_AT_ONCE):
+        found += await store.read_hosts(names[first : first + HOSTS_AT_ONCE])
+    return [one for one in found if one.fields]
+
+
+async def _requests(store: CellStore, seen: Seen) -> dict[str, str]:
+    texts = {digest: await store.read_request(digest) for digest in sorted(seen.digests())}
+    return {digest: text for digest, text in texts.items() if text}
+
+
+def report_from(cell: str, host: HostHashes) -> HostReport:
+    """A host's last report. What somebody has made unreadable by hand is left out."""
+    fields = host.fields
+    slots, traits, parents = slot_views(fields), keyed("trait.", fields), keyed("pool.", fields)
+    inventories = {slot: _inventory(one) for slot, one in slots.items() if f"total.{slot}" in fields}
+    pools = {
+        name: Pool(
+            {slot.rpartition("/")[2]: one for slot, one in inventories.items() if slot.rpartition("/")[0] == name},
+            "" if parent == ROOT else parent,
+            frozenset(trait.partition("/")[2] for trait in traits if trait.startswith(f"{name}/")),
+        )
+        for name, parent in parents.items()
+    }
+    return HostReport(
+        host.name,
+        {slot: one for slot, one in inventories.items() if "/" not in slot},
+        cell,
+        fields.get("zone", "default"),
+        keyed("label.", fields),
+        frozenset(trait for trait in traits if "/" not in trait),
+        {name: number(text) for name, text in keyed("metric.", fields).items()},
+        {slot: slots[slot].external for slot in inventories if slots[slot].external},
+        max(1, whole(fields.get("lease_ms", ""), 30_000) // 1000),
+        pools,
+    )
+
+
+def _inventory(one: SlotView) -> Inventory:
+    largest = None if one.max == one.total else one.max
+    return Inventory(one.total, one.reserved, one.ratio, one.min, largest, one.step)
+
+
+def _status(fields: Fields) -> HostStatus:
+    said = fields.get("status", "")
+    return HostStatus(said) if said in set(HostStatus) else HostStatus.DISABLED
+
+
+def _aggregate(name: str, fields: Fields, hosts: Sequence[HostHashes]) -> Aggregate:
+    members = frozenset(host.name for host in hosts if host.fields.get(f"aggregate.{name}") == "1")
+    return Aggregate(name, keyed("meta.", fields), members)
+
+
+def _group(name: str, fields: Fields) -> ServerGroup:
+    count_by = tuple(sorted(keyed("count_by.", fields).values()))
+    policy = GroupPolicy(fields["policy"])
+    return ServerGroup(name, policy, fields.get("by", "host"), whole(fields.get("max_per_host", "1"), 1), count_by)
+
+
+def _pool(name: str, fields: Fields) -> SharedPool:
+    inventories = {one: _inventory(slot) for one, slot in slot_views(fields).items() if f"total.{one}" in fields}
+    return SharedPool(name, inventories, frozenset(keyed("trait.", fields)), frozenset(keyed("aggregate.", fields)))
+
+
+def _quota(name: str, fields: Fields) -> Quota:
+    return Quota(name, {one: whole(text, 0) for one, text in keyed(LIMIT, fields).items()})

@@ -1,0 +1,58 @@
+"""`redsched export`, `import` and `replay`, as a person uses them."""
+
+from pathlib import Path
+
+import redis
+
+from tests.cli.conftest import Redsched
+from tests.cli.parts import run
+
+
+def test_a_cell_is_exported_and_comes_back_after_a_wipe(redsched: Redsched, store: str, tmp_path: Path) -> None:
+    """All of it into the empty store; then it is not empty, and only what was declared goes in."""
+    redsched("server-groups", "set", "web", "--policy", "anti-affinity").check()
+    redsched("select", "VCPU=1", "--host", "h1", "--id", "mine", "--server-group", "web").check()
+    redsched("drain", "h2").check()
+    file = tmp_path / "cell.jsonl"
+    redsched("export", "--output", str(file)).check()
+    assert redsched("export").check().output.splitlines()[1:] == file.read_text().splitlines()[1:]
+    with redis.Redis.from_url(store, protocol=2) as client:
+        client.flushall()
+    found = redsched("import", str(file)).check()
+    assert (
+        found.output
+        == "cell c1: 0 aggregates, 1 server groups, 0 pools, 0 quotas, 2 statuses, 2 hosts, 1 claims, 1 requests\n"
+    )
+    assert redsched("claims", "mine", "--json").check().json()["host"] == "h1"
+    assert redsched("host", "h2", "--json").check().json()["status"] == "draining"
+    redsched("import", str(file)).check_failed(3, "not empty", "--declared")
+    again = redsched("import", str(file), "--declared", "--json").check().json()
+    assert (again["imported"]["server_groups"], again["imported"]["statuses"], again["notes"]) == (1, 2, [])
+
+
+def test_a_bad_line_is_named_and_nothing_written(redsched: Redsched, store: str, tmp_path: Path) -> None:
+    file = tmp_path / "cell.jsonl"
+    redsched("export", "--output", str(file)).check()
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join([*lines[:-1], lines[-1].replace("VCPU", "vcpu")]))
+    with redis.Redis.from_url(store, protocol=2) as client:
+        client.flushall()
+    redsched("import", str(file)).check_failed(2, f"line {len(lines)}", "vcpu", "nothing was written")
+    with redis.Redis.from_url(store, protocol=2) as client:
+        assert list(client.scan_iter()) == []
+    redsched("import", str(tmp_path / "none")).check_failed(2, "none")
+    redsched("export", "--output", str(tmp_path / "no" / "where")).check_failed(2, "cannot be written")
+    redsched("export", "--cell", "c9").check_failed(4, "c9")
+
+
+def test_a_replay_compares_policies(redsched: Redsched, tmp_path: Path) -> None:
+    """Two small claims fit on one host, packed; no store but its own is needed."""
+    for host in ("h1", "h2"):
+        redsched("select", "VCPU=1", "--host", host, "--project", host).check()
+        redsched("select", "VCPU=1").check()
+    file = tmp_path / "cell.jsonl"
+    redsched("export", "--output", str(file)).check()
+    found = run("replay", str(file), "--policy", "pack", "--policy", "spread").check()
+    lines = [line.split() for line in found.output.splitlines()]
+    assert lines[0] == ["POLICY", "PLACED", "REFUSED", "HOSTS", "GUESSED"]
+    assert [line[:3] for line in lines[1:]] == [["pack", "4", "0"], ["spread", "4", "0"]]

@@ -1,0 +1,236 @@
+"""A cell exported and brought in again is the same cell; what cannot be read or must stay as it is, is refused."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from redsched.errors import ClaimState, InvalidRequest
+from redsched.model import (
+    Aggregate,
+    Candidate,
+    ClaimStatus,
+    HostReport,
+    HostStatus,
+    Inventory,
+    Pool,
+    Quota,
+    Request,
+    Why,
+)
+from redsched.scheduler import Scheduler
+from redsched.scheduler.archive import Archive, read, written
+from redsched.scheduler.replay import replay
+from redsched.settings import Settings
+from redsched.store import CellStore, HeldClaim, Member
+from redsched.store.server import PrivateServer
+from tests.support.cells import raw_client
+from tests.support.company import SEAT, given, group, pool
+
+QUIET = Settings(events_keep_s=0, check_s=0, pick_from=1)
+FULL = HostReport(
+    "h1",
+    {"VCPU": Inventory(8, 1, 2.0, 1, 4, 1), "MEMORY_MB": Inventory(8192)},
+    zone="az1",
+    labels={"rack": "r1"},
+    traits=frozenset({"HW_CPU_X86_AVX2"}),
+    metrics={"cpu.percent": 1.5},
+    external={"VCPU": 1},
+    lease_s=3600,
+    pools={
+        "numa0": Pool({"PCPU": Inventory(4)}, traits=frozenset({"HW_NUMA_ROOT"})),
+        "gpu0": Pool({"CUSTOM_GPU_MILLI": Inventory(1000)}, "numa0", frozenset({"CUSTOM_GPU_T4"})),
+    },
+)
+SMALL = HostReport("h2", {"VCPU": Inventory(4)}, zone="az2", lease_s=3600)
+
+
+@pytest.fixture
+async def living(clean_store: str) -> AsyncIterator[Scheduler]:
+    """Two hosts, one of everything that is declared, claims in several states, and a shelved one."""
+    async with Scheduler.connect(clean_store, QUIET) as opened:
+        await opened.init()
+        store = store_of(opened)
+        for report in (FULL, SMALL):
+            await opened.hosts.report(report)
+        await group(store, count_by=("label:rack",))
+        await pool(store)
+        await store.put_aggregate(Aggregate("ssd", {"disk": "nvme"}, frozenset({"h1"})))
+        await store.put_quota(Quota("web", {"VCPU": 100}))
+        await given(store, Member("grouped", (Candidate("h1", {"VCPU": 1, SEAT: 2}),), "web"))
+        for name in ("kept", "shelved", "gone"):
+            await opened.select(Request({"VCPU": 1}, claim_ids=(name,), hosts=frozenset({"h1"}), project="ci"))
+        claims = await store.read_claims(["kept", "shelved"])
+        await store.accept("h1", "kept", claims["kept"].token, 60)
+        await store.confirm("h1", "kept", claims["kept"].token)
+        await store.shelve("h1", "shelved", claims["shelved"].token)
+        await opened.claims.release("gone")
+        await opened.hosts.set_status("h2", HostStatus.DRAINING)
+        yield opened
+
+
+def store_of(scheduler: Scheduler) -> CellStore:
+    return scheduler._cells.named("c1").store
+
+
+def content(archive: Archive) -> dict[str, Any]:
+    """What it says, but for when, and for deadlines, which begin anew."""
+    lines = [json.loads(line) for line in list(written(archive))[1:]]
+    for line in lines:
+        line.get("fields", {}).pop("expires_at_ms", None)
+    return {f"{line['kind']} {line.get('name', line.get('id', line.get('project', '')))}": line for line in lines}
+
+
+async def wiped(scheduler: Scheduler, url: str) -> None:
+    async with raw_client(url) as raw:
+        await raw.flushall()
+    await scheduler.claims.list()  # the picture is that of the empty store
+
+
+async def test_what_is_exported_is_what_was_reported_and_declared(living: Scheduler) -> None:
+    archive = await living.export()
+    assert archive.head.consistent
+    assert archive.hosts == (FULL, SMALL)
+    assert archive.statuses == {"h1": HostStatus.ENABLED, "h2": HostStatus.DRAINING}
+    assert archive.aggregates == (Aggregate("ssd", {"disk": "nvme"}, frozenset({"h1"})),)
+    assert [one.project for one in archive.quotas] == ["web"]
+    assert archive.claims.keys() == {"grouped", "kept", "shelved"}
+    digest = archive.claims["kept"]["digest"]
+    assert Request.from_canonical(archive.requests[digest]).project == "ci"
+
+
+async def test_lines_are_read_back_as_they_were_written(living: Scheduler) -> None:
+    archive = await living.export()
+    assert content(read(written(archive))) == content(archive)
+
+
+async def test_a_cell_comes_back_into_an_empty_store(living: Scheduler, clean_store: str) -> None:
+    """All of it; its hosts are closed until they have attested, and their journals are put together with it."""
+    before = await living.export()
+    old = (await store_of(living).read_claims(["kept"]))["kept"]
+    await wiped(living, clean_store)
+    found = await living.import_(read(written(before)))
+    assert (found.counts["hosts"], found.counts["claims"], found.notes) == (2, 3, ())
+    assert content(await living.export()) == content(before)
+    store = store_of(living)
+    clock = await store.tick()
+    assert not clock.settled
+    assert clock.epoch > before.head.epoch
+    assert (await living.audit()).problems == ()
+    for name in ("h1", "h2"):
+        held = [HeldClaim("kept", old.token, ClaimStatus.ACTIVE, old.amounts)] if name == "h1" else []
+        assert (await store.attest(name, clock.epoch, None, held)).outcome == "OK"
+    assert (await store.tick()).settled
+    claims = await store.read_claims(["grouped", "kept", "shelved"])
+    assert {name: one.state for name, one in claims.items()} == {
+        "grouped": ClaimStatus.CLAIMED,
+        "kept": ClaimStatus.ACTIVE,
+        "shelved": ClaimStatus.ENDED,
+    }
+    assert claims["shelved"].why is Why.SHELVED
+    assert await store.shelved_ids() == ["shelved"]
+    assert (await living.audit()).problems == ()
+
+
+async def test_only_an_empty_cell_takes_a_whole_one(living: Scheduler) -> None:
+    archive = await living.export()
+    before = content(archive)
+    with pytest.raises(ClaimState, match="--declared"):
+        await living.import_(archive)
+    assert content(await living.export()) == before
+
+
+async def test_what_people_declared_comes_back_into_a_living_cell(living: Scheduler, clean_store: str) -> None:
+    """After a wipe, when one of two hosts has reported and attested with its claim."""
+    before = await living.export()
+    await wiped(living, clean_store)
+    store = store_of(living)
+    await living.hosts.report(SMALL)
+    found = await living.import_(before, declared_only=True)
+    assert found.counts["statuses"] == 1
+    assert len(found.notes) == 1
+    assert "h1" in found.notes[0]
+    await living.hosts.report(FULL)
+    assert (await living.import_(before, declared_only=True)).notes == ()
+    after = content(await living.export())
+    declared = {name: line for name, line in content(before).items() if not name.startswith(("claim", "request"))}
+    assert after == declared
+    assert (await store.read_claims(["kept"])) == {}
+
+
+async def test_a_host_that_attested_meanwhile_keeps_its_word(living: Scheduler, clean_store: str) -> None:
+    archive = await living.export()
+    await wiped(living, clean_store)
+    await living.hosts.report(FULL)
+    store = store_of(living)
+    answer = await store.restore("h1", {"kept": archive.claims["kept"]})
+    assert answer.outcome == "HELD"
+    assert await store.read_claims(["kept"]) == {}
+
+
+def spoilt(given_lines: list[str], number: int, /, **changed: Any) -> list[str]:
+    """The lines with some words of one of them changed; None takes a word out."""
+    said = {**json.loads(given_lines[number]), **changed}
+    line = json.dumps({name: value for name, value in said.items() if value is not None})
+    return [*given_lines[:number], line, *given_lines[number + 1 :]]
+
+
+async def test_what_cannot_be_read_is_refused_by_its_line(living: Scheduler) -> None:
+    lines = list(written(await living.export()))
+    at = {json.loads(line)["kind"]: number for number, line in enumerate(lines)}
+    claim = json.loads(lines[at["claim"]])["fields"]
+    bad: list[tuple[list[str], int, str]] = [
+        ([*lines[:2], "{", *lines[3:]], 3, "JSON"),
+        ([*lines[:2], "[]", *lines[3:]], 3, "object"),
+        (spoilt(lines, 1, kind="flavour"), 2, "flavour"),
+        (lines[1:], 1, "head"),
+        ([*lines, lines[0]], len(lines) + 1, "head"),
+        ([*lines, lines[1]], len(lines) + 1, "already"),
+        (spoilt(lines, 0, format=99), 1, "99"),
+        (spoilt(lines, 0, seq="x"), 1, "seq"),
+        (spoilt(lines, at["host"], status="asleep"), at["host"] + 1, "asleep"),
+        (spoilt(lines, at["host"], inventories={"VCPU": {"total": -1}}), at["host"] + 1, "total"),
+        (spoilt(lines, at["host"], colour="red"), at["host"] + 1, "colour"),
+        (spoilt(lines, at["server-group"], policy="near"), at["server-group"] + 1, "near"),
+        (spoilt(lines, at["claim"], fields={**claim, "amount.VCPU": "many"}), at["claim"] + 1, "many"),
+        (spoilt(lines, at["claim"], fields={**claim, "state": "asleep"}), at["claim"] + 1, "asleep"),
+        (spoilt(lines, at["claim"], fields={**claim, "token": "x"}), at["claim"] + 1, "token"),
+        (spoilt(lines, at["claim"], fields={}), at["claim"] + 1, "host"),
+        (spoilt(lines, at["claim"], fields=None), at["claim"] + 1, "fields"),
+        (spoilt(lines, at["request"], digest="0" * 32), at["request"] + 1, "digest"),
+    ]
+    for spoilt_lines, number, word in bad:
+        with pytest.raises(InvalidRequest) as refused:
+            read(spoilt_lines)
+        assert refused.value.detail.startswith(f"line {number}: "), (word, refused.value.detail)
+        assert word in refused.value.detail
+
+
+async def test_a_file_that_was_cut_off_is_not_taken_for_a_whole_one(living: Scheduler) -> None:
+    lines = list(written(await living.export()))
+    with pytest.raises(InvalidRequest, match="cut off"):
+        read(lines[:-1])
+    with pytest.raises(InvalidRequest, match="empty"):
+        read([])
+    without_host = [line for line in lines if '"name": "h1"' not in line]
+    without_host = spoilt(without_host, 0, lines=len(without_host) - 1)
+    with pytest.raises(InvalidRequest, match="h1"):
+        read(without_host)
+
+
+async def test_claims_are_placed_again_by_their_requests(clean_store: str) -> None:
+    """Packed, the four small claims need one host, spread three; what does not fit any more is refused."""
+    async with Scheduler.connect(clean_store, QUIET) as scheduler:
+        await scheduler.init()
+        for name in ("h1", "h2", "h3"):
+            await scheduler.hosts.report(HostReport(name, {"VCPU": Inventory(4)}, lease_s=3600))
+        await scheduler.select(Request({"VCPU": 1}, count=2))
+        for _ in range(2):
+            await scheduler.select(Request({"VCPU": 1}, labels={}))
+        archive = await scheduler.export()
+    told = []
+    for policy in ("pack", "spread"):
+        with PrivateServer.start() as server:
+            told.append(await replay(server.url, archive, Settings(), policy))
+    assert [(one.placed, one.refused, one.hosts, one.guessed) for one in told] == [(4, 0, 1, 0), (4, 0, 3, 0)]

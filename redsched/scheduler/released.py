@@ -33,7 +33,7 @@ class _Said:
     epoch: str
     """The epoch in which it was answered last."""
     at_s: float
-    """When it was answered first, by this process' monotonic clock."""
+    """When that was, by this process' monotonic clock."""
 
 
 class Released:
@@ -49,6 +49,18 @@ class Released:
     def note(self, claim: Claim, how: Giving, epoch: str) -> None:
         """Remember a release that `epoch` has answered."""
         self._said.append(_Said(claim.id, claim.host, claim.token, how, epoch, _now_s()))
+
+    async def abandon(self, claim_ids: Sequence[str]) -> None:
+        """Give up ids made for a call that another epoch has refused. Raises Unavailable.
+
+        A copy of the call whose reply was lost may have been carried out before, and nobody would know of it.
+        """
+        for claim_id in claim_ids:
+            # Closed where nothing is known of it: its host may still have to bring it back.
+            answer = await self._cell.void(claim_id, "")
+            if answer.outcome is Outcome.CONFLICT:
+                for claim in (await self._cell.read_claims([claim_id])).values():
+                    self.note(claim, Giving.ASK, epoch="")
 
     async def say_again(self, epoch: str) -> int:
         """Say again what was answered in another epoch than this; the number that was heard. Raises Unavailable.
@@ -70,7 +82,7 @@ class Released:
         for one, answer in zip(batch, await asyncio.gather(*said), strict=True):
             if answer.outcome is not Outcome.ATTEST:
                 # Not forgotten: this epoch's answers can be lost with the next.
-                one.epoch = answer.epoch
+                one.epoch, one.at_s = answer.epoch, _now_s()
                 heard += 1
         return heard
 

@@ -233,6 +233,8 @@ class Selector:
         # FULL, EPOCH, LATE, BEHIND, UNKNOWN (a group or pool that is not there any more): what was decided on is not
         # what the store has. Only a later picture can refuse, and only one that knows more than the reply told (a host
         # shrank, or was disabled) is sure not to aim there again.
+        if answer.outcome is Outcome.EPOCH and not request.claim_ids:
+            await cell.released.abandon(ids)
         down = [host.host for host in answer.looked_at if host.cause == Cause.DOWN]
         if down:
             # A lease that has lapsed and was not swept yet is in no feed: without this the next try would aim there.

@@ -10,7 +10,7 @@ from redsched.model import ClaimStatus, Request
 from redsched.scheduler import Scheduler
 from redsched.scheduler.released import MOST, Released
 from redsched.settings import Settings
-from redsched.store import CellStore, Giving, HeldClaim, Store
+from redsched.store import CellStore, ClaimAnswer, ClaimCall, Giving, HeldClaim, Store
 from tests.support.cells import claim_on, open_host, raw_client, report_of
 from tests.support.waiting import wait_until
 
@@ -140,3 +140,45 @@ async def test_an_unknown_id_leaves_nothing_in_a_store_that_has_heard_all_its_ho
             with pytest.raises(Unknown):
                 await scheduler.claims.release("never")
             assert not await raw.exists(store.cell("c1").keys.claim("never"))
+
+
+async def test_what_a_lost_copy_of_a_call_has_claimed_stays_gone(
+    clean_store: str, binary: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reply is lost with the primary, a copy meets another epoch, and the call is decided anew under new ids."""
+    async with Store.connect(clean_store) as store, Scheduler.connect(clean_store, QUICK) as scheduler:
+        cell = store.cell("c1")
+        await cell.init()
+        await open_host(cell, "h1")
+        await open_host(cell, "h2")
+        await scheduler.explain(Request({"VCPU": 1}))
+        before = await Rollback.note(binary)
+        real, lost = CellStore.claim, list[HeldClaim]()
+
+        async def claim(self: CellStore, call: ClaimCall, *more: Any, **named: Any) -> ClaimAnswer:
+            if not lost:
+                placed = (await real(self, call)).placed[0]
+                lost.append(HeldClaim(call.members[0].id, placed.token, ClaimStatus.ACTIVE, {"VCPU": 1}))
+                epoch = await before.play(self)
+                await cell.attest("h2" if placed.host == "h1" else "h1", epoch)
+            return await real(self, call, *more, **named)
+
+        monkeypatch.setattr(CellStore, "claim", claim)
+        found = (await scheduler.select(Request({"VCPU": 1}))).selections[0]
+        assert found.claim_id != lost[0].id
+        late = "h2" if found.host == "h1" else "h1"
+        answer = await cell.attest(late, (await cell.tick()).epoch, held=lost)
+        assert answer.drop == (lost[0].id,), "nobody knows of it: its host is to drop it"
+        assert await state_of(cell, found.claim_id) is ClaimStatus.CLAIMED
+
+
+async def test_a_copy_that_the_store_has_kept_is_given_back_too(clean_store: str) -> None:
+    async with Store.connect(clean_store) as store:
+        cell = store.cell("c1")
+        await cell.init()
+        await open_host(cell, "h1")
+        await claim_on(cell, "a")
+        released = Released(cell)
+        await released.abandon(["a"])
+        assert await released.say_again((await cell.tick()).epoch) == 1
+        assert await state_of(cell, "a") is ClaimStatus.ENDED

@@ -10,17 +10,17 @@ local RANK = {claimed = 1, starting = 2, active = 3, ending = 4}
 local STORES_OWN = {'why', 'claimed_at_ms', 'host', 'origin', 'next', 'next_token', 'former', 'former_host',
   'former_token', 'former_why', 'by_ms', 'arrived', 'came_from', 'gang', 'quota'}
 
--- The journal's amounts count where its placing is the later one; the state is the one further along.
+-- The journal's word counts where its placing is the later one; else the store's, with the state further along.
 local function joined(stored, held)
-  local claim = stored
-  if newer(held.token, stored.token) then
-    claim = held
-    for _, field in ipairs(STORES_OWN) do
-      claim[field] = stored[field]
-    end
+  if not newer(held.token, stored.token) then
+    stored.state = RANK[held.state] > RANK[stored.state] and held.state or stored.state
+    return stored
   end
-  claim.state = RANK[held.state] > RANK[stored.state] and held.state or stored.state
-  return claim
+  for _, field in ipairs(STORES_OWN) do
+    held[field] = stored[field]
+  end
+  held.why = held.state == 'ending' and stored.why or nil
+  return held
 end
 
 -- Is a journal's placing over: by a later one, by the claim that succeeded it, or because its host was written off?

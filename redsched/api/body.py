@@ -19,6 +19,13 @@ async def read(request: Request, model: type[Model]) -> Model:
     return parse(await read_bytes(request), model)
 
 
+async def read_if_any(request: Request, model: type[Model]) -> Model:
+    """The same; without a body the model's defaults."""
+    if request.headers.get("content-length", "0") == "0" and "transfer-encoding" not in request.headers:
+        return model()
+    return await read(request, model)
+
+
 async def read_object(request: Request) -> dict[str, Any]:
     """The body as any JSON object. Raises as `read` does."""
     try:

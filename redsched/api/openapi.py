@@ -42,13 +42,16 @@ def answers(
 
 
 def body(
-    model: type[BaseModel], examples: Mapping[str, Any] | None = None, media_type: str = "application/json"
+    model: type[BaseModel],
+    examples: Mapping[str, Any] | None = None,
+    media_type: str = "application/json",
+    required: bool = True,
 ) -> dict[str, Any]:
     """`openapi_extra` of a route that reads `model`. `examples`: by name, values that work as they are."""
     content: dict[str, Any] = {"schema": ref(model)}
     if examples:
         content["examples"] = {name: {"value": value} for name, value in examples.items()}
-    return {"requestBody": {"required": True, "content": {media_type: content}}}
+    return {"requestBody": {"required": required, "content": {media_type: content}}}
 
 
 def ref(model: type[BaseModel]) -> dict[str, str]:

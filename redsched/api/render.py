@@ -92,6 +92,11 @@ def claim(one: Claim) -> dict[str, Any]:
         "why": one.why,
         "claimed_at_ms": one.claimed_at_ms,
         "expires_at_ms": one.expires_at_ms,
+        "origin": one.origin,
+        "former": one.former,
+        "next": one.next,
+        "by_ms": one.by_ms,
+        "wanted": one.wanted,
     }
 
 
@@ -113,6 +118,8 @@ def host(one: HostView) -> dict[str, Any]:
         "claims": one.claims,
         "pools": {name: {"parent": pool.parent, "traits": sorted(pool.traits)} for name, pool in one.pools.items()},
         "aggregates": sorted(one.aggregates),
+        "leaving": one.leaving,
+        "stuck": [{"claim_id": claim_id, "reason": reason} for claim_id, reason in sorted(one.stuck.items())],
     }
 
 

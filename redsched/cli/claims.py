@@ -14,7 +14,7 @@ from redsched.model import Claim, ClaimStatus, Token
 from redsched.names import check_name
 from redsched.scheduler import Explanation, Miss, Page, Scheduler, Selection
 
-CLAIM_HEADS = ("CLAIM", "STATE", "HOST", "AMOUNTS", "PROJECT", "CONSUMER", "WHY", "TOKEN")
+CLAIM_HEADS = ("CLAIM", "STATE", "HOST", "AMOUNTS", "PROJECT", "CONSUMER", "WHY", "FOR", "MOVE", "TOKEN")
 SELECTION_HEADS = ("CLAIM", "HOST", "AMOUNTS", "ALTERNATES", "TOKEN")
 GANG_HEADS = ("CLAIM", "MEMBER", *SELECTION_HEADS[1:])
 
@@ -38,6 +38,12 @@ def select(
     consumer: Annotated[str, typer.Option(help="What it is for.", show_default=False)] = "",
     claim_id: Annotated[list[str], typer.Option("--id", help="A claim id, one for each place.")] = [],  # noqa: B006 - typer reads it, nobody writes it
     lease_s: Annotated[int | None, typer.Option("--lease", help="Seconds for a host to take it up.")] = None,
+    until: Annotated[
+        str, typer.Option(help="active: wait until hosts have confirmed, else give it back.", show_default=False)
+    ] = "",
+    wait_s: Annotated[
+        int | None, typer.Option("--wait", help="Seconds to wait for room, and then for the hosts' word.")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing.")] = False,
     as_json: AsJson = False,
     url: Url = "",
@@ -50,6 +56,8 @@ def select(
         consumer=consumer,
         claim_ids=claim_id,
         lease_s=lease_s,
+        until=until,
+        wait_s=wait_s,
         claim=False if dry_run else None,
     )
     _show_selections(with_scheduler(url, lambda s: s.select(request)).selections, as_json)
@@ -175,7 +183,15 @@ def _show_released(done: Mapping[str, bool], as_json: bool) -> None:
 
 def _show_claims(found: Sequence[Claim]) -> None:
     rows = (
-        (one.id, one.state, one.host, tables.amounts(one.amounts), one.project, one.consumer, one.why, one.token)
+        (
+            *(one.id, one.state, one.host, tables.amounts(one.amounts), one.project, one.consumer),
+            *(one.why, one.origin, _on_its_way(one), one.token),
+        )
         for one in found
     )
     tables.show_table(CLAIM_HEADS, rows, "no claims")
+
+
+def _on_its_way(one: Claim) -> str:
+    """From where it is still to take over, or what is to take over from it."""
+    return f"from {one.former}" if one.former else f"to {one.next}" if one.next else ""

@@ -49,6 +49,9 @@ def host(name: HostArgument, as_json: AsJson = False, url: Url = "") -> None:
     if as_json:
         return tables.show_json(render.host(found))
     print(f"{found.name}  cell {found.cell}  zone {found.zone}  {found.status}  {_state(found)}  {found.claims} claims")
+    if found.leaving:
+        print(f"its claims are placed elsewhere ({found.leaving}); {len(found.stuck)} of them cannot be now")
+        tables.show_table(("CLAIM", "WHY NOT"), sorted(found.stuck.items()), "")
     tables.show_table(SLOT_HEADS, (slot_row(slot, one) for slot, one in sorted(found.slots.items())), "no slots")
     if found.pools:
         rows = ((name, pool.parent, " ".join(sorted(pool.traits))) for name, pool in found.pools.items())
@@ -60,9 +63,14 @@ def host(name: HostArgument, as_json: AsJson = False, url: Url = "") -> None:
     return None
 
 
-def drain(name: HostArgument, url: Url = "") -> None:
+def drain(
+    name: HostArgument,
+    move: Annotated[bool, typer.Option("--move", help="Place its claims elsewhere, one by one.")] = False,
+    url: Url = "",
+) -> None:
     """No new claims on this host; those it has are meant to leave."""
-    _set_status(url, name, HostStatus.DRAINING)
+    with_scheduler(url, lambda s: s.hosts.set_status(name, HostStatus.DRAINING, move))
+    print(f"{name} is draining{f': {_watch(name)}' if move else ''}")
 
 
 def enable(name: HostArgument, url: Url = "") -> None:
@@ -75,10 +83,14 @@ def disable(name: HostArgument, url: Url = "") -> None:
     _set_status(url, name, HostStatus.DISABLED)
 
 
-def lost(name: HostArgument, url: Url = "") -> None:
+def lost(
+    name: HostArgument,
+    evacuate: Annotated[bool, typer.Option("--evacuate", help="Place its claims elsewhere, one by one.")] = False,
+    url: Url = "",
+) -> None:
     """Write this host off: it will not come back, and nobody waits for it."""
-    with_scheduler(url, lambda s: s.hosts.lost(name))
-    print(f"{name} is written off")
+    with_scheduler(url, lambda s: s.hosts.lost(name, evacuate))
+    print(f"{name} is written off{f': {_watch(name)}' if evacuate else ''}")
 
 
 def forget(
@@ -89,6 +101,10 @@ def forget(
     """Remove this host. Refused while it holds claims, unless forced."""
     with_scheduler(url, lambda s: s.hosts.forget(name, force))
     print(f"{name} is removed")
+
+
+def _watch(name: str) -> str:
+    return f"schedulers that run place its claims elsewhere, `redsched host {name}` shows how far they are"
 
 
 def _set_status(url: str, name: str, status: HostStatus) -> None:

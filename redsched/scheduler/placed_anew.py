@@ -40,6 +40,7 @@ class PlacedAnew:
                 # On its way elsewhere already: that is where it goes on.
                 await self._end_failed(cell, claim)
             return known
+        _refuse_over(claim, besides=(Why.FAILED, Why.EXPIRED))
         if alternates is not None and not alternates:
             return await self._end_failed(cell, claim)
         failed_on = await self._failed_on(cell, claim)
@@ -72,6 +73,7 @@ class PlacedAnew:
         cell, claim, known = await self._find_placing(claim_id, token)
         if known is not None and known.state is not ClaimStatus.ENDED:
             return known, False
+        _refuse_over(claim)
         exclude = frozenset(() if claim.host in hosts else (claim.host,))
         by_s = deadline_s or (LIVE_DEADLINE_S if live else 0)
         wanted = Wanted(Why.MOVED, frozenset(hosts), exclude, by_s)
@@ -138,6 +140,15 @@ class PlacedAnew:
 
     async def _read(self, claim_id: str) -> Claim:
         return (await self._cells.find_claim(claim_id))[1]
+
+
+def _refuse_over(claim: Claim, besides: Collection[Why] = ()) -> None:
+    """Raise ClaimState for a claim that is ending or has ended, for another reason than these."""
+    if claim.state in (ClaimStatus.ENDING, ClaimStatus.ENDED) and claim.why not in besides:
+        raise ClaimState(
+            f"claim {claim.id} is {claim.state} ({claim.why}): nothing can take its place",
+            {"claim_id": claim.id, "state": claim.state},
+        )
 
 
 def _though_ended(error: RedschedError, claim: Claim) -> RedschedError:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.api.parts import STALE, check_problem, held, put_host, select
 
-VERBS = ("confirm", "renew", "fail")
+VERBS = ("confirm", "renew", "fail", "move", "shelve")
 BAD_BODIES: dict[str, dict[str, Any]] = {
     "no token": {},
     "token not a token": {"token": "x"},
@@ -17,8 +17,8 @@ BAD_BODIES: dict[str, dict[str, Any]] = {
 }
 
 
-async def verb(api: httpx.AsyncClient, claim: dict[str, Any], name: str) -> httpx.Response:
-    return await api.post(f"/v1/claims/{claim['claim_id']}/{name}", json={"token": claim["token"]})
+async def verb(api: httpx.AsyncClient, claim: dict[str, Any], name: str, **more: Any) -> httpx.Response:
+    return await api.post(f"/v1/claims/{claim['claim_id']}/{name}", json={"token": claim["token"], **more})
 
 
 async def test_confirm_makes_a_claim_active(api: httpx.AsyncClient) -> None:
@@ -39,7 +39,7 @@ async def test_renew_moves_the_deadline(api: httpx.AsyncClient) -> None:
 
 async def test_fail_ends_a_claim_and_frees_its_host(api: httpx.AsyncClient) -> None:
     claim = await select(api)
-    answer = await verb(api, claim, "fail")
+    answer = await verb(api, claim, "fail", alternates=[])
     assert answer.status_code == 200, answer.text
     assert (answer.json()["state"], answer.json()["why"]) == ("ended", "failed")
     assert (await api.get("/v1/hosts/h1")).json()["slots"]["VCPU"]["claimed"] == 0

@@ -32,6 +32,15 @@ CHECKS = [
 schema = schemathesis.openapi.from_dict(create_app(Settings()).openapi()).exclude(path="/v1/changes")
 
 
+@schema.hook
+def map_body(_context: Any, body: Any) -> Any:
+    """Nobody waits for an hour here: what would is asked to wait for a second."""
+    if not isinstance(body, dict):
+        return body
+    patient = isinstance(body.get("wait_s"), int) and body["wait_s"] > 1
+    return {**body, "wait_s": 1} if patient or body.get("until") == "active" else body
+
+
 @pytest.fixture(scope="module")
 def base_url(server: PrivateServer) -> Iterator[str]:
     """Where a worker answers, over a store that is new and so waits for nobody."""

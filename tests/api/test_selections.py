@@ -45,7 +45,7 @@ BAD_FIELDS: dict[str, dict[str, Any]] = {
     "lease of a year": {**NEED, "lease_s": 31_536_000},
     "claim as text": {**NEED, "claim": "false"},
     "unknown field": {**NEED, "zones": ["az1"]},
-    "a field of a later version": {**NEED, "until": "active"},
+    "a field of a later version": {**NEED, "urgent": True},
     "group without a name": {"groups": [{"resources": {"VCPU": 1}}]},
     "group of an unknown class": {"groups": [{"name": "a", "resources": {"VCPUS": 1}}]},
     "group without resources": {"groups": [{"name": "a"}]},

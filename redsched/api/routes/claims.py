@@ -5,16 +5,38 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from redsched.api import render
-from redsched.api.body import read
+from redsched.api.body import read, read_if_any
+from redsched.api.gone import unless_gone
 from redsched.api.models.answered import ClaimAnswer, ClaimsAnswer, EndingAnswer
-from redsched.api.models.asked import ClaimsQuery, ReleaseQuery, RenewBody, TokenBody
+from redsched.api.models.asked import (
+    ClaimsQuery,
+    FailBody,
+    MoveBody,
+    ReleaseQuery,
+    RenewBody,
+    ResizeBody,
+    TokenBody,
+    UnshelveBody,
+)
 from redsched.api.openapi import BODY, answers, body
 from redsched.api.routes.parts import KNOWN_QUERY, ClaimId, scheduler
-from redsched.errors import ClaimState, InvalidRequest, OutcomeUnknown, Settling, StaleToken, Unknown
+from redsched.errors import (
+    ClaimState,
+    InvalidRequest,
+    NotConfirmed,
+    NoValidHost,
+    OutcomeUnknown,
+    Settling,
+    StaleToken,
+    Unknown,
+)
 
 router = APIRouter(prefix="/v1/claims", tags=["claims"], dependencies=[KNOWN_QUERY])
 
-VERB = answers({200: ClaimAnswer}, *BODY, Unknown, ClaimState, StaleToken, Settling, OutcomeUnknown)
+REFUSED = (*BODY, Unknown, ClaimState, StaleToken, Settling, OutcomeUnknown)
+VERB = answers({200: ClaimAnswer}, *REFUSED)
+PLACE = answers({200: ClaimAnswer}, *REFUSED, NoValidHost)
+PLACE_201 = answers({201: ClaimAnswer, 200: ClaimAnswer}, *REFUSED, NoValidHost, NotConfirmed)
 
 
 @router.get("", summary="List claims", responses=answers({200: ClaimsAnswer}, InvalidRequest))
@@ -45,11 +67,54 @@ async def renew(request: Request, claim_id: ClaimId) -> Response:
     return render.answer(render.claim(found))
 
 
-@router.post("/{claim_id}/fail", summary="It cannot run", responses=VERB, openapi_extra=body(TokenBody))
+@router.post("/{claim_id}/fail", summary="It cannot run", responses=PLACE, openapi_extra=body(FailBody))
 async def fail(request: Request, claim_id: ClaimId) -> Response:
-    """The work could not be started: the claim ends."""
+    """The work could not be started: the claim ends, and the next host that still fits takes its successor, the answer.
+
+    409 `no-valid-host`: none fits, and it has ended all the same.
+    """
+    asked = await read(request, FailBody)
+    found = await scheduler(request).claims.fail(claim_id, asked.token, asked.alternates)
+    return render.answer(render.claim(found))
+
+
+@router.post("/{claim_id}/move", status_code=201, summary="Move it", responses=PLACE_201, openapi_extra=body(MoveBody))
+async def move(request: Request, claim_id: ClaimId) -> Response:
+    """Claim another place for it, the answer. What it has is held until the work runs there. 200: sent before."""
+    asked = await read(request, MoveBody)
+    moving = scheduler(request).claims.move(claim_id, **asked.model_dump())
+    found, fresh = await (unless_gone(request, moving) if asked.wait_s else moving)
+    return render.answer(render.claim(found), 201 if fresh else 200)
+
+
+@router.post("/{claim_id}/resize", summary="Resize it", responses=PLACE, openapi_extra=body(ResizeBody))
+async def resize(request: Request, claim_id: ClaimId) -> Response:
+    """Other amounts, where it is. What its host runs is resized by its host: until then both are held (`wanted`)."""
+    asked = await read(request, ResizeBody)
+    found = await scheduler(request).claims.resize(claim_id, asked.token, asked.slots, asked.resources)
+    return render.answer(render.claim(found))
+
+
+@router.post("/{claim_id}/shelve", summary="Shelve it", responses=VERB, openapi_extra=body(TokenBody))
+async def shelve(request: Request, claim_id: ClaimId) -> Response:
+    """Give its place back, and remember it."""
     token = (await read(request, TokenBody)).token
-    return render.answer(render.claim(await scheduler(request).claims.fail(claim_id, token)))
+    return render.answer(render.claim(await scheduler(request).claims.shelve(claim_id, token)))
+
+
+@router.post(
+    "/{claim_id}/unshelve",
+    status_code=201,
+    summary="Claim it again",
+    responses=PLACE_201,
+    openapi_extra=body(UnshelveBody, required=False),
+)
+async def unshelve(request: Request, claim_id: ClaimId) -> Response:
+    """Claim again what was shelved, wherever there is room now. 200: that had been done before."""
+    asked = await read_if_any(request, UnshelveBody)
+    claiming = scheduler(request).claims.unshelve(claim_id, asked.wait_s)
+    found, fresh = await (unless_gone(request, claiming) if asked.wait_s else claiming)
+    return render.answer(render.claim(found), 201 if fresh else 200)
 
 
 @router.delete(

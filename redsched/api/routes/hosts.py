@@ -5,15 +5,17 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from redsched.api import render
+from redsched.api.body import read_if_any
 from redsched.api.models.answered import HostAnswer, HostsAnswer
-from redsched.api.models.asked import ForgetQuery, HostsQuery
-from redsched.api.openapi import answers
+from redsched.api.models.asked import DrainBody, ForgetQuery, HostsQuery, LostBody
+from redsched.api.openapi import BODY, answers, body
 from redsched.api.routes.parts import KNOWN_QUERY, HostName, scheduler
 from redsched.errors import ClaimState, InvalidRequest, OutcomeUnknown, Settling, Unknown
 from redsched.model import HostStatus
 
 router = APIRouter(prefix="/v1/hosts", tags=["hosts"], dependencies=[KNOWN_QUERY])
 
+BODY_WORD = answers({204: None}, *BODY, Unknown, ClaimState, Settling, OutcomeUnknown)
 WORD = answers({204: None}, InvalidRequest, Unknown, ClaimState, Settling, OutcomeUnknown)
 
 
@@ -30,10 +32,18 @@ async def get_host(request: Request, host: HostName) -> Response:
     return render.answer(render.host(await scheduler(request).hosts.get(host)))
 
 
-@router.post("/{host}/drain", status_code=204, summary="Drain", responses=WORD)
+@router.post(
+    "/{host}/drain",
+    status_code=204,
+    summary="Drain",
+    responses=BODY_WORD,
+    openapi_extra=body(DrainBody, required=False),
+)
 async def drain(request: Request, host: HostName) -> Response:
-    """No new claims; those it has are meant to leave."""
-    return await _set_status(request, host, HostStatus.DRAINING)
+    """No new claims; those it has are meant to leave. With `move` they are placed elsewhere, one by one."""
+    move = (await read_if_any(request, DrainBody)).move
+    await scheduler(request).hosts.set_status(host, HostStatus.DRAINING, move)
+    return render.nothing()
 
 
 @router.post("/{host}/enable", status_code=204, summary="Enable", responses=WORD)
@@ -48,10 +58,19 @@ async def disable(request: Request, host: HostName) -> Response:
     return await _set_status(request, host, HostStatus.DISABLED)
 
 
-@router.post("/{host}/lost", status_code=204, summary="Write off", responses=WORD)
+@router.post(
+    "/{host}/lost",
+    status_code=204,
+    summary="Write off",
+    responses=BODY_WORD,
+    openapi_extra=body(LostBody, required=False),
+)
 async def lost(request: Request, host: HostName) -> Response:
-    """The host is gone for good: nobody waits for it. Its claims can then be released, which frees them at once."""
-    await scheduler(request).hosts.lost(host)
+    """The host is gone for good: nobody waits for it. Its claims can then be released, which frees them at once.
+
+    With `evacuate` they are placed elsewhere, one by one; should the host come back, it drops them.
+    """
+    await scheduler(request).hosts.lost(host, (await read_if_any(request, LostBody)).evacuate)
     return render.nothing()
 
 

@@ -18,6 +18,7 @@ from redsched.api.models.answered.hosts import (
     PoolAnswer,
     ReportAnswer,
     SlotAnswer,
+    StuckAnswer,
 )
 from redsched.api.models.answered.problems import (
     FieldError,
@@ -84,6 +85,7 @@ __all__ = [
     "SharedPoolAnswer",
     "SharedPoolsAnswer",
     "SlotAnswer",
+    "StuckAnswer",
     "UsageAnswer",
     "UsageRowAnswer",
 ]

@@ -1,6 +1,8 @@
 """Claims."""
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from redsched.api.models.words import Amounts, Answer
 from redsched.model import ClaimStatus, Why
@@ -21,6 +23,11 @@ class ClaimAnswer(Answer):
     why: Why | None
     claimed_at_ms: int | None
     expires_at_ms: int | None
+    origin: Annotated[str, Field(description="Where it succeeds another claim: the id by which its owner knows it.")]
+    former: Annotated[str, Field(description="The claim that it is still to succeed, empty once it has.")]
+    next: Annotated[str, Field(description="The claim that is to succeed it, or has.")]
+    by_ms: Annotated[int | None, Field(description="When it must have been active, of a move with a deadline.")]
+    wanted: Annotated[Amounts, Field(description="While its host resizes it: what it will hold.")]
 
 
 class ClaimsAnswer(Answer):

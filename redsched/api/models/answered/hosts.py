@@ -1,6 +1,8 @@
 """Hosts, their reports, heartbeats and inboxes."""
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from redsched.api.models.words import Answer
 from redsched.model import HostStatus
@@ -28,6 +30,13 @@ class PoolAnswer(Answer):
     traits: list[str]
 
 
+class StuckAnswer(Answer):
+    """A claim that is to leave its host, and why it cannot."""
+
+    claim_id: str
+    reason: str
+
+
 class HostAnswer(Answer):
     """A host as the scheduler sees it. `slots` has those of its pools too, as `gpu0/CUSTOM_GPU_MILLI`."""
 
@@ -46,6 +55,12 @@ class HostAnswer(Answer):
     claims: int
     pools: dict[str, PoolAnswer]
     aggregates: list[str]
+    leaving: Annotated[
+        Literal["", "move", "evacuate"], Field(description="Why its claims are placed elsewhere, if they are.")
+    ]
+    stuck: Annotated[
+        list[StuckAnswer], Field(description="Those of them that have no other place now. Not told in lists.")
+    ]
 
 
 class HostsAnswer(Answer):

@@ -2,7 +2,8 @@
 
 selection.py   what is asked for          parts.py    its groups, NUMA, devices, hints, relations
 reports.py     what hosts say             declared.py what operators declare
-queries.py     verbs, lists, deletions    sets.py     lists that mean sets     made.py  bodies become the model's words
+verbs.py       verbs of claims and hosts  queries.py  lists, deletions
+sets.py        lists that mean sets       made.py     bodies become the model's words
 """
 
 from redsched.api.models.asked.declared import AggregateBody, QuotaBody, ServerGroupBody, SharedPoolBody
@@ -15,32 +16,46 @@ from redsched.api.models.asked.queries import (
     InboxQuery,
     PageQuery,
     ReleaseQuery,
-    RenewBody,
-    TokenBody,
     UsageQuery,
 )
 from redsched.api.models.asked.reports import HeartbeatBody, HeldClaimBody, ReportBody, ReportPatch
 from redsched.api.models.asked.selection import SelectionRequest
+from redsched.api.models.asked.verbs import (
+    DrainBody,
+    FailBody,
+    LostBody,
+    MoveBody,
+    RenewBody,
+    ResizeBody,
+    TokenBody,
+    UnshelveBody,
+)
 
 __all__ = [
     "AggregateBody",
     "ClaimsQuery",
+    "DrainBody",
     "EventsQuery",
     "ExplainQuery",
+    "FailBody",
     "ForgetQuery",
     "HeartbeatBody",
     "HeldClaimBody",
     "HostsQuery",
     "InboxQuery",
+    "LostBody",
+    "MoveBody",
     "PageQuery",
     "QuotaBody",
     "ReleaseQuery",
     "RenewBody",
     "ReportBody",
     "ReportPatch",
+    "ResizeBody",
     "SelectionRequest",
     "ServerGroupBody",
     "SharedPoolBody",
     "TokenBody",
+    "UnshelveBody",
     "UsageQuery",
 ]

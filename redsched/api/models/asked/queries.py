@@ -1,23 +1,11 @@
-"""What comes in beside reports and selections: verbs of claims, and the queries of lists and deletions."""
+"""The queries of lists and deletions."""
 
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from redsched.api.models.words import GivenLeaseS, GivenName, GivenToken, Strict
+from redsched.api.models.words import GivenName, GivenToken, Strict
 from redsched.model import ClaimStatus, HostStatus
-
-
-class TokenBody(Strict):
-    """The token of the claim's last placing, as its selection gave it."""
-
-    token: GivenToken
-
-
-class RenewBody(TokenBody):
-    """The token, and the lease asked for."""
-
-    lease_s: GivenLeaseS = 120
 
 
 class PageQuery(Strict):

@@ -1,0 +1,163 @@
+"""`redsched confirm`, `renew`, `fail`, `move`, `resize`, `shelve`, `unshelve`: what is said of one claim."""
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated
+
+import typer
+
+from redsched.api import render
+from redsched.api.models.asked import FailBody, MoveBody, RenewBody, ResizeBody, TokenBody, UnshelveBody
+from redsched.cli import options, tables
+from redsched.cli.options import AsJson, Url
+from redsched.cli.with_store import with_scheduler
+from redsched.model import Claim
+from redsched.names import check_name
+from redsched.scheduler import Scheduler
+
+ClaimArgument = Annotated[
+    str, typer.Argument(metavar="CLAIM", help="The claim's id.", callback=lambda name: check_name("claim id", name))
+]
+TokenOption = Annotated[
+    str, typer.Option("--token", help="Of its last placing. Default: the one it has now.", show_default=False)
+]
+Wait = Annotated[int, typer.Option("--wait", help="Seconds to wait for room.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    for command in (confirm, renew, fail, move, resize, shelve, unshelve):
+        app.command()(command)
+
+
+def confirm(claim: ClaimArgument, token: TokenOption = "", as_json: AsJson = False, url: Url = "") -> None:
+    """Say that its work runs, for a host without an agent."""
+
+    async def work(scheduler: Scheduler) -> Claim:
+        asked = options.as_model({"token": await _token(scheduler, claim, token)}, TokenBody)
+        return await scheduler.claims.confirm(claim, asked.token)
+
+    _show(url, work, as_json, "{0.id} is active on {0.host}")
+
+
+def renew(
+    claim: ClaimArgument,
+    lease_s: Annotated[int, typer.Option("--lease", help="Seconds from now.")] = 120,
+    token: TokenOption = "",
+    as_json: AsJson = False,
+    url: Url = "",
+) -> None:
+    """Give a claim that is not active yet more time."""
+
+    async def work(scheduler: Scheduler) -> Claim:
+        body = {"token": await _token(scheduler, claim, token), "lease_s": lease_s}
+        asked = options.as_model(body, RenewBody)
+        return await scheduler.claims.renew(claim, asked.token, asked.lease_s)
+
+    _show(url, work, as_json, "{0.id} is {0.state} on {0.host}")
+
+
+def fail(
+    claim: ClaimArgument,
+    to: Annotated[list[str], typer.Option("--to", help="Try this host next. May be given again.")] = [],  # noqa: B006 - typer reads it, nobody writes it
+    no_alternate: Annotated[bool, typer.Option("--no-alternate", help="Only end it.")] = False,
+    token: TokenOption = "",
+    as_json: AsJson = False,
+    url: Url = "",
+) -> None:
+    """Say that its work could not be started: it ends, and the next host that fits takes it."""
+
+    async def work(scheduler: Scheduler) -> Claim:
+        body = {"token": await _token(scheduler, claim, token), "alternates": [] if no_alternate else to or None}
+        asked = options.as_model(body, FailBody)
+        return await scheduler.claims.fail(claim, asked.token, asked.alternates)
+
+    said = "{0.id} has failed on {0.host}" if no_alternate else "{0.id} is {0.state} on {0.host} in place of it"
+    _show(url, work, as_json, said)
+
+
+def move(
+    claim: ClaimArgument,
+    to: Annotated[list[str], typer.Option("--to", help="Only to this host. May be given again.")] = [],  # noqa: B006
+    live: Annotated[bool, typer.Option("--live", help="Its work goes on meanwhile: with a deadline.")] = False,
+    deadline_s: Annotated[
+        int, typer.Option("--deadline", help="Seconds for the target to be active. 0: any, or 300 if live.")
+    ] = 0,
+    wait_s: Wait = 0,
+    token: TokenOption = "",
+    as_json: AsJson = False,
+    url: Url = "",
+) -> None:
+    """Claim another place for it. What it has is held until the work runs there."""
+
+    async def work(scheduler: Scheduler) -> Claim:
+        body = {"token": await _token(scheduler, claim, token), "hosts": to, "live": live}
+        asked = options.as_model(body | {"deadline_s": deadline_s, "wait_s": wait_s}, MoveBody)
+        return (await scheduler.claims.move(claim, **asked.model_dump()))[0]
+
+    _show(url, work, as_json, "{0.id} is {0.state} on {0.host}: {0.origin} is there once its host has confirmed")
+
+
+def resize(
+    claim: ClaimArgument,
+    amounts: Annotated[
+        list[str], typer.Argument(metavar="CLASS=AMOUNT...", help="By class, or by slot (gpu0/VGPU=2); 0 gives it up.")
+    ],
+    token: TokenOption = "",
+    as_json: AsJson = False,
+    url: Url = "",
+) -> None:
+    """Have it hold other amounts, where it is. What is not named stays as it is."""
+
+    async def work(scheduler: Scheduler) -> Claim:
+        given = options.amounts(amounts)
+        body = {
+            "token": await _token(scheduler, claim, token),
+            "resources": {name: amount for name, amount in given.items() if "/" not in name},
+            "slots": {name: amount for name, amount in given.items() if "/" in name},
+        }
+        asked = options.as_model(body, ResizeBody)
+        return await scheduler.claims.resize(claim, asked.token, asked.slots, asked.resources)
+
+    found = with_scheduler(url, work)
+    if as_json:
+        return tables.show_json(render.claim(found))
+    wanted = f", until its host has made it {tables.amounts(found.wanted)}" if found.wanted else ""
+    print(f"{found.id} holds {tables.amounts(found.amounts)} of {found.host}{wanted}")
+    return None
+
+
+def shelve(claim: ClaimArgument, token: TokenOption = "", as_json: AsJson = False, url: Url = "") -> None:
+    """Give its place back and remember it; `redsched unshelve` claims it again."""
+
+    async def work(scheduler: Scheduler) -> Claim:
+        asked = options.as_model({"token": await _token(scheduler, claim, token)}, TokenBody)
+        return await scheduler.claims.shelve(claim, asked.token)
+
+    found = with_scheduler(url, work)
+    if as_json:
+        return tables.show_json(render.claim(found))
+    ending = ": its host has to say first that the work is gone" if found.state == "ending" else ""
+    print(f"{found.id} is {'being ' if ending else ''}shelved{ending}")
+    return None
+
+
+def unshelve(claim: ClaimArgument, wait_s: Wait = 0, as_json: AsJson = False, url: Url = "") -> None:
+    """Claim again what was shelved, wherever there is room now."""
+
+    async def work(scheduler: Scheduler) -> Claim:
+        asked = options.as_model({"wait_s": wait_s}, UnshelveBody)
+        return (await scheduler.claims.unshelve(claim, asked.wait_s))[0]
+
+    _show(url, work, as_json, "{0.id} is {0.state} on {0.host} for {0.origin}")
+
+
+async def _token(scheduler: Scheduler, claim: str, given: str) -> str:
+    return given or (await scheduler.claims.get(claim)).token
+
+
+def _show(url: str, work: Callable[[Scheduler], Awaitable[Claim]], as_json: bool, said: str) -> None:
+    found = with_scheduler(url, work)
+    if as_json:
+        return tables.show_json(render.claim(found))
+    print(said.format(found))
+    return None

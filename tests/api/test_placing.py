@@ -1,0 +1,154 @@
+"""Verbs that find a claim another place, or another size: their answers, and what they refuse."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.api.parts import check_problem, held, put_host, select
+from tests.support.waiting import wait_until
+
+
+@pytest.fixture
+async def two_hosts(api: httpx.AsyncClient) -> httpx.AsyncClient:
+    """h1, and h2 alike."""
+    await put_host(api, "h2")
+    return api
+
+
+async def said(api: httpx.AsyncClient, claim: dict[str, Any], name: str, status: int, **more: Any) -> dict[str, Any]:
+    """Say something of a claim, and be answered with this status."""
+    body = {"token": claim["token"], **more} if name != "unshelve" else more
+    answer = await api.post(f"/v1/claims/{claim['claim_id']}/{name}", json=body)
+    assert answer.status_code == status, answer.text
+    return dict(answer.json())
+
+
+def other(host: str) -> str:
+    return "h2" if host == "h1" else "h1"
+
+
+async def test_a_move_answers_the_target_and_200_when_sent_again(two_hosts: httpx.AsyncClient) -> None:
+    claim = await select(two_hosts)
+    target = await said(two_hosts, claim, "move", 201)
+    assert (target["former"], target["origin"], target["host"]) == (claim["claim_id"],) * 2 + (other(claim["host"]),)
+    assert (await said(two_hosts, claim, "move", 200, hosts=["h1", "h2"]))["claim_id"] == target["claim_id"]
+    source = (await two_hosts.get(f"/v1/claims/{claim['claim_id']}")).json()
+    assert (source["host"], source["next"]) == (claim["host"], target["claim_id"])
+    await said(two_hosts, target, "confirm", 200)
+
+    async def moved() -> bool:
+        found = (await two_hosts.get(f"/v1/claims/{claim['claim_id']}")).json()
+        return bool(found["claim_id"] == target["claim_id"] and found["former"] == "")
+
+    await wait_until(moved, what="its id leads to the target")
+
+
+async def test_a_live_move_has_a_deadline(two_hosts: httpx.AsyncClient) -> None:
+    target = await said(two_hosts, await select(two_hosts), "move", 201, live=True)
+    assert target["by_ms"] - target["claimed_at_ms"] == 300_000
+
+
+async def test_a_move_that_nothing_fits_says_why(api: httpx.AsyncClient) -> None:
+    claim = await select(api)
+    body = {"token": claim["token"]}
+    found = check_problem(await api.post(f"/v1/claims/{claim['claim_id']}/move", json=body), 409, "no-valid-host")
+    assert {one["reason"] for one in found["reasons"]} == {"exclude_hosts"}
+
+
+async def test_fail_answers_the_next_place(two_hosts: httpx.AsyncClient) -> None:
+    """And 409 with the claim's id when there is none, which ends it all the same."""
+    claim = await select(two_hosts)
+    now = await said(two_hosts, claim, "fail", 200)
+    assert (now["host"], now["origin"], now["state"]) == (other(claim["host"]), claim["claim_id"], "claimed")
+    answer = await two_hosts.post(f"/v1/claims/{claim['claim_id']}/fail", json={"token": now["token"]})
+    assert check_problem(answer, 409, "no-valid-host")["claim_id"] == now["claim_id"]
+    assert (await two_hosts.get(f"/v1/claims/{claim['claim_id']}")).json()["why"] == "failed"
+
+
+async def test_resize_by_class_and_by_slot(api: httpx.AsyncClient) -> None:
+    claim = await select(api)
+    grown = await said(api, claim, "resize", 200, resources={"VCPU": 5})
+    assert grown["slots"] == {**claim["slots"], "VCPU": 5}
+    found = check_problem(
+        await api.post(f"/v1/claims/{claim['claim_id']}/resize", json={"token": grown["token"], "slots": {"VCPU": 99}}),
+        409,
+        "no-valid-host",
+    )
+    assert (found["slot"], found["asked"]) == ("VCPU", 99)
+
+
+async def test_shelve_and_unshelve(api: httpx.AsyncClient) -> None:
+    claim = await select(api)
+    assert (await said(api, claim, "shelve", 200))["why"] == "shelved"
+    assert (await api.get("/v1/hosts/h1")).json()["slots"]["VCPU"]["claimed"] == 0
+    path = f"/v1/claims/{claim['claim_id']}/unshelve"
+    back = await api.post(path)
+    assert (back.status_code, back.json()["origin"]) == (201, claim["claim_id"])
+    assert (await api.post(path, json={})).json()["claim_id"] == back.json()["claim_id"]
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("fail", {"alternates": ["a b"]}),
+        ("fail", {"alternates": "h2"}),
+        ("move", {"hosts": ["a b"]}),
+        ("move", {"live": "yes"}),
+        ("move", {"deadline_s": -1}),
+        ("move", {"wait_s": 3601}),
+        ("resize", {"resources": {"VCPUS": 1}}),
+        ("resize", {"resources": {"VCPU": -1}}),
+        ("resize", {"slots": {"a b/VCPU": 1}}),
+        ("resize", {"resources": {"VCPU": 0, "MEMORY_MB": 0}}),
+        ("shelve", {"wait_s": 1}),
+    ],
+)
+async def test_a_bad_body_is_a_problem(
+    api: httpx.AsyncClient, clean_store: str, name: str, body: dict[str, Any]
+) -> None:
+    claim = await select(api)
+    before = held(clean_store)
+    answer = await api.post(f"/v1/claims/{claim['claim_id']}/{name}", json={"token": claim["token"], **body})
+    check_problem(answer, 422, "invalid-request")
+    assert held(clean_store) == before
+
+
+async def test_unshelve_and_drain_read_a_body_where_there_is_one(api: httpx.AsyncClient) -> None:
+    check_problem(await api.post("/v1/claims/x/unshelve", json={"now": True}), 422, "invalid-request")
+    check_problem(await api.post("/v1/hosts/h1/drain", json={"moves": True}), 422, "invalid-request")
+    check_problem(await api.post("/v1/hosts/h1/lost", content=b"x"), 415, "unsupported-media-type")
+    assert (await api.post("/v1/hosts/h1/drain", json={"move": True})).status_code == 204
+    assert (await api.get("/v1/hosts/h1")).json()["leaving"] == "move"
+
+
+async def test_a_host_that_is_emptied_shows_what_cannot_leave(api: httpx.AsyncClient) -> None:
+    claim = await select(api)
+    assert (await api.post("/v1/hosts/h1/lost", json={"evacuate": True})).status_code == 204
+    found = (await api.get("/v1/hosts/h1")).json()
+    assert (found["leaving"], [one["claim_id"] for one in found["stuck"]]) == ("evacuate", [claim["claim_id"]])
+    assert "none of 1 hosts can take" in found["stuck"][0]["reason"]
+
+
+async def test_until_active_is_504_when_no_host_confirms(api: httpx.AsyncClient) -> None:
+    """All of it is given back; nothing is kept for a caller who closes the connection either."""
+    need = {"resources": {"VCPU": 8}, "until": "active"}
+    found = check_problem(await api.post("/v1/selections", json={**need, "wait_s": 1}), 504, "not-confirmed")
+    assert (await api.get(f"/v1/claims/{found['claim_ids'][0]}")).json()["state"] == "ended"
+
+
+async def test_until_active_answers_what_is_confirmed(api: httpx.AsyncClient) -> None:
+    need = {"resources": {"VCPU": 8}, "until": "active", "wait_s": 60, "claim_ids": ["mine"]}
+    selecting = asyncio.create_task(api.post("/v1/selections", json=need))
+    claim: dict[str, Any] = {}
+
+    async def is_claimed() -> bool:
+        claim.update((await api.get("/v1/claims/mine")).json())
+        return claim.get("state") == "claimed"
+
+    await wait_until(is_claimed, what="it is claimed")
+    await said(api, claim, "confirm", 200)
+    async with asyncio.timeout(30):
+        answer = await selecting
+    assert (answer.status_code, answer.json()["selections"][0]["state"]) == (201, "active")

@@ -33,6 +33,7 @@ from redsched.scheduler.taken import taken
 from redsched.store import Answer, ClaimAnswer, ClaimCall, Ledgers, Member, Outcome, Taking
 
 CLOSED_WITHIN_S = 5.0
+MOST_TRIES = 5
 SWEEP_S = 5.0
 """How often each scheduler looks for what crashes have left."""
 
@@ -163,8 +164,13 @@ class Quotas:
             log.info("quota-hold", project=call.project, problem=error.detail)
 
     async def _settle_quietly(self, project: str, ids: Collection[str]) -> None:
+        left = set(ids)
         try:
-            await self.settler.settle(project, ids)
+            for _ in range(MOST_TRIES):
+                # Another one may be at it, and not through yet: who waits for this is to find it done.
+                left -= await self.settler.settle(project, left)
+                if not left:
+                    return
         except RedschedError as error:
             log.info("quota-settle", project=project, problem=error.detail)
 

@@ -13,6 +13,7 @@ from redsched.scheduler.quotas import Quotas
 from redsched.scheduler.usage import UsageBy
 from redsched.store import ClaimAnswer, ClaimCall, Kind, Outcome
 from redsched.store.keys import LedgerKeys
+from tests.support.cells import make_due as make_claim_due
 from tests.support.cells import new_epoch, raw_client
 from tests.support.waiting import wait_until
 
@@ -279,6 +280,74 @@ async def test_settling_does_not_free_what_is_being_claimed(scheduler: Scheduler
     await scheduler.select(web(4))
     await settled(scheduler, raw)
     assert await used(scheduler) == {"VCPU": 4, "claims": 1}
+
+
+async def test_whatever_ends_a_claim_frees_it(scheduler: Scheduler, raw: Any) -> None:
+    """Somebody else ended it, or its lease, or its host; the scheduler that would have freed it is gone."""
+    await scheduler.quotas.put(QUOTA)
+    found = await scheduler.select(web(1, count=3))
+    cell = next(iter(scheduler._cells))
+    released, expired, failed = found.selections
+    await cell.store.release(released.host, str(released.claim_id))
+    await make_claim_due(raw, cell.store, str(expired.claim_id))
+    await cell.store.fail(failed.host, str(failed.claim_id), str(failed.token), True)
+    await cell.sweeper.sweep()
+    await settled(scheduler, raw)
+    assert await used(scheduler) == {}
+    assert await raw.zcard(cell.store.keys.chores) == 0
+
+
+async def test_what_is_moved_is_counted_once(scheduler: Scheduler, raw: Any) -> None:
+    """While both claims are there, and after; under the id by which its owner knows it."""
+    await scheduler.quotas.put(QUOTA)
+    one = (await scheduler.select(web(4, hosts=frozenset(("h1", "h2"))))).selections[0]
+    await asyncio.gather(*quotas_of(scheduler)._later)
+    target, _ = await scheduler.claims.move(str(one.claim_id), str(one.token))
+    await asyncio.gather(*quotas_of(scheduler)._later)
+    assert await used(scheduler) == {"VCPU": 4, "claims": 1}
+    cell = next(iter(scheduler._cells))
+    await cell.store.accept(target.host, target.id, target.token, 3600)
+    await cell.store.confirm(target.host, target.id, target.token)
+    await cell.sweeper.sweep()
+    await settled(scheduler, raw)
+    assert await used(scheduler) == {"VCPU": 4, "claims": 1}
+    await scheduler.claims.release(str(one.claim_id), force=True)
+    await settled(scheduler, raw)
+    assert await used(scheduler) == {}
+
+
+async def test_what_is_shelved_takes_nothing_and_is_asked_for_anew(scheduler: Scheduler, raw: Any) -> None:
+    await scheduler.quotas.put(QUOTA)
+    one = (await scheduler.select(web(4))).selections[0]
+    await scheduler.claims.shelve(str(one.claim_id), str(one.token))
+    await next(iter(scheduler._cells)).sweeper.sweep()
+    assert await used(scheduler) == {}
+    other = (await scheduler.select(web(3))).selections[0]
+    with pytest.raises(QuotaExceeded):
+        await scheduler.claims.unshelve(str(one.claim_id))
+    await scheduler.claims.release(str(other.claim_id))
+    await scheduler.claims.unshelve(str(one.claim_id))
+    await settled(scheduler, raw)
+    assert await used(scheduler) == {"VCPU": 4, "claims": 1}
+
+
+async def test_a_resize_takes_before_and_gives_back_after(scheduler: Scheduler, raw: Any) -> None:
+    """One that its host runs holds the larger amounts until the host has resized it."""
+    await scheduler.quotas.put(QUOTA)
+    one = (await scheduler.select(web(4))).selections[0]
+    cell = next(iter(scheduler._cells))
+    with pytest.raises(QuotaExceeded, match="4 of 6 VCPU are used, 3 more"):
+        await scheduler.claims.resize(str(one.claim_id), str(one.token), {}, {"VCPU": 7})
+    grown = await scheduler.claims.resize(str(one.claim_id), str(one.token), {}, {"VCPU": 6})
+    await settled(scheduler, raw)
+    assert await used(scheduler) == {"VCPU": 6, "claims": 1}
+    await cell.store.accept(one.host, grown.id, grown.token, 3600)
+    shrunk = await scheduler.claims.resize(grown.id, grown.token, {}, {"VCPU": 1})
+    assert await used(scheduler) == {"VCPU": 6, "claims": 1}
+    await cell.store.resized(one.host, shrunk.id, shrunk.token, {"VCPU": 1}, ())
+    await cell.sweeper.sweep()
+    await settled(scheduler, raw)
+    assert await used(scheduler) == {"VCPU": 1, "claims": 1}
 
 
 async def test_a_ledger_that_was_lost_is_counted_anew(scheduler: Scheduler, raw: Any) -> None:

@@ -17,7 +17,7 @@ from redsched.scheduler.placings import present, succession
 from redsched.scheduler.released import Released
 from redsched.scheduler.sweeper import Sweeper
 from redsched.settings import Settings
-from redsched.store import CellStore
+from redsched.store import CellStore, Outcome
 
 T = TypeVar("T")
 
@@ -109,6 +109,9 @@ class Cells:
         known = await self.known([claim_id])
         if known is None:
             await self.refuse_unsettled(f"claim {claim_id}")
+            # The cell may have settled since that was read, and its host have brought it back before.
+            known = await self.known([claim_id])
+        if known is None:
             raise Unknown(f"there is no claim {claim_id!r}: it never was, or it ended longer ago than is remembered")
         cell, claims = known
         return cell, await succession(cell.store, claims[claim_id])
@@ -124,9 +127,10 @@ class Cells:
                 return cell, held
         return None
 
-    async def close_to(self, claim_id: str) -> None:
-        """Let no host bring a claim back whose owner is told that it is not known: see void.lua."""
-        await asyncio.gather(*(cell.store.void(claim_id, "", unheard=True) for cell in self._cells.values()))
+    async def close_to(self, claim_id: str) -> bool:
+        """Let no host bring a claim back whose owner is told that it is not known; False if it is there. (void.lua)"""
+        answers = [cell.store.void(claim_id, "", unheard=True) for cell in self._cells.values()]
+        return all(one.outcome is not Outcome.CONFLICT for one in await asyncio.gather(*answers))
 
     async def refuse_unsettled(self, what: str) -> None:
         """Raise Settling if a cell still waits for its hosts: what is not there may come back with them."""

@@ -70,8 +70,9 @@ class ClaimDesk(PlacedAnew, ClaimList):
         try:
             cell, claim = await self._find(claim_id, token)
         except Unknown:
-            await self._cells.close_to(claim_id)
-            raise
+            if await self._cells.close_to(claim_id):
+                raise
+            cell, claim = await self._find(claim_id, token)
         if claim.state is ClaimStatus.ENDED and claim.why is Why.SHELVED:
             told(claim, await cell.store.forget_shelved(claim.id))
             return True

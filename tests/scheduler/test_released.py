@@ -1,12 +1,13 @@
 """Releases that were answered and lost with the store's last writes: the scheduler that answered says them again."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 import redis.asyncio as redis
 
 from redsched.errors import Unknown
-from redsched.model import ClaimStatus, Request
+from redsched.model import Claim, ClaimStatus, Request
 from redsched.scheduler import Scheduler
 from redsched.scheduler.released import MOST, Released
 from redsched.settings import Settings
@@ -182,3 +183,23 @@ async def test_a_copy_that_the_store_has_kept_is_given_back_too(clean_store: str
         await released.abandon(["a"])
         assert await released.say_again((await cell.tick()).epoch) == 1
         assert await state_of(cell, "a") is ClaimStatus.ENDED
+
+
+@pytest.mark.parametrize("unseen", [1, 2])
+async def test_a_claim_that_comes_back_while_its_release_looks_for_it_is_released(
+    scheduler: Scheduler, clean_store: str, monkeypatch: pytest.MonkeyPatch, unseen: int
+) -> None:
+    """Its host restores it after it was looked for, once or twice, and before the cell says that it has settled."""
+    async with Store.connect(clean_store) as store:
+        await open_host(store.cell("c1"), "h1")
+        [one] = (await scheduler.select(Request({"VCPU": 1}))).selections
+        reads, read_claims = 0, CellStore.read_claims
+
+        async def not_yet(self: CellStore, ids: Iterable[str]) -> dict[str, Claim]:
+            nonlocal reads
+            reads += 1
+            return {} if reads <= unseen else await read_claims(self, ids)
+
+        monkeypatch.setattr(CellStore, "read_claims", not_yet)
+        assert await scheduler.claims.release(str(one.claim_id)) is True
+        assert await state_of(store.cell("c1"), one.claim_id) is ClaimStatus.ENDED

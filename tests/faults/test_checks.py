@@ -15,6 +15,7 @@ from tests.faults.suite import ends
 from tests.faults.suite.ends import Journaled
 from tests.faults.suite.ledger import Ledger
 from tests.faults.suite.rules import books, succession
+from tests.faults.suite.traffic import QUOTA
 from tests.faults.suite.view import View
 from tests.faults.suite.watcher import Watcher
 from tests.faults.suite.works import Work, Works
@@ -250,6 +251,39 @@ def test_what_a_killed_process_leaves_is_what_the_next_begins_with() -> None:
     assert ledger.left_by("s1") == {"held": [], "asked": [], "giving": [], "number": 0}
 
 
+def test_a_claim_that_was_placed_anew_is_still_its_owners() -> None:
+    moved = changed(lambda it: it.claims.update({"c1.1": {**it.claims.pop("a"), "origin": "a"}}))
+    assert list(ends.owners_agree(moved, owners())) == []
+    assert moved.by_owner().keys() == {"a", "b"}
+    moving = changed(lambda it: it.claims.update({"c1.1": {**it.claims["a"], "origin": "a", "former": "a"}}))
+    assert moving.by_owner()["a"]["former"] == "a"
+
+
+def test_a_ledger_that_disagrees_is_told() -> None:
+    view = changed(lambda it: it.claims["a"].update({"project": QUOTA.project}))
+    assert list(ends.quota_agrees(view, {"used.VCPU": "2", "used.claims": "1"})) == []
+    assert list(ends.quota_agrees(good(), {})) == []
+    told = list(ends.quota_agrees(view, {"used.VCPU": "3", "used.claims": "1"}))
+    assert told == ["the ledger of limited says 3 VCPU, its claims are 2"]
+
+
+def test_a_project_that_comes_to_have_more_than_its_quota_is_told() -> None:
+    def fill(it: View, count: int) -> None:
+        it.others[f"quota:{QUOTA.project}"] = {}
+        for number in range(count):
+            fields = {"amount.VCPU": "0", "project": QUOTA.project}
+            with_more(it, "h1", f"m{number}", **fields)
+
+    most = QUOTA.limits["claims"]
+    full, more = changed(lambda it: fill(it, most)), changed(lambda it: fill(it, most + 1))
+    assert list(succession(good(), full)) == []
+    (problem,) = succession(full, more)
+    assert "project limited came to hold more claims than it has" in problem
+    forgotten = copy.deepcopy(full)
+    forgotten.others.clear()
+    assert list(succession(forgotten, more)) == []
+
+
 def picture() -> dict[str, Any]:
     """What a scheduler says that sees all of it."""
     hosts = {
@@ -309,6 +343,8 @@ def test_whatever_is_left_is_told() -> None:
     assert "host h1 has claimed.VCPU 1" in told(lambda it: it.hosts["h1"].update({"claimed.VCPU": "1"}))
     assert "pool lic has claimed.CUSTOM_SEAT 1" in told(lambda it: it.pools["lic"].update({"claimed.CUSTOM_SEAT": "1"}))
     assert "group g has members 1" in told(lambda it: it.groups["g"].update({"members": "1"}))
+    assert "ended claim a is remembered without end" in told(lambda it: it.kept.add("a"))
+    assert "key gang:a is left" in told(lambda it: it.others.update({"gang:a": {}}))
     assert "claim a has a deadline" in told(lambda it: it.deadlines.update({"a": 1.0}))
     assert "1 hints lie in the inbox of h1" in told(lambda it: it.inboxes.update({"h1": 1}))
     assert "work of a is left on h1" in ends.nothing_is_left(empty, works(), {})

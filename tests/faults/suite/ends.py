@@ -13,7 +13,8 @@ from typing import Any
 
 from tests.faults.suite.ledger import Ledger
 from tests.faults.suite.rules import books
-from tests.faults.suite.view import View
+from tests.faults.suite.traffic import QUOTA
+from tests.faults.suite.view import View, amounts_of
 from tests.faults.suite.works import Works
 
 Picture = Mapping[str, Any]
@@ -81,9 +82,18 @@ def journals_agree(view: View, journals: Mapping[tuple[str, str], Journaled]) ->
 
 def owners_agree(view: View, ledger: Ledger) -> Iterator[str]:
     """No claim is there that nobody was told of, and none that its owner gave back."""
-    for claim_id in sorted(view.claims.keys() - ledger.owned.keys() - ledger.open_ids()):
+    for claim_id in sorted(view.by_owner().keys() - ledger.owned.keys() - ledger.open_ids()):
         said = ledger.given.get(claim_id) or ("refused" if claim_id in ledger.refused else "never asked for")
         yield f"claim {claim_id} is there, and to its owner it is {said}"
+
+
+def quota_agrees(view: View, used: Mapping[str, str]) -> Iterator[str]:
+    """A project's ledger says what its claims take. `used` is the ledger's hash; empty before anything was reserved."""
+    claims = [claim for claim in view.claims.values() if claim.get("project") == QUOTA.project]
+    really = {"claims": len(claims), "VCPU": sum(amounts_of(claim).get("VCPU", 0) for claim in claims)}
+    for word, number in really.items():
+        if int(used.get(f"used.{word}", "0")) != number:
+            yield f"the ledger of {QUOTA.project} says {used.get(f'used.{word}')} {word}, its claims are {number}"
 
 
 def picture_agrees(name: str, picture: Picture, view: View) -> Iterator[str]:
@@ -138,6 +148,8 @@ def nothing_is_left(view: View, works: Works, journals: Mapping[tuple[str, str],
     """After all was given back: no claim, no count, no hint, no work, nothing in a journal."""
     yield from books(view)
     yield from left_over(view)
+    yield from (f"ended claim {claim_id} is remembered without end" for claim_id in view.kept)
+    yield from (f"key {key} is left" for key in view.others if key.startswith(("gang:", "shelved", "leaving")))
     yield from (f"claim {claim_id} is left, {claim.get('state')}" for claim_id, claim in view.claims.items())
     for what, things in (("host", view.hosts), ("pool", view.pools), ("group", view.groups)):
         for name, fields in things.items():

@@ -54,7 +54,7 @@ class Ledger:
     @property
     def answers(self) -> int:
         """How many answers have been given: what plans count in."""
-        return sum(self.words[word] for word in ("placed", "refused", "over", "gave", "looked"))
+        return sum(self.words[word] for word in ("placed", "refused", "over", "gave", "changed", "looked"))
 
     def hear(self, who: str, said: str, words: Mapping[str, Any]) -> None:
         """Enter what a scheduler process said."""

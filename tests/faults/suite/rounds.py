@@ -101,8 +101,9 @@ async def _heal_later(fault: Breakage) -> None:
 def note_active(world: World) -> None:
     """Note of which claims hosts have said that their work runs: whatever breaks from here on, they stay."""
     world.watcher.look()
+    known = world.watcher.now.by_owner()
     for claim_id, one in world.ledger.owned.items():
-        one.was_active = world.watcher.now.claims.get(claim_id, {}).get("state") == "active"
+        one.was_active = known.get(claim_id, {}).get("state") == "active"
 
 
 async def _recover(world: World, result: Result) -> None:
@@ -154,6 +155,7 @@ async def disagreements(world: World) -> list[str]:
     if found:
         return found
     world.watcher.look()
+    found += ends.quota_agrees(view, world.site.ledger())
     found += ends.journals_agree(view, ends.read_journals([world.journal(one.name) for one in world.agents]))
     for one in world.schedulers:
         found += ends.picture_agrees(one.name, await one.ask("picture", "picture"), view)
@@ -163,9 +165,10 @@ async def disagreements(world: World) -> list[str]:
 
 def _count_lost(world: World, result: Result, allowed: frozenset[str]) -> None:
     view = world.watcher.now
+    known = view.by_owner()
     for claim_id, one in list(world.ledger.owned.items()):
         level = world.ledger.level(one.until)
-        claim = view.claims.get(claim_id)
+        claim = known.get(claim_id)
         if claim is not None:
             if claim_id in world.watcher.missed:
                 level.restored += 1
@@ -201,6 +204,7 @@ async def release_all(world: World) -> list[str]:
         world.watcher.look()
         journals = ends.read_journals([world.journal(one.name) for one in world.agents])
         left = [*ends.nothing_is_left(world.watcher.now, world.works, journals)]
+        left += ends.quota_agrees(world.watcher.now, world.site.ledger())
     return [*left[:MOST_SHOWN], *wrong_so_far(world)]
 
 

@@ -8,6 +8,7 @@ instant before, and not against what redsched notes about it.
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 
+from tests.faults.suite.traffic import QUOTA
 from tests.faults.suite.view import Hash, View, amounts_of
 
 LEASED = ("claimed", "starting")
@@ -85,10 +86,17 @@ def over(view: View) -> Over:
             key = (f"host {claim.get('host')}", f"group:{claim['group']}")
             holders[key].add(claim_id)
             amounts[key] += 1
+    for owner_id, claim in view.by_owner().items():
+        if claim.get("project") == QUOTA.project:
+            key = (f"project {QUOTA.project}", "claims")
+            holders[key].add(owner_id)
+            amounts[key] += 1
     return {key: frozenset(holders[key]) for key, amount in amounts.items() if amount > _room(view, *key)}
 
 
 def _room(view: View, owner: str, slot: str) -> int:
+    if owner.startswith("project "):
+        return QUOTA.limits["claims"] if f"quota:{QUOTA.project}" in view.others else 1 << 53
     if slot.startswith("group:"):
         group = view.groups.get(slot.removeprefix("group:"), {})
         return int(group.get("max_per_host", "1")) if group.get("policy") == "anti-affinity" else 1 << 53
@@ -113,7 +121,9 @@ def succession(former: View, now: View) -> Iterator[str]:
 
 def _had_spoken(view: View, owner: str) -> bool:
     """Whether all that hosts could bring back to it had come back at that instant."""
-    if owner.startswith(POOL):
+    if owner.startswith("project ") and f"quota:{QUOTA.project}" not in view.others:
+        return False  # forgotten with the store, and not declared anew yet: nothing is limited
+    if owner.startswith((POOL, "project ")):
         return all(map(view.is_attested, view.hosts)) and view.meta.get("settled") == "1"
     return owner[5:] in view.hosts and view.is_attested(owner[5:])
 

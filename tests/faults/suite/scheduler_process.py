@@ -15,7 +15,16 @@ from typing import Any
 import structlog
 
 from redsched.cache.compare import describe
-from redsched.errors import ClaimState, NotConfirmed, NoValidHost, RedschedError, Unavailable, Unknown
+from redsched.errors import (
+    ClaimState,
+    NotConfirmed,
+    NoValidHost,
+    QuotaExceeded,
+    RedschedError,
+    Refused,
+    Unavailable,
+    Unknown,
+)
 from redsched.model import Request
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
@@ -29,8 +38,8 @@ TOLD_FRAMES = 6
 AGAIN_S = (0.05, 0.2)
 """Before asking again after an error that says so."""
 
-GIVE, LOOK = 0.45, 0.1
-"""How often a turn gives a claim back, and how often it only looks."""
+GIVE, LOOK, CHANGE = 0.4, 0.08, 0.08
+"""How often a turn gives a claim back, how often it only looks, and how often it resizes or moves one."""
 
 
 class Traffic:
@@ -90,7 +99,10 @@ class Traffic:
             await self._give(self._given.popleft())
         elif chance < LOOK:
             await self._look()
-        elif self._held and (chance < LOOK + GIVE or len(self._held) >= traffic.MOST_HELD):
+        elif self._held and chance < LOOK + CHANGE:
+            self._held.rotate(self._rng.randrange(len(self._held)))
+            await self._change(self._held.popleft())
+        elif self._held and (chance < LOOK + CHANGE + GIVE or len(self._held) >= traffic.MOST_HELD):
             self._held.rotate(self._rng.randrange(len(self._held)))
             await self._give(self._held.popleft())
         else:
@@ -101,7 +113,7 @@ class Traffic:
         say("asked", ids=ids, number=self._number)
         try:
             found = await self._until_answered(lambda: self._scheduler.select(traffic.request_of(ids)))
-        except NoValidHost:
+        except (NoValidHost, QuotaExceeded):
             say("refused", ids=ids)
         except (ClaimState, NotConfirmed) as error:
             say("over", ids=ids, why=error.problem)
@@ -119,6 +131,23 @@ class Traffic:
             say("gave", id=claim_id, how=error.problem)
         else:
             say("gave", id=claim_id, how="free" if is_free else "ending")
+
+    async def _change(self, claim_id: str) -> None:
+        """Resize it or move it, once: nothing is promised but that it stays its owner's."""
+        try:
+            token = (await self._scheduler.claims.get(claim_id)).token
+            if traffic.kind_of(claim_id) in traffic.RESIZED and self._rng.random() < 0.5:
+                await self._scheduler.claims.resize(claim_id, token, {}, {"VCPU": self._rng.choice((1, 2))})
+            else:
+                await self._scheduler.claims.move(claim_id, token)
+        except (Refused, Unknown):
+            say("looked")
+        except Unavailable as error:
+            say("trouble", error=type(error).__name__)
+        else:
+            say("changed", id=claim_id)
+        finally:
+            self._held.append(claim_id)
 
     async def _look(self) -> None:
         """Explain and try out: what claims nothing must leave nothing."""

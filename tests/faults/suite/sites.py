@@ -13,6 +13,7 @@ import redis
 from redsched.store import Store
 from redsched.store.server import PrivateServer
 from tests.faults.suite.plan import children
+from tests.faults.suite.traffic import QUOTA
 from tests.faults.suite.watcher import direct
 from tests.faults.suite.wires import Wire, reopen, shut, wires
 from tests.support.servers import SERVERS
@@ -23,6 +24,7 @@ CELL = {"jump_s": "3", "settle_s": "15"}
 """The cell's own times, as short as the leases: docs/operate.md, "Limits of a cell"."""
 
 META = "rs:{c1}:meta"
+LEDGER = f"rs:{{quota:{QUOTA.project}}}"
 WELL_S = 60.0
 
 
@@ -40,6 +42,12 @@ class Site(ABC):
     @abstractmethod
     def connect(self) -> "redis.Redis":
         """A client of the present primary, past all wires."""
+
+    def ledger(self) -> Mapping[str, str]:
+        """The hash of the ledger of the project that has a quota."""
+        with self.connect() as client:
+            found: dict[str, str] = client.hgetall(LEDGER)
+            return found
 
     async def prepare(self) -> None:
         """Declare the cell new, as whoever installs redsched does."""
@@ -177,6 +185,12 @@ class Clustered(Several):
             return self.setup.primary("c1")
         except AssertionError as error:
             raise redis.ConnectionError("nobody has the cell") from error
+
+    def ledger(self) -> Mapping[str, str]:
+        """It lies where its own hash tag says."""
+        with self.setup.primary(LEDGER[4:-1]).client() as client:
+            found: dict[str, str] = client.hgetall(LEDGER)
+            return found
 
     def cut_replication(self) -> None:
         """Between the cell's primary and its replica."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal
 
-from redsched.model import GroupPolicy, Inventory, Request, ServerGroup, SharedPool
+from redsched.model import GroupPolicy, Inventory, Quota, Request, ServerGroup, SharedPool
 
 LEASE_S = 5
 """Of a claim that no host has taken up yet."""
@@ -19,6 +19,11 @@ MOST_HELD = 32
 APART = ServerGroup("apart", GroupPolicy.ANTI_AFFINITY, max_per_host=2)
 LICENCES = SharedPool("licences", {"CUSTOM_SEAT": Inventory(40)})
 PROJECT = "faults"
+QUOTA = Quota("limited", {"VCPU": 24, "claims": 20})
+"""Of the project that `metered` requests are of; less than they would take."""
+
+RESIZED = ("one", "sure", "metered")
+"""Kinds whose claims are resized now and then, between one VCPU and two; of these and others some are moved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,7 @@ class Kind:
     server_group: str = ""
     alternates: int = 0
     until: Literal["claimed", "active"] = "claimed"
+    project: str = PROJECT
 
 
 KINDS: Mapping[str, Kind] = {
@@ -40,6 +46,7 @@ KINDS: Mapping[str, Kind] = {
     "apart": Kind(2, {"VCPU": 1}, server_group=APART.name),
     "seat": Kind(2, {"VCPU": 1, "CUSTOM_SEAT": 1}),
     "sure": Kind(3, {"VCPU": 1, "MEMORY_MB": 256}, until="active"),
+    "metered": Kind(3, {"VCPU": 1}, project=QUOTA.project),
     "gpu": Kind(2, {"CUSTOM_GPU_MILLI": 400}, alternates=2),
 }
 
@@ -60,7 +67,7 @@ def request_of(ids: Sequence[str]) -> Request:
         count=kind.places,
         server_group=kind.server_group,
         alternates=kind.alternates,
-        project=PROJECT,
+        project=kind.project,
         claim_ids=tuple(ids),
         until=kind.until,
         lease_s=LEASE_S,

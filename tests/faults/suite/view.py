@@ -14,7 +14,8 @@ for _, key in ipairs(redis.call('KEYS', ARGV[1] .. '*')) do
   local kind = redis.call('TYPE', key).ok
   local value
   if kind == 'hash' and redis.call('HGET', key, 'state') == 'ended' then
-    value = {'state', 'ended', 'why', redis.call('HGET', key, 'why') or ''}
+    local kept = redis.call('PTTL', key) < 0 and '1' or '0'
+    value = {'state', 'ended', 'why', redis.call('HGET', key, 'why') or '', 'kept', kept}
   elseif kind == 'hash' then
     value = redis.call('HGETALL', key)
   elseif kind == 'set' then
@@ -44,6 +45,8 @@ class View:
     """Those that have not ended."""
     ended: dict[str, str] = field(default_factory=dict)
     """Those that have and are remembered: why."""
+    kept: set[str] = field(default_factory=set)
+    """Those of them that are remembered without end, because they point to what became of them."""
     groups: dict[str, Hash] = field(default_factory=dict)
     pools: dict[str, Hash] = field(default_factory=dict)
     held: dict[str, set[str]] = field(default_factory=dict)
@@ -62,6 +65,14 @@ class View:
     def is_attested(self, host: str) -> bool:
         """Whether a host has attested to the present epoch."""
         return self.hosts[host].get("epoch") == self.epoch != ""
+
+    def by_owner(self) -> dict[str, Hash]:
+        """The claims by the ids that their owners know: one that was placed anew has another of its own.
+
+        While one is being moved there are two of them; then it is the later one.
+        """
+        known = sorted(self.claims.items(), key=lambda one: "former" in one[1])
+        return {claim.get("origin", claim_id): claim for claim_id, claim in known}
 
     def on(self, host: str) -> dict[str, Hash]:
         """The claims on a host."""
@@ -86,6 +97,7 @@ def view_of(things: Iterable[tuple[str, str, list[Any]]]) -> View:
             view.meta = fields
         elif what == "claim" and fields.get("state") == "ended":
             view.ended[name] = fields["why"]
+            view.kept |= {name} if fields["kept"] == "1" else set()
         elif what in hashes:
             hashes[what][name] = fields
         elif what == "claims":

@@ -50,6 +50,7 @@ class World:
         self.children: dict[str, Child] = {}
         self.clock_shift_s: dict[str, float] = {}
         self.disk_is_full: set[str] = set()
+        self.open_agents: set[str] = set()
         self.problems: list[str] = []
         """What went wrong outside every check: a process that ended by itself."""
         self.hook_looks: list[Any] = []
@@ -159,6 +160,7 @@ class World:
 
     def _hear(self, name: str, said: str, words: Mapping[str, Any]) -> None:
         if said == "gone":
+            self.open_agents.discard(name)
             if not self._is_closing:
                 task = asyncio.create_task(self._revive(name))
                 self._reviving.add(task)
@@ -167,10 +169,19 @@ class World:
             if said == "placed" and self.first_placed_at is None and tuple(words["ids"]) not in self._old_asks:
                 self.first_placed_at = time.monotonic()
             self.ledger.hear(f"s{name.partition('-')[2]}", said, words)
-        elif said == "ended" and not (name in self.disk_is_full and words["problem"] == "journal-broken"):
+        elif said == "ended" and not self._may_end(name, words["problem"]):
             self.problems.append(f"{name} ended: {words}")
+        elif said == "ready":
+            self.open_agents.add(name)
         elif said == "defect":
             self.problems.append(f"{name}: {words}")
+
+    def _may_end(self, agent: str, problem: str) -> bool:
+        """Whether an agent may end by itself: without a disk at any time, without a store at its start (docs/agent.md)."""
+        has_begun = agent in self.open_agents
+        return (agent in self.disk_is_full and problem == "journal-broken") or (
+            not has_begun and problem == "store-unavailable"
+        )
 
     async def _revive(self, name: str) -> None:
         """Begin a process anew, as whatever looks after services would."""
@@ -195,15 +206,17 @@ class World:
             await asyncio.sleep(OPERATOR_S)
             view = self.watcher.now
             group, pool = view.groups.get(traffic.APART.name, {}), view.pools.get(traffic.LICENCES.name, {})
-            if view.epoch and not ("policy" in group and "capacity.CUSTOM_SEAT" in pool):
+            has_quota = f"quota:{traffic.QUOTA.project}" in view.others
+            if view.epoch and not ("policy" in group and "capacity.CUSTOM_SEAT" in pool and has_quota):
                 with suppress(RedschedError):
                     await self.declare()
 
     async def declare(self) -> None:
-        """Declare the server group and the shared pool. Raises what redsched raises."""
+        """Declare the server group, the shared pool and the quota. Raises what redsched raises."""
         async with Scheduler.connect(self.site.direct_url, Settings.model_validate(SCHEDULER)) as scheduler:
             await scheduler.server_groups.put(traffic.APART)
             await scheduler.pools.put(traffic.LICENCES)
+            await scheduler.quotas.put(traffic.QUOTA)
 
 
 CAPACITIES = {

@@ -177,7 +177,7 @@ class World:
             self.problems.append(f"{name}: {words}")
 
     def _may_end(self, agent: str, problem: str) -> bool:
-        """Whether an agent may end by itself: without a disk at any time, without a store at its start (docs/agent.md)."""
+        """Whether an agent may end by itself: where its disk is full, or where the store is away as it starts."""
         has_begun = agent in self.open_agents
         return (agent in self.disk_is_full and problem == "journal-broken") or (
             not has_begun and problem == "store-unavailable"

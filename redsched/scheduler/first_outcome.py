@@ -9,6 +9,7 @@ from redsched.errors import ClaimIdReused, ClaimState
 from redsched.model import Claim, ClaimStatus, Request
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claiming import known
+from redsched.scheduler.placings import present, succession
 from redsched.scheduler.views import Selections
 
 
@@ -20,7 +21,12 @@ async def first_outcome(request: Request, cells: Cells) -> Selections | None:
     if not request.claim_ids or not request.claim:
         return None
     found = await cells.known(request.claim_ids)
-    return None if found is None else _told(request, *found)
+    if found is None:
+        return None
+    cell, held = found
+    # What was moved since, or found another place, is where it is now.
+    now = {claim_id: present(await succession(cell.store, claim)) for claim_id, claim in held.items()}
+    return _told(request, cell, now)
 
 
 def _told(request: Request, cell: Cell, held: dict[str, Claim]) -> Selections:

@@ -16,6 +16,7 @@ def one_place(request: Request, claim: Claim) -> Request:
     Raises ClaimState where that cannot be told.
     """
     member = _member(request, claim)
+    _refuse_company(request, member, claim)
     whole = replace(member, count=1, mode="all", project=request.project, consumer=request.consumer)
     weighed = replace(whole, policy=request.policy, weights=request.weights, lease_s=request.lease_s)
     return _resized(weighed, claim)
@@ -53,6 +54,20 @@ def _member(request: Request, claim: Claim) -> Request:
             {"claim_id": claim.id},
         )
     return fitting[0]
+
+
+def _refuse_company(request: Request, member: Request, claim: Claim) -> None:
+    """Raise ClaimState for a place whose others it was related to, or spread with: they cannot be told from here."""
+    name = next((one.name for one in request.members if one.request is member), "")
+    related = any(name in one.members for one in request.relations)
+    spread = member.count > 1 and not member.server_group and any(one.hard for one in member.spread)
+    if related or spread:
+        how = "related to" if related else "spread with"
+        raise ClaimState(
+            f"claim {claim.id} was {how} other places of its request, and alone it might break that: claim all of "
+            "them anew, and release these",
+            {"claim_id": claim.id},
+        )
 
 
 def _resized(request: Request, claim: Claim) -> Request:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from redsched.errors import ClaimState, NoValidHost, StaleToken, Unknown
-from redsched.model import ClaimStatus, GroupPolicy, Request, Why
+from redsched.model import ClaimStatus, Gang, GroupPolicy, Relation, RelationType, Request, Why
 from redsched.scheduler import Scheduler
 from tests.scheduler.working import BY_HAND, QUICK, at_work
 from tests.support.cells import raw_client
@@ -55,6 +55,17 @@ async def test_a_move_sent_again_is_the_same_move(clean_store: str) -> None:
         later, fresh = await work.scheduler.claims.move("mine", claim.token)
         assert (later.id, later.state, fresh) == (first.id, ClaimStatus.ACTIVE, False)
         assert len(await work.held()) == 1
+
+
+async def test_the_request_sent_again_finds_it_where_it_is_now(clean_store: str) -> None:
+    """Its id has one outcome, and that has moved."""
+    async with at_work(clean_store, 4, 3) as work:
+        claim = await work.active(TWO)
+        target, _ = await work.scheduler.claims.move("mine", claim.token)
+        await work.settle()
+        again = await work.scheduler.select(TWO)
+        [found] = again.selections
+        assert (again.fresh, found.claim_id, found.host, found.token) == (False, "mine", "h1", target.token)
 
 
 async def test_movers_at_once_move_once(clean_store: str) -> None:
@@ -167,6 +178,23 @@ async def test_a_place_of_several_moves_alone(clean_store: str) -> None:
         first = found.selections[0]
         target, _ = await work.scheduler.claims.move(first.claim_id or "", first.token or "")
         assert (target.host != first.host, target.amounts) == (True, {"VCPU": 2})
+
+
+@pytest.mark.parametrize("related", [True, False])
+async def test_what_was_placed_with_regard_to_others_does_not_move_alone(clean_store: str, related: bool) -> None:
+    """That would break what was asked for; a gang's member that stands in no relation does."""
+    async with at_work(clean_store, 8, 8, 8) as work:
+        members = (Gang("db", Request({"VCPU": 2}, count=2)), Gang("web", Request({"VCPU": 1})))
+        relations = (Relation(RelationType.APART, ("db",)),)
+        found = await work.scheduler.select(Request(members=members, relations=relations))
+        one = found.selections[0 if related else 2]
+        assert one.claim_id is not None
+        if related:
+            with pytest.raises(ClaimState, match="was related to other places"):
+                await work.scheduler.claims.move(one.claim_id, one.token or "")
+        else:
+            target, _ = await work.scheduler.claims.move(one.claim_id, one.token or "")
+            assert target.amounts == {"VCPU": 1}
 
 
 async def test_it_waits_for_room(clean_store: str) -> None:

@@ -1,0 +1,38 @@
+"""A gang until all of its members are active: the end of one by anyone but its owner ends all."""
+
+from redsched.model import ClaimStatus, Request
+from tests.scheduler.working import at_work
+
+TWO_PLACES = Request({"VCPU": 2}, count=2, claim_ids=("one", "two"))
+
+
+async def test_the_failure_of_one_ends_all(clean_store: str) -> None:
+    """What a host runs of it already is asked back, and nothing is left to do after."""
+    async with at_work(clean_store, 2, 2) as work:
+        placed = {one.host: one for one in (await work.scheduler.select(TWO_PLACES)).selections}
+        await work.work([0])
+        failing = placed["h1"]
+        await work.store.fail("h1", failing.claim_id or "", failing.token or "", by_host=True)
+        await work.settle()
+        assert await work.held() == {}
+        assert (await work.scheduler.claims.get(placed["h0"].claim_id or "")).state is ClaimStatus.ENDED
+        await work.is_sound()
+
+
+async def test_its_owner_may_let_one_go(clean_store: str) -> None:
+    async with at_work(clean_store, 2, 2) as work:
+        await work.scheduler.select(TWO_PLACES)
+        await work.scheduler.claims.release("one")
+        await work.settle()
+        assert (await work.scheduler.claims.get("two")).state is ClaimStatus.ACTIVE
+        await work.is_sound()
+
+
+async def test_once_all_are_active_each_stands_alone(clean_store: str) -> None:
+    async with at_work(clean_store, 2, 2) as work:
+        placed = (await work.scheduler.select(TWO_PLACES)).selections
+        await work.work()
+        first = placed[0]
+        await work.store.fail(first.host, first.claim_id or "", first.token or "", by_host=True)
+        await work.settle()
+        assert (await work.scheduler.claims.get("two")).state is ClaimStatus.ACTIVE

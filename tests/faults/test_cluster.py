@@ -70,7 +70,7 @@ class World:
         while not self.stopped:
             number += 1
             try:
-                found = await self.scheduler.select(Request({"VCPU": 1}, lease_s=600, hosts=(f"{cell}-h",)))
+                found = await self.scheduler.select(Request({"VCPU": 1}, lease_s=600, hosts=frozenset({f"{cell}-h"})))
                 claim_id = str(found.selections[0].claim_id)
                 self.claims[claim_id] = found.selections[0].cell
                 if number % 2:

@@ -86,15 +86,20 @@ async def test_a_claim_that_no_replica_has_is_refused_and_ended(pair: tuple[Node
 
 
 async def test_an_id_sent_again_waits_for_what_its_first_sending_wrote(pair: tuple[Node, Node]) -> None:
-    """The second call writes nothing of its own. Without a write in between WAIT would say what it did not look at."""
-    primary, _ = pair
+    """It writes nothing of its own, and its connection has heard that the frozen replica has all that it wrote before.
+
+    Without a write in between WAIT would be about that, and say that all is well.
+    """
+    primary, replica = pair
     async with opened(url_of(primary)) as (_, cell), opened(url_of(primary), Settings(tick_s=600)) as (_, careless):
-        primary.cut_replication()
-        call = call_of(await cell.tick(), member("a", "h0"))
+        clock = await cell.tick()
+        assert (await cell.claim(call_of(clock, member("before", "h0")))).outcome == "OK"
+        replica.pause()
+        call = call_of(clock, member("a", "h0"))
         assert (await careless.claim(call)).outcome == "OK"
         with pytest.raises(NotDurable):
             await cell.claim(call)
-        assert await claimed(cell) == 1, "the claim of an earlier call is not this call's to end"
+        assert await claimed(cell) == 2, "the claim of an earlier call is not this call's to end"
 
 
 async def test_a_user_who_may_not_wait_is_told(pair: tuple[Node, Node]) -> None:

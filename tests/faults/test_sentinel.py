@@ -1,5 +1,6 @@
 """A store behind Sentinels: schedulers and hosts find the primary and follow it, whatever becomes of the former one."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
@@ -36,6 +37,12 @@ async def opened(setup: SentinelSetup) -> AsyncIterator[tuple[Scheduler, CellSto
         hosts = await fleet(cell, [50, 50])
         async with Scheduler.connect(setup.url, QUICK) as scheduler:
             yield scheduler, cell, hosts
+
+
+async def read_by_all(cell: CellStore, ids: list[str]) -> None:
+    """Read over every connection that there may be at once, and find these claims over each."""
+    for known in await asyncio.gather(*(cell.read_claims(ids) for _ in range(QUICK.pool_size))):
+        assert known.keys() == set(ids)
 
 
 async def claim_again(scheduler: Scheduler, hosts: list[PlainHost]) -> str:
@@ -106,9 +113,11 @@ async def test_a_frozen_primary_is_left_and_not_returned_to(setup: SentinelSetup
     """It comes back and says that it is primary still: until the Sentinels tell it otherwise nobody must believe it."""
     async with opened(setup) as (scheduler, cell, hosts):
         before = setup.primary()
+        await read_by_all(cell, [])
         before.pause()
         claimed = await claim_again(scheduler, hosts)
         before.resume()
+        await read_by_all(cell, [claimed])
         claims = [claimed, *[str((await scheduler.select(ONE)).selections[0].claim_id) for _ in range(20)]]
         await wait_until(lambda: not before.is_primary(), 20.0, "the former primary replicates")
         assert (await cell.read_claims(claims)).keys() == set(claims)

@@ -103,11 +103,14 @@ class ClusterSetup:
         _say(target, "SETSLOT", slot, "IMPORTING", source.id)
         _say(source, "SETSLOT", slot, "MIGRATING", target.id)
         _migrate(source, target, slot, _say(source, "COUNTKEYSINSLOT", slot) // 2)
-        yield
-        while keys := _say(source, "COUNTKEYSINSLOT", slot):
-            _migrate(source, target, slot, keys)
-        for node in [target, *(one for one in self.nodes if one is not target and one.running and one.is_primary())]:
-            _say(node, "SETSLOT", slot, "NODE", target.id)
+        try:
+            yield
+        finally:
+            while keys := _say(source, "COUNTKEYSINSLOT", slot):
+                _migrate(source, target, slot, keys)
+            others = [one for one in self.nodes if one is not target and one.running and one.is_primary()]
+            for node in [target, *others]:
+                _say(node, "SETSLOT", slot, "NODE", target.id)
 
     @property
     def moves_at_once(self) -> bool:

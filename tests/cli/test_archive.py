@@ -2,10 +2,18 @@
 
 from pathlib import Path
 
+import pytest
 import redis
 
 from tests.cli.conftest import Redsched
 from tests.cli.parts import run
+
+
+@pytest.fixture(autouse=True)
+def _slow_machine(redsched: Redsched, store: str) -> None:
+    """Between two commands nobody ticks the clock: on a slow machine that would be a jump, and a new epoch."""
+    with redis.Redis.from_url(store, protocol=2) as client:
+        client.hset("rs:{c1}:meta", mapping={"jump_s": "3600", "now_ms": int(client.time()[0]) * 1000})
 
 
 def test_a_cell_is_exported_and_comes_back_after_a_wipe(redsched: Redsched, store: str, tmp_path: Path) -> None:
@@ -18,7 +26,8 @@ def test_a_cell_is_exported_and_comes_back_after_a_wipe(redsched: Redsched, stor
     assert redsched("export").check().output.splitlines()[1:] == file.read_text().splitlines()[1:]
     with redis.Redis.from_url(store, protocol=2) as client:
         client.flushall()
-    found = redsched("import", str(file)).check()
+    found = redsched("import", str(file))
+    assert found.exit_code == 0, found  # the log may tell of the new epoch
     assert (
         found.output
         == "cell c1: 0 aggregates, 1 server groups, 0 pools, 0 quotas, 2 statuses, 2 hosts, 1 claims, 1 requests\n"

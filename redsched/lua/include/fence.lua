@@ -40,7 +40,7 @@ local function fence()
   local meta = redis.call('HMGET', KEYS[1], 'epoch', 'seq', 'now_ms', 'replid', 'run_id', 'settled', 'settle_at_ms',
     'jump_s', 'remember_s', 'keep_s', 'settle_s', 'unattested', 'declared_seq', 'oldest')
   if tonumber(meta[14] or '0') > SCHEMA then
-    error({err = 'SCHEMA writers of this cell are of schema ' .. meta[14] .. ' or later, this release is of ' .. SCHEMA})
+    error({err = 'SCHEMA writers of this cell are of schema ' .. meta[14] .. ' or later, this release of ' .. SCHEMA})
   end
   local cell = {
     now_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000),

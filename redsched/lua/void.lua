@@ -1,10 +1,11 @@
 #!lua
--- void: an id that is not known here is closed. A caller's own moves on to another cell, and a call that is still on its
--- way to this one must not claim it; or its owner was told that it is gone, and a host that comes back must not restore
--- it: the token is later than that of any earlier placing.
+-- void: an id that is not known here is closed. A caller's own moves on to another cell, and a call that is still on
+-- its way to this one must not claim it; or its owner was told that it is gone, and a host that comes back must not
+-- restore it: the token is later than that of any earlier placing.
 -- KEYS  1 meta, 2 changes, 3 hosts, 4 claim
 -- ARGV  1 digest, 2 unheard (1: only where hosts of an earlier epoch may still have something to say)
--- Reply OK | SAME (void already, or nobody could restore it) | CONFLICT (it has an outcome here: ask for it); epoch, now_ms
+-- Reply OK | SAME (void already, or nobody could restore it) | CONFLICT (it has an outcome here: ask for it); epoch,
+--   now_ms
 -- A call that was decided after this may use the id again: claim.lua compares the times.
 -- include: fence
 local cell = fence()

@@ -2,7 +2,7 @@
 
 Every scheduler's sweeper does a few claims of such a host at a time. That two do not move one claim twice is the claim
 script's matter: the second is told of the first. What cannot be moved now is tried again later, less and less often;
-why it cannot is worked out for whoever looks at the host, and noted in the log.
+why it cannot is worked out for whoever looks at the host.
 """
 
 import asyncio
@@ -62,7 +62,7 @@ class Leaving:
             now_s = asyncio.get_running_loop().time()
             pause_s = min(LONGEST_PAUSE_S, 2 * self._later.get(claim.id, (0.0, 0.5))[1])
             self._later[claim.id] = (now_s + pause_s * random.uniform(0.8, 1.2), pause_s)
-            log.warning("not moved", cell=self._cell.name, claim=claim.id, host=claim.host, problem=error.detail)
+            log.debug("not moved", cell=self._cell.name, claim=claim.id, host=claim.host, problem=error.detail)
         else:
             self._later.pop(claim.id, None)
 

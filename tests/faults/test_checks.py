@@ -129,6 +129,12 @@ def test_a_watcher_notes_what_the_rules_say_and_what_an_epoch_misses() -> None:
     watcher.take(changed(lambda it: (it.meta.update({"epoch": "3-c"}), it.claims.pop("a"))))
     assert watcher.epochs == [EPOCH, "3-c"]
     assert watcher.missed == {"a"}
+    assert watcher.over_committed == 0
+    heard = changed(lambda it: [host.update({"epoch": "3-c"}) for host in (it.meta, *it.hosts.values())])
+    watcher.take(heard)
+    with_more(heard := copy.deepcopy(heard), "h1", "c")
+    watcher.take(heard)
+    assert watcher.over_committed == 1
     assert any("claimed, its claims hold 0" in problem for problem in watcher.broken)
 
 
@@ -191,6 +197,7 @@ def test_two_works_on_one_slot_are_told_where_they_run() -> None:
     it.start("h1", "c", Work(TOKEN, {"VCPU": 3}))
     (problem,) = it.broken
     assert problem == "h1 runs 5 VCPU of its 4 after starting c: ['a', 'c']"
+    assert it.over_committed == 1
 
 
 def test_journals_that_disagree_are_told() -> None:

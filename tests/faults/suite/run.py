@@ -86,6 +86,7 @@ async def _finish(done: Run, it: World | None, say: Say) -> None:
 
 def _enter(done: Run, it: World) -> None:
     """Add what the owners of a world were told to that of the others."""
+    done.over_committed += it.watcher.over_committed + it.works.over_committed
     for until, level in it.ledger.levels.items():
         total = done.levels.setdefault(until, Levels())
         total.acknowledged += level.acknowledged

@@ -41,6 +41,8 @@ class Watcher:
     """Claims that were there before a new epoch and not when it was first seen."""
     over_restored: set[str] = field(default_factory=set)
     """What was over because hosts brought it back."""
+    over_committed: int = 0
+    """Instants at which something had come to hold more than it has, or a host had got what it must not have."""
     broken: list[str] = field(default_factory=list)
     is_blind: bool = False
     """Set while no single server has the cell."""
@@ -59,7 +61,9 @@ class Watcher:
         self.instants += 1
         if not view.epoch:
             return
-        problems = [*books(view), *(succession(self.last, view) if self.last.epoch else ())]
+        came = [*succession(self.last, view)] if self.last.epoch else []
+        self.over_committed += bool(came)
+        problems = [*books(view), *came]
         if problems and len(self.broken) < MOST_BROKEN:
             self.broken += [f"epoch {view.epoch} seq {view.meta.get('seq')}: {problem}" for problem in problems]
         if view.epoch != self.last.epoch:

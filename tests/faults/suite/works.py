@@ -35,6 +35,8 @@ class Works:
     running: dict[tuple[str, str], Work] = field(default_factory=dict)
     """By host and claim id."""
     broken: list[str] = field(default_factory=list)
+    over_committed: int = 0
+    """How often work was started on a host that had no room for it."""
     orders: Counter[str] = field(default_factory=Counter)
     _turns: dict[tuple[str, str], asyncio.Lock] = field(default_factory=dict)
 
@@ -48,6 +50,7 @@ class Works:
         for slot, capacity in self.capacities(host).items():
             if taken[slot] > capacity:
                 ids = sorted(claim for at, claim in self.running if at == host)
+                self.over_committed += 1
                 self.broken.append(
                     f"{host} runs {taken[slot]} {slot} of its {capacity} after starting {claim_id}: {ids}"
                 )

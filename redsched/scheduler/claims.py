@@ -78,7 +78,10 @@ class ClaimDesk(PlacedAnew, ClaimList):
             return True
         how = Giving.FORCE if force else Giving.ASK
         things = drawn_on(claim.group, claim.amounts, claim.gang)
-        answer = told(claim, await cell.store.release(claim.host, claim.id, token, how, things), ending=True)
+        answer = await cell.store.release(claim.host, claim.id, token, how, things)
+        if answer.outcome is not Outcome.OK and (moved := await self._moved_on(claim)):
+            return await self.release(moved.id, force=force)
+        told(claim, answer, ending=True)
         cell.released.note(claim, how, answer.epoch)
         if claim.next:
             # What it was to be moved to is not wanted either. The sweeper would find it too, later.
@@ -86,6 +89,11 @@ class ClaimDesk(PlacedAnew, ClaimList):
         if answer.outcome is not Outcome.ENDING:
             await self._quotas.changed(cell, claim)
         return answer.outcome is not Outcome.ENDING
+
+    async def _moved_on(self, claim: Claim) -> Claim | None:
+        """The claim that has taken the place of this one since it was read, and lives; None where none has."""
+        now = (await self._cells.find_claim(claim.id))[1]
+        return now if now.id != claim.id and now.state not in (ClaimStatus.ENDING, ClaimStatus.ENDED) else None
 
     async def _find(self, claim_id: str, token: str) -> tuple[Cell, Claim]:
         if token:

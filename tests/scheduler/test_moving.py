@@ -5,8 +5,9 @@ import asyncio
 import pytest
 
 from redsched.errors import ClaimState, NoValidHost, StaleToken, Unknown
-from redsched.model import ClaimStatus, Gang, GroupPolicy, Relation, RelationType, Request, Why
+from redsched.model import Claim, ClaimStatus, Gang, GroupPolicy, Relation, RelationType, Request, Why
 from redsched.scheduler import Scheduler
+from redsched.scheduler.cells import Cell, Cells
 from tests.scheduler.working import BY_HAND, QUICK, at_work
 from tests.support.cells import raw_client
 from tests.support.company import group
@@ -223,3 +224,22 @@ async def test_what_cannot_be_moved_says_so(clean_store: str) -> None:
         await work.scheduler.claims.release("mine", force=True)
         with pytest.raises(ClaimState):
             await work.scheduler.claims.move("mine", claim.token)
+
+
+async def test_a_release_that_meets_the_end_of_a_move_releases_what_it_has_become(
+    clean_store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The claim is read while it is moved, and given back when it has moved."""
+    async with at_work(clean_store, 4, 3) as work:
+        claim = await work.active(TWO)
+        await work.scheduler.claims.move("mine", claim.token)
+        find, late = Cells.find_claim, [await work.scheduler.claims._cells.find_claim("mine")]
+
+        async def once_late(self: Cells, claim_id: str) -> tuple[Cell, Claim]:
+            return late.pop() if late else await find(self, claim_id)
+
+        await work.settle()
+        monkeypatch.setattr(Cells, "find_claim", once_late)
+        assert await work.scheduler.claims.release("mine") is False
+        await work.settle()
+        assert await work.held() == {}

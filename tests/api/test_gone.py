@@ -1,0 +1,48 @@
+"""A caller who closes the connection ends what waits for him, and only then."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from starlette.requests import Request
+
+from redsched.api.gone import unless_gone
+from redsched.errors import NotConfirmed, NoValidHost
+
+
+def request_from(messages: "asyncio.Queue[dict[str, Any]]") -> Request:
+    """A request whose body has been read; what comes after it is in `messages`."""
+    return Request({"type": "http", "method": "POST", "path": "/", "headers": []}, messages.get)
+
+
+async def test_the_work_of_one_who_goes_is_cancelled() -> None:
+    messages: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    started, cancelled = asyncio.Event(), asyncio.Event()
+
+    async def work() -> None:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+    waiting = asyncio.create_task(unless_gone(request_from(messages), work()))
+    await started.wait()
+    await messages.put({"type": "http.request", "body": b""})
+    await messages.put({"type": "http.disconnect"})
+    with pytest.raises(NotConfirmed, match="connection was closed"):
+        await waiting
+    assert cancelled.is_set()
+
+
+async def test_one_who_stays_gets_the_answer_or_the_error() -> None:
+    async def answer() -> int:
+        return 7
+
+    async def refuse() -> int:
+        raise NoValidHost("nothing fits")
+
+    assert await unless_gone(request_from(asyncio.Queue()), answer()) == 7
+    with pytest.raises(NoValidHost):
+        await unless_gone(request_from(asyncio.Queue()), refuse())

@@ -6,6 +6,7 @@
 -- In every case but ATTEST the hint has served, and is deleted.
 -- include: fence
 -- include: read_hash
+-- include: key_set
 -- include: claim_state
 -- include: take_hint
 local cell, keys = fence(), key_set(6)

@@ -23,6 +23,8 @@
 -- include: order
 -- include: token
 -- include: whole
+-- include: thing_at
+-- include: passed_things
 -- include: things
 -- include: amounts
 -- include: counted_in

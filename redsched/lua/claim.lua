@@ -30,6 +30,7 @@
 -- include: whole
 -- include: in_chunks
 -- include: fit
+-- include: thing_at
 -- include: things
 -- include: claim_known
 -- include: claim_conditions

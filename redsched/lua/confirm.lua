@@ -9,9 +9,11 @@
 -- include: fence
 -- include: publish
 -- include: read_hash
+-- include: key_set
 -- include: claim_state
 -- include: whole
--- include: things
+-- include: thing_at
+-- include: passed_things
 -- include: leased
 -- include: gang
 -- include: count_active

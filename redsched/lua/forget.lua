@@ -10,6 +10,8 @@
 -- include: read_hash
 -- include: whole
 -- include: in_chunks
+-- include: thing_at
+-- include: passed_things
 -- include: things
 -- include: amounts
 -- include: counted_in

@@ -9,9 +9,12 @@
 -- include: fence
 -- include: publish
 -- include: read_hash
+-- include: key_set
 -- include: claim_state
 -- include: whole
 -- include: in_chunks
+-- include: thing_at
+-- include: passed_things
 -- include: things
 -- include: amounts
 -- include: counted_in

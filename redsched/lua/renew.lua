@@ -5,6 +5,7 @@
 -- Reply OK | SAME | ENDING | GONE | STALE | UNKNOWN | ATTEST; epoch, now_ms, expires_at_ms ('' unless OK)
 -- include: fence
 -- include: read_hash
+-- include: key_set
 -- include: claim_state
 local cell, keys = fence(), key_set(6)
 local claim = read_hash(keys.claim)

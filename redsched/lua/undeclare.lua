@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
--- undeclare: an aggregate, a server group, a shared pool or a quota is no longer declared. Refused while claims count in
--- it, unless forced: then what they count stays, unseen, for the claims are still there and it may be declared again.
+-- undeclare: an aggregate, a server group, a shared pool or a quota is no longer declared. Refused while claims count
+-- in it, unless forced: then what they count stays, unseen, for the claims are still there, and it may be declared
+-- again.
 -- KEYS  1 meta, 2 changes, 3 hosts, 4 the thing, 5 the set of the names of its kind
 -- ARGV  1 kind (aggregate, server-group, pool or quota), 2 name, 3 force (0 or 1)
 -- Reply OK | UNKNOWN (it is not declared) | HELD (claims count in it); epoch, now_ms

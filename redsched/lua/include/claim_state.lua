@@ -1,12 +1,6 @@
--- What the scripts for one claim share: finding it, and whether anything may be said about it.
---
--- They all pass KEYS 4 deadlines, 5 chores, and claim, host, claims, inbox of each claim side by side.
-local function key_set(first)
-  return {claim = KEYS[first], host = KEYS[first + 1], claims = KEYS[first + 2], inbox = KEYS[first + 3]}
-end
-
--- Why nothing may be said about this claim now, or nil. The host's attestation comes first: before it, "no such claim"
--- would only mean that the store has forgotten, and an agent that believed it would stop work that is rightly there.
+-- obstacle(): why nothing may be said about this claim now, or nil. The host's attestation comes first: before it, "no
+-- such claim" would only mean that the store has forgotten, and an agent that believed it would stop work that is
+-- rightly there.
 -- A claim that ended with its host, or whose host was removed later, has nobody left to ask; a host that is being
 -- evacuated is not asked in later epochs either, until it comes back.
 -- Without `token` any placing is meant.

@@ -1,23 +1,7 @@
--- Server groups and shared pools, as scripts change what is counted in them. A thing is named as its key ends:
--- `server-group:web`, `pool:licences`. Numbers change in memory (`was`, `now`); each thing is written once, with one
--- entry of the feed. A gang, `gang:a`, is named and passed like them, and is no matter of the feed: include/gang.lua.
-local function thing_at(key)
-  local name = string.match(key, '}:(.+)$')
-  local kind, own_name = string.match(name, '^([^:]+):(.+)$')
-  return {key = key, name = name, kind = kind, own_name = own_name, was = {}, now = {}}
-end
-
--- Those whose keys were passed, from KEYS[first] on: as a list, and by name.
-local function passed_things(first)
-  local things = {}
-  for i = first, #KEYS do
-    local thing = thing_at(KEYS[i])
-    things[#things + 1] = thing
-    things[thing.name] = thing
-  end
-  return things
-end
-
+-- Server groups and shared pools, as scripts change what is counted in them. Numbers change in memory (`was`, `now`);
+-- each thing is written once, with one entry of the feed. A gang is passed like them, and is no matter of the feed:
+-- include/gang.lua.
+--
 -- What a field is now; its thing's `hash` where that has been read, else the store. Unreadable lets nothing in (MOST).
 local function number_of(thing, field)
   local number = thing.now[field]

@@ -1,0 +1,90 @@
+"""Verbs on one claim, as an operator says them: what they show, and their exit codes."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Redsched
+
+
+@pytest.fixture(autouse=True)
+def _best_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """h1 has more room than h2, and so is the first."""
+    monkeypatch.setenv("REDSCHED_PICK_FROM", "1")
+
+
+def claimed(redsched: Redsched) -> dict[str, Any]:
+    """A claim `mine` of 2 VCPU on h1."""
+    shown = redsched("select", "VCPU=2", "--id", "mine", "--json").check()
+    return dict(shown.json()["selections"][0])
+
+
+def test_move_says_where_to_and_the_list_shows_both(redsched: Redsched) -> None:
+    assert claimed(redsched)["host"] == "h1"
+    shown = redsched("move", "mine", "--to", "h2", "--live", "--deadline", "60").check().output
+    assert shown.endswith("is claimed on h2: mine is there once its host has confirmed\n")
+    heads, source, target = redsched("claims").check().output.splitlines()
+    assert heads.split() == ["CLAIM", "STATE", "HOST", "AMOUNTS", "PROJECT", "CONSUMER", "WHY", "FOR", "MOVE", "TOKEN"]
+    target_id = target.split()[0]
+    assert f"to {target_id}" in source
+    assert "from mine" in target
+    assert json.loads(redsched("move", "mine", "--json").check().output)["claim_id"] == target_id
+    assert redsched("confirm", target_id).check().output == f"{target_id} is active on h2\n"
+
+
+def test_fail_names_the_next_host(redsched: Redsched) -> None:
+    claimed(redsched)
+    assert "is claimed on h2 in place of it" in redsched("fail", "mine").check().output
+    redsched("fail", "mine").check_failed(3, "has failed and is given back", "none of 2 hosts")
+
+
+def test_fail_may_only_end_it(redsched: Redsched) -> None:
+    token = claimed(redsched)["token"]
+    shown = redsched("fail", "mine", "--no-alternate", "--token", token).check().output
+    assert shown == "mine has failed on h1\n"
+
+
+def test_renew_and_resize(redsched: Redsched) -> None:
+    claimed(redsched)
+    assert redsched("renew", "mine", "--lease", "600").check().output == "mine is claimed on h1\n"
+    assert redsched("resize", "mine", "VCPU=3").check().output == "mine holds VCPU=3 of h1\n"
+    redsched("resize", "mine", "VCPU=99").check_failed(3, "no room for 99 VCPU")
+
+
+def test_shelve_and_unshelve(redsched: Redsched) -> None:
+    claimed(redsched)
+    assert redsched("shelve", "mine").check().output == "mine is shelved\n"
+    assert "shelved" in redsched("claims", "mine").check().output
+    assert redsched("unshelve", "mine").check().output.endswith("is claimed on h1 for mine\n")
+
+
+def test_select_until_active_without_an_agent_is_exit_code_3(redsched: Redsched) -> None:
+    redsched("select", "VCPU=1", "--until", "active", "--wait", "1").check_failed(3, "not confirmed by h1 within 1 s")
+    assert redsched("claims").check().output == "no claims\n"
+
+
+def test_a_host_that_is_emptied_says_what_cannot_leave(redsched: Redsched) -> None:
+    redsched("select", "VCPU=6", "--id", "mine").check()
+    assert "redsched host h1" in redsched("drain", "h1", "--move").check().output
+    shown = redsched("host", "h1").check().output
+    assert "its claims are placed elsewhere (move); 1 of them cannot be now" in shown
+    assert "6 VCPU" in shown
+    assert "redsched host h1" in redsched("lost", "h1", "--evacuate").check().output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (("move", "mine", "--token", "1-a.1", "--wait", "9999"), "wait_s"),
+        (("move", "a b"), "a b"),
+        (("move", "mine", "--token", "x"), "token"),
+        (("move", "mine", "--to", "x y", "--token", "1-a.1"), "hosts"),
+        (("resize", "mine"), "CLASS=AMOUNT"),
+        (("resize", "mine", "VCPU"), "NAME=VALUE"),
+        (("renew", "mine", "--lease", "0", "--token", "1-a.1"), "lease_s"),
+        (("select", "VCPU=1", "--until", "done"), "until"),
+    ],
+)
+def test_malformed_is_exit_code_2(redsched: Redsched, arguments: tuple[str, ...], word: str) -> None:
+    redsched(*arguments).check_failed(2, word)

@@ -50,6 +50,8 @@ class World:
         self.children: dict[str, Child] = {}
         self.clock_shift_s: dict[str, float] = {}
         self.disk_is_full: set[str] = set()
+        self.begun_full: set[str] = set()
+        """Agents whose present process was begun on a full disk: it ends by that, also after there is room again."""
         self.open_agents: set[str] = set()
         self.problems: list[str] = []
         """What went wrong outside every check: a process that ended by itself."""
@@ -148,11 +150,13 @@ class World:
     def _words(self, name: str) -> dict[str, Any]:
         common = {"name": name, "url": self.site.url(name), "clock_shift_s": self.clock_shift_s.get(name, 0)}
         if name.startswith("agent"):
+            is_full = name in self.disk_is_full
+            self.begun_full = (self.begun_full | {name}) if is_full else (self.begun_full - {name})
             return common | {
                 "settings": {**AGENT, "hook": self._hook},
                 "hosts": hosts_of(name),
                 "journal": str(self.journal(name)),
-                "disk_is_full": name in self.disk_is_full,
+                "disk_is_full": is_full,
             }
         own = f"s{name.partition('-')[2]}"
         settings = {**SCHEDULER, "durability": self.durability}
@@ -179,9 +183,8 @@ class World:
     def _may_end(self, agent: str, problem: str) -> bool:
         """Whether an agent may end by itself: where its disk is full, or where the store is away as it starts."""
         has_begun = agent in self.open_agents
-        return (agent in self.disk_is_full and problem == "journal-broken") or (
-            not has_begun and problem == "store-unavailable"
-        )
+        is_full = agent in self.disk_is_full | self.begun_full
+        return (is_full and problem == "journal-broken") or (not has_begun and problem == "store-unavailable")
 
     async def _revive(self, name: str) -> None:
         """Begin a process anew, as whatever looks after services would."""

@@ -8,6 +8,7 @@
 --   SAME   likewise: this token was resized to these amounts, or the claim has or wants them; nothing is written
 --   FULL   the slot that has no room, or whose limits are not kept
 --   RETRY  the pools whose keys are missing
+--   MOVING the claim that is to succeed it, or its own id: it is itself still to succeed another
 --   ENDING GONE STALE UNKNOWN ATTEST, SETTLING (more of a shared pool, and the cell waits for its hosts)   nothing more
 -- include: fence
 -- include: publish
@@ -44,6 +45,8 @@ elseif claim.state == 'ended' or claim.state == 'ending' then
   return answer(claim.state == 'ended' and 'GONE' or 'ENDING')
 elseif same then
   return answer('SAME', claim.token, claim.state)
+elseif claim.next or claim.former then
+  return answer('MOVING', claim.next or ARGV[2]) -- one of the two will go, and the other was decided on these amounts
 end
 local things, retry = passed_things(10), answer('RETRY')
 if lacks_pools(things, larger_of(was, wanted), retry) then

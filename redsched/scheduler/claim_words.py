@@ -21,6 +21,11 @@ def told(claim: Claim, answer: Answer, ending: bool = False) -> Answer:
         raise stale(claim)
     if outcome is Outcome.UNKNOWN:
         raise Unknown(f"there is no claim {claim.id!r} any more")
+    if outcome is Outcome.MOVING:
+        raise ClaimState(
+            f"claim {claim.id} is being placed elsewhere: wait until only one of the two places is left",
+            {"claim_id": claim.id, "state": claim.state},
+        )
     state = "is ending" if outcome is Outcome.ENDING else "has ended"
     raise ClaimState(f"claim {claim.id} {state}: nothing but its release is possible", {"state": claim.state})
 

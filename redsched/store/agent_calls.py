@@ -20,8 +20,9 @@ class AgentCalls(ClaimCalls):
     ) -> Answer:
         """The owner wants other amounts: all of them, by slot. (resize.lua)
 
-        OK | SAME (this token was resized to these amounts; facts of both: token, state) | FULL (facts: slot) | ENDING |
-        GONE | STALE | UNKNOWN | ATTEST. `things` as in `fail`, of what it holds and of what it is to hold.
+        OK | SAME (this token was resized to these amounts; facts of both: token, state) | FULL (facts: slot) | MOVING
+        (it is one of two in a succession that is under way; facts: the target's id) | ENDING | GONE | STALE | UNKNOWN |
+        ATTEST. `things` as in `fail`, of what it holds and of what it is to hold.
         """
         _check(amounts)
         return await self._about("resize", host, claim_id, token, *flat(amounts), things=things)

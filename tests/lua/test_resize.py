@@ -1,5 +1,6 @@
 """resize, resized: what a claim holds while its host makes it so, what is refused, and what a copy is told."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from tests.support.cells import (
     report_of,
     taken_up,
 )
+from tests.support.succession import arrive, settle, target
 
 SEATS = "pool:licences/CUSTOM_SEAT"
 TAKEN_UP = ("starting", "active")
@@ -187,6 +189,33 @@ async def test_a_release_stops_a_resize_and_gives_all_back(cell: CellStore, raw:
     assert (await cell.resize("h1", "a", token, {"VCPU": 1})).outcome is Outcome.ENDING
     assert (await cell.gone("h1", "a", token, Why.RELEASED, {})).outcome is Outcome.OK
     assert await claimed(raw, cell) == 0
+
+
+@pytest.mark.parametrize("state", ["claimed", "starting", "active"])
+async def test_neither_of_two_claims_in_a_succession_is_resized(cell: CellStore, raw: Any, state: str) -> None:
+    """One of them will go, and the target was decided on what the former holds. What had been asked before stands."""
+    await open_host(cell, "h2")
+    placed = await a_claim(cell, state)
+    token = (await cell.resize("h1", "a", placed.token, {"VCPU": 3})).facts[0]
+    found = await target(cell, "a", replace(placed, token=token))
+    async with nothing_written(raw):
+        former = await cell.resize("h1", "a", token, {"VCPU": 4})
+        assert (former.outcome, former.facts) == (Outcome.MOVING, ("b",))
+        further = await cell.resize("h2", "b", found.token, {"VCPU": 4})
+        assert (further.outcome, further.facts) == (Outcome.MOVING, ("b",))
+        assert (await cell.resize("h1", "a", placed.token, {"VCPU": 3})).outcome is Outcome.SAME
+    await arrive(cell, "b", found)
+    await settle(cell)
+    assert (await cell.resize("h2", "b", found.token, {"VCPU": 4})).outcome is Outcome.OK
+
+
+async def test_a_resize_that_was_under_way_before_a_move_is_done_all_the_same(cell: CellStore) -> None:
+    await open_host(cell, "h2")
+    placed = await a_claim(cell)
+    token = (await cell.resize("h1", "a", placed.token, {"VCPU": 4})).facts[0]
+    await target(cell, "a", replace(placed, token=token))
+    assert (await cell.resized("h1", "a", token, {"VCPU": 4})).outcome is Outcome.OK
+    assert await held(cell) == ({"VCPU": 4}, {})
 
 
 async def test_before_its_host_has_attested_nothing_is_resized(cell: CellStore, raw: Any) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from redsched.errors import InvalidRequest, NoValidHost, StaleToken
+from redsched.errors import ClaimState, InvalidRequest, NoValidHost, StaleToken
 from redsched.model import Claim, ClaimStatus, Request
 from redsched.scheduler.resizing import absolute
 from tests.scheduler.working import at_work
@@ -70,3 +70,5 @@ async def test_a_resized_claim_moves_with_the_amounts_that_it_has(clean_store: s
         grown = await work.scheduler.claims.resize("mine", token, {}, {"VCPU": 5})
         target, _ = await work.scheduler.claims.move("mine", grown.token)
         assert (target.host, target.amounts) == ("h2", {"VCPU": 5})
+        with pytest.raises(ClaimState, match="placed elsewhere"):
+            await work.scheduler.claims.resize("mine", grown.token, {}, {"VCPU": 6})

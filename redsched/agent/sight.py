@@ -65,11 +65,14 @@ class Sight:
             self.report = with_external(look.report, known)
             return self.report
 
-    async def look_again(self) -> HostReport:
-        """Return what is there as it is now where looking is cheap, else as last seen. Raises OSError at first."""
+    async def look_again(self, without: str = "") -> HostReport:
+        """Return what is there as it is now where looking is cheap, else as last seen. Raises OSError at first.
+
+        `without`: a claim of which nothing was begun, whatever the journal says of it already.
+        """
         is_old = asyncio.get_running_loop().time() - self._looked_at_s > FRESH_S
         if self.report is None or (is_old and self._took_s <= CHEAP_S):
-            return await self.look()
+            return await self.look(without)
         return self.report
 
     def _works(self, page: HostPage, without: str) -> list[Work]:

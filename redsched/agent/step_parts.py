@@ -108,7 +108,7 @@ class StepParts:
         """
         until = asyncio.get_running_loop().time() + self._lease_s() / 2
         while True:
-            report = await self.host.sight.look_again()
+            report = await self.host.sight.look_again(without=work.id if work.state is ClaimStatus.CLAIMED else "")
             others = [one for one in self.held.values() if one.id != work.id]
             reason = lacking(report, [one.amounts for one in others], work.amounts)
             staying = [one.amounts for one in others if one.state is not ClaimStatus.ENDING]

@@ -65,14 +65,23 @@ class Machine:
 
 
 ALL = {"MEMORY_MB": 8192}
+
+
+@pytest.fixture
+def looks_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every start has a look of its own, however slow the machine under test is."""
+    monkeypatch.setattr("redsched.agent.sight.FRESH_S", 0.0)
+    monkeypatch.setattr("redsched.agent.sight.CHEAP_S", 3600.0)
+
+
 NAMES_ITSELF = "echo cgroup: a.slice"
 
 
+@pytest.mark.usefixtures("looks_anew")
 async def test_what_has_come_since_the_last_report_fails_a_claim(
-    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The store still believes in an empty host: its last look is ten minutes old."""
-    monkeypatch.setattr("redsched.agent.sight.FRESH_S", 0.0)
     machine = Machine()
     await world.start([machine], hook=world.hook)
     machine.foreign_mb = 640
@@ -107,8 +116,8 @@ async def test_claims_that_start_together_share_a_look(world: World, monkeypatch
     assert machine.looks == looks
 
 
-async def test_the_work_of_other_claims_is_not_foreign(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("redsched.agent.sight.FRESH_S", 0.0)
+@pytest.mark.usefixtures("looks_anew")
+async def test_the_work_of_other_claims_is_not_foreign(world: World) -> None:
     world.on("start", NAMES_ITSELF)
     machine = Machine()
     await world.start([machine], hook=world.hook)

@@ -53,7 +53,7 @@ async def start(world: World, processes: list["subprocess.Popen[str]"]) -> "subp
         host = await world.host()
         return bool(host) and host.get("epoch") == (await world.cell.tick()).epoch
 
-    await wait_until(is_open, timeout=30)
+    await wait_until(is_open, timeout=120)
     return process
 
 
@@ -66,7 +66,7 @@ async def test_an_agent_whose_disk_is_full_ends_and_a_later_one_goes_on(
     fill_up(process.pid, world.folder)
 
     await world.place("after", lease_s=600)
-    _, said = await asyncio.to_thread(lambda: process.communicate(timeout=30))
+    _, said = await asyncio.to_thread(lambda: process.communicate(timeout=120))
     assert process.returncode == 5
     assert "cannot be written" in said
     assert "see to its disk and start the agent again" in said

@@ -221,7 +221,10 @@ async def test_a_word_that_an_attestation_brings_is_found(clean_store: str) -> N
         await waits(scheduler)
         [entry] = await store.inbox("h0")
         await store.accept("h0", claim.id, claim.token, 60, entry.entry_id)
-        await new_epoch(store)
+        epoch, mirror = await new_epoch(store), scheduler._cells.named("c1").mirror
+        words = scheduler._cells.named("c1").words
+        await wait_until(lambda: mirror.epoch == epoch and not words._unclear, what="the snapshot told nothing")
+        await wait_until(lambda: words._reading is None or words._reading.done(), what="nor did the claim")
         host.held[claim.id] = host.holding(claim)
         await speak_all([host])
         async with asyncio.timeout(30):

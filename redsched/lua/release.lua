@@ -2,7 +2,8 @@
 -- release: the owner gives the claim back. Frees at once what no host has taken up, or by force; else it is `ending`.
 -- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 claim, 7 host, 8 claims, 9 inbox, then groups, shared
 --       pools and gangs
--- ARGV  1 host, 2 id, 3 token ('' for any), 4 how: ask, force, or unless-active (as ask)
+-- ARGV  1 host, 2 id, 3 token ('' for any), 4 how: ask, force, or unless-active (as ask), 5 mark of the call that is
+--       undone ('' for none): STALE where another call has been told of the claim since
 -- Reply OK (freed) | ENDING | SAME (had ended) | STALE | UNKNOWN | ATTEST
 --   | ACTIVE (and was to be given back only unless it was: nothing is written); epoch, now_ms
 --   or RETRY, epoch, now_ms and the groups, pools and gangs that it counts in and whose keys are missing
@@ -33,6 +34,8 @@ local claim = read_hash(keys.claim)
 local no = obstacle(cell, keys, claim, ARGV[1], ARGV[3] ~= '' and ARGV[3] or nil)
 if not no and claim.state == 'ended' then
   no = 'SAME'
+elseif not no and ARGV[5] ~= '' and claim.mark ~= ARGV[5] then
+  no = 'STALE'
 elseif not no and claim.state == 'active' and ARGV[4] == 'unless-active' then
   no = 'ACTIVE'
 end

@@ -129,8 +129,11 @@ class Cells:
 
     async def close_to(self, claim_id: str) -> bool:
         """Let no host bring a claim back whose owner is told that it is not known; False if it is there. (void.lua)"""
-        answers = [cell.store.void(claim_id, "", unheard=True) for cell in self._cells.values()]
-        return all(one.outcome is not Outcome.CONFLICT for one in await asyncio.gather(*answers))
+        voids = [cell.store.void(claim_id, "", unheard=True) for cell in self._cells.values()]
+        answers = await asyncio.gather(*voids)
+        for cell, answer in zip(self._cells.values(), answers, strict=True):
+            cell.released.note_unknown(claim_id, answer.epoch)
+        return all(answer.outcome is not Outcome.CONFLICT for answer in answers)
 
     async def refuse_unsettled(self, what: str) -> None:
         """Raise Settling if a cell still waits for its hosts: what is not there may come back with them."""

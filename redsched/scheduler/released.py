@@ -1,19 +1,21 @@
-"""Releases that were answered lately: in a new epoch they are said again, for the store may have lost them.
+"""What has ended for its owner, said again in each new epoch: the store may have lost it.
 
 A failover can take an answered release with it. The claim then stands in the store again, or its host brings it back
-from its journal, and its owner, who was told that it is over, will never end it. So whoever answered says it again.
+from its journal, and its owner, who was told that it is over, will never end it. So whoever answered says it again. The
+same holds for an id that was told to be unknown, and for ids that were made for a call and given up.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
-from redsched.model import Claim
+from redsched.model import Claim, ClaimStatus, Token
 from redsched.store import CellStore, Giving, Outcome
 
 ANSWERED_S = 60.0
-"""How long before a new epoch a release may have been answered and still be lost with it."""
+"""How long before a new epoch something may have been answered and still be lost with it."""
 
 KEPT_S = 600.0
 """How long it is said again to a host that has not attested: as long as journals remember what has ended."""
@@ -36,55 +38,88 @@ class _Said:
     """When that was, by this process' monotonic clock."""
 
 
+@dataclass(slots=True)
+class _Closed:
+    """An id that nobody is to have; the other fields as above."""
+
+    claim_id: str
+    told_in: str
+    """The epoch in which its owner was told that it is unknown. What has it since is another claim; '' for none."""
+    epoch: str
+    at_s: float
+
+
+Kept = TypeVar("Kept", _Said, _Closed)
+
+
 class Released:
-    """The releases of one cell that this scheduler has answered."""
+    """What this scheduler has answered of one cell."""
 
     def __init__(self, cell: CellStore) -> None:
         self._cell = cell
         self._said: deque[_Said] = deque(maxlen=MOST)
+        self._closed: deque[_Closed] = deque(maxlen=MOST)
 
     def __len__(self) -> int:
-        return len(self._said)
+        return len(self._said) + len(self._closed)
 
     def note(self, claim: Claim, how: Giving, epoch: str) -> None:
         """Remember a release that `epoch` has answered."""
         self._said.append(_Said(claim.id, claim.host, claim.token, how, epoch, _now_s()))
 
-    async def abandon(self, claim_ids: Sequence[str]) -> None:
-        """Give up ids made for a call that another epoch has refused. Raises Unavailable.
+    def note_unknown(self, claim_id: str, epoch: str) -> None:
+        """Remember an id that was told to be unknown, and is closed in `epoch`."""
+        self._closed.append(_Closed(claim_id, epoch, epoch, _now_s()))
 
-        A copy of the call whose reply was lost may have been carried out before, and nobody would know of it.
-        """
-        for claim_id in claim_ids:
-            # Closed where nothing is known of it: its host may still have to bring it back.
-            answer = await self._cell.void(claim_id, "")
-            if answer.outcome is Outcome.CONFLICT:
-                for claim in (await self._cell.read_claims([claim_id])).values():
-                    self.note(claim, Giving.ASK, epoch="")
+    def abandon(self, claim_ids: Iterable[str]) -> None:
+        """Give up ids made for a call that is not answered by them: it, or a copy of it, may have been carried out."""
+        self._closed.extend(_Closed(claim_id, "", "", _now_s()) for claim_id in claim_ids)
 
     async def say_again(self, epoch: str) -> int:
         """Say again what was answered in another epoch than this; the number that was heard. Raises Unavailable.
 
-        Those whose host has not attested yet are kept for the next call.
+        What a host stands in the way of that has not attested yet is kept for the next call.
         """
-        now_s = _now_s()
-        kept = (one for one in self._said if now_s - one.at_s < (ANSWERED_S if one.epoch == epoch else KEPT_S))
-        self._said = deque(kept, maxlen=MOST)
-        lost = [one for one in self._said if one.epoch != epoch]
+        self._said = _younger(self._said, epoch)
+        self._closed = _younger(self._closed, epoch)
+        return await self._each(self._closed, epoch, self._close) + await self._each(self._said, epoch, self._release)
+
+    async def _each(self, kept: Sequence[Kept], epoch: str, say: Callable[[Kept], Awaitable[str | None]]) -> int:
+        lost = [one for one in kept if one.epoch != epoch]
         heard = 0
         for first in range(0, len(lost), AT_ONCE):
-            heard += await self._say(lost[first : first + AT_ONCE])
+            batch = lost[first : first + AT_ONCE]
+            for one, answered_in in zip(batch, await asyncio.gather(*map(say, batch)), strict=True):
+                if answered_in is not None:
+                    # Not forgotten: this epoch's answers can be lost with the next.
+                    one.epoch, one.at_s = answered_in, _now_s()
+                    heard += 1
         return heard
 
-    async def _say(self, batch: Sequence[_Said]) -> int:
-        said = (self._cell.release(one.host, one.claim_id, one.token, one.how) for one in batch)
-        heard = 0
-        for one, answer in zip(batch, await asyncio.gather(*said), strict=True):
-            if answer.outcome is not Outcome.ATTEST:
-                # Not forgotten: this epoch's answers can be lost with the next.
-                one.epoch, one.at_s = answer.epoch, _now_s()
-                heard += 1
-        return heard
+    async def _release(self, one: _Said) -> str | None:
+        answer = await self._cell.release(one.host, one.claim_id, one.token, one.how)
+        return None if answer.outcome is Outcome.ATTEST else answer.epoch
+
+    async def _close(self, one: _Closed) -> str | None:
+        """Close the id where nothing is known of it, for its host may still bring it back; else release the claim."""
+        # Where all hosts have been heard, nobody can bring back what was unknown.
+        answer = await self._cell.void(one.claim_id, "", unheard=bool(one.told_in))
+        if answer.outcome is Outcome.CONFLICT:
+            for claim in (await self._cell.read_claims([one.claim_id])).values():
+                if claim.state is not ClaimStatus.ENDED and not _is_later(claim, one.told_in):
+                    self.note(claim, Giving.ASK, epoch="")
+        return answer.epoch
+
+
+def _is_later(claim: Claim, told_in: str) -> bool:
+    """Whether it was placed in the epoch that knew nothing of its id, or in a later one."""
+    return bool(told_in) and Token.parse(claim.token).epoch_ms >= Token.parse(f"{told_in}.0").epoch_ms
+
+
+def _younger(kept: Iterable[Kept], epoch: str) -> deque[Kept]:
+    now_s = _now_s()
+    young = (one for one in kept if now_s - one.at_s < (ANSWERED_S if one.epoch == epoch else KEPT_S))
+    return deque(young, maxlen=MOST)
 
 
 def _now_s() -> float:

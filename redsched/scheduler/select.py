@@ -17,6 +17,7 @@ from random import Random
 
 from redsched.decide import Decision
 from redsched.errors import (
+    NotDurable,
     NoValidHost,
     OutcomeUnknown,
     QuotaExceeded,
@@ -213,7 +214,12 @@ class Selector:
         attempt.calls += 1
         attempt.sent = tuple(ids)
         call = claim_call(request, cell, decision, ids, *attempt.decided_on[cell.name])
-        answer = await self._quotas.claim(cell, call)
+        try:
+            answer = await self._quotas.claim(cell, call)
+        except NotDurable:
+            if not request.claim_ids:
+                cell.released.abandon(ids)
+            raise
         attempt.sent = ()
         cell.mirror.apply_reply(answer)
         if answer.outcome is Outcome.OK:
@@ -234,7 +240,7 @@ class Selector:
         # what the store has. Only a later picture can refuse, and only one that knows more than the reply told (a host
         # shrank, or was disabled) is sure not to aim there again.
         if answer.outcome is Outcome.EPOCH and not request.claim_ids:
-            await cell.released.abandon(ids)
+            cell.released.abandon(ids)
         down = [host.host for host in answer.looked_at if host.cause == Cause.DOWN]
         if down:
             # A lease that has lapsed and was not swept yet is in no feed: without this the next try would aim there.

@@ -1,5 +1,6 @@
 """Scripts about claims: claim, accept, confirm, renew, fail, release, shelve, gone, expire."""
 
+import secrets
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 
@@ -21,22 +22,24 @@ class ClaimCalls(Reads):
         Returns when the claims are as durable as the settings ask. Raises NotDurable when that has not come about in
         time; claims that this call has made are ended then.
         """
-        wire = ClaimWire(self.keys, call)
+        mark = secrets.token_hex(4) if self._runner.waits else ""
+        wire = ClaimWire(self.keys, call, mark)
         keys = (*wire.keys, *self._thing_keys(wire.things), *wire.last_keys)
         try:
             return wire.answer(await self._run("claim", keys, wire.arguments, durable=True))
         except NotDurable as error:
             answer = wire.answer(error.reply)
             if answer.outcome is Outcome.OK:
-                await self._undo(call, answer)
+                await self._undo(call, answer, mark)
             if answer.outcome in (Outcome.OK, Outcome.SAME):
                 raise
             return answer
 
-    async def _undo(self, call: ClaimCall, answer: ClaimAnswer) -> None:
+    async def _undo(self, call: ClaimCall, answer: ClaimAnswer, mark: str) -> None:
         with suppress(Unavailable):  # their leases end them then
             for member, placed in zip(call.members, answer.placed, strict=True):
-                await self.release(placed.host, member.id, placed.token)
+                # It may arrive late. Whoever was told of the claim since, by the same id, is to keep it.
+                await self.release(placed.host, member.id, placed.token, mark=mark)
 
     async def bind(self, claim_id: str, former: str, kept_ms: int) -> str:
         """Bind a caller's id to this cell unless it is bound to another than `former`; its cell now. (bind.lua)"""
@@ -73,13 +76,20 @@ class ClaimCalls(Reads):
         return await self._about("fail", host, claim_id, token, int(by_host), things=things)
 
     async def release(
-        self, host: str, claim_id: str, token: str = "", how: Giving = Giving.ASK, things: Collection[str] = ()
+        self,
+        host: str,
+        claim_id: str,
+        token: str = "",
+        how: Giving = Giving.ASK,
+        things: Collection[str] = (),
+        mark: str = "",
     ) -> Answer:
         """The owner gives it back. OK | ENDING | SAME | ACTIVE | STALE | UNKNOWN | ATTEST. (release.lua)
 
-        ACTIVE only with UNLESS_ACTIVE: nothing was written. `things` as in `fail`.
+        ACTIVE only with UNLESS_ACTIVE: nothing was written. `things` as in `fail`. `mark`: only what the claim call of
+        this mark was the last to be told of.
         """
-        return await self._about("release", host, claim_id, token, how.value, things=things)
+        return await self._about("release", host, claim_id, token, how.value, mark, things=things)
 
     async def shelve(self, host: str, claim_id: str, token: str, things: Collection[str] = ()) -> Answer:
         """The owner gives it back, to have it again later. As release, and GONE | MOVING. (shelve.lua)

@@ -30,7 +30,7 @@ class ClaimWire:
     Between `keys` and `last_keys` go those of `things`.
     """
 
-    def __init__(self, keys: Keys, call: ClaimCall) -> None:
+    def __init__(self, keys: Keys, call: ClaimCall, mark: str = "") -> None:
         self._call = call
         self.things: tuple[str, ...] = ()
         self._hosts = list(dict.fromkeys(one.host for member in call.members for one in member.candidates))
@@ -48,7 +48,7 @@ class ClaimWire:
         self.arguments: Arguments = [call.epoch, call.now_ms, call.seen_seq, int(call.fresh), call.lease_ms]
         self.arguments += (call.digest, call.project, call.consumer)
         self.arguments += (len(call.members), len(self._hosts), len(self._lists))
-        self.arguments += (call.request, int(call.quota), int(is_gang), len(formers), *self._hosts)
+        self.arguments += (call.request, int(call.quota), int(is_gang), len(formers), mark, *self._hosts)
         shared: list[tuple[int, str, int]] = []
         for amounts, number in self._lists.items():
             own = [entry for entry in amounts if not entry[0].startswith(SHARED_POOL)]

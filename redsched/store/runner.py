@@ -48,6 +48,11 @@ class Runner:
         """Whether no call is on its way or waits to be."""
         return not self._put_off and all(pump.idle for pump in self._pumps.values())
 
+    @property
+    def waits(self) -> bool:
+        """Whether the settings ask for durability."""
+        return bool(self._exchange.durability)
+
     async def run(self, name: str, keys: Sequence[str], arguments: Sequence[str | int], durable: bool = False) -> Reply:
         """Run one script and return its reply. Raises StoreUnavailable or OutcomeUnknown.
 
@@ -61,7 +66,7 @@ class Runner:
         verb = "EVALSHA_RO" if script.read_only else "EVALSHA"
         command = (verb, script.sha, len(keys), *keys, *arguments)
         deadline = loop.time() + self._settings.resend_for_s
-        waits = durable and bool(self._exchange.durability)
+        waits = durable and self.waits
         call = Call(script, tuple(keys), command, deadline, loop.create_future(), self.url, waits)
         self._route(call)
         return await call.reply

@@ -276,3 +276,13 @@ async def test_no_word_on_a_claim_touches_what_the_agent_owns(cell: CellStore, r
         await VERBS[verb](cell, "h1", f"{verb}-{state}", placed.token)
         await cell.release("h1", f"{verb}-{state}", how=Giving.FORCE)
     assert owned(await fields_of(raw, cell.keys.host("h1"))) == before
+
+
+async def test_an_undoing_that_arrives_late_leaves_what_another_call_was_told_of(cell: CellStore, raw: Any) -> None:
+    """The owner has sent the id again meanwhile, and has its answer."""
+    await open_host(cell)
+    token = (await claim_on(cell, "a")).token
+    await raw.hset(cell.keys.claim("a"), "mark", "later")
+    async with nothing_written(raw):
+        assert (await cell.release("h1", "a", token, mark="first")).outcome is Outcome.STALE
+    assert (await cell.release("h1", "a", token, mark="later")).outcome is Outcome.OK

@@ -167,6 +167,11 @@ async def test_what_a_lost_copy_of_a_call_has_claimed_stays_gone(
         monkeypatch.setattr(CellStore, "claim", claim)
         found = (await scheduler.select(Request({"VCPU": 1}))).selections[0]
         assert found.claim_id != lost[0].id
+
+        async def is_closed() -> bool:
+            return bool(await cell.read_claims([lost[0].id]))
+
+        await wait_until(is_closed, what="the id is closed")
         late = "h2" if found.host == "h1" else "h1"
         answer = await cell.attest(late, (await cell.tick()).epoch, held=lost)
         assert answer.drop == (lost[0].id,), "nobody knows of it: its host is to drop it"
@@ -180,8 +185,9 @@ async def test_a_copy_that_the_store_has_kept_is_given_back_too(clean_store: str
         await open_host(cell, "h1")
         await claim_on(cell, "a")
         released = Released(cell)
-        await released.abandon(["a"])
-        assert await released.say_again((await cell.tick()).epoch) == 1
+        released.abandon(["a"])
+        epoch = (await cell.tick()).epoch
+        assert await released.say_again(epoch) == 2, "it is looked for, and then given back"
         assert await state_of(cell, "a") is ClaimStatus.ENDED
 
 
@@ -203,3 +209,31 @@ async def test_a_claim_that_comes_back_while_its_release_looks_for_it_is_release
         monkeypatch.setattr(CellStore, "read_claims", not_yet)
         assert await scheduler.claims.release(str(one.claim_id)) is True
         assert await state_of(store.cell("c1"), one.claim_id) is ClaimStatus.ENDED
+
+
+async def test_an_unknown_id_stays_closed_through_further_epochs_but_not_to_what_is_claimed_later(
+    clean_store: str,
+) -> None:
+    async with Store.connect(clean_store) as store:
+        cell = store.cell("c1")
+        async with raw_client(clean_store) as raw:
+            told_in = (await cell.tick()).epoch
+            released = Released(cell)
+            for claim_id in ("lost", "again"):
+                released.note_unknown(claim_id, told_in)
+            await raw.flushall()
+        epoch = (await cell.raise_epoch(told_in)).epoch
+        await cell.report(report_of("h1"))
+        await cell.attest("h1", epoch, held=[HeldClaim("lost", "1-former.7", ClaimStatus.ACTIVE, {"VCPU": 1})])
+        await raw_settled(clean_store, cell)
+        await claim_on(cell, "again")
+        assert await released.say_again(epoch) == 3, "both are looked for, and the one that came back is given back"
+        assert await state_of(cell, "lost") is ClaimStatus.ENDING
+        assert await state_of(cell, "again") is ClaimStatus.CLAIMED
+
+
+async def raw_settled(url: str, cell: CellStore) -> None:
+    """Let the cell's time for its hosts be up."""
+    async with raw_client(url) as raw:
+        await raw.hset(cell.keys.meta, "settle_at_ms", 1)
+    assert (await cell.tick()).settled

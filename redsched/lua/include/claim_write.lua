@@ -30,6 +30,9 @@ local function write_claim(cell, call, member, expires, more)
   if call.quota then
     claim[#claim + 1], claim[#claim + 2] = 'quota', '1'
   end
+  if call.mark ~= '' then
+    claim[#claim + 1], claim[#claim + 2] = 'mark', call.mark
+  end
   if call.gang then
     claim[#claim + 1], claim[#claim + 2] = 'gang', call.members[1].id
   end

@@ -136,7 +136,7 @@ class NotDurable(Unavailable):
 
     def __init__(self, detail: str, facts: Mapping[str, Any] | None = None, reply: Sequence[Any] = ()) -> None:
         super().__init__(detail, facts)
-        self.reply = reply
+        self.reply = list(reply)
 
 
 class OutcomeUnknown(Unavailable):

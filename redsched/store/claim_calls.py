@@ -38,8 +38,10 @@ class ClaimCalls(Reads):
     async def _undo(self, call: ClaimCall, answer: ClaimAnswer, mark: str) -> None:
         with suppress(Unavailable):  # their leases end them then
             for member, placed in zip(call.members, answer.placed, strict=True):
-                # It may arrive late. Whoever was told of the claim since, by the same id, is to keep it.
-                await self.release(placed.host, member.id, placed.token, mark=mark)
+                # It may arrive late. Whoever was told of the claim since, by the same id, is to keep it; and what has
+                # become active in the place of another claim is all that there is of the work by now.
+                how = Giving.UNLESS_ACTIVE if member.former else Giving.ASK
+                await self.release(placed.host, member.id, placed.token, how, mark=mark)
 
     async def bind(self, claim_id: str, former: str, kept_ms: int) -> str:
         """Bind a caller's id to this cell unless it is bound to another than `former`; its cell now. (bind.lua)"""

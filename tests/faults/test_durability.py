@@ -3,14 +3,16 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from redsched.errors import NotDurable, StoreUnavailable
-from redsched.model import Request
+from redsched.model import ClaimStatus, Request, Why
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
-from redsched.store import CellStore, Store
+from redsched.store import Answer, CellStore, Former, Outcome, Store
 from redsched.store.server import PrivateServer, ServerBinary
 from tests.support.cells import call_of, member
 from tests.support.hosts import fleet
@@ -83,6 +85,32 @@ async def test_a_claim_that_no_replica_has_is_refused_and_ended(pair: tuple[Node
         await wait_until(lambda: heard(primary), what="the replica is back")
         await scheduler.select(ONE)
         assert await claimed(cell) == 1
+
+
+async def test_what_became_active_in_the_place_of_another_claim_is_not_undone(
+    pair: tuple[Node, Node], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its host confirmed while copies were waited for: the former is given back, and this is all that is left."""
+    primary, _ = pair
+    async with opened(url_of(primary)) as (scheduler, cell):
+        former = (await scheduler.select(ONE)).selections[0]
+        primary.cut_replication()
+        undone = CellStore.release
+
+        async def confirmed_first(
+            self: CellStore, host: str, claim_id: str, token: str, *how: Any, **more: Any
+        ) -> Answer:
+            assert (await self.confirm(host, claim_id, token)).outcome is Outcome.OK
+            return await undone(self, host, claim_id, token, *how, **more)
+
+        monkeypatch.setattr(CellStore, "release", confirmed_first)
+        target = replace(
+            member("b", former.host),
+            former=Former(former.claim_id or "", former.host, former.token or "", Why.MOVED),
+        )
+        with pytest.raises(NotDurable):
+            await cell.claim(call_of(await cell.tick(), target))
+        assert (await cell.read_claims(["b"]))["b"].state is ClaimStatus.ACTIVE
 
 
 async def test_an_id_sent_again_waits_for_what_its_first_sending_wrote(pair: tuple[Node, Node]) -> None:

@@ -38,6 +38,7 @@
 -- include: take_over
 -- include: attest_entries
 -- include: attest_merge
+-- include: gang_heard
 -- include: attest_sums
 -- include: settle
 -- include: mark_over
@@ -93,17 +94,16 @@ for number, entry in ipairs(merged.taken) do
 end
 write_things(cell, changed, 'attest')
 redis.call('DEL', KEYS[8])
+hear_lost(things, merged)
 for _, entry in ipairs(merged.ended) do
   local why = entry.claim.why or 'released'
   redis.call('SREM', KEYS[7], entry.id)
   leave_gang(cell, things, entry.claim, entry.id, why)
   bury(cell, entry.key, entry.id, entry.claim, why)
 end
+hear_members(cell, things, merged)
 for _, entry in ipairs(merged.kept) do
   inbox = keep(cell, entry, inbox, tonumber(ARGV[6]))
-  if entry.arrives and entry.claim.gang then
-    count_active(things['gang:' .. entry.claim.gang])
-  end
 end
 redis.call('HSET', KEYS[6], 'version', text(version), 'epoch', cell.epoch, 'inbox', text(inbox),
   'agent.journal', ARGV[3], 'agent.nonce', ARGV[4], 'agent.number', ARGV[5])

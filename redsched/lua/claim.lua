@@ -2,7 +2,7 @@
 -- claim: members x ordered candidates. Each member gets the first of its candidates that fits now; all or nothing.
 -- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, then the claim of each member, then host, claims, inbox
 --       of each host; with conditions the facts of each host where ARGV says so, then each group and shared pool;
---       with formers claim and host of each; with a gang its key; with a request its key
+--       with formers claim, host and gang of each; with a gang its key; with a request its key
 -- ARGV  1 epoch, 2 now_ms and 3 seen_seq of the decision, 4 fresh (1: the ids were made for this very call),
 --       5 lease_ms, 6 digest, 7 project, 8 consumer, 9 members, 10 hosts, 11 amount lists, 12 request ('' for
 --       none to be kept), 13 quota (1: these claims count in one), 14 gang (1: they stand or fall together),
@@ -20,7 +20,7 @@
 --   GONE CONFLICT LATE EPOCH SETTLING BEHIND   nothing more (the protocol's "Ids"; EPOCH: decided in another epoch;
 --             BEHIND: decided before an aggregate, a pool or a host's own word changed which hosts may be chosen: that
 --             is not looked at here, so decide again on what is at `declared_seq` of meta)
---   MOVING FORMER STALE GONE ATTEST   of a claim that is to be succeeded: see include/claim_former.lua
+--   MOVING FORMER STALE GONE GANG ATTEST   of a claim that is to be succeeded: see include/claim_former.lua
 --   A host looked at: host number, version, cause ('' or UNKNOWN ATTEST DOWN DISABLED DRAINING LIMIT GROUP or the slot
 --   that was too small), claims, starting, length, slot, claimed ...: what it holds after this script.
 -- include: fence

@@ -61,7 +61,7 @@ class Successors:
     async def _claim(
         self, cell: Cell, claim: Claim, request: Request, asked: Request, wanted: Wanted
     ) -> tuple[Claim, bool]:
-        former = Former(claim.id, claim.host, claim.token, wanted.why, wanted.by_s)
+        former = Former(claim.id, claim.host, claim.token, wanted.why, wanted.by_s, claim.gang)
         for number in range(MOST_TRIES):
             decision, decided_on = await self._decide(cell, asked, caught_up=number > 0)
             if not decision.places:
@@ -138,6 +138,11 @@ def _raise_for(answer: ClaimAnswer, claim: Claim) -> None:
         raise StaleToken(f"claim {claim.id} was placed anew since this token: read the claim, and use the one it has")
     if outcome is Outcome.GONE:
         raise ClaimState(f"claim {claim.id} is ending or has ended: nothing can take its place", {"state": "ended"})
+    if outcome is Outcome.GANG:
+        raise ClaimState(
+            f"claim {claim.id} stands or falls with its gang until all of it is active: it gets no place of its own",
+            {"claim_id": claim.id, "state": claim.state},
+        )
     if outcome is Outcome.FORMER:
         raise Unknown(f"there is no claim {claim.id!r} any more")
     if outcome in (Outcome.ATTEST, Outcome.SETTLING):

@@ -89,7 +89,7 @@ class Giving(StrEnum):
 class Former:
     """The claim that a member is to succeed, as its caller knows it; `why`: MOVED, FAILED or SHELVED.
 
-    `by_s` is how long a move may take until the member must be active (0: any time).
+    `by_s` is how long a move may take until the member must be active (0: any time); `gang` is that of the claim.
     """
 
     id: str
@@ -97,6 +97,7 @@ class Former:
     token: str
     why: Why
     by_s: int = 0
+    gang: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +182,9 @@ class Thing:
 class ClaimAnswer:
     """OK | SAME | FULL | UNKNOWN | GONE | CONFLICT | LATE | EPOCH | SETTLING | BEHIND.
 
-    Where a member is to succeed a claim, of that one: FORMER (not known), STALE, GONE, ATTEST, or MOVING with `next`:
-    the claim that is to succeed it already, or its own id while it is itself still to succeed another.
+    Where a member is to succeed a claim, of that one: FORMER (not known), STALE, GONE, ATTEST, GANG (its gang is waited
+    for, or has failed), or MOVING with `next`: the claim that is to succeed it already, or its own id while it is
+    itself still to succeed another.
     `placed` in the order of the members.
 
     `things` are the groups and shared pools that it wrote, `unknown` those that nobody has declared, written

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from redsched.model import ClaimRule, ClaimStatus
 from redsched.names import SHARED_POOL, split_slot
-from redsched.store.answers import ClaimAnswer, ClaimCall, LookedAt, Placed, Thing
+from redsched.store.answers import ClaimAnswer, ClaimCall, Former, LookedAt, Placed, Thing
 from redsched.store.base import flat
 from redsched.store.keys import Keys
 from redsched.store.outcomes import Outcome
@@ -42,7 +42,7 @@ class ClaimWire:
         members = self._members()
         is_gang = call.is_gang and len(call.members) > 1
         formers = [(number, one.former) for number, one in enumerate(call.members, 1) if one.former]
-        self.last_keys = [key for _, one in formers for key in (keys.claim(one.id), keys.host(one.host))]
+        self.last_keys = [key for _, one in formers for key in _former_keys(keys, one)]
         self.last_keys += [keys.gang(call.members[0].id)] if is_gang else []
         self.last_keys += [keys.request(call.digest)] if call.request else []
         self.arguments: Arguments = [call.epoch, call.now_ms, call.seen_seq, int(call.fresh), call.lease_ms]
@@ -113,6 +113,11 @@ class ClaimWire:
         unknown = tuple(rest) if outcome is Outcome.UNKNOWN else ()
         after = str(next(rest)) if outcome is Outcome.MOVING else ""
         return ClaimAnswer(outcome, reply[1], int(reply[2]), placed, looked_at, things, unknown, after)
+
+
+def _former_keys(keys: Keys, former: Former) -> tuple[str, str, str]:
+    claim = keys.claim(former.id)
+    return claim, keys.host(former.host), keys.gang(former.gang) if former.gang else claim
 
 
 def _or_any(limit: int | None) -> str | int:

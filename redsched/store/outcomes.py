@@ -42,6 +42,8 @@ class Outcome(StrEnum):
     """The claim that was to be succeeded is not known."""
     MOVING = "MOVING"
     """Another claim is to succeed it already."""
+    GANG = "GANG"
+    """The claim stands or falls with the others of its gang, or has fallen with them: it has no place alone."""
     EARLY = "EARLY"
     """It is not time yet: what this waits for has not happened."""
     ACTIVE = "ACTIVE"

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from redsched.model import ClaimStatus, Why
-from redsched.store import CellStore, Giving, Outcome, Placed, drawn_on
+from redsched.store import CellStore, ClaimAnswer, Former, Giving, Outcome, Placed, drawn_on
 from tests.support.cells import HOUR_S, call_of, claimed, make_due, member, new_epoch, nothing_written, open_host
-from tests.support.succession import arrive, held, settle, states
+from tests.support.succession import arrive, ask_target, held, settle, states
 
 
 @pytest.fixture
@@ -24,6 +24,13 @@ async def gang(cell: CellStore, ids: str = "abc") -> dict[str, Placed]:
     answer = await cell.claim(replace(call_of(await cell.tick(), *members), is_gang=True))
     assert answer.outcome is Outcome.OK
     return dict(zip(ids, answer.placed, strict=True))
+
+
+async def succeeded_by(
+    cell: CellStore, claim_id: str, former_id: str, placed: Placed, why: Why, gang: str = "a"
+) -> ClaimAnswer:
+    """Ask for a claim that is to succeed a member."""
+    return await ask_target(cell, claim_id, "h1", Former(former_id, "h1", placed.token, why, gang=gang))
 
 
 async def test_a_gang_is_remembered_until_all_of_it_is_active(cell: CellStore, raw: Any) -> None:
@@ -112,6 +119,41 @@ async def test_a_member_that_confirms_after_another_has_failed_is_asked_back(
     await settle(cell)
     await cell.gone("h1", "b", placed["b"].token, Why.RELEASED, {})
     assert (await raw.exists(cell.keys.gang("a")), await claimed(raw, cell)) == (0, 0)
+
+
+async def test_none_is_placed_anew_alone_while_its_gang_is_waited_for(cell: CellStore, raw: Any) -> None:
+    """Nor after it has fallen with its gang, whether or not the others have been given back by then."""
+    placed = await gang(cell, "abc")
+    await arrive(cell, "b", placed["b"])
+    for why in (Why.MOVED, Why.FAILED):
+        async with nothing_written(raw):
+            assert (await succeeded_by(cell, "x", "b", placed["b"], why)).outcome is Outcome.GANG
+    await cell.fail("h1", "a", placed["a"].token, by_host=True)
+    for one in "abc":
+        assert (await succeeded_by(cell, "x", one, placed[one], Why.FAILED)).outcome is Outcome.GANG
+    await settle(cell)
+    await cell.gone("h1", "b", placed["b"].token, Why.RELEASED, {})
+    assert await states(cell, "abc") == {"a": "ended failed", "b": "ended failed", "c": "ended failed"}
+    for one in "abc":
+        assert (await succeeded_by(cell, "x", one, placed[one], Why.FAILED)).outcome is Outcome.GANG
+
+
+async def test_a_member_of_a_gang_that_has_come_up_is_placed_anew_like_any_claim(cell: CellStore) -> None:
+    placed = await gang(cell, "ab")
+    for one in "ab":
+        await arrive(cell, one, placed[one])
+    assert (await succeeded_by(cell, "x", "a", placed["a"], Why.MOVED, gang="")).outcome is Outcome.STALE
+    assert (await succeeded_by(cell, "x", "a", placed["a"], Why.MOVED)).outcome is Outcome.OK
+    await cell.fail("h1", "b", placed["b"].token, by_host=True)
+    assert (await succeeded_by(cell, "y", "b", placed["b"], Why.FAILED)).outcome is Outcome.OK
+
+
+async def test_what_its_owner_let_go_has_not_fallen_with_the_gang(cell: CellStore) -> None:
+    placed = await gang(cell)
+    await cell.fail("h1", "a", placed["a"].token, by_host=True)
+    assert (await cell.shelve("h1", "b", placed["b"].token)).outcome is Outcome.OK
+    await settle(cell)
+    assert (await succeeded_by(cell, "x", "b", placed["b"], Why.SHELVED)).outcome is Outcome.OK
 
 
 @pytest.mark.parametrize("how", Giving)

@@ -2,13 +2,13 @@
 --
 -- Each entry gets `stored`, what the store has of it and counts, and each kept one `claim`, the fields of its hash.
 -- `restoring` is false where the store decides: a claim that only the journal knows has ended then, instead of coming
--- back. `arrives`: it became active before the store heard of it. `taken` are those of the kept that the store has on
+-- back. `was`: its state in the store before. `taken` are those of the kept that the store has on
 -- another host by an earlier placing; without `complete` the keys of such a host are missing.
 local RANK = {claimed = 1, starting = 2, active = 3, ending = 4}
 
 -- What a journal does not know of a claim, or knew when it was taken up.
 local STORES_OWN = {'why', 'claimed_at_ms', 'host', 'origin', 'next', 'next_token', 'former', 'former_host',
-  'former_token', 'former_why', 'by_ms', 'arrived', 'came_from', 'gang', 'quota'}
+  'former_token', 'former_why', 'by_ms', 'arrived', 'came_from', 'gang', 'fell', 'quota'}
 
 -- The journal's word counts where its placing is the later one; else the store's, with the state further along.
 local function joined(stored, held)
@@ -43,14 +43,14 @@ local function merge(entries, host, restoring, lost_token)
     local here = exists and stored.state ~= 'ended' and stored.host == host
     local elsewhere = exists and stored.state ~= 'ended' and not here
     entry.stored = (here or elsewhere) and stored or nil
+    entry.was = entry.stored and stored.state
     if entry.word == 'held' and here then
-      local was = stored.state
       put(merged.kept, entry, joined(stored, entry.fields))
-      entry.arrives = LEASED[was] and entry.claim.state == 'active'
     elseif entry.word == 'held' and restoring and not is_passed(entry.token, stored, lost_token) then
       entry.fields.host = host
       put(merged.kept, entry, entry.fields)
       if elsewhere then
+        entry.fields.gang, entry.fields.fell = stored.gang, stored.fell
         merged.taken[#merged.taken + 1] = entry
         merged.complete = merged.complete and entry.rival ~= nil and entry.rival.name == stored.host
       end
@@ -67,12 +67,17 @@ local function merge(entries, host, restoring, lost_token)
   return merged
 end
 
+-- The state that a kept claim has from now on.
+local function state_of(entry)
+  return entry.lost and 'claimed' or entry.claim.state
+end
+
 -- Write one kept claim with a fresh lease where one runs; hint at it where the agent has something to do.
 local function keep(cell, entry, inbox, lease_ms)
   local claim, fields = entry.claim, {}
   claim.host, claim.inbox_id, claim.expires_at_ms = ARGV[1], nil, nil
   claim.claimed_at_ms = claim.claimed_at_ms or text(cell.now_ms)
-  claim.state = entry.lost and 'claimed' or claim.state
+  claim.state = state_of(entry)
   if claim.state == 'ending' then
     claim.why = claim.why or 'released'
   end

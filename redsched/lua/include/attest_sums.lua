@@ -13,7 +13,7 @@ local function count_anew(things, merged)
     count(entry.stored, -1)
   end
   for _, entry in ipairs(merged.kept) do
-    if entry.arrives and entry.claim.gang then
+    if moves_in_gang(entry) then
       lacks(things, entry.claim, lacking)
     end
     if entry.claim ~= entry.stored then
@@ -47,8 +47,7 @@ local function sum_claimed(host, kept)
       end
       sums[slot] = (sums[slot] or 0) + amount
     end
-    local state = entry.lost and 'claimed' or entry.claim.state
-    starting = starting + (LEASED[state] and 1 or 0)
+    starting = starting + (LEASED[state_of(entry)] and 1 or 0)
   end
   for slot, sum in pairs(sums) do
     if not (sum <= 9007199254740991) or #flat > MOST_VALUES then

@@ -1,15 +1,16 @@
 -- The claims that members of a call of claim.lua are to succeed: by a move, as the next alternate of one that failed,
 -- or because it was shelved. What becomes of the former one is succeed.lua's matter.
 --
+-- KEYS  of each former: claim, host, gang (its claim again where it is in none)
 -- ARGV  of each former: member number, id, token, why (moved, failed or shelved), by_ms ('' for any time: how long from
 --       now on a move may take until the member is active)
 local function parse_formers(call, at)
   local count = tonumber(ARGV[15])
-  local key_at = #KEYS - 2 * count - (call.gang and 1 or 0) - (ARGV[12] ~= '' and 1 or 0)
+  local key_at = #KEYS - 3 * count - (call.gang and 1 or 0) - (ARGV[12] ~= '' and 1 or 0)
   for _ = 1, count do
     call.members[tonumber(ARGV[at + 1])].former = {id = ARGV[at + 2], token = ARGV[at + 3], why = ARGV[at + 4],
-      by_ms = tonumber(ARGV[at + 5]), key = KEYS[key_at + 1], host_key = KEYS[key_at + 2]}
-    at, key_at = at + 5, key_at + 2
+      by_ms = tonumber(ARGV[at + 5]), key = KEYS[key_at + 1], host_key = KEYS[key_at + 2], gang_key = KEYS[key_at + 3]}
+    at, key_at = at + 5, key_at + 3
   end
   return at
 end
@@ -24,9 +25,16 @@ local function is_there(state, why, reason)
   return true
 end
 
+-- Does it stand or fall with others, or has it fallen with them? Then it has no place alone.
+local function is_bound(claim, gang_key)
+  return claim.fell or (claim.gang and redis.call('EXISTS', gang_key) == 1)
+end
+
 -- Why a former claim cannot be succeeded, or nil:
---   FORMER (there is none) | STALE (it has another token) | GONE (it has ended, or is ending, or is not shelved)
+--   FORMER (there is none) | STALE (it has another token, or is of another gang than was said)
+--   GONE (it has ended, or is ending, or is not shelved)
 --   MOVING, id (that claim is to succeed it already; its own id: it is itself still to succeed another)
+--   GANG (its gang is waited for, or has failed: see include/gang.lua)
 --   ATTEST (its host has not attested to this epoch)
 local function former_outcome(cell, call)
   for _, member in ipairs(call.members) do
@@ -39,12 +47,15 @@ local function former_outcome(cell, call)
         return {'ATTEST', cell.epoch, cell.now_ms}
       elseif not known then
         return {'FORMER', cell.epoch, cell.now_ms}
-      elseif claim.token ~= former.token then
+      elseif claim.token ~= former.token
+          or (claim.gang and thing_at(former.gang_key).name ~= 'gang:' .. claim.gang) then
         return {'STALE', cell.epoch, cell.now_ms}
       elseif claim.next or claim.former then
         return {'MOVING', cell.epoch, cell.now_ms, claim.next or former.id}
       elseif not is_there(claim.state, claim.why, former.why) then
         return {'GONE', cell.epoch, cell.now_ms}
+      elseif is_bound(claim, former.gang_key) then
+        return {'GANG', cell.epoch, cell.now_ms}
       end
     end
   end

@@ -2,7 +2,7 @@
 -- ended, and goes when none is waited for any more; a claim whose gang's hash is gone stands alone.
 --
 -- leave_gang(): a claim ends, or begins to. Its owner may let one go; any other end is a chore: the others are to
--- end too. The claim keeps `gang` only then.
+-- end too. The claim keeps `gang` only then. Whichever ends so, or after that, has fallen with its gang (`fell`).
 local BY_OWNER = {released = true, moved = true, shelved = true}
 
 local function leave_gang(cell, things, claim, id, why)
@@ -23,6 +23,9 @@ local function leave_gang(cell, things, claim, id, why)
     ends_all = false
   else
     redis.call('HSET', gang.key, 'waiting', text(math.max(0, waiting)))
+  end
+  if left and not BY_OWNER[why] and (ends_all or state[2]) then
+    claim.fell = '1'
   end
   if ends_all then
     redis.call('HSET', gang.key, 'why', why)

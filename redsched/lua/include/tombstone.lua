@@ -2,7 +2,7 @@
 -- while it is shelved, or while its end leaves something to be done: that is a chore, and who does it lets it go.
 -- Uses KEYS 4 deadlines, 5 chores.
 local REMEMBERED = {'project', 'consumer', 'origin', 'next', 'next_token', 'former', 'former_host', 'former_token',
-  'former_why', 'arrived', 'came_from', 'gang', 'quota'}
+  'former_why', 'arrived', 'came_from', 'gang', 'fell', 'quota'}
 
 local function bury(cell, key, id, claim, why)
   local left = {'state', 'ended', 'why', why, 'host', claim.host, 'digest', claim.digest or '', 'token', claim.token}

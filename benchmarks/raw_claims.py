@@ -23,6 +23,7 @@ class _Recorder:
     """In a Runner's place: keeps the call that a typed method makes, instead of sending it."""
 
     command: tuple[Any, ...] = ()
+    waits = False
 
     async def run(self, name: str, keys: Sequence[str], arguments: Sequence[str | int], durable: bool = False) -> Reply:  # noqa: ARG002 - as the Runner has it
         self.command = ("EVALSHA", load_all()[name].sha, len(keys), *keys, *arguments)

@@ -187,6 +187,19 @@ async def test_a_removed_host_ends_its_members_and_so_the_others(cell: CellStore
     assert await states(cell, "ab") == {"a": "ended void", "b": "ending failed"}
 
 
+async def test_what_is_left_of_a_gone_host_ends_its_members_and_so_the_others(cell: CellStore, raw: Any) -> None:
+    await open_host(cell, "h2")
+    members = [member("a", "h1"), member("b", "h2")]
+    answer = await cell.claim(replace(call_of(await cell.tick(), *members), is_gang=True))
+    await arrive(cell, "b", answer.placed[1])
+    await raw.delete(cell.keys.host("h1"))
+    assert (await cell.mend_gone_host("h1", "it is gone", operator=False)).outcome is Outcome.OK
+    assert await cell.read_gang("a") == {"b": "h2"}
+    await settle(cell)
+    assert await states(cell, "ab") == {"a": "ended void", "b": "ending failed"}
+    assert not await raw.exists(cell.keys.gang("a"))
+
+
 async def test_a_journal_that_knows_a_member_active_counts_it(cell: CellStore, raw: Any) -> None:
     """Its confirmation was lost with the former epoch."""
     placed = await gang(cell, "ab")

@@ -1,5 +1,8 @@
 """A gang until all of its members are active: the end of one by anyone but its owner ends all."""
 
+import pytest
+
+from redsched.errors import ClaimState
 from redsched.model import ClaimStatus, Request
 from tests.scheduler.working import at_work
 
@@ -17,6 +20,29 @@ async def test_the_failure_of_one_ends_all(clean_store: str) -> None:
         assert await work.held() == {}
         assert (await work.scheduler.claims.get(placed["h0"].claim_id or "")).state is ClaimStatus.ENDED
         await work.is_sound()
+
+
+async def test_what_fails_gets_no_alternate_while_the_others_are_waited_for(clean_store: str) -> None:
+    """It would stand alone: the caller is told, and all of them are given back. Nor is one moved."""
+    async with at_work(clean_store, 2, 2, 2) as work:
+        placed = {one.host: one for one in (await work.scheduler.select(TWO_PLACES)).selections}
+        first, other = placed.values()
+        await work.work([int(first.host[1:])])
+        with pytest.raises(ClaimState, match="stands or falls with its gang"):
+            await work.scheduler.claims.move(other.claim_id or "", other.token or "")
+        with pytest.raises(ClaimState, match=r"has failed and is given back; .* stands or falls"):
+            await work.scheduler.claims.fail(other.claim_id or "", other.token or "")
+        await work.settle()
+        assert await work.held() == {}
+        await work.is_sound()
+
+
+async def test_the_removal_of_a_host_ends_all(clean_store: str) -> None:
+    async with at_work(clean_store, 2, 2) as work:
+        await work.scheduler.select(TWO_PLACES)
+        await work.store.forget("h1", force=True)
+        await work.settle()
+        assert await work.held() == {}
 
 
 async def test_its_owner_may_let_one_go(clean_store: str) -> None:

@@ -4,7 +4,8 @@
  * README.md in this folder says which step stands for which file, what is left out, and what was found. Sizes come with
  * -D: HOSTS, CLAIMS, CAPACITY (claims that fit on a host), FAILOVERS, WIPES, CRASHES, REFUSALS (work that its hook
  * cannot begin), LIVES (how often an id is used), OWN (1: the ids are the callers'), OLD_PRIMARY, JOIN (host 0 first
- * reports while the model runs). A rule is taken out with -D and its name; those stand in the code as #ifdef.
+ * reports while the model runs), LATE (an epoch may settle by time before a host that lives has attested). A rule is
+ * taken out with -D and its name; those stand in the code as #ifdef.
  */
 #ifndef HOSTS
 #define HOSTS 1
@@ -66,12 +67,13 @@
 #define UNBEGUN  4
 
 /* Who asks for a claim: not yet; a call is under way; it waits until=active; it was told active; it was told not, or has
- * given it back. */
+ * given it back; it gave it back and was told that there is none. */
 #define IDLE     0
 #define SENT     1
 #define WAITING  2
 #define ACKED    3
 #define UNWANTED 4
+#define TOLD     5
 
 /* Servers: the primary, the one that it took over from and that goes on answering, and the replica's copy. */
 #define NEW  0
@@ -131,7 +133,7 @@ typedef Caller {
 }
 Caller c[CLAIMS];
 
-byte epochs = 1;
+byte epochs = 1, has_asked;
 bool has_copy, has_old;
 byte failovers, wipes, crashes, refusals;
 hidden byte i, n, held;
@@ -181,11 +183,21 @@ inline clear_page(page) {
   i = 0
 }
 
+/* Nobody reads a journal after the last crash: what waits for it is only late, as every step may be. */
+#define is_read (crashes < CRASHES)
+inline write_journal(h) {
+  if
+  :: is_read -> copy_page(a[h].journal, a[h].page)
+  :: else
+  fi
+}
+
 #define answers(k) (s[k].epoch != 0 && s[k].fenced)
 #define hears(k, h) (answers(k) && s[k].attested[h] == s[k].epoch)
 #define here(k, h, x) (s[k].host[x] == h && s[k].state[x] >= CLAIMED && s[k].state[x] <= ENDING)
 #define placed(k, h, x) (here(k, h, x) && s[k].token[x] == a[h].page.token[x])
-#define durable(h, x) (a[h].page.state[x] == a[h].journal.state[x] && a[h].page.token[x] == a[h].journal.token[x])
+#define durable(h, x) (!is_read || (a[h].page.state[x] == a[h].journal.state[x] && \
+                                    a[h].page.token[x] == a[h].journal.token[x]))
 #define is_free(h, x) (a[h].reply[x] == 0 && a[h].losing[x] == 0 && !a[h].drop[x])
 
 #if HOSTS > 1
@@ -193,7 +205,7 @@ inline clear_page(page) {
 #else
 #define all_hear hears(NEW, 0)
 #endif
-#define tomb_dirty(h, x) (a[h].page.tomb[x] != a[h].journal.tomb[x])
+#define tomb_dirty(h, x) (is_read && a[h].page.tomb[x] != a[h].journal.tomb[x])
 #if CLAIMS > 1
 #define is_dirty(h) (!durable(h, 0) || !durable(h, 1) || tomb_dirty(h, 0) || tomb_dirty(h, 1))
 #else
@@ -217,9 +229,6 @@ inline clear_page(page) {
 #else
 #define RESENDS true
 #endif
-#ifndef ACCEPT_BEFORE_JOURNAL
-#define ACCEPT_BEFORE_JOURNAL false
-#endif
 #ifndef CONFIRM_BEFORE_JOURNAL
 #define CONFIRM_BEFORE_JOURNAL false
 #endif
@@ -234,6 +243,9 @@ inline clear_page(page) {
 #endif
 #ifndef EXPIRE_UNATTESTED
 #define EXPIRE_UNATTESTED false
+#endif
+#ifndef LATE
+#define LATE false
 #endif
 #ifndef SETTLE_EARLY
 #define SETTLE_EARLY false
@@ -268,13 +280,26 @@ inline give_back(k, x) {
   fi
 }
 
+/* void.lua: nobody brings back what its owner was told is unknown. */
+#define is_unheard(k) (s[k].waiting > 0 || s[k].by_time)
+inline close_id(k, x) {
+#ifndef NO_VOID
+  if
+  :: is_unheard(k) -> s[k].state[x] = ENDED; s[k].token[x] = s[k].epoch * 16 + s[k].seq
+  :: else
+  fi
+#else
+  skip
+#endif
+}
+
 /* attest_merge.lua, for one claim: the union of journal and store. */
 inline merge(k, h, x) {
   if
 #ifdef TOMBSTONE_BY_ID
   :: a[h].said.state[x] != NO && a[h].said.tomb[x] == 0 ->
 #else
-  :: a[h].said.state[x] != NO && a[h].said.tomb[x] != a[h].said.token[x] ->
+  :: a[h].said.token[x] > a[h].said.tomb[x] ->
 #endif
     /* What it is attested as, by rank. */
     n = a[h].said.state[x];
@@ -289,17 +314,16 @@ inline merge(k, h, x) {
     :: else
     fi;
     if
-    :: here(k, h, x) ->
-      s[k].token[x] = (a[h].said.token[x] > s[k].token[x] -> a[h].said.token[x] : s[k].token[x]);
-      s[k].state[x] = (n > s[k].state[x] -> n : s[k].state[x])
+    :: here(k, h, x) && a[h].said.token[x] > s[k].token[x] -> s[k].token[x] = a[h].said.token[x]; s[k].state[x] = n
+    :: here(k, h, x) && a[h].said.token[x] <= s[k].token[x] -> s[k].state[x] = (n > s[k].state[x] -> n : s[k].state[x])
     :: !here(k, h, x) && s[k].attested[h] != s[k].epoch &&
        (s[k].state[x] == NONE || a[h].said.token[x] > s[k].token[x]) ->
       s[k].state[x] = n; s[k].host[x] = h; s[k].token[x] = a[h].said.token[x]
     :: else -> a[h].drop[x] = true
     fi
 #ifndef NO_TOMBSTONES
-  :: a[h].said.tomb[x] != 0 && (a[h].said.state[x] == NO || a[h].said.tomb[x] == a[h].said.token[x]) &&
-     here(k, h, x) && s[k].token[x] <= a[h].said.tomb[x] ->
+  :: a[h].said.tomb[x] != 0 && a[h].said.tomb[x] >= a[h].said.token[x] && here(k, h, x) &&
+     s[k].token[x] <= a[h].said.tomb[x] ->
     s[k].state[x] = ENDED
 #endif
   :: else ->
@@ -317,7 +341,9 @@ proctype Caller_(byte x) {
   byte h;
 end:
   do
-  :: atomic { c[x].state == IDLE && answers(c[x].server) ->          /* decide, on a picture of this epoch */
+  /* Decide, on a picture of this epoch. The claims are alike: the first one asks first. */
+  :: atomic { c[x].state == IDLE && answers(c[x].server) && has_asked >= x ->
+       has_asked = (has_asked > x -> has_asked : x + 1);
        c[x].state = SENT; c[x].epoch = s[c[x].server].epoch }
 
   /* claim.lua; its answer comes, or is lost and the call is sent again. */
@@ -384,11 +410,6 @@ end:
   :: atomic { c[x].state == WAITING && hears(c[x].server, s[c[x].server].host[x]) &&
               s[c[x].server].state[x] != ACTIVE && s[c[x].server].state[x] != NONE ->
        give_back(c[x].server, x); c[x].state = UNWANTED }
-#ifdef UNDO_AFTER_LOOKING
-  :: atomic { c[x].state == WAITING && s[c[x].server].state[x] == STARTING && c[x].epoch == 0 -> c[x].epoch = 1 }
-  :: atomic { c[x].state == ACKED && c[x].epoch == 1 && hears(c[x].server, s[c[x].server].host[x]) ->
-       give_back(c[x].server, x); c[x].epoch = 0 }
-#endif
   :: atomic { c[x].state == WAITING && answers(c[x].server) && s[c[x].server].settled &&
               s[c[x].server].state[x] == NONE -> c[x].state = UNWANTED }          /* lost, and told so */
 
@@ -397,6 +418,16 @@ end:
   /* What was given back is said again in each epoch until that has settled. */
   :: atomic { c[x].state == UNWANTED && RESENDS && hears(c[x].server, s[c[x].server].host[x]) &&
               s[c[x].server].state[x] >= CLAIMED && s[c[x].server].state[x] <= ACTIVE -> give_back(c[x].server, x) }
+
+  /* "There is none": void.lua, for a host that is still to attest may have it. That too is said again. */
+  :: atomic { c[x].state == ACKED && !c[x].keeps && answers(c[x].server) && s[c[x].server].settled &&
+              s[c[x].server].state[x] == NONE -> close_id(c[x].server, x); c[x].state = TOLD }
+#ifndef SAID_ONCE
+  :: atomic { c[x].state == TOLD && answers(c[x].server) && s[c[x].server].state[x] == NONE &&
+              is_unheard(c[x].server) -> close_id(c[x].server, x) }
+  :: atomic { c[x].state == TOLD && hears(c[x].server, s[c[x].server].host[x]) &&
+              s[c[x].server].state[x] >= CLAIMED && s[c[x].server].state[x] <= ACTIVE -> give_back(c[x].server, x) }
+#endif
 
 #if LIVES > 1
   /* remember_s later: the id is forgotten, and may be used again. */
@@ -417,7 +448,9 @@ proctype Agent(byte h) {
   byte x;
 end:
   do
-  :: atomic { a[h].page.attested != a[h].journal.attested || is_dirty(h) -> copy_page(a[h].journal, a[h].page) }
+#if CRASHES
+  :: atomic { is_read && (a[h].page.attested != a[h].journal.attested || is_dirty(h)) -> write_journal(h) }
+#endif
 
   /* A heartbeat, or any answer: hears(). */
   :: atomic { answers(a[h].server) && a[h].open != 0 && s[a[h].server].epoch > a[h].open &&
@@ -440,7 +473,7 @@ end:
 
   /* _leave(), _all_claims(), attest.lua, _open() */
   :: atomic { a[h].open == 0 && a[h].page.attested != 0 && a[h].met > a[h].page.attested ->
-       a[h].left = a[h].page.attested; a[h].page.attested = 0; copy_page(a[h].journal, a[h].page) }
+       a[h].left = a[h].page.attested; a[h].page.attested = 0; write_journal(h) }
 #ifdef NO_LEAVE
   :: atomic { a[h].saying == 0 && a[h].met > a[h].open && (!is_dirty(h) || ATTEST_BEFORE_JOURNAL) ->
 #else
@@ -481,6 +514,10 @@ end:
   :: atomic { crashes < CRASHES ->
        crashes++;
        copy_page(a[h].page, a[h].journal);
+       if
+       :: !is_read -> for (x : 0 .. HOSTS - 1) { clear_page(a[x].journal) }
+       :: else
+       fi;
        a[h].open = 0; a[h].met = 0; a[h].saying = 0; a[h].said_epoch = 0; clear_page(a[h].said);
        for (x : 0 .. CLAIMS - 1) {
          a[h].anew[x] = false; a[h].accepted[x] = false; a[h].hook[x] = false; a[h].reply[x] = 0;
@@ -530,7 +567,7 @@ end:
   /* accept.lua */
   :: atomic { a[h].open != 0 && is_free(h, x) && !a[h].accepted[x] &&
               (a[h].page.state[x] == HELD || a[h].page.state[x] == BEGUN || a[h].page.state[x] == RUNS) &&
-              (durable(h, x) || ACCEPT_BEFORE_JOURNAL) && hears(at, h) ->
+              durable(h, x) && hears(at, h) ->
        if
        :: placed(at, h, x) && s[at].state[x] == ENDING -> a[h].reply[x] = IS_ENDING
        :: placed(at, h, x) && s[at].state[x] != ENDING ->
@@ -590,14 +627,16 @@ end:
            a[h].page.tomb[x] = a[h].page.token[x]; a[h].page.state[x] = NO; a[h].page.token[x] = 0
          /* Accepted. That the hook may have run is on the page in the same breath, in the epoch of the answer. */
          :: a[h].page.state[x] == RUNS && a[h].reply[x] == OK && !a[h].accepted[x] -> a[h].accepted[x] = true
-         :: a[h].page.state[x] < RUNS && a[h].reply[x] == OK && fits(h, x) ->
+         :: a[h].page.state[x] < RUNS && a[h].reply[x] == OK ->
 #ifndef BEGIN_LATER
            a[h].page.state[x] = BEGUN;
 #endif
-           a[h].accepted[x] = true
-         :: a[h].page.state[x] < RUNS && a[h].reply[x] == OK && (!fits(h, x) || refusals < REFUSALS) ->
-           refusals = (fits(h, x) -> refusals + 1 : refusals);
-           a[h].losing[x] = (a[h].page.state[x] == HELD -> UNBEGUN : CLEANING)
+           if
+           :: fits(h, x) -> a[h].accepted[x] = true
+           :: !fits(h, x) || refusals < REFUSALS ->
+             refusals = (fits(h, x) -> refusals + 1 : refusals);
+             a[h].losing[x] = (a[h].runs[x] -> CLEANING : UNBEGUN)
+           fi
          :: a[h].page.state[x] == RUNS && a[h].reply[x] == OK && a[h].accepted[x] ->
            a[h].page.state[x] = LIVE; a[h].accepted[x] = false
          :: a[h].page.state[x] != STOPPING && a[h].reply[x] == IS_ENDING ->
@@ -687,7 +726,7 @@ end:
   :: atomic { s[NEW].epoch != 0 && !s[NEW].fenced -> mint(NEW, false) }
   :: atomic { s[NEW].epoch == 0 -> mint(NEW, true) }
   /* By time. Assumed: hosts that live have attested by then. */
-  :: atomic { answers(NEW) && !s[NEW].settled && (all_hear || SETTLE_EARLY) -> s[NEW].settled = true; s[NEW].by_time = false }
+  :: atomic { answers(NEW) && !s[NEW].settled && (all_hear || LATE || SETTLE_EARLY) -> s[NEW].settled = true }
 
   /* What was told active is in the store as soon as its host has attested, and runs there. */
   :: atomic { acked_at(0) && !is_kept(0) -> assert(false) }
@@ -698,7 +737,7 @@ end:
   /* Nothing more can happen: leases have run out, all is said. */
   :: atomic { timeout ->
        for (x : 0 .. CLAIMS - 1) {
-         assert(c[x].state == ACKED || c[x].state == UNWANTED || c[x].state == IDLE);
+         assert(c[x].state != SENT && c[x].state != WAITING);
          assert(c[x].state == ACKED || s[NEW].state[x] == NONE || s[NEW].state[x] == ENDED);
          assert(c[x].state != ACKED || (s[NEW].state[x] == ACTIVE && a[c[x].host].runs[x]));
          for (n : 0 .. HOSTS - 1) {
@@ -719,7 +758,7 @@ init {
       :: else ->
 #endif
       s[NEW].known[i] = true; s[NEW].attested[i] = 1;
-      a[i].open = 1; a[i].met = 1; a[i].page.attested = 1; a[i].journal.attested = 1
+      a[i].open = 1; a[i].met = 1; a[i].page.attested = 1; a[i].journal.attested = (is_read -> 1 : 0)
 #ifdef JOIN
       fi
 #endif

@@ -41,9 +41,8 @@ def main() -> int:
             print(f"{shape.name:20} {' '.join(shape.setups):25} {' '.join(point for point in shape.points if point)}")
         print(*rounds[:LISTED], sep="\n")
         return 0
-    done = asyncio.run(
-        run(given.seed, iter(rounds), time.monotonic() + given.minutes * 60, lambda line: print(line, flush=True))
-    )
+    until_s = time.monotonic() + given.minutes * 60
+    done = asyncio.run(run(given.seed, iter(rounds), until_s, _say, given.durability))
     print(f"\n{done.tables()}")
     if done.wrong:
         print(f"\n{len(done.wrong)} things are wrong; again with: scripts/faults --seed {given.seed}", file=sys.stderr)

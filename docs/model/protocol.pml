@@ -350,7 +350,8 @@ end:
   :: atomic { c[x].state == SENT && answers(c[x].server) && s[c[x].server].state[x] != NONE ->      /* SAME, GONE */
        c[x].epoch = 0;
        c[x].state = (s[c[x].server].state[x] == ENDED -> UNWANTED : WAITING) }
-  :: atomic { c[x].state == SENT && answers(c[x].server) && s[c[x].server].state[x] == NONE && !in_its_epoch(x) ->                                                    /* EPOCH */
+  :: atomic { c[x].state == SENT && answers(c[x].server) && s[c[x].server].state[x] == NONE &&
+              !in_its_epoch(x) ->                                                                           /* EPOCH */
        c[x].epoch = 0;
        /* Another id is made for the next try: whatever the lost copy did is not wanted. */
        c[x].state = (OWN -> IDLE : UNWANTED) }

@@ -4,8 +4,8 @@
  * README.md in this folder says which step stands for which file, and what is left out. Claim 0 is the one that its
  * owner knows, active on host 0 from the beginning; claim x, its target, is placed on host x. Sizes come with -D:
  * TARGETS, FAILOVERS, WIPES, WRITE_OFFS (of host 0, each with evacuation), AWAY (1: host 0 may be cut off, for a while
- * or for ever; its work goes on), FORGETS (1: remember_s may pass), MOVES (1: it is also moved while its host is there),
- * DEADLINE (1: a move may take too long). A rule is taken out with -D and its name.
+ * or for ever; its work goes on), FORGETS (1: remember_s may pass), MOVES (1: it is also moved while its host is
+ * there), DEADLINE (1: a move may take too long). A rule is taken out with -D and its name.
  */
 #ifndef TARGETS
 #define TARGETS 1
@@ -150,7 +150,7 @@ inline bury(x) {
 /* give_back.lua */
 inline give_back(x, is_release) {
   if
-  :: p.state[x] == CLAIMED || (stands(x) && p.attested[x] != p.epoch) || (p.state[x] == ENDING && p.attested[x] != p.epoch) ->
+  :: p.state[x] == CLAIMED || (here(x) && p.attested[x] != p.epoch) ->
     p.released[x] = is_release; bury(x)
   :: p.state[x] != CLAIMED && stands(x) && p.attested[x] == p.epoch -> p.released[x] = is_release; p.state[x] = ENDING
   :: else
@@ -225,7 +225,8 @@ inline succeed(x) {
       :: gives == x -> p.chore[0] = false; p.chore[x] = p.chore[x] && p.state[x] == ENDED
       :: else ->
         if
-        :: points && p.state[0] == NONE && !NO_POINTER -> p.state[0] = ENDED; p.token[0] = p.token[x]; p.released[0] = false
+        :: points && p.state[0] == NONE && !NO_POINTER ->
+          p.state[0] = ENDED; p.token[0] = p.token[x]; p.released[0] = false
         :: else
         fi;
         if
@@ -301,7 +302,8 @@ proctype Owner() {
   byte x;
 end:
   do
-  :: atomic { answers && !is_unwanted && p.state[present] != NONE && (p.state[present] == ENDED || !obstacle(present)) ->
+  :: atomic { answers && !is_unwanted && p.state[present] != NONE &&
+              (p.state[present] == ENDED || !obstacle(present)) ->
        x = present; give_back(x, true); is_unwanted = true;
 #ifdef SAID_OF_ONE
        given[x] = true;
@@ -316,7 +318,8 @@ end:
   :: atomic { answers && given[0] && stands(0) && !obstacle(0) -> give_back(0, true) }
   :: atomic { answers && given[1] && stands(1) && !obstacle(1) -> give_back(1, true) }
 #else
-  :: atomic { answers && is_unwanted && !is_silent && stands(present) && !obstacle(present) -> x = present; give_back(x, true); x = 0 }
+  :: atomic { answers && is_unwanted && !is_silent && stands(present) && !obstacle(present) ->
+       x = present; give_back(x, true); x = 0 }
 #endif
   od
 }
@@ -331,7 +334,8 @@ end:
 #endif
 #define by_pointer(h) (h == 0 && a[0].token <= p.next_token)
 #define is_passed(h) (a[h].token <= p.token[h] || by_host(h) || by_pointer(h))
-#define word(h) (a[h].page == HELD -> CLAIMED : (a[h].page == BEGUN -> STARTING : (a[h].page == LIVE -> ACTIVE : ENDING)))
+#define word(h) (a[h].page == HELD -> CLAIMED : (a[h].page == BEGUN -> STARTING : \
+                 (a[h].page == LIVE -> ACTIVE : ENDING)))
 
 /* attest.lua, and what it has the agent do. */
 inline attest(h) {

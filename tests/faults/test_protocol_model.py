@@ -1,4 +1,4 @@
-"""The model of the protocol holds, and breaks as soon as a rule is taken out (docs/model/README.md)."""
+"""The models of the protocol hold, and break as soon as a rule is taken out (docs/model/README.md)."""
 
 import shutil
 import subprocess
@@ -15,13 +15,13 @@ SHORT_S, LONG_S = 110, 3600
 pytestmark = [
     pytest.mark.skipif(
         shutil.which("spin") is None or shutil.which("cc") is None,
-        reason="spin or cc is not installed, the model of the protocol was not checked: apt install spin gcc",
+        reason="spin or cc is not installed, the models of the protocol were not checked: apt install spin gcc",
     ),
     pytest.mark.timeout(LONG_S if is_long() else SHORT_S + 10),
 ]
 
 
-def test_model_holds_and_breaks_without_its_rules() -> None:
+def test_models_hold_and_break_without_their_rules() -> None:
     """SPIN finds no error in the protocol as it is meant, and one where a rule is taken out."""
     words = [] if is_long() else ["--short"]
     done = subprocess.run(

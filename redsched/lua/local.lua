@@ -71,6 +71,12 @@ redis.call('ZREM', KEYS[4], ARGV[2])
 redis.call('DEL', keys.claim) -- with it goes the time to live of a tombstone
 redis.call('HSET', keys.claim, 'host', ARGV[1], 'state', 'active', 'project', ARGV[4], 'consumer', ARGV[5],
   'digest', 'local', 'claimed_at_ms', claim.claimed_at_ms or text(cell.now_ms), 'token', token)
+if ARGV[4] ~= '' then
+  redis.call('ZADD', KEYS[5], text(cell.now_ms), ARGV[2]) -- a quota may be to count it
+end
+if claim.quota and lives and claim.project == ARGV[4] then
+  redis.call('HSET', keys.claim, 'quota', '1')
+end
 write_amounts(keys.claim, 'amount.', {}, now)
 redis.call('SADD', keys.claims, ARGV[2])
 mark_over(keys.host)

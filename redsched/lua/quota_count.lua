@@ -9,6 +9,7 @@
 -- include: whole
 -- include: quota_ledger
 -- include: quota_entries
+-- include: quota_writes
 local cell, ledger = open_ledger()
 if not ledger or ledger.count ~= ARGV[1] or ledger.count_epoch ~= cell.epoch then
   return {'STALE', cell.epoch, cell.now_ms}

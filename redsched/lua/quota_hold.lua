@@ -11,6 +11,7 @@
 -- include: quota_ledger
 -- include: quota_uncounted
 -- include: quota_entries
+-- include: quota_writes
 local cell, ledger = open_ledger()
 local reply = uncounted_answer(cell, ledger)
 if reply then

@@ -14,6 +14,7 @@
 -- include: quota_counted
 -- include: quota_uncounted
 -- include: quota_entries
+-- include: quota_writes
 local cell, ledger = open_ledger()
 local no = uncounted_answer(cell, ledger)
 if no then

@@ -15,6 +15,7 @@ from redsched.scheduler.audit_hosts import over_by_rights as host_over
 from redsched.scheduler.audit_leftovers import leftover_problems
 from redsched.scheduler.audit_reading import Seen, read_cell
 from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.ledger_upkeep import LedgerUpkeep
 from redsched.scheduler.mending import mend
 from redsched.scheduler.views import AuditReport
 from redsched.store import CellStore
@@ -22,17 +23,19 @@ from redsched.store import CellStore
 LOOKS = 3
 
 
-async def audit(cells: Cells) -> AuditReport:
+async def audit(cells: Cells, ledgers: LedgerUpkeep) -> AuditReport:
     """Look at everything; again at what looked wrong. Raises StoreUnavailable."""
-    return _together([await audit_cell(cell) for cell in cells])
+    return _together([*[await audit_cell(cell) for cell in cells], AuditReport(0, 0, await ledgers.audit())])
 
 
-async def repair(cells: Cells, operator: bool) -> AuditReport:
+async def repair(cells: Cells, ledgers: LedgerUpkeep, operator: bool) -> AuditReport:
     """Audit, mend what can be mended, and look again. Raises StoreUnavailable.
 
     `operator`: a person has asked for it, so that claims which only a person may end are ended too.
     """
-    return _together([await repair_cell(cell, operator) for cell in cells])
+    found = [await repair_cell(cell, operator) for cell in cells]
+    # What a claim is, is known once the cells have been mended.
+    return _together([*found, AuditReport(0, 0, await ledgers.repair())])
 
 
 async def audit_cell(cell: Cell) -> AuditReport:

@@ -20,6 +20,7 @@ from redsched.scheduler.hosts import HostDesk
 from redsched.scheduler.identity import Identity
 from redsched.scheduler.importing import Imported, import_cell, import_declared
 from redsched.scheduler.leaving import Leaving
+from redsched.scheduler.ledger_upkeep import LedgerUpkeep
 from redsched.scheduler.quota_desk import QuotaDesk
 from redsched.scheduler.quotas import Quotas
 from redsched.scheduler.refusal import merge_nearest, merge_reasons
@@ -56,6 +57,7 @@ class Scheduler:
         self.pools = SharedPoolDesk(cells)
         self.quotas = QuotaDesk(cells, store.ledgers, quotas.counting)
         self.events = EventDesk(cells)
+        self._ledgers = LedgerUpkeep(cells, store.ledgers, quotas)
         self._store = store
         self._cells = cells
         self._selector = Selector(cells, settings, Identity(cells), line, quotas, observe)
@@ -80,10 +82,11 @@ class Scheduler:
             for cell in cells:
                 stack.push_async_callback(cell.stop)
                 await cell.start()
-                upkeep = Upkeep(cell, settings)
+            opened = cls(store, Cells(cells), settings, observe)
+            for cell in cells:
+                upkeep = Upkeep(cell, settings, opened._ledgers if cell is cells[0] else None)
                 stack.push_async_callback(upkeep.stop)
                 upkeep.start()
-            opened = cls(store, Cells(cells), settings, observe)
             stack.push_async_callback(opened._quotas.stop)
             stack.push_async_callback(opened._selector.stop)
             opened._quotas.start()
@@ -134,11 +137,11 @@ class Scheduler:
 
     async def audit(self) -> AuditReport:
         """Check invariants 1, 2, 5 and 10 over the live store. Raises StoreUnavailable."""
-        return await audit(self._cells)
+        return await audit(self._cells, self._ledgers)
 
     async def repair(self) -> AuditReport:
         """Audit, and mend what is broken, by a person's word. Raises StoreUnavailable."""
-        return await repair(self._cells, operator=True)
+        return await repair(self._cells, self._ledgers, operator=True)
 
     async def usage(self, by: Sequence[UsageBy] = (UsageBy.CLASS,)) -> tuple[UsageRow, ...]:
         """What all claims hold, summed by these. Raises StoreUnavailable."""

@@ -213,6 +213,12 @@ class Mend(StrEnum):
     """Let ended claims be forgotten in their time, or not."""
     CACHE = "cache"
     """Read this scheduler's picture anew."""
+    LEDGER = "ledger"
+    """Work out anew what a ledger says of its entries."""
+    SETTLE = "settle"
+    """Have a ledger say of a claim what the cells hold."""
+    COUNT = "count"
+    """Forget a ledger, and count it anew where there is a quota."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +226,7 @@ class Problem:
     """Something broken: the number of the invariant in docs/architecture.md, where, what it says and should say.
 
     `mend` puts it right, told of `subject`; None where nothing may do so by itself. `advice` is what a person can do.
+    `cell` is '' for a ledger, which lies in none.
     """
 
     invariant: int

@@ -6,6 +6,8 @@ All keys of a cell carry the hash tag `{cell}`, so that one script can touch any
 from enum import StrEnum
 
 CELLS = "rs:cells"
+LEDGERS = "rs:{quota:"
+"""What every key of a ledger begins with."""
 
 
 class Kind(StrEnum):
@@ -127,7 +129,7 @@ class LedgerKeys:
     __slots__ = ("_prefix", "claims", "deadlines", "head", "ledger", "meta")
 
     def __init__(self, project: str) -> None:
-        self.ledger = f"rs:{{quota:{project}}}"
+        self.ledger = f"{LEDGERS}{project}}}"
         self._prefix = f"{self.ledger}:"
         self.meta = f"{self._prefix}meta"
         self.deadlines = f"{self._prefix}deadlines"

@@ -1,7 +1,7 @@
 """Ledgers: what the claims of each project take of its quota. They lie outside every cell, each under its own hash tag.
 
 quota_reserve before claims are made, quota_hold with what they really take; quota_open, quota_count and quota_close to
-count a ledger anew from the cells; quota_declare and quota_drop for the quota itself.
+count a ledger anew from the cells; quota_declare and quota_drop for the quota itself; quota_mend for audits.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -9,13 +9,15 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
+from redsched.errors import StoreUnavailable
 from redsched.model import Amounts
 from redsched.names import whole
 from redsched.store.answers import Answer
-from redsched.store.base import as_answer, flat
+from redsched.store.base import MOST_TRIES, as_answer, flat
 from redsched.store.connection import reading
-from redsched.store.fields import LIMIT
-from redsched.store.keys import LedgerKeys
+from redsched.store.fields import AMOUNT, LIMIT
+from redsched.store.keys import LEDGERS, LedgerKeys
+from redsched.store.outcomes import Outcome
 from redsched.store.runner import Runner
 
 CHUNK = 500
@@ -46,6 +48,15 @@ class LedgerState:
     used: Amounts
     counted_in: str
     epochs: Epochs
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """What a ledger says of one id. `until_ms`: when its lease ends, on the ledger's clock; None where none runs."""
+
+    state: str
+    amounts: Amounts
+    until_ms: int | None
 
 
 class Ledgers:
@@ -107,10 +118,27 @@ class Ledgers:
         """End a count: the ledger can be relied on. OK | SAME | STALE. (quota_close.lua)"""
         return await self._run("quota_close", project, (), (count, *_epochs(epochs)))
 
-    async def drop(self, project: str) -> None:
-        """Forget a ledger: it is counted anew, if the project has a quota. (quota_drop.lua)"""
+    async def mend(self, project: str, ids: Iterable[str], write: bool) -> Answer:
+        """Hold sums, list and deadlines to the entries; `write`: put right what differs. OK | SETTLING | UNKNOWN.
+
+        Facts: kind, id or class, found, should of each fault. `ids`: those that are known of. (quota_mend.lua)
+        """
+        known = set(ids) | await self.ids(project)
+        for _ in range(MOST_TRIES):
+            named = sorted(known)
+            answer = await self._run("quota_mend", project, named, (int(write), *named))
+            if answer.outcome is not Outcome.RETRY:
+                return answer
+            known |= set(answer.facts)
+        raise StoreUnavailable(f"the ledger of {project} changes faster than it can be read: try again")
+
+    async def drop(self, project: str, ids: Iterable[str] = ()) -> None:
+        """Forget a ledger: it is counted anew, if the project has a quota. (quota_drop.lua)
+
+        `ids`: of entries that it may have beside those it lists.
+        """
         keys = LedgerKeys(project)
-        for part in _chunks(sorted(await self.ids(project))):
+        for part in _chunks(sorted(await self.ids(project) | set(ids))):
             await self._runner.run("quota_drop", (*keys.head, *map(keys.claim, part)), ())
 
     async def ids(self, project: str) -> set[str]:
@@ -152,6 +180,32 @@ class Ledgers:
             found.update((project, _state(fields)) for project, fields in zip(part, hashes, strict=True) if fields)
         return found
 
+    async def all_ids(self) -> dict[str, set[str]]:
+        """The ids of all entries of each project that has any key of a ledger. Walks the keys: for audits only."""
+        found: dict[str, set[str]] = {}
+        with reading(self._url):
+            async for key in self._reader.scan_iter(match=f"{LEDGERS}*", count=1000):
+                project, _, rest = key[len(LEDGERS) :].partition("}")
+                kind, _, claim_id = rest.removeprefix(":").partition(":")
+                found.setdefault(project, set()).update([claim_id] if kind == "claim" else ())
+        return found
+
+    async def entries(self, project: str, ids: Iterable[str]) -> dict[str, LedgerEntry]:
+        """What a ledger says of these ids; those of which it says nothing are left out."""
+        keys, found = LedgerKeys(project), dict[str, LedgerEntry]()
+        with reading(self._url):
+            due = dict(await self._reader.zrange(keys.deadlines, 0, -1, withscores=True))
+        for part in _chunks(sorted(ids)):
+            pipe = self._reader.pipeline(transaction=False)
+            for one in part:
+                pipe.hgetall(keys.claim(one))
+            with reading(self._url):
+                hashes = await pipe.execute()
+            found.update(
+                (one, _entry(fields, due.get(one))) for one, fields in zip(part, hashes, strict=True) if fields
+            )
+        return found
+
     async def _run(self, script: str, project: str, ids: Iterable[str], arguments: Sequence[str | int]) -> Answer:
         keys = LedgerKeys(project)
         return as_answer(await self._runner.run(script, (*keys.head, *map(keys.claim, ids)), arguments))
@@ -181,6 +235,11 @@ def _state(fields: Mapping[str, str]) -> LedgerState:
         fields.get("counted_in", ""),
         under("epoch."),
     )
+
+
+def _entry(fields: Mapping[str, str], until_ms: float | None) -> LedgerEntry:
+    amounts = {name[len(AMOUNT) :]: whole(value, 0) for name, value in fields.items() if name.startswith(AMOUNT)}
+    return LedgerEntry(fields.get("state", ""), amounts, None if until_ms is None else int(until_ms))
 
 
 def _chunks(items: Sequence[Any]) -> Iterator[Sequence[Any]]:

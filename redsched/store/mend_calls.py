@@ -83,6 +83,13 @@ class MendCalls(Reads):
         keys = (*self.keys.due, self.keys.shelved, self.keys.events, *map(self.keys.claim, pairs))
         return await self._answer("mend_pointers", keys, (reason, *flat(successors)))
 
+    async def told(self, repair: str, reason: str, fields: Mapping[str, str]) -> Answer:
+        """Put into the event log that something was mended which lies in no cell. OK | SAME. (told.lua)
+
+        `repair` names this very repair.
+        """
+        return await self._answer("told", (self.keys.events,), (repair, reason, *flat(fields)))
+
     async def restore(self, host: str, claims: Mapping[str, Mapping[str, str]]) -> Answer:
         """Put claims of an exported cell back, as they were. OK | UNKNOWN | HELD | CONFLICT. (restore.lua)
 

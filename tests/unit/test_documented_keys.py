@@ -199,6 +199,7 @@ async def keep_up(cell: CellStore, seen: Seen) -> None:
     await cell.take_duty("record", "scheduler", 1000)
     await seen._client.hset(cell.keys.host("h1"), "claims", "99")
     await cell.mend_host("h1", "claims was 99")
+    await cell.told("repair", "used of quota:web was 99", {"thing": "quota:web", "project": "web"})
     await seen._client.hset(cell.keys.recorder, "seq", "1")
     await Recorder(cell, Settings()).record()
     await seen.look()

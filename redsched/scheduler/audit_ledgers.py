@@ -40,7 +40,7 @@ async def ledger_problems(cells: Cells, ledgers: Ledgers) -> list[Problem]:
     ids, quotas = await ledgers.all_ids(), await _declared(next(iter(cells)))
     if not (ids or quotas) or not all([(await cell.store.tick()).settled for cell in cells]):
         return []
-    left_over = sorted(ids.keys() - quotas.keys())
+    left_over = [one for one in sorted(ids.keys() - quotas.keys()) if await ledgers.remains(one, ids[one])]
     problems = [_problem(5, one, "key", "there", "gone with its quota", Mend.COUNT) for one in left_over]
     counted = await _counted(cells, ledgers, quotas)
     within = {one: await _within(ledgers, one, ids.get(one, set())) for one in counted}

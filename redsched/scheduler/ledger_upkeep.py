@@ -16,6 +16,7 @@ from redsched.scheduler.quota_settle import unique
 from redsched.scheduler.quotas import Quotas
 from redsched.scheduler.views import Mend, Problem
 from redsched.store import Ledgers
+from redsched.store.ledger_reads import FREED
 
 LOOKS = 3
 MOST_TRIES = 5
@@ -77,7 +78,9 @@ class LedgerUpkeep:
             ids = (await self._ledgers.all_ids()).get(project, set())
             if kind is Mend.LEDGER:
                 return (await self._ledgers.mend(project, ids, write=True)).outcome
-            await self._ledgers.drop(project, ids)
+            entries = await self._ledgers.entries(project, ids)
+            # A late copy of a reservation is not to bring back what has been freed.
+            await self._ledgers.drop(project, {one for one, entry in entries.items() if entry.state != FREED})
             return "counted" if await self._quotas.counting.counted(project) else "dropped"
         except RedschedError as error:
             return error.detail

@@ -26,7 +26,8 @@ from redsched.store.answers import (
 from redsched.store.cell import CellStore
 from redsched.store.claim_wire import drawn_on
 from redsched.store.keys import Kind
-from redsched.store.ledgers import Epochs, LedgerEntry, Ledgers, LedgerState, Taking
+from redsched.store.ledger_reads import LedgerEntry, LedgerState
+from redsched.store.ledgers import Epochs, Ledgers, Taking
 from redsched.store.outcomes import Cause, Outcome
 from redsched.store.quota_calls import Marked
 from redsched.store.store import Store

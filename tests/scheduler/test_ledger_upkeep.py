@@ -219,6 +219,13 @@ async def test_a_large_ledger_is_held_to_the_cells_alone(broken: Broken, monkeyp
     assert await broken.found() == {("quota:web nix", "counted")}
 
 
+async def test_of_a_quota_that_was_taken_back_freed_ids_may_be_remembered(broken: Broken) -> None:
+    await broken.scheduler.claims.release("a")
+    await broken.scheduler.quotas.delete("web")
+    assert set(await ledger(broken.raw)) == {KEYS.claim("a")}
+    assert await broken.found() == set()
+
+
 async def test_what_is_on_its_way_is_no_fault(broken: Broken) -> None:
     """A reservation whose lease runs; the end of a claim that has not been told yet; a ledger that is to be counted."""
     await broken.scheduler._quotas.reserve("web", [Taking("c", {"VCPU": 1}, "c", "c1")])

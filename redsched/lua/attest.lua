@@ -96,9 +96,10 @@ write_things(cell, changed, 'attest')
 redis.call('DEL', KEYS[8])
 hear_lost(things, merged)
 for _, entry in ipairs(merged.ended) do
-  local why = entry.claim.why or 'released'
+  -- A journal does not know why: it says nothing of whether the owner gave it up, or another has succeeded it.
+  local why = entry.claim.why or 'void'
   redis.call('SREM', KEYS[7], entry.id)
-  leave_gang(cell, things, entry.claim, entry.id, why)
+  leave_gang(cell, things, entry.claim, entry.id, entry.claim.why or 'released')
   bury(cell, entry.key, entry.id, entry.claim, why)
 end
 hear_members(cell, things, merged)

@@ -67,7 +67,7 @@ async def test_a_member_that_its_journal_is_ending_has_left(cell: CellStore, raw
     """The release that its host has heard of is one that the store has forgotten."""
     placed = await gang(cell, active=active)
     await cell.attest("h2", await new_epoch(cell), None, [held("b", placed["b"], ClaimStatus.ENDING)])
-    assert await states(cell, "b") == {"b": "ending released"}
+    assert await states(cell, "b") == {"b": "ending void"}
     assert await cell.read_gang("a") == {"a": "h1"}
     assert await waiting(cell, raw) == "1"
     await cell.gone("h2", "b", placed["b"].token, Why.RELEASED, {})

@@ -253,3 +253,28 @@ async def test_quota_and_origin_come_back_with_the_journal(cell: CellStore, raw:
     epoch = await wipe(cell, raw)
     await cell.attest("h1", epoch, None, [held("a", placed, quota=True)])
     assert (await cell.read_claims("a"))["a"].quota
+
+
+@pytest.mark.parametrize("has_stopped", [True, False])
+async def test_a_move_that_a_failover_takes_back_in_its_last_steps_is_not_taken_for_a_release(
+    cell: CellStore, raw: Any, has_stopped: bool
+) -> None:
+    """The first claim's host says that it has ended, or is ending. That was because the other one had come up."""
+    first = await active(cell, "a")
+    before = {key: await raw.hgetall(key) for key in (cell.keys.claim("a"), cell.keys.host("h1"))}
+    second = await target(cell, "a", first)
+    await arrive(cell, "b", second)
+    epoch = await wipe(cell, raw)
+    await raw.hset(cell.keys.claim("a"), mapping=before[cell.keys.claim("a")])
+    await raw.hset(cell.keys.host("h1"), mapping={"claims": "1", "claimed.VCPU": "1"})
+    await raw.sadd(cell.keys.claims("h1"), "a")
+    if has_stopped:
+        await cell.attest("h1", epoch, ended=[("a", first.token)])
+    else:
+        await cell.attest("h1", epoch, held=[held("a", first, ClaimStatus.ENDING)])
+    former: dict[str, Any] = {"former": "a", "former_host": "h1", "former_token": first.token, "former_why": Why.MOVED}
+    await cell.attest("h2", epoch, held=[held("b", second, origin="a", **former)])
+    await cell.attest("h3", epoch)
+    await settle(cell)
+    assert (await states(cell, "ab"))["b"] == "active"
+    assert (await cell.read_claims("a"))["a"].next == "b"

@@ -79,7 +79,7 @@ local function keep(cell, entry, inbox, lease_ms)
   claim.claimed_at_ms = claim.claimed_at_ms or text(cell.now_ms)
   claim.state = state_of(entry)
   if claim.state == 'ending' then
-    claim.why = claim.why or 'released'
+    claim.why = claim.why or 'void' -- as in attest.lua
   end
   local asked = entry.lost or claim.state == 'claimed' or claim.state == 'ending'
   if asked then

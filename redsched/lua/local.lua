@@ -1,7 +1,8 @@
 #!lua
 -- local: the host's word that it runs work which nobody has claimed, or that such work has other amounts now. It is
 -- a fact, so it is accepted even where the host is over then; it is active, and its host ends it (gone).
--- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 claim, 7 host, 8 claims, 9 inbox, then shared pools
+-- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 claim, 7 host, 8 claims, 9 inbox, 10 shelved, then shared
+--       pools
 -- ARGV  1 host, 2 id, 3 token of the last placing that the host knows of ('' for none), 4 project, 5 consumer, then
 --       slot, amount ...: all that it has
 -- Reply outcome, epoch, now_ms, then by outcome
@@ -48,7 +49,7 @@ end
 if known and claim.token ~= ARGV[3] then
   return answer('STALE', claim.token)
 end
-local things, retry = passed_things(10), answer('RETRY')
+local things, retry = passed_things(11), answer('RETRY')
 if lacks_pools(things, larger_of(was, now), retry) then
   return retry
 end
@@ -79,6 +80,7 @@ if claim.quota and lives and claim.project == ARGV[4] then
 end
 write_amounts(keys.claim, 'amount.', {}, now)
 redis.call('SADD', keys.claims, ARGV[2])
+redis.call('SREM', KEYS[10], ARGV[2])
 mark_over(keys.host)
 for _, thing in ipairs(changed) do
   mark_over(thing.key)

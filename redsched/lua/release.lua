@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- release: the owner gives the claim back. Frees at once what no host has taken up, or by force; else it is `ending`.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 claim, 7 host, 8 claims, 9 inbox, then groups, shared
---       pools and gangs
+-- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 claim, 7 host, 8 claims, 9 inbox, 10 shelved, then
+--       groups, shared pools and gangs
 -- ARGV  1 host, 2 id, 3 token ('' for any), 4 how: ask, force, or unless-active (as ask), 5 mark of the call that is
 --       undone ('' for none): STALE where another call has been told of the claim since
 -- Reply OK (freed) | ENDING | SAME (had ended) | STALE | UNKNOWN | ATTEST
@@ -42,4 +42,8 @@ end
 if no then
   return {no, cell.epoch, cell.now_ms}
 end
-return give_back(cell, keys, claim, ARGV[2], 'released', ARGV[4] == 'force', {}, passed_things(10))
+local reply = give_back(cell, keys, claim, ARGV[2], 'released', ARGV[4] == 'force', {}, passed_things(11))
+if reply[1] == 'OK' then
+  redis.call('SREM', KEYS[10], ARGV[2])
+end
+return reply

@@ -49,7 +49,8 @@ class AgentCalls(ClaimCalls):
         """
         check_name("claim", claim_id)
         _check(amounts)
-        return await self._about("local", host, claim_id, token, project, consumer, *flat(amounts))
+        said, beside = (project, consumer, *flat(amounts)), (self.keys.shelved,)
+        return await self._about("local", host, claim_id, token, *said, beside=beside)
 
 
 def _check(amounts: Amounts) -> None:

@@ -91,7 +91,8 @@ class ClaimCalls(Reads):
         ACTIVE only with UNLESS_ACTIVE: nothing was written. `things` as in `fail`. `mark`: only what the claim call of
         this mark was the last to be told of.
         """
-        return await self._about("release", host, claim_id, token, how.value, mark, things=things)
+        beside = (self.keys.shelved,)
+        return await self._about("release", host, claim_id, token, how.value, mark, things=things, beside=beside)
 
     async def shelve(self, host: str, claim_id: str, token: str, things: Collection[str] = ()) -> Answer:
         """The owner gives it back, to have it again later. As release, and GONE | MOVING. (shelve.lua)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from redsched.model import Why
-from redsched.store import CellStore, Outcome, Placed
+from redsched.store import CellStore, Giving, Outcome, Placed
 from tests.support.cells import (
     IN_STATE,
     active,
@@ -115,6 +115,38 @@ async def test_one_that_is_being_shelved_can_be_given_up_too(cell: CellStore, ra
     assert (await cell.forget_shelved("a")).outcome is Outcome.ENDING
     await cell.gone("h1", "a", placed.token, Why.RELEASED, {})
     assert (await states(cell, "a"), await kept(cell, raw, "a")) == ({"a": "ended released"}, "")
+
+
+@pytest.mark.parametrize("end", ["its host fails it", "its host is removed", "its host is written off"])
+async def test_what_is_being_shelved_ends_as_that_whatever_its_host_says(cell: CellStore, raw: Any, end: str) -> None:
+    placed = await active(cell, "a")
+    await cell.shelve("h1", "a", placed.token)
+    if end == "its host fails it":
+        assert (await cell.fail("h1", "a", placed.token, by_host=True)).outcome is Outcome.OK
+    elif end == "its host is removed":
+        await cell.forget("h1", force=True)
+    else:
+        await cell.write_off("h1")
+        await cell.fail("h1", "a", placed.token, by_host=False)
+    assert (await states(cell, "a"), await cell.shelved_ids()) == ({"a": "ended shelved"}, ["a"])
+    assert await kept(cell, raw, "a") == "a"
+    await target(cell, "a", placed, why=Why.SHELVED)
+
+
+async def test_what_is_being_shelved_is_released_by_force(cell: CellStore, raw: Any) -> None:
+    placed = await active(cell, "a")
+    await cell.shelve("h1", "a", placed.token)
+    assert (await cell.release("h1", "a", placed.token, Giving.FORCE)).outcome is Outcome.OK
+    assert (await states(cell, "a"), await cell.shelved_ids()) == ({"a": "ended released"}, [])
+    assert await kept(cell, raw, "a") == ""
+
+
+async def test_shelved_local_work_that_its_host_runs_again_is_not_shelved(cell: CellStore) -> None:
+    token = (await cell.claim_local("h1", "console", {"VCPU": 1})).facts[0]
+    await cell.shelve("h1", "console", token)
+    await cell.gone("h1", "console", token, Why.RELEASED, {})
+    assert (await cell.claim_local("h1", "console", {"VCPU": 1}, token=token)).outcome is Outcome.OK
+    assert await cell.shelved_ids() == []
 
 
 async def test_an_owners_id_is_kept_while_its_claim_is_shelved(cell: CellStore, raw: Any) -> None:

@@ -57,10 +57,11 @@ async def test_only_what_still_holds_something_can_be_succeeded(
     assert (await everything(raw) == before) is not lives
 
 
-async def test_what_its_host_has_failed_can_still_have_a_successor(cell: CellStore) -> None:
+async def test_what_its_host_has_failed_can_still_have_a_successor(cell: CellStore, raw: Any) -> None:
     placed = await claim_on(cell, "a")
     await cell.fail("h1", "a", placed.token, by_host=True)
     await target(cell, "a", placed, why=Why.FAILED)
+    assert await kept(cell, raw, "a") == "a"
     await settle(cell)
     assert await states(cell, "ab") == {"a": "ended failed", "b": "claimed"}
 

@@ -9,8 +9,9 @@ local function hear_lost(things, merged)
   for _, entry in ipairs(merged.kept) do
     if moves_in_gang(entry) and LEASED[state_of(entry)] and not LEASED[entry.was] then
       local gang = things['gang:' .. entry.claim.gang]
-      if redis.call('HEXISTS', gang.key, 'member.' .. entry.id) == 1 then
-        redis.call('HINCRBY', gang.key, 'waiting', 1)
+      local state = redis.call('HMGET', gang.key, 'waiting', 'member.' .. entry.id)
+      if state[2] then
+        redis.call('HSET', gang.key, 'waiting', text(whole(state[1], 0, 0) + 1))
       end
     end
   end

@@ -4,6 +4,7 @@ Dicts and pydantic's serialiser, no models: an answer is built once, and the eve
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from pydantic_core import to_json
@@ -66,6 +67,7 @@ def explanation(found: Explanation) -> dict[str, Any]:
         "unsearched": found.unsearched,
         "reasons": [{"reason": one.reason, "hosts": one.hosts} for one in found.reasons],
         "nearest": [miss_facts(one) for one in found.nearest],
+        "exceeded": None if found.exceeded is None else [asdict(one) for one in found.exceeded],
         "checks": [
             {
                 "host": host.host,

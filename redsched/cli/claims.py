@@ -148,6 +148,10 @@ def _show_explanation(found: Explanation) -> None:
         tables.show_table(("REASON", "HOSTS"), ((one.reason, one.hosts) for one in found.reasons), "")
     for miss in found.nearest:
         print(f"nearest: {_miss(miss)}")
+    for one in found.exceeded or ():
+        print(f"the project's quota does not allow it: {one.detail}")
+    if found.exceeded is None:
+        print("what the project uses of its quota is being counted: try again")
     for host in found.checks:
         print(f"{host.host}: {host.reason or 'fits'}")
         tables.show_table(("CHECK", "OK", "DETAIL"), ((one.name, one.ok, one.detail) for one in host.checks), "")

@@ -1,6 +1,18 @@
 """Deciding: filter, weigh, pick, as pure functions of columns and a request. Knows neither Redis nor asyncio."""
 
-from redsched.decide.answers import Check, Decision, Explanation, HostCheck, Miss, Place, ReasonCount
+from redsched.decide.answers import Check, Decision, Exceeded, Explanation, HostCheck, Miss, Place, ReasonCount
+from redsched.decide.assign.needs import taken_by
 from redsched.decide.decide import Decider
 
-__all__ = ["Check", "Decider", "Decision", "Explanation", "HostCheck", "Miss", "Place", "ReasonCount"]
+__all__ = [
+    "Check",
+    "Decider",
+    "Decision",
+    "Exceeded",
+    "Explanation",
+    "HostCheck",
+    "Miss",
+    "Place",
+    "ReasonCount",
+    "taken_by",
+]

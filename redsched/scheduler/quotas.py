@@ -17,15 +17,15 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Collection, Coroutine, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import structlog
 
 from redsched import tasks
-from redsched.decide import Decision
-from redsched.errors import QuotaExceeded, RedschedError
-from redsched.model import Amounts, Claim
+from redsched.decide import Decision, Exceeded, taken_by
+from redsched.errors import QuotaExceeded, RedschedError, Settling
+from redsched.model import CLAIMS, Amounts, Claim, Request
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.quota_count import QuotaCount
 from redsched.scheduler.quota_settle import RESERVED_MS, QuotaSettler, ledger_id, present_epochs, unique
@@ -132,6 +132,14 @@ class Quotas:
         """Say what was really taken by a reservation; of nothing: freed."""
         return await self._ledgers.hold(project, by, takings)
 
+    async def exceeded(self, request: Request) -> tuple[Exceeded, ...] | None:
+        """What the request would exceed; None while that is being counted. Writes nothing."""
+        asked = {**taken_by(request), CLAIMS: request.places}
+        try:
+            return tuple(Exceeded(*one) for one in await self.over(request.project, asked))
+        except Settling:
+            return None
+
     async def check(self, project: str, decision: Decision) -> None:
         """Raise QuotaExceeded if claims of these places would be refused now. Writes nothing. Raises Settling."""
         over = await self.over(project, places_take(decision))
@@ -208,11 +216,11 @@ def places_take(decision: Decision) -> Amounts:
 
 def exceeded(project: str, over: Sequence[tuple[str, int, int, int]]) -> QuotaExceeded:
     """The refusal, with the numbers."""
-    said = ", ".join(f"{used} of {limit} {name} are used, {asked} more asked for" for name, limit, used, asked in over)
-    facts = [{"resource": name, "limit": limit, "used": used, "asked": asked} for name, limit, used, asked in over]
+    found = [Exceeded(*one) for one in over]
+    said = ", ".join(one.detail for one in found)
     return QuotaExceeded(
         f"the quota of project {project} does not allow it: {said}. Release something, or have the quota raised",
-        {"project": project, "exceeded": facts},
+        {"project": project, "exceeded": [asdict(one) for one in found]},
     )
 
 

@@ -121,6 +121,7 @@ class Scheduler:
             nearest=merge_nearest([one.nearest for one in found]),
             checks=tuple(sorted((check for one in found for check in one.checks), key=lambda check: check.host)),
             unsearched=sum(one.unsearched for one in found),
+            exceeded=await self._quotas.exceeded(request),
         )
 
     def host_names(self, limit: int, after: str = "") -> tuple[str, ...]:

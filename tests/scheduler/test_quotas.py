@@ -8,7 +8,7 @@ import pytest
 
 from redsched.errors import ClaimState, NoValidHost, QuotaExceeded, Settling, Unknown
 from redsched.model import Quota, Request
-from redsched.scheduler import Scheduler
+from redsched.scheduler import Exceeded, Scheduler
 from redsched.scheduler.quotas import Quotas
 from redsched.scheduler.usage import UsageBy
 from redsched.store import ClaimAnswer, ClaimCall, Kind, Outcome
@@ -216,6 +216,19 @@ async def test_a_dry_run_is_refused_as_the_claim_would_be(scheduler: Scheduler, 
     with pytest.raises(QuotaExceeded, match="5 of 6 VCPU"):
         await scheduler.select(web(2, claim=False))
     await settled(scheduler, raw)
+
+
+async def test_an_explanation_says_what_the_quota_does_not_allow(scheduler: Scheduler) -> None:
+    """Whatever fits, for all places together; and that it is not known while the ledger is to be counted."""
+    await scheduler.quotas.put(QUOTA)
+    await scheduler.select(web(4))
+    found = await scheduler.explain(web(1, count=3))
+    assert found.exceeded == (Exceeded("VCPU", 6, 4, 3), Exceeded("claims", 3, 1, 3))
+    assert found.fits == 3
+    assert (await scheduler.explain(web(2))).exceeded == ()
+    assert (await scheduler.explain(Request({"VCPU": 99}, project="other"))).exceeded == ()
+    await new_epoch(next(iter(scheduler._cells)).store)
+    assert (await scheduler.explain(web(2))).exceeded is None
 
 
 async def test_a_project_without_a_quota_makes_no_call_more(scheduler: Scheduler) -> None:

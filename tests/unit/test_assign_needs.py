@@ -1,10 +1,12 @@
 """What a request is taken apart into."""
 
+from dataclasses import replace
+
 import pytest
 
 from redsched.decide.assign import cell_demands, needs_of
-from redsched.decide.assign.needs import Part, Sort
-from redsched.model import CpuPolicy, Group, Numa, NumaAffinity, NumaCell, PciDevices, Request
+from redsched.decide.assign.needs import Part, Sort, taken_by
+from redsched.model import CpuPolicy, Gang, Group, Numa, NumaAffinity, NumaCell, PciDevices, Request
 
 T = frozenset({"CUSTOM_T"})
 CELL = NumaCell(4, 8192)
@@ -21,6 +23,14 @@ CELL = NumaCell(4, 8192)
 )
 def test_a_cell_takes_cpus_by_its_policy_and_memory_or_pages(numa: Numa, demands: dict[str, int]) -> None:
     assert dict(cell_demands(numa, numa.cells[0])) == demands
+
+
+def test_what_all_places_take_is_summed_by_class() -> None:
+    """Of all parts, times their counts; of gangs over all members."""
+    one = Request({"VCPU": 2}, groups=(Group("a", {"VCPU": 1}),), numa=Numa((CELL, CELL)), pci=(PciDevices("VGPU", 3),))
+    assert taken_by(one) == {"VCPU": 11, "MEMORY_MB": 16384, "VGPU": 3}
+    gang = Request({}, members=(Gang("a", replace(one, count=2)), Gang("b", Request({"VCPU": 1}))))
+    assert taken_by(gang) == {"VCPU": 23, "MEMORY_MB": 32768, "VGPU": 6}
 
 
 def test_equal_parts_are_one_with_a_count() -> None:

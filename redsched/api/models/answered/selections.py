@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from redsched.api.models.answered.problems import Miss, ReasonCount
+from redsched.api.models.answered.quotas import ExceededAnswer
 from redsched.api.models.words import Amounts, Answer
 from redsched.model import ClaimStatus
 
@@ -59,4 +60,8 @@ class ExplanationAnswer(Answer):
     unsearched: Annotated[int, Field(description="Hosts among them whose pools were not searched, and may yet fail.")]
     reasons: list[ReasonCount]
     nearest: list[Miss]
+    exceeded: Annotated[
+        list[ExceededAnswer] | None,
+        Field(description="What the project's quota does not allow, whatever fits; null while it is being counted."),
+    ]
     checks: list[HostCheckAnswer]

@@ -18,6 +18,7 @@ BATCH = 100
 AT_ONCE = 20
 FIRST_PAUSE_MS = 1000
 LONGEST_PAUSE_MS = 60_000
+MOST_TRIES_KNOWN = 10_000
 
 TellQuota = Callable[[Claim], Awaitable[bool]]
 """Has the quota of a claim's project count what it holds now: nothing, where it has ended. False: ask again later."""
@@ -32,25 +33,30 @@ class Chores:
         self._store = store
         self._mirror = mirror
         self._tries: dict[str, int] = {}
-        """How often a chore could not be done yet, by claim."""
+        """How often a chore could not be done yet, by claim. Who forgets it only asks sooner."""
         self.tell_quota: TellQuota | None = None
 
     async def work_off(self) -> None:
         """Do what is due; what cannot be done yet is put off. Raises Unavailable."""
-        offset = 0
+        offset, seen = 0, set[str]()
+        if len(self._tries) > MOST_TRIES_KNOWN:
+            self._tries.clear()
         while due := await self._store.due_chores(self._mirror.now_ms(), offset, BATCH):
             claims = await self._store.read_claims(due)
             for first in range(0, len(due), AT_ONCE):
                 ids = due[first : first + AT_ONCE]
-                done = await asyncio.gather(*(self._do(claim_id, claims.get(claim_id)) for claim_id in ids))
+                # What is still due although it was done is put off: nothing may keep this loop from its end.
+                again = seen.intersection(ids)
+                seen.update(ids)
+                done = await asyncio.gather(*(self._do(one, claims.get(one), one in again) for one in ids))
                 offset += done.count(False)
             if len(due) < BATCH:
                 break
 
-    async def _do(self, claim_id: str, claim: Claim | None) -> bool:
+    async def _do(self, claim_id: str, claim: Claim | None, is_again: bool) -> bool:
         """Do one; False where it stays in front of the list, which only a fault does."""
         try:
-            done = await self._done(claim_id, claim)
+            done = not is_again and await self._done(claim_id, claim)
         except RedschedError as error:
             log.warning("chore", cell=self._store.name, claim=claim_id, problem=error.detail)
             done = False

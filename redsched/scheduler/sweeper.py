@@ -10,6 +10,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 import structlog
 
@@ -23,6 +24,9 @@ from redsched.store import CellStore
 BATCH = 100
 SCORE_SLACK_MS = 2000
 """Leases that ended while the last sweep ran are looked at once more."""
+
+STUCK_S = 5.0
+"""How long claims that could not be ended are not tried again: every request that is refused would send them all."""
 
 log = structlog.get_logger(__name__)
 
@@ -45,7 +49,9 @@ class Sweeper:
         self._released = released
         self._settings = settings
         self._swept_until_ms = 0
-        self.duties: list[Callable[[], Awaitable[None]]] = []
+        self._stuck: dict[tuple[str, str], tuple[float, int | None]] = {}
+        """Due claims (id, host) that could not be ended a moment ago: when, and the version that the host had."""
+        self.duties: list[Callable[[], Awaitable[object]]] = []
         """What else is due each second. One that fails does not keep the others from theirs."""
         self._task: asyncio.Task[None] | None = None
 
@@ -62,8 +68,8 @@ class Sweeper:
         clock = await self._cell.tick()
         await self.expire_due()
         await self._mark_lapsed(clock.now_ms)
-        await self._released.say_again(clock.epoch)
-        for duty in self.duties:
+        say_again: Callable[[], Awaitable[object]] = partial(self._released.say_again, clock.epoch)
+        for duty in (say_again, *self.duties):
             try:
                 await duty()
             except RedschedError as error:
@@ -81,11 +87,21 @@ class Sweeper:
 
     async def _expire_due(self) -> int:
         expired = offset = 0
+        now_s, version = asyncio.get_running_loop().time(), self._mirror.columns.version
+        # That its host attests, or is written off, changes the host.
+        self._stuck = {
+            one: (at_s, seen)
+            for one, (at_s, seen) in self._stuck.items()
+            if now_s - at_s < STUCK_S and version(one[1]) == seen
+        }
         while due := await self._cell.due_claims(self._mirror.now_ms(), offset, BATCH):
-            ended = await self._cell.expire(due)
+            fresh = [one for one in due if one not in self._stuck]
+            ended = await self._cell.expire(fresh) if fresh else 0
             expired += ended
             # Those that could not be ended (their host has not attested) stay in front: step over them.
             offset += len(due) - ended
+            if ended < len(fresh):
+                self._stuck |= {one: (now_s, version(one[1])) for one in fresh}
             if len(due) < BATCH:
                 break
         return expired

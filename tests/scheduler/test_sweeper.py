@@ -1,0 +1,72 @@
+"""The sweeper's loops: what cannot be done now keeps nothing else from its turn, and costs no request its time."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from redsched.model import ClaimStatus, Request
+from redsched.scheduler import Scheduler
+from redsched.scheduler.cells import Cell
+from redsched.settings import Settings
+from redsched.store import CellStore
+from tests.support.cells import claim_on, make_due, new_epoch, open_host, raw_client
+
+
+@pytest.fixture
+async def scheduler(clean_store: str) -> AsyncIterator[Scheduler]:
+    """One that sweeps only when it is told to."""
+    async with Scheduler.connect(clean_store, Settings(tick_s=600)) as opened:
+        await opened.init()
+        await open_host(cell_of(opened).store)
+        await opened.explain(Request({"VCPU": 1}))
+        yield opened
+
+
+def cell_of(scheduler: Scheduler) -> Cell:
+    return scheduler._cells.named("c1")
+
+
+async def test_claims_that_cannot_be_ended_are_not_sent_with_every_refusal_until_their_host_attests(
+    scheduler: Scheduler, clean_store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cell, sent, real = cell_of(scheduler).store, list[int](), CellStore.expire
+
+    async def expire(self: CellStore, due: Any) -> int:
+        sent.append(len(due))
+        return await real(self, due)
+
+    monkeypatch.setattr(CellStore, "expire", expire)
+    await claim_on(cell, "a")
+    epoch = await new_epoch(cell)
+    async with raw_client(clean_store) as raw:
+        await make_due(raw, cell, "a")
+    for _ in range(3):
+        await scheduler.explain(Request({"VCPU": 1}))
+    assert sent == [1]
+    await cell.attest("h1", epoch)
+    async with raw_client(clean_store) as raw:
+        await make_due(raw, cell, "a")
+    await scheduler.explain(Request({"VCPU": 1}))
+    assert sent == [1, 1]
+    assert (await cell.read_claims(["a"]))["a"].state is ClaimStatus.ENDED
+
+
+async def test_a_chore_that_stays_due_although_it_is_done_is_put_off(
+    scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Were it asked again and again, nothing else would have its turn."""
+    monkeypatch.setattr("redsched.scheduler.chores.BATCH", 1)
+    chores, asked = cell_of(scheduler).chores, list[str]()
+
+    async def done(claim_id: str, claim: object) -> bool:
+        asked.append(claim_id)
+        return True
+
+    monkeypatch.setattr(chores, "_done", done)
+    cell = cell_of(scheduler).store
+    async with raw_client(cell._url) as raw:
+        await raw.zadd(cell.keys.chores, {"a": 1, "b": 2})
+    await chores.work_off()
+    assert sorted(asked) == ["a", "b"]
+    assert await cell.due_chores(cell_of(scheduler).mirror.now_ms(), 0, 10) == []

@@ -74,8 +74,13 @@ class ClaimDesk(PlacedAnew, ClaimList):
                 raise
             cell, claim = await self._find(claim_id, token)
         if claim.state is ClaimStatus.ENDED and claim.why is Why.SHELVED:
-            told(claim, await cell.store.forget_shelved(claim.id))
+            answer = await cell.store.forget_shelved(claim.id)
+            told(claim, answer)
+            cell.released.note(claim, Giving.ASK, answer.epoch)
             return True
+        if claim.former_why is Why.SHELVED:
+            # It would be left shelved, as by an end that nobody asked for.
+            await cell.store.forget_shelved(claim.former)
         how = Giving.FORCE if force else Giving.ASK
         things = drawn_on(claim.group, claim.amounts, claim.gang)
         answer = await cell.store.release(claim.host, claim.id, token, how, things)
@@ -85,6 +90,8 @@ class ClaimDesk(PlacedAnew, ClaimList):
         cell.released.note(claim, how, answer.epoch)
         if claim.next:
             # What it was to be moved to is not wanted either. The sweeper would find it too, later.
+            for target in (await cell.store.read_claims([claim.next])).values():
+                cell.released.note(target, Giving.ASK, answer.epoch)
             await cell.store.succeed(claim.id)
         if answer.outcome is not Outcome.ENDING:
             await self._quotas.changed(cell, claim)

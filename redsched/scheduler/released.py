@@ -2,7 +2,8 @@
 
 A failover can take an answered release with it. The claim then stands in the store again, or its host brings it back
 from its journal, and its owner, who was told that it is over, will never end it. So whoever answered says it again. The
-same holds for an id that was told to be unknown, and for ids that were made for a call and given up.
+same holds for what was said to have failed without another place, for what a released claim was being moved to, for an
+id that was told to be unknown, and for ids that were made for a call and given up.
 """
 
 import asyncio
@@ -98,7 +99,18 @@ class Released:
 
     async def _release(self, one: _Said) -> str | None:
         answer = await self._cell.release(one.host, one.claim_id, one.token, one.how)
+        if answer.outcome in (Outcome.SAME, Outcome.ENDING):
+            await self._cell.forget_shelved(one.claim_id)  # it was shelved, and released then
+            await self._follow(one.claim_id)
         return None if answer.outcome is Outcome.ATTEST else answer.epoch
+
+    async def _follow(self, claim_id: str) -> None:
+        """What has been placed in its stead, since the store forgot that it was released, is not wanted either."""
+        claim = (await self._cell.read_claims([claim_id])).get(claim_id)
+        if claim is not None and claim.next:
+            for successor in (await self._cell.read_claims([claim.next])).values():
+                if successor.state is not ClaimStatus.ENDED:
+                    self.note(successor, Giving.ASK, epoch="")
 
     async def _close(self, one: _Closed) -> str | None:
         """Close the id where nothing is known of it, for its host may still bring it back; else release the claim."""

@@ -7,12 +7,13 @@ import pytest
 import redis.asyncio as redis
 
 from redsched.errors import Unknown
-from redsched.model import Claim, ClaimStatus, Request
+from redsched.model import Claim, ClaimStatus, Request, Why
 from redsched.scheduler import Scheduler
 from redsched.scheduler.released import MOST, Released
 from redsched.settings import Settings
 from redsched.store import CellStore, ClaimAnswer, ClaimCall, Giving, HeldClaim, Store
-from tests.support.cells import claim_on, open_host, raw_client, report_of
+from tests.support.cells import active, claim_on, open_host, raw_client, report_of
+from tests.support.succession import moved
 from tests.support.waiting import wait_until
 
 QUICK = Settings(tick_s=0.05)
@@ -98,6 +99,48 @@ async def test_a_release_is_said_once_in_an_epoch_and_only_with_its_own_token(
         await cell.attest("h1", epoch)
         assert await released.say_again(epoch) == 1
         assert await state_of(cell, "a") is ClaimStatus.ENDED
+
+
+@pytest.mark.parametrize("verb", ["fail", "release what is shelved"])
+async def test_other_ends_that_a_rollback_took_back_are_said_again(clean_store: str, binary: Any, verb: str) -> None:
+    """A claim said to have failed, with no host to try, and one that was shelved and is not wanted any more."""
+    async with Store.connect(clean_store) as store, Scheduler.connect(clean_store, QUICK) as scheduler:
+        cell = store.cell("c1")
+        await cell.init()
+        await open_host(cell, "h1")
+        found = (await scheduler.select(Request({"VCPU": 1}))).selections[0]
+        claim_id, token = found.claim_id or "", found.token or ""
+        if verb == "fail":
+            before = await Rollback.note(binary)
+            assert (await scheduler.claims.fail(claim_id, token, ())).state is ClaimStatus.ENDED
+        else:
+            await scheduler.claims.shelve(claim_id, token)
+            before = await Rollback.note(binary)
+            assert await scheduler.claims.release(claim_id)
+        await cell.attest("h1", await before.play(cell))
+
+        async def is_given_up() -> bool:
+            claim = (await cell.read_claims([claim_id]))[claim_id]
+            return claim.state is ClaimStatus.ENDED and claim.why is Why.RELEASED
+
+        await wait_until(is_given_up, what="it is given back")
+
+
+async def test_what_was_placed_in_the_stead_of_a_released_claim_is_given_back_too(clean_store: str) -> None:
+    """The store forgot the release, and the claim was moved before it was said again."""
+    async with Store.connect(clean_store) as store:
+        cell = store.cell("c1")
+        await cell.init()
+        for name in ("h1", "h2"):
+            await open_host(cell, name)
+        first = await active(cell, "a")
+        released = Released(cell)
+        released.note((await cell.read_claims(["a"]))["a"], how=Giving.ASK, epoch="1-former")
+        await moved(cell, "a", first, "b", "h2")
+        epoch = (await cell.tick()).epoch
+        assert await released.say_again(epoch) == 1
+        assert await released.say_again(epoch) == 1
+        assert await state_of(cell, "b") is ClaimStatus.ENDING
 
 
 async def test_no_more_is_remembered_than_can_be_lost(clean_store: str, monkeypatch: pytest.MonkeyPatch) -> None:

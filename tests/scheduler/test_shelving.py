@@ -64,6 +64,26 @@ async def test_a_shelved_claim_can_be_released(clean_store: str) -> None:
         await work.is_sound()
 
 
+@pytest.mark.parametrize("is_claimed", [True, False])
+async def test_what_is_released_before_its_new_place_is_active_is_not_shelved_again(
+    clean_store: str, is_claimed: bool
+) -> None:
+    """Its owner has given up the whole, by the id that he knows."""
+    async with at_work(clean_store, 4) as work:
+        claim = await work.active(TWO)
+        await work.scheduler.claims.shelve("mine", claim.token)
+        await work.settle()
+        back, _ = await work.scheduler.claims.unshelve("mine")
+        if not is_claimed:
+            await work.store.accept(back.host, back.id, back.token, 60)
+        assert await work.scheduler.claims.release("mine") is is_claimed
+        await work.settle()
+        assert (await work.scheduler.claims.get("mine")).why is Why.RELEASED
+        with pytest.raises(ClaimState):
+            await work.scheduler.claims.unshelve("mine")
+        await work.is_sound()
+
+
 async def test_two_who_unshelve_at_once_claim_once(clean_store: str) -> None:
     async with at_work(clean_store, 4, 4) as work, Scheduler.connect(clean_store, BY_HAND) as other:
         found = (await work.scheduler.select(TWO)).selections[0]

@@ -254,8 +254,41 @@ def test_what_a_killed_process_leaves_is_what_the_next_begins_with() -> None:
     ledger = owners()
     ledger.hear("s0", "asked", {"ids": ["c-0", "c-1"], "number": 7})
     ledger.hear("s0", "giving", {"id": "b"})
-    assert ledger.left_by("s0") == {"held": ["a"], "asked": [["c-0", "c-1"]], "giving": ["b"], "number": 7}
-    assert ledger.left_by("s1") == {"held": [], "asked": [], "giving": [], "number": 0}
+    ledger.hear("s0", "shelved", {"id": "d"})
+    left = {"held": ["a"], "shelved": ["d"], "asked": [["c-0", "c-1"]], "giving": ["b"], "number": 7}
+    assert ledger.left_by("s0") == left
+    assert ledger.left_by("s1") == {"held": [], "shelved": [], "asked": [], "giving": [], "number": 0}
+
+
+def test_what_is_failed_or_shelved_is_open_until_it_is_answered() -> None:
+    ledger = owners()
+    for said in ("failing", "shelving"):
+        ledger.hear("s0", said, {"id": "a"})
+        assert ("a" in ledger.owned, ledger.open_ids()) == (False, {"a"})
+        ledger.hear("s0", "kept", {"id": "a", "host": "h2", "token": TOKEN})
+        assert (ledger.owned["a"].host, ledger.open_ids()) == ("h2", set())
+    ledger.hear("s0", "shelving", {"id": "a"})
+    ledger.hear("s0", "shelved", {"id": "a"})
+    assert ("a" in ledger.owned, "a" in ledger.shelved, ledger.open_ids()) == (False, True, set())
+    assert ledger.level("shelved").acknowledged == 1
+
+
+def test_shelved_claims_that_nobody_owns_are_told() -> None:
+    shelved = changed(lambda it: it.shelved.add("c"))
+    ledger = owners()
+    assert list(ends.owners_agree(shelved, ledger)) == ["claim c is there, and to its owner it is never asked for"]
+    ledger.hear("s0", "shelved", {"id": "c"})
+    assert list(ends.owners_agree(shelved, ledger)) == []
+
+
+def test_what_a_killed_caller_left_is_told_until_an_operator_has_given_it_back() -> None:
+    """The server made the id, and nobody has heard it: the request's consumer tells whose it was."""
+    ledger = owners()
+    ledger.hear("s0", "asked", {"ids": ["s0-made-1"], "number": 1})
+    ledger.hear("s0", "orphaned", {"ids": ["s0-made-1"]})
+    assert ledger.left_by("s0")["asked"] == []
+    view = changed(lambda it: with_more(it, "h1", "c1.f00", **{"amount.VCPU": "1", "consumer": "s0-made-1"}))
+    assert list(ends.owners_agree(view, ledger)) == ["claim c1.f00 is left by a caller who was killed"]
 
 
 def test_a_claim_that_was_placed_anew_is_still_its_owners() -> None:

@@ -82,7 +82,11 @@ def journals_agree(view: View, journals: Mapping[tuple[str, str], Journaled]) ->
 
 def owners_agree(view: View, ledger: Ledger) -> Iterator[str]:
     """No claim is there that nobody was told of, and none that its owner gave back."""
-    for claim_id in sorted(view.by_owner().keys() - ledger.owned.keys() - ledger.open_ids()):
+    left = {one for one, claim in view.by_owner().items() if claim.get("consumer") in ledger.orphans}
+    for claim_id in sorted(left - ledger.owned.keys() - ledger.open_ids()):
+        yield f"claim {claim_id} is left by a caller who was killed"
+    owned = ledger.owned.keys() | ledger.shelved.keys() | ledger.open_ids() | left
+    for claim_id in sorted((view.by_owner().keys() | view.shelved) - owned):
         said = ledger.given.get(claim_id) or ("refused" if claim_id in ledger.refused else "never asked for")
         yield f"claim {claim_id} is there, and to its owner it is {said}"
 
@@ -150,6 +154,7 @@ def nothing_is_left(view: View, works: Works, journals: Mapping[tuple[str, str],
     yield from left_over(view)
     yield from (f"ended claim {claim_id} is remembered without end" for claim_id in view.kept)
     yield from (f"key {key} is left" for key in view.others if key.startswith(("gang:", "shelved", "leaving")))
+    yield from (f"claim {claim_id} is left, shelved" for claim_id in view.shelved)
     yield from (f"claim {claim_id} is left, {claim.get('state')}" for claim_id, claim in view.claims.items())
     for what, things in (("host", view.hosts), ("pool", view.pools), ("group", view.groups)):
         for name, fields in things.items():

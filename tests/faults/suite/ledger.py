@@ -1,13 +1,16 @@
 """What was answered to whom: the owners' books. The store's are held to it.
 
-A claim is *owned* from the answer that it was placed until its owner asks to give it back. What was asked and not
-answered yet may exist or not, and its owner asks until it knows.
+A claim is *owned* from the answer that it was placed until its owner asks to give it back, to fail or to shelve it.
+What was asked and not answered yet may exist or not, and its owner asks until it knows.
 """
 
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+ANSWERS = ("placed", "refused", "over", "gave", "changed", "looked", "kept", "shelved")
+"""The words that a scheduler process says once it has an answer."""
 
 
 @dataclass(slots=True)
@@ -41,6 +44,10 @@ class Ledger:
     """Ids of requests without an answer yet, and who asked."""
     giving: dict[str, str] = field(default_factory=dict)
     """Claims asked back without an answer yet, and who asked."""
+    shelved: dict[str, str] = field(default_factory=dict)
+    """Claims that hold nothing and are to be had again, and who owns them."""
+    orphans: set[str] = field(default_factory=set)
+    """The `consumer` of requests whose ids the server was to make, and whose callers were killed before they knew."""
     given: dict[str, str] = field(default_factory=dict)
     """Claims given back, and what the answer was."""
     refused: set[str] = field(default_factory=set)
@@ -54,7 +61,7 @@ class Ledger:
     @property
     def answers(self) -> int:
         """How many answers have been given: what plans count in."""
-        return sum(self.words[word] for word in ("placed", "refused", "over", "gave", "changed", "looked"))
+        return sum(self.words[word] for word in ANSWERS)
 
     def hear(self, who: str, said: str, words: Mapping[str, Any]) -> None:
         """Enter what a scheduler process said."""
@@ -68,19 +75,39 @@ class Ledger:
             case "refused" | "over":
                 self.asked.pop(tuple(words["ids"]), None)
                 self.refused.update(words["ids"])
-            case "giving":
-                self.owned.pop(words["id"], None)
-                self.giving[words["id"]] = who
-            case "gave":
-                self.giving.pop(words["id"], None)
-                self.given[words["id"]] = words["how"]
+            case "orphaned":
+                self.asked.pop(tuple(words["ids"]), None)
+                self.orphans.update(words["ids"])
             case "trouble":
                 self.troubles[words["error"]] += 1
             case "defect":
                 self.defects.append(f"{who}: {words['error']}")
+            case _ if "id" in words:
+                self._change(who, said, words)
+
+    def _change(self, who: str, said: str, words: Mapping[str, Any]) -> None:
+        """What becomes of one claim."""
+        claim_id = words["id"]
+        match said:
+            case "giving" | "failing" | "shelving" | "unshelving":
+                # Until it is answered it may be there or not. Who is begun anew meanwhile gives it back.
+                self.owned.pop(claim_id, None)
+                self.shelved.pop(claim_id, None)
+                self.giving[claim_id] = who
+            case "gave":
+                self.giving.pop(claim_id, None)
+                self.given[claim_id] = words["how"]
+            case "kept":
+                self.giving.pop(claim_id, None)
+                self.owned[claim_id] = Owned(who, words["host"], words["token"])
+                self.level("claimed").acknowledged += 1
+            case "shelved":
+                self.giving.pop(claim_id, None)
+                self.shelved[claim_id] = who
+                self.level("shelved").acknowledged += 1
 
     def _place(self, who: str, words: Mapping[str, Any]) -> None:
-        self.asked.pop(tuple(words["ids"]), None)
+        self.asked.pop(tuple(words.get("asked", words["ids"])), None)
         until = words.get("until", "claimed")
         for claim_id, host, token in zip(words["ids"], words["hosts"], words["tokens"], strict=True):
             self.owned[claim_id] = Owned(who, host, token, until)
@@ -94,6 +121,7 @@ class Ledger:
         """What a new process of that name goes on with."""
         return {
             "held": [claim_id for claim_id, one in self.owned.items() if one.owner == who],
+            "shelved": [claim_id for claim_id, owner in self.shelved.items() if owner == who],
             "asked": [list(ids) for ids, owner in self.asked.items() if owner == who],
             "giving": [claim_id for claim_id, owner in self.giving.items() if owner == who],
             "number": self.numbers.get(who, 0),

@@ -65,6 +65,7 @@ async def play(world: World, round_: Round) -> Result:
         await world.rest()
         await _agree(world, result)
         _count_lost(world, result, frozenset().union(*(one.may_lose() for one in faults)))
+        result.wrong += lost_shelved(world, any(one.loses_writes or "forgotten" in one.loses for one in faults))
         await world.site.tidy()
     except (TimeoutError, ChildEnded, AssertionError, redis.RedisError, OSError) as error:
         result.wrong.append(f"{type(error).__name__}: {error}")
@@ -174,6 +175,10 @@ def _count_lost(world: World, result: Result, allowed: frozenset[str]) -> None:
                 level.restored += 1
                 result.restored += 1
             continue
+        if claim_id in view.shelved and "expired" in allowed and not one.was_active:
+            # What took its place again did not come up within its lease, and left it as it was.
+            world.ledger.shelved[claim_id] = world.ledger.owned.pop(claim_id).owner
+            continue
         why = view.ended.get(claim_id, "forgotten")
         level.lost[why] += 1
         result.lost[why] += 1
@@ -183,6 +188,25 @@ def _count_lost(world: World, result: Result, allowed: frozenset[str]) -> None:
             result.wrong.append(f"claim {claim_id} was active on {one.host}, and is lost: {why}")
         elif why not in allowed:
             result.wrong.append(f"claim {claim_id} on {one.host} was answered as claimed, and is lost: {why}")
+
+
+def lost_shelved(world: World, is_allowed: bool) -> Iterator[str]:
+    """What is wrong of claims that are shelved. Only the store knows of those: what loses writes may lose them.
+
+    Or it loses the shelving, and their hosts have them still. So they are a level of their own.
+    """
+    view, level = world.watcher.now, world.ledger.level("shelved")
+    known = view.by_owner()
+    for claim_id in [*world.ledger.shelved]:
+        if claim_id in view.shelved:
+            continue
+        why = "not shelved" if claim_id in known else view.ended.get(claim_id, "forgotten")
+        if claim_id not in known:
+            level.lost[why] += 1
+            world.ledger.given[claim_id] = f"lost: {why}"
+            del world.ledger.shelved[claim_id]
+        if not is_allowed:
+            yield f"claim {claim_id} was shelved, and is lost: {why}"
 
 
 def wrong_so_far(world: World) -> list[str]:

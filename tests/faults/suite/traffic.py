@@ -1,6 +1,8 @@
 """What schedulers ask for. A claim id tells what it was asked with, so that whoever finds one can ask again.
 
 Ids are the caller's own, `s<scheduler>-<kind>-<number>`, and one more `-<place>` where several places are asked for.
+Where the server is to make them, that text is the request's `consumer`: by it an operator finds what a killed caller
+has left.
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,7 +10,17 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal
 
-from redsched.model import GroupPolicy, Inventory, Quota, Request, ServerGroup, SharedPool
+from redsched.model import (
+    Gang,
+    GroupPolicy,
+    Inventory,
+    Quota,
+    Relation,
+    RelationType,
+    Request,
+    ServerGroup,
+    SharedPool,
+)
 
 LEASE_S = 5
 """Of a claim that no host has taken up yet."""
@@ -37,7 +49,15 @@ class Kind:
     alternates: int = 0
     until: Literal["claimed", "active"] = "claimed"
     project: str = PROJECT
+    is_made: bool = False
+    """Whether the server makes its ids."""
+    members: tuple[Gang, ...] = ()
+    """Of a gang; then `resources` is empty."""
+    relations: tuple[Relation, ...] = ()
 
+
+FRONT, BACK = Gang("front", Request({"VCPU": 2})), Gang("back", Request({"VCPU": 1}, count=2))
+APART_FROM_EACH_OTHER = (Relation(RelationType.APART, (FRONT.name, BACK.name)),)
 
 KINDS: Mapping[str, Kind] = {
     "one": Kind(5, {"VCPU": 1, "MEMORY_MB": 512}),
@@ -48,6 +68,10 @@ KINDS: Mapping[str, Kind] = {
     "sure": Kind(3, {"VCPU": 1, "MEMORY_MB": 256}, until="active"),
     "metered": Kind(3, {"VCPU": 1}, project=QUOTA.project),
     "gpu": Kind(2, {"CUSTOM_GPU_MILLI": 400}, alternates=2),
+    "made": Kind(2, {"VCPU": 1}, is_made=True),
+    "madesure": Kind(1, {"VCPU": 1}, until="active", is_made=True),
+    "gang": Kind(1, {}, places=3, members=(FRONT, BACK), relations=APART_FROM_EACH_OTHER),
+    "suregang": Kind(1, {}, places=3, until="active", members=(FRONT, BACK), relations=APART_FROM_EACH_OTHER),
 }
 
 
@@ -59,21 +83,29 @@ def next_ids(rng: Random, scheduler: str, number: int) -> tuple[str, ...]:
     return (base,) if places == 1 else tuple(f"{base}-{place}" for place in range(places))
 
 
-def request_of(ids: Sequence[str]) -> Request:
-    """The request that these ids were asked for with, the same in every process that asks."""
+def request_of(ids: Sequence[str], made: Sequence[str] = ()) -> Request:
+    """The request of these ids, the same in every process that asks; `made`: what the server has made of the one."""
     kind = KINDS[kind_of(ids[0])]
     return Request(
         kind.resources,
-        count=kind.places,
+        count=1 if kind.members else kind.places,
+        members=kind.members,
+        relations=kind.relations,
         server_group=kind.server_group,
         alternates=kind.alternates,
         project=kind.project,
-        claim_ids=tuple(ids),
+        consumer=ids[0] if kind.is_made else "",
+        claim_ids=tuple(made if kind.is_made else ids),
         until=kind.until,
         lease_s=LEASE_S,
     )
 
 
 def kind_of(claim_id: str) -> str:
-    """The kind of request that an id was asked for with."""
-    return claim_id.split("-")[1]
+    """The kind of request that an id was asked for with; '' where the server has made it."""
+    return claim_id.split("-")[1] if "-" in claim_id else ""
+
+
+def is_made(ids: Sequence[str]) -> bool:
+    """Whether a request of this name leaves its ids to the server."""
+    return KINDS[kind_of(ids[0])].is_made

@@ -15,7 +15,8 @@ for _, key in ipairs(redis.call('KEYS', ARGV[1] .. '*')) do
   local value
   if kind == 'hash' and redis.call('HGET', key, 'state') == 'ended' then
     local kept = redis.call('PTTL', key) < 0 and '1' or '0'
-    value = {'state', 'ended', 'why', redis.call('HGET', key, 'why') or '', 'kept', kept}
+    local said = redis.call('HMGET', key, 'why', 'origin')
+    value = {'state', 'ended', 'why', said[1] or '', 'kept', kept, 'origin', said[2] or ''}
   elseif kind == 'hash' then
     value = redis.call('HGETALL', key)
   elseif kind == 'set' then
@@ -47,6 +48,8 @@ class View:
     """Those that have and are remembered: why."""
     kept: set[str] = field(default_factory=set)
     """Those of them that are remembered without end, because they point to what became of them."""
+    shelved: set[str] = field(default_factory=set)
+    """The shelved ones, by the ids that their owners know."""
     groups: dict[str, Hash] = field(default_factory=dict)
     pools: dict[str, Hash] = field(default_factory=dict)
     held: dict[str, set[str]] = field(default_factory=dict)
@@ -98,6 +101,7 @@ def view_of(things: Iterable[tuple[str, str, list[Any]]]) -> View:
         elif what == "claim" and fields.get("state") == "ended":
             view.ended[name] = fields["why"]
             view.kept |= {name} if fields["kept"] == "1" else set()
+            view.shelved |= {fields["origin"] or name} if fields["why"] == "shelved" else set()
         elif what in hashes:
             hashes[what][name] = fields
         elif what == "claims":

@@ -9,13 +9,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from redsched.errors import RedschedError
-from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from redsched.tasks import end_all
-from tests.faults.suite import agent_process, traffic
+from tests.faults.suite import agent_process
 from tests.faults.suite.child import Child, ChildEnded
 from tests.faults.suite.ledger import Ledger
+from tests.faults.suite.operator import Operator, declare
 from tests.faults.suite.plan import AGENTS, HOSTS_OF_AGENT, children
 from tests.faults.suite.sites import Site
 from tests.faults.suite.watcher import Watcher, watching
@@ -33,7 +32,6 @@ AGENT = {**QUICK, "lease_s": 2, "compare_s": 2.0, "report_s": 10.0, "hook_timeou
 """Short leases, so that everything happens within seconds. Their proportions are those of the defaults."""
 
 REVIVE_S = 0.3
-OPERATOR_S = 0.3
 
 
 class World:
@@ -46,6 +44,9 @@ class World:
         self.folder = folder
         self.watcher = watcher
         self.ledger = Ledger()
+        self.operator = Operator(
+            site.direct_url, Settings.model_validate(SCHEDULER), self.ledger, lambda: self.watcher.now
+        )
         self.works = Works(lambda _: CAPACITIES, Random(f"{seed} works"))
         self.children: dict[str, Child] = {}
         self.clock_shift_s: dict[str, float] = {}
@@ -53,6 +54,8 @@ class World:
         self.begun_full: set[str] = set()
         """Agents whose present process was begun on a full disk: it ends by that, also after there is room again."""
         self.open_agents: set[str] = set()
+        self.kept_away: set[str] = set()
+        """Processes that are not begun anew for now."""
         self.problems: list[str] = []
         """What went wrong outside every check: a process that ended by itself."""
         self.hook_looks: list[Any] = []
@@ -189,6 +192,8 @@ class World:
     async def _revive(self, name: str) -> None:
         """Begin a process anew, as whatever looks after services would."""
         await asyncio.sleep(REVIVE_S)
+        while name in self.kept_away:  # noqa: ASYNC110 - faults put in and take out
+            await asyncio.sleep(REVIVE_S)
         child = self.children[name]
         # What it said as it died is heard by now: this is called at the end of that.
         while not self._is_closing:
@@ -200,26 +205,6 @@ class World:
             if self._is_playing and name.startswith("scheduler"):
                 child.tell("play")
             return
-
-    # -- the operator
-
-    async def operate(self) -> None:
-        """Declare what is to be declared, whenever the store does not have it: a wiped one forgets."""
-        while True:
-            await asyncio.sleep(OPERATOR_S)
-            view = self.watcher.now
-            group, pool = view.groups.get(traffic.APART.name, {}), view.pools.get(traffic.LICENCES.name, {})
-            has_quota = f"quota:{traffic.QUOTA.project}" in view.others
-            if view.epoch and not ("policy" in group and "capacity.CUSTOM_SEAT" in pool and has_quota):
-                with suppress(RedschedError):
-                    await self.declare()
-
-    async def declare(self) -> None:
-        """Declare the server group, the shared pool and the quota. Raises what redsched raises."""
-        async with Scheduler.connect(self.site.direct_url, Settings.model_validate(SCHEDULER)) as scheduler:
-            await scheduler.server_groups.put(traffic.APART)
-            await scheduler.pools.put(traffic.LICENCES)
-            await scheduler.quotas.put(traffic.QUOTA)
 
 
 CAPACITIES = {
@@ -254,7 +239,7 @@ async def world(site: Site, seed: int, durability: str = "none") -> AsyncIterato
         it.works.watch = lambda what, host: [look(what, agent_of(host)) for look in [*it.hook_looks]]  # type: ignore[assignment]
         stack.push_async_callback(it.end)
         await it.begin(hook)
-        await it.declare()
-        operator = asyncio.create_task(it.operate())
+        await it.operator.says(declare)
+        operator = asyncio.create_task(it.operator.work())
         stack.push_async_callback(end_all, [operator])
         yield it

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from tests.faults.suite.faults import failover, machines, network, processes, store
+from tests.faults.suite.faults import failover, hosts, machines, network, processes, store
 from tests.faults.suite.faults.base import Breakage
 
-ALL: Sequence[type[Breakage]] = (*store.ALL, *network.ALL, *processes.ALL, *machines.ALL, *failover.ALL)
+ALL: Sequence[type[Breakage]] = (*store.ALL, *network.ALL, *processes.ALL, *machines.ALL, *failover.ALL, *hosts.ALL)
 BY_NAME = {one.shape.name: one for one in ALL}

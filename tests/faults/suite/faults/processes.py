@@ -71,13 +71,25 @@ class _Kill(Breakage):
 
 
 class KillScheduler(_Kill):
-    """Between quota, claim and answer; between a release and its answer."""
+    """Between quota, claim and answer; between the end of a claim, the word on it to its quota, and the answer."""
 
     shape = Shape(
         "kill-scheduler",
         on="scheduler",
         most_victims=2,
-        points=("any", "claim-comes", "claim-has-run", "release-comes", "release-has-run"),
+        points=(
+            "any",
+            "quota_reserve-comes",
+            "quota_reserve-has-run",
+            "claim-comes",
+            "claim-has-run",
+            "quota_hold-comes",
+            "quota_hold-has-run",
+            "release-comes",
+            "release-has-run",
+            "fail-has-run",
+            "shelve-has-run",
+        ),
         seconds=(0.5, 1.0),
     )
 

@@ -1,0 +1,59 @@
+"""What operators do to hosts while all goes on: drained with moves, and written off while they are away for long."""
+
+import asyncio
+from random import Random
+
+from redsched.model import HostStatus
+from tests.faults.suite.faults.base import Breakage
+from tests.faults.suite.plan import SETUPS, Shape
+from tests.faults.suite.world import hosts_of
+
+DRAINED = 2
+"""Hosts of each victim that are drained."""
+
+
+class Drain(Breakage):
+    """Some hosts are drained: their claims are moved, one by one. Then they are enabled again, empty or not."""
+
+    shape = Shape("drain", SETUPS, on="agent", most_victims=2, seconds=(1.5, 3.0))
+
+    async def start(self) -> None:
+        """Begin draining."""
+        rng = Random(str(self.strike))
+        self._hosts = [host for agent in self.strike.victims for host in rng.sample(hosts_of(agent), DRAINED)]
+        for host in self._hosts:
+            await self.world.operator.have(host, HostStatus.DRAINING, move=True)
+
+    async def heal(self) -> None:
+        """End it."""
+        for host in self._hosts:
+            await self.world.operator.have(host, HostStatus.ENABLED)
+
+
+class Evacuate(Breakage):
+    """A machine is gone, written off and evacuated. Its work ran on all the time, and then it is back."""
+
+    shape = Shape("evacuate", SETUPS, on="agent", seconds=(2.5, 4.0))
+    loses = frozenset({"expired"})
+
+    async def start(self) -> None:
+        """Kill the agent, keep it away, and write its hosts off."""
+        for victim in self.victims():
+            self.world.kept_away.add(victim.name)
+            victim.kill()
+            await victim.ended()
+        self._hosts = [host for agent in self.strike.victims for host in hosts_of(agent)]
+        await asyncio.gather(*map(self._write_off, self._hosts))
+
+    async def heal(self) -> None:
+        """Let it come back, and have its hosts take claims again."""
+        self.world.kept_away -= set(self.strike.victims)
+        for victim in self.victims():
+            await self.world.revived(victim)
+        await asyncio.gather(*(self.world.operator.have(host, HostStatus.ENABLED) for host in self._hosts))
+
+    async def _write_off(self, host: str) -> None:
+        await self.world.operator.says(lambda it: it.hosts.lost(host, evacuate=True))
+
+
+ALL = (Drain, Evacuate)

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from redsched.decide import taken_by
 from redsched.decide.assign import cell_demands, needs_of
-from redsched.decide.assign.needs import Part, Sort, taken_by
+from redsched.decide.assign.needs import Part, Sort
 from redsched.model import CpuPolicy, Gang, Group, Numa, NumaAffinity, NumaCell, PciDevices, Request
 
 T = frozenset({"CUSTOM_T"})

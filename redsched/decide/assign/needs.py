@@ -89,15 +89,6 @@ def needs_of(request: Request) -> Needs:
     )
 
 
-def taken_by(request: Request) -> Amounts:
-    """What all places that a request asks for take together, by class, wherever they go."""
-    total: Counter[str] = Counter()
-    for one, count in [(one.request, one.count) for one in request.members] or [(request, request.count)]:
-        for part in needs_of(one).parts:
-            total.update({name: amount * part.count * count for name, amount in part.demands})
-    return total
-
-
 def cell_demands(numa: Numa, cell: NumaCell) -> Demands:
     """What a guest's cell takes from its NUMA node: CPUs by the policy, memory or whole pages of one size."""
     dedicated = cell.cpus if numa.policy is CpuPolicy.DEDICATED else cell.dedicated_cpus

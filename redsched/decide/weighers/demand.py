@@ -13,6 +13,14 @@ from redsched.decide.weighers.weigher import Score
 from redsched.model import Amounts, Request
 
 
+def taken_by(request: Request) -> Amounts:
+    """What all places that a request asks for take together, by class, wherever they go."""
+    total: Counter[str] = Counter()
+    for one in [one.request for one in request.members] or [request]:
+        total.update({name: amount * one.count for name, amount in demand(one).items()})
+    return total
+
+
 def demand(request: Request) -> Amounts:
     """Return the amounts by class of one place: resources, groups, guest NUMA cells and devices together."""
     if not (request.groups or request.numa or request.pci):

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- attest: a host tells a new epoch all claims that it knows of, and so opens itself for claims in that epoch.
 -- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 host, 7 claims, 8 inbox, 9 leaving, then the claim of
 --       each entry, then host, claims, inbox of each rival, then groups, shared pools and gangs

@@ -1,6 +1,6 @@
-#!lua
+#!lua flags=allow-oom
 -- probe: use every command that the other scripts use, on scratch keys, so that a missing permission shows at connect
--- and not in the middle of a claim.
+-- and not in the middle of a claim. A full store is no reason not to connect: somebody may come to empty it.
 -- KEYS  1 to 4: scratch keys, deleted at the end
 -- Reply OK
 redis.call('TIME')
@@ -21,6 +21,7 @@ redis.call('PERSIST', KEYS[1])
 redis.call('PTTL', KEYS[1])
 local entry = redis.call('XADD', KEYS[2], 'MINID', '~', '1', '*', 'a', '1')
 redis.call('XRANGE', KEYS[2], '-', '+')
+redis.call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', 1)
 redis.call('XDEL', KEYS[2], entry)
 redis.call('XLEN', KEYS[2])
 redis.call('XTRIM', KEYS[2], 'MAXLEN', '~', '1')
@@ -30,6 +31,7 @@ redis.call('SISMEMBER', KEYS[3], 'a')
 redis.call('SREM', KEYS[3], 'a')
 redis.call('ZADD', KEYS[4], 1, 'a')
 redis.call('ZCARD', KEYS[4])
+redis.call('ZRANGE', KEYS[4], 0, -1)
 redis.call('ZSCORE', KEYS[4], 'a')
 redis.call('ZREM', KEYS[4], 'a')
 redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4])

@@ -1,10 +1,11 @@
-#!lua
+#!lua flags=allow-oom
 -- report: a host's word about itself replaces all that its agent owns, and nothing else: no report can touch a claim.
 -- KEYS  1 meta, 2 changes, 3 hosts, 4 host, 5 facts
 -- ARGV  1 host, 2 lease_ms, 3 journal, 4 nonce, 5 number ('' '' 0 without an agent), 6 number of values of the host,
 --       then its field, value ... and then the field, value ... of its facts
 -- Reply OK | SAME (this number was passed) | OTHER (another agent speaks); epoch, now_ms, attested (0 or 1), version
 -- A report whose host has not attested to this epoch is kept, and opens nothing: attest.lua does that.
+-- A full store takes it: an agent whose report is refused neither attests nor gives anything back.
 -- include: fence
 -- include: publish
 -- include: read_hash

@@ -44,17 +44,25 @@ class Reads(CellBase):
     async def enter(self) -> None:
         """Enter the cell in the list of cells, for those who look at the store by hand."""
         with reading(self._url):
-            await self._outside.sadd(CELLS, self.name)
+            # A full server refuses the second even where there is nothing to add.
+            if not await self._outside.sismember(CELLS, self.name):
+                await self._outside.sadd(CELLS, self.name)
 
     async def feed_end(self) -> FeedEnd:
-        """Where the feed ends now: the id of its newest entry and the clock, read at one instant."""
-        pipe = self._reader.pipeline(transaction=True)
-        pipe.hmget(self.keys.meta, "epoch", "seq", "settled")
-        pipe.time()
-        pipe.xrevrange(self.keys.changes, count=1)
-        with reading(self._url):
-            meta, time, newest = await pipe.execute()
-        return FeedEnd(_clock(meta, time), str(newest[0][0]) if newest else FEED_START)
+        """Where the feed ends now: the id of its newest entry and the clock, as of one instant.
+
+        Without MULTI, which a full server refuses: what was read while nothing changed is of one instant.
+        """
+        pipe = self._reader.pipeline(transaction=False)
+        while True:
+            pipe.hmget(self.keys.meta, "epoch", "seq", "settled")
+            pipe.time()
+            pipe.xrevrange(self.keys.changes, count=1)
+            pipe.hmget(self.keys.meta, "epoch", "seq", "settled")
+            with reading(self._url):
+                meta, time, newest, after = await pipe.execute()
+            if meta == after:
+                return FeedEnd(_clock(meta, time), str(newest[0][0]) if newest else FEED_START)
 
     async def host_names(self) -> list[str]:
         """The names of all hosts."""

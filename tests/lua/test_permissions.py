@@ -8,6 +8,7 @@ from redis.exceptions import ResponseError
 
 from redsched.errors import StoreUnavailable
 from redsched.model import HostStatus, Why
+from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from redsched.store import CellStore, Outcome, Store
 from redsched.store.scripts import load_all
@@ -15,11 +16,13 @@ from redsched.store.server import PrivateServer
 from tests.support.cells import (
     PASSWORD,
     USER,
+    active,
     call_of,
     claim_on,
     declared_keys_cell,
     make_due,
     member,
+    new_epoch,
     nothing_written,
     open_host,
     raw_client,
@@ -44,12 +47,12 @@ async def test_a_full_server_takes_nothing_new_and_lets_everything_end(fresh_ser
         async with nothing_written(raw):
             for call in (
                 cell.claim(call_of(clock, member("new", "h1"))),
-                cell.report(report_of()),
                 cell.set_status("h1", HostStatus.DRAINING),
                 cell.void("new", "digest"),
             ):
                 with pytest.raises(StoreUnavailable, match="OOM"):
                     await call
+        assert (await cell.report(report_of())).outcome is Outcome.OK
         assert (await cell.release("h1", "released")).outcome is Outcome.OK
         assert (await cell.fail("h1", "fails", tokens["fails"], True)).outcome is Outcome.OK
         assert (await cell.confirm("h1", "confirmed", tokens["confirmed"])).outcome is Outcome.OK
@@ -60,6 +63,27 @@ async def test_a_full_server_takes_nothing_new_and_lets_everything_end(fresh_ser
         assert (await cell.heartbeat("h1", 60)).outcome is Outcome.OK
         assert (await cell.write_off("h1")).outcome is Outcome.OK
         assert (await cell.forget("h1", force=True)).outcome is Outcome.OK
+
+
+async def test_a_full_server_can_be_emptied_in_a_new_epoch_by_who_connects_then(fresh_server: PrivateServer) -> None:
+    """After a restart or failover its hosts are heard, and claims end, written off hosts included."""
+    async with raw_client(fresh_server.url) as raw:
+        async with Store.connect(fresh_server.url) as store:
+            cell = store.cell("c1")
+            await cell.init()
+            for host in ("h1", "h2"):
+                await open_host(cell, host)
+                await active(cell, f"on-{host}", host)
+        await raw.config_set("maxmemory", 1)
+        async with Scheduler.connect(fresh_server.url) as scheduler, Store.connect(fresh_server.url) as store:
+            cell = store.cell("c1")
+            epoch = await new_epoch(cell)
+            await open_host(cell, "h1")
+            assert (await cell.attest("h1", epoch)).outcome is Outcome.SAME
+            assert await scheduler.claims.release("on-h1")
+            await scheduler.hosts.lost("h2")
+            assert await scheduler.claims.release("on-h2")
+            assert await cell.held_ids("h1") == await cell.held_ids("h2") == set()
 
 
 def commands_of(name: str) -> set[str]:

@@ -45,5 +45,8 @@ end
 local reply = give_back(cell, keys, claim, ARGV[2], 'released', ARGV[4] == 'force', {}, passed_things(11))
 if reply[1] == 'OK' then
   redis.call('SREM', KEYS[10], ARGV[2])
+elseif reply[1] == 'ENDING' and claim.why == 'shelved' then
+  redis.call('SREM', KEYS[10], ARGV[2])
+  redis.call('HSET', keys.claim, 'why', 'released') -- while it is being shelved: nobody wants it back
 end
 return reply

@@ -30,12 +30,13 @@ def present(placings: Sequence[Claim]) -> Claim:
     """The placing that the work is at: the first that is not over, or was not succeeded.
 
     While a move is under way that is the one it is moved from. One that its owner released was not succeeded; nor was a
-    shelved one by what could not be placed.
+    shelved one by what could not be placed, or by what it was to be moved to before.
     """
     now = placings[0]
     for following in placings[1:]:
-        shelved_again = now.why is Why.SHELVED and following.state is ClaimStatus.ENDED
-        if now.state not in _OVER or now.why is Why.RELEASED or shelved_again:
+        was_moving = following.former == now.id and following.former_why is not Why.SHELVED
+        stays_shelved = now.why is Why.SHELVED and (was_moving or following.state is ClaimStatus.ENDED)
+        if now.state not in _OVER or now.why is Why.RELEASED or stays_shelved:
             break
         now = following
     return now

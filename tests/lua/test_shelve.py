@@ -133,6 +133,15 @@ async def test_what_is_being_shelved_ends_as_that_whatever_its_host_says(cell: C
     await target(cell, "a", placed, why=Why.SHELVED)
 
 
+async def test_what_is_being_shelved_is_released_though_its_host_still_stops_it(cell: CellStore, raw: Any) -> None:
+    placed = await active(cell, "a")
+    await cell.shelve("h1", "a", placed.token)
+    assert (await cell.release("h1", "a", placed.token)).outcome is Outcome.ENDING
+    assert (await states(cell, "a"), await cell.shelved_ids()) == ({"a": "ending released"}, [])
+    await cell.gone("h1", "a", placed.token, Why.RELEASED, {})
+    assert (await states(cell, "a"), await kept(cell, raw, "a")) == ({"a": "ended released"}, "")
+
+
 async def test_what_is_being_shelved_is_released_by_force(cell: CellStore, raw: Any) -> None:
     placed = await active(cell, "a")
     await cell.shelve("h1", "a", placed.token)

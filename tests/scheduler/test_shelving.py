@@ -84,6 +84,33 @@ async def test_what_is_released_before_its_new_place_is_active_is_not_shelved_ag
         await work.is_sound()
 
 
+async def test_what_is_released_while_its_host_still_stops_it_is_not_shelved(clean_store: str) -> None:
+    async with at_work(clean_store, 4) as work:
+        claim = await work.active(TWO)
+        await work.scheduler.claims.shelve("mine", claim.token)
+        assert not await work.scheduler.claims.release("mine")
+        await work.settle()
+        assert (await work.scheduler.claims.get("mine")).why is Why.RELEASED
+        with pytest.raises(ClaimState):
+            await work.scheduler.claims.unshelve("mine")
+        await work.is_sound()
+
+
+async def test_what_is_shelved_while_it_is_moved_is_shelved_and_can_be_released(clean_store: str) -> None:
+    """The place that it was to move to is given up; the id stands for what is shelved."""
+    async with at_work(clean_store, 4, 4, 4) as work:
+        claim = await work.active(TWO)
+        target, _ = await work.scheduler.claims.move("mine", claim.token)
+        shelved = await work.scheduler.claims.shelve("mine", claim.token)
+        assert (shelved.id, shelved.state, shelved.why) == ("mine", ClaimStatus.ENDING, Why.SHELVED)
+        assert not await work.scheduler.claims.release("mine")
+        await work.settle()
+        assert (await work.scheduler.claims.get("mine")).why is Why.RELEASED
+        assert await work.scheduler.claims.release(target.id)
+        assert (await work.store.shelved_ids(), await work.held()) == ([], {})
+        await work.is_sound()
+
+
 async def test_two_who_unshelve_at_once_claim_once(clean_store: str) -> None:
     async with at_work(clean_store, 4, 4) as work, Scheduler.connect(clean_store, BY_HAND) as other:
         found = (await work.scheduler.select(TWO)).selections[0]

@@ -79,16 +79,23 @@ local lacking = count_anew(things, merged)
 if #lacking > 0 then
   return answer('RETRY', lacking)
 end
-local claimed = sum_claimed(host, merged.kept)
+local claimed, unclaimed = sum_claimed(host, merged.kept)
 if not claimed then
   return answer('CONFLICT')
 end
 
 -- Every check is passed. From here on, only writes.
-local version, inbox = tonumber(host.version) + 1, tonumber(host.inbox or '0')
+local version, inbox, told = tonumber(host.version) + 1, tonumber(host.inbox or '0'), {'epoch', cell.epoch}
+for _, value in ipairs(claimed) do
+  told[#told + 1] = value
+end
+for _, field in ipairs(unclaimed) do
+  told[#told + 1] = field
+  told[#told + 1] = ''
+end
 local changed = changed_things(things)
 local more = #merged.taken + #changed
-publish(cell, 'host', ARGV[1], version, 'attest', more, {'epoch', cell.epoch, unpack(claimed)})
+publish(cell, 'host', ARGV[1], version, 'attest', more, told)
 for number, entry in ipairs(merged.taken) do
   take_over(cell, entry, more - number)
 end
@@ -110,6 +117,7 @@ redis.call('HSET', KEYS[6], 'version', text(version), 'epoch', cell.epoch, 'inbo
   'agent.journal', ARGV[3], 'agent.nonce', ARGV[4], 'agent.number', ARGV[5])
 in_chunks('HSET', KEYS[6], claimed)
 mark_over(KEYS[6])
+in_chunks('HDEL', KEYS[6], unclaimed)
 if host.epoch == 'lost' then
   redis.call('HDEL', KEYS[6], 'leaving')
   redis.call('SREM', KEYS[9], ARGV[1])

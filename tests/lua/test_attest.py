@@ -122,16 +122,32 @@ async def test_sums_above_the_largest_amount_are_a_conflict(cell: CellStore, raw
 
 
 async def test_claimed_is_recomputed_from_the_claims(cell: CellStore, raw: Any) -> None:
-    """A slot that nothing holds any more goes to 0; a sum that had drifted is true again."""
+    """A slot that nothing holds any more and the host has not goes; a sum that had drifted is true again."""
     placed = await active(cell, "a", VCPU=2)
     await raw.hset(cell.keys.host("h1"), mapping={"claimed.VCPU": "7", "claimed.MEMORY_MB": "5"})
     await new_epoch(cell)
     seq = (await cell.tick()).seq
     await cell.attest("h1", "", held=[held(placed)])
     fields = await fields_of(raw, cell.keys.host("h1"))
-    assert (fields["claimed.VCPU"], fields["claimed.MEMORY_MB"]) == ("2", "0")
+    assert (fields["claimed.VCPU"], fields.get("claimed.MEMORY_MB")) == ("2", None)
     (entry,) = [one for one in await cell.changes("0-0", 100) if one.seq > seq]
-    assert (entry.fields["claimed.VCPU"], entry.fields["claimed.MEMORY_MB"]) == ("2", "0")
+    assert (entry.fields["claimed.VCPU"], entry.fields["claimed.MEMORY_MB"]) == ("2", "")
+
+
+async def test_a_host_attests_with_more_slots_than_an_entry_of_the_feed_can_name(cell: CellStore, raw: Any) -> None:
+    """Also those that nothing is claimed of any more, and some thousands: more than Lua can unpack."""
+    slots = [f"CUSTOM_{number}" for number in range(9000)]
+    for first in range(0, len(slots), 1000):
+        batch = slots[first : first + 1000]
+        await raw.hset(cell.keys.host("h1"), mapping={f"capacity.{slot}": "1" for slot in batch})
+        await raw.hset(cell.keys.host("h1"), mapping={f"claimed.{slot}": "1" for slot in batch})
+    await new_epoch(cell)
+    seq = (await cell.tick()).seq
+    assert (await cell.attest("h1", "")).outcome is Outcome.OK
+    (entry,) = [one for one in await cell.changes("0-0", 100) if one.seq > seq]
+    assert entry.fields == {"reread": "1"}
+    fields = await fields_of(raw, cell.keys.host("h1"))
+    assert {fields[f"claimed.{slot}"] for slot in slots} == {"0"}
 
 
 @pytest.mark.parametrize(

@@ -25,9 +25,10 @@ local function count_anew(things, merged)
 end
 
 -- The flat list of what a host's fields are with the kept claims: claimed.<slot> for every slot that is or was claimed,
--- claims and starting where they differ; nil if an amount is no whole one, or there are more than one command can take.
+-- claims and starting where they differ; nil if an amount is no whole one. Then the fields that go: of slots of which
+-- nothing is claimed any more, and which the host does not have.
 local function sum_claimed(host, kept)
-  local sums, flat, starting = {}, {}, 0
+  local sums, flat, gone, starting = {}, {}, {}, 0
   for field in pairs(host) do
     local slot = string.match(field, '^claimed%.(.+)$')
     if slot then
@@ -50,11 +51,15 @@ local function sum_claimed(host, kept)
     starting = starting + (LEASED[state_of(entry)] and 1 or 0)
   end
   for slot, sum in pairs(sums) do
-    if not (sum <= 9007199254740991) or #flat > MOST_VALUES then
+    if sum > MOST then
       return nil
     end
-    flat[#flat + 1] = 'claimed.' .. slot
-    flat[#flat + 1] = text(sum)
+    if sum == 0 and not host['capacity.' .. slot] then
+      gone[#gone + 1] = 'claimed.' .. slot
+    else
+      flat[#flat + 1] = 'claimed.' .. slot
+      flat[#flat + 1] = text(sum)
+    end
   end
   for field, number in pairs({claims = #kept, starting = starting}) do
     if (host[field] or '0') ~= text(number) then
@@ -62,5 +67,5 @@ local function sum_claimed(host, kept)
       flat[#flat + 1] = text(number)
     end
   end
-  return flat
+  return flat, gone
 end

@@ -1,7 +1,8 @@
 """The operator: declares anew what a store forgot, gives back what killed callers left, drains and writes off hosts."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -42,29 +43,33 @@ class Operator:
                     await self._say(declare)
                 for claim_id in self._orphans(view):
                     await self._say(lambda scheduler, it=claim_id: scheduler.claims.release(it))  # type: ignore[misc]
-                for host in self._others(view):
-                    await self._say(lambda scheduler, it=host: self._set(scheduler, it))  # type: ignore[misc]
+                if others := self._others(view):
+                    await self._say(lambda scheduler, it=others: _set(scheduler, it, HostStatus.ENABLED))  # type: ignore[misc]
 
     async def says(self, word: Word) -> None:
         """Say something as often as it takes. Raises TimeoutError, and what else redsched raises."""
-        async with asyncio.timeout(SAID_WITHIN_S):
-            while True:
-                with suppress(Unavailable):
-                    await self._say(word)
-                    return
-                await asyncio.sleep(PAUSE_S)
+        until = time.monotonic() + SAID_WITHIN_S
+        while True:
+            try:
+                await self._say(word)
+                return
+            except Unavailable as error:
+                if time.monotonic() > until:
+                    raise TimeoutError(f"an operator was not heard within {SAID_WITHIN_S:g} s: {error}") from error
+            await asyncio.sleep(PAUSE_S)
 
-    async def have(self, host: str, status: HostStatus, move: bool = False) -> None:
-        """Have a host in that status from now on; with `move`, have it emptied."""
-        self.statuses[host] = status
-        await self.says(lambda scheduler: scheduler.hosts.set_status(host, status, move))
+    async def have(self, hosts: Sequence[str], status: HostStatus, move: bool = False) -> None:
+        """Have hosts in that status from now on; with `move`, have them emptied. Raises as `says`."""
+        self.statuses |= dict.fromkeys(hosts, status)
+        await self.says(lambda scheduler: _set(scheduler, hosts, status, move))
+
+    async def write_off(self, hosts: Sequence[str]) -> None:
+        """Have hosts written off, and evacuated. Raises as `says`."""
+        await self.says(lambda scheduler: _write_off(scheduler, hosts))
 
     async def _say(self, word: Word) -> None:
         async with Scheduler.connect(self.url, self.settings) as scheduler:
             await word(scheduler)
-
-    async def _set(self, scheduler: Scheduler, host: str) -> None:
-        await scheduler.hosts.set_status(host, self.statuses[host])
 
     def _orphans(self, view: View) -> list[str]:
         left = {one for one, claim in view.by_owner().items() if claim.get("consumer") in self.ledger.orphans}
@@ -77,6 +82,16 @@ class Operator:
             for host, status in self.statuses.items()
             if status is HostStatus.ENABLED and view.hosts.get(host, {}).get("status", status) != status
         ]
+
+
+async def _set(scheduler: Scheduler, hosts: Sequence[str], status: HostStatus, move: bool = False) -> None:
+    for host in hosts:
+        await scheduler.hosts.set_status(host, status, move)
+
+
+async def _write_off(scheduler: Scheduler, hosts: Sequence[str]) -> None:
+    for host in hosts:
+        await scheduler.hosts.lost(host, evacuate=True)
 
 
 def _has_declared(view: View) -> bool:

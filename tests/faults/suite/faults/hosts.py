@@ -1,6 +1,5 @@
 """What operators do to hosts while all goes on: drained with moves, and written off while they are away for long."""
 
-import asyncio
 from random import Random
 
 from redsched.model import HostStatus
@@ -21,13 +20,11 @@ class Drain(Breakage):
         """Begin draining."""
         rng = Random(str(self.strike))
         self._hosts = [host for agent in self.strike.victims for host in rng.sample(hosts_of(agent), DRAINED)]
-        for host in self._hosts:
-            await self.world.operator.have(host, HostStatus.DRAINING, move=True)
+        await self.world.operator.have(self._hosts, HostStatus.DRAINING, move=True)
 
     async def heal(self) -> None:
         """End it."""
-        for host in self._hosts:
-            await self.world.operator.have(host, HostStatus.ENABLED)
+        await self.world.operator.have(self._hosts, HostStatus.ENABLED)
 
 
 class Evacuate(Breakage):
@@ -43,17 +40,14 @@ class Evacuate(Breakage):
             victim.kill()
             await victim.ended()
         self._hosts = [host for agent in self.strike.victims for host in hosts_of(agent)]
-        await asyncio.gather(*map(self._write_off, self._hosts))
+        await self.world.operator.write_off(self._hosts)
 
     async def heal(self) -> None:
         """Let it come back, and have its hosts take claims again."""
         self.world.kept_away -= set(self.strike.victims)
         for victim in self.victims():
             await self.world.revived(victim)
-        await asyncio.gather(*(self.world.operator.have(host, HostStatus.ENABLED) for host in self._hosts))
-
-    async def _write_off(self, host: str) -> None:
-        await self.world.operator.says(lambda it: it.hosts.lost(host, evacuate=True))
+        await self.world.operator.have(self._hosts, HostStatus.ENABLED)
 
 
 ALL = (Drain, Evacuate)

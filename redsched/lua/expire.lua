@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
 -- expire: end the claims whose lease has run out, in bounded batches, by any scheduler. What no host has taken up is
--- freed; what a host is starting becomes `ending`, for its work may already be there.
+-- freed; what a host is starting becomes `ending`, for its work may already be there. Nobody waits for a host that was
+-- written off: there both end, and so does what was ending before, with the reason that it had.
 -- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, then claim, host, claims, inbox of each, then groups,
 --       shared pools and gangs
 -- ARGV  id and host of each
@@ -27,9 +28,9 @@
 -- include: take_hint
 -- include: end_claim
 -- include: begin_ending
-local function expire_claim(cell, keys, claim, id, things)
-  if claim.state == 'claimed' then
-    end_claim(cell, keys, claim, id, 'expired', {}, things)
+local function expire_claim(cell, keys, claim, id, things, deserted)
+  if claim.state == 'claimed' or deserted then
+    end_claim(cell, keys, claim, id, claim.why or 'expired', {}, things)
   else
     begin_ending(cell, keys, claim, id, 'expired', things)
   end
@@ -41,10 +42,11 @@ for i = 1, #ARGV, 2 do
   local keys = key_set(4 + 2 * i)
   local claim = read_hash(keys.claim)
   local no = obstacle(cell, keys, claim, ARGV[i + 1])
-  local due = claim.expires_at_ms and tonumber(claim.expires_at_ms) <= cell.now_ms
-  if not no and due and LEASED[claim.state] then
+  local due = LEASED[claim.state] and claim.expires_at_ms and tonumber(claim.expires_at_ms) <= cell.now_ms
+  local deserted = redis.call('HGET', keys.host, 'epoch') ~= cell.epoch
+  if not no and (due or (deserted and claim.state == 'ending')) then
     if not lacks(things, claim, reply) then
-      expire_claim(cell, keys, claim, ARGV[i], things)
+      expire_claim(cell, keys, claim, ARGV[i], things, deserted)
       expired = expired + 1
     end
   elseif not claim.state or claim.state == 'ended' then

@@ -4,13 +4,14 @@ from typing import Any
 
 import pytest
 
-from redsched.model import Why
+from redsched.model import ClaimStatus, Why
 from redsched.store import CellStore
 from tests.support.cells import (
     IN_STATE,
     claim_on,
     claimed,
     ended,
+    ending,
     make_due,
     new_epoch,
     nothing_written,
@@ -67,6 +68,32 @@ async def test_claims_of_a_host_that_has_not_attested_are_left_alone(cell: CellS
         assert await cell.expire([("a", "h1")]) == 0
     await cell.write_off("h1")
     assert await cell.expire([("a", "h1")]) == 1
+
+
+async def test_nobody_waits_for_a_host_that_was_written_off(cell: CellStore, raw: Any) -> None:
+    """What it was starting ends with its lease, what was ending at once; should it come back, it drops both."""
+    await taken_up(cell, "due", VCPU=2)
+    await taken_up(cell, "starts")
+    await ending(cell, "ends")
+    await make_due(raw, cell, "due")
+    await cell.write_off("h1")
+    assert await cell.expire([("due", "h1"), ("starts", "h1"), ("ends", "h1")]) == 2
+    claims = await cell.read_claims(("due", "starts", "ends"))
+    assert {name: (one.state, one.why) for name, one in claims.items()} == {
+        "due": (ClaimStatus.ENDED, Why.EXPIRED),
+        "starts": (ClaimStatus.STARTING, None),
+        "ends": (ClaimStatus.ENDED, Why.RELEASED),
+    }
+    assert (await claimed(raw, cell), await cell.held_ids("h1")) == (1, {"starts"})
+    assert not await raw.exists(cell.keys.inbox("h1"))
+
+
+async def test_what_is_ending_on_a_host_that_came_back_waits_for_its_word(cell: CellStore, raw: Any) -> None:
+    await ending(cell, "ends")
+    await cell.write_off("h1")
+    await cell.attest("h1", "")
+    async with nothing_written(raw):
+        assert await cell.expire([("ends", "h1")]) == 0
 
 
 async def test_one_batch_holds_many_hosts_and_numbers_its_entries_densely(cell: CellStore, raw: Any) -> None:

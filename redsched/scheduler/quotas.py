@@ -15,22 +15,22 @@ A project without a quota costs a look into memory. A picture that is behind is 
 
 import asyncio
 import random
-from collections import Counter
 from collections.abc import Collection, Coroutine, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import structlog
 
 from redsched import tasks
 from redsched.decide import Decision, Exceeded, taken_by
-from redsched.errors import QuotaExceeded, RedschedError, Settling
-from redsched.model import CLAIMS, Amounts, Claim, Request
+from redsched.errors import RedschedError, Settling
+from redsched.model import CLAIMS, Amounts, Claim, Request, Why
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.quota_count import QuotaCount
 from redsched.scheduler.quota_settle import RESERVED_MS, QuotaSettler, ledger_id, present_epochs, unique
+from redsched.scheduler.quota_takings import exceeded, most, over, placed, places_take
 from redsched.scheduler.taken import taken
-from redsched.store import Answer, ClaimAnswer, ClaimCall, Ledgers, Member, Outcome, Taking
+from redsched.store import Answer, ClaimAnswer, ClaimCall, Ledgers, Outcome, Taking
 
 CLOSED_WITHIN_S = 5.0
 MOST_TRIES = 5
@@ -68,26 +68,43 @@ class Quotas:
         first = next(iter(self._cells))
         return project in cell.mirror.columns.declared.quotas or project in first.mirror.columns.declared.quotas
 
-    async def claim(self, cell: Cell, call: ClaimCall, known_as: str = "") -> ClaimAnswer:
+    async def claim(self, cell: Cell, call: ClaimCall, former: Claim | None = None) -> ClaimAnswer:
         """Run the claim script, within the project's quota where it has one.
 
-        `known_as`: the id by which the owner knows what the call's one member is to succeed: it is counted as that.
+        `former`: what the call's one member is to succeed: both are counted under the id by which the owner knows it.
         Raises QuotaExceeded, Settling, StoreUnavailable, OutcomeUnknown (then the reservation's lease runs on).
         """
         if not self.is_limited(call.project, cell) or not any(member.candidates for member in call.members):
             return await cell.store.claim(call)
-        takings = [_most(member, known_as or member.id, cell) for member in call.members]
-        by = await self.reserve(call.project, takings)
+        takings = [most(member, ledger_id(former) if former else member.id, cell) for member in call.members]
+        try:
+            by = await self.reserve(call.project, takings)
+        except Settling:
+            if former is None or not await self._is_counted_later(call, former, takings[0]):
+                raise
+            return await cell.store.claim(replace(call, quota=True))
         if by is None:
             return ClaimAnswer(Outcome.BEHIND, call.epoch, call.now_ms)
         answer = await cell.store.claim(replace(call, quota=True))
         if answer.outcome is Outcome.OK:
-            self._do_later(self._hold(call, by, _placed(call, takings, answer)))
+            self._do_later(self._hold(call, by, placed(call, takings, answer)))
         elif answer.outcome is Outcome.SAME:
             self._do_later(self._settle_quietly(call.project, [one.id for one in takings]))
         else:
             await self._give_back(cell, call, by, takings)
         return answer
+
+    async def _is_counted_later(self, call: ClaimCall, former: Claim, taking: Taking) -> bool:
+        """Whether a move takes no more than what it moves, and no count can run before its cell has recalled the call.
+
+        A count begins once every cell is settled, and then recalls what was decided before. So where one is not, this
+        call comes before the reading of the claims, or is BEHIND.
+        """
+        holds = taken(former.amounts)
+        moves = all(member.former and member.former.why is Why.MOVED for member in call.members)
+        if not moves or any(amount > holds.get(name, 0) for name, amount in taking.amounts.items()):
+            return False
+        return not all([(await cell.store.tick()).settled for cell in self._cells])
 
     async def grow(self, cell: Cell, claim: Claim, amounts: Amounts) -> None:
         """Take what a claim is to hold above what it does. Raises QuotaExceeded, Settling."""
@@ -104,10 +121,18 @@ class Quotas:
 
     async def told(self, claim: Claim) -> bool:
         """Count what is left of a claim that is a chore; False where it cannot be counted yet. Raises Unavailable."""
-        if not any(self.is_limited(claim.project, cell) for cell in self._cells):
-            return True
+        if not self._is_limited_anywhere(claim.project):
+            if not claim.quota:
+                return True
+            # Marked by who knew of a quota that this picture has not heard of yet.
+            await self._cells.catch_up()
+            if not self._is_limited_anywhere(claim.project):
+                return True
         known_as = ledger_id(claim)
         return known_as in await self.settler.settle(claim.project, [known_as])
+
+    def _is_limited_anywhere(self, project: str) -> bool:
+        return any(self.is_limited(project, cell) for cell in self._cells)
 
     async def reserve(self, project: str, takings: Sequence[Taking]) -> str | None:
         """Take amounts within the quota; the name of the reservation, None where the project has no quota any more.
@@ -120,7 +145,7 @@ class Quotas:
             if answer.outcome in (Outcome.OK, Outcome.SAME):
                 return by
             if answer.outcome is Outcome.OVER:
-                raise exceeded(project, _over(answer))
+                raise exceeded(project, over(answer))
             if answer.outcome is not Outcome.LATE:
                 has_quota = await self.counting.counted(project)
                 # What it was counted in, or that it is not there any more, this process may not have seen yet.
@@ -204,43 +229,3 @@ class Quotas:
         task = asyncio.create_task(work, name="redsched-quota")
         self._later.add(task)
         task.add_done_callback(self._later.discard)
-
-
-def places_take(decision: Decision) -> Amounts:
-    """What the places of a decision take together."""
-    total: Counter[str] = Counter()
-    for place in decision.places:
-        total.update(taken(place.chosen.amounts))
-    return total
-
-
-def exceeded(project: str, over: Sequence[tuple[str, int, int, int]]) -> QuotaExceeded:
-    """The refusal, with the numbers."""
-    found = [Exceeded(*one) for one in over]
-    said = ", ".join(one.detail for one in found)
-    return QuotaExceeded(
-        f"the quota of project {project} does not allow it: {said}. Release something, or have the quota raised",
-        {"project": project, "exceeded": [asdict(one) for one in found]},
-    )
-
-
-def _most(member: Member, known_as: str, cell: Cell) -> Taking:
-    """What a member takes at most, wherever it goes."""
-    most: Counter[str] = Counter()
-    for candidate in member.candidates:
-        most |= Counter(taken(candidate.amounts))
-    return Taking(known_as, most, member.id, cell.name)
-
-
-def _placed(call: ClaimCall, takings: Sequence[Taking], answer: ClaimAnswer) -> list[Taking]:
-    """What the members take where they were placed."""
-    where = zip(call.members, takings, answer.placed, strict=True)
-    return [
-        replace(taking, amounts=taken(member.candidates[one.candidate or 0].amounts)) for member, taking, one in where
-    ]
-
-
-def _over(answer: Answer) -> list[tuple[str, int, int, int]]:
-    facts = answer.facts
-    rows = (facts[first : first + 4] for first in range(0, len(facts), 4))
-    return sorted((name, int(limit), int(used), int(asked)) for name, limit, used, asked in rows)

@@ -70,7 +70,7 @@ class Successors:
                 raise await self._refusal(cell, asked)
             claim_id = f"{cell.name}.{uuid.uuid4().hex[:24]}"
             call = succession_call(request, cell, decision, claim_id, former, *decided_on)
-            answer = await self._quotas.claim(cell, call, claim.origin or claim.id)
+            answer = await self._quotas.claim(cell, call, claim)
             cell.mirror.apply_reply(answer)
             if answer.outcome in (Outcome.OK, Outcome.SAME):
                 cell.requests.has_written(call.digest, answer.epoch)

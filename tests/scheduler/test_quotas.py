@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from redsched.errors import ClaimState, NoValidHost, QuotaExceeded, Settling, Unknown
-from redsched.model import Quota, Request
+from redsched.model import Quota, Request, Why
 from redsched.scheduler import Exceeded, Scheduler
 from redsched.scheduler.quotas import Quotas
 from redsched.scheduler.usage import UsageBy
 from redsched.store import ClaimAnswer, ClaimCall, Kind, Outcome
 from redsched.store.keys import LedgerKeys
+from tests.scheduler.working import BY_HAND, at_work
 from tests.support.cells import make_due as make_claim_due
 from tests.support.cells import new_epoch, raw_client
 from tests.support.waiting import wait_until
@@ -237,6 +238,10 @@ async def test_a_project_without_a_quota_makes_no_call_more(scheduler: Scheduler
     before = counters.calls
     await scheduler.select(Request({"VCPU": 1}, project="other"))
     assert counters.calls - before == 1
+    before = counters.calls
+    await scheduler.select(web())
+    await asyncio.gather(*quotas_of(scheduler)._later)
+    assert counters.calls - before == 3, "reserve, claim, hold"
 
 
 # Crashes: between any two steps, and what any scheduler makes of it
@@ -422,6 +427,64 @@ async def test_while_hosts_attest_anew_a_quota_is_settling_and_then_exact(schedu
     await settled(scheduler, raw)
 
 
+async def test_a_move_does_not_wait_for_a_count(scheduler: Scheduler, raw: Any) -> None:
+    """It takes no more than what it moves, which the count will find; what is new waits, and then all is exact."""
+    await scheduler.quotas.put(QUOTA)
+    one = (await scheduler.select(web(4, hosts=frozenset(("h1", "h2"))))).selections[0]
+    await asyncio.gather(*quotas_of(scheduler)._later)
+    cell = next(iter(scheduler._cells)).store
+    epoch = await new_epoch(cell)
+    for host in ("h1", "h2"):
+        await cell.attest(host, epoch)
+    target, fresh = await scheduler.claims.move(str(one.claim_id), str(one.token))
+    assert (fresh, {one.host, target.host}, target.quota) == (True, {"h1", "h2"}, True)
+    with pytest.raises(Settling):
+        await scheduler.select(web(1, hosts=frozenset(("h1",))))
+    await cell.attest("h3", epoch)
+    with pytest.raises(QuotaExceeded, match="4 of 6 VCPU"):
+        await scheduler.select(web(3))
+    await cell.accept(target.host, target.id, target.token, 3600)
+    await cell.confirm(target.host, target.id, target.token)
+    await worked_off(scheduler, raw)
+    await settled(scheduler, raw)
+    assert await used(scheduler) == {"VCPU": 4, "claims": 1}
+    assert (await scheduler.audit()).problems == ()
+
+
+async def test_a_move_while_a_count_is_under_way_is_decided_anew(scheduler: Scheduler, raw: Any) -> None:
+    """The cells settle, and a count recalls and reads, between its decision and its claim."""
+    await scheduler.quotas.put(QUOTA)
+    one = (await scheduler.select(web(4, hosts=frozenset(("h1", "h2"))))).selections[0]
+    await asyncio.gather(*quotas_of(scheduler)._later)
+    cell = next(iter(scheduler._cells))
+    epoch = await new_epoch(cell.store)
+    for host in ("h1", "h2"):
+        await cell.store.attest(host, epoch)
+    await cell.mirror.catch_up()
+    really, outcomes = cell.store.claim, list[Outcome]()
+
+    async def counted(call: ClaimCall) -> ClaimAnswer:
+        cell.store.claim = really  # type: ignore[method-assign]
+        await cell.store.attest("h3", epoch)
+        await cell.mirror.catch_up()
+        assert await quotas_of(scheduler).counting.counted("web")
+        answer = await really(call)
+        outcomes.append(answer.outcome)
+        return answer
+
+    cell.store.claim = counted  # type: ignore[method-assign]
+    await scheduler.claims.move(str(one.claim_id), str(one.token))
+    assert outcomes == [Outcome.BEHIND]
+    await settled_by_id(scheduler, raw)
+
+
+async def settled_by_id(scheduler: Scheduler, raw: Any) -> None:
+    """Nothing is reserved, and what is moved is counted once."""
+    await asyncio.gather(*quotas_of(scheduler)._later)
+    assert await raw.zcard(KEYS.deadlines) == 0
+    assert await used(scheduler) == {"VCPU": 4, "claims": 1}
+
+
 async def test_a_wiped_store_knows_no_quota_until_it_is_declared_again(scheduler: Scheduler, raw: Any) -> None:
     await scheduler.quotas.put(QUOTA)
     await scheduler.select(web(4))
@@ -449,3 +512,23 @@ async def test_a_cell_that_lost_its_declaration_gets_it_back(two_cells: Schedule
         await two_cells.select(web(3))
     assert await second.declared_names(Kind.QUOTA) == ["web"]
     await settled(two_cells, raw)
+
+
+async def test_a_scheduler_that_has_not_heard_of_a_quota_does_not_take_its_chores_for_done(
+    clean_store: str, raw: Any
+) -> None:
+    """Else the ledger would count for ever what has ended."""
+    async with at_work(clean_store, 8) as work, Scheduler.connect(clean_store, BY_HAND) as behind:
+        placed = await work.active(web(3, claim_ids=("x",)))
+        cell = behind._cells.named("c1")
+        await cell.mirror.stop()
+        await work.scheduler.quotas.put(QUOTA)
+        await work.store.gone("h0", "x", placed.token, Why.RELEASED, {})
+        await cell.chores.work_off()
+        assert await raw.hget(cell.store.keys.claim("x"), "quota") == "1", "it is left to who knows of it"
+
+        async def is_freed() -> bool:
+            await work.sweep()
+            return await used(work.scheduler) == {}
+
+        await wait_until(is_freed, what="who knows of it has freed it")

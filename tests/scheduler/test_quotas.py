@@ -16,6 +16,7 @@ from redsched.store.keys import LedgerKeys
 from tests.scheduler.working import BY_HAND, at_work
 from tests.support.cells import make_due as make_claim_due
 from tests.support.cells import new_epoch, raw_client
+from tests.support.ledgers import settle_all
 from tests.support.waiting import wait_until
 
 QUOTA = Quota("web", {"VCPU": 6, "claims": 3})
@@ -52,12 +53,8 @@ async def settled(scheduler: Scheduler, raw: Any) -> None:
 
 
 async def worked_off(scheduler: Scheduler, raw: Any) -> None:
-    """Sweep until no chore is left: what another sweep is at is put off for a second."""
-    async with asyncio.timeout(30):
-        for cell in scheduler._cells:
-            await cell.sweeper.sweep()
-            while await raw.zcard(cell.store.keys.chores):
-                await cell.sweeper.sweep()
+    """Sweep until no chore is left."""
+    await settle_all(scheduler, raw, leases=False)
 
 
 async def make_due(raw: Any) -> None:

@@ -13,7 +13,7 @@ from redsched.api.openapi import BODY, answers, body
 from redsched.api.parsing import merged, parse
 from redsched.api.routes.parts import KNOWN_QUERY, HostName, scheduler
 from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, OtherAgent, OutcomeUnknown, Settling, Unknown
-from redsched.model import ClaimStatus
+from redsched.model import ClaimStatus, Why
 from redsched.scheduler import HeldClaim
 
 router = APIRouter(prefix="/v1/hosts/{host}", tags=["agents"], dependencies=[KNOWN_QUERY])
@@ -109,4 +109,10 @@ def _held(one: HeldClaimBody) -> HeldClaim:
         one.digest,
         one.group,
         one.counted,
+        one.origin,
+        one.former,
+        one.former_host,
+        one.former_token,
+        Why(one.former_why) if one.former_why else None,
+        one.quota,
     )

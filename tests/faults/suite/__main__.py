@@ -1,52 +1,112 @@
-"""`scripts/faults`: plays the fault suite and prints what it plays and its tables. Exit 1 where something is wrong."""
+"""The fault suite: schedulers and hosts at work while the store, the network, machines and processes break.
+
+Plays faults by the plan of a seed, first each alone and then several at once, and prints what it plays, what was
+wrong, and tables of what was lost, what came back and how long that took. Exit code 1 where something was wrong.
+What is played and checked, and how to read the tables: docs/faults.md.
+"""
 
 import argparse
 import asyncio
+import logging
+import shlex
 import sys
 import time
+from collections.abc import Sequence
 from itertools import islice
 
-from tests.faults.suite.plan import SETUPS
+import structlog
+from pydantic import ValidationError
+
+from redsched.settings import Settings
+from tests.faults.suite.plan import SETUPS, Round
 from tests.faults.suite.run import planned, run, shapes
 
 LISTED = 40
+MOST_ROUNDS = 10_000
 
 
 def main() -> int:
     """Play as the command line says."""
-    parser = argparse.ArgumentParser(prog="scripts/faults", description=__doc__)
-    parser.add_argument("--seed", type=int, default=int(time.time()), help="what the plan is made of; the time now")
-    parser.add_argument("--minutes", type=float, default=5.0, help="for how long rounds are begun; 5")
-    parser.add_argument("--rounds", type=int, default=None, help="how many rounds at most; as many as fit")
-    parser.add_argument("--only", default="", help="only faults whose name contains this")
-    parser.add_argument("--setup", choices=SETUPS, default=None, help="only on this set-up")
-    kinds = parser.add_mutually_exclusive_group()
-    kinds.add_argument("--alone", action="store_true", help="only rounds of one fault")
-    kinds.add_argument("--together", action="store_true", help="only rounds of several faults at once")
-    parser.add_argument("--durability", default="none", help="REDSCHED_DURABILITY of the schedulers; none")
-    parser.add_argument(
-        "--list", action="store_true", help="show the faults and the beginning of the plan; play nothing"
-    )
+    parser = _parser()
     given = parser.parse_args()
-    setups = (given.setup,) if given.setup else SETUPS
+    if given.minutes <= 0 or (given.rounds is not None and given.rounds <= 0):
+        parser.error("--minutes and --rounds must be above 0")
     try:
-        rounds = list(
-            islice(planned(given.seed, given.only, setups, not given.together, not given.alone), given.rounds or 10_000)
-        )
+        rounds = _rounds(given)
     except ValueError as error:
         parser.error(str(error))
-    print(f"seed {given.seed}: scripts/faults --seed {given.seed}")
+    again = f"scripts/faults --seed {given.seed} {shlex.join(_without_seed(sys.argv[1:]))}".strip()
+    print(f"seed {given.seed}; the same plan again: {again}")
     if given.list:
-        for shape in shapes(given.only):
-            print(f"{shape.name:20} {' '.join(shape.setups):25} {' '.join(point for point in shape.points if point)}")
-        print(*rounds[:LISTED], sep="\n")
+        _list(given.only, rounds)
         return 0
+    # Whatever its own operator's connection has to say is said by the checks.
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     until_s = time.monotonic() + given.minutes * 60
     done = asyncio.run(run(given.seed, iter(rounds), until_s, _say, given.durability))
     print(f"\n{done.tables()}")
     if done.wrong:
-        print(f"\n{len(done.wrong)} things are wrong; again with: scripts/faults --seed {given.seed}", file=sys.stderr)
+        print(f"\n{len(done.wrong)} things are wrong; the same plan again: {again}", file=sys.stderr)
     return 1 if done.wrong else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="scripts/faults", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seed", type=int, default=int(time.time()), help="what the plan is made of (the time now)")
+    parser.add_argument("--minutes", type=float, default=5.0, help="for how long rounds are begun (default: 5)")
+    parser.add_argument("--rounds", type=int, help="how many rounds at most (default: as many as fit)")
+    parser.add_argument("--only", default="", metavar="WORD", help="only faults whose name contains this word")
+    parser.add_argument("--setup", choices=SETUPS, help="only on this set-up of the store (default: all)")
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument("--alone", action="store_true", help="only rounds of one fault, each once at each of its points")
+    kinds.add_argument("--together", action="store_true", help="only rounds of several faults at once")
+    parser.add_argument(
+        "--durability",
+        default="none",
+        help="REDSCHED_DURABILITY of the schedulers: none, replicas=N (not on single) or fsync (single) (default: none)",
+    )
+    parser.add_argument("--list", action="store_true", help="show the faults, and how the plan begins; play nothing")
+    return parser
+
+
+def _rounds(given: argparse.Namespace) -> list[Round]:
+    """The plan. Raises ValueError, in words for who gave the command."""
+    try:
+        Settings(durability=given.durability)
+    except ValidationError as error:
+        raise ValueError(f"--durability {given.durability}: {error.errors()[0]['msg']}") from error
+    # One server has no replicas; and only the single one is started as one that can be asked for its disk.
+    fitting = SETUPS[1:] if "replicas" in given.durability else SETUPS[:1] if "fsync" in given.durability else SETUPS
+    if given.setup and given.setup not in fitting:
+        raise ValueError(f"--durability {given.durability} is played on {' and '.join(fitting)}, not on {given.setup}")
+    setups = (given.setup,) if given.setup else fitting
+    plan = planned(given.seed, given.only, setups, not given.together, not given.alone)
+    found = list(islice(plan, given.rounds or MOST_ROUNDS))
+    if not found:
+        names = ", ".join(f"{one.name} ({', '.join(one.setups)})" for one in shapes(given.only))
+        raise ValueError(f"nothing to play on {' and '.join(setups)}: {names}")
+    return found
+
+
+def _without_seed(words: Sequence[str]) -> list[str]:
+    """The other options, as they were given."""
+    left = list(words)
+    if "--seed" in left:
+        at = left.index("--seed")
+        del left[at : at + 2]
+    return [word for word in left if not word.startswith("--seed=")]
+
+
+def _list(only: str, rounds: Sequence[Round]) -> None:
+    print("\nfault, set-ups, and the points at which it strikes:")
+    for shape in shapes(only):
+        print(
+            f"  {shape.name:20} {', '.join(shape.setups):26} {' '.join(point for point in shape.points if point)}".rstrip()
+        )
+    print("\nthe plan begins:")
+    print(*rounds[:LISTED], sep="\n")
 
 
 def _say(line: str) -> None:

@@ -89,7 +89,7 @@ def rounds(
     for shape, point in _by_setup(each):
         yield Round(next(numbers), shape.setups[0], (_strike(rng, shape, point, CALM),))
     known = sorted({setup for shape in shapes for setup in shape.setups})
-    while together:
+    while together and known:
         setup = rng.choice(known)
         possible = [shape for shape in shapes if setup in shape.setups]
         yield from _together(rng, numbers, setup, possible)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from redsched.scheduler.audit_cache import cache_problems
 from redsched.scheduler.audit_counts import count_problems, over_by_rights, read_counts
-from redsched.scheduler.audit_hosts import host_problems, lease_problems
+from redsched.scheduler.audit_hosts import host_problems, lease_problems, unheard_endings
 from redsched.scheduler.audit_hosts import over_by_rights as host_over
 from redsched.scheduler.audit_leftovers import leftover_problems
 from redsched.scheduler.audit_reading import Seen, read_cell
@@ -95,6 +95,7 @@ async def _look(store: CellStore) -> tuple[AuditReport, Seen]:
     hosts = [host for host in seen.hosts if host.fields]
     problems = [one for host in hosts for one in host_problems(store.name, host, clock)]
     problems += [one for host in hosts for one in lease_problems(store.name, host, seen.deadlines, clock)]
+    problems += [one for host in hosts for one in unheard_endings(store.name, host, clock)]
     problems += leftover_problems(store.name, seen)
     problems += count_problems(store.name, before, after, seen.living())
     over = (*(host.name for host in hosts if host_over(host)), *over_by_rights(after))

@@ -57,6 +57,16 @@ def lease_problems(cell: str, host: AuditedHost, deadlines: Mapping[str, int], c
             yield Problem(5, cell, claim_id, "deadline", late, "ended by now", None, host.name, advice)
 
 
+def unheard_endings(cell: str, host: AuditedHost, clock: Clock) -> Iterator[Problem]:
+    """Claims that wait for the word of a host that was written off. Whoever wrote it off, or empties it, ends them."""
+    evacuated = host.fields.get("leaving") == "evacuate"
+    if host.fields.get("epoch") != "lost" or not (evacuated or is_heard(host, clock)):
+        return
+    for claim_id, fields in host.claims.items():
+        if fields.get("state") == ClaimStatus.ENDING and fields.get("host") == host.name:
+            yield Problem(5, cell, claim_id, "claim", f"ending on {host.name}, lost", "ended", Mend.ENDING, claim_id)
+
+
 def is_heard(host: AuditedHost, clock: Clock) -> bool:
     """Whether it has attested to the present epoch, or was written off in it."""
     return clock.epoch in (host.fields.get("epoch"), host.fields.get("written_off"))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from redsched.errors import ClaimIdReused, ClaimState, OtherAgent, Unknown
-from redsched.model import AgentStamp, HostReport, HostStatus, Why
+from redsched.model import AgentStamp, ClaimStatus, HostReport, HostStatus, Why
 from redsched.names import whole
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.fields import keyed, number, slot_views
@@ -15,6 +15,8 @@ from redsched.store import Answer, HeldClaim, HostHashes, InboxEntry, Outcome, R
 
 MOST_STUCK = 100
 """Claims of a host that is to be emptied that are looked at for whether they can go elsewhere now."""
+MOST_ENDED = 100
+"""Claims of a host that was written off that one script ends."""
 
 
 class HostDesk:
@@ -118,12 +120,17 @@ class HostDesk:
         _known(await cell.store.set_status(name, status, move), name)
 
     async def lost(self, name: str, evacuate: bool = False) -> None:
-        """Write a host off: disabled and down, and nobody waits for it. Raises Unknown.
+        """Write a host off: disabled and down, and nobody waits for it: what is ending there ends. Raises Unknown.
 
         With `evacuate` its claims are placed elsewhere, and should it come back it drops them.
         """
         cell, _ = await self._find(name)
         _known(await cell.store.write_off(name, evacuate), name)
+        # Said again, it does again what a call before it may not have come to.
+        claims = (await cell.store.read_claims(await cell.store.held_ids(name))).values()
+        ending = [(one.id, name) for one in claims if one.state is ClaimStatus.ENDING]
+        for first in range(0, len(ending), MOST_ENDED):
+            await cell.store.expire(ending[first : first + MOST_ENDED])
 
     async def forget(self, name: str, force: bool = False) -> None:
         """Remove a host. Raises Unknown, and ClaimState while it holds claims, unless forced: then they end."""

@@ -35,6 +35,8 @@ async def _mend(cell: Cell, seen: Seen, kind: Mend | None, subject: str, reason:
     store, suspects = cell.store, _of_host(seen, subject)
     if kind is Mend.HOST:
         return (await store.mend_host(subject, reason, suspects)).outcome
+    if kind is Mend.ENDING:
+        return "OK" if await store.expire([(subject, seen.claim(subject).get("host", ""))]) else "SAME"
     if kind is Mend.GONE_HOST:
         return (await store.mend_gone_host(subject, reason, operator, suspects)).outcome
     if kind is Mend.COUNTS:

@@ -201,6 +201,8 @@ class Mend(StrEnum):
 
     HOST = "host"
     """Work out anew what a host says of its claims."""
+    ENDING = "ending"
+    """End what a host that was written off was to stop."""
     GONE_HOST = "gone-host"
     """Clear away what is left of a host that is not there."""
     COUNTS = "counts"

@@ -278,6 +278,17 @@ async def test_nothing_is_found_on_a_sound_store_that_works(broken: Broken) -> N
     assert [one.problems for one in reports] == [()] * len(reports)
 
 
+async def test_what_is_ending_on_a_host_that_was_written_off_is_found_and_ends(broken: Broken) -> None:
+    """Whoever wrote it off did not come to it."""
+    await broken.scheduler.claims.release("a")
+    await broken.store.write_off("h1")
+    assert await broken.found() == {"a"}
+    report = await broken.scheduler.repair()
+    assert [(one.thing, one.mended) for one in report.problems if one.invariant != 10] == [("a", True)]
+    assert (await broken.store.read_claims(["a"]))["a"].why is Why.RELEASED
+    assert await broken.store.held_ids("h1") == {"b"}
+
+
 async def test_requests_that_claims_name_are_kept(broken: Broken) -> None:
     """Those of living claims and of shelved ones; others go in their time."""
     keys = broken.store.keys

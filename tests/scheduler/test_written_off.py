@@ -1,0 +1,36 @@
+"""Hosts that an operator has written off without having them emptied: nobody waits for their word."""
+
+from redsched.model import ClaimStatus, Request, Why
+from tests.scheduler.working import at_work
+from tests.support.cells import make_due, raw_client
+
+
+async def test_what_was_ending_ends_with_the_word_that_its_host_is_lost(clean_store: str) -> None:
+    """With the reason that it had. What runs stays until it is released; should the host come back, it drops both."""
+    async with at_work(clean_store, 8) as work:
+        await work.active(Request({"VCPU": 2}, claim_ids=("ends",)))
+        await work.active(Request({"VCPU": 1}, claim_ids=("runs",)))
+        await work.scheduler.claims.release("ends")
+        await work.scheduler.hosts.lost("h0")
+        ended = await work.scheduler.claims.get("ends")
+        assert (ended.state, ended.why, await work.held()) == (ClaimStatus.ENDED, Why.RELEASED, {"h0": ["runs"]})
+        await work.is_sound()
+        assert await work.scheduler.claims.release("runs")
+        await work.hosts[0].speak()
+        assert (work.hosts[0].held, await work.held()) == ({}, {})
+
+
+async def test_a_move_to_a_host_that_was_written_off_ends_with_its_lease(clean_store: str) -> None:
+    """It was starting there: what was to be moved goes on, and can be moved again."""
+    async with at_work(clean_store, 4, 4, 4) as work, raw_client(clean_store) as raw:
+        claim = await work.active(Request({"VCPU": 2}, claim_ids=("mine",)))
+        target, _ = await work.scheduler.claims.move("mine", claim.token)
+        await work.store.accept(target.host, target.id, target.token, 60)
+        await work.scheduler.hosts.lost(target.host)
+        await make_due(raw, work.store, target.id)
+        work.hosts = [host for host in work.hosts if host.name != target.host]
+        await work.settle()
+        mine = await work.scheduler.claims.get("mine")
+        assert (mine.host, mine.state, mine.next) == ("h0", ClaimStatus.ACTIVE, "")
+        again, _ = await work.scheduler.claims.move("mine", mine.token)
+        assert again.host not in ("h0", target.host)

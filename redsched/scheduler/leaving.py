@@ -3,6 +3,9 @@
 Every scheduler's sweeper does a few claims of such a host at a time. That two do not move one claim twice is the claim
 script's matter: the second is told of the first. What cannot be moved now is tried again later, less and less often;
 why it cannot is worked out for whoever looks at the host.
+
+A drained host works: what is not active there yet is moved when it is, or ends. An evacuated one is gone for good, so
+what it was still to stop ends.
 """
 
 import asyncio
@@ -15,6 +18,7 @@ from redsched.errors import Refused, Unknown
 from redsched.model import Claim, ClaimStatus, Why
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.successors import Successors, Wanted
+from redsched.store import Giving, drawn_on
 
 MOST_PER_ROUND = 50
 AT_ONCE = 5
@@ -35,24 +39,30 @@ class Leaving:
 
     async def work_off(self) -> None:
         """Place some claims of these hosts elsewhere. Raises Unavailable."""
-        claims = await self._to_move()
+        claims = await self._to_do()
         if not claims:
             self._later.clear()
             return
         now_s = asyncio.get_running_loop().time()
         due = [one for one in claims if self._later.get(one.id, (0.0, 0.0))[0] <= now_s]
         for first in range(0, len(due), AT_ONCE):
-            await asyncio.gather(*(self._move(claim) for claim in due[first : first + AT_ONCE]))
+            await asyncio.gather(*(self._do(claim) for claim in due[first : first + AT_ONCE]))
 
-    async def _to_move(self) -> list[Claim]:
+    async def _to_do(self) -> list[Claim]:
         store = self._cell.store
         hosts = await store.leaving_hosts()
-        ids = [claim_id for held in await store.held_ids_of(hosts) for claim_id in held] if hosts else []
+        ids = [claim_id for held in await store.held_ids_of(list(hosts)) for claim_id in held] if hosts else []
         # Other schedulers are at it too: who begins elsewhere meets them less.
         chosen = random.sample(ids, min(len(ids), 4 * MOST_PER_ROUND))
         claims = (await store.read_claims(chosen)).values() if chosen else ()
-        movable = [one for one in claims if one.host in hosts and one.state in HELD and not one.next and not one.former]
-        return movable[:MOST_PER_ROUND]
+        return [one for one in claims if _is_due(one, hosts.get(one.host, ""))][:MOST_PER_ROUND]
+
+    async def _do(self, claim: Claim) -> None:
+        if claim.state is ClaimStatus.ENDING:
+            things = drawn_on(claim.group, claim.amounts, claim.gang)
+            await self._cell.store.release(claim.host, claim.id, claim.token, Giving.WRITTEN_OFF, things)
+        else:
+            await self._move(claim)
 
     async def _move(self, claim: Claim) -> None:
         try:
@@ -65,6 +75,14 @@ class Leaving:
             log.debug("not moved", cell=self._cell.name, claim=claim.id, host=claim.host, problem=error.detail)
         else:
             self._later.pop(claim.id, None)
+
+
+def _is_due(claim: Claim, how: str) -> bool:
+    """Whether something is to be done about a claim on a host that is leaving so."""
+    if how == "evacuate" and claim.state is ClaimStatus.ENDING:
+        return True
+    states = HELD if how == "evacuate" else (ClaimStatus.ACTIVE,) if how else ()
+    return claim.state in states and not claim.next and not claim.former
 
 
 async def why_not(cell: Cell, successors: Successors, claims: Sequence[Claim]) -> dict[str, str]:

@@ -156,10 +156,15 @@ class Reads(CellBase):
         with reading(self._url):
             await pipe.execute()
 
-    async def leaving_hosts(self) -> list[str]:
-        """The hosts whose claims are to be placed elsewhere, by name."""
+    async def leaving_hosts(self) -> dict[str, str]:
+        """The hosts whose claims are to be placed elsewhere, and how: `move` or `evacuate`."""
         with reading(self._url):
-            return sorted(await self._reader.smembers(self.keys.leaving))
+            names = sorted(await self._reader.smembers(self.keys.leaving))
+            pipe = self._reader.pipeline(transaction=False)
+            for name in names:
+                pipe.hget(self.keys.host(name), "leaving")
+            hows = await pipe.execute() if names else []
+        return {name: how for name, how in zip(names, hows, strict=True) if how}
 
     async def shelved_ids(self) -> list[str]:
         """The ids of the claims that are shelved, or are being shelved."""

@@ -45,7 +45,7 @@ async def test_an_evacuated_host_that_comes_back_drops_what_was_placed_elsewhere
     placed = await active(cell, "b2", "h3")
     third = await moved(cell, "b", second, "c", "h1")
     await cell.write_off("h1", evacuate=True)
-    assert await cell.leaving_hosts() == ["h1"]
+    assert await cell.leaving_hosts() == {"h1": "evacuate"}
     fourth = await target(cell, "c", third, "d", "h2")
     await arrive(cell, "d", fourth)
     await settle(cell)
@@ -60,7 +60,7 @@ async def test_an_evacuated_host_that_comes_back_drops_what_was_placed_elsewhere
     await settle(cell)
     assert (await cell.read_claims(("left",)))["left"].state is ClaimStatus.ACTIVE
     assert (await claimed(raw, cell, "h1"), await claimed(raw, cell, "h2")) == (1, 1)
-    assert (await cell.leaving_hosts(), await raw.hget(cell.keys.host("h1"), "leaving")) == ([], None)
+    assert (await cell.leaving_hosts(), await raw.hget(cell.keys.host("h1"), "leaving")) == ({}, None)
 
 
 async def test_what_a_host_was_given_after_its_write_off_comes_back_with_it(cell: CellStore, raw: Any) -> None:
@@ -110,7 +110,7 @@ async def test_leaving_is_an_operators_word_until_the_next(cell: CellStore, raw:
     assert (await cell.set_status("h1", HostStatus.DRAINING, move=True)).outcome is Outcome.SAME
     assert await raw.hget(cell.keys.host("h1"), "leaving") == "move"
     assert (await cell.set_status("h1", HostStatus.DRAINING)).outcome is Outcome.OK
-    assert await cell.leaving_hosts() == []
+    assert await cell.leaving_hosts() == {}
     assert (await cell.write_off("h1")).outcome is Outcome.OK
     assert (await cell.write_off("h1", evacuate=True)).outcome is Outcome.OK
     assert (await cell.write_off("h1", evacuate=True)).outcome is Outcome.SAME
@@ -119,13 +119,13 @@ async def test_leaving_is_an_operators_word_until_the_next(cell: CellStore, raw:
     await cell.set_status("h2", HostStatus.DRAINING, move=True)
     await cell.forget("h2")
     await cell.set_status("h1", HostStatus.ENABLED)
-    assert (await cell.leaving_hosts(), await raw.hget(cell.keys.host("h1"), "leaving")) == ([], None)
+    assert (await cell.leaving_hosts(), await raw.hget(cell.keys.host("h1"), "leaving")) == ({}, None)
 
 
 async def test_an_attestation_does_not_stop_a_drain(cell: CellStore) -> None:
     await cell.set_status("h1", HostStatus.DRAINING, move=True)
     await cell.attest("h1", await new_epoch(cell))
-    assert await cell.leaving_hosts() == ["h1"]
+    assert await cell.leaving_hosts() == {"h1": "move"}
 
 
 # A wipe

@@ -1,7 +1,8 @@
 """Hosts that are to be emptied: drained with moves, and evacuated. Their claims keep their constraints."""
 
-from redsched.model import ClaimStatus, GroupPolicy, HostStatus, Request
+from redsched.model import ClaimStatus, GroupPolicy, HostStatus, Quota, Request, Why
 from redsched.scheduler import Scheduler
+from redsched.store import Giving, Outcome
 from tests.scheduler.working import QUICK, Work, at_work
 from tests.support.cells import raw_client
 from tests.support.company import group
@@ -81,6 +82,65 @@ async def test_a_dead_host_is_evacuated_and_drops_what_it_had_when_it_comes_back
         work.hosts.insert(0, dead)
         await work.active(Request({"VCPU": 8}))
         await work.is_sound()
+
+
+async def test_what_was_ending_on_a_dead_host_has_ended_when_it_is_evacuated(clean_store: str) -> None:
+    """Nobody is left to stop it: quota, group and host are free, each ends as what it was to end as."""
+    async with at_work(clean_store, 16, 8) as work:
+        claims = work.scheduler.claims
+        await work.scheduler.select(Request({"VCPU": 6}, hosts=frozenset({"h1"})))
+        await group(work.store, policy=GroupPolicy.ANTI_AFFINITY)
+        await work.scheduler.quotas.put(Quota("web", {"VCPU": 6}))
+        await work.active(Request({"VCPU": 3}, claim_ids=("gone",), project="web", server_group="web"))
+        shelved = await work.active(Request({"VCPU": 1}, claim_ids=("shelved",), project="web"))
+        moved = await work.active(Request({"VCPU": 1}, claim_ids=("moved",)))
+        await claims.move("moved", moved.token)
+        await work.work([1])
+        await work.sweep()
+        assert not await claims.release("gone")
+        await claims.shelve("shelved", shelved.token)
+        dead = work.hosts.pop(0)
+        await work.scheduler.hosts.lost(dead.name, evacuate=True)
+        await work.settle()
+        assert not await work.store.held_ids("h0")
+        assert (await claims.get("gone")).why is Why.RELEASED
+        assert (await claims.get("shelved")).why is Why.SHELVED
+        now = await claims.get("moved")
+        assert (now.host, now.state, now.origin) == ("h1", ClaimStatus.ACTIVE, "moved")
+        assert (await work.store.read_claims(["moved"]))["moved"].why is Why.MOVED
+
+        async def is_free() -> bool:
+            await work.sweep()
+            return (await work.scheduler.quotas.get("web")).used.get("VCPU", 0) == 0
+
+        await wait_until(is_free, what="the quota is free")
+        await work.scheduler.hosts.forget("h0")
+        assert await work.store.leaving_hosts() == {}
+        again = Request({"VCPU": 1}, server_group="web", hosts=frozenset({"h1"}))
+        assert (await work.scheduler.select(again)).selections[0].host == "h1"
+        await work.is_sound()
+
+
+async def test_what_a_host_that_came_back_is_still_to_stop_is_not_ended_for_it(clean_store: str) -> None:
+    """Nor what is not ending: whoever read it before that is too late."""
+    async with at_work(clean_store, 8, 8) as work:
+        claim = await work.active(Request({"VCPU": 1}, claim_ids=("mine",)))
+        how = Giving.WRITTEN_OFF
+        assert (await work.store.release("h0", claim.id, claim.token, how)).outcome is Outcome.SAME
+        await work.scheduler.claims.release("mine")
+        assert (await work.store.release("h0", claim.id, claim.token, how)).outcome is Outcome.ENDING
+        assert await work.store.held_ids("h0") == {"mine"}
+
+
+async def test_what_is_not_active_yet_is_not_moved_off_a_host_that_works(clean_store: str) -> None:
+    async with at_work(clean_store, 8, 8) as work:
+        await work.scheduler.select(Request({"VCPU": 1}, claim_ids=("mine",)))
+        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
+        await work.sweep()
+        assert await work.held() == {"h0": ["mine"]}
+        await work.work()
+        await empty(work, "h0")
+        assert (await work.scheduler.claims.get("mine")).host == "h1"
 
 
 async def test_what_finds_no_place_is_shown_with_the_reason_and_tried_again(clean_store: str) -> None:

@@ -156,7 +156,7 @@ async def test_what_its_owner_let_go_has_not_fallen_with_the_gang(cell: CellStor
     assert (await succeeded_by(cell, "x", "b", placed["b"], Why.SHELVED)).outcome is Outcome.OK
 
 
-@pytest.mark.parametrize("how", Giving)
+@pytest.mark.parametrize("how", [Giving.ASK, Giving.FORCE, Giving.UNLESS_ACTIVE])
 async def test_an_owner_may_let_one_go(cell: CellStore, raw: Any, how: Giving) -> None:
     placed = await gang(cell)
     await cell.accept("h1", "b", placed["b"].token, HOUR_S)

@@ -156,6 +156,18 @@ async def test_a_target_that_ends_before_it_is_active_leaves_its_former_as_it_wa
     await target(cell, "a", placed, "c", "h3")
 
 
+async def test_what_came_to_nothing_has_no_successor_beside_the_former_that_goes_on(cell: CellStore, raw: Any) -> None:
+    """Its owner has been told of the target, and asks for the next alternate: the work would run twice."""
+    placed = await active(cell, "a")
+    found = await target(cell, "a", placed)
+    await cell.fail("h2", "b", found.token, by_host=True)
+    await settle(cell)
+    async with nothing_written(raw):
+        answer = await ask_target(cell, "c", "h3", Former("b", "h2", found.token, Why.FAILED))
+    assert answer.outcome is Outcome.GONE
+    await target(cell, "a", placed, "c", "h3")
+
+
 @pytest.mark.parametrize("taken_up", [False, True])
 async def test_a_move_that_is_not_done_by_its_deadline_is_given_up(cell: CellStore, raw: Any, taken_up: bool) -> None:
     placed = await active(cell, "a")

@@ -32,7 +32,7 @@ end
 
 -- Why a former claim cannot be succeeded, or nil:
 --   FORMER (there is none) | STALE (it has another token, or is of another gang than was said)
---   GONE (it has ended, or is ending, or is not shelved)
+--   GONE (it has ended, or is ending, or is not shelved; or it came to nothing, and what it was to succeed goes on)
 --   MOVING, id (that claim is to succeed it already; its own id: it is itself still to succeed another)
 --   GANG (its gang is waited for, or has failed: see include/gang.lua)
 --   ATTEST (its host has not attested to this epoch)
@@ -52,7 +52,7 @@ local function former_outcome(cell, call)
         return {'STALE', cell.epoch, cell.now_ms}
       elseif claim.next or claim.former then
         return {'MOVING', cell.epoch, cell.now_ms, claim.next or former.id}
-      elseif not is_there(claim.state, claim.why, former.why) then
+      elseif not is_there(claim.state, claim.why, former.why) or (claim.fell and claim.origin) then
         return {'GONE', cell.epoch, cell.now_ms}
       elseif is_bound(claim, former.gang_key) then
         return {'GANG', cell.epoch, cell.now_ms}

@@ -44,6 +44,10 @@ local function conclude(cell, step, target, former, root)
   if step.closes then
     target.claim.former = nil
     redis.call('HDEL', target.keys.claim, 'former', 'former_host', 'former_token', 'former_why', 'by_ms', 'arrived')
+    if not step.points then -- it came to nothing, and the former goes on: nothing is to take the place of this one
+      target.claim.fell = '1'
+      redis.call('HSET', target.keys.claim, 'fell', '1')
+    end
   end
   if step.rival then
     redis.call('ZADD', KEYS[5], text(cell.now_ms), step.rival)

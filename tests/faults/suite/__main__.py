@@ -65,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--durability",
         default="none",
-        help="REDSCHED_DURABILITY of the schedulers: none, replicas=N (not on single) or fsync (single) (default: none)",
+        help="REDSCHED_DURABILITY of the schedulers: none, replicas=N, or fsync (single only) (default: none)",
     )
     parser.add_argument("--list", action="store_true", help="show the faults, and how the plan begins; play nothing")
     return parser
@@ -102,9 +102,8 @@ def _without_seed(words: Sequence[str]) -> list[str]:
 def _list(only: str, rounds: Sequence[Round]) -> None:
     print("\nfault, set-ups, and the points at which it strikes:")
     for shape in shapes(only):
-        print(
-            f"  {shape.name:20} {', '.join(shape.setups):26} {' '.join(point for point in shape.points if point)}".rstrip()
-        )
+        points = " ".join(point for point in shape.points if point)
+        print(f"  {shape.name:20} {', '.join(shape.setups):26} {points}".rstrip())
     print("\nthe plan begins:")
     print(*rounds[:LISTED], sep="\n")
 

@@ -31,6 +31,9 @@ SCHEDULER = {
 AGENT = {**QUICK, "lease_s": 2, "compare_s": 2.0, "report_s": 10.0, "hook_timeout_s": 10.0}
 """Short leases, so that everything happens within seconds. Their proportions are those of the defaults."""
 
+OPERATOR = {**SCHEDULER, "catch_up_timeout_s": 30.0}
+"""Its connection is of the suite's own process, which has much else to do."""
+
 REVIVE_S = 0.3
 
 
@@ -45,7 +48,7 @@ class World:
         self.watcher = watcher
         self.ledger = Ledger()
         self.operator = Operator(
-            site.direct_url, Settings.model_validate(SCHEDULER), self.ledger, lambda: self.watcher.now
+            site.direct_url, Settings.model_validate(OPERATOR), self.ledger, lambda: self.watcher.now
         )
         self.works = Works(lambda _: CAPACITIES, Random(f"{seed} works"))
         self.children: dict[str, Child] = {}

@@ -26,8 +26,8 @@ local function mend(id, key, next_id, next_key)
   elseif next_id == '' and shelved then
     return redis.call('SADD', KEYS[6], id) == 1
   end
-  local state = next_id ~= '' and redis.call('HGET', next_key, 'state')
-  if state and state ~= 'ended' then
+  local follower = next_id ~= '' and redis.call('HMGET', next_key, 'state', 'why') or {}
+  if follower[1] and (follower[1] ~= 'ended' or follower[2] == 'shelved') then
     return false
   elseif listed or claim.next or claim.origin or claim.former or claim.gang or claim.quota then
     redis.call('ZADD', KEYS[5], text(cell.now_ms), id)

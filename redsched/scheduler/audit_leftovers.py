@@ -99,7 +99,7 @@ def _pointers(cell: str, seen: Seen) -> Iterator[Problem]:
         follower, shelved = fields.get("next", ""), fields.get("why") == Why.SHELVED
         if claim_id in seen.chores:
             continue
-        if follower and not seen.lives(follower):
+        if follower and not (seen.lives(follower) or seen.claim(follower).get("why") == Why.SHELVED):
             yield Problem(5, cell, claim_id, "next", f"{follower}, gone", "none", Mend.POINTERS, claim_id)
         elif not follower and not shelved:
             yield Problem(5, cell, claim_id, "ended claim", "kept", "forgotten", Mend.POINTERS, claim_id)

@@ -111,6 +111,20 @@ async def test_what_is_shelved_while_it_is_moved_is_shelved_and_can_be_released(
         await work.is_sound()
 
 
+async def test_what_was_moved_before_it_was_shelved_is_found_by_its_id_and_nothing_is_wrong(clean_store: str) -> None:
+    """What is remembered of where it first was points to what is shelved."""
+    async with at_work(clean_store, 4, 4) as work:
+        claim = await work.active(TWO)
+        await work.scheduler.claims.move("mine", claim.token)
+        await work.settle()
+        await work.scheduler.claims.shelve("mine", (await work.scheduler.claims.get("mine")).token)
+        await work.settle()
+        assert (await work.scheduler.audit()).problems == ()
+        assert (await work.scheduler.claims.unshelve("mine"))[1]
+        await work.settle()
+        await work.is_sound()
+
+
 async def test_two_who_unshelve_at_once_claim_once(clean_store: str) -> None:
     async with at_work(clean_store, 4, 4) as work, Scheduler.connect(clean_store, BY_HAND) as other:
         found = (await work.scheduler.select(TWO)).selections[0]

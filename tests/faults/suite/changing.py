@@ -55,7 +55,12 @@ class Changing:
         return Left.HELD
 
     async def fail(self, claim_id: str) -> Left:
-        """Say that its work could not be started: it goes where there is room, or with no alternates it ends."""
+        """Say that its work could not be started: it goes where there is room, or with no alternates it ends.
+
+        Only of claims that stand alone: of several places the others may go with it.
+        """
+        if traffic.stands_with_others(claim_id):
+            return Left.HELD
         alternates = self._rng.choice((None, ()))
         say("failing", id=claim_id)
         try:

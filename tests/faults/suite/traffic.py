@@ -106,6 +106,12 @@ def kind_of(claim_id: str) -> str:
     return claim_id.split("-")[1] if "-" in claim_id else ""
 
 
+def stands_with_others(claim_id: str) -> bool:
+    """Whether an id is of one place of several."""
+    kind = KINDS.get(kind_of(claim_id))
+    return kind is not None and kind.places > 1
+
+
 def is_made(ids: Sequence[str]) -> bool:
     """Whether a request of this name leaves its ids to the server."""
     return KINDS[kind_of(ids[0])].is_made

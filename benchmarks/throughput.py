@@ -5,7 +5,8 @@
 For each size of fleet one store, and on it, one after the other:
 
     claim.lua alone   calls built beforehand, in pipelines over one connection: what the server can do
-    in process        Scheduler.select with 1 and with 32 concurrent tasks; `deciding` is the part before the script
+    in process        Scheduler.select with 1 and with 32 concurrent tasks; `deciding` is the part before the script.
+                      Then the same for a project with a quota, which is never reached: beside the row above it
     REST              `redsched up` with 1 and with 2 workers, asked by client processes of their own
 
 Every claim is real. Hosts are so large that nothing is refused, and no agent takes the claims up. After each row the
@@ -22,7 +23,7 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,8 @@ import uvloop
 from benchmarks import raw_claims, rest_load
 from benchmarks.claim_work import Measured, cpu_of, measured, report_fleet, requests
 from benchmarks.running import Up, end_in_order
-from redsched.model import Request
+from redsched.model import Quota, Request
+from redsched.names import MAX_AMOUNT
 from redsched.scheduler import Effort, Scheduler
 from redsched.settings import Settings
 from redsched.store import CellStore, Clock, Store
@@ -39,6 +41,8 @@ from redsched.store.server import PrivateServer
 
 SETTINGS = Settings(log_level="warning")
 START_S = 1.5
+LIMITED = "limited"
+"""The project with a quota."""
 
 
 class Bench:
@@ -57,6 +61,7 @@ class Bench:
         self._add(raw_claims.measure(self._server, names, clock, given.raw, given.batch))
         for tasks in (1, given.tasks):
             self._in_process(tasks)
+            self._in_process(tasks, LIMITED)
         for workers in given.workers:
             self._over_rest(workers)
         self.broken += uvloop.run(self._audit())
@@ -65,20 +70,25 @@ class Bench:
         await cell.init()
         async with Scheduler.connect(self._server.url, SETTINGS) as scheduler:
             await report_fleet(scheduler, self._hosts)
+            await scheduler.quotas.put(Quota(LIMITED, {"VCPU": MAX_AMOUNT, "claims": MAX_AMOUNT}))
         return await cell.host_names(), await cell.tick()
 
-    def _in_process(self, tasks: int) -> None:
+    def _in_process(self, tasks: int, project: str = "") -> None:
         efforts: list[Effort] = []
         store, own = cpu_of(self._server.pid), cpu_of(os.getpid())
-        seconds = uvloop.run(self._select(tasks, efforts))
+        seconds = uvloop.run(self._select(tasks, efforts, project))
         spent = {"own": cpu_of(os.getpid()) - own, "store": cpu_of(self._server.pid) - store}
         latencies = [one.seconds for one in efforts if one.outcome == "claimed"]
-        self._add(measured(self._hosts, f"in process, {_of(tasks, 'task')}", latencies, seconds, spent))
+        self._add(
+            measured(
+                self._hosts, f"in process, {_of(tasks, 'task')}{project and ', a quota'}", latencies, seconds, spent
+            )
+        )
         decide_s = sum(one.decide_s for one in efforts)
         self.rows.append(Measured(self._hosts, "  of which deciding", len(efforts), decide_s))
 
-    async def _select(self, tasks: int, efforts: list[Effort]) -> float:
-        waiting = requests()
+    async def _select(self, tasks: int, efforts: list[Effort], project: str) -> float:
+        waiting = (replace(one, project=project) for one in requests())
         async with Scheduler.connect(self._server.url, SETTINGS, observe=efforts.append) as scheduler:
             started = time.perf_counter()
             until = started + self._given.seconds
@@ -164,7 +174,7 @@ def main() -> int:
     parser.add_argument("--raw", type=int, default=20_000, help="calls of the script alone")
     parser.add_argument("--batch", type=int, default=32, help="of these in one pipeline")
     parser.add_argument("--tasks", type=int, default=32, help="concurrent tasks in process")
-    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="API processes")
+    parser.add_argument("--workers", type=int, nargs="*", default=[1, 2], help="API processes; without any, no REST")
     parser.add_argument("--clients", type=int, default=2, help="client processes")
     parser.add_argument("--connections", type=int, default=8, help="connections of each")
     parser.add_argument("--server", type=Path, default=None, help="server binary; without: the one `up` would start")

@@ -19,9 +19,9 @@ from redsched.model import Quota, Request
 from redsched.scheduler import Scheduler, UsageBy
 from redsched.settings import Settings
 from redsched.store import Store
-from redsched.store.keys import LedgerKeys
 from tests.support.cells import raw_client
 from tests.support.hosts import PlainHost, speak_all
+from tests.support.ledgers import settle_all
 from tests.support.profiles import is_long
 from tests.support.racers import Racer, Racers
 
@@ -100,21 +100,14 @@ async def opened(url: str, quota: Quota) -> AsyncIterator[Scheduler]:
 
 async def assert_exact(scheduler: Scheduler, url: str, vcpu: int | None = None) -> int:
     """Once all leases of reservations have run out the ledger says what the cells hold; how much VCPU that is."""
-    keys = LedgerKeys("web")
     async with raw_client(url) as raw:
-        for claim_id in await raw.zrange(keys.deadlines, 0, -1):
-            await raw.zadd(keys.deadlines, {claim_id: 1})
-        for cell in scheduler._cells:
-            await cell.sweeper.sweep()
-            while await raw.zcard(cell.store.keys.chores):  # what another sweep is at is put off for a second
-                await cell.sweeper.sweep()
-        await scheduler._quotas.settler.sweep()
-        assert await raw.zcard(keys.deadlines) == 0
+        await settle_all(scheduler, raw)
     rows = await scheduler.usage((UsageBy.CLASS,))
     held: dict[str, Any] = dict(rows[0].used) if rows else {}
     used = {name: amount for name, amount in (await scheduler.quotas.get("web")).used.items() if amount}
     assert used == held
     assert vcpu is None or held.get("VCPU", 0) == vcpu
+    assert (await scheduler.audit()).problems == ()
     return int(held.get("VCPU", 0))
 
 

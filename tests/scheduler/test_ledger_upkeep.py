@@ -16,7 +16,7 @@ from redsched.store import CellStore, Taking
 from redsched.store.keys import LedgerKeys
 from tests.scheduler.conftest import ONE_AT_A_TIME
 from tests.support.cells import State, everything, raw_client
-from tests.support.waiting import wait_until
+from tests.support.ledgers import settle_all
 
 QUOTA = Quota("web", {"VCPU": 20, "claims": 10})
 KEYS = LedgerKeys("web")
@@ -251,13 +251,7 @@ async def test_a_host_s_own_claims_are_counted_and_stay_so(broken: Broken) -> No
 
 async def worked_off(broken: Broken) -> None:
     """Sweep until no chore is left."""
-    cell = next(iter(broken.scheduler._cells))
-
-    async def done() -> bool:
-        await cell.sweeper.sweep()
-        return not await broken.store.chores()
-
-    await wait_until(done, 30.0, "no chore is left")
+    await settle_all(broken.scheduler, broken.raw, leases=False)
 
 
 async def test_nothing_is_found_on_a_sound_store_that_works(broken: Broken, clean_store: str) -> None:

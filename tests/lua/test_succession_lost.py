@@ -278,3 +278,13 @@ async def test_a_move_that_a_failover_takes_back_in_its_last_steps_is_not_taken_
     await settle(cell)
     assert (await states(cell, "ab"))["b"] == "active"
     assert (await cell.read_claims("a"))["a"].next == "b"
+
+
+async def test_a_former_whose_target_the_store_has_lost_can_be_moved_again(cell: CellStore, raw: Any) -> None:
+    """Nobody had taken the target up, so no journal brings it back."""
+    placed = await active(cell, "a")
+    await target(cell, "a", placed)
+    await raw.delete(cell.keys.claim("b"), cell.keys.claims("h2"))
+    assert (await cell.succeed("a")).outcome is Outcome.OK
+    assert (await cell.read_claims("a"))["a"].next == ""
+    await target(cell, "a", placed, "c", "h3")

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- forget: remove a host. Refused while it holds claims, unless forced: then they end with it, as void.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 host, 7 claims, 8 inbox, 9 facts, 10 leaving, then the
---       claim of each id, then groups, shared pools and gangs
+-- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 host, 7 claims, 8 inbox, 9 facts, 10 leaving,
+--       11 removed, then the claim of each id, then groups, shared pools and gangs
 -- ARGV  1 host, 2 force (0 or 1), then the ids in KEYS[7]
 -- Reply OK | UNKNOWN | HELD (it holds claims) | RETRY (KEYS[7] holds an id that is not in ARGV, or the groups, pools
 --   and gangs that follow are not in KEYS); epoch, now_ms
@@ -20,6 +20,7 @@
 -- include: tombstone
 -- include: settle
 -- include: finish_declared
+-- include: remember_removed
 local cell = fence()
 local host, known = read_hash(KEYS[6])
 local ids = redis.call('SMEMBERS', KEYS[7])
@@ -31,9 +32,9 @@ if not known then
 elseif #ids > 0 and ARGV[2] ~= '1' then
   return answer('HELD')
 end
-local key_of, claims, things, retry = {}, {}, passed_things(9 + #ARGV), answer('RETRY')
+local key_of, claims, things, retry = {}, {}, passed_things(10 + #ARGV), answer('RETRY')
 for i = 3, #ARGV do
-  key_of[ARGV[i]] = KEYS[8 + i]
+  key_of[ARGV[i]] = KEYS[9 + i]
 end
 for _, id in ipairs(ids) do
   if not key_of[id] then
@@ -62,5 +63,8 @@ redis.call('DEL', KEYS[6], KEYS[7], KEYS[8], KEYS[9])
 redis.call('ZREM', KEYS[3], ARGV[1])
 redis.call('SREM', KEYS[10], ARGV[1])
 count_heard(cell, host)
+if ARGV[2] == '1' then
+  remember_removed(cell, KEYS[11])
+end
 finish_declared(cell) -- another host may come by its name
 return answer('OK')

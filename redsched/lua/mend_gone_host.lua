@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
 -- mend_gone_host: what is left of a host that is not there any more goes: its inbox, its facts, and its claims, which
 -- end as void. What a host had taken up may still run, so that only an operator ends it.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 host, 7 claims, 8 inbox, 9 facts, then the claim of each
---       id, then groups, shared pools and gangs
+-- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 host, 7 claims, 8 inbox, 9 facts, 10 removed, then the
+--       claim of each id, then groups, shared pools and gangs
 -- ARGV  1 host, 2 reason, 3 operator (1: what was taken up ends too), then the ids in KEYS[7], and others that name
 --       the host
 -- Reply OK | SAME (it is there, or nothing is left) | HELD (claims that were taken up are left)
@@ -21,6 +21,7 @@
 -- include: leased
 -- include: gang
 -- include: tombstone
+-- include: remember_removed
 local cell = fence()
 local function answer(outcome)
   return {outcome, cell.epoch, cell.now_ms}
@@ -30,13 +31,13 @@ if redis.call('EXISTS', KEYS[6]) == 1 then
 elseif not cell.settled then
   return answer('SETTLING')
 end
-local things, retry, named, ending, left = passed_things(7 + #ARGV), answer('RETRY'), {}, {}, false
+local things, retry, named, ending, left = passed_things(8 + #ARGV), answer('RETRY'), {}, {}, false
 for i = 4, #ARGV do
   named[ARGV[i]] = true
-  local claim = read_hash(KEYS[6 + i])
+  local claim = read_hash(KEYS[7 + i])
   if claim.host == ARGV[1] and claim.state ~= 'ended' then
     if claim.state == 'claimed' or ARGV[3] == '1' then
-      ending[#ending + 1] = {id = ARGV[i], key = KEYS[6 + i], claim = claim}
+      ending[#ending + 1] = {id = ARGV[i], key = KEYS[7 + i], claim = claim}
       lacks(things, claim, retry)
     else
       left = true
@@ -74,6 +75,9 @@ for _, entry in ipairs(ending) do
   redis.call('SREM', KEYS[7], entry.id)
   leave_gang(cell, things, entry.claim, entry.id, 'void')
   bury(cell, entry.key, entry.id, entry.claim, 'void')
+end
+if ARGV[3] == '1' then
+  remember_removed(cell, KEYS[10])
 end
 redis.call('DEL', KEYS[8], KEYS[9])
 redis.call('ZREM', KEYS[3], ARGV[1])

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- report: a host's word about itself replaces all that its agent owns, and nothing else: no report can touch a claim.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 host, 5 facts
+-- KEYS  1 meta, 2 changes, 3 hosts, 4 host, 5 facts, 6 removed
 -- ARGV  1 host, 2 lease_ms, 3 journal, 4 nonce, 5 number ('' '' 0 without an agent), 6 number of values of the host,
 --       then its field, value ... and then the field, value ... of its facts
 -- Reply OK | SAME (this number was passed) | OTHER (another agent speaks); epoch, now_ms, attested (0 or 1), version
@@ -42,6 +42,10 @@ end
 
 local until_ms = text(cell.now_ms + tonumber(ARGV[2]))
 if not known then
+  local removed = redis.call('GET', KEYS[6])
+  if removed then
+    append(host_set, 'lost_token', removed)
+  end
   append(host_set, 'since', cell.epoch)
   append(host_set, 'status', 'enabled')
   append(changed, 'status', 'enabled')

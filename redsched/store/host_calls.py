@@ -37,7 +37,7 @@ class HostCalls(Reads):
     async def report(self, report: HostReport, stamp: AgentStamp | None = None) -> ReportAnswer:
         """Replace all that the host's agent owns. OK | SAME | OTHER. (report.lua)"""
         own, facts = flat(host_fields(report)), flat(facts_fields(report))
-        keys = (self.keys.host(report.name), self.keys.facts(report.name))
+        keys = (self.keys.host(report.name), self.keys.facts(report.name), self.keys.removed(report.name))
         head = (report.name, report.lease_s * 1000, *_stamp(stamp), len(own))
         reply = await self._run("report", keys, (*head, *own, *facts))
         return ReportAnswer(Outcome(reply[0]), reply[1], int(reply[2]), bool(reply[3]), int(reply[4] or 0))
@@ -121,6 +121,7 @@ class HostCalls(Reads):
                 self.keys.inbox(host),
                 self.keys.facts(host),
                 self.keys.leaving,
+                self.keys.removed(host),
                 *map(self.keys.claim, ids),
                 *self._thing_keys(things),
             )

@@ -70,6 +70,10 @@ class Keys:
         """Hash: the host's traits, labels and metrics."""
         return f"{self._prefix}facts:{name}"
 
+    def removed(self, host: str) -> str:
+        """String: up to which placing a host that was removed by force has lost its claims."""
+        return f"{self._prefix}removed:{host}"
+
     def claims(self, host: str) -> str:
         """Set: the ids of the claims on a host."""
         return f"{self._prefix}claims:{host}"

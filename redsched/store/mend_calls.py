@@ -50,7 +50,8 @@ class MendCalls(Reads):
 
         def call(ids: Sequence[str]) -> tuple[list[str], Sequence[str | int]]:
             keys = [*self.keys.due, self.keys.host(host), self.keys.claims(host), self.keys.inbox(host)]
-            keys += [self.keys.facts(host), *map(self.keys.claim, ids), *self._thing_keys(things)]
+            keys += [self.keys.facts(host), self.keys.removed(host), *map(self.keys.claim, ids)]
+            keys += self._thing_keys(things)
             return keys, (host, reason, int(operator), *ids)
 
         return await self._with_ids("mend_gone_host", host, suspects, call, things)

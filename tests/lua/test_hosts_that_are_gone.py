@@ -33,6 +33,42 @@ async def test_a_release_is_repeated_after_its_host_was_removed(cell: CellStore,
         assert (await cell.confirm("h2", "b", two.token)).outcome is Outcome.GONE
 
 
+@pytest.mark.parametrize("later", [False, True])
+async def test_a_host_that_was_removed_by_force_and_comes_back_drops_what_it_had(
+    cell: CellStore, raw: Any, later: bool
+) -> None:
+    """Also when nobody remembers its claims any more, and in a later epoch; what is placed on it then, it keeps."""
+    await open_host(cell)
+    one = await active(cell)
+    await cell.forget("h1", force=True)
+    await raw.delete(cell.keys.claim("a"))
+    if later:
+        await new_epoch(cell)
+    await cell.report(report_of())
+    old = HeldClaim("a", one.token, ClaimStatus.ACTIVE, {"VCPU": 1}, digest="digest")
+    assert (await cell.attest("h1", "", held=[old])).drop == ("a",)
+    two = await active(cell, "b")
+    await raw.delete(cell.keys.claim("b"))
+    await new_epoch(cell)
+    new = HeldClaim("b", two.token, ClaimStatus.ACTIVE, {"VCPU": 1}, digest="digest")
+    assert (await cell.attest("h1", "", held=[old, new])).drop == ("a",)
+    assert await cell.held_ids("h1") == {"b"}
+
+
+async def test_a_host_whose_key_was_lost_and_not_removed_brings_its_claims_back(cell: CellStore, raw: Any) -> None:
+    """A failover may have taken its first report and all since: the cell knows of nobody to wait for, and settles."""
+    await open_host(cell)
+    one = await active(cell)
+    await raw.delete(*[key async for key in raw.scan_iter() if key.endswith(":h1")], cell.keys.claim("a"))
+    await raw.zrem(cell.keys.hosts, "h1")
+    await new_epoch(cell)
+    assert (await cell.tick()).settled
+    await cell.report(report_of())
+    held = HeldClaim("a", one.token, ClaimStatus.ACTIVE, {"VCPU": 1}, digest="digest")
+    assert (await cell.attest("h1", "", held=[held])).drop == ()
+    assert await cell.held_ids("h1") == {"a"}
+
+
 @pytest.mark.parametrize("state", ["claimed", "starting", "active", "ending"])
 async def test_a_claim_on_a_written_off_host_is_released_at_once(cell: CellStore, raw: Any, state: str) -> None:
     """Its host will not be heard of: what it had taken up would otherwise be ending for ever."""

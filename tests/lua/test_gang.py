@@ -245,3 +245,12 @@ async def test_a_caller_may_call_its_claims_what_it_likes(cell: CellStore, raw: 
     await arrive(cell, "why", answer.placed[0])
     found = await cell.read_claims(("why", "waiting"))
     assert {one.state for one in found.values()} == {ClaimStatus.ACTIVE}
+
+
+async def test_the_first_that_ended_says_why_and_is_the_chore(cell: CellStore, raw: Any) -> None:
+    placed = await gang(cell)
+    await make_due(raw, cell, "a")
+    await cell.expire([("a", "h1")])
+    await cell.fail("h1", "b", placed["b"].token, by_host=True)
+    assert await raw.hget(cell.keys.gang("a"), "why") == "expired"
+    assert await cell.due_chores((await cell.tick()).now_ms, 0, 10) == ["a"]

@@ -178,3 +178,17 @@ async def test_shelving_ends_a_move_that_is_under_way(cell: CellStore, raw: Any)
     assert await states(cell, "ab") == {"a": "ended shelved", "b": "ended released"}
     assert (await cell.shelved_ids(), (await cell.read_claims("a"))["a"].next) == (["a"], "")
     assert await claim_on(cell, "c", "h2", VCPU=8)
+
+
+async def test_what_is_shelved_once_its_target_is_active_stays_shelved(cell: CellStore) -> None:
+    """Nobody had come to give the first one back as moved. The target goes, and not what is shelved with it."""
+    first = await active(cell, "a")
+    second = await target(cell, "a", first)
+    await arrive(cell, "b", second)
+    assert (await cell.shelve("h1", "a", first.token)).outcome is Outcome.ENDING
+    await settle(cell)
+    assert (await cell.gone("h2", "b", second.token, Why.RELEASED, {})).outcome is Outcome.OK
+    assert (await cell.gone("h1", "a", first.token, Why.RELEASED, {})).outcome is Outcome.OK
+    await settle(cell)
+    assert (await states(cell, "a"))["a"] == "ended shelved"
+    assert (await cell.read_claims("a"))["a"].next == ""

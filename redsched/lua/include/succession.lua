@@ -29,7 +29,8 @@ local function pending_step(target, former, now_ms)
   elseif over and was.next and was.next ~= target.id then
     return {gives = target, why = 'moved'} -- another has succeeded it
   elseif is_given_up(was, claim.former_why) then
-    return {gives = target, why = 'released'}
+    -- `released` of a target that has been active would mean the whole: what is shelved would go with it.
+    return {gives = target, why = was.why == 'shelved' and claim.arrived and 'moved' or 'released'}
   elseif claim.former_why == 'failed' or claim.state == 'active' or claim.arrived
       or (over and was.why ~= 'shelved') then
     return {gives = former, why = claim.former_why, points = true, closes = true}

@@ -68,7 +68,7 @@ if not covers(entries, redis.call('SMEMBERS', KEYS[7])) then
   return answer('RETRY')
 end
 local restoring = not attested and host.written_off ~= cell.epoch
-local merged = merge(entries, ARGV[1], restoring, host.lost_token or '')
+local merged = merge(entries, ARGV[1], restoring, host)
 if attested then
   return answer('SAME', merged.drop)
 elseif not merged.complete then
@@ -117,6 +117,16 @@ redis.call('HSET', KEYS[6], 'version', text(version), 'epoch', cell.epoch, 'inbo
   'agent.journal', ARGV[3], 'agent.nonce', ARGV[4], 'agent.number', ARGV[5])
 in_chunks('HSET', KEYS[6], claimed)
 mark_over(KEYS[6])
+-- Those that its journal knows no more: another epoch may begin before the host has heard this answer.
+local dropping = {}
+for _, id in ipairs(merged.drop) do
+  dropping['dropped.' .. id] = true
+end
+for field in pairs(host) do
+  if string.sub(field, 1, 8) == 'dropped.' and not dropping[field] then
+    unclaimed[#unclaimed + 1] = field
+  end
+end
 in_chunks('HDEL', KEYS[6], unclaimed)
 if host.epoch == 'lost' then
   redis.call('HDEL', KEYS[6], 'leaving')

@@ -46,6 +46,12 @@ if no then
 end
 local why = by_owner and 'released' or claim.why
 local reply = give_back(cell, keys, claim, ARGV[2], why, ARGV[4] == 'force', {}, passed_things(11))
+if reply[1] == 'OK' and ARGV[4] == 'force' and claim.state ~= 'claimed' then
+  -- A host that is away may come back when nobody remembers the claim, and in another epoch: attest.lua looks here.
+  if whole(redis.call('HGET', keys.host, 'alive_until_ms'), 0, 0) <= cell.now_ms then
+    redis.call('HSET', keys.host, 'dropped.' .. ARGV[2], claim.token)
+  end
+end
 if reply[1] == 'OK' and by_owner then
   redis.call('SREM', KEYS[10], ARGV[2])
 elseif reply[1] == 'ENDING' and by_owner and claim.why == 'shelved' then

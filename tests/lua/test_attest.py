@@ -327,6 +327,33 @@ async def test_what_was_ended_while_a_host_was_written_off_stays_ended(cell: Cel
     assert (answer.outcome, answer.drop, await claimed(raw, cell)) == (Outcome.OK, ("a",), 0)
 
 
+async def test_what_was_released_by_force_while_its_host_was_away_stays_ended(cell: CellStore, raw: Any) -> None:
+    """In a later epoch, and when nobody remembers it any more. A later placing under its id is another matter."""
+    placed, kept = await active(cell, "a", VCPU=2), await active(cell, "b")
+    await raw.hset(cell.keys.host("h1"), "alive_until_ms", "1")
+    await cell.release("h1", "a", how=Giving.FORCE)
+    await raw.delete(cell.keys.claim("a"))
+    for _ in range(2):  # it may not have heard the first answer
+        epoch = await new_epoch(cell)
+        assert (await cell.attest("h1", epoch, held=[held(placed), held(kept, "b")])).drop == ("a",)
+        assert await cell.held_ids("h1") == {"b"}
+    await cell.attest("h1", await new_epoch(cell), held=[held(kept, "b")])
+    assert not [name for name in await fields_of(raw, cell.keys.host("h1")) if name.startswith("dropped.")]
+
+
+async def test_what_was_placed_after_a_release_by_force_is_restored(cell: CellStore, raw: Any) -> None:
+    await active(cell, "a")
+    await raw.hset(cell.keys.host("h1"), "alive_until_ms", "1")
+    await cell.release("h1", "a", how=Giving.FORCE)
+    await raw.delete(cell.keys.claim("a"))
+    await cell.report(report_of())
+    later = await active(cell, "a")
+    await raw.delete(cell.keys.claim("a"))
+    epoch = await new_epoch(cell)
+    assert (await cell.attest("h1", epoch, held=[held(later)])).drop == ()
+    assert await cell.held_ids("h1") == {"a"}
+
+
 async def test_the_last_host_settles_the_cell(cell: CellStore) -> None:
     await open_host(cell, "h2")
     await new_epoch(cell)

@@ -3,7 +3,7 @@
 -- Each entry gets `stored`, what the store has of it and counts, and each kept one `claim`, the fields of its hash.
 -- `restoring` is false where the store decides: a claim that only the journal knows has ended then, instead of coming
 -- back. `was`: its state in the store before. `taken` are those of the kept that the store has on
--- another host by an earlier placing; without `complete` the keys of such a host are missing.
+-- another host by an earlier placing; without `complete` the keys of such a host are missing. `known`: the host's hash.
 local RANK = {claimed = 1, starting = 2, active = 3, ending = 4}
 
 -- What a journal does not know of a claim, or knew when it was taken up.
@@ -23,16 +23,18 @@ local function joined(stored, held)
   return held
 end
 
--- Is a journal's placing over: by a later one, by the claim that succeeded it, or because its host was written off?
-local function is_passed(token, stored, lost_token)
+-- Is a journal's placing over: by a later one, by the claim that succeeded it, because its host was written off, or
+-- because it was released by force while its host was away?
+local function is_passed(entry, stored, known)
   local latest = ''
-  for _, other in pairs({stored.token or '', stored.next_token or '', lost_token}) do
+  for _, other in pairs({stored.token or '', stored.next_token or '', known.lost_token or '',
+    known['dropped.' .. entry.id] or ''}) do
     latest = newer(other, latest) and other or latest
   end
-  return latest ~= '' and not newer(token, latest)
+  return latest ~= '' and not newer(entry.token, latest)
 end
 
-local function merge(entries, host, restoring, lost_token)
+local function merge(entries, host, restoring, known)
   local merged = {kept = {}, ended = {}, drop = {}, taken = {}, complete = true}
   local function put(list, entry, claim)
     entry.claim = claim
@@ -46,7 +48,7 @@ local function merge(entries, host, restoring, lost_token)
     entry.was = entry.stored and stored.state
     if entry.word == 'held' and here then
       put(merged.kept, entry, joined(stored, entry.fields))
-    elseif entry.word == 'held' and restoring and not is_passed(entry.token, stored, lost_token) then
+    elseif entry.word == 'held' and restoring and not is_passed(entry, stored, known) then
       entry.fields.host = host
       put(merged.kept, entry, entry.fields)
       if elsewhere then

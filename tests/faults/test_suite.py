@@ -18,7 +18,7 @@ LONG_S = 1200.0
 DURABILITIES = ("none", "replicas=1") if is_long() else ("none",)
 
 
-@pytest.mark.timeout(3600 if is_long() else 400)
+@pytest.mark.timeout(3600 if is_long() else 900)
 @pytest.mark.parametrize("durability", DURABILITIES)
 @pytest.mark.parametrize("setup", SETUPS)
 async def test_nothing_breaks_what_must_hold(setup: str, durability: str) -> None:

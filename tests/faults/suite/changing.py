@@ -6,7 +6,7 @@ from enum import Enum, auto
 from random import Random
 from typing import Any
 
-from redsched.errors import ClaimState, NoValidHost, RedschedError, Refused, Unavailable, Unknown
+from redsched.errors import ClaimState, NoValidHost, QuotaExceeded, RedschedError, Refused, Unavailable, Unknown
 from redsched.model import Claim, ClaimStatus, Why
 from redsched.scheduler import Scheduler
 from tests.faults.suite import traffic
@@ -18,6 +18,7 @@ AGAIN_S = (0.05, 0.2)
 RESIZE = 0.5
 """How many of the changes that nothing is promised of are resizes, where the kind allows it."""
 
+REFUSED = (Refused, QuotaExceeded)
 OVER = (ClaimStatus.ENDING, ClaimStatus.ENDED)
 
 
@@ -46,7 +47,7 @@ class Changing:
                 await self._claims.resize(claim_id, token, {}, {"VCPU": self._rng.choice((1, 2))})
             else:
                 await self._claims.move(claim_id, token)
-        except (Refused, Unknown):
+        except (*REFUSED, Unknown):
             say("looked")
         except Unavailable as error:
             say("trouble", error=type(error).__name__)
@@ -65,8 +66,8 @@ class Changing:
         say("failing", id=claim_id)
         try:
             before = await self.answered(lambda: self._claims.get(claim_id), Unknown)
-            now = await self.answered(lambda: self._claims.fail(claim_id, before.token, alternates), Unknown, Refused)
-        except (Unknown, Refused):
+            now = await self.answered(lambda: self._claims.fail(claim_id, before.token, alternates), Unknown, *REFUSED)
+        except (Unknown, *REFUSED):
             return Left.UNCLEAR
         if now.state in OVER and before.former_why is Why.SHELVED:
             return Left.UNCLEAR  # what could not be started again is shelved still
@@ -80,8 +81,8 @@ class Changing:
         say("shelving", id=claim_id)
         try:
             token = (await self.answered(lambda: self._claims.get(claim_id), Unknown)).token
-            await self.answered(lambda: self._claims.shelve(claim_id, token), Unknown, Refused)
-        except (Unknown, Refused):
+            await self.answered(lambda: self._claims.shelve(claim_id, token), Unknown, *REFUSED)
+        except (Unknown, *REFUSED):
             return Left.UNCLEAR
         say("shelved", id=claim_id)
         return Left.SHELVED
@@ -90,10 +91,10 @@ class Changing:
         """Have a place for it again."""
         say("unshelving", id=claim_id)
         try:
-            now, _ = await self.answered(lambda: self._claims.unshelve(claim_id), Unknown, Refused)
-        except (Unknown, Refused) as error:
+            now, _ = await self.answered(lambda: self._claims.unshelve(claim_id), Unknown, *REFUSED)
+        except (Unknown, *REFUSED) as error:
             leaves = isinstance(error, ClaimState) and error.facts.get("state") == ClaimStatus.ENDING
-            if not (leaves or isinstance(error, NoValidHost)):
+            if not (leaves or isinstance(error, NoValidHost | QuotaExceeded)):
                 return Left.UNCLEAR
             say("shelved", id=claim_id)
             return Left.SHELVED

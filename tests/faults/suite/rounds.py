@@ -12,7 +12,7 @@ from itertools import islice
 
 import redis
 
-from tests.faults.suite import ends
+from tests.faults.suite import ends, traffic
 from tests.faults.suite.child import ChildEnded
 from tests.faults.suite.faults import BY_NAME
 from tests.faults.suite.faults.base import Breakage
@@ -26,8 +26,10 @@ CALM_S = 30.0
 BETWEEN_S = 3.0
 """How long at most one fault is waited with because the one before holds traffic up."""
 
-RECOVER_S = 45.0
-AGREE_S = 45.0
+RECOVER_S = 90.0
+AGREE_S = 90.0
+"""How long at most: also on a slow machine. What agrees sooner is not waited for."""
+
 AFTERWARDS = 60
 """Answers after the first selection, before traffic rests."""
 
@@ -186,8 +188,13 @@ def _count_lost(world: World, result: Result, allowed: frozenset[str]) -> None:
         world.ledger.given[claim_id] = f"lost: {why}"
         if one.was_active or one.until == "active":
             result.wrong.append(f"claim {claim_id} was active on {one.host}, and is lost: {why}")
-        elif why not in allowed:
+        elif why not in allowed and not _fell(claim_id, why, allowed):
             result.wrong.append(f"claim {claim_id} on {one.host} was answered as claimed, and is lost: {why}")
+
+
+def _fell(claim_id: str, why: str, allowed: frozenset[str]) -> bool:
+    """Whether it may have gone with another claim of its gang, whose lease ran out: the others are failed then."""
+    return why == "failed" and "expired" in allowed and traffic.stands_with_others(claim_id)
 
 
 def lost_shelved(world: World, is_allowed: bool) -> Iterator[str]:

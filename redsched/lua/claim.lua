@@ -6,7 +6,7 @@
 -- ARGV  1 epoch, 2 now_ms and 3 seen_seq of the decision, 4 fresh (1: the ids were made for this very call),
 --       5 lease_ms, 6 digest, 7 project, 8 consumer, 9 members, 10 hosts, 11 amount lists, 12 request ('' for
 --       none to be kept), 13 quota (1: these claims count in one), 14 gang (1: they stand or fall together),
---       15 formers, 16 mark of this call, where it waits for durability ('' else); then the hosts' names; then
+--       15 formers, 16 mark of this call, where it may have to be undone ('' else); then the hosts' names; then
 --       each amount list as length, slot, amount ...; then each member as id, candidates, host number, list number ...
 --       (numbers from 1); then the formers: see include/claim_former.lua; then the conditions, if there are any: see
 --       include/claim_conditions.lua
@@ -14,7 +14,7 @@
 --   OK        n, host, token, expires_at_ms, state, candidate number of each member; then the number of groups and
 --             pools written, kind, name, version, length, field, value ... of each; then the hosts looked at
 --   SAME      n and the members as OK ('' for the candidate), for what these ids were given before; nothing is written
---             but the mark: what is answered now, an earlier call that was not durable must not undo any more
+--             but the mark: what is answered now, the undoing of an earlier call must leave
 --   FULL      number of the first member that no candidate has room for; then the hosts looked at
 --   UNKNOWN   a group or pool that nobody has declared, as `server-group:web`, `pool:licences`
 --   GONE CONFLICT LATE EPOCH SETTLING BEHIND   nothing more (the protocol's "Ids"; EPOCH: decided in another epoch;

@@ -1,5 +1,6 @@
 """One request on its way through the selector, and what it has taken so far."""
 
+import secrets
 import time
 
 from redsched.decide import Explanation
@@ -20,6 +21,7 @@ class Attempt:
         "home",
         "left",
         "looked_for",
+        "mark",
         "pinned",
         "request",
         "seen",
@@ -29,6 +31,8 @@ class Attempt:
 
     def __init__(self, request: Request) -> None:
         self.request = request
+        # Until active, so that what this call leaves behind can be told from what the same ids were sent for again.
+        self.mark = secrets.token_hex(4) if request.until == "active" and request.claim_ids else ""
         self.calls = 0
         self.decide_s = 0.0
         self.started = time.perf_counter()

@@ -13,6 +13,7 @@ date after the last candidate turned out to be full.
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 
 from redsched.decide import Decision
@@ -31,7 +32,7 @@ from redsched.scheduler.asking import refuse_undeclared, undeclared, with_hints
 from redsched.scheduler.attempt import Attempt
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claiming import claim_call, claimed, dry_run, known
-from redsched.scheduler.first_outcome import first_outcome, id_reused
+from redsched.scheduler.first_outcome import first_outcome, id_reused, now_at
 from redsched.scheduler.identity import Identity
 from redsched.scheduler.pins import Pins
 from redsched.scheduler.quotas import Quotas
@@ -77,7 +78,7 @@ class Selector:
         try:
             found = await self._placed(attempt)
             if request.until == "active" and request.claim:
-                found = await self._until_active.confirmed(request, found)
+                found = await self._until_active.confirmed(request, found, attempt.mark)
         except RedschedError as error:
             self._observe(attempt.effort(error.problem))
             raise
@@ -109,7 +110,7 @@ class Selector:
     async def _try_for_sure(self, attempt: Attempt) -> Selections:
         """One try. Until active, what a caller who is gone by then has claimed is undone."""
         if attempt.request.until == "active" and attempt.request.claim:
-            return await self._until_active.placed(lambda: self._try(attempt))
+            return await self._until_active.placed(lambda: self._try(attempt), attempt.mark)
         return await self._try(attempt)
 
     async def _try(self, attempt: Attempt) -> Selections:
@@ -213,7 +214,7 @@ class Selector:
         ids = self._ids_for(request, cell, decision)
         attempt.calls += 1
         attempt.sent = tuple(ids)
-        call = claim_call(request, cell, decision, ids, *attempt.decided_on[cell.name])
+        call = replace(claim_call(request, cell, decision, ids, *attempt.decided_on[cell.name]), mark=attempt.mark)
         try:
             answer = await self._quotas.claim(cell, call)
         except NotDurable:
@@ -226,7 +227,7 @@ class Selector:
             cell.requests.has_written(call.digest, answer.epoch)
             return claimed(request, cell, decision, ids, answer)
         if answer.outcome is Outcome.SAME:
-            return known(request, cell, ids, await cell.store.read_claims(ids))
+            return known(request, cell, ids, await now_at(cell, await cell.store.read_claims(ids)))
         if answer.outcome is Outcome.FULL and not decision.places:
             self._refuse(attempt)
         if answer.outcome in (Outcome.GONE, Outcome.CONFLICT):

@@ -1,12 +1,14 @@
 """UntilActive: an answer that is given only when the hosts themselves have confirmed, and undone otherwise.
 
 Undoing is atomic for each claim: the script gives it back unless it has become active. What has is the hosts' word come
-after all, and answered as such; of several places all are, or all are given back. A caller who goes away is undone as
-well, in the background: nobody would know of what was claimed for him.
+after all, and answered as such; of several places all are, or all are given back. What has moved meanwhile is waited
+for, or undone, where it is now. A caller who goes away is undone as well, in the background, for nobody would know of
+what was claimed for him; unless he has sent the same ids again, and was told of it by that.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +17,7 @@ import structlog
 from redsched.errors import NotConfirmed, OutcomeUnknown, RedschedError, StoreUnavailable
 from redsched.model import Claim, ClaimStatus, Request
 from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.first_outcome import now_at
 from redsched.scheduler.views import Selection, Selections
 from redsched.store import Giving, Outcome, drawn_on
 
@@ -41,71 +44,98 @@ class UntilActive:
         for task in self._later:
             task.cancel()
 
-    async def placed(self, place: Callable[[], Coroutine[Any, Any, Selections]]) -> Selections:
-        """What `place` claims. Cancelled meanwhile, it is undone as soon as it is known."""
+    async def placed(self, place: Callable[[], Coroutine[Any, Any, Selections]], mark: str) -> Selections:
+        """What `place` claims. Cancelled meanwhile, it is undone as soon as it is known.
+
+        `mark`: that of its claim calls, '' where they have none: what another call was told of since is left then.
+        """
         placing = asyncio.ensure_future(place())
         try:
             return await asyncio.shield(placing)
         except asyncio.CancelledError:
-            self._undo_later(placing)
+            self._undo_later(placing, mark)
             raise
 
-    async def confirmed(self, request: Request, found: Selections) -> Selections:
-        """The same, once its hosts have confirmed.
+    async def confirmed(self, request: Request, found: Selections, mark: str) -> Selections:
+        """The same, once its hosts have confirmed. `mark` as above.
 
         Raises NotConfirmed (all of it is given back), OutcomeUnknown (that could not be done).
         """
         if not found.selections:
             return found
         cell = self._cells.named(found.selections[0].cell)
-        hosts = {one.claim_id or "": one.host for one in found.selections}
         try:
-            missing = await cell.words.wait(hosts, request.wait_s or request.lease_s)
-            if missing and await self._undone(cell, found.selections):
-                raise NotConfirmed(_sentence(missing), {"claim_ids": list(hosts), "reasons": dict(missing)})
+            now = await self._waited(cell, found, request.wait_s or request.lease_s)
         except asyncio.CancelledError:
             # What was sent before is also somebody else's, who may still wait for it.
             if found.fresh:
-                self._undo_later(_ready(found))
+                self._undo_later(_ready(found), mark)
             raise
-        active = (replace(one, state=ClaimStatus.ACTIVE, expires_at_ms=None) for one in found.selections)
-        return replace(found, selections=tuple(active))
+        return replace(found, selections=tuple(_active(one, now[one.claim_id or ""]) for one in found.selections))
 
-    def _undo_later(self, placing: Awaitable[Selections]) -> None:
-        task = asyncio.create_task(self._undo(placing), name="redsched-undo")
+    async def _waited(self, cell: Cell, found: Selections, within_s: float) -> Mapping[str, Claim]:
+        """What each id stands for when all of it is active. Raises NotConfirmed, OutcomeUnknown."""
+        until, left_s = _now_s() + within_s, within_s
+        now = _claims(cell, found)
+        if not found.fresh:
+            now = await _present(cell, now)
+        while missing := await cell.words.wait({one.id: one.host for one in now.values()}, left_s):
+            before = now
+            with suppress(StoreUnavailable):  # undoing it is tried for longer
+                now = await _present(cell, now)
+            left_s = round(max(0.0, until - _now_s()), 3)
+            if left_s and any(now[claim_id].id != one.id for claim_id, one in before.items()):
+                continue
+            if await self._undone(cell, now.values()):
+                reasons = {claim_id: missing[one.id] for claim_id, one in before.items() if one.id in missing}
+                raise NotConfirmed(_sentence(reasons), {"claim_ids": list(now), "reasons": reasons})
+            return await _present(cell, now)
+        return now
+
+    def _undo_later(self, placing: Awaitable[Selections], mark: str) -> None:
+        task = asyncio.create_task(self._undo(placing, mark), name="redsched-undo")
         self._later.add(task)
         task.add_done_callback(self._later.discard)
 
-    async def _undo(self, placing: Awaitable[Selections]) -> None:
+    async def _undo(self, placing: Awaitable[Selections], mark: str) -> None:
         try:
             found = await placing
             if found.fresh and found.selections:
-                await self._undone(self._cells.named(found.selections[0].cell), found.selections, although_active=True)
+                cell = self._cells.named(found.selections[0].cell)
+                await self._undone(cell, _claims(cell, found).values(), mark, although_active=True)
         except RedschedError as error:
             log.warning("undo", problem=error.detail, facts=dict(error.facts))
 
-    async def _undone(self, cell: Cell, places: Sequence[Selection], although_active: bool = False) -> bool:
-        """Give the places back; False where all of them have become active meanwhile, and so are kept."""
-        active = [one for one in places if not await self._give_back(cell, one, Giving.UNLESS_ACTIVE)]
-        if len(active) == len(places) and not although_active:
+    async def _undone(
+        self, cell: Cell, claims: Collection[Claim], mark: str = "", although_active: bool = False
+    ) -> bool:
+        """Give the claims back; False where all of them have become active meanwhile, and so are kept."""
+        active = [one for one in claims if not await self._give_back(cell, one, Giving.UNLESS_ACTIVE, mark)]
+        if len(active) == len(claims) and not although_active:
             return False
         for one in active:
-            await self._give_back(cell, one, Giving.ASK)
+            await self._give_back(cell, one, Giving.ASK, mark)
         return True
 
-    async def _give_back(self, cell: Cell, one: Selection, how: Giving) -> bool:
-        """Give one place back, even if its host has to attest first; False where it is active, which keeps it."""
-        claim_id, things = one.claim_id or "", drawn_on("", one.slots)
-        claim = Claim(claim_id, cell.name, one.host, ClaimStatus.CLAIMED, one.token or "", one.slots)
-        until = asyncio.get_running_loop().time() + UNDONE_WITHIN_S
-        while asyncio.get_running_loop().time() < until:
+    async def _give_back(self, cell: Cell, claim: Claim, how: Giving, mark: str) -> bool:
+        """Give one claim back, even if its host has to attest first; False where it is active, which keeps it."""
+        claim_id, until = claim.id, _now_s() + UNDONE_WITHIN_S
+        while _now_s() < until:
             try:
-                answer = await cell.store.release(one.host, claim_id, "", how, things)
+                things = drawn_on(claim.group, claim.amounts, claim.gang)
+                answer = await cell.store.release(claim.host, claim.id, "", how, things, mark)
+                now = claim if answer.outcome is Outcome.OK else (await _present(cell, {claim.id: claim}))[claim.id]
             except StoreUnavailable:
                 await asyncio.sleep(AGAIN_AFTER_S)
                 continue
             if answer.outcome is Outcome.ACTIVE:
                 return False
+            if answer.outcome is Outcome.STALE and mark:
+                return True
+            if now.id != claim.id and now.state not in (ClaimStatus.ENDING, ClaimStatus.ENDED):
+                # It was moved, and lives on there.
+                claim = now
+                continue
             if answer.outcome is not Outcome.ATTEST:
                 cell.released.note(claim, Giving.ASK, answer.epoch)
                 return True
@@ -118,6 +148,33 @@ class UntilActive:
 
 async def _ready(found: Selections) -> Selections:
     return found
+
+
+def _claims(cell: Cell, found: Selections) -> Mapping[str, Claim]:
+    """What was claimed, by id."""
+    return {
+        one.claim_id or "": Claim(
+            one.claim_id or "", cell.name, one.host, ClaimStatus.CLAIMED, one.token or "", one.slots
+        )
+        for one in found.selections
+    }
+
+
+async def _present(cell: Cell, known: Mapping[str, Claim]) -> Mapping[str, Claim]:
+    """What these ids stand for now; what they stood for, where the store has none. Raises StoreUnavailable."""
+    return {**known, **await now_at(cell, await cell.store.read_claims(known))}
+
+
+def _active(place: Selection, now: Claim) -> Selection:
+    """The place as it is answered: where its claim is now."""
+    found = replace(place, state=ClaimStatus.ACTIVE, expires_at_ms=None)
+    if now.id == place.claim_id:
+        return found
+    return replace(found, host=now.host, token=now.token, slots=now.amounts)
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def _sentence(missing: Any) -> str:

@@ -138,6 +138,8 @@ class ClaimCall:
     """Whether a quota counts these claims."""
     is_gang: bool = False
     """Whether failure of one ends all, until all are active."""
+    mark: str = ""
+    """What undoing names, so that it leaves what another call was told of since; '' for none."""
 
 
 @dataclass(frozen=True, slots=True)

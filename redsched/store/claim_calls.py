@@ -22,7 +22,7 @@ class ClaimCalls(Reads):
         Returns when the claims are as durable as the settings ask. Raises NotDurable when that has not come about in
         time; claims that this call has made are ended then.
         """
-        mark = secrets.token_hex(4) if self._runner.waits else ""
+        mark = call.mark or (secrets.token_hex(4) if self._runner.waits else "")
         wire = ClaimWire(self.keys, call, mark)
         keys = (*wire.keys, *self._thing_keys(wire.things), *wire.last_keys)
         try:

@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,8 +14,9 @@ from redsched.errors import NotConfirmed
 from redsched.model import Claim, ClaimStatus, HostReport, Inventory, Request
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
-from redsched.store import CellStore, Outcome
+from redsched.store import Answer, CellStore, ClaimAnswer, ClaimCall, Outcome
 from redsched.tasks import end
+from tests.scheduler.working import BY_HAND, at_work
 from tests.support.cells import new_epoch, raw_client
 from tests.support.hosts import PlainHost, fleet, speak_all
 from tests.support.waiting import wait_until
@@ -193,6 +196,104 @@ async def test_a_caller_who_goes_away_while_it_is_claimed_is_undone(
         assert not await free(store, "h0")
         go.set()
         await wait_until(lambda: free(store, "h0"), what="it is given back")
+
+
+async def test_what_is_moved_meanwhile_is_waited_for_where_it_goes(clean_store: str) -> None:
+    """The answer says where it is; sent again, it is the same one."""
+    asked = replace(ACTIVE, claim_ids=("mine",))
+    async with at_work(clean_store, 4, 4) as work:
+        task = asyncio.create_task(work.scheduler.select(asked))
+        claim = await one_claim(work.store, "h0")
+        await waits(work.scheduler)
+        target, _ = await work.scheduler.claims.move("mine", claim.token)
+        await work.work([1])
+        await work.sweep()
+        async with asyncio.timeout(30):
+            [found] = (await task).selections
+            [again] = (await work.scheduler.select(asked)).selections
+        assert found == again
+        assert (found.claim_id, found.host, found.token) == ("mine", "h1", target.token)
+        assert await work.held() == {"h1": [target.id]}
+
+
+async def test_what_is_evacuated_meanwhile_is_waited_for(clean_store: str) -> None:
+    async with at_work(clean_store, 4, 4) as work:
+        task = asyncio.create_task(work.scheduler.select(ACTIVE))
+        await one_claim(work.store, "h0")
+        await waits(work.scheduler)
+        await work.scheduler.hosts.lost("h0", evacuate=True)
+        work.hosts.pop(0)
+        await work.settle()
+        async with asyncio.timeout(30):
+            [found] = (await task).selections
+        assert (found.host, found.state) == ("h1", ClaimStatus.ACTIVE)
+        assert len((await work.held())["h1"]) == 1
+
+
+@pytest.mark.parametrize("is_active", [False, True])
+async def test_what_has_moved_by_the_time_that_it_is_undone_is_undone_there_or_answered(
+    clean_store: str, monkeypatch: pytest.MonkeyPatch, is_active: bool
+) -> None:
+    """Whoever is told that all of it is given back can rely on it."""
+    async with at_work(clean_store, 4, 4) as work:
+        moves: list[str] = []
+        release = work.store.release
+
+        async def too_late(hosts: Mapping[str, str], _within_s: float) -> Mapping[str, str]:
+            return dict.fromkeys(hosts, "too late")
+
+        async def moved_first(host: str, claim_id: str, *more: Any) -> Answer:
+            if not moves:
+                moves.append(claim_id)
+                await work.scheduler.hosts.lost("h0", evacuate=True)
+                target, _ = await work.scheduler.claims.move(claim_id, (await work.scheduler.claims.get("mine")).token)
+                await work.store.accept("h1", target.id, target.token, 60)
+                if is_active:
+                    await work.store.confirm("h1", target.id, target.token)
+                    await work.sweep()
+            return await release(host, claim_id, *more)
+
+        monkeypatch.setattr(work.scheduler._cells.named("c1").words, "wait", too_late)
+        monkeypatch.setattr(work.store, "release", moved_first)
+        asking = work.scheduler.select(replace(ACTIVE, claim_ids=("mine",)))
+        if is_active:
+            assert (await asking).selections[0].host == "h1"
+            assert (await work.scheduler.claims.get("mine")).state is ClaimStatus.ACTIVE
+            return
+        with pytest.raises(NotConfirmed):
+            await asking
+        work.hosts.pop(0)
+        await work.settle()
+        assert await work.store.held_ids_of(["h0", "h1"]) == [set(), set()]
+
+
+async def test_what_a_caller_who_went_away_has_sent_again_is_left_to_him(
+    clean_store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """He has been told that it is active, by the same ids, before the first call could be undone."""
+    asked = replace(ACTIVE, claim_ids=("mine",))
+    async with at_work(clean_store, 4) as work, Scheduler.connect(clean_store, BY_HAND) as other:
+        claim, sent, go = work.store.claim, asyncio.Event(), asyncio.Event()
+
+        async def slow(call: ClaimCall) -> ClaimAnswer:
+            answer = await claim(call)
+            sent.set()
+            await go.wait()
+            return answer
+
+        monkeypatch.setattr(work.store, "claim", slow)
+        first = asyncio.create_task(work.scheduler.select(asked))
+        await sent.wait()
+        first.cancel()
+        await asyncio.wait([first])
+        second = asyncio.create_task(other.select(asked))
+        await waits(other)
+        await work.work()
+        async with asyncio.timeout(30):
+            assert (await second).selections[0].state is ClaimStatus.ACTIVE
+        go.set()
+        await work.scheduler._selector._until_active.stop()
+        assert (await other.claims.get("mine")).state is ClaimStatus.ACTIVE
 
 
 async def test_a_word_that_no_feed_tells_is_found(clean_store: str) -> None:

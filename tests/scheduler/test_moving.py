@@ -177,6 +177,9 @@ async def test_a_place_of_several_moves_alone(clean_store: str) -> None:
     async with at_work(clean_store, 8, 8) as work:
         found = await work.scheduler.select(Request({"VCPU": 2}, count=3))
         first = found.selections[0]
+        with pytest.raises(ClaimState, match="stands or falls with its gang"):
+            await work.scheduler.claims.move(first.claim_id or "", first.token or "")
+        await work.work()
         target, _ = await work.scheduler.claims.move(first.claim_id or "", first.token or "")
         assert (target.host != first.host, target.amounts) == (True, {"VCPU": 2})
 
@@ -188,6 +191,7 @@ async def test_what_was_placed_with_regard_to_others_does_not_move_alone(clean_s
         members = (Gang("db", Request({"VCPU": 2}, count=2)), Gang("web", Request({"VCPU": 1})))
         relations = (Relation(RelationType.APART, ("db",)),)
         found = await work.scheduler.select(Request(members=members, relations=relations))
+        await work.work()
         one = found.selections[0 if related else 2]
         assert one.claim_id is not None
         if related:

@@ -67,8 +67,8 @@ class Trial:
     def end(self, row: int, claim: Claim) -> int:
         """Do as if a claim that there is had ended. Returns its number, for `give_back`.
 
-        It is counted out where it was counted in, which its host may have left since. What it draws on a shared pool that
-        is not declared (taken back by force, or forgotten with the store) stands in no column.
+        It is counted out where it was counted in, which its host may have left since. What it draws on a shared pool
+        that is not declared (taken back by force, or forgotten with the store) stands in no column.
         """
         declared = self._columns.declared
         amounts = {slot: amount for slot, amount in claim.amounts.items() if self._has_column(slot)}

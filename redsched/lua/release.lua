@@ -2,10 +2,9 @@
 -- release: the owner gives the claim back. Frees at once what no host has taken up, or by force; else it is `ending`.
 -- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 claim, 7 host, 8 claims, 9 inbox, 10 shelved, then
 --       groups, shared pools and gangs
--- ARGV  1 host, 2 id, 3 token ('' for any), 4 how: ask, force, unless-active (as ask), or written-off (only what is
---       ending, and as what it ends), 5 mark of the call that is undone ('' for none): STALE where another call has
---       been told of the claim since
--- Reply OK (freed) | ENDING | SAME (had ended, or with written-off: is not ending) | STALE | UNKNOWN | ATTEST
+-- ARGV  1 host, 2 id, 3 token ('' for any), 4 how: ask, force, or unless-active (as ask), 5 mark of the call that is
+--       undone ('' for none): STALE where another call has been told of the claim since
+-- Reply OK (freed) | ENDING | SAME (had ended) | STALE | UNKNOWN | ATTEST
 --   | ACTIVE (and was to be given back only unless it was: nothing is written); epoch, now_ms
 --   or RETRY, epoch, now_ms and the groups, pools and gangs that it counts in and whose keys are missing
 -- include: fence
@@ -33,8 +32,7 @@
 local cell, keys = fence(), key_set(6)
 local claim = read_hash(keys.claim)
 local no = obstacle(cell, keys, claim, ARGV[1], ARGV[3] ~= '' and ARGV[3] or nil)
-local by_owner = ARGV[4] ~= 'written-off'
-if not no and (claim.state == 'ended' or (claim.state ~= 'ending' and not by_owner)) then
+if not no and claim.state == 'ended' then
   no = 'SAME'
 elseif not no and ARGV[5] ~= '' and claim.mark ~= ARGV[5] then
   no = 'STALE'
@@ -44,17 +42,16 @@ end
 if no then
   return {no, cell.epoch, cell.now_ms}
 end
-local why = by_owner and 'released' or claim.why
-local reply = give_back(cell, keys, claim, ARGV[2], why, ARGV[4] == 'force', {}, passed_things(11))
+local reply = give_back(cell, keys, claim, ARGV[2], 'released', ARGV[4] == 'force', {}, passed_things(11))
 if reply[1] == 'OK' and ARGV[4] == 'force' and claim.state ~= 'claimed' then
   -- A host that is away may come back when nobody remembers the claim, and in another epoch: attest.lua looks here.
   if whole(redis.call('HGET', keys.host, 'alive_until_ms'), 0, 0) <= cell.now_ms then
     redis.call('HSET', keys.host, 'dropped.' .. ARGV[2], claim.token)
   end
 end
-if reply[1] == 'OK' and by_owner then
+if reply[1] == 'OK' then
   redis.call('SREM', KEYS[10], ARGV[2])
-elseif reply[1] == 'ENDING' and by_owner and claim.why == 'shelved' then
+elseif reply[1] == 'ENDING' and claim.why == 'shelved' then
   redis.call('SREM', KEYS[10], ARGV[2])
   redis.call('HSET', keys.claim, 'why', 'released') -- while it is being shelved: nobody wants it back
 end

@@ -18,7 +18,6 @@ from redsched.errors import Refused, Unknown
 from redsched.model import Claim, ClaimStatus, Why
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.successors import Successors, Wanted
-from redsched.store import Giving, drawn_on
 
 MOST_PER_ROUND = 50
 AT_ONCE = 5
@@ -59,8 +58,7 @@ class Leaving:
 
     async def _do(self, claim: Claim) -> None:
         if claim.state is ClaimStatus.ENDING:
-            things = drawn_on(claim.group, claim.amounts, claim.gang)
-            await self._cell.store.release(claim.host, claim.id, claim.token, Giving.WRITTEN_OFF, things)
+            await self._cell.store.expire([(claim.id, claim.host)])
         else:
             await self._move(claim)
 

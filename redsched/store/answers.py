@@ -83,8 +83,6 @@ class Giving(StrEnum):
     """At once, for the host is known to be wrong."""
     UNLESS_ACTIVE = "unless-active"
     """As ASK, and not at all where it is active."""
-    WRITTEN_OFF = "written-off"
-    """Only what is ending: at once where its host was written off. Why it ends, stays."""
 
 
 @dataclass(frozen=True, slots=True)

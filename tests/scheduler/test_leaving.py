@@ -2,7 +2,6 @@
 
 from redsched.model import ClaimStatus, GroupPolicy, HostStatus, Quota, Request, Why
 from redsched.scheduler import Scheduler
-from redsched.store import Giving, Outcome
 from tests.scheduler.working import QUICK, Work, at_work
 from tests.support.cells import raw_client
 from tests.support.company import group
@@ -100,7 +99,7 @@ async def test_what_was_ending_on_a_dead_host_has_ended_when_it_is_evacuated(cle
         assert not await claims.release("gone")
         await claims.shelve("shelved", shelved.token)
         dead = work.hosts.pop(0)
-        await work.scheduler.hosts.lost(dead.name, evacuate=True)
+        await work.store.write_off(dead.name, evacuate=True)  # whoever said so died before he ended them
         await work.settle()
         assert not await work.store.held_ids("h0")
         assert (await claims.get("gone")).why is Why.RELEASED
@@ -119,17 +118,6 @@ async def test_what_was_ending_on_a_dead_host_has_ended_when_it_is_evacuated(cle
         again = Request({"VCPU": 1}, server_group="web", hosts=frozenset({"h1"}))
         assert (await work.scheduler.select(again)).selections[0].host == "h1"
         await work.is_sound()
-
-
-async def test_what_a_host_that_came_back_is_still_to_stop_is_not_ended_for_it(clean_store: str) -> None:
-    """Nor what is not ending: whoever read it before that is too late."""
-    async with at_work(clean_store, 8, 8) as work:
-        claim = await work.active(Request({"VCPU": 1}, claim_ids=("mine",)))
-        how = Giving.WRITTEN_OFF
-        assert (await work.store.release("h0", claim.id, claim.token, how)).outcome is Outcome.SAME
-        await work.scheduler.claims.release("mine")
-        assert (await work.store.release("h0", claim.id, claim.token, how)).outcome is Outcome.ENDING
-        assert await work.store.held_ids("h0") == {"mine"}
 
 
 async def test_what_is_not_active_yet_is_not_moved_off_a_host_that_works(clean_store: str) -> None:

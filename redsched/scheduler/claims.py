@@ -7,7 +7,7 @@ from redsched.errors import NoValidHost, Unknown
 from redsched.model import Amounts, Claim, ClaimStatus, Token, Why
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.claim_list import ClaimList
-from redsched.scheduler.claim_words import told
+from redsched.scheduler.claim_words import stale, told
 from redsched.scheduler.placed_anew import PlacedAnew
 from redsched.scheduler.resizing import absolute
 from redsched.store import Giving, Outcome, drawn_on
@@ -78,6 +78,8 @@ class ClaimDesk(PlacedAnew, ClaimList):
             told(claim, answer)
             cell.released.note(claim, Giving.ASK, answer.epoch)
             return True
+        if token and token != claim.token:
+            raise stale(claim)
         if claim.former_why is Why.SHELVED:
             # It would be left shelved, as by an end that nobody asked for.
             await cell.store.forget_shelved(claim.former)

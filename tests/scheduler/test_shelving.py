@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from redsched.errors import ClaimState, NoValidHost
+from redsched.errors import ClaimState, NoValidHost, StaleToken
 from redsched.model import ClaimStatus, Request, Why
 from redsched.scheduler import Scheduler
 from tests.scheduler.working import BY_HAND, at_work
@@ -82,6 +82,19 @@ async def test_what_is_released_before_its_new_place_is_active_is_not_shelved_ag
         with pytest.raises(ClaimState):
             await work.scheduler.claims.unshelve("mine")
         await work.is_sound()
+
+
+async def test_a_release_with_a_stale_token_leaves_what_is_unshelved(clean_store: str) -> None:
+    async with at_work(clean_store, 4) as work:
+        claim = await work.active(TWO)
+        await work.scheduler.claims.shelve("mine", claim.token)
+        await work.settle()
+        back, _ = await work.scheduler.claims.unshelve("mine")
+        with pytest.raises(StaleToken):
+            await work.scheduler.claims.release("mine", claim.token)
+        await work.settle()
+        now = await work.scheduler.claims.get("mine")
+        assert (now.id, now.state) == (back.id, ClaimStatus.ACTIVE)
 
 
 async def test_what_is_released_while_its_host_still_stops_it_is_not_shelved(clean_store: str) -> None:

@@ -238,6 +238,9 @@ async def live(cell: CellStore, seen: Seen) -> None:
     await seen.look()
     await cell.set_status("h1", HostStatus.DRAINING)
     await keep_up(cell, seen)
+    await seen._client.hset(cell.keys.host("h1"), "alive_until_ms", "1")
+    await cell.release("h1", "found", how=Giving.FORCE)
+    await seen.look()
     await cell.write_off("h1")
     await seen.look()
 

@@ -186,9 +186,18 @@ def test_machines_that_disagree_are_told() -> None:
     more.start("h1", "b", Work(TOKEN, {}))
     told = list(ends.machines_agree(good(), more))
     assert told == ["work of b runs on h1, and no claim says so", "b runs on more than one host"]
-    stale = works()
-    stale.start("h1", "a", Work("2-b.6", {}))
-    assert any("runs under 2-b.6" in problem for problem in ends.machines_agree(good(), stale))
+    for token, slots, says in (
+        ("2-b.6", {"VCPU": 1}, "its work has {'VCPU': 1}"),
+        ("2-b.99", {"VCPU": 2}, "runs under 2-b.99"),
+        ("3-a.1", {"VCPU": 2}, "runs under 3-a.1"),
+    ):
+        other = works()
+        other.start("h1", "a", Work(token, slots))
+        (problem,) = ends.machines_agree(good(), other)
+        assert says in problem
+    earlier = works()
+    earlier.start("h1", "a", Work("2-b.6", {"VCPU": 2}))
+    assert list(ends.machines_agree(good(), earlier)) == [], "it was resized, and back"
 
 
 def test_two_works_on_one_slot_are_told_where_they_run() -> None:

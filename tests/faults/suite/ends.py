@@ -54,17 +54,31 @@ def left_over(view: View) -> Iterator[str]:
 
 
 def machines_agree(view: View, works: Works) -> Iterator[str]:
-    """What really runs is what the store has as active, under the same tokens, each on one host."""
-    active = {(claim["host"], claim_id): claim["token"] for claim_id, claim in view.claims.items()}
-    running = {place: work.token for place, work in works.running.items()}
+    """What really runs is what the store has as active, with the same amounts, each on one host.
+
+    The tokens are the same too, but where a claim was resized and back before its host looked: its hook, for which
+    there was nothing to do, knows an earlier one.
+    """
+    active = {(claim["host"], claim_id): claim for claim_id, claim in view.claims.items()}
+    running = works.running
     for host, claim_id in sorted(running.keys() - active.keys()):
         yield f"work of {claim_id} runs on {host}, and no claim says so"
     for host, claim_id in sorted(active.keys() - running.keys()):
         yield f"claim {claim_id} is active on {host}, and its work does not run"
     for place in sorted(active.keys() & running.keys()):
-        if active[place] != running[place]:
-            yield f"{place} has the token {active[place]}, its work runs under {running[place]}"
+        claim, work = active[place], running[place]
+        own = {slot: amount for slot, amount in amounts_of(claim).items() if amount and not slot.startswith("pool:")}
+        if own != {slot: amount for slot, amount in work.slots.items() if amount}:
+            yield f"{place} holds {own}, its work has {dict(work.slots)}"
+        elif _age(claim["token"]) < _age(work.token):
+            yield f"{place} has the token {claim['token']}, its work runs under {work.token}"
     yield from (f"{claim_id} runs on more than one host" for claim_id in works.twice())
+
+
+def _age(token: str) -> tuple[int, str, int]:
+    epoch, _, seq = token.rpartition(".")
+    at_ms, _, name = epoch.partition("-")
+    return int(at_ms), name, int(seq)
 
 
 def journals_agree(view: View, journals: Mapping[tuple[str, str], Journaled]) -> Iterator[str]:

@@ -257,7 +257,8 @@ async def test_work_started_outside_redsched_lowers_what_is_free(world: World) -
     async with foreign_work():
 
         async def has_risen() -> bool:
-            return await external_mb(world) >= before + HELD_MB
+            # Not all of it: what processes share counts less for each, the more of them there are on this machine.
+            return await external_mb(world) >= before + HELD_MB - 64
 
         await wait_until(has_risen, what=f"external memory rises from {before} MB")
 

@@ -68,7 +68,8 @@ class EventDesk:
 
     async def newest(self, limit: int = 100, wanted: EventFilter = ALL) -> Sequence[EventView]:
         """The latest events of all cells, in the order of their times."""
-        found = [one for cell in self._cells for one in await _newest(cell, limit, wanted)]
+        # Each cell's from the oldest: those of one millisecond keep their order then.
+        found = [one for cell in self._cells for one in reversed(await _newest(cell, limit, wanted))]
         return sorted(found, key=lambda one: one.at_ms)[-limit:]
 
     async def follow(self, every_s: float, after: str = "", wanted: EventFilter = ALL) -> AsyncIterator[EventView]:

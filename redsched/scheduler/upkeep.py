@@ -23,6 +23,9 @@ from redsched.settings import Settings
 RECORD_LEASE_S = 5.0
 """How long nobody records when the process that did is gone."""
 
+GIVE_UP_S = 1.0
+"""How long a scheduler that closes waits to hand the recording on; else its lease has to run out."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -48,7 +51,7 @@ class Upkeep:
         await tasks.end_all(self._tasks)
         if self._tasks and self._settings.events_keep_s:
             try:
-                async with asyncio.timeout(self._settings.reply_timeout_s):
+                async with asyncio.timeout(GIVE_UP_S):
                     await self._recording.give_up()
             except (RedschedError, TimeoutError) as error:
                 log.info("upkeep", cell=self._cell.name, problem=str(error))

@@ -17,6 +17,10 @@ LONGEST_ASK_S = 1.0
 """How long one node may take to tell the topology: another one is asked then."""
 
 
+MOST_CONNECTIONS = 256
+"""To each server, for reads outside the cells. Who finds none free is refused and does not wait: so they are many."""
+
+
 class Topology:
     """`client` is for reads outside the cells, each of one key."""
 
@@ -30,7 +34,7 @@ class Topology:
             protocol=2,
             decode_responses=True,
             client_name=READER,
-            max_connections=settings.pool_size,
+            max_connections=MOST_CONNECTIONS,
             socket_timeout=patience_s,
             socket_connect_timeout=patience_s,
             **login(url),

@@ -139,7 +139,7 @@ def test_things_of_one_name_and_different_kinds_are_different_things() -> None:
 def test_other_kinds_are_passed_over() -> None:
     """A kind of thing that this release does not know is no reason to stop."""
     columns = columns_of(h1=FIELDS)
-    other = Change("1-0", 1, "quota", "h1", 99, "report", 0, {"claimed.VCPU": "1"})
+    other = Change("1-0", 1, "weather", "h1", 99, "report", 0, {"claimed.VCPU": "1"})
     assert things_to_read(columns, [other]) == []
     apply(columns, [other])
     assert columns == columns_of(h1=FIELDS)

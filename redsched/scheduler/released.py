@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from redsched.errors import RedschedError
 from redsched.model import Claim, ClaimStatus, Token
 from redsched.store import CellStore, Giving, Outcome
 
@@ -90,7 +91,7 @@ class Released:
         heard = 0
         for first in range(0, len(lost), AT_ONCE):
             batch = lost[first : first + AT_ONCE]
-            for one, answered_in in zip(batch, await asyncio.gather(*map(say, batch)), strict=True):
+            for one, answered_in in zip(batch, await asyncio.gather(*(_tried(say, one) for one in batch)), strict=True):
                 if answered_in is not None:
                     # Not forgotten: this epoch's answers can be lost with the next.
                     one.epoch, one.at_s = answered_in, _now_s()
@@ -132,6 +133,14 @@ def _younger(kept: Iterable[Kept], epoch: str) -> deque[Kept]:
     now_s = _now_s()
     young = (one for one in kept if now_s - one.at_s < (ANSWERED_S if one.epoch == epoch else KEPT_S))
     return deque(young, maxlen=MOST)
+
+
+async def _tried(say: Callable[[Kept], Awaitable[str | None]], one: Kept) -> str | None:
+    """One that cannot be said now is kept, and keeps no other from being said."""
+    try:
+        return await say(one)
+    except RedschedError:
+        return None
 
 
 def _now_s() -> float:

@@ -1,9 +1,10 @@
 """The primary that Sentinels name."""
 
+from copy import copy
 from typing import Any
 
 from redis.asyncio.retry import Retry
-from redis.asyncio.sentinel import Sentinel
+from redis.asyncio.sentinel import MasterNotFoundError, Sentinel
 from redis.backoff import NoBackoff
 
 from redsched.settings import Settings
@@ -28,11 +29,22 @@ class SentinelPlace:
         }
         self._sentinels = Sentinel(list(url.nodes), sentinel_kwargs=options)  # type: ignore[no-untyped-call]
         self._master = url.master
+        self._nodes = ", ".join(f"{host}:{port}" for host, port in url.nodes)
         self.address: Address | None = None
 
     async def find(self) -> Address:
-        """Ask the Sentinels in turn. Raises redis-py's MasterNotFoundError, a ConnectionError."""
-        host, port = await self._sentinels.discover_master(self._master)
+        """Ask the Sentinels in turn. Raises MasterNotFoundError, a ConnectionError, where none names the primary.
+
+        Each asks along an order of its own: redis-py puts who answered at the head of the list that it goes along, and
+        two that do so at once write over a third Sentinel, which is then neither asked nor closed any more.
+        """
+        asked = copy(self._sentinels)
+        asked.sentinels = list(asked.sentinels)
+        try:
+            host, port = await asked.discover_master(self._master)
+        except MasterNotFoundError as error:
+            raise MasterNotFoundError(f"no Sentinel of {self._nodes} names a primary for {self._master!r}") from error
+        self._sentinels.sentinels = asked.sentinels
         self.address = (str(host), int(port))
         return self.address
 

@@ -11,7 +11,9 @@ from redsched.model import Request
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from redsched.store import CellStore, Store
+from redsched.store.sentinel import SentinelPlace
 from redsched.store.server import ServerBinary
+from redsched.store.url import parse
 from tests.support.hosts import PlainHost, fleet, speak_all
 from tests.support.servers import SERVERS, name_of
 from tests.support.setups import SentinelSetup, sentinel_setup
@@ -125,7 +127,7 @@ async def test_a_frozen_primary_is_left_and_not_returned_to(setup: SentinelSetup
 
 
 async def test_a_name_that_no_sentinel_knows_is_said(setup: SentinelSetup) -> None:
-    with pytest.raises(StoreUnavailable, match="No master found for 'another'"):
+    with pytest.raises(StoreUnavailable, match="names a primary for 'another'"):
         async with Store.connect(setup.url.replace("/redsched", "/another"), QUICK):
             pass
 
@@ -142,3 +144,19 @@ async def test_sentinels_that_are_gone_are_passed_over(setup: SentinelSetup) -> 
         one.kill()
     async with Store.connect(setup.url, QUICK) as store:
         await store.cell("c1").init()
+
+
+async def test_no_sentinel_is_forgotten_when_many_ask_at_once(setup: SentinelSetup) -> None:
+    """The first is gone, and all who ask put the next one in its stead: it must be asked when it alone is left."""
+    first, *others = setup.sentinels
+    first.kill()
+    place = SentinelPlace(parse(setup.url), QUICK)
+    try:
+        found = await asyncio.gather(*(place.find() for _ in range(5)))
+        assert len(set(found)) == 1
+        first.restart()
+        for one in others:
+            one.kill()
+        assert await place.find() == found[0]
+    finally:
+        await place.close()

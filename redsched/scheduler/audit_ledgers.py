@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from redsched.model import Amounts, Claim, ClaimStatus, Quota
+from redsched.model import Amounts, Claim, Quota
 from redsched.names import whole
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.quota_settle import RESERVED_MS, ledger_id
@@ -18,7 +18,6 @@ from redsched.scheduler.views import Mend, Problem
 from redsched.store import Answer, Kind, LedgerEntry, Ledgers, LedgerState, Outcome
 from redsched.store.fields import LIMIT
 
-HOSTS_AT_ONCE = 200
 MOST_ENTRIES = 5000
 """Entries of one ledger that one script may look at: it holds the server while it does."""
 
@@ -86,11 +85,9 @@ async def _held(cells: Cells, projects: Collection[str]) -> Held:
     """Chores are read after the claims: who has told a ledger takes its chore out after that."""
     held = Held({project: {} for project in projects})
     for cell in cells if projects else ():
-        hosts = await cell.store.host_names()
-        for first in range(0, len(hosts), HOSTS_AT_ONCE):
-            ids = set().union(*await cell.store.held_ids_of(hosts[first : first + HOSTS_AT_ONCE]))
-            for claim in (await cell.store.read_claims(ids)).values():
-                if claim.project in held.claims and claim.state is not ClaimStatus.ENDED:
+        async for living in cell.store.living_on(await cell.store.host_names()):
+            for claim in living:
+                if claim.project in held.claims:
                     held.claims[claim.project].setdefault(ledger_id(claim), []).append(claim)
         chores = await cell.store.read_claims(await cell.store.chores())
         held.on_their_way.update(ledger_id(claim) for claim in chores.values())

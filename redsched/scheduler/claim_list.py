@@ -6,8 +6,7 @@ from redsched.errors import InvalidRequest
 from redsched.model import Claim, ClaimStatus
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.views import Page
-
-HOSTS_AT_ONCE = 200
+from redsched.store.reads import HOSTS_AT_ONCE
 
 
 class ClaimList:
@@ -61,11 +60,9 @@ async def _claims_on(hosts: "list[tuple[Cell, str]]") -> "list[Claim]":
     found: list[Claim] = []
     for cell in dict.fromkeys(cell for cell, _ in hosts):
         names = [name for one, name in hosts if one is cell]
-        ids = set().union(*await cell.store.held_ids_of(names))
-        found += (await cell.store.read_claims(ids)).values()
-    return sorted(
-        (claim for claim in found if claim.state is not ClaimStatus.ENDED), key=lambda one: (one.host, one.id)
-    )
+        async for living in cell.store.living_on(names):
+            found += living
+    return sorted(found, key=lambda one: (one.host, one.id))
 
 
 def _cursor(after: str) -> tuple[str, str]:

@@ -23,7 +23,7 @@ from redsched.store.fields import LIMIT
 COUNT_LEASE_MS = 15_000
 """How long a count may say nothing before another one takes over."""
 AGAIN_AFTER_S = 0.05
-HOSTS_AT_ONCE = 200
+CLAIMS_AT_ONCE = 200
 MOST_TRIES = 100
 
 
@@ -127,13 +127,10 @@ class QuotaCount:
         return [Taking(one, amounts, one, where[one]) for one, amounts in most.items()]
 
     async def _marked(self, cell: Cell, project: str, name: str) -> AsyncIterator[tuple[str, list[Marked]]]:
-        hosts = await cell.store.host_names()
-        for first in range(0, len(hosts), HOSTS_AT_ONCE):
-            ids = set().union(*await cell.store.held_ids_of(hosts[first : first + HOSTS_AT_ONCE]))
-            claims = await cell.store.read_claims(ids)
-            theirs = [claim.id for claim in claims.values() if claim.project == project]
-            for start in range(0, len(theirs), HOSTS_AT_ONCE):
-                yield await cell.store.mark(project, theirs[start : start + HOSTS_AT_ONCE])
+        async for living in cell.store.living_on(await cell.store.host_names()):
+            theirs = [claim.id for claim in living if claim.project == project]
+            for first in range(0, len(theirs), CLAIMS_AT_ONCE):
+                yield await cell.store.mark(project, theirs[first : first + CLAIMS_AT_ONCE])
             await self._ledgers.count(project, name, COUNT_LEASE_MS, [])
 
     async def _clear(self, project: str) -> None:

@@ -10,12 +10,10 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from redsched.errors import InvalidRequest
-from redsched.model import CLAIMS, ClaimStatus
+from redsched.model import CLAIMS
 from redsched.scheduler.cells import Cells
 from redsched.scheduler.taken import taken
 from redsched.scheduler.views import UsageRow
-
-HOSTS_AT_ONCE = 200
 
 
 class UsageBy(StrEnum):
@@ -46,15 +44,12 @@ async def usage(cells: Cells, by: Sequence[UsageBy]) -> tuple[UsageRow, ...]:
     sums: dict[tuple[str, ...], Counter[str]] = {}
     for cell in cells:
         columns = cell.mirror.columns
-        hosts = sorted(columns.names())
-        for first in range(0, len(hosts), HOSTS_AT_ONCE):
-            ids = set().union(*await cell.store.held_ids_of(hosts[first : first + HOSTS_AT_ONCE]))
-            for claim in (await cell.store.read_claims(ids)).values():
-                if claim.state is not ClaimStatus.ENDED:
-                    row = columns.row(claim.host)
-                    zone = "" if row is None else columns.zones.text(row)
-                    key = tuple(zone if one is UsageBy.ZONE else claim.project for one in groups)
-                    sums.setdefault(key, Counter()).update(taken(claim.amounts))
+        async for living in cell.store.living_on(sorted(columns.names())):
+            for claim in living:
+                row = columns.row(claim.host)
+                zone = "" if row is None else columns.zones.text(row)
+                key = tuple(zone if one is UsageBy.ZONE else claim.project for one in groups)
+                sums.setdefault(key, Counter()).update(taken(claim.amounts))
     shown = UsageBy.CLASS in by
     return tuple(
         UsageRow(dict(zip(groups, key, strict=True)), found if shown else {CLAIMS: found[CLAIMS]})

@@ -1,16 +1,20 @@
 """What the typed calls share: the cell they are for, and turning a script's flat reply into an Answer."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 from redsched.store.answers import Answer
 from redsched.store.keys import Keys
 from redsched.store.outcomes import Outcome
 from redsched.store.runner import Reply, Runner
 
+CHUNK = 500
+"""Things in one script or pipeline: none may hold the server for long."""
 MOST_TRIES = 20
 """How often a call is built anew when what it was built from changed meanwhile: progress is somebody's each time."""
+
+T = TypeVar("T")
 
 
 class CellBase:
@@ -45,6 +49,11 @@ class CellBase:
 def as_answer(reply: Reply) -> Answer:
     """The head that every reply begins with, and the rest as text."""
     return Answer(Outcome(reply[0]), reply[1], int(reply[2]), tuple(str(fact) for fact in reply[3:]))
+
+
+def chunks(items: Sequence[T], most: int = CHUNK) -> Iterator[Sequence[T]]:
+    """At least one, so that every call has an answer."""
+    return (items[first : first + most] for first in range(0, max(1, len(items)), most))
 
 
 def flat(mapping: Mapping[str, str | int] | Iterable[tuple[str, str | int]]) -> list[str | int]:

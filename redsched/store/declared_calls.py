@@ -1,19 +1,16 @@
 """Scripts about what operators declare: aggregates, server groups, shared pools, quotas."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from redsched.model import Aggregate, Quota, ServerGroup, SharedPool
 from redsched.store.answers import Answer
-from redsched.store.base import flat
+from redsched.store.base import CHUNK, chunks, flat
 from redsched.store.connection import reading
 from redsched.store.fields import aggregate_fields, group_fields, pool_fields, quota_fields
 from redsched.store.keys import Kind
 from redsched.store.outcomes import Outcome
 from redsched.store.reads import Reads
-
-CHUNK = 500
-"""Hosts in one call, and things read in one pipeline: no script may hold the server for long."""
 
 Fields = Mapping[str, str]
 
@@ -75,7 +72,7 @@ class DeclaredCalls(Reads):
     async def read_things(self, kind: Kind, names: Sequence[str]) -> dict[str, Fields]:
         """The hashes of some things of a kind by name; those that are not there are left out."""
         found: dict[str, Fields] = {}
-        for chunk in _chunks(names):
+        for chunk in chunks(names):
             pipe = self._reader.pipeline(transaction=False)
             for name in chunk:
                 pipe.hgetall(self._place(kind, name)[0])
@@ -87,7 +84,7 @@ class DeclaredCalls(Reads):
     async def members(self, aggregate: str) -> list[str]:
         """The hosts that are in an aggregate, in order."""
         found: list[str] = []
-        for chunk in _chunks(await self.host_names()):
+        for chunk in chunks(await self.host_names()):
             pipe = self._reader.pipeline(transaction=False)
             for host in chunk:
                 pipe.hget(self.keys.host(host), f"aggregate.{aggregate}")
@@ -106,7 +103,7 @@ class DeclaredCalls(Reads):
         """Have exactly these hosts be in it. OK | SAME; facts: those of them that are not known."""
         hosts = sorted(wanted.union(await self.host_names()))
         answers = []
-        for chunk in _chunks(hosts):
+        for chunk in chunks(hosts):
             marks = flat((host, int(host in wanted)) for host in chunk)
             answers.append(await self._answer("membership", [*map(self.keys.host, chunk)], (aggregate, *marks)))
         changed = any(one.outcome is Outcome.OK for one in answers)
@@ -122,8 +119,3 @@ class DeclaredCalls(Reads):
         if kind is Kind.QUOTA:
             return self.keys.quota(name), self.keys.quotas
         return self.keys.pool(name), self.keys.pools
-
-
-def _chunks(names: Sequence[str]) -> Iterator[Sequence[str]]:
-    """At least one, so that every call has an answer."""
-    return (names[first : first + CHUNK] for first in range(0, max(1, len(names)), CHUNK))

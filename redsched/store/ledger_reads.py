@@ -1,17 +1,17 @@
 """Reading ledgers: how they stand, and for audits all that lies under their keys."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from redsched.model import Amounts
 from redsched.names import whole
+from redsched.store.base import chunks
 from redsched.store.connection import reading
 from redsched.store.fields import AMOUNT, LIMIT
 from redsched.store.keys import LEDGERS, LedgerKeys
 from redsched.store.runner import Runner
 
-CHUNK = 500
 USED = "used."
 FREED = "freed"
 
@@ -136,8 +136,3 @@ def _state(fields: Mapping[str, str]) -> LedgerState:
 def _entry(fields: Mapping[str, str], until_ms: float | None) -> LedgerEntry:
     amounts = {name[len(AMOUNT) :]: whole(value, 0) for name, value in fields.items() if name.startswith(AMOUNT)}
     return LedgerEntry(fields.get("state", ""), amounts, None if until_ms is None else int(until_ms))
-
-
-def chunks(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    """At least one."""
-    return (items[first : first + CHUNK] for first in range(0, max(1, len(items)), CHUNK))

@@ -11,10 +11,10 @@ from itertools import chain
 from redsched.errors import StoreUnavailable
 from redsched.model import Amounts
 from redsched.store.answers import Answer
-from redsched.store.base import MOST_TRIES, as_answer, flat
+from redsched.store.base import MOST_TRIES, as_answer, chunks, flat
 from redsched.store.fields import LIMIT
 from redsched.store.keys import LedgerKeys
-from redsched.store.ledger_reads import LedgerReads, chunks
+from redsched.store.ledger_reads import LedgerReads
 from redsched.store.outcomes import Outcome
 
 Epochs = Mapping[str, str]

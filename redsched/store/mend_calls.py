@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from redsched.errors import StoreUnavailable
 from redsched.store.answers import Answer
-from redsched.store.base import MOST_TRIES, flat
+from redsched.store.base import MOST_TRIES, chunks, flat
 from redsched.store.claim_wire import drawn_on
 from redsched.store.connection import reading
 from redsched.store.fields import AMOUNT
@@ -16,7 +16,6 @@ from redsched.store.reads import REQUEST_KEPT_MS, Reads
 
 LOST_LEASE_MS = 120_000
 """The lease of a claim whose own cannot be read any more."""
-CHUNK = 500
 
 
 def counted_in(claim: Mapping[str, str]) -> tuple[str, ...]:
@@ -132,8 +131,7 @@ class MendCalls(Reads):
     async def lasting(self, claim_ids: Sequence[str]) -> set[str]:
         """Those of the claims whose keys have no end set."""
         found: set[str] = set()
-        for first in range(0, len(claim_ids), CHUNK):
-            chunk = claim_ids[first : first + CHUNK]
+        for chunk in chunks(claim_ids):
             pipe = self._reader.pipeline(transaction=False)
             for claim_id in chunk:
                 pipe.pttl(self.keys.claim(claim_id))
@@ -155,8 +153,7 @@ class MendCalls(Reads):
 
     async def _hashes(self, key_of: Callable[[str], str], names: Sequence[str]) -> dict[str, dict[str, str]]:
         found: dict[str, dict[str, str]] = {}
-        for first in range(0, len(names), CHUNK):
-            chunk = names[first : first + CHUNK]
+        for chunk in chunks(names):
             pipe = self._reader.pipeline(transaction=False)
             for name in chunk:
                 pipe.hgetall(key_of(name))

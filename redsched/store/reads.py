@@ -1,18 +1,20 @@
 """What needs no script: reading the feed, hosts, claims, inboxes and what is due; entering the list of cells."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 
 from redsched.errors import StoreUnavailable
-from redsched.model import Claim
+from redsched.model import Claim, ClaimStatus
 from redsched.store.answers import AuditedHost, Change, Clock, FeedEnd, HostHashes, InboxEntry, Poll
-from redsched.store.base import MOST_TRIES, CellBase
+from redsched.store.base import MOST_TRIES, CellBase, chunks
 from redsched.store.connection import reading
 from redsched.store.fields import claim_from
 from redsched.store.keys import CELLS, Kind
 from redsched.store.outcomes import Outcome
 
 FEED_START = "0-0"
+HOSTS_AT_ONCE = 200
+"""Hosts whose claims are read in one go."""
 MEMBER = "member."
 REQUEST_KEPT_MS = 24 * 3600 * 1000
 """As in include/claim_write.lua."""
@@ -105,6 +107,12 @@ class Reads(CellBase):
             hashes = await pipe.execute() if wanted else []
         pairs = zip(wanted, hashes, strict=True)
         return {claim_id: claim_from(self.name, claim_id, fields) for claim_id, fields in pairs if fields}
+
+    async def living_on(self, hosts: Sequence[str]) -> AsyncIterator[list[Claim]]:
+        """The claims on these hosts that have not ended: one page for each HOSTS_AT_ONCE of them, even an empty one."""
+        for some in chunks(hosts, HOSTS_AT_ONCE):
+            claims = await self.read_claims(set().union(*await self.held_ids_of(some)))
+            yield [claim for claim in claims.values() if claim.state is not ClaimStatus.ENDED]
 
     async def inbox(self, host: str, after: str = FEED_START) -> list[InboxEntry]:
         """The hints that lie in a host's inbox after entry `after`."""

@@ -8,7 +8,7 @@ import pytest
 
 from redsched.model import Aggregate, GroupPolicy, Inventory, ServerGroup, SharedPool
 from redsched.store import CellStore, Change, Kind, Outcome
-from redsched.store.declared_calls import CHUNK
+from redsched.store.base import CHUNK
 from tests.support.cells import claim_on, fields_of, nothing_written, open_host, report_of
 
 AFFINE = ServerGroup("db", GroupPolicy.AFFINITY)

@@ -74,3 +74,14 @@ async def test_due_claims_come_oldest_first_and_in_pages(reads: Reads, double: A
     assert await reads.due_claims(50, 0, 10) == [("a", "h1"), ("gone", "")]
     assert await reads.due_claims(50, 1, 10) == [("gone", "")]
     assert (await reads.poll(FEED_START, 1)).next_deadline_ms == 10
+
+
+async def test_living_claims_come_by_pages_of_hosts(reads: Reads, double: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without those that have ended since their host's set was written; a page without any is one too."""
+    monkeypatch.setattr("redsched.store.reads.HOSTS_AT_ONCE", 2)
+    ended = {"host": "h1", "state": "ended", "token": "1-a.2", "why": "expired"}
+    for claim_id, host, fields in (("a", "h1", CLAIM), ("b", "h1", ended), ("c", "h2", CLAIM), ("d", "h5", CLAIM)):
+        await double.hset(KEYS.claim(claim_id), mapping=fields)
+        await double.sadd(KEYS.claims(host), claim_id)
+    pages = [page async for page in reads.living_on(["h1", "h2", "h3", "h4", "h5"])]
+    assert [sorted(claim.id for claim in page) for page in pages] == [["a", "c"], [], ["d"]]

@@ -18,6 +18,7 @@
 -- Merging: protocol, section 5. Within an epoch the store decides; at a new one the union counts.
 -- include: fence
 -- include: publish
+-- include: put_fields
 -- include: read_hash
 -- include: in_chunks
 -- include: order
@@ -86,13 +87,7 @@ end
 
 -- Every check is passed. From here on, only writes.
 local version, inbox, told = tonumber(host.version) + 1, tonumber(host.inbox or '0'), {'epoch', cell.epoch}
-for _, value in ipairs(claimed) do
-  told[#told + 1] = value
-end
-for _, field in ipairs(unclaimed) do
-  told[#told + 1] = field
-  told[#told + 1] = ''
-end
+put_fields(told, claimed, unclaimed)
 local changed = changed_things(things)
 local more = #merged.taken + #changed
 publish(cell, 'host', ARGV[1], version, 'attest', more, told)

@@ -8,6 +8,7 @@
 --   | RETRY (KEYS[7] holds an id that is not in ARGV); epoch, now_ms
 -- include: fence
 -- include: publish
+-- include: put_fields
 -- include: read_hash
 -- include: whole
 -- include: in_chunks
@@ -60,13 +61,7 @@ end
 
 -- Every check is passed. From here on, only writes.
 local version, told = text(whole(host.version, cell.seq, cell.seq) + 1), {'reason', ARGV[2]}
-for _, value in ipairs(changed) do
-  told[#told + 1] = value
-end
-for _, field in ipairs(removed) do
-  told[#told + 1] = field
-  told[#told + 1] = ''
-end
+put_fields(told, changed, removed)
 publish(cell, 'host', ARGV[1], version, 'mended', 0, told)
 redis.call('HSET', KEYS[6], 'version', version)
 in_chunks('HSET', KEYS[6], changed)

@@ -40,6 +40,7 @@
 -- include: attest_entries
 -- include: attest_merge
 -- include: gang_heard
+-- include: sums
 -- include: attest_sums
 -- include: settle
 -- include: mark_over

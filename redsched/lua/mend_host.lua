@@ -16,6 +16,7 @@
 -- include: leased
 -- include: mark_over
 -- include: mend_lease
+-- include: sums
 -- include: mend_sums
 local cell = fence()
 local host, known = read_hash(KEYS[6])

@@ -18,7 +18,7 @@
 -- include: amounts
 -- include: counted_in
 -- include: leased
--- include: mend_sums
+-- include: sums
 local cell = fence()
 local function answer(outcome)
   return {outcome, cell.epoch, cell.now_ms}
@@ -55,14 +55,16 @@ elseif #retry > 3 then
   return retry
 end
 local fresh = {unpack(held, before + 1)}
-local sums = differing_sums({}, fresh)
+local sums = sums_of(fresh)
 if not sums then
   return answer('CONFLICT')
 end
 local told = {}
-for i = 1, #sums, 2 do
-  told[i] = sums[i]
-  told[i + 1] = text(math.min(MOST, whole(host[sums[i]], 0, 0) + tonumber(sums[i + 1])))
+for field, sum in pairs(sums) do
+  if sum > 0 then
+    told[#told + 1] = field
+    told[#told + 1] = text(math.min(MOST, whole(host[field], 0, 0) + sum))
+  end
 end
 for _, entry in ipairs(fresh) do
   count_claim(things, entry.claim, 1)

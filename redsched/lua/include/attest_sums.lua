@@ -24,47 +24,38 @@ local function count_anew(things, merged)
   return lacking
 end
 
+local function pools_are_readable(kept)
+  for _, entry in ipairs(kept) do
+    local _, shared = amounts_of(entry.claim, -1)
+    for _, amount in pairs(shared) do
+      if amount < 0 then
+        return false
+      end
+    end
+  end
+  return true
+end
+
 -- The flat list of what a host's fields are with the kept claims: claimed.<slot> for every slot that is or was claimed,
 -- claims and starting where they differ; nil if an amount is no whole one. Then the fields that go: of slots of which
 -- nothing is claimed any more, and which the host does not have.
 local function sum_claimed(host, kept)
-  local sums, flat, gone, starting = {}, {}, {}, 0
+  local sums, flat, gone = sums_of(kept), {}, {}
+  if not sums or not pools_are_readable(kept) then
+    return nil
+  end
   for field in pairs(host) do
+    if string.match(field, '^claimed%..') then
+      sums[field] = sums[field] or 0
+    end
+  end
+  for field, sum in pairs(sums) do
     local slot = string.match(field, '^claimed%.(.+)$')
-    if slot then
-      sums[slot] = 0
-    end
-  end
-  for _, entry in ipairs(kept) do
-    local own, shared = amounts_of(entry.claim, -1)
-    for _, amount in pairs(shared) do
-      if amount < 0 then
-        return nil
-      end
-    end
-    for slot, amount in pairs(own) do
-      if amount < 0 then
-        return nil
-      end
-      sums[slot] = (sums[slot] or 0) + amount
-    end
-    starting = starting + (LEASED[state_of(entry)] and 1 or 0)
-  end
-  for slot, sum in pairs(sums) do
-    if sum > MOST then
-      return nil
-    end
-    if sum == 0 and not host['capacity.' .. slot] then
-      gone[#gone + 1] = 'claimed.' .. slot
-    else
-      flat[#flat + 1] = 'claimed.' .. slot
-      flat[#flat + 1] = text(sum)
-    end
-  end
-  for field, number in pairs({claims = #kept, starting = starting}) do
-    if (host[field] or '0') ~= text(number) then
+    if slot and sum == 0 and not host['capacity.' .. slot] then
+      gone[#gone + 1] = field
+    elseif slot or (host[field] or '0') ~= text(sum) then
       flat[#flat + 1] = field
-      flat[#flat + 1] = text(number)
+      flat[#flat + 1] = text(sum)
     end
   end
   return flat, gone

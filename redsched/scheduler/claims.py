@@ -90,6 +90,8 @@ class ClaimDesk(PlacedAnew, ClaimList):
             return await self.release(moved.id, force=force)
         told(claim, answer, ending=True)
         cell.released.note(claim, how, answer.epoch)
+        if claim.former_why is Why.SHELVED:
+            cell.released.note_former(claim, answer.epoch)
         if claim.next:
             # What it was to be moved to is not wanted either. The sweeper would find it too, later.
             for target in (await cell.store.read_claims([claim.next])).values():

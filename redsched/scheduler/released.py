@@ -2,8 +2,8 @@
 
 A failover can take an answered release with it. The claim then stands in the store again, or its host brings it back
 from its journal, and its owner, who was told that it is over, will never end it. So whoever answered says it again. The
-same holds for what was said to have failed without another place, for what a released claim was being moved to, for an
-id that was told to be unknown, and for ids that were made for a call and given up.
+same holds for what was said to have failed without another place, for what a released claim was being moved to and for
+what it has succeeded, for an id that was told to be unknown, and for ids that were made for a call and given up.
 """
 
 import asyncio
@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from redsched.errors import RedschedError
-from redsched.model import Claim, ClaimStatus, Token
+from redsched.model import Claim, ClaimStatus, Token, Why
+from redsched.scheduler.placings import succession
 from redsched.store import CellStore, Giving, Outcome
 
 ANSWERED_S = 60.0
@@ -26,6 +27,7 @@ MOST = 100_000
 """Above this the oldest are not said again: 25 MB."""
 
 AT_ONCE = 100
+_OVER = (ClaimStatus.ENDING, ClaimStatus.ENDED)
 
 
 @dataclass(slots=True)
@@ -45,8 +47,8 @@ class _Closed:
     """An id that nobody is to have; the other fields as above."""
 
     claim_id: str
-    told_in: str
-    """The epoch in which its owner was told that it is unknown. What has it since is another claim; '' for none."""
+    since: str
+    """The token from which on what has it is another claim; '' for none: whatever has it."""
     epoch: str
     at_s: float
 
@@ -68,10 +70,21 @@ class Released:
     def note(self, claim: Claim, how: Giving, epoch: str) -> None:
         """Remember a release that `epoch` has answered."""
         self._said.append(_Said(claim.id, claim.host, claim.token, how, epoch, _now_s()))
+        if claim.former_why is not Why.SHELVED:
+            self.note_former(claim, epoch)
+
+    def note_former(self, claim: Claim, epoch: str) -> None:
+        """Remember that what a claim was placed to succeed is over too.
+
+        A store that has not heard of the claim may know nothing else. What it was unshelved from is not always over:
+        where it has failed, that is shelved still.
+        """
+        for before in {claim.origin, claim.came_from} - {""}:
+            self._closed.append(_Closed(before, claim.token, epoch, _now_s()))
 
     def note_unknown(self, claim_id: str, epoch: str) -> None:
         """Remember an id that was told to be unknown, and is closed in `epoch`."""
-        self._closed.append(_Closed(claim_id, epoch, epoch, _now_s()))
+        self._closed.append(_Closed(claim_id, f"{epoch}.0", epoch, _now_s()))
 
     def abandon(self, claim_ids: Iterable[str]) -> None:
         """Give up ids made for a call that is not answered by them: it, or a copy of it, may have been carried out."""
@@ -100,33 +113,31 @@ class Released:
 
     async def _release(self, one: _Said) -> str | None:
         answer = await self._cell.release(one.host, one.claim_id, one.token, one.how)
-        if answer.outcome in (Outcome.SAME, Outcome.ENDING):
-            await self._cell.forget_shelved(one.claim_id)  # it was shelved, and released then
-            await self._follow(one.claim_id)
-        return None if answer.outcome is Outcome.ATTEST else answer.epoch
-
-    async def _follow(self, claim_id: str) -> None:
-        """What has been placed in its stead, since the store forgot that it was released, is not wanted either."""
-        claim = (await self._cell.read_claims([claim_id])).get(claim_id)
-        if claim is not None and claim.next:
-            for successor in (await self._cell.read_claims([claim.next])).values():
-                if successor.state is not ClaimStatus.ENDED:
-                    self.note(successor, Giving.ASK, epoch="")
+        if answer.outcome is Outcome.ATTEST:
+            return None
+        if answer.outcome is not Outcome.OK:
+            # STALE: it was resized before it was released, and the store has lost that too.
+            await self._look_for(one.claim_id, since=one.token if answer.outcome is Outcome.STALE else "")
+        return answer.epoch
 
     async def _close(self, one: _Closed) -> str | None:
         """Close the id where nothing is known of it, for its host may still bring it back; else release the claim."""
         # Where all hosts have been heard, nobody can bring back what was unknown.
-        answer = await self._cell.void(one.claim_id, "", unheard=bool(one.told_in))
+        answer = await self._cell.void(one.claim_id, "", unheard=bool(one.since))
         if answer.outcome is Outcome.CONFLICT:
-            for claim in (await self._cell.read_claims([one.claim_id])).values():
-                if claim.state is not ClaimStatus.ENDED and not _is_later(claim, one.told_in):
-                    self.note(claim, Giving.ASK, epoch="")
+            await self._look_for(one.claim_id, one.since)
         return answer.epoch
 
-
-def _is_later(claim: Claim, told_in: str) -> bool:
-    """Whether it was placed in the epoch that knew nothing of its id, or in a later one."""
-    return bool(told_in) and Token.parse(claim.token).epoch_ms >= Token.parse(f"{told_in}.0").epoch_ms
+    async def _look_for(self, claim_id: str, since: str) -> None:
+        """Give up what has this id, unless it has that token or a later one, and all that was placed in its stead."""
+        for claim in (await self._cell.read_claims([claim_id])).values():
+            if since and Token.parse(claim.token) >= Token.parse(since):
+                continue
+            for one in await succession(self._cell, claim):
+                if one.why is Why.SHELVED:
+                    await self._cell.forget_shelved(one.id)
+                elif one.state not in _OVER:
+                    self._said.append(_Said(one.id, one.host, one.token, Giving.ASK, "", _now_s()))
 
 
 def _younger(kept: Iterable[Kept], epoch: str) -> deque[Kept]:

@@ -89,7 +89,7 @@ async def test_a_release_is_said_once_in_an_epoch_and_only_with_its_own_token(
         released = Released(cell)
         released.note(claim, how=Giving.ASK, epoch="1-former")
         async with raw_client(clean_store) as raw:
-            await raw.hset(cell.keys.claim("a"), "token", "2-later.1")
+            await raw.hset(cell.keys.claim("a"), "token", "9999999999999-later.1")
             assert await released.say_again((await cell.tick()).epoch) == 1
             assert await state_of(cell, "a") is ClaimStatus.CLAIMED, "it was placed anew: another claim by now"
             assert await released.say_again((await cell.tick()).epoch) == 0
@@ -141,6 +141,83 @@ async def test_what_was_placed_in_the_stead_of_a_released_claim_is_given_back_to
         assert await released.say_again(epoch) == 1
         assert await released.say_again(epoch) == 1
         assert await state_of(cell, "b") is ClaimStatus.ENDING
+
+
+async def test_what_was_unshelved_and_then_released_is_not_left_shelved(clean_store: str, binary: Any) -> None:
+    """A store that has lost both knows only that it is shelved, under the id of its owner."""
+    async with Store.connect(clean_store) as store, Scheduler.connect(clean_store, QUICK) as scheduler:
+        cell = store.cell("c1")
+        await cell.init()
+        await open_host(cell, "h1")
+        found = (await scheduler.select(Request({"VCPU": 1}))).selections[0]
+        claim_id, token = found.claim_id or "", found.token or ""
+        await scheduler.claims.shelve(claim_id, token)
+        before = await Rollback.note(binary)
+        await scheduler.claims.unshelve(claim_id)
+        assert await scheduler.claims.release(claim_id)
+        await cell.attest("h1", await before.play(cell))
+
+        async def is_given_up() -> bool:
+            return (await cell.read_claims([claim_id]))[claim_id].why is Why.RELEASED
+
+        await wait_until(is_given_up, what="it is shelved no more")
+        async with raw_client(clean_store) as raw:
+            assert not await raw.exists(cell.keys.shelved)
+
+
+async def test_what_was_unshelved_and_failed_stays_shelved_in_a_new_epoch(clean_store: str) -> None:
+    async with Store.connect(clean_store) as store, Scheduler.connect(clean_store, QUICK) as scheduler:
+        cell = store.cell("c1")
+        await cell.init()
+        await open_host(cell, "h1")
+        found = (await scheduler.select(Request({"VCPU": 1}))).selections[0]
+        claim_id, token = found.claim_id or "", found.token or ""
+        await scheduler.claims.shelve(claim_id, token)
+        target, _ = await scheduler.claims.unshelve(claim_id)
+        await scheduler.claims.fail(claim_id, target.token, ())
+        epoch = (await cell.raise_epoch((await cell.tick()).epoch)).epoch
+        await cell.attest("h1", epoch)
+        released = scheduler._cells.named("c1").released
+        await wait_until(lambda: all(one.epoch == epoch for one in released._said), what="the end is said again")
+        assert (await cell.read_claims([claim_id]))[claim_id].why is Why.SHELVED
+
+
+async def test_what_a_released_claim_has_succeeded_does_not_come_back(clean_store: str) -> None:
+    """The store has lost the move and the release, and the former host, which had not heard of it, has it still."""
+    async with Store.connect(clean_store) as store:
+        cell = store.cell("c1")
+        await cell.init()
+        for name in ("h1", "h2"):
+            await open_host(cell, name)
+        first = await active(cell, "a")
+        await moved(cell, "a", first, "b", "h2")
+        released = Released(cell)
+        released.note((await cell.read_claims(["b"]))["b"], how=Giving.ASK, epoch="1-former")
+        async with raw_client(clean_store) as raw:
+            former = (await cell.tick()).epoch
+            await raw.delete(cell.keys.claim("a"), cell.keys.claim("b"), cell.keys.claims("h2"))
+        epoch = (await cell.raise_epoch(former)).epoch
+        await released.say_again(epoch)
+        answer = await cell.attest("h1", epoch, held=[HeldClaim("a", first.token, ClaimStatus.ACTIVE, {"VCPU": 1})])
+        assert answer.drop == ("a",)
+
+
+async def test_a_release_is_said_of_a_claim_whose_resize_was_lost_too(clean_store: str) -> None:
+    """The store then has it by its earlier token."""
+    async with Store.connect(clean_store) as store:
+        cell = store.cell("c1")
+        await cell.init()
+        await open_host(cell, "h1")
+        placed = await claim_on(cell, "a")
+        await cell.resize("h1", "a", placed.token, {"VCPU": 2})
+        released = Released(cell)
+        released.note((await cell.read_claims(["a"]))["a"], how=Giving.ASK, epoch="1-former")
+        async with raw_client(clean_store) as raw:
+            await raw.hset(cell.keys.claim("a"), "token", placed.token)
+        epoch = (await cell.tick()).epoch
+        await released.say_again(epoch)
+        await released.say_again(epoch)
+        assert await state_of(cell, "a") is ClaimStatus.ENDED
 
 
 async def test_no_more_is_remembered_than_can_be_lost(clean_store: str, monkeypatch: pytest.MonkeyPatch) -> None:

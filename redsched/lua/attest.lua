@@ -39,11 +39,12 @@
 -- include: take_over
 -- include: attest_entries
 -- include: attest_merge
+-- include: mark_over
+-- include: attest_write
 -- include: gang_heard
 -- include: sums
 -- include: attest_sums
 -- include: settle
--- include: mark_over
 local cell = fence()
 local host, known = read_hash(KEYS[6])
 local function answer(outcome, drop)
@@ -98,36 +99,14 @@ end
 write_things(cell, changed, 'attest')
 redis.call('DEL', KEYS[8])
 hear_lost(things, merged)
-for _, entry in ipairs(merged.ended) do
-  -- A journal does not know why: it says nothing of whether the owner gave it up, or another has succeeded it.
-  local why = entry.claim.why or 'void'
-  redis.call('SREM', KEYS[7], entry.id)
-  leave_gang(cell, things, entry.claim, entry.id, entry.claim.why or 'released')
-  bury(cell, entry.key, entry.id, entry.claim, why)
-end
+bury_ended(cell, things, merged)
 hear_members(cell, things, merged)
 for _, entry in ipairs(merged.kept) do
   inbox = keep(cell, entry, inbox, tonumber(ARGV[6]))
 end
 redis.call('HSET', KEYS[6], 'version', text(version), 'epoch', cell.epoch, 'inbox', text(inbox),
   'agent.journal', ARGV[3], 'agent.nonce', ARGV[4], 'agent.number', ARGV[5])
-in_chunks('HSET', KEYS[6], claimed)
-mark_over(KEYS[6])
--- Those that its journal knows no more: another epoch may begin before the host has heard this answer.
-local dropping = {}
-for _, id in ipairs(merged.drop) do
-  dropping['dropped.' .. id] = true
-end
-for field in pairs(host) do
-  if string.sub(field, 1, 8) == 'dropped.' and not dropping[field] then
-    unclaimed[#unclaimed + 1] = field
-  end
-end
-in_chunks('HDEL', KEYS[6], unclaimed)
-if host.epoch == 'lost' then
-  redis.call('HDEL', KEYS[6], 'leaving')
-  redis.call('SREM', KEYS[9], ARGV[1])
-end
+write_host(host, merged.drop, claimed, unclaimed)
 for _, thing in ipairs(changed) do
   if thing.kind == 'pool' then
     mark_over(thing.key)

@@ -1,4 +1,4 @@
--- merge(): which claims a host holds once its journal and the store have been put together, and writing that down.
+-- merge(): which claims a host holds once its journal and the store have been put together.
 --
 -- Each entry gets `stored`, what the store has of it and counts, and each kept one `claim`, the fields of its hash.
 -- `restoring` is false where the store decides: a claim that only the journal knows has ended then, instead of coming
@@ -72,42 +72,4 @@ end
 -- The state that a kept claim has from now on.
 local function state_of(entry)
   return entry.lost and 'claimed' or entry.claim.state
-end
-
--- Write one kept claim with a fresh lease where one runs; hint at it where the agent has something to do.
-local function keep(cell, entry, inbox, lease_ms)
-  local claim, fields = entry.claim, {}
-  claim.host, claim.inbox_id, claim.expires_at_ms = ARGV[1], nil, nil
-  claim.claimed_at_ms = claim.claimed_at_ms or text(cell.now_ms)
-  claim.state = state_of(entry)
-  if claim.state == 'ending' then
-    claim.why = claim.why or 'void' -- as in attest.lua
-  end
-  local asked = entry.lost or claim.state == 'claimed' or claim.state == 'ending'
-  if asked then
-    inbox = inbox + 1
-    claim.inbox_id = hint(cell, KEYS[8], inbox, claim.state == 'ending' and 'end' or 'claim', entry.id, claim.token)
-  end
-  redis.call('ZREM', KEYS[4], entry.id)
-  if claim.state == 'claimed' or claim.state == 'starting' then
-    claim.expires_at_ms = text(cell.now_ms + lease_ms)
-    redis.call('ZADD', KEYS[4], claim.expires_at_ms, entry.id)
-  end
-  if claim.former and claim.state == 'active' then
-    claim.arrived = '1'
-  elseif entry.lost then
-    claim.arrived = nil -- its work does not run after all
-  end
-  local restored = claim ~= entry.stored
-  if claim.arrived or (restored and (claim.origin or (claim.project or '') ~= '')) then
-    redis.call('ZADD', KEYS[5], text(cell.now_ms), entry.id)
-  end
-  for field, value in pairs(claim) do
-    fields[#fields + 1] = field
-    fields[#fields + 1] = value
-  end
-  redis.call('DEL', entry.key)
-  redis.call('HSET', entry.key, unpack(fields))
-  redis.call('SADD', KEYS[7], entry.id)
-  return inbox
 end

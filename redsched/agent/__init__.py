@@ -2,7 +2,7 @@
 
 from redsched.agent.collector import Collector, Look, Named, StaticCollector, Work, load_collector
 from redsched.agent.fleet import fleet, parse_fleet, read_fleet, simulated
-from redsched.agent.journal import JournalBroken
+from redsched.agent.journal_file import JournalBroken
 from redsched.agent.machine import MachineCollector
 from redsched.agent.run import default_journal, run
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from redsched.agent.journal import JournalBroken, open_journal
+from redsched.agent.journal import open_journal
+from redsched.agent.journal_file import JournalBroken
 from redsched.agent.journal_schema import HeldWork
 from redsched.model import ClaimStatus
 from tests.agent.conftest import World

@@ -14,7 +14,8 @@ import pytest
 
 from redsched.agent import journal as journal_module
 from redsched.agent.collector import Named
-from redsched.agent.journal import BLOCK, REMEMBER_MS, Journal, JournalBroken, open_journal
+from redsched.agent.journal import BLOCK, REMEMBER_MS, Journal, open_journal
+from redsched.agent.journal_file import JournalBroken
 from redsched.agent.journal_schema import VERSION, HeldWork, Succession
 from redsched.errors import OtherAgent
 from redsched.model import ClaimStatus, Why

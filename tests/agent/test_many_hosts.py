@@ -16,7 +16,8 @@ from redsched.agent import agent as agent_module
 from redsched.agent.agent import Agent
 from redsched.agent.collector import Look, Work
 from redsched.agent.fleet import simulated
-from redsched.agent.journal import Journal, JournalBroken
+from redsched.agent.journal import Journal
+from redsched.agent.journal_file import JournalBroken
 from redsched.agent.machine import MachineCollector
 from redsched.agent.run import default_journal, run
 from redsched.agent.watch import FEW

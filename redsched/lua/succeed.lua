@@ -56,7 +56,8 @@ if target.id == former.id or not (target.claim.state or former.claim.state) then
   return answer(target.claim.state and 'SAME' or 'UNKNOWN')
 end
 local pending = target.claim.former == former.id
-local step = (pending and pending_step or later_step)(target, former, cell.now_ms)
+local step = disowned_step(target, former, root)
+  or (pending and pending_step or later_step)(target, former, cell.now_ms)
 if step.waits then
   if target.claim.by_ms then
     redis.call('ZADD', KEYS[5], target.claim.by_ms, target.id)

@@ -110,6 +110,7 @@ class Cells:
         if known is None:
             await self.refuse_unsettled(f"claim {claim_id}")
             # The cell may have settled since that was read, and its host have brought it back before.
+            await asyncio.gather(*(cell.chores.lead_to(claim_id) for cell in self))
             known = await self.known([claim_id])
         if known is None:
             raise Unknown(f"there is no claim {claim_id!r}: it never was, or it ended longer ago than is remembered")

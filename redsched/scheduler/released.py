@@ -123,7 +123,7 @@ class Released:
     async def _close(self, one: _Closed) -> str | None:
         """Close the id where nothing is known of it, for its host may still bring it back; else release the claim."""
         # Where all hosts have been heard, nobody can bring back what was unknown.
-        answer = await self._cell.void(one.claim_id, "", unheard=bool(one.since))
+        answer = await self._cell.void(one.claim_id, "", unheard=bool(one.since), token=one.since)
         if answer.outcome is Outcome.CONFLICT:
             await self._look_for(one.claim_id, one.since)
         return answer.epoch

@@ -48,12 +48,13 @@ class ClaimCalls(Reads):
         reply = await self._runner.run("bind", (self.keys.binding(claim_id),), (self.name, former, kept_ms))
         return str(reply[1])
 
-    async def void(self, claim_id: str, digest: str, unheard: bool = False) -> Answer:
+    async def void(self, claim_id: str, digest: str, unheard: bool = False, token: str = "") -> Answer:
         """Close this cell to an id that is not known here. OK | SAME | CONFLICT (it has an outcome here). (void.lua)
 
-        `unheard`: only where a host that has not been heard in this epoch might bring it back.
+        `unheard`: only where a host that has not been heard in this epoch might bring it back. `token`: to what was
+        placed before that; '' for now.
         """
-        return await self._answer("void", (self.keys.claim(claim_id),), (digest, int(unheard)))
+        return await self._answer("void", (self.keys.claim(claim_id),), (digest, int(unheard), token))
 
     async def accept(self, host: str, claim_id: str, token: str, lease_s: int, entry_id: str = "") -> Answer:
         """The host takes it up. OK | SAME | ENDING | GONE | STALE | UNKNOWN | ATTEST; facts: state. (accept.lua)"""

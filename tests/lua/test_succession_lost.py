@@ -288,3 +288,50 @@ async def test_a_former_whose_target_the_store_has_lost_can_be_moved_again(cell:
     assert (await cell.succeed("a")).outcome is Outcome.OK
     assert (await cell.read_claims("a"))["a"].next == ""
     await target(cell, "a", placed, "c", "h3")
+
+
+@pytest.mark.parametrize("is_late", [True, False], ids=["late", "in time"])
+@pytest.mark.parametrize("ids", ["b", "bc"], ids=["moved", "being moved again"])
+async def test_what_a_move_has_made_is_given_back_where_its_owner_was_told_that_nobody_knows_the_id(
+    cell: CellStore, raw: Any, is_late: bool, ids: str
+) -> None:
+    """The hosts bring back what goes by another id, before that was said or after it."""
+    second = await moved(cell, "a", await active(cell, "a"))
+    third = await target(cell, "b", second, "c", "h3")
+    former: dict[str, Any] = {"former": "b", "former_host": "h2", "former_token": second.token, "former_why": Why.MOVED}
+    journals = {"b": held("b", second, origin="a"), "c": held("c", third, origin="a", **former)}
+    epoch = await wipe(cell, raw)
+
+    async def come_back() -> None:
+        for claim_id, host in zip(ids, ("h2", "h3"), strict=False):
+            await cell.attest(host, epoch, None, [journals[claim_id]])
+
+    if not is_late:
+        await come_back()
+    await let_settle(cell, raw)
+    assert (await cell.void("a", "", unheard=True)).outcome is Outcome.OK
+    if is_late:
+        await come_back()
+    for _ in range(2):
+        await settle(cell)
+        for claim_id, placed in (("b", second), ("c", third)):
+            if (await states(cell, claim_id)).get(claim_id) == "ending released":
+                await cell.gone(placed.host, claim_id, placed.token, Why.RELEASED, {})
+    await settle(cell)
+    assert await states(cell, ids) == dict.fromkeys(ids, "ended released")
+    assert await kept(cell, raw, "abc") == ""
+
+
+async def test_what_was_placed_since_an_id_was_told_to_be_unknown_stays(cell: CellStore, raw: Any) -> None:
+    """Its owner has used it again, and a later epoch hears of the closing first: by the token that it had."""
+    told_in = await wipe(cell, raw)
+    await let_settle(cell, raw)
+    for name in ("h1", "h2", "h3"):
+        await cell.attest(name, told_in)
+    second = await moved(cell, "a", await active(cell, "a"))
+    epoch = await wipe(cell, raw)
+    assert (await cell.void("a", "", unheard=True, token=f"{told_in}.0")).outcome is Outcome.OK
+    await let_settle(cell, raw)
+    await cell.attest("h2", epoch, None, [held("b", second, origin="a")])
+    await settle(cell)
+    assert (await states(cell, "b"))["b"] == "active"

@@ -11,6 +11,7 @@ from redsched.scheduler.cells import Cell, Cells
 from tests.scheduler.working import BY_HAND, QUICK, at_work
 from tests.support.cells import raw_client
 from tests.support.company import group
+from tests.support.hosts import speak_all
 from tests.support.waiting import wait_until
 
 TWO = Request({"VCPU": 2}, claim_ids=("mine",), project="web", consumer="job")
@@ -96,6 +97,23 @@ async def test_it_moves_again_and_its_first_id_still_leads_to_it(clean_store: st
         await work.settle()
         assert await work.held() == {}
         await work.is_sound()
+
+
+async def test_its_first_id_leads_to_it_as_soon_as_a_wiped_cell_has_settled(clean_store: str) -> None:
+    """The host that has it knows that id, and the chore which has the store know it is not due yet."""
+    async with at_work(clean_store, 4, 3) as work, raw_client(clean_store) as raw:
+        claim = await work.active(TWO)
+        await work.scheduler.claims.move("mine", claim.token)
+        await work.settle()
+        await raw.flushdb()
+        await speak_all(work.hosts)
+        await work.sweep()
+        await raw.hset(work.store.keys.meta, "settle_at_ms", 1)
+        found = await work.scheduler.claims.get("mine")
+        assert (found.host, found.origin, found.state) == ("h1", "mine", ClaimStatus.ACTIVE)
+        assert not await work.scheduler.claims.release("mine")
+        await work.settle()
+        assert await work.held() == {}
 
 
 async def test_another_scheduler_finishes_what_one_that_died_began(clean_store: str) -> None:

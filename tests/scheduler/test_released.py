@@ -13,7 +13,7 @@ from redsched.scheduler.released import MOST, Released
 from redsched.settings import Settings
 from redsched.store import CellStore, ClaimAnswer, ClaimCall, Giving, HeldClaim, Store
 from tests.support.cells import active, claim_on, open_host, raw_client, report_of
-from tests.support.succession import moved
+from tests.support.succession import held, moved
 from tests.support.waiting import wait_until
 
 QUICK = Settings(tick_s=0.05)
@@ -350,6 +350,44 @@ async def test_an_unknown_id_stays_closed_through_further_epochs_but_not_to_what
         assert await released.say_again(epoch) == 3, "both are looked for, and the one that came back is given back"
         assert await state_of(cell, "lost") is ClaimStatus.ENDING
         assert await state_of(cell, "again") is ClaimStatus.CLAIMED
+
+
+async def test_an_unknown_id_that_was_used_again_is_its_owners_though_a_later_epoch_hears_of_the_closing_first(
+    clean_store: str,
+) -> None:
+    async with Store.connect(clean_store) as store:
+        cell = store.cell("c1")
+        await cell.init()
+        await open_host(cell, "h1")
+        told_in = (await cell.tick()).epoch
+        placed = await active(cell, "a")
+        released = Released(cell)
+        released.note_unknown("a", told_in)
+        async with raw_client(clean_store) as raw:
+            await raw.flushdb()
+        epoch = (await cell.raise_epoch(told_in)).epoch
+        assert await released.say_again(epoch) == 1
+        await cell.report(report_of("h1"))
+        answer = await cell.attest("h1", epoch, held=[held("a", placed)])
+        assert answer.drop == ()
+        assert await state_of(cell, "a") is ClaimStatus.ACTIVE
+
+
+async def test_what_an_unknown_id_had_become_is_given_back_in_a_later_epoch(clean_store: str) -> None:
+    """Another scheduler had the id lead to it, before the one that had told its owner could close the id again."""
+    async with Store.connect(clean_store) as store:
+        cell = store.cell("c1")
+        await cell.init()
+        for name in ("h1", "h2"):
+            await open_host(cell, name)
+        await moved(cell, "a", await active(cell, "a"))
+        released = Released(cell)
+        released.note_unknown("a", (await cell.raise_epoch((await cell.tick()).epoch)).epoch)
+        epoch = (await cell.raise_epoch((await cell.tick()).epoch)).epoch
+        for name in ("h1", "h2"):
+            await cell.attest(name, epoch)
+        assert await released.say_again(epoch) == 2, "it is looked for, and then given back"
+        assert (await cell.read_claims("b"))["b"].why is Why.RELEASED
 
 
 async def raw_settled(url: str, cell: CellStore) -> None:

@@ -1,5 +1,5 @@
 -- What is due between two claims of which one, the target, is to succeed the other, the former, or has. pending_step():
--- while it is still to; later_step(): afterwards. Both only look, and return what to do:
+-- while it is still to; later_step(): afterwards; disowned_step(): before both. They only look, and return what to do:
 --   gives, why   give this one back, for that reason
 --   points       the former points to the target from now on
 --   clears       the former does not point to the target any more
@@ -10,6 +10,16 @@
 local function side(first, id)
   local keys = key_set(first)
   return {id = id, keys = keys, claim = read_hash(keys.claim)}
+end
+
+-- Their owner was told that nobody knows the id (void.lua), and hosts have brought them back since: none is wanted.
+local function disowned_step(target, former, root)
+  for _, one in ipairs({target, former}) do
+    local claim = one.claim
+    if root.claim.voided_at_ms and claim.state and not OVER[claim.state] and newer(root.claim.token, claim.token) then
+      return {gives = one, why = 'released'}
+    end
+  end
 end
 
 -- Given up by its owner: then a target that was on its way is not wanted either. What is shelved waits to be succeeded.

@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
 -- fail: the work could not be started. From its host it frees at once (the host has cleaned up); from anyone else only
--- what no host has taken up, and the rest is `ending`. The host's word counts in its `failures`.
+-- what no host has taken up, and the rest is `ending`. The host's word counts in its `failures`. Where nothing is to
+-- succeed it, whoever says so is told that this is the end.
 -- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 claim, 7 host, 8 claims, 9 inbox, then groups, shared
 --       pools and gangs
 -- ARGV  1 host, 2 id, 3 token, 4 by_host (0 or 1)
@@ -41,4 +42,8 @@ local by_host, also = ARGV[4] == '1', {}
 if by_host then
   also = {'failures', text(math.min(MOST, whole(redis.call('HGET', keys.host, 'failures'), 0, 0) + 1))}
 end
-return give_back(cell, keys, claim, ARGV[2], 'failed', by_host, also, passed_things(10))
+local reply = give_back(cell, keys, claim, ARGV[2], 'failed', by_host, also, passed_things(10))
+if reply[1] ~= 'RETRY' and not by_host and not claim.next then
+  redis.call('HSET', keys.claim, 'final', '1')
+end
+return reply

@@ -34,6 +34,10 @@ local claim = read_hash(keys.claim)
 local no = obstacle(cell, keys, claim, ARGV[1], ARGV[3] ~= '' and ARGV[3] or nil)
 if not no and claim.state == 'ended' then
   no = 'SAME'
+  if claim.why == 'void' and not claim.next then
+    -- Nobody knew why, and now its owner does: what was to succeed it, and comes back later, is not wanted.
+    redis.call('HSET', keys.claim, 'why', 'released')
+  end
 elseif not no and ARGV[5] ~= '' and claim.mark ~= ARGV[5] then
   no = 'STALE'
 elseif not no and claim.state == 'active' and ARGV[4] == 'unless-active' then

@@ -56,8 +56,10 @@ if target.id == former.id or not (target.claim.state or former.claim.state) then
   return answer(target.claim.state and 'SAME' or 'UNKNOWN')
 end
 local pending = target.claim.former == former.id
+local all_heard = redis.call('HGET', KEYS[1], 'unattested') == '0'
 local step = disowned_step(target, former, root)
-  or (pending and pending_step or later_step)(target, former, cell.now_ms)
+  or (pending and pending_step(target, former, root.claim, cell.now_ms, all_heard))
+  or later_step(target, former)
 if step.waits then
   if target.claim.by_ms then
     redis.call('ZADD', KEYS[5], target.claim.by_ms, target.id)

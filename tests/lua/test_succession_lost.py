@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from redsched.model import ClaimStatus, HostStatus, Why
-from redsched.store import CellStore, Outcome
+from redsched.store import CellStore, Outcome, Placed
 from tests.support.cells import active, claim_on, claimed, new_epoch, open_host, report_of
 from tests.support.succession import arrive, held, kept, moved, settle, states, target
 
@@ -335,3 +335,89 @@ async def test_what_was_placed_since_an_id_was_told_to_be_unknown_stays(cell: Ce
     await cell.attest("h2", epoch, None, [held("b", second, origin="a")])
     await settle(cell)
     assert (await states(cell, "b"))["b"] == "active"
+
+
+# What a failover has lost of a succession: the target comes back with its host, and nothing leads to it yet
+
+
+async def failed_over(cell: CellStore, raw: Any, placed: Placed, ended: bool = False) -> str:
+    """A new epoch that has lost what was to succeed `a`; the host of that one, h2, is still to attest to it.
+
+    `ended`: h1 says that it had stopped the work of `a`, of which the store has heard nothing.
+    """
+    await raw.delete(cell.keys.claim("b"), cell.keys.claims("h2"))
+    await raw.hdel(cell.keys.claim("a"), "next")
+    await raw.delete(cell.keys.chores, cell.keys.deadlines)
+    await raw.hset(cell.keys.host("h2"), mapping={"claims": "0", "starting": "0", "claimed.VCPU": "0"})
+    epoch = await new_epoch(cell)
+    await cell.attest(
+        "h1", epoch, ended=[("a", placed.token)] if ended else [], held=[] if ended else [held("a", placed)]
+    )
+    await cell.attest("h3", epoch)
+    return epoch
+
+
+async def come_back(cell: CellStore, epoch: str, first: Placed, second: Placed, why: Why, **more: Any) -> None:
+    """h2 brings the target back."""
+    former: dict[str, Any] = {"former": "a", "former_host": "h1", "former_token": first.token, "former_why": why}
+    await cell.attest("h2", epoch, held=[held("b", second, origin="a", **former, **more)])
+
+
+@pytest.mark.parametrize("why", [Why.MOVED, Why.FAILED])
+async def test_a_release_reaches_a_target_that_comes_back_after_it(cell: CellStore, raw: Any, why: Why) -> None:
+    """The store knows of the claim only that it is over, and its owner hears that it is free."""
+    first = await active(cell, "a")
+    second = await target(cell, "a", first, why=why)
+    epoch = await failed_over(cell, raw, first, ended=True)
+    assert await states(cell, "a") == {"a": "ended void"}
+    assert (await cell.release("h1", "a")).outcome is Outcome.SAME
+    await come_back(cell, epoch, first, second, why)
+    await settle(cell)
+    assert await states(cell, "ab") == {"a": "ended released", "b": "ending released"}
+
+
+async def test_a_former_that_no_host_has_leads_to_its_target_at_once(cell: CellStore, raw: Any) -> None:
+    """Though that is not active yet: its owner would hear that there is no such claim."""
+    first = await active(cell, "a")
+    second = await target(cell, "a", first)
+    epoch = await failed_over(cell, raw, first, ended=True)
+    await raw.delete(cell.keys.claim("a"))
+    await come_back(cell, epoch, first, second, Why.MOVED, state=ClaimStatus.STARTING)
+    await settle(cell)
+    assert (await states(cell, "b"), (await cell.read_claims("a"))["a"].next) == ({"b": "starting"}, "b")
+
+
+@pytest.mark.parametrize("by_host", [False, True])
+async def test_what_ended_by_failing_is_not_succeeded_by_what_comes_back(
+    cell: CellStore, raw: Any, by_host: bool
+) -> None:
+    """Who said so was told that it has ended. The word of a host is told to nobody."""
+    first = await active(cell, "a")
+    second = await target(cell, "a", first)
+    epoch = await failed_over(cell, raw, first)
+    await cell.fail("h1", "a", first.token, by_host)
+    await come_back(cell, epoch, first, second, Why.MOVED)
+    await settle(cell)
+    assert (await states(cell, "b"))["b"] == ("active" if by_host else "ending released")
+
+
+async def test_what_failed_without_another_place_may_find_one_later(cell: CellStore, raw: Any) -> None:
+    first = await active(cell, "a")
+    await cell.fail("h1", "a", first.token, by_host=False)
+    await arrive(cell, "c", await target(cell, "a", first, "c", "h3", why=Why.FAILED))
+    await settle(cell)
+    assert (await states(cell, "c"), (await cell.read_claims("a"))["a"].next) == ({"c": "active"}, "c")
+
+
+async def test_of_two_alternates_the_first_does_not_take_over_when_it_ends(cell: CellStore, raw: Any) -> None:
+    first = await active(cell, "a")
+    second = await target(cell, "a", first, why=Why.FAILED)
+    epoch = await failed_over(cell, raw, first)
+    await arrive(cell, "c", await target(cell, "a", first, "c", "h3", why=Why.FAILED))
+    await settle(cell)
+    await come_back(cell, epoch, first, second, Why.FAILED)
+    await settle(cell)
+    await cell.gone("h2", "b", second.token, Why.RELEASED, {})
+    await settle(cell)
+    assert await states(cell, "bc") == {"b": "ended moved", "c": "active"}
+    assert (await cell.read_claims("a"))["a"].next == "c"

@@ -62,10 +62,11 @@ class Successions(Lives):
 
     def _without_target(self, target: Life, former: Life) -> str:
         """It ended first. Who released it after it was active meant the whole."""
-        if target.former_why == "failed":
+        has_other = former.state in OVER and former.next not in ("", target.id)
+        if target.former_why == "failed" and not has_other:
             self._back(former, "failed")
             self._point(target, former)
-        elif target.arrived and target.why == "released":
+        elif target.arrived and target.why == "released" and not has_other:
             self._back(former, "released")
             self._point(target, former)
         else:

@@ -83,5 +83,6 @@ local function add_former(cell, claim, member)
     put('by_ms', text(due_ms))
   end
   redis.call('HSET', former.key, 'next', member.id)
+  redis.call('HDEL', former.key, 'final')
   redis.call('PERSIST', former.key) -- until when one that has failed is remembered, who finishes this says
 end

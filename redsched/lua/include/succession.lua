@@ -22,23 +22,31 @@ local function disowned_step(target, former, root)
   end
 end
 
--- Given up by its owner: then a target that was on its way is not wanted either. What is shelved waits to be succeeded.
-local function is_given_up(former, reason)
-  return OVER[former.state] and (former.why == 'released' or (former.why == 'shelved' and reason ~= 'shelved'))
+-- Its owner has given it up, or was told that it is over, while nobody could see the target from there.
+local function is_gone(claim)
+  return OVER[claim.state] and (claim.why == 'released' or claim.final)
 end
 
-local function pending_step(target, former, now_ms)
+-- Then a target that was on its way is not wanted either. What is shelved waits to be succeeded.
+local function is_given_up(former, root, reason)
+  local shelved = OVER[former.state] and former.why == 'shelved'
+  return is_gone(former) or is_gone(root) or (shelved and reason ~= 'shelved')
+end
+
+-- `root`: the claim of their owner's id. `all_heard`: what the store does not know, no host has either.
+local function pending_step(target, former, root, now_ms, all_heard)
   local claim, was = target.claim, former.claim
-  local over = OVER[was.state]
+  local over = OVER[was.state] or (not was.state and all_heard)
+  local has_other = over and was.next and was.next ~= target.id
   if claim.state == 'ended' then
     -- Who releases a target that has been active means the whole; if it never came up, the former goes on.
-    local takes = claim.former_why == 'failed' or (claim.arrived and claim.why == 'released')
+    local takes = not has_other and (claim.former_why == 'failed' or (claim.arrived and claim.why == 'released'))
     local why = claim.former_why == 'failed' and 'failed' or 'released'
     return {gives = takes and former, why = why, points = takes, closes = true,
       clears = not takes and was.next == target.id}
-  elseif over and was.next and was.next ~= target.id then
-    return {gives = target, why = 'moved'} -- another has succeeded it
-  elseif is_given_up(was, claim.former_why) then
+  elseif has_other then
+    return {gives = target, why = 'moved'}
+  elseif is_given_up(was, root, claim.former_why) then
     -- `released` of a target that has been active would mean the whole: what is shelved would go with it.
     return {gives = target, why = was.why == 'shelved' and claim.arrived and 'moved' or 'released'}
   elseif claim.former_why == 'failed' or claim.state == 'active' or claim.arrived

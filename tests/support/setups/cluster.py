@@ -54,9 +54,9 @@ class ClusterSetup:
         """The server that has the cell, in the word of one that runs and thinks the cluster well."""
         slot = slot_of(cell)
         for node in self.nodes:
-            port = _owner(node, slot) if node.running else None
+            port = _owner(node, slot) if node.answers else None
             owner = next((one for one in self.nodes if one.port == port), None)
-            if owner is not None and owner.running and _owner(owner, slot) == owner.port:
+            if owner is not None and owner.answers and _owner(owner, slot) == owner.port:
                 return owner
         raise AssertionError(f"no server that runs has cell {cell} now")
 
@@ -66,6 +66,12 @@ class ClusterSetup:
             return self.primary(cell).running
         except AssertionError:
             return False
+
+    def led(self) -> bool:
+        """Whether every shard has a primary that answers, in the word of one that does."""
+        asked = next((one for one in self.nodes if one.answers), None)
+        ports = {int(primary[1]) for _, _, primary, *_ in _slots(asked)} if asked else set()
+        return bool(ports) and all(one.answers and one.is_primary() for one in self.nodes if one.port in ports)
 
     def replicas(self, cell: str) -> list[ClusterNode]:
         """Those that replicate from the cell's primary."""
@@ -183,12 +189,16 @@ def _knows(node: ClusterNode, nodes: Sequence[ClusterNode]) -> bool:
 
 
 def _owner(node: ClusterNode, slot: int) -> int | None:
+    return next((int(primary[1]) for first, last, primary, *_ in _slots(node) if first <= slot <= last), None)
+
+
+def _slots(node: ClusterNode) -> Any:
+    """Which servers have which slots in its word; nothing when it does not answer."""
     try:
         with node.asked() as client:
-            ranges = client.execute_command("CLUSTER", "SLOTS")
+            return client.execute_command("CLUSTER", "SLOTS")
     except (redis.ConnectionError, redis.TimeoutError):
-        return None
-    return next((int(primary[1]) for first, last, primary, *_ in ranges if first <= slot <= last), None)
+        return ()
 
 
 def _migrate(source: ClusterNode, target: ClusterNode, slot: int, most: int) -> None:

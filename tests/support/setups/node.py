@@ -30,7 +30,28 @@ class Node(ServerProcess):
     def __init__(self, binary: ServerBinary, chosen: Mapping[str, str]) -> None:
         super().__init__(binary)
         self.port = free_port()
+        self.stands_still = False
         self._options = dict(chosen)
+
+    @property
+    def answers(self) -> bool:
+        """Whether it is worth asking."""
+        return self.running and not self.stands_still
+
+    def launch(self) -> None:
+        """Start it. Raises StoreUnavailable."""
+        self.stands_still = False
+        super().launch()
+
+    def pause(self) -> None:
+        """Freeze it."""
+        super().pause()
+        self.stands_still = True
+
+    def resume(self) -> None:
+        """Let it go on."""
+        super().resume()
+        self.stands_still = False
 
     @property
     def address(self) -> tuple[str, int]:

@@ -13,10 +13,12 @@ import pytest
 from redsched.agent.journal_schema import TABLES
 from tests.faults.suite import ends
 from tests.faults.suite.ends import Journaled
+from tests.faults.suite.fleet import agent_of, cell_of, hosts_in
 from tests.faults.suite.ledger import Ledger
-from tests.faults.suite.rules import books, succession
+from tests.faults.suite.placings import Placings
+from tests.faults.suite.rules import books, quota, succession
 from tests.faults.suite.traffic import QUOTA
-from tests.faults.suite.view import View
+from tests.faults.suite.view import Look, View, together, view_of
 from tests.faults.suite.watcher import Watcher
 from tests.faults.suite.works import Work, Works
 
@@ -44,6 +46,21 @@ def good() -> View:
         pools={"lic": {"capacity.CUSTOM_SEAT": "1", "claimed.CUSTOM_SEAT": "1", "version": "2"}},
         held={"h1": {"a"}, "h2": {"b"}},
     )
+
+
+def other_cell() -> View:
+    """One host with a claim, in a cell beside the good one."""
+    it = good()
+    claim, host = it.claims["b"], it.hosts["h2"]
+    del claim["group"], claim["in.zone"], claim["amount.pool:lic/CUSTOM_SEAT"]
+    claim.update({"host": "h3", "amount.VCPU": "2"})
+    host.update({"claimed.VCPU": "2"})
+    return View(meta=it.meta, hosts={"h3": host}, claims={"e": claim}, held={"h3": {"e"}})
+
+
+def unread(_: object) -> Look:
+    """For watchers that are shown what they see."""
+    pytest.fail("it is shown what it sees")
 
 
 def changed(change: Change) -> View:
@@ -123,19 +140,40 @@ def test_a_claim_on_a_host_that_has_not_attested_is_told() -> None:
 
 
 def test_a_watcher_notes_what_the_rules_say_and_what_an_epoch_misses() -> None:
-    watcher = Watcher(lambda: pytest.fail("it is shown what it sees"))
-    watcher.take(good())
-    watcher.take(View())
-    watcher.take(changed(lambda it: (it.meta.update({"epoch": "3-c"}), it.claims.pop("a"))))
+    watcher = Watcher(unread, [("c1",)])
+    watcher.take({"c1": good()})
+    watcher.take({"c1": View()})
+    watcher.take({"c1": changed(lambda it: (it.meta.update({"epoch": "3-c"}), it.claims.pop("a")))})
     assert watcher.epochs == [EPOCH, "3-c"]
     assert watcher.missed == {"a"}
     assert watcher.over_committed == 0
     heard = changed(lambda it: [host.update({"epoch": "3-c"}) for host in (it.meta, *it.hosts.values())])
-    watcher.take(heard)
+    watcher.take({"c1": heard})
     with_more(heard := copy.deepcopy(heard), "h1", "c")
-    watcher.take(heard)
+    watcher.take({"c1": heard})
     assert watcher.over_committed == 1
     assert any("claimed, its claims hold 0" in problem for problem in watcher.broken)
+
+
+def test_each_cell_is_held_to_its_own_past_and_looked_at_alone_while_the_other_is_away() -> None:
+    watcher = Watcher(unread, [("c1",), ("c2",)])
+    watcher.take({"c1": good(), "c2": other_cell()})
+    watcher.take({"c2": other_cell()})
+    assert watcher.broken == []
+    assert (watcher.instants["c1"], watcher.instants["c2"]) == (1, 2)
+    over = other_cell()
+    with_more(over, "h3", "f", **{"amount.VCPU": "4"})
+    watcher.take({"c2": over})
+    (problem,) = watcher.broken
+    assert problem.startswith("c2 epoch 2-b seq 9: host h3 came to hold more VCPU than it has")
+
+
+def test_a_cell_that_no_single_server_has_is_not_looked_at() -> None:
+    watcher = Watcher(unread, [("c1",), ("c2",)])
+    watcher.take({"c1": good(), "c2": other_cell()})
+    watcher.blind_for.add("c2")
+    watcher.take({"c1": good(), "c2": View(meta={"epoch": EPOCH})})
+    assert (watcher.instants["c1"], watcher.instants["c2"]) == (2, 1)
 
 
 # Once all is quiet
@@ -198,6 +236,34 @@ def test_machines_that_disagree_are_told() -> None:
     earlier = works()
     earlier.start("h1", "a", Work("2-b.6", {"VCPU": 2}))
     assert list(ends.machines_agree(good(), earlier)) == [], "it was resized, and back"
+
+
+def test_a_claim_in_two_cells_is_told() -> None:
+    look = {"c1": good(), "c2": other_cell()}
+    assert list(ends.once(look)) == []
+    look["c2"].claims["c2.1"] = {**look["c2"].claims["e"], "origin": "a"}
+    assert list(ends.once(look)) == ["claim a is in c1 and in c2"]
+
+
+def test_cells_together_have_what_became_of_an_id_where_it_was_and_not_that_it_was_closed_elsewhere() -> None:
+    look = {"c1": View(ended={"a": "void", "b": "released"}), "c2": View(ended={"a": "released", "b": "void"})}
+    assert together(look).ended == {"a": "released", "b": "released"}
+    assert together({"c1": good(), "c2": other_cell()}).claims.keys() == {"a", "b", "e"}
+
+
+def test_what_lies_in_a_cell_is_sorted_by_its_kind_and_name() -> None:
+    view = view_of(
+        "c2",
+        [
+            ("rs:{c2}:meta", "hash", ["epoch", EPOCH]),
+            ("rs:{c2}:host:h1", "hash", ["claims", "1"]),
+            ("rs:{c2}:claims:h1", "set", ["a"]),
+            ("rs:{c2}:claim:a", "hash", ["host", "h1"]),
+            ("rs:{c2}:quota:limited", "hash", ["limit.claims", "20"]),
+        ],
+    )
+    assert (view.epoch, view.hosts, view.held) == (EPOCH, {"h1": {"claims": "1"}}, {"h1": {"a"}})
+    assert (view.claims, view.others) == ({"a": {"host": "h1"}}, {"quota:limited": {"limit.claims": "20"}})
 
 
 def test_two_works_on_one_slot_are_told_where_they_run() -> None:
@@ -316,21 +382,57 @@ def test_a_ledger_that_disagrees_is_told() -> None:
     assert told == ["the ledger of limited says 3 VCPU, its claims are 2"]
 
 
-def test_a_project_that_comes_to_have_more_than_its_quota_is_told() -> None:
-    def fill(it: View, count: int) -> None:
-        it.others[f"quota:{QUOTA.project}"] = {}
-        for number in range(count):
-            fields = {"amount.VCPU": "0", "project": QUOTA.project}
-            with_more(it, "h1", f"m{number}", **fields)
+MOST = QUOTA.limits["claims"]
 
-    most = QUOTA.limits["claims"]
-    full, more = changed(lambda it: fill(it, most)), changed(lambda it: fill(it, most + 1))
-    assert list(succession(good(), full)) == []
-    (problem,) = succession(full, more)
-    assert "project limited came to hold more claims than it has" in problem
-    forgotten = copy.deepcopy(full)
-    forgotten.others.clear()
-    assert list(succession(forgotten, more)) == []
+
+def metered(here: range, there: range) -> Look:
+    """Two cells with claims of these numbers of the project that has a quota."""
+    look = {"c1": good(), "c2": other_cell()}
+    for view, host, numbers in ((look["c1"], "h1", here), (look["c2"], "h3", there)):
+        view.others[f"quota:{QUOTA.project}"] = {}
+        for number in numbers:
+            with_more(view, host, f"m{number}", **{"amount.VCPU": "0", "project": QUOTA.project})
+    return look
+
+
+def test_a_project_that_comes_to_have_more_than_its_quota_is_told() -> None:
+    """Its claims of both cells count together. Here one server has both cells, and each look is an instant."""
+    full, more = metered(range(MOST - 2), range(MOST - 2, MOST)), metered(range(MOST - 2), range(MOST - 2, MOST + 1))
+    assert list(quota(metered(range(2), range(0)), full, full)) == []
+    (problem,) = quota(full, full, more)
+    assert "project limited has 21 claims, more than its quota, and got still more: ['m20']" in problem
+    assert list(quota(more, more, more)) == [], "it was so, and got no more"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda look: look["c1"].others.clear(),
+        lambda look: look["c2"].meta.update({"settled": "0"}),
+        lambda look: look["c2"].hosts["h3"].update({"epoch": "1-a"}),
+        lambda look: look["c2"].meta.update({"epoch": "1-a"}),
+    ],
+    ids=["not declared", "a cell is not settled", "a host has not attested", "another epoch"],
+)
+def test_what_hosts_brought_back_of_a_project_is_a_fact(change: Callable[[Look], object]) -> None:
+    full, more = metered(range(MOST), range(0)), metered(range(MOST), range(MOST, MOST + 1))
+    change(full)
+    assert list(quota(full, full, more)) == []
+
+
+def test_claims_of_cells_on_two_servers_count_once_they_were_seen_twice() -> None:
+    """A claim that ended here before another was made there was never there beside it."""
+    watcher = Watcher(unread, [("c1",), ("c2",)])
+    full, after = metered(range(MOST), range(0)), metered(range(1, MOST), range(MOST, MOST + 1))
+    torn = {"c1": full["c1"], "c2": after["c2"]}
+    for look in (full, full, full, torn, after, after):
+        watcher.take(look)
+    assert watcher.broken == []
+    for _ in range(2):
+        watcher.take(metered(range(MOST + 1), range(0)))
+    (problem,) = watcher.broken
+    assert "['m0']" in problem
+    assert watcher.over_committed == 1
 
 
 def picture() -> dict[str, Any]:
@@ -373,6 +475,31 @@ def test_a_picture_that_is_not_the_stores_is_told(change: Callable[[dict[str, An
     assert any(says in problem for problem in ends.picture_agrees("s0", wrong, good()))
 
 
+def test_a_group_that_never_had_a_member_here_has_none_in_the_picture() -> None:
+    seen, view = picture(), changed(lambda it: it.groups.update({"new": {"policy": "anti-affinity"}}))
+    seen["declared"]["server-group new"] = {"version": 1, "members": 0}
+    assert list(ends.picture_agrees("s0", seen, view)) == []
+    seen["declared"]["server-group new"]["members"] = 1
+    assert any("s0 has group new" in problem for problem in ends.picture_agrees("s0", seen, view))
+
+
+def test_only_what_is_asked_for_afterwards_is_the_first_of_a_cell() -> None:
+    placings = Placings()
+    placings.note(("a",), "c1")
+    placings.look_for_first([("b",)])
+    placings.note(("b",), "c1")
+    placings.note(("c",), "c2")
+    assert placings.first.keys() == {"c2"}
+    assert placings.by_cell == {"c1": 2, "c2": 1}
+
+
+def test_every_cell_has_hosts_and_no_host_is_in_two() -> None:
+    here, there = hosts_in("c1", ("c1", "c2")), hosts_in("c2", ("c1", "c2"))
+    assert (len(here), len(there), len({*here, *there})) == (20, 30, 50)
+    assert {cell_of(agent_of(host), ("c1", "c2")) for host in here} == {"c1"}
+    assert len(hosts_in("c1", ("c1",))) == 50
+
+
 def test_whatever_is_left_is_told() -> None:
     empty = View(
         meta=good().meta,
@@ -380,13 +507,13 @@ def test_whatever_is_left_is_told() -> None:
         groups={"g": {"members": "0"}},
         pools={"lic": {"claimed.CUSTOM_SEAT": "0"}},
     )
-    none = Works(lambda _: {}, Random(1))
-    assert list(ends.nothing_is_left(empty, none, {})) == []
+    assert list(ends.nothing_is_left(empty)) == []
+    assert list(ends.nothing_runs(Works(lambda _: {}, Random(1)), {})) == []
 
     def told(change: Change) -> Iterator[str]:
         wrong = copy.deepcopy(empty)
         change(wrong)
-        return ends.nothing_is_left(wrong, none, {})
+        return ends.nothing_is_left(wrong)
 
     assert "claim a is left, active" in told(lambda it: it.claims.update({"a": {"state": "active", "host": "h1"}}))
     assert "host h1 has claimed.VCPU 1" in told(lambda it: it.hosts["h1"].update({"claimed.VCPU": "1"}))
@@ -396,6 +523,6 @@ def test_whatever_is_left_is_told() -> None:
     assert "key gang:a is left" in told(lambda it: it.others.update({"gang:a": {}}))
     assert "claim a has a deadline" in told(lambda it: it.deadlines.update({"a": 1.0}))
     assert "1 hints lie in the inbox of h1" in told(lambda it: it.inboxes.update({"h1": 1}))
-    assert "work of a is left on h1" in ends.nothing_is_left(empty, works(), {})
+    assert "work of a is left on h1" in ends.nothing_runs(works(), {})
     entry = {("h1", "a"): Journaled(TOKEN, "active", True)}
-    assert "the journal of h1 still holds a" in ends.nothing_is_left(empty, none, entry)
+    assert "the journal of h1 still holds a" in ends.nothing_runs(Works(lambda _: {}, Random(1)), entry)

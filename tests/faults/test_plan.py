@@ -5,7 +5,7 @@ from itertools import islice
 import pytest
 
 from tests.faults.suite.faults import ALL, BY_NAME
-from tests.faults.suite.plan import APART, CALM, MOST_TOGETHER, SETUPS, Round, children
+from tests.faults.suite.plan import APART, CALM, CELLS, MOST_TOGETHER, SETUPS, Round, children
 from tests.faults.suite.run import planned, shapes
 
 SEEDS = range(5)
@@ -47,12 +47,24 @@ def test_strikes_are_what_their_faults_allow(seed: int) -> None:
             shape = BY_NAME[strike.fault].shape
             assert round_.setup in shape.setups
             assert strike.point in shape.points
-            assert set(strike.victims) <= set(children(shape.on))
+            assert set(strike.victims) <= set(CELLS if shape.on == "cell" else children(shape.on))
             assert len(strike.victims) <= shape.most_victims
             assert bool(strike.victims) == bool(shape.on)
             least, most = APART if number else CALM
             assert least <= strike.after <= most
             assert shape.seconds[0] - 0.05 <= strike.seconds <= shape.seconds[1] + 0.05
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_each_cell_is_struck_and_fewer_cells_change_nothing_else(seed: int) -> None:
+    def struck(round_: Round) -> list[tuple[str, ...]]:
+        return [strike.victims for strike in round_.strikes if BY_NAME[strike.fault].shape.on == "cell"]
+
+    assert {victims for round_ in rounds_of(seed) for victims in struck(round_)} == {(cell,) for cell in CELLS}
+    one = list(islice(planned(seed, cells=("c1",)), MANY))
+    assert {victims for round_ in one for victims in struck(round_)} == {("c1",)}
+    for mine, other in zip(one, rounds_of(seed), strict=True):
+        assert str(mine) == str(other).replace(" of c2 ", " of c1 ")
 
 
 def test_a_set_up_plays_in_one_go_what_is_played_alone() -> None:

@@ -18,7 +18,7 @@ import structlog
 from pydantic import ValidationError
 
 from redsched.settings import Settings
-from tests.faults.suite.plan import SETUPS, Round
+from tests.faults.suite.plan import CELLS, SETUPS, Round
 from tests.faults.suite.run import planned, run, shapes
 
 LISTED = 40
@@ -43,7 +43,7 @@ def main() -> int:
     # Whatever its own operator's connection has to say is said by the checks.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     until_s = time.monotonic() + given.minutes * 60
-    done = asyncio.run(run(given.seed, iter(rounds), until_s, _say, given.durability))
+    done = asyncio.run(run(given.seed, iter(rounds), until_s, _say, given.durability, CELLS[: given.cells]))
     print(f"\n{done.tables()}")
     if done.wrong:
         print(f"\n{len(done.wrong)} things are wrong; the same plan again: {again}", file=sys.stderr)
@@ -59,6 +59,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, help="how many rounds at most (default: as many as fit)")
     parser.add_argument("--only", default="", metavar="WORD", help="only faults whose name contains this word")
     parser.add_argument("--setup", choices=SETUPS, help="only on this set-up of the store (default: all)")
+    parser.add_argument(
+        "--cells", type=int, choices=range(1, len(CELLS) + 1), default=len(CELLS), help="over how many cells (all)"
+    )
     kinds = parser.add_mutually_exclusive_group()
     kinds.add_argument("--alone", action="store_true", help="only rounds of one fault, each once at each of its points")
     kinds.add_argument("--together", action="store_true", help="only rounds of several faults at once")
@@ -82,7 +85,7 @@ def _rounds(given: argparse.Namespace) -> list[Round]:
     if given.setup and given.setup not in fitting:
         raise ValueError(f"--durability {given.durability} is played on {' and '.join(fitting)}, not on {given.setup}")
     setups = (given.setup,) if given.setup else fitting
-    plan = planned(given.seed, given.only, setups, not given.together, not given.alone)
+    plan = planned(given.seed, given.only, setups, not given.together, not given.alone, CELLS[: given.cells])
     found = list(islice(plan, given.rounds or MOST_ROUNDS))
     if not found:
         names = ", ".join(f"{one.name} ({', '.join(one.setups)})" for one in shapes(given.only))

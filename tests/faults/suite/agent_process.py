@@ -20,12 +20,14 @@ ROOM_LEFT = 8192
 """Less than any journal that has been written to."""
 
 
-def hosts_of(names: Sequence[str], lease_s: int) -> list[HostReport]:
+def hosts_of(names: Sequence[str], lease_s: int, cell: str) -> list[HostReport]:
     """The hosts of those names: alike, but for their zones and for a GPU that every second one has."""
     inventories = {"VCPU": Inventory(VCPU), "MEMORY_MB": Inventory(MEMORY_MB)}
     gpu = {"gpu0": Pool({"CUSTOM_GPU_MILLI": Inventory(GPU_MILLI)})}
     return [
-        HostReport(name, inventories, pools=gpu if number % 2 else {}, zone=f"az{number % ZONES}", lease_s=lease_s)
+        HostReport(
+            name, inventories, pools=gpu if number % 2 else {}, cell=cell, zone=f"az{number % ZONES}", lease_s=lease_s
+        )
         for number, name in enumerate(names)
     ]
 
@@ -50,7 +52,8 @@ async def main() -> None:
     if words["disk_is_full"]:
         fill_disk()
     ready = asyncio.Event()
-    agent = asyncio.create_task(run(settings, words["url"], hosts_of(words["hosts"], settings.lease_s), journal, ready))
+    hosts = hosts_of(words["hosts"], settings.lease_s, settings.cells[0])
+    agent = asyncio.create_task(run(settings, words["url"], hosts, journal, ready))
     agent.add_done_callback(_ended)
     telling = asyncio.create_task(_tell(ready))
     while True:

@@ -6,6 +6,7 @@ Each check yields what is wrong, in words; nothing where all is well. They share
 import shutil
 import sqlite3
 import tempfile
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 from tests.faults.suite.ledger import Ledger
 from tests.faults.suite.rules import books
 from tests.faults.suite.traffic import QUOTA
-from tests.faults.suite.view import View, amounts_of
+from tests.faults.suite.view import Claims, Look, View, amounts_of
 from tests.faults.suite.works import Works
 
 Picture = Mapping[str, Any]
@@ -53,13 +54,24 @@ def left_over(view: View) -> Iterator[str]:
     yield from (f"a chore waits for {claim_id}" for claim_id in view.others.get("chores", ()))
 
 
-def machines_agree(view: View, works: Works) -> Iterator[str]:
+def once(look: Look) -> Iterator[str]:
+    """Nothing that an owner knows is in more than one cell."""
+    cells_of = defaultdict[str, list[str]](list)
+    for cell, view in look.items():
+        for claim_id in view.by_owner():
+            cells_of[claim_id].append(cell)
+    for claim_id, cells in cells_of.items():
+        if len(cells) > 1:
+            yield f"claim {claim_id} is in {' and in '.join(cells)}"
+
+
+def machines_agree(claims: Claims, works: Works) -> Iterator[str]:
     """What really runs is what the store has as active, with the same amounts, each on one host.
 
     The tokens are the same too, but where a claim was resized and back before its host looked: its hook, for which
     there was nothing to do, knows an earlier one.
     """
-    active = {(claim["host"], claim_id): claim for claim_id, claim in view.claims.items()}
+    active = {(claim["host"], claim_id): claim for claim_id, claim in claims.claims.items()}
     running = works.running
     for host, claim_id in sorted(running.keys() - active.keys()):
         yield f"work of {claim_id} runs on {host}, and no claim says so"
@@ -81,9 +93,9 @@ def _age(token: str) -> tuple[int, str, int]:
     return int(at_ms), name, int(seq)
 
 
-def journals_agree(view: View, journals: Mapping[tuple[str, str], Journaled]) -> Iterator[str]:
+def journals_agree(claims: Claims, journals: Mapping[tuple[str, str], Journaled]) -> Iterator[str]:
     """Journals hold the claims of the store, as running, and no others."""
-    active = {(claim["host"], claim_id): claim["token"] for claim_id, claim in view.claims.items()}
+    active = {(claim["host"], claim_id): claim["token"] for claim_id, claim in claims.claims.items()}
     for host, claim_id in sorted(journals.keys() - active.keys()):
         yield f"the journal of {host} holds {claim_id}, the store does not"
     for host, claim_id in sorted(active.keys() - journals.keys()):
@@ -94,21 +106,21 @@ def journals_agree(view: View, journals: Mapping[tuple[str, str], Journaled]) ->
             yield f"{place} is active under {active[place]}, in the journal {entry}"
 
 
-def owners_agree(view: View, ledger: Ledger) -> Iterator[str]:
+def owners_agree(claims: Claims, ledger: Ledger) -> Iterator[str]:
     """No claim is there that nobody was told of, and none that its owner gave back."""
-    left = {one for one, claim in view.by_owner().items() if claim.get("consumer") in ledger.orphans}
+    left = {one for one, claim in claims.by_owner().items() if claim.get("consumer") in ledger.orphans}
     for claim_id in sorted(left - ledger.owned.keys() - ledger.open_ids()):
         yield f"claim {claim_id} is left by a caller who was killed"
     owned = ledger.owned.keys() | ledger.shelved.keys() | ledger.open_ids() | left
-    for claim_id in sorted((view.by_owner().keys() | view.shelved) - owned):
+    for claim_id in sorted((claims.by_owner().keys() | claims.shelved) - owned):
         said = ledger.given.get(claim_id) or ("refused" if claim_id in ledger.refused else "never asked for")
         yield f"claim {claim_id} is there, and to its owner it is {said}"
 
 
-def quota_agrees(view: View, used: Mapping[str, str]) -> Iterator[str]:
+def quota_agrees(claims: Claims, used: Mapping[str, str]) -> Iterator[str]:
     """A project's ledger says what its claims take. `used` is the ledger's hash; empty before anything was reserved."""
-    claims = [claim for claim in view.claims.values() if claim.get("project") == QUOTA.project]
-    really = {"claims": len(claims), "VCPU": sum(amounts_of(claim).get("VCPU", 0) for claim in claims)}
+    metered = [claim for claim in claims.claims.values() if claim.get("project") == QUOTA.project]
+    really = {"claims": len(metered), "VCPU": sum(amounts_of(claim).get("VCPU", 0) for claim in metered)}
     for word, number in really.items():
         if int(used.get(f"used.{word}", "0")) != number:
             yield f"the ledger of {QUOTA.project} says {used.get(f'used.{word}')} {word}, its claims are {number}"
@@ -136,7 +148,8 @@ def _declared_agree(name: str, seen: Mapping[str, Any], view: View) -> Iterator[
     for group, fields in view.groups.items():
         mine = seen.get(f"server-group {group}", {})
         counts = {word: int(n) for word, n in fields.items() if word.startswith("count.") or word == "members"}
-        if {word: n for word, n in mine.items() if word.startswith("count.") or word == "members"} != counts:
+        seen_counts = {word: n for word, n in mine.items() if word.startswith("count.") or word == "members"}
+        if Counter(seen_counts) != Counter(counts):  # what is not there is 0
             yield f"{name} has group {group} {mine}, the store {counts}"
     for pool, fields in view.pools.items():
         mine = seen.get(f"pool {pool}", {})
@@ -162,8 +175,8 @@ def _as_stored(view: View, host: str) -> dict[str, Any]:
     return stored | {word: int(n) for word, n in fields.items() if word.startswith(_AMOUNTS) and n != "0"}
 
 
-def nothing_is_left(view: View, works: Works, journals: Mapping[tuple[str, str], Journaled]) -> Iterator[str]:
-    """After all was given back: no claim, no count, no hint, no work, nothing in a journal."""
+def nothing_is_left(view: View) -> Iterator[str]:
+    """After all was given back there is no claim in a cell, no count, no hint."""
     yield from books(view)
     yield from left_over(view)
     yield from (f"ended claim {claim_id} is remembered without end" for claim_id in view.kept)
@@ -176,6 +189,10 @@ def nothing_is_left(view: View, works: Works, journals: Mapping[tuple[str, str],
                 is_count = word.startswith(("claimed.", "count.")) or word in ("claims", "starting", "members")
                 if is_count and value != "0":
                     yield f"{what} {name} has {word} {value}"
+
+
+def nothing_runs(works: Works, journals: Mapping[tuple[str, str], Journaled]) -> Iterator[str]:
+    """Then there is no work, and nothing in a journal."""
     yield from (f"work of {claim_id} is left on {host}" for host, claim_id in works.running)
     yield from (f"the journal of {host} still holds {claim_id}" for host, claim_id in journals)
 

@@ -12,7 +12,7 @@ from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from tests.faults.suite import traffic
 from tests.faults.suite.ledger import Ledger
-from tests.faults.suite.view import View
+from tests.faults.suite.view import Look, together
 
 PAUSE_S = 0.3
 SAID_WITHIN_S = 45.0
@@ -22,12 +22,12 @@ Word = Callable[[Scheduler], Awaitable[object]]
 
 @dataclass(slots=True)
 class Operator:
-    """Whoever looks after the cell. `seen` is the store as it was last looked at."""
+    """Whoever looks after the cells. `seen` is the store as it was last looked at."""
 
     url: str
     settings: Settings
     ledger: Ledger
-    seen: Callable[[], View]
+    seen: Callable[[], Look]
     statuses: dict[str, HostStatus] = field(default_factory=dict)
     """How hosts that were worked on are to be: said again where a failover has lost it."""
 
@@ -35,15 +35,15 @@ class Operator:
         """See to it that all stays as it is meant to be."""
         while True:
             await asyncio.sleep(PAUSE_S)
-            view = self.seen()
-            if not view.epoch:
+            look = self.seen()
+            if not all(view.epoch for view in look.values()):
                 continue
             with suppress(RedschedError):
-                if not _has_declared(view):
+                if not _has_declared(look):
                     await self._say(declare)
-                for claim_id in self._orphans(view):
+                for claim_id in self._orphans(look):
                     await self._say(lambda scheduler, it=claim_id: scheduler.claims.release(it))  # type: ignore[misc]
-                if others := self._others(view):
+                if others := self._others(look):
                     await self._say(lambda scheduler, it=others: _set(scheduler, it, HostStatus.ENABLED))  # type: ignore[misc]
 
     async def says(self, word: Word) -> None:
@@ -71,16 +71,18 @@ class Operator:
         async with Scheduler.connect(self.url, self.settings) as scheduler:
             await word(scheduler)
 
-    def _orphans(self, view: View) -> list[str]:
-        left = {one for one, claim in view.by_owner().items() if claim.get("consumer") in self.ledger.orphans}
+    def _orphans(self, look: Look) -> list[str]:
+        known = together(look).by_owner()
+        left = {one for one, claim in known.items() if claim.get("consumer") in self.ledger.orphans}
         return sorted(left - self.ledger.owned.keys())
 
-    def _others(self, view: View) -> list[str]:
+    def _others(self, look: Look) -> list[str]:
         """Hosts that are to be enabled again, and are not: what they are while worked on is left to who does it."""
+        hosts = {host: fields for view in look.values() for host, fields in view.hosts.items()}
         return [
             host
             for host, status in self.statuses.items()
-            if status is HostStatus.ENABLED and view.hosts.get(host, {}).get("status", status) != status
+            if status is HostStatus.ENABLED and hosts.get(host, {}).get("status", status) != status
         ]
 
 
@@ -94,9 +96,13 @@ async def _write_off(scheduler: Scheduler, hosts: Sequence[str]) -> None:
         await scheduler.hosts.lost(host, evacuate=True)
 
 
-def _has_declared(view: View) -> bool:
-    group, pool = view.groups.get(traffic.APART.name, {}), view.pools.get(traffic.LICENCES.name, {})
-    return "policy" in group and "capacity.CUSTOM_SEAT" in pool and f"quota:{traffic.QUOTA.project}" in view.others
+def _has_declared(look: Look) -> bool:
+    """Groups and quotas are declared in every cell, a shared pool in the first."""
+    pool = next(iter(look.values())).pools.get(traffic.LICENCES.name, {})
+    return "capacity.CUSTOM_SEAT" in pool and all(
+        "policy" in view.groups.get(traffic.APART.name, {}) and f"quota:{traffic.QUOTA.project}" in view.others
+        for view in look.values()
+    )
 
 
 async def declare(scheduler: Scheduler) -> None:

@@ -8,6 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
+CELLS = ("c1", "c2")
+"""In a cluster they lie on different shards, each by its name."""
+
 SCHEDULERS = 4
 AGENTS = 5
 HOSTS_OF_AGENT = 10
@@ -29,7 +32,7 @@ class Shape:
     setups: tuple[str, ...] = ("single",)
     """Where it can be played; alone in the first of them."""
     on: str = ""
-    """Whom it strikes: `scheduler`, `agent`, `any`, or '' for the store itself."""
+    """Whom it strikes: `scheduler`, `agent`, `any`, a `cell`, or '' for the store as a whole."""
     most_victims: int = 1
     points: tuple[str, ...] = ("",)
     """Where it can strike."""
@@ -78,7 +81,12 @@ SETUPS = ("single", "sentinel", "cluster")
 
 
 def rounds(
-    seed: int, shapes: Sequence[Shape], setups: Sequence[str] = SETUPS, alone: bool = True, together: bool = True
+    seed: int,
+    shapes: Sequence[Shape],
+    setups: Sequence[str] = SETUPS,
+    alone: bool = True,
+    together: bool = True,
+    cells: Sequence[str] = CELLS,
 ) -> Iterator[Round]:
     """The rounds of a run: each shape alone, at each of its points, and then without end several at once."""
     rng = Random(seed)
@@ -87,24 +95,25 @@ def rounds(
     each = [(shape, point) for shape in shapes for point in shape.points] if alone else []
     rng.shuffle(each)
     for shape, point in _by_setup(each):
-        yield Round(next(numbers), shape.setups[0], (_strike(rng, shape, point, CALM),))
+        yield Round(next(numbers), shape.setups[0], (_strike(rng, shape, point, CALM, cells),))
     known = sorted({setup for shape in shapes for setup in shape.setups})
     while together and known:
         setup = rng.choice(known)
         possible = [shape for shape in shapes if setup in shape.setups]
-        yield from _together(rng, numbers, setup, possible)
+        for strikes in _together(rng, possible, cells):
+            yield Round(next(numbers), setup, strikes)
 
 
 ROUNDS_TOGETHER = 4
 """Rounds of several faults on one set-up, before the next."""
 
 
-def _together(rng: Random, numbers: Iterator[int], setup: str, possible: Sequence[Shape]) -> Iterator[Round]:
+def _together(rng: Random, possible: Sequence[Shape], cells: Sequence[str]) -> Iterator[tuple[Strike, ...]]:
     for _ in range(ROUNDS_TOGETHER):
         first, *more = [rng.choice(possible) for _ in range(rng.randint(2, MOST_TOGETHER))]
-        strikes = [_strike(rng, first, rng.choice(first.points), CALM)]
-        strikes += [_strike(rng, shape, rng.choice(shape.points), APART) for shape in more]
-        yield Round(next(numbers), setup, tuple(strikes))
+        strikes = [_strike(rng, first, rng.choice(first.points), CALM, cells)]
+        strikes += [_strike(rng, shape, rng.choice(shape.points), APART, cells) for shape in more]
+        yield tuple(strikes)
 
 
 def _by_setup(each: list[tuple[Shape, str]]) -> list[tuple[Shape, str]]:
@@ -113,8 +122,10 @@ def _by_setup(each: list[tuple[Shape, str]]) -> list[tuple[Shape, str]]:
     return sorted(each, key=lambda one: setups.index(one[0].setups[0]))
 
 
-def _strike(rng: Random, shape: Shape, point: str, after: tuple[int, int]) -> Strike:
+def _strike(rng: Random, shape: Shape, point: str, after: tuple[int, int], cells: Sequence[str]) -> Strike:
     possible = children(shape.on)
     count = min(rng.randint(1, shape.most_victims), len(possible))
     victims = tuple(sorted(rng.sample(possible, count)))
-    return Strike(shape.name, rng.randint(*after), round(rng.uniform(*shape.seconds), 1), victims, point)
+    strike = Strike(shape.name, rng.randint(*after), round(rng.uniform(*shape.seconds), 1), victims, point)
+    # Which cell it is does not change the rest of the plan, so that the same is played on one cell and on several.
+    return replace(strike, victims=(Random(str(strike)).choice(cells),)) if shape.on == "cell" else strike

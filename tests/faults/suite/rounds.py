@@ -1,24 +1,23 @@
-"""One round: traffic, faults, healing, recovery; then rest, and a look at everything.
-
-What is lost is counted here: a claim that was answered, that its owner has not given back, and that is not there.
-"""
+"""One round: traffic, faults, healing, recovery; then rest, and a look at everything."""
 
 import asyncio
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import islice
 
 import redis
 
-from tests.faults.suite import ends, traffic
+from tests.faults.suite import ends
 from tests.faults.suite.child import ChildEnded
 from tests.faults.suite.faults import BY_NAME
 from tests.faults.suite.faults.base import Breakage
+from tests.faults.suite.fleet import hosts_in
+from tests.faults.suite.losses import count_lost, lost_shelved, note_active
 from tests.faults.suite.plan import Round
-from tests.faults.suite.view import read_view
-from tests.faults.suite.world import HOSTS, World
+from tests.faults.suite.result import Result
+from tests.faults.suite.view import View, together
+from tests.faults.suite.world import World
 
 CALM_S = 30.0
 """How long traffic may take to come so far that the first fault is due."""
@@ -37,62 +36,44 @@ LOOK_AGAIN_S = 0.1
 MOST_SHOWN = 12
 
 
-@dataclass(slots=True)
-class Result:
-    """What a round came to. Times are seconds from the end of its last fault, or from the rest of its traffic."""
-
-    round: Round
-    answers: int = 0
-    first_s: float | None = None
-    """Until a claim that was asked for afterwards was placed."""
-    settled_s: float | None = None
-    """Until every host had attested and was up, and the cell was settled."""
-    agree_s: float | None = None
-    """Until nothing was under way any more, and everything agreed."""
-    lost: Counter[str] = field(default_factory=Counter)
-    restored: int = 0
-    epochs: int = 0
-    instants: int = 0
-    wrong: list[str] = field(default_factory=list)
-
-
 async def play(world: World, round_: Round) -> Result:
     """Play one round. What went wrong is in the result; nothing is raised for it."""
     result = Result(round_)
     world.watcher.missed.clear()
-    answers, epochs, instants = world.ledger.answers, len(world.watcher.epochs), world.watcher.instants
+    answers, epochs = world.ledger.answers, len(world.watcher.epochs)
     try:
-        faults = await _break(world, round_)
+        faults = await _break(world, result)
         await _recover(world, result)
         await world.rest()
         await _agree(world, result)
-        _count_lost(world, result, frozenset().union(*(one.may_lose() for one in faults)))
+        count_lost(world, result, frozenset().union(*(one.may_lose() for one in faults)))
         result.wrong += lost_shelved(world, any(one.loses_writes or "forgotten" in one.loses for one in faults))
         await world.site.tidy()
     except (TimeoutError, ChildEnded, AssertionError, redis.RedisError, OSError) as error:
         result.wrong.append(f"{type(error).__name__}: {error}")
     result.answers = world.ledger.answers - answers
     result.epochs = len(world.watcher.epochs) - epochs
-    result.instants = world.watcher.instants - instants
     result.wrong += wrong_so_far(world)
     return result
 
 
-async def _break(world: World, round_: Round) -> list[Breakage]:
+async def _break(world: World, result: Result) -> list[Breakage]:
     """Begin the faults one after the other, and heal each when its time is over."""
     world.play()
     faults, healing = list[Breakage](), list[asyncio.Task[None]]()
-    for strike in round_.strikes:
+    for strike in result.round.strikes:
         reached = await world.reaches(world.ledger.answers + strike.after, BETWEEN_S if faults else CALM_S)
         if not (reached or faults):
             raise TimeoutError(f"traffic does not go on: {world.ledger.words} {world.ledger.troubles}")
         if not faults:
             note_active(world)
+            before = world.placings.by_cell.copy()
         fault = BY_NAME[strike.fault](world, strike)
         await fault.start()
         faults.append(fault)
         healing.append(asyncio.create_task(_heal_later(fault)))
     await asyncio.gather(*healing)
+    result.meanwhile = world.placings.by_cell - before
     return faults
 
 
@@ -101,41 +82,42 @@ async def _heal_later(fault: Breakage) -> None:
     await fault.heal()
 
 
-def note_active(world: World) -> None:
-    """Note of which claims hosts have said that their work runs: whatever breaks from here on, they stay."""
-    world.watcher.look()
-    known = world.watcher.now.by_owner()
-    for claim_id, one in world.ledger.owned.items():
-        one.was_active = known.get(claim_id, {}).get("state") == "active"
-
-
 async def _recover(world: World, result: Result) -> None:
     healed = time.monotonic()
-    world.look_for_first()
-    seen = world.watcher.instants + 1  # the one that may be under way is of before
+    world.placings.look_for_first(world.ledger.asked)
+    first = world.placings.first
+    seen = world.watcher.instants.copy()
     until = healed + RECOVER_S
     while time.monotonic() < until:
-        if result.first_s is None and world.first_placed_at is not None:
-            result.first_s = world.first_placed_at - healed
+        if result.first_s is None and first.keys() == set(world.site.cells):
+            result.first_s = max(first.values()) - healed
             answers = world.ledger.answers
-        if result.settled_s is None and world.watcher.instants > seen and is_settled(world):
+        if result.settled_s is None and _is_seen_since(world, seen) and is_settled(world):
             result.settled_s = time.monotonic() - healed
         if result.first_s is not None and result.settled_s is not None:
             break
         await asyncio.sleep(0.02)
     else:
-        result.wrong.append(f"not recovered within {RECOVER_S:g} s: {_shown(_unsettled(world))}")
+        placed = f"placed again in {sorted(first)}; {_shown(_unsettled(world))}"
+        result.wrong.append(f"not recovered within {RECOVER_S:g} s: {placed}")
         return
     await world.reaches(answers + AFTERWARDS, CALM_S)
 
 
+def _is_seen_since(world: World, before: Counter[str]) -> bool:
+    """Whether each cell was: the first time may have been under way before."""
+    return all(world.watcher.instants[cell] > before[cell] + 1 for cell in world.site.cells)
+
+
 def is_settled(world: World) -> bool:
-    """Whether hosts and cell are as they should be, whatever claims are on their way."""
+    """Whether hosts and cells are as they should be, whatever claims are on their way."""
     return not any(_unsettled(world))
 
 
 def _unsettled(world: World) -> Iterator[str]:
-    return (problem for problem in ends.settled(world.watcher.now, HOSTS) if not problem.startswith("claim "))
+    for cell in world.site.cells:
+        problems = ends.settled(world.watcher.now.get(cell, View()), hosts_in(cell, world.site.cells))
+        yield from (f"{cell}: {problem}" for problem in problems if not problem.startswith("claim "))
 
 
 async def _agree(world: World, result: Result) -> None:
@@ -151,69 +133,26 @@ async def _agree(world: World, result: Result) -> None:
 
 async def disagreements(world: World) -> list[str]:
     """Everything that does not agree now, while traffic rests. The costly looks are left out where cheap ones tell."""
-    with world.site.connect() as client:
-        view = read_view(client)
-    found = [*ends.settled(view, HOSTS), *ends.left_over(view), *ends.owners_agree(view, world.ledger)]
-    found += ends.machines_agree(view, world.works)
+    look = {cell: view for part in world.site.parts for cell, view in world.site.read(part).items()}
+    claims = together(look)
+    found = [f"{cell}: {problem}" for cell, view in look.items() for problem in _unrest(world, cell, view)]
+    found += [*ends.once(look), *ends.owners_agree(claims, world.ledger), *ends.machines_agree(claims, world.works)]
     if found:
         return found
     world.watcher.look()
-    found += ends.quota_agrees(view, world.site.ledger())
-    found += ends.journals_agree(view, ends.read_journals([world.journal(one.name) for one in world.agents]))
+    found += ends.quota_agrees(claims, world.site.ledger())
+    found += ends.journals_agree(claims, ends.read_journals([world.journal(one.name) for one in world.agents]))
     for one in world.schedulers:
-        found += ends.picture_agrees(one.name, await one.ask("picture", "picture"), view)
+        pictures = (await one.ask("pictures", "pictures"))["cells"]
+        for cell, view in look.items():
+            found += ends.picture_agrees(f"{one.name} in {cell}", pictures[cell], view)
     found += (await world.schedulers[0].ask("audit", "audit"))["problems"]
     return found
 
 
-def _count_lost(world: World, result: Result, allowed: frozenset[str]) -> None:
-    view = world.watcher.now
-    known = view.by_owner()
-    for claim_id, one in list(world.ledger.owned.items()):
-        level = world.ledger.level(one.until)
-        claim = known.get(claim_id)
-        if claim is not None:
-            if claim_id in world.watcher.missed:
-                level.restored += 1
-                result.restored += 1
-            continue
-        if claim_id in view.shelved and "expired" in allowed and not one.was_active:
-            # What took its place again did not come up within its lease, and left it as it was.
-            world.ledger.shelved[claim_id] = world.ledger.owned.pop(claim_id).owner
-            continue
-        why = view.ended.get(claim_id, "forgotten")
-        level.lost[why] += 1
-        result.lost[why] += 1
-        del world.ledger.owned[claim_id]
-        world.ledger.given[claim_id] = f"lost: {why}"
-        if one.was_active or one.until == "active":
-            result.wrong.append(f"claim {claim_id} was active on {one.host}, and is lost: {why}")
-        elif why not in allowed and not _fell(claim_id, why, allowed):
-            result.wrong.append(f"claim {claim_id} on {one.host} was answered as claimed, and is lost: {why}")
-
-
-def _fell(claim_id: str, why: str, allowed: frozenset[str]) -> bool:
-    """Whether it may have gone with another claim of its gang, whose lease ran out: the others are failed then."""
-    return why == "failed" and "expired" in allowed and traffic.stands_with_others(claim_id)
-
-
-def lost_shelved(world: World, is_allowed: bool) -> Iterator[str]:
-    """What is wrong of claims that are shelved. Only the store knows of those: what loses writes may lose them.
-
-    Or it loses the shelving, and their hosts have them still. So they are a level of their own.
-    """
-    view, level = world.watcher.now, world.ledger.level("shelved")
-    known = view.by_owner()
-    for claim_id in [*world.ledger.shelved]:
-        if claim_id in view.shelved:
-            continue
-        why = "not shelved" if claim_id in known else view.ended.get(claim_id, "forgotten")
-        if claim_id not in known:
-            level.lost[why] += 1
-            world.ledger.given[claim_id] = f"lost: {why}"
-            del world.ledger.shelved[claim_id]
-        if not is_allowed:
-            yield f"claim {claim_id} was shelved, and is lost: {why}"
+def _unrest(world: World, cell: str, view: View) -> Iterator[str]:
+    yield from ends.settled(view, hosts_in(cell, world.site.cells))
+    yield from ends.left_over(view)
 
 
 def wrong_so_far(world: World) -> list[str]:
@@ -234,8 +173,10 @@ async def release_all(world: World) -> list[str]:
         await asyncio.sleep(LOOK_AGAIN_S)
         world.watcher.look()
         journals = ends.read_journals([world.journal(one.name) for one in world.agents])
-        left = [*ends.nothing_is_left(world.watcher.now, world.works, journals)]
-        left += ends.quota_agrees(world.watcher.now, world.site.ledger())
+        now = world.watcher.now
+        left = [f"{cell}: {problem}" for cell, view in now.items() for problem in ends.nothing_is_left(view)]
+        left += ends.nothing_runs(world.works, journals)
+        left += ends.quota_agrees(together(now), world.site.ledger())
     return [*left[:MOST_SHOWN], *wrong_so_far(world)]
 
 

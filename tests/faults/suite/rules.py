@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 
 from tests.faults.suite.traffic import QUOTA
-from tests.faults.suite.view import Hash, View, amounts_of
+from tests.faults.suite.view import Hash, Look, View, amounts_of, together
 
 LEASED = ("claimed", "starting")
 POOL = "pool:"
@@ -86,17 +86,10 @@ def over(view: View) -> Over:
             key = (f"host {claim.get('host')}", f"group:{claim['group']}")
             holders[key].add(claim_id)
             amounts[key] += 1
-    for owner_id, claim in view.by_owner().items():
-        if claim.get("project") == QUOTA.project:
-            key = (f"project {QUOTA.project}", "claims")
-            holders[key].add(owner_id)
-            amounts[key] += 1
     return {key: frozenset(holders[key]) for key, amount in amounts.items() if amount > _room(view, *key)}
 
 
 def _room(view: View, owner: str, slot: str) -> int:
-    if owner.startswith("project "):
-        return QUOTA.limits["claims"] if f"quota:{QUOTA.project}" in view.others else 1 << 53
     if slot.startswith("group:"):
         group = view.groups.get(slot.removeprefix("group:"), {})
         return int(group.get("max_per_host", "1")) if group.get("policy") == "anti-affinity" else 1 << 53
@@ -121,10 +114,8 @@ def succession(former: View, now: View) -> Iterator[str]:
 
 def _had_spoken(view: View, owner: str) -> bool:
     """Whether all that hosts could bring back to it had come back at that instant."""
-    if owner.startswith("project ") and f"quota:{QUOTA.project}" not in view.others:
-        return False  # forgotten with the store, and not declared anew yet: nothing is limited
-    if owner.startswith((POOL, "project ")):
-        return all(map(view.is_attested, view.hosts)) and view.meta.get("settled") == "1"
+    if owner.startswith(POOL):
+        return view.has_heard_all()
     return owner[5:] in view.hosts and view.is_attested(owner[5:])
 
 
@@ -134,3 +125,30 @@ def _unspoken(former: View, now: View) -> Iterator[str]:
             came = now.held.get(host, set()) - former.held.get(host, set())
             if came:
                 yield f"host {host} has not attested to {now.epoch} and got {sorted(came)}"
+
+
+def quota(first: Look, before: Look, *both: Look) -> Iterator[str]:
+    """A project comes to have more claims than its quota allows, over all cells, but by what hosts brought back.
+
+    Cells on different servers are seen one after the other. So what counts is what was seen in each of `both`: between
+    these looks all of it was there at once. What of it was not there `before` came after that, and the last of it came
+    beside all the rest; and what hosts could bring back had come by the `first` look. Of cells on one server a look
+    is an instant: there `first` is `before`, and `both` are one.
+    """
+    epochs = {tuple(view.epoch for view in look.values()) for look in (first, before, *both)}
+    if len(epochs) > 1 or not _is_limited(first):
+        return
+    held = set.intersection(*map(_metered, both))
+    more = held - _metered(before)
+    if len(held) > QUOTA.limits["claims"] and more:
+        yield f"project {QUOTA.project} has {len(held)} claims, more than its quota, and got still more: {sorted(more)}"
+
+
+def _metered(look: Look) -> set[str]:
+    return {one for one, claim in together(look).by_owner().items() if claim.get("project") == QUOTA.project}
+
+
+def _is_limited(look: Look) -> bool:
+    """Whether the quota is declared, which the first cell says, and all claims that it counts are known."""
+    first = next(iter(look.values()))
+    return f"quota:{QUOTA.project}" in first.others and all(view.has_heard_all() for view in look.values())

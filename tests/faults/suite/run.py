@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from tests.faults.suite.faults import ALL
 from tests.faults.suite.ledger import Levels
-from tests.faults.suite.plan import SETUPS, Round, Shape, rounds
-from tests.faults.suite.rounds import Result, play, release_all
+from tests.faults.suite.plan import CELLS, SETUPS, Round, Shape, rounds
+from tests.faults.suite.result import Result
+from tests.faults.suite.rounds import play, release_all
 from tests.faults.suite.sites import SITES
 from tests.faults.suite.tables import levels_table, recovery_table, rounds_table
 from tests.faults.suite.world import World, world
@@ -44,7 +45,14 @@ def shapes(only: str = "") -> list[Shape]:
     return found
 
 
-async def run(seed: int, planned: Iterator[Round], until_s: float, say: Say, durability: str = "none") -> Run:
+async def run(
+    seed: int,
+    planned: Iterator[Round],
+    until_s: float,
+    say: Say,
+    durability: str = "none",
+    cells: Sequence[str] = CELLS,
+) -> Run:
     """Play planned rounds until there are none, or until the monotonic clock says so."""
     done = Run(seed, durability)
     async with AsyncExitStack() as stack:
@@ -56,7 +64,7 @@ async def run(seed: int, planned: Iterator[Round], until_s: float, say: Say, dur
                 await _finish(done, it, say)
                 await stack.aclose()
                 setup = round_.setup
-                site = await stack.enter_async_context(SITES[setup](durability))
+                site = await stack.enter_async_context(SITES[setup](durability, cells))
                 it = await stack.enter_async_context(world(site, seed, durability))
             say(str(round_))
             result = await play(it, round_)
@@ -100,7 +108,12 @@ def _say_wrong(say: Say, wrong: list[str]) -> None:
 
 
 def planned(
-    seed: int, only: str = "", setups: Sequence[str] = SETUPS, alone: bool = True, together: bool = True
+    seed: int,
+    only: str = "",
+    setups: Sequence[str] = SETUPS,
+    alone: bool = True,
+    together: bool = True,
+    cells: Sequence[str] = CELLS,
 ) -> Iterator[Round]:
     """The rounds of a seed, of all faults or those whose name contains a word. Raises ValueError where none does."""
-    return rounds(seed, shapes(only), setups, alone, together)
+    return rounds(seed, shapes(only), setups, alone, together, cells)

@@ -7,35 +7,39 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, is_dataclass
+from typing import Any
 
 import structlog
 
 from redsched.cache.compare import describe
+from redsched.cache.mirror import CellMirror
 from redsched.errors import Unavailable
 from redsched.scheduler import Scheduler, quota_settle, quotas
 from redsched.settings import Settings
 from tests.faults.suite.owner import Owner
 from tests.faults.suite.speech import Ear, say, shift_clock
-from tests.support.racers import mirror_of
 
 RESERVED_MS = 15_000
 """The lease of what is reserved in a ledger: as much longer than a call is sent again for as it is by default."""
 
 
-async def picture(scheduler: Scheduler) -> None:
-    """Say all that the columns hold, caught up, thing by thing."""
-    mirror = mirror_of(scheduler)
+async def pictures(scheduler: Scheduler) -> None:
+    """Say all that the columns of each cell hold."""
+    say("pictures", cells={cell.name: await _picture(cell.mirror) for cell in scheduler._cells})
+
+
+async def _picture(mirror: CellMirror) -> dict[str, Any]:
+    """Caught up, thing by thing."""
     try:
         await mirror.catch_up()
     except Unavailable as error:
-        say("picture", problem=error.detail)
-        return
+        return {"problem": error.detail}
     columns = mirror.columns
     hosts = {name: {key: _plain(value) for key, value in describe(columns, name).items()} for name in columns.names()}
     declared = {
         name: {key: _plain(value) for key, value in one.items()} for name, one in columns.declared.describe().items()
     }
-    say("picture", epoch=columns.epoch, seq=mirror.seq, hosts=hosts, declared=declared)
+    return {"epoch": columns.epoch, "seq": mirror.seq, "hosts": hosts, "declared": declared}
 
 
 def _plain(value: object) -> object:
@@ -68,7 +72,7 @@ async def main() -> None:
             "play": at_work.play,
             "rest": at_work.rest,
             "release": at_work.release,
-            "picture": lambda: picture(scheduler),
+            "pictures": lambda: pictures(scheduler),
             "audit": lambda: audit(scheduler),
         }
         say("ready")

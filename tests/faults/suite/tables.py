@@ -4,17 +4,19 @@ from collections import Counter
 from collections.abc import Sequence
 
 from tests.faults.suite.ledger import Levels
-from tests.faults.suite.rounds import Result
+from tests.faults.suite.result import Result
 
 
 def rounds_table(results: Sequence[Result]) -> str:
     """A line for each round: what broke, how soon all was well, what was lost and restored."""
-    rows = [("round", "faults", "answers", "epochs", "first s", "settled s", "agree s", "lost", "restored", "wrong")]
+    words = "answers", "meanwhile", "epochs", "first s", "settled s", "agree s", "lost", "restored", "wrong"
+    rows: list[tuple[str, ...]] = [("round", "faults", *words)]
     rows += [
         (
             str(one.round.number),
             "+".join(f"{strike.fault}{'@' + strike.point if strike.point else ''}" for strike in one.round.strikes),
             str(one.answers),
+            _counted(one.meanwhile),
             str(one.epochs),
             _seconds(one.first_s),
             _seconds(one.settled_s),

@@ -1,34 +1,34 @@
-"""The store, read raw at one instant: every key of the cell by one read-only script. Nothing of redsched is used."""
+"""The store, read raw at one instant: every key of its cells by one read-only script. Nothing of redsched is used."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import redis
 
-PREFIX = "rs:{c1}:"
-
 _READ = """
-local found = {}
-for _, key in ipairs(redis.call('KEYS', ARGV[1] .. '*')) do
-  local kind = redis.call('TYPE', key).ok
-  local value
+local function value_of(key, kind)
   if kind == 'hash' and redis.call('HGET', key, 'state') == 'ended' then
     local kept = redis.call('PTTL', key) < 0 and '1' or '0'
     local said = redis.call('HMGET', key, 'why', 'origin')
-    value = {'state', 'ended', 'why', said[1] or '', 'kept', kept, 'origin', said[2] or ''}
+    return {'state', 'ended', 'why', said[1] or '', 'kept', kept, 'origin', said[2] or ''}
   elseif kind == 'hash' then
-    value = redis.call('HGETALL', key)
+    return redis.call('HGETALL', key)
   elseif kind == 'set' then
-    value = redis.call('SMEMBERS', key)
+    return redis.call('SMEMBERS', key)
   elseif kind == 'zset' then
-    value = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
+    return redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
   elseif kind == 'stream' then
-    value = {redis.call('XLEN', key)}
-  else
-    value = {}
+    return {redis.call('XLEN', key)}
   end
-  found[#found + 1] = {key, kind, value}
+  return {}
+end
+local found = {}
+for _, prefix in ipairs(ARGV) do
+  for _, key in ipairs(redis.call('KEYS', prefix .. '*')) do
+    local kind = redis.call('TYPE', key).ok
+    found[#found + 1] = {key, kind, value_of(key, kind)}
+  end
 end
 return found
 """
@@ -37,19 +37,33 @@ Hash = dict[str, str]
 
 
 @dataclass(slots=True)
-class View:
-    """The cell at one instant, by kind and name."""
+class Claims:
+    """The claims of a cell, or of all cells together."""
 
-    meta: Hash = field(default_factory=dict)
-    hosts: dict[str, Hash] = field(default_factory=dict)
     claims: dict[str, Hash] = field(default_factory=dict)
     """Those that have not ended."""
     ended: dict[str, str] = field(default_factory=dict)
     """Those that have and are remembered: why."""
-    kept: set[str] = field(default_factory=set)
-    """Those of them that are remembered without end, because they point to what became of them."""
     shelved: set[str] = field(default_factory=set)
     """The shelved ones, by the ids that their owners know."""
+
+    def by_owner(self) -> dict[str, Hash]:
+        """The claims by the ids that their owners know: one that was placed anew has another of its own.
+
+        While one is being moved there are two of them; then it is the later one.
+        """
+        known = sorted(self.claims.items(), key=lambda one: "former" in one[1])
+        return {claim.get("origin", claim_id): claim for claim_id, claim in known}
+
+
+@dataclass(slots=True)
+class View(Claims):
+    """A cell at one instant, by kind and name."""
+
+    meta: Hash = field(default_factory=dict)
+    hosts: dict[str, Hash] = field(default_factory=dict)
+    kept: set[str] = field(default_factory=set)
+    """The ended claims that are remembered without end, because they point to what became of them."""
     groups: dict[str, Hash] = field(default_factory=dict)
     pools: dict[str, Hash] = field(default_factory=dict)
     held: dict[str, set[str]] = field(default_factory=dict)
@@ -69,32 +83,53 @@ class View:
         """Whether a host has attested to the present epoch."""
         return self.hosts[host].get("epoch") == self.epoch != ""
 
-    def by_owner(self) -> dict[str, Hash]:
-        """The claims by the ids that their owners know: one that was placed anew has another of its own.
-
-        While one is being moved there are two of them; then it is the later one.
-        """
-        known = sorted(self.claims.items(), key=lambda one: "former" in one[1])
-        return {claim.get("origin", claim_id): claim for claim_id, claim in known}
+    def has_heard_all(self) -> bool:
+        """Whether all that hosts could bring back has come back."""
+        return all(map(self.is_attested, self.hosts)) and self.meta.get("settled") == "1"
 
     def on(self, host: str) -> dict[str, Hash]:
         """The claims on a host."""
         return {claim_id: claim for claim_id, claim in self.claims.items() if claim.get("host") == host}
 
 
-def read_view(client: "redis.Redis") -> View:
-    """The cell now. Raises what redis raises while the store is away."""
-    return view_of(client.eval_ro(_READ, 0, PREFIX))
+Look = Mapping[str, View]
+"""What was seen of each cell; of cells on one server all at one instant."""
 
 
-def view_of(things: Iterable[tuple[str, str, list[Any]]]) -> View:
-    """Sort raw keys into a view."""
+def together(look: Look) -> Claims:
+    """The claims of all cells."""
+    all_claims = Claims()
+    for view in look.values():
+        # An id that moved on to another cell is closed where it was: that is not what became of it.
+        all_claims.ended = {**view.ended, **all_claims.ended} | _without_void(view.ended)
+        all_claims.claims |= view.claims
+        all_claims.shelved |= view.shelved
+    return all_claims
+
+
+def _without_void(ended: Mapping[str, str]) -> dict[str, str]:
+    return {claim_id: why for claim_id, why in ended.items() if why != "void"}
+
+
+def read_views(client: "redis.Redis", cells: Sequence[str]) -> dict[str, View]:
+    """These cells now, which lie on one server. Raises what redis raises while the store is away."""
+    things = client.eval_ro(_READ, 0, *map(_prefix, cells))
+    return {cell: view_of(cell, (one for one in things if one[0].startswith(_prefix(cell)))) for cell in cells}
+
+
+def _prefix(cell: str) -> str:
+    return f"rs:{{{cell}}}:"
+
+
+def view_of(cell: str, things: Iterable[tuple[str, str, list[Any]]]) -> View:
+    """Sort a cell's raw keys into a view."""
     view = View()
     hashes: Mapping[str, dict[str, Hash]] = {
         "host": view.hosts, "claim": view.claims, "server-group": view.groups, "pool": view.pools,
     }  # fmt: skip
     for key, kind, value in things:
-        what, _, name = key.removeprefix(PREFIX).partition(":")
+        named = key.removeprefix(_prefix(cell))
+        what, _, name = named.partition(":")
         fields = dict(zip(value[::2], value[1::2], strict=True)) if kind in ("hash", "zset") else {}
         if what == "meta":
             view.meta = fields
@@ -111,7 +146,7 @@ def view_of(things: Iterable[tuple[str, str, list[Any]]]) -> View:
         elif what == "deadlines":
             view.deadlines = {one: float(at) for one, at in fields.items()}
         elif what not in ("facts", "changes", "hosts"):
-            view.others[key.removeprefix(PREFIX)] = fields or value
+            view.others[named] = fields or value
     return view
 
 

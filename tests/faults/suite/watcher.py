@@ -2,7 +2,8 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -10,14 +11,17 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from tests.faults.suite.rules import books, over, succession
-from tests.faults.suite.view import View, read_view
+from tests.faults.suite.rules import books, over, quota, succession
+from tests.faults.suite.view import Look, View
 
 PAUSE_S = 0.15
 MOST_BROKEN = 20
 
-Connect = Callable[[], "redis.Redis"]
-"""A client of the server that is the primary now."""
+Parts = Sequence[Sequence[str]]
+"""The cells by what can be read at one instant."""
+
+Read = Callable[[Sequence[str]], Look]
+"""Reads the cells of one part. Raises what redis raises."""
 
 
 def direct(socket: str) -> "redis.Redis":
@@ -29,13 +33,14 @@ def direct(socket: str) -> "redis.Redis":
 
 @dataclass(slots=True)
 class Watcher:
-    """What was seen."""
+    """What was seen, cell by cell."""
 
-    connect: Connect
-    instants: int = 0
-    now: View = field(default_factory=View)
-    last: View = field(default_factory=View)
-    """The last one with anything in it: a wiped store is empty until somebody says something."""
+    read: Read
+    parts: Parts
+    instants: Counter[str] = field(default_factory=Counter)
+    now: dict[str, View] = field(default_factory=dict)
+    last: dict[str, View] = field(default_factory=dict)
+    """The last ones with anything in them: a wiped store is empty until somebody says something."""
     epochs: list[str] = field(default_factory=list)
     missed: set[str] = field(default_factory=set)
     """Claims that were there before a new epoch and not when it was first seen."""
@@ -44,40 +49,68 @@ class Watcher:
     over_committed: int = 0
     """Instants at which something had come to hold more than it has, or a host had got what it must not have."""
     broken: list[str] = field(default_factory=list)
-    is_blind: bool = False
-    """Set while no single server has the cell."""
+    blind_for: set[str] = field(default_factory=set)
+    """Cells that no single server has now."""
+    _looks: deque[Look] = field(default_factory=lambda: deque(maxlen=4))
+    """The latest in which every cell was seen."""
     _end: threading.Event = field(default_factory=threading.Event)
+    _turn: threading.Lock = field(default_factory=threading.Lock)
 
     def look(self) -> None:
-        """Read one instant. Raises what redis raises."""
-        with self.connect() as client:
-            view = read_view(client)
-        if not self.is_blind:
-            self.take(view)
+        """Read each part once. Raises what redis raises."""
+        with self._turn:
+            self.take({cell: view for part in self._seen() for cell, view in self.read(part).items()})
 
-    def take(self, view: View) -> None:
-        """Hold one instant to the rules."""
-        self.now = view
-        self.instants += 1
+    def take(self, look: Look) -> None:
+        """Hold a look to the rules. It may be of some of the cells: the others are away."""
+        look = {cell: view for cell, view in look.items() if cell not in self.blind_for}
+        for cell, view in look.items():
+            self._take_cell(cell, view)
+        if len(look) == sum(map(len, self.parts)) and all(view.epoch for view in look.values()):
+            self._looks.append(look)
+            came = self._over_quota()
+            self.over_committed += bool(came)
+            self._note(came, "all cells")
+
+    def _take_cell(self, cell: str, view: View) -> None:
+        self.now[cell] = view
+        self.instants[cell] += 1
         if not view.epoch:
             return
-        came = [*succession(self.last, view)] if self.last.epoch else []
+        former = self.last.get(cell, View())
+        came = [*succession(former, view)] if former.epoch else []
+        where = f"{cell} epoch {view.epoch} seq {view.meta.get('seq')}"
         self.over_committed += bool(came)
-        problems = [*books(view), *came]
-        if problems and len(self.broken) < MOST_BROKEN:
-            self.broken += [f"epoch {view.epoch} seq {view.meta.get('seq')}: {problem}" for problem in problems]
-        if view.epoch != self.last.epoch:
+        self._note([*books(view), *came], where)
+        if view.epoch != former.epoch:
             self.epochs.append(view.epoch)
-            self.missed |= self.last.claims.keys() - view.claims.keys()
+            self.missed |= former.claims.keys() - view.claims.keys()
         self.over_restored |= {f"{owner} {slot}" for owner, slot in over(view)}
-        self.last = view
+        self.last[cell] = view
+
+    def _over_quota(self) -> list[str]:
+        needed = 2 if len(self.parts) == 1 else 4
+        looks = [*self._looks][-needed:]
+        if len(looks) < needed:
+            return []
+        return [*(quota(*looks) if needed == 4 else quota(looks[0], *looks))]
+
+    def _note(self, problems: Sequence[str], where: str) -> None:
+        if problems and len(self.broken) < MOST_BROKEN:
+            self.broken += [f"{where}: {problem}" for problem in problems]
+
+    def _seen(self) -> list[Sequence[str]]:
+        return [part for part in self.parts if not self.blind_for.intersection(part)]
 
     def run(self) -> None:
-        """Look until told to end. A store that is away, or loads its data, is looked at later."""
+        """Look until told to end. A server that is away, or loads its data, is looked at later."""
         while not self._end.is_set():
-            with suppress(redis.RedisError, OSError):
-                if not self.is_blind:
-                    self.look()
+            with self._turn:
+                look: dict[str, View] = {}
+                for part in self._seen():
+                    with suppress(redis.RedisError, OSError):
+                        look |= self.read(part)
+                self.take(look)
             time.sleep(PAUSE_S)
 
     def end(self) -> None:
@@ -86,9 +119,9 @@ class Watcher:
 
 
 @contextmanager
-def watching(connect: Connect) -> Iterator[Watcher]:
+def watching(read: Read, parts: Parts) -> Iterator[Watcher]:
     """Watch as long as the block lasts."""
-    watcher = Watcher(connect)
+    watcher = Watcher(read, parts)
     thread = threading.Thread(target=watcher.run, name="watcher", daemon=True)
     thread.start()
     try:

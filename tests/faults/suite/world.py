@@ -11,12 +11,13 @@ from typing import Any
 
 from redsched.settings import Settings
 from redsched.tasks import end_all
-from tests.faults.suite import agent_process
 from tests.faults.suite.child import Child, ChildEnded
+from tests.faults.suite.fleet import CAPACITIES, agent_of, cell_of, hosts_of
 from tests.faults.suite.ledger import Ledger
 from tests.faults.suite.operator import Operator, declare
-from tests.faults.suite.plan import AGENTS, HOSTS_OF_AGENT, children
-from tests.faults.suite.sites import Site
+from tests.faults.suite.placings import Placings
+from tests.faults.suite.plan import children
+from tests.faults.suite.site import Site
 from tests.faults.suite.watcher import Watcher, watching
 from tests.faults.suite.works import Works, machines
 
@@ -47,9 +48,8 @@ class World:
         self.folder = folder
         self.watcher = watcher
         self.ledger = Ledger()
-        self.operator = Operator(
-            site.direct_url, Settings.model_validate(OPERATOR), self.ledger, lambda: self.watcher.now
-        )
+        settings = Settings.model_validate({**OPERATOR, "cells": site.cells})
+        self.operator = Operator(site.direct_url, settings, self.ledger, lambda: self.watcher.now)
         self.works = Works(lambda _: CAPACITIES, Random(f"{seed} works"))
         self.children: dict[str, Child] = {}
         self.clock_shift_s: dict[str, float] = {}
@@ -62,9 +62,7 @@ class World:
         self.problems: list[str] = []
         """What went wrong outside every check: a process that ended by itself."""
         self.hook_looks: list[Any] = []
-        self.unrestricted_since: float | None = None
-        self.first_placed_at: float | None = None
-        self._old_asks: set[tuple[str, ...]] = set()
+        self.placings = Placings()
         self._is_playing = False
         self._is_closing = False
         self._hook = ""
@@ -81,6 +79,10 @@ class World:
     def agents(self) -> list[Child]:
         """The agent processes."""
         return [self.children[name] for name in children("agent")]
+
+    def cell_of(self, host: str) -> str:
+        """The cell of a host."""
+        return cell_of(agent_of(host), self.site.cells)
 
     def journal(self, agent: str) -> Path:
         """The journal of an agent."""
@@ -121,11 +123,6 @@ class World:
             await asyncio.sleep(0.01)
         return self.ledger.answers >= answers
 
-    def look_for_first(self) -> None:
-        """From now on wait for a claim that is asked for and placed."""
-        self.unrestricted_since, self.first_placed_at = time.monotonic(), None
-        self._old_asks = set(self.ledger.asked)
-
     # -- processes
 
     async def begin(self, hook: str) -> None:
@@ -159,13 +156,13 @@ class World:
             is_full = name in self.disk_is_full
             self.begun_full = (self.begun_full | {name}) if is_full else (self.begun_full - {name})
             return common | {
-                "settings": {**AGENT, "hook": self._hook},
+                "settings": {**AGENT, "cells": (cell_of(name, self.site.cells),), "hook": self._hook},
                 "hosts": hosts_of(name),
                 "journal": str(self.journal(name)),
                 "disk_is_full": is_full,
             }
         own = f"s{name.partition('-')[2]}"
-        settings = {**SCHEDULER, "durability": self.durability}
+        settings = {**SCHEDULER, "cells": self.site.cells, "durability": self.durability}
         return common | {"name": own, "seed": self.seed, "settings": settings, **self.ledger.left_by(own)}
 
     def _hear(self, name: str, said: str, words: Mapping[str, Any]) -> None:
@@ -176,8 +173,8 @@ class World:
                 self._reviving.add(task)
                 task.add_done_callback(self._reviving.discard)
         elif name.startswith("scheduler"):
-            if said == "placed" and self.first_placed_at is None and tuple(words["ids"]) not in self._old_asks:
-                self.first_placed_at = time.monotonic()
+            if said == "placed":
+                self.placings.note(tuple(words["asked"]), self.cell_of(words["hosts"][0]))
             self.ledger.hear(f"s{name.partition('-')[2]}", said, words)
         elif said == "ended" and not self._may_end(name, words["problem"]):
             self.problems.append(f"{name} ended: {words}")
@@ -210,34 +207,13 @@ class World:
             return
 
 
-CAPACITIES = {
-    "VCPU": agent_process.VCPU,
-    "MEMORY_MB": agent_process.MEMORY_MB,
-    "gpu0/CUSTOM_GPU_MILLI": agent_process.GPU_MILLI,
-}
-"""What a host holds; those without a GPU have that much less."""
-
-
-def hosts_of(agent: str) -> list[str]:
-    """The names of an agent's hosts."""
-    return [f"{agent}-host-{number}" for number in range(HOSTS_OF_AGENT)]
-
-
-def agent_of(host: str) -> str:
-    """The agent that speaks for a host."""
-    return host.rpartition("-host-")[0]
-
-
-HOSTS = tuple(host for number in range(AGENTS) for host in hosts_of(f"agent-{number}"))
-
-
 @asynccontextmanager
 async def world(site: Site, seed: int, durability: str = "none") -> AsyncIterator[World]:
     """A world at work, with nothing broken; ended with all its processes."""
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="redsched-faults-")))
         await site.prepare()
-        it = World(site, seed, durability, folder, stack.enter_context(watching(site.connect)))
+        it = World(site, seed, durability, folder, stack.enter_context(watching(site.read, site.parts)))
         hook = await stack.enter_async_context(machines(it.works))
         it.works.watch = lambda what, host: [look(what, agent_of(host)) for look in [*it.hook_looks]]  # type: ignore[assignment]
         stack.push_async_callback(it.end)

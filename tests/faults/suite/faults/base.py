@@ -8,7 +8,8 @@ from typing import ClassVar
 from redsched.tasks import end_all
 from tests.faults.suite.child import Child
 from tests.faults.suite.plan import Shape, Strike
-from tests.faults.suite.sites import Several, Single
+from tests.faults.suite.several import Several
+from tests.faults.suite.single import Single
 from tests.faults.suite.wires import Wire
 from tests.faults.suite.world import World
 
@@ -54,6 +55,11 @@ class Breakage(ABC):
         """The one server, for faults of that set-up."""
         assert isinstance(self.world.site, Single)
         return self.world.site
+
+    @property
+    def cell(self) -> str:
+        """The cell that it strikes; the first, for faults of the store as a whole."""
+        return self.strike.victims[0] if self.shape.on == "cell" else self.world.site.cells[0]
 
     def victims(self) -> list[Child]:
         """The processes that it strikes."""

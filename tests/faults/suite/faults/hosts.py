@@ -4,8 +4,8 @@ from random import Random
 
 from redsched.model import HostStatus
 from tests.faults.suite.faults.base import Breakage
+from tests.faults.suite.fleet import hosts_of
 from tests.faults.suite.plan import SETUPS, Shape
-from tests.faults.suite.world import hosts_of
 
 DRAINED = 2
 """Hosts of each victim that are drained."""

@@ -8,7 +8,6 @@ from tests.faults.suite.traffic import LEASE_S
 
 FORGOTTEN = frozenset({"forgotten"})
 TRIM_S = 0.1
-FEED = "rs:{c1}:changes"
 
 
 class KillWithAof(Breakage):
@@ -70,9 +69,9 @@ class Freeze(Breakage):
 
 
 class Trim(Breakage):
-    """The feed is trimmed to nothing, again and again."""
+    """A cell's feed is trimmed to nothing, again and again."""
 
-    shape = Shape("trim", seconds=(1.0, 2.0))
+    shape = Shape("trim", on="cell", seconds=(1.0, 2.0))
 
     async def start(self) -> None:
         """Begin trimming."""
@@ -83,9 +82,9 @@ class Trim(Breakage):
         await self.end_tasks()
 
     async def _trim(self) -> None:
-        with self.single.connect() as client:
+        with self.single.connect(self.cell) as client:
             while True:
-                client.xtrim(FEED, maxlen=0, approximate=False)
+                client.xtrim(f"rs:{{{self.cell}}}:changes", maxlen=0, approximate=False)
                 await asyncio.sleep(TRIM_S)
 
 
@@ -103,7 +102,7 @@ class OutOfMemory(Breakage):
         self._limit("0")
 
     def _limit(self, limit: str) -> None:
-        with self.single.connect() as client:
+        with self.single.connect(self.cell) as client:
             client.config_set("maxmemory", limit)
 
 

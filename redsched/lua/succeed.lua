@@ -61,10 +61,13 @@ local step = disowned_step(target, former, root)
   or (pending and pending_step(target, former, root.claim, cell.now_ms, all_heard))
   or later_step(target, former)
 if step.waits then
-  if target.claim.by_ms then
-    redis.call('ZADD', KEYS[5], target.claim.by_ms, target.id)
+  if step.by_ms then
+    redis.call('ZADD', KEYS[5], step.by_ms, target.id)
   else
     redis.call('ZREM', KEYS[5], target.id)
+  end
+  if former.claim.state == 'ended' and not left_to_do(former.claim) then
+    redis.call('ZREM', KEYS[5], former.id) -- it is seen to with the target, whatever becomes of that
   end
   return answer('EARLY')
 end

@@ -50,12 +50,12 @@ class Successions(Lives):
             self._back(target, "released" if given_up else "moved")
             return "OK"
         stands = target.former_why == "failed" or target.state == "active" or target.arrived
-        if stands or (former.state in OVER and former.why != "shelved"):
+        if stands or (former.state in OVER and former.why not in ("shelved", "void")):
             self._back(former, target.former_why)
             self._point(target, former)
             self._close(target)
             return "OK"
-        if target.by == "passed":
+        if target.by == "passed" and former.state not in OVER:
             self._back(target, "expired")
             return "OK"
         return "EARLY"
@@ -107,9 +107,9 @@ class Successions(Lives):
         if target.state == "ending":
             # Its end, and that of a former one that is ending too, will be chores.
             return former.state not in OVER and (target.arrived or target.former_why == "failed")
-        waits = former.why == target.former_why == "shelved"
-        over = former.state == "ended" and not waits
-        return over or target.state in ("active", "ended") or target.former_why == "failed" or bool(claim.by)
+        waits = former.why == "void" or former.why == target.former_why == "shelved"
+        over, has_deadline = former.state == "ended" and not waits, bool(claim.by) and former.state not in OVER
+        return over or target.state in ("active", "ended") or target.former_why == "failed" or has_deadline
 
     def lives_on(self, claim_id: str) -> bool:
         """Whether an owner's id that points to this claim is to be kept."""

@@ -5,7 +5,7 @@
 --   clears       the former does not point to the target any more
 --   closes       the target is not to succeed it any more: it has, or never will
 --   rival        this target of the former is to be looked at: another has taken its place
---   waits        nothing yet: the target is not active
+--   waits        nothing yet: the target is not active; by_ms: if it is not by then it is given back
 -- A side is {id, keys, claim}; one that the store does not know has a claim without fields.
 local function side(first, id)
   local keys = key_set(first)
@@ -33,29 +33,45 @@ local function is_given_up(former, root, reason)
   return is_gone(former) or is_gone(root) or (shelved and reason ~= 'shelved')
 end
 
+local function has_come_up(claim)
+  return claim.state == 'active' or claim.arrived
+end
+
+-- Has another one succeeded the former? A pointer without a token leads to one that may still come to nothing, or had,
+-- and a loss of data has brought it back. Of two that have been active the later placing wins.
+local function has_rival(target, was)
+  local claim = target.claim
+  local wins = has_come_up(claim) and newer(claim.token, was.next_token or '')
+  return OVER[was.state] and was.next_token and was.next ~= target.id and not wins
+end
+
 -- `root`: the claim of their owner's id. `all_heard`: what the store does not know, no host has either.
 local function pending_step(target, former, root, now_ms, all_heard)
   local claim, was = target.claim, former.claim
   local over = OVER[was.state] or (not was.state and all_heard)
-  local has_other = over and was.next and was.next ~= target.id
+  local other = was.next ~= target.id and was.next
   if claim.state == 'ended' then
     -- Who releases a target that has been active means the whole; if it never came up, the former goes on.
-    local takes = not has_other and (claim.former_why == 'failed' or (claim.arrived and claim.why == 'released'))
+    local takes = not (over and other) and (claim.former_why == 'failed' or (claim.arrived and claim.why == 'released'))
     local why = claim.former_why == 'failed' and 'failed' or 'released'
     return {gives = takes and former, why = why, points = takes, closes = true,
       clears = not takes and was.next == target.id}
-  elseif has_other then
+  elseif has_rival(target, was) then
     return {gives = target, why = 'moved'}
   elseif is_given_up(was, root, claim.former_why) then
     -- `released` of a target that has been active would mean the whole: what is shelved would go with it.
     return {gives = target, why = was.why == 'shelved' and claim.arrived and 'moved' or 'released'}
-  elseif claim.former_why == 'failed' or claim.state == 'active' or claim.arrived
-      or (over and was.why ~= 'shelved') then
-    return {gives = former, why = claim.former_why, points = true, closes = true}
-  elseif claim.by_ms and tonumber(claim.by_ms) <= now_ms then
+  end
+  -- Where nobody knows why the former has ended another target may have been active, and its host still to say so.
+  local falls_to_it = over and was.why ~= 'shelved' and was.why ~= 'void'
+  if claim.former_why == 'failed' or has_come_up(claim) or falls_to_it then
+    return {gives = former, why = claim.former_why, points = true, closes = true, rival = other}
+  end
+  local by_ms = not over and claim.by_ms -- else there is nothing to go back to
+  if by_ms and tonumber(by_ms) <= now_ms then
     return {gives = target, why = 'expired'}
   end
-  return {waits = true}
+  return {waits = true, by_ms = by_ms}
 end
 
 -- After a loss of data the former may have come back on its old host, or nobody may know who succeeded it. Of two

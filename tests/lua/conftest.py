@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from redsched.store import CellStore
-from tests.support.cells import declared_keys_cell, raw_client
+from tests.support.cells import declared_keys_cell, open_host, raw_client
 
 
 @pytest.fixture
@@ -21,6 +21,13 @@ async def cell(new_cell: CellStore) -> CellStore:
     """A cell that was declared new: settled."""
     await new_cell.init()
     return new_cell
+
+
+@pytest.fixture
+async def three_hosts(cell: CellStore) -> None:
+    """h1, h2 and h3 of the cell, open for claims."""
+    for name in ("h1", "h2", "h3"):
+        await open_host(cell, name)
 
 
 @pytest.fixture

@@ -15,17 +15,10 @@ from tests.support.cells import (
     make_due,
     new_epoch,
     nothing_written,
-    open_host,
 )
 from tests.support.succession import arrive, held, kept, moved, settle, states, target
 
-
-@pytest.fixture
-async def cell(cell: CellStore) -> CellStore:
-    """A cell with three hosts."""
-    for name in ("h1", "h2", "h3"):
-        await open_host(cell, name)
-    return cell
+pytestmark = pytest.mark.usefixtures("three_hosts")
 
 
 async def shelved(cell: CellStore, claim_id: str = "a", placed: Placed | None = None) -> Placed:

@@ -16,17 +16,10 @@ from tests.support.cells import (
     make_due,
     new_epoch,
     nothing_written,
-    open_host,
 )
 from tests.support.succession import arrive, ask_target, held, kept, moved, settle, states, target
 
-
-@pytest.fixture
-async def cell(cell: CellStore) -> CellStore:
-    """A cell with three hosts."""
-    for name in ("h1", "h2", "h3"):
-        await open_host(cell, name)
-    return cell
+pytestmark = pytest.mark.usefixtures("three_hosts")
 
 
 # What claim.lua says of the former one

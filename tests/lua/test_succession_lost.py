@@ -9,13 +9,7 @@ from redsched.store import CellStore, Outcome, Placed
 from tests.support.cells import active, claim_on, claimed, new_epoch, open_host, report_of
 from tests.support.succession import arrive, held, kept, moved, settle, states, target
 
-
-@pytest.fixture
-async def cell(cell: CellStore) -> CellStore:
-    """A cell with three hosts."""
-    for name in ("h1", "h2", "h3"):
-        await open_host(cell, name)
-    return cell
+pytestmark = pytest.mark.usefixtures("three_hosts")
 
 
 async def wipe(cell: CellStore, raw: Any) -> str:

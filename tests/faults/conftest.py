@@ -1,10 +1,13 @@
-"""What the fault suites share: scheduler processes that live as long as the suite."""
+"""What the fault suites share: scheduler processes that live as long as the suite, and a cluster for each module."""
 
 from collections.abc import Iterator
 
 import pytest
 
+from redsched.store.server import ServerBinary
 from tests.support.racers import Racers, racers
+from tests.support.servers import SERVERS, name_of
+from tests.support.setups import ClusterSetup, cluster_setup
 
 PROCESSES = 8
 
@@ -13,4 +16,12 @@ PROCESSES = 8
 def race() -> Iterator[Racers]:
     """Eight processes, to be schedulers in."""
     with racers(PROCESSES) as started:
+        yield started
+
+
+@pytest.fixture(scope="module", params=SERVERS, ids=name_of)
+def running(request: pytest.FixtureRequest) -> Iterator[ClusterSetup]:
+    """A cluster of three shards with a replica each. Tests that kill or move something bring it back."""
+    binary: ServerBinary = request.param
+    with cluster_setup(replicas=1, binary=binary) as started:
         yield started

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,11 +14,10 @@ from redsched.model import Request
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from redsched.store import CellStore, Store
-from redsched.store.server import ServerBinary, pick_server
+from redsched.store.server import pick_server
 from tests.support.cells import call_of, member
 from tests.support.hosts import PlainHost, speak_all
-from tests.support.servers import SERVERS, name_of
-from tests.support.setups import ClusterSetup, Node, cluster_setup
+from tests.support.setups import ClusterSetup, Node
 from tests.support.setups.cluster import cells_apart
 from tests.support.waiting import wait_until
 
@@ -27,13 +26,6 @@ MOVED = CELLS[0]
 DOCS = Path(__file__).parents[2] / "docs"
 QUICK = Settings(cells=CELLS, poll_s=0.01, tick_s=0.1, reply_timeout_s=1.0, resend_for_s=15.0, select_timeout_s=20.0)
 VCPU = 200
-
-
-@pytest.fixture(scope="module", params=SERVERS, ids=name_of)
-def running(request: pytest.FixtureRequest) -> Iterator[ClusterSetup]:
-    binary: ServerBinary = request.param
-    with cluster_setup(replicas=1, binary=binary) as started:
-        yield started
 
 
 @pytest.fixture

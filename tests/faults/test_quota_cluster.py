@@ -1,7 +1,7 @@
 """Quotas on a cluster: ledgers lie on other shards than the cells, and one that dies takes nothing from the count."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -12,10 +12,8 @@ from redsched.scheduler import Scheduler, UsageBy
 from redsched.settings import Settings
 from redsched.store import Store
 from redsched.store.keys import LedgerKeys
-from redsched.store.server import ServerBinary
 from tests.support.hosts import PlainHost, speak_all
-from tests.support.servers import SERVERS, name_of
-from tests.support.setups import ClusterSetup, Node, cluster_setup
+from tests.support.setups import ClusterSetup, Node
 from tests.support.setups.cluster import cells_apart
 from tests.support.waiting import wait_until
 
@@ -24,13 +22,6 @@ CELLS = tuple(SHARDS[:2])
 """The third shard has no cell: what happens to it happens to ledgers alone."""
 QUICK = Settings(cells=CELLS, poll_s=0.01, tick_s=0.1, reply_timeout_s=1.0, resend_for_s=30.0, select_timeout_s=60.0)
 LIMIT = 8
-
-
-@pytest.fixture(scope="module", params=SERVERS, ids=name_of)
-def running(request: pytest.FixtureRequest) -> Iterator[ClusterSetup]:
-    binary: ServerBinary = request.param
-    with cluster_setup(replicas=1, binary=binary) as started:
-        yield started
 
 
 @pytest.fixture

@@ -55,8 +55,8 @@ if reply[1] == 'OK' and ARGV[4] == 'force' and claim.state ~= 'claimed' then
 end
 if reply[1] == 'OK' then
   redis.call('SREM', KEYS[10], ARGV[2])
-elseif reply[1] == 'ENDING' and claim.why == 'shelved' then
+elseif reply[1] == 'ENDING' and (claim.why == 'shelved' or (claim.why == 'void' and not claim.next)) then
   redis.call('SREM', KEYS[10], ARGV[2])
-  redis.call('HSET', keys.claim, 'why', 'released') -- while it is being shelved: nobody wants it back
+  redis.call('HSET', keys.claim, 'why', 'released') -- while it is being shelved: nobody wants it back; or as above
 end
 return reply

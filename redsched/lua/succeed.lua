@@ -58,7 +58,7 @@ end
 local pending = target.claim.former == former.id
 local all_heard = redis.call('HGET', KEYS[1], 'unattested') == '0'
 local step = disowned_step(target, former, root)
-  or (pending and pending_step(target, former, root.claim, cell.now_ms, all_heard))
+  or (pending and pending_step(target, former, cell.now_ms, all_heard))
   or later_step(target, former)
 if step.waits then
   if step.by_ms then

@@ -415,3 +415,34 @@ async def test_of_two_alternates_the_first_does_not_take_over_when_it_ends(cell:
     await settle(cell)
     assert await states(cell, "bc") == {"b": "ended moved", "c": "active"}
     assert (await cell.read_claims("a"))["a"].next == "c"
+
+
+async def test_a_release_of_what_only_a_journal_knows_to_be_ending_takes_its_target_along(
+    cell: CellStore, raw: Any
+) -> None:
+    """It was being given back, as its target had come up, says nobody any more. The target's host is heard later."""
+    first = await active(cell, "a")
+    second = await target(cell, "a", first)
+    await failed_over(cell, raw, first)
+    epoch = await new_epoch(cell)
+    await cell.attest("h1", epoch, held=[held("a", first, ClaimStatus.ENDING)])
+    assert await states(cell, "a") == {"a": "ending void"}
+    assert (await cell.release("h1", "a", first.token)).outcome is Outcome.ENDING
+    await come_back(cell, epoch, first, second, Why.MOVED)
+    await settle(cell)
+    assert await states(cell, "ab") == {"a": "ending released", "b": "ending released"}
+
+
+async def test_what_a_released_claim_had_become_in_two_moves_is_given_back_when_its_host_brings_it(
+    cell: CellStore, raw: Any
+) -> None:
+    """The claim between is not known to anyone any more."""
+    first = await active(cell, "a")
+    second = await moved(cell, "a", first)
+    third = await moved(cell, "b", second, "c", "h3")
+    epoch = await wipe(cell, raw)
+    await cell.attest("h1", epoch, held=[held("a", first)])
+    assert (await cell.release("h1", "a", first.token)).outcome is Outcome.ENDING
+    await cell.attest("h3", epoch, held=[held("c", third, origin="a")])
+    await settle(cell)
+    assert (await states(cell, "c"))["c"] == "ending released"

@@ -90,17 +90,16 @@ class Lives:
         return self.give_back(claim, "failed")
 
     def _release(self, claim: Life) -> str:
-        if claim.state == "ended":
-            return "SAME"
-        outcome = self.give_back(claim, "released")
-        claim.why = "released" if claim.why == "shelved" else claim.why  # nobody wants it back
+        outcome = "SAME" if claim.state == "ended" else self.give_back(claim, "released")
+        if (claim.why == "void" and not claim.next) or (claim.why == "shelved" and claim.state == "ending"):
+            claim.why = "released"  # its owner says why; and nobody wants back what is being shelved
         return outcome
 
     def _release_unless_active(self, claim: Life) -> str:
         return "ACTIVE" if claim.state == "active" else self._release(claim)
 
     def _release_force(self, claim: Life) -> str:
-        return "SAME" if claim.state == "ended" else self._end(claim, "released")
+        return self._release(claim) if claim.state == "ended" else self._end(claim, "released")
 
     def _gone(self, claim: Life) -> str:
         if claim.state == "ended":

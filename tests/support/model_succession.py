@@ -41,6 +41,11 @@ class Successions(Lives):
             return "ATTEST"
         if target is former:
             return "SAME"
+        root = self.claims[target.origin or former.id]
+        for one in (target, former):
+            if one is not root and one.state not in OVER and root.state in OVER and root.why == "released":
+                self._back(one, "released")  # its owner has given up the whole
+                return "OK"
         if target.former != former.id:
             return self._afterwards(target, former)
         if target.state == "ended":

@@ -12,25 +12,27 @@ local function side(first, id)
   return {id = id, keys = keys, claim = read_hash(keys.claim)}
 end
 
--- Their owner was told that nobody knows the id (void.lua), and hosts have brought them back since: none is wanted.
-local function disowned_step(target, former, root)
-  for _, one in ipairs({target, former}) do
-    local claim = one.claim
-    if root.claim.voided_at_ms and claim.state and not OVER[claim.state] and newer(root.claim.token, claim.token) then
-      return {gives = one, why = 'released'}
-    end
-  end
-end
-
 -- Its owner has given it up, or was told that it is over, while nobody could see the target from there.
 local function is_gone(claim)
   return OVER[claim.state] and (claim.why == 'released' or claim.final)
 end
 
--- Then a target that was on its way is not wanted either. What is shelved waits to be succeeded.
-local function is_given_up(former, root, reason)
-  local shelved = OVER[former.state] and former.why == 'shelved'
-  return is_gone(former) or is_gone(root) or (shelved and reason ~= 'shelved')
+-- The same of the owner's id, or its owner was told that nobody knows it (void.lua), and hosts have brought back since
+-- what it had become: none of that is wanted.
+local function disowned_step(target, former, root)
+  local id = root.claim
+  for _, one in ipairs({target, former}) do
+    local claim = one.claim
+    local lives = one ~= root and claim.state and not OVER[claim.state]
+    if lives and (is_gone(id) or (id.voided_at_ms and newer(id.token, claim.token))) then
+      return {gives = one, why = 'released'}
+    end
+  end
+end
+
+-- Given up, a target that was on its way is not wanted either. What is shelved waits to be succeeded.
+local function is_given_up(former, reason)
+  return is_gone(former) or (OVER[former.state] and former.why == 'shelved' and reason ~= 'shelved')
 end
 
 local function has_come_up(claim)
@@ -45,8 +47,8 @@ local function has_rival(target, was)
   return OVER[was.state] and was.next_token and was.next ~= target.id and not wins
 end
 
--- `root`: the claim of their owner's id. `all_heard`: what the store does not know, no host has either.
-local function pending_step(target, former, root, now_ms, all_heard)
+-- `all_heard`: what the store does not know, no host has either.
+local function pending_step(target, former, now_ms, all_heard)
   local claim, was = target.claim, former.claim
   local over = OVER[was.state] or (not was.state and all_heard)
   local other = was.next ~= target.id and was.next
@@ -58,7 +60,7 @@ local function pending_step(target, former, root, now_ms, all_heard)
       clears = not takes and was.next == target.id}
   elseif has_rival(target, was) then
     return {gives = target, why = 'moved'}
-  elseif is_given_up(was, root, claim.former_why) then
+  elseif is_given_up(was, claim.former_why) then
     -- `released` of a target that has been active would mean the whole: what is shelved would go with it.
     return {gives = target, why = was.why == 'shelved' and claim.arrived and 'moved' or 'released'}
   end

@@ -10,13 +10,12 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from redsched.model import Amounts, Claim, Quota
-from redsched.names import whole
 from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.fields import quota_from
 from redsched.scheduler.quota_settle import RESERVED_MS, ledger_id
 from redsched.scheduler.taken import taken_together
 from redsched.scheduler.views import Mend, Problem
 from redsched.store import Answer, Kind, LedgerEntry, Ledgers, LedgerState, Outcome
-from redsched.store.fields import LIMIT
 
 MOST_ENTRIES = 5000
 """Entries of one ledger that one script may look at: it holds the server while it does."""
@@ -58,11 +57,8 @@ async def ledger_problems(cells: Cells, ledgers: Ledgers) -> list[Problem]:
 async def _declared(first: Cell) -> dict[str, Quota]:
     """The quotas of the first cell: what that one has counts."""
     hashes = await first.store.read_things(Kind.QUOTA, await first.store.declared_names(Kind.QUOTA))
-    limits = {
-        project: {name[len(LIMIT) :]: whole(text, 0) for name, text in fields.items() if name.startswith(LIMIT)}
-        for project, fields in hashes.items()
-    }
-    return {project: Quota(project, found) for project, found in limits.items() if found}
+    quotas = {project: quota_from(project, fields) for project, fields in hashes.items()}
+    return {project: quota for project, quota in quotas.items() if quota.limits}
 
 
 async def _counted(cells: Cells, ledgers: Ledgers, projects: Collection[str]) -> dict[str, LedgerState]:

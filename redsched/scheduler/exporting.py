@@ -10,17 +10,16 @@ from redsched.model import (
     HostStatus,
     Inventory,
     Pool,
-    Quota,
     ServerGroup,
     SharedPool,
 )
 from redsched.names import whole
 from redsched.scheduler.archive import FORMAT, Archive, Head
 from redsched.scheduler.audit_reading import Seen, read_cell
-from redsched.scheduler.fields import keyed, number, slot_views
+from redsched.scheduler.fields import keyed, number, quota_from, slot_views
 from redsched.scheduler.views import SlotView
 from redsched.store import CellStore, HostHashes, Kind
-from redsched.store.fields import LIMIT, ROOT
+from redsched.store.fields import ROOT
 from redsched.store.schema import SCHEMA
 
 TRIES = 3
@@ -54,7 +53,7 @@ async def _read(store: CellStore) -> Archive:
         aggregates=tuple(_aggregate(name, fields, hashes) for name, fields in things[Kind.AGGREGATE].items()),
         groups=tuple(_group(name, fields) for name, fields in things[Kind.SERVER_GROUP].items()),
         pools=tuple(_pool(name, fields) for name, fields in things[Kind.POOL].items()),
-        quotas=tuple(_quota(name, fields) for name, fields in things[Kind.QUOTA].items()),
+        quotas=tuple(quota_from(name, fields) for name, fields in things[Kind.QUOTA].items()),
         hosts=hosts,
         statuses={one.name: _status(one.fields) for one in hashes},
         # A hint that lay in an inbox is made anew when the host attests.
@@ -129,7 +128,3 @@ def _group(name: str, fields: Fields) -> ServerGroup:
 def _pool(name: str, fields: Fields) -> SharedPool:
     inventories = {one: _inventory(slot) for one, slot in slot_views(fields).items() if f"total.{one}" in fields}
     return SharedPool(name, inventories, frozenset(keyed("trait.", fields)), frozenset(keyed("aggregate.", fields)))
-
-
-def _quota(name: str, fields: Fields) -> Quota:
-    return Quota(name, {one: whole(text, 0) for one, text in keyed(LIMIT, fields).items()})

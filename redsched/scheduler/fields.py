@@ -1,9 +1,13 @@
-"""Fields of the store's hashes as what views show: slots of hosts and shared pools, names under a prefix, numbers."""
+"""Fields of the store's hashes as what views show: slots of hosts and shared pools, quotas, names under a prefix,
+numbers.
+"""
 
 from collections.abc import Mapping
 
+from redsched.model import Quota
 from redsched.names import MAX_AMOUNT, whole
 from redsched.scheduler.views import SlotView
+from redsched.store.fields import LIMIT
 
 
 def slot_views(fields: Mapping[str, str]) -> dict[str, SlotView]:
@@ -15,6 +19,11 @@ def slot_views(fields: Mapping[str, str]) -> dict[str, SlotView]:
 def keyed(prefix: str, fields: Mapping[str, str]) -> dict[str, str]:
     """The fields that begin with `prefix`, by the rest of their names."""
     return {name[len(prefix) :]: value for name, value in fields.items() if name.startswith(prefix)}
+
+
+def quota_from(project: str, fields: Mapping[str, str]) -> Quota:
+    """A project's quota. A limit that somebody has made unreadable by hand is 0."""
+    return Quota(project, {name: whole(text, 0) for name, text in keyed(LIMIT, fields).items()})
 
 
 def number(text: str) -> float:

@@ -16,9 +16,9 @@ from redsched.errors import Settling
 from redsched.model import CLAIMS, Quota
 from redsched.names import whole
 from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.fields import quota_from
 from redsched.scheduler.taken import by_class
 from redsched.store import Kind, Ledgers, Marked, Outcome, Taking
-from redsched.store.fields import LIMIT
 
 COUNT_LEASE_MS = 15_000
 """How long a count may say nothing before another one takes over."""
@@ -58,10 +58,8 @@ class QuotaCount:
         first = next(iter(self._cells))
         clock = await first.store.tick()
         fields = (await first.store.read_things(Kind.QUOTA, [project])).get(project, {})
-        limits = {name[len(LIMIT) :]: whole(text, 0) for name, text in fields.items() if name.startswith(LIMIT)}
-        if not limits:
-            return None
-        return f"{clock.epoch}.{whole(fields.get('version', ''), 0)}", Quota(project, limits)
+        quota = quota_from(project, fields)
+        return (f"{clock.epoch}.{whole(fields.get('version', ''), 0)}", quota) if quota.limits else None
 
     async def _counted(self, project: str) -> bool:
         for _ in range(MOST_TRIES):

@@ -1,13 +1,12 @@
 """The request of one claim, out of the request that it was made by with others: what its next place must give."""
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
 
 from redsched.decide.weighers.demand import demand
 from redsched.errors import ClaimState, NoValidHost
 from redsched.model import Claim, Request
-from redsched.names import split_slot
+from redsched.scheduler.taken import by_class
 
 
 def one_place(request: Request, claim: Claim) -> Request:
@@ -33,19 +32,11 @@ def elsewhere(request: Request, hosts: frozenset[str], exclude: frozenset[str]) 
     return replace(request, hosts=allowed, exclude_hosts=request.exclude_hosts | exclude)
 
 
-def amounts_by_class(slots: Mapping[str, int]) -> Counter[str]:
-    """Amounts of all slots together, by class."""
-    total: Counter[str] = Counter()
-    for slot, amount in slots.items():
-        total[split_slot(slot)[1]] += amount
-    return total
-
-
 def _member(request: Request, claim: Claim) -> Request:
     """The part of a gang's request that the claim is a place of."""
     if not request.members:
         return request
-    held = amounts_by_class(claim.wanted or claim.amounts)
+    held = by_class(claim.wanted or claim.amounts)
     alike = [one.request for one in request.members if one.request.server_group == claim.group]
     fitting = [one for one in alike if +Counter(demand(one)) == +held]
     if len({one.shape() for one in fitting}) != 1:
@@ -71,7 +62,7 @@ def _refuse_company(request: Request, member: Request, claim: Claim) -> None:
 
 
 def _resized(request: Request, claim: Claim) -> Request:
-    held, asked = amounts_by_class(claim.wanted or claim.amounts), Counter(demand(request))
+    held, asked = by_class(claim.wanted or claim.amounts), Counter(demand(request))
     if not held or held == asked:
         return request
     resources = Counter(request.resources)

@@ -7,7 +7,6 @@ from redsched.model import (
     Aggregate,
     GroupPolicy,
     HostReport,
-    HostStatus,
     Inventory,
     Pool,
     ServerGroup,
@@ -16,7 +15,7 @@ from redsched.model import (
 from redsched.names import whole
 from redsched.scheduler.archive import FORMAT, Archive, Head
 from redsched.scheduler.audit_reading import Seen, read_cell
-from redsched.scheduler.fields import keyed, number, quota_from, slot_views
+from redsched.scheduler.fields import keyed, number, quota_from, slot_views, status_from
 from redsched.scheduler.views import SlotView
 from redsched.store import CellStore, HostHashes, Kind
 from redsched.store.fields import ROOT
@@ -55,7 +54,7 @@ async def _read(store: CellStore) -> Archive:
         pools=tuple(_pool(name, fields) for name, fields in things[Kind.POOL].items()),
         quotas=tuple(quota_from(name, fields) for name, fields in things[Kind.QUOTA].items()),
         hosts=hosts,
-        statuses={one.name: _status(one.fields) for one in hashes},
+        statuses={one.name: status_from(one.fields) for one in hashes},
         # A hint that lay in an inbox is made anew when the host attests.
         claims={one: {k: v for k, v in seen.claim(one).items() if k != "inbox_id"} for one in sorted(kept)},
         requests=await _requests(store, seen),
@@ -107,11 +106,6 @@ def report_from(cell: str, host: HostHashes) -> HostReport:
 def _inventory(one: SlotView) -> Inventory:
     largest = None if one.max == one.total else one.max
     return Inventory(one.total, one.reserved, one.ratio, one.min, largest, one.step)
-
-
-def _status(fields: Fields) -> HostStatus:
-    said = fields.get("status", "")
-    return HostStatus(said) if said in set(HostStatus) else HostStatus.DISABLED
 
 
 def _aggregate(name: str, fields: Fields, hosts: Sequence[HostHashes]) -> Aggregate:

@@ -1,10 +1,10 @@
-"""Fields of the store's hashes as what views show: slots of hosts and shared pools, quotas, names under a prefix,
-numbers.
+"""Fields of the store's hashes as what views show: slots of hosts and shared pools, the status of hosts,
+quotas, names under a prefix, numbers.
 """
 
 from collections.abc import Mapping
 
-from redsched.model import Quota
+from redsched.model import HostStatus, Quota
 from redsched.names import MAX_AMOUNT, whole
 from redsched.scheduler.views import SlotView
 from redsched.store.fields import LIMIT
@@ -19,6 +19,12 @@ def slot_views(fields: Mapping[str, str]) -> dict[str, SlotView]:
 def keyed(prefix: str, fields: Mapping[str, str]) -> dict[str, str]:
     """The fields that begin with `prefix`, by the rest of their names."""
     return {name[len(prefix) :]: value for name, value in fields.items() if name.startswith(prefix)}
+
+
+def status_from(fields: Mapping[str, str]) -> HostStatus:
+    """What an operator has said of a host. What somebody has made unreadable by hand lets nothing in."""
+    said = fields.get("status", "")
+    return HostStatus(said) if said in set(HostStatus) else HostStatus.DISABLED
 
 
 def quota_from(project: str, fields: Mapping[str, str]) -> Quota:

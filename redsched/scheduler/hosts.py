@@ -7,7 +7,7 @@ from redsched.errors import ClaimIdReused, ClaimState, OtherAgent, Unknown
 from redsched.model import AgentStamp, ClaimStatus, HostReport, HostStatus, Why
 from redsched.names import whole
 from redsched.scheduler.cells import Cell, Cells
-from redsched.scheduler.fields import keyed, number, slot_views
+from redsched.scheduler.fields import keyed, number, slot_views, status_from
 from redsched.scheduler.leaving import why_not
 from redsched.scheduler.successors import Successors
 from redsched.scheduler.views import HostView, Page, PoolView, ReportResult
@@ -201,7 +201,7 @@ def host_view(cell: Cell, hashes: HostHashes, claims: int) -> HostView:
         name=hashes.name,
         cell=cell.name,
         zone=fields.get("zone", ""),
-        status=_status(fields.get("status", "")),
+        status=status_from(fields),
         alive=fields.get("alive") == "1",
         attested=fields.get("epoch") == cell.mirror.epoch,
         version=whole(fields.get("version", ""), 0),
@@ -225,7 +225,3 @@ def _pools(parents: Mapping[str, str], traits: Iterable[str]) -> dict[str, PoolV
         if slash and pool in of:
             of[pool].add(trait)
     return {name: PoolView(parents[name].strip("/"), frozenset(of[name])) for name in sorted(parents)}
-
-
-def _status(text: str) -> HostStatus:
-    return HostStatus(text) if text in set(HostStatus) else HostStatus.DISABLED

@@ -17,7 +17,7 @@ from redsched.scheduler.placings import present, succession
 from redsched.scheduler.released import Released
 from redsched.scheduler.sweeper import Sweeper
 from redsched.settings import Settings
-from redsched.store import CellStore, Outcome
+from redsched.store import Cause, CellStore, ClaimAnswer, Outcome
 
 T = TypeVar("T")
 
@@ -68,6 +68,15 @@ class Cell:
             await self.sweeper.expire_due()
             found = await self.mirror.caught_up(look)
         return found
+
+    async def mark_down(self, answer: ClaimAnswer) -> None:
+        """Mark the hosts that a claim has found down. Raises Unavailable.
+
+        A lease that has lapsed and was not swept yet is in no feed: without this the next try would aim there.
+        """
+        down = [host.host for host in answer.looked_at if host.cause == Cause.DOWN]
+        if down:
+            await self.sweeper.mark_down(down)
 
 
 class Cells:

@@ -41,7 +41,7 @@ from redsched.scheduler.room import RoomLine
 from redsched.scheduler.until_active import UntilActive
 from redsched.scheduler.views import Effort, Selections
 from redsched.settings import Settings
-from redsched.store import Cause, Outcome
+from redsched.store import Outcome
 
 Observe = Callable[[Effort], None]
 
@@ -242,10 +242,7 @@ class Selector:
         # shrank, or was disabled) is sure not to aim there again.
         if answer.outcome is Outcome.EPOCH and not request.claim_ids:
             cell.released.abandon(ids)
-        down = [host.host for host in answer.looked_at if host.cause == Cause.DOWN]
-        if down:
-            # A lease that has lapsed and was not swept yet is in no feed: without this the next try would aim there.
-            await cell.sweeper.mark_down(down)
+        await cell.mark_down(answer)
         attempt.catch_up = True
         return None
 

@@ -21,7 +21,7 @@ from redsched.scheduler.claiming import succession_call
 from redsched.scheduler.one_place import elsewhere, one_place
 from redsched.scheduler.quotas import Quotas
 from redsched.scheduler.refusal import refusal
-from redsched.store import Cause, ClaimAnswer, Former, Outcome
+from redsched.store import ClaimAnswer, Former, Outcome
 
 MOST_TRIES = 20
 
@@ -84,9 +84,7 @@ class Successors:
             elif answer.outcome is Outcome.MOVING:
                 await self._finish_own(cell, claim)
             _raise_for(answer, claim)
-            down = [host.host for host in answer.looked_at if host.cause == Cause.DOWN]
-            if down:
-                await cell.sweeper.mark_down(down)
+            await cell.mark_down(answer)
         raise StoreUnavailable(f"no host could be claimed in {MOST_TRIES} tries, though some seemed free: retry")
 
     async def look(self, cell: Cell, claim: Claim, wanted: Wanted) -> None:

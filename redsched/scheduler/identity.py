@@ -16,15 +16,21 @@ BOUND_MS = 1_200_000
 by reading."""
 
 
+def unique() -> str:
+    """A name that nothing else has: of one call, or one count."""
+    return uuid.uuid4().hex[:24]
+
+
+def claim_id_in(cell: Cell) -> str:
+    """The id of a new claim, which says by its name where it is."""
+    return f"{cell.name}.{unique()}"
+
+
 class Identity:
     """Ids over all cells of a scheduler."""
 
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
-
-    def make(self, cell: Cell, count: int) -> tuple[str, ...]:
-        """New ids, which say by their name where they are."""
-        return tuple(f"{cell.name}.{uuid.uuid4().hex[:24]}" for _ in range(count))
 
     async def home(self, request: Request) -> Cell | None:
         """The cell in which one of the request's own ids is known; None where that is open."""

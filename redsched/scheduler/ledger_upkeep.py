@@ -12,7 +12,7 @@ import structlog
 from redsched.errors import RedschedError
 from redsched.scheduler.audit_ledgers import ledger_problems
 from redsched.scheduler.cells import Cells
-from redsched.scheduler.quota_settle import unique
+from redsched.scheduler.identity import unique
 from redsched.scheduler.quotas import Quotas
 from redsched.scheduler.views import Mend, Problem
 from redsched.store import Ledgers

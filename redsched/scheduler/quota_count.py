@@ -8,7 +8,6 @@ claims that belong to it.
 """
 
 import asyncio
-import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 
@@ -17,6 +16,7 @@ from redsched.model import CLAIMS, Quota
 from redsched.names import whole
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.fields import quota_from
+from redsched.scheduler.identity import unique
 from redsched.scheduler.taken import by_class
 from redsched.store import Kind, Ledgers, Marked, Outcome, Taking
 
@@ -76,7 +76,7 @@ class QuotaCount:
 
     async def _count(self, project: str, token: str, quota: Quota) -> None:
         epochs = await self._settled_epochs(project)
-        name = uuid.uuid4().hex[:24]
+        name = unique()
         opened = await self._ledgers.open(project, name, COUNT_LEASE_MS, epochs, token, quota.limits)
         if opened.outcome is Outcome.SAME:
             return

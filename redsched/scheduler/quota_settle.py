@@ -4,13 +4,13 @@ First the ids are marked in the ledger, then the cells are read, then the ledger
 the reading marks it again, and then this word on it counts no more. Any scheduler may do it, any number of times.
 """
 
-import uuid
 from collections.abc import Collection, Mapping
 
 import structlog
 
 from redsched.model import Claim, ClaimStatus
 from redsched.scheduler.cells import Cells
+from redsched.scheduler.identity import unique
 from redsched.scheduler.quota_count import QuotaCount
 from redsched.scheduler.taken import taken_together
 from redsched.store import Ledgers, LedgerState, Outcome, Taking
@@ -122,11 +122,6 @@ def ledger_id(claim: Claim) -> str:
 def present_epochs(cells: Cells) -> dict[str, str]:
     """The epoch of each cell, as far as its picture knows."""
     return {cell.name: cell.mirror.epoch for cell in cells}
-
-
-def unique() -> str:
-    """A name for one call."""
-    return uuid.uuid4().hex[:24]
 
 
 def _is_counted(state: LedgerState | None, epochs: Mapping[str, str]) -> bool:

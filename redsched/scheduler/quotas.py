@@ -26,8 +26,9 @@ from redsched.decide import Decision, Exceeded, taken_by
 from redsched.errors import RedschedError, Settling
 from redsched.model import CLAIMS, Amounts, Claim, Request, Why
 from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.identity import unique
 from redsched.scheduler.quota_count import QuotaCount
-from redsched.scheduler.quota_settle import RESERVED_MS, QuotaSettler, ledger_id, present_epochs, unique
+from redsched.scheduler.quota_settle import RESERVED_MS, QuotaSettler, ledger_id, present_epochs
 from redsched.scheduler.quota_takings import exceeded, most, over, placed, places_take
 from redsched.scheduler.taken import taken
 from redsched.store import Answer, ClaimAnswer, ClaimCall, Ledgers, Outcome, Taking

@@ -33,7 +33,7 @@ from redsched.scheduler.attempt import Attempt
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claiming import claim_call, claimed, dry_run, known
 from redsched.scheduler.first_outcome import first_outcome, id_reused, now_at
-from redsched.scheduler.identity import Identity
+from redsched.scheduler.identity import Identity, claim_id_in
 from redsched.scheduler.pins import Pins
 from redsched.scheduler.quotas import Quotas
 from redsched.scheduler.refusal import refusal
@@ -249,7 +249,7 @@ class Selector:
     def _ids_for(self, request: Request, cell: Cell, decision: Decision) -> tuple[str, ...]:
         """One id for each place that is proposed; of a caller's ids the first ones, where only some places are."""
         if not request.claim_ids:
-            return self._identity.make(cell, len(decision.places))
+            return tuple(claim_id_in(cell) for _ in decision.places)
         return request.claim_ids[: len(decision.places)] if decision.places else request.claim_ids
 
     async def _has_undeclared(self, attempt: Attempt) -> bool:

@@ -8,7 +8,6 @@ What becomes of the former when the successor is active, fails or takes too long
 whoever has placed a successor may die right after.
 """
 
-import uuid
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -18,6 +17,7 @@ from redsched.model import Claim, ClaimStatus, Request, Why
 from redsched.scheduler.asking import living_hints, refuse_undeclared, undeclared, with_hints
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claiming import succession_call
+from redsched.scheduler.identity import claim_id_in
 from redsched.scheduler.one_place import elsewhere, one_place
 from redsched.scheduler.quotas import Quotas
 from redsched.scheduler.refusal import refusal
@@ -68,7 +68,7 @@ class Successors:
                 if number == 0:
                     continue
                 raise await self._refusal(cell, asked)
-            claim_id = f"{cell.name}.{uuid.uuid4().hex[:24]}"
+            claim_id = claim_id_in(cell)
             call = succession_call(request, cell, decision, claim_id, former, *decided_on)
             answer = await self._quotas.claim(cell, call, claim)
             cell.mirror.apply_reply(answer)

@@ -1,10 +1,37 @@
-"""Ending asyncio tasks for sure, and steps that must be gone through to their end. Knows nothing else of redsched."""
+"""Ending asyncio tasks for sure, steps that must be gone through to their end, and work that goes on behind its caller.
+
+Knows nothing else of redsched.
+"""
 
 import asyncio
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Iterator
 from typing import Any
 
 AGAIN_AFTER_S = 0.1
+
+
+class Later:
+    """Work that goes on when whoever has begun it is told already. Iterates over the tasks that are under way."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __iter__(self) -> Iterator["asyncio.Task[None]"]:
+        return iter(self._tasks)
+
+    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Begin it."""
+        task = asyncio.create_task(work, name=self._name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def stop(self, within_s: float) -> None:
+        """Return when all of it is done; what is not after so many seconds is cancelled."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=within_s)
+        for task in self._tasks:
+            task.cancel()
 
 
 async def end(task: "asyncio.Task[Any] | None") -> None:

@@ -15,9 +15,8 @@ A project without a quota costs a look into memory. A picture that is behind is 
 
 import asyncio
 import random
-from collections.abc import Collection, Coroutine, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Any
 
 import structlog
 
@@ -49,7 +48,7 @@ class Quotas:
         self._ledgers = ledgers
         self.counting = QuotaCount(cells, ledgers)
         self.settler = QuotaSettler(cells, ledgers, self.counting)
-        self._later: set[asyncio.Task[None]] = set()
+        self._later = tasks.Later("redsched-quota")
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -59,10 +58,7 @@ class Quotas:
     async def stop(self) -> None:
         """Return when what is under way is done, or some seconds were not enough: a lease runs for the rest."""
         await tasks.end(self._task)
-        if self._later:
-            await asyncio.wait(self._later, timeout=CLOSED_WITHIN_S)
-        for task in self._later:
-            task.cancel()
+        await self._later.stop(CLOSED_WITHIN_S)
 
     def is_limited(self, project: str, cell: Cell) -> bool:
         """Whether a project has a quota, as far as the pictures of a cell and of the first one know."""
@@ -88,9 +84,9 @@ class Quotas:
             return ClaimAnswer(Outcome.BEHIND, call.epoch, call.now_ms)
         answer = await cell.store.claim(replace(call, quota=True))
         if answer.outcome is Outcome.OK:
-            self._do_later(self._hold(call, by, placed(call, takings, answer)))
+            self._later.begin(self._hold(call, by, placed(call, takings, answer)))
         elif answer.outcome is Outcome.SAME:
-            self._do_later(self._settle_quietly(call.project, [one.id for one in takings]))
+            self._later.begin(self._settle_quietly(call.project, [one.id for one in takings]))
         else:
             await self._give_back(cell, call, by, takings)
         return answer
@@ -225,8 +221,3 @@ class Quotas:
             except Exception:  # a defect must not end the sweeping without a word
                 log.exception("quota-sweep")
             await asyncio.sleep(SWEEP_S * random.uniform(0.8, 1.2))
-
-    def _do_later(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work, name="redsched-quota")
-        self._later.add(task)
-        task.add_done_callback(self._later.discard)

@@ -14,6 +14,7 @@ from typing import Any
 
 import structlog
 
+from redsched import tasks
 from redsched.errors import NotConfirmed, OutcomeUnknown, RedschedError, StoreUnavailable
 from redsched.model import Claim, ClaimStatus, Request
 from redsched.scheduler.cells import Cell, Cells
@@ -35,14 +36,11 @@ class UntilActive:
 
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
-        self._later: set[asyncio.Task[None]] = set()
+        self._later = tasks.Later("redsched-undo")
 
     async def stop(self) -> None:
         """Return when what callers left behind is undone, or some seconds were not enough for it."""
-        if self._later:
-            await asyncio.wait(self._later, timeout=CLOSED_WITHIN_S)
-        for task in self._later:
-            task.cancel()
+        await self._later.stop(CLOSED_WITHIN_S)
 
     async def placed(self, place: Callable[[], Coroutine[Any, Any, Selections]], mark: str) -> Selections:
         """What `place` claims. Cancelled meanwhile, it is undone as soon as it is known.
@@ -53,7 +51,7 @@ class UntilActive:
         try:
             return await asyncio.shield(placing)
         except asyncio.CancelledError:
-            self._undo_later(placing, mark)
+            self._later.begin(self._undo(placing, mark))
             raise
 
     async def confirmed(self, request: Request, found: Selections, mark: str) -> Selections:
@@ -69,7 +67,7 @@ class UntilActive:
         except asyncio.CancelledError:
             # What was sent before is also somebody else's, who may still wait for it.
             if found.fresh:
-                self._undo_later(_ready(found), mark)
+                self._later.begin(self._undo(_ready(found), mark))
             raise
         return replace(found, selections=tuple(_active(one, now[one.claim_id or ""]) for one in found.selections))
 
@@ -91,11 +89,6 @@ class UntilActive:
                 raise NotConfirmed(_sentence(reasons), {"claim_ids": list(now), "reasons": reasons})
             return await _present(cell, now)
         return now
-
-    def _undo_later(self, placing: Awaitable[Selections], mark: str) -> None:
-        task = asyncio.create_task(self._undo(placing, mark), name="redsched-undo")
-        self._later.add(task)
-        task.add_done_callback(self._later.discard)
 
     async def _undo(self, placing: Awaitable[Selections], mark: str) -> None:
         try:

@@ -14,7 +14,7 @@ A project without a quota costs a look into memory. A picture that is behind is 
 """
 
 import asyncio
-import random
+import logging
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
@@ -29,6 +29,7 @@ from redsched.scheduler.identity import unique
 from redsched.scheduler.quota_count import QuotaCount
 from redsched.scheduler.quota_settle import RESERVED_MS, QuotaSettler, ledger_id, present_epochs
 from redsched.scheduler.quota_takings import exceeded, most, over, placed, places_take
+from redsched.scheduler.repeating import repeat
 from redsched.scheduler.taken import taken
 from redsched.store import Answer, ClaimAnswer, ClaimCall, Ledgers, Outcome, Taking
 
@@ -53,7 +54,8 @@ class Quotas:
 
     def start(self) -> None:
         """Begin to settle, now and then, what crashes have left."""
-        self._task = asyncio.create_task(self._run(), name="redsched-quotas")
+        sweeping = repeat(self.settler.sweep, SWEEP_S, log, "quota-sweep", logging.INFO)
+        self._task = asyncio.create_task(sweeping, name="redsched-quotas")
 
     async def stop(self) -> None:
         """Return when what is under way is done, or some seconds were not enough: a lease runs for the rest."""
@@ -211,13 +213,3 @@ class Quotas:
             await self.settler.settle(call.project, [one.id for one in takings])
         else:
             await self._ledgers.hold(call.project, by, [Taking(one.id) for one in takings])
-
-    async def _run(self) -> None:
-        while True:
-            try:
-                await self.settler.sweep()
-            except RedschedError as error:
-                log.info("quota-sweep", problem=error.detail)
-            except Exception:  # a defect must not end the sweeping without a word
-                log.exception("quota-sweep")
-            await asyncio.sleep(SWEEP_S * random.uniform(0.8, 1.2))

@@ -7,7 +7,6 @@ no harm, and a jitter keeps them apart.
 """
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -18,6 +17,7 @@ from redsched import tasks
 from redsched.cache.mirror import CellMirror
 from redsched.errors import OutcomeUnknown, RedschedError, StoreUnavailable
 from redsched.scheduler.released import Released
+from redsched.scheduler.repeating import repeat
 from redsched.settings import Settings
 from redsched.store import CellStore
 
@@ -57,7 +57,8 @@ class Sweeper:
 
     def start(self) -> None:
         """Begin sweeping every `tick_s`."""
-        self._task = asyncio.create_task(self._run(), name=f"redsched-sweeper-{self._cell.name}")
+        sweeping = repeat(self.sweep, self._settings.tick_s, log.bind(cell=self._cell.name), "sweep")
+        self._task = asyncio.create_task(sweeping, name=f"redsched-sweeper-{self._cell.name}")
 
     async def stop(self) -> None:
         """End the task."""
@@ -117,13 +118,3 @@ class Sweeper:
             if len(lapsed) < BATCH:
                 break
         self._swept_until_ms = max(0, now_ms - SCORE_SLACK_MS)
-
-    async def _run(self) -> None:
-        while True:
-            try:
-                await self.sweep()
-            except RedschedError as error:
-                log.warning("sweep", cell=self._cell.name, problem=error.detail)
-            except Exception:  # a defect must not end the sweeping without a word
-                log.exception("sweep", cell=self._cell.name)
-            await asyncio.sleep(self._settings.tick_s * random.uniform(0.8, 1.2))

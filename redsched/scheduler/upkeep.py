@@ -4,7 +4,6 @@ Both are done by one scheduler at a time. What every one does for itself is to c
 """
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
@@ -17,6 +16,7 @@ from redsched.scheduler.cells import Cell
 from redsched.scheduler.duty import Duty
 from redsched.scheduler.ledger_upkeep import LedgerUpkeep
 from redsched.scheduler.recorder import Recorder
+from redsched.scheduler.repeating import repeat
 from redsched.scheduler.views import AuditReport
 from redsched.settings import Settings
 
@@ -76,14 +76,5 @@ class Upkeep:
 
     def _begin(self, work: Callable[[], Awaitable[object]], every_s: float) -> None:
         name = f"redsched-{work.__name__}-{self._cell.name}"
-        self._tasks.append(asyncio.create_task(self._run(work, every_s), name=name))
-
-    async def _run(self, work: Callable[[], Awaitable[object]], every_s: float) -> None:
-        while True:
-            await asyncio.sleep(every_s * random.uniform(0.8, 1.2))
-            try:
-                await work()
-            except RedschedError as error:
-                log.warning("upkeep", cell=self._cell.name, problem=error.detail)
-            except Exception:  # a defect must not end it without a word
-                log.exception("upkeep", cell=self._cell.name)
+        working = repeat(work, every_s, log.bind(cell=self._cell.name), "upkeep", first_s=every_s)
+        self._tasks.append(asyncio.create_task(working, name=name))

@@ -1,6 +1,6 @@
 """Ending asyncio tasks for sure, steps that must be gone through to their end, and work that goes on behind its caller.
 
-Knows nothing else of redsched.
+And the clock by which they wait. Knows nothing else of redsched.
 """
 
 import asyncio
@@ -8,6 +8,11 @@ from collections.abc import Coroutine, Iterable, Iterator
 from typing import Any
 
 AGAIN_AFTER_S = 0.1
+
+
+def now_s() -> float:
+    """This process' monotonic clock in seconds, by which asyncio's own timeouts run too."""
+    return asyncio.get_running_loop().time()
 
 
 class Later:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from redsched import tasks
 from redsched.agent.epochs import is_newer, is_newer_token
 from redsched.agent.external import is_worth_sending
 from redsched.agent.journal import Journal
@@ -69,7 +70,7 @@ class Host:
         async with self._speaking:
             if self.sight.is_blind:
                 self.sight.unknown = frozenset(await self.cell.held_ids(self.name))
-            if not self._is_known or asyncio.get_running_loop().time() >= self._report_at_s:
+            if not self._is_known or tasks.now_s() >= self._report_at_s:
                 await self._send(self.sight.report or await self.sight.look())
             if not self.epoch:
                 await self._attest()
@@ -124,8 +125,7 @@ class Host:
         await self._check_version(answer)
         self._sent = report
         self._is_known = True
-        loop = asyncio.get_running_loop()
-        self._report_at_s = loop.time() + self.settings.report_s * random.uniform(0.5, 1.0)
+        self._report_at_s = tasks.now_s() + self.settings.report_s * random.uniform(0.5, 1.0)
         # Attested by an earlier process with this very journal: the store knows all that there is to say.
         if not self.epoch and answer.attested and answer.epoch == self.journal.pages[self.name].attested_epoch:
             self._open(answer.epoch, ())

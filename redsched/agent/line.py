@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import structlog
 
+from redsched import tasks
 from redsched.errors import Unavailable
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
@@ -35,8 +36,7 @@ class Line:
 
     async def ready(self) -> None:
         """Wait until it is time to try again, or somebody has had an answer; at once while the line works."""
-        loop = asyncio.get_running_loop()
-        while (left_s := self._until_s - loop.time()) > 0:
+        while (left_s := self._until_s - tasks.now_s()) > 0:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(left_s):
                     await self._works.wait()
@@ -50,7 +50,7 @@ class Line:
 
     def failed(self, error: Unavailable) -> None:
         """The store has not answered. Those who fail together count once."""
-        now_s = asyncio.get_running_loop().time()
+        now_s = tasks.now_s()
         if now_s < self._until_s:
             return
         if not self.is_down:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from redsched import tasks
 from redsched.agent.collector import Collector, LocalWork, Look, Work
 from redsched.agent.external import remember, with_external
 from redsched.agent.journal import Journal
@@ -50,13 +51,13 @@ class Sight:
     async def look(self, without: str = "") -> HostReport:
         """Look now. `without`: a claim of which nothing is left. Raises OSError."""
         async with self._looking:
-            loop, page = asyncio.get_running_loop(), self.journal.pages[self.collector.name]
-            self._looked_at_s, works = loop.time(), self._works(page, without)
+            page = self.journal.pages[self.collector.name]
+            self._looked_at_s, works = tasks.now_s(), self._works(page, without)
             if self.collector.period_s is None:
                 look, written = self._look_now(works)
             else:
                 look, written = await asyncio.to_thread(self._look_now, works)
-            self._took_s = loop.time() - self._looked_at_s
+            self._took_s = tasks.now_s() - self._looked_at_s
             known = remember(look, page.external)
             if known != page.external:
                 # Not waited for: a lost write costs one stale measurement after a crash.
@@ -70,7 +71,7 @@ class Sight:
 
         `without`: a claim of which nothing was begun, whatever the journal says of it already.
         """
-        is_old = asyncio.get_running_loop().time() - self._looked_at_s > FRESH_S
+        is_old = tasks.now_s() - self._looked_at_s > FRESH_S
         if self.report is None or (is_old and self._took_s <= CHEAP_S):
             return await self.look(without)
         return self.report

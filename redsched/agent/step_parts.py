@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from redsched import tasks
 from redsched.agent.double_check import lacking
 from redsched.agent.epochs import is_newer_token
 from redsched.agent.hooks import Hook, HookFailed, Order, Verb
@@ -106,13 +107,13 @@ class StepParts:
         The store gives room away as soon as it has this host's word that work is gone; the host may still wait for the
         answer, or have died before it was journaled. So claims that are ending are waited for, half a lease at most.
         """
-        until = asyncio.get_running_loop().time() + self._lease_s() / 2
+        until = tasks.now_s() + self._lease_s() / 2
         while True:
             report = await self.host.sight.look_again(without=work.id if work.state is ClaimStatus.CLAIMED else "")
             others = [one for one in self.held.values() if one.id != work.id]
             reason = lacking(report, [one.amounts for one in others], work.amounts)
             staying = [one.amounts for one in others if one.state is not ClaimStatus.ENDING]
-            if not reason or lacking(report, staying, work.amounts) or asyncio.get_running_loop().time() >= until:
+            if not reason or lacking(report, staying, work.amounts) or tasks.now_s() >= until:
                 return reason
             await asyncio.sleep(LOOK_AGAIN_S)
 

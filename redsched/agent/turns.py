@@ -5,6 +5,8 @@ import heapq
 import itertools
 from typing import Generic, TypeVar
 
+from redsched import tasks
+
 GRAIN_S = 0.02
 """Turns that fall due within this are taken together: their calls then share a round trip."""
 
@@ -22,7 +24,7 @@ class Turns(Generic[H]):
 
     def set(self, host: H, in_s: float) -> None:
         """Give the host its turn in `in_s` seconds; an earlier turn that it has stays."""
-        at_s = asyncio.get_running_loop().time() + in_s
+        at_s = tasks.now_s() + in_s
         if self._at_s.get(host, float("inf")) <= at_s:
             return
         self._at_s[host] = at_s
@@ -49,7 +51,7 @@ class Turns(Generic[H]):
                 continue
 
     def _pop(self, most: int) -> list[H]:
-        now_s = asyncio.get_running_loop().time()
+        now_s = tasks.now_s()
         batch: list[H] = []
         while self._heap and self._heap[0][0] <= now_s and len(batch) < most:
             at_s, _, host = heapq.heappop(self._heap)
@@ -62,4 +64,4 @@ class Turns(Generic[H]):
     def _left_s(self) -> float | None:
         if not self._heap:
             return None
-        return max(GRAIN_S, self._heap[0][0] - asyncio.get_running_loop().time())
+        return max(GRAIN_S, self._heap[0][0] - tasks.now_s())

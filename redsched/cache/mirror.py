@@ -92,11 +92,11 @@ class CellMirror:
 
     def now_ms(self) -> int:
         """The store's time (Unix, ms), as it was read last and has passed since. Never this machine's clock."""
-        return self._store_ms + int((asyncio.get_running_loop().time() - self._read_at) * 1000)
+        return self._store_ms + int((tasks.now_s() - self._read_at) * 1000)
 
     def lag_s(self) -> float | None:
         """How long ago the columns held all that the feed had; None before they ever did."""
-        return None if self._caught_up_at is None else asyncio.get_running_loop().time() - self._caught_up_at
+        return None if self._caught_up_at is None else tasks.now_s() - self._caught_up_at
 
     async def start(self) -> None:
         """Begin, and return when the columns have caught up. Raises StoreUnavailable."""
@@ -223,7 +223,7 @@ class CellMirror:
             self.stats.entries += len(batch)
             # A host that was read alone shows more than the others do: one more look brings them to where it is.
             if self.seq >= poll.clock.seq and not self._picture.ahead:
-                self._caught_up_at = asyncio.get_running_loop().time()
+                self._caught_up_at = tasks.now_s()
                 return
 
     async def _start_anew(self) -> None:
@@ -238,7 +238,7 @@ class CellMirror:
             one.missed()
 
     def _note(self, clock: Clock) -> None:
-        self._store_ms, self._read_at = clock.now_ms, asyncio.get_running_loop().time()
+        self._store_ms, self._read_at = clock.now_ms, tasks.now_s()
         self.settled = clock.settled
 
     def _release(self, error: RedschedError) -> None:

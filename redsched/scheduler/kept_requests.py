@@ -4,9 +4,9 @@ The text goes with the claim, once for many claims: a scheduler remembers which 
 how long the store will have it.
 """
 
-import asyncio
 from collections import OrderedDict
 
+from redsched import tasks
 from redsched.errors import ClaimState, InvalidRequest
 from redsched.model import Claim, Request
 from redsched.store import CellStore
@@ -27,13 +27,13 @@ class KeptRequests:
     def to_write(self, request: Request, digest: str, epoch: str) -> str:
         """The text to send with a claim; '' where the store has it."""
         written = self._written.get(digest)
-        if written is not None and written[0] == epoch and _now_s() - written[1] < KEPT_S / 2:
+        if written is not None and written[0] == epoch and tasks.now_s() - written[1] < KEPT_S / 2:
             return ""
         return request.canonical()
 
     def has_written(self, digest: str, epoch: str) -> None:
         """A claim with this text was made."""
-        self._written[digest] = (epoch, _now_s())
+        self._written[digest] = (epoch, tasks.now_s())
         self._written.move_to_end(digest)
         if len(self._written) > MOST:
             self._written.popitem(last=False)
@@ -51,7 +51,3 @@ class KeptRequests:
             return Request.from_canonical(text)
         except InvalidRequest as error:
             raise ClaimState(f"the request of claim {claim.id}: {error.detail}", {"claim_id": claim.id}) from error
-
-
-def _now_s() -> float:
-    return asyncio.get_running_loop().time()

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import structlog
 
+from redsched import tasks
 from redsched.errors import Refused, Unknown
 from redsched.model import Claim, ClaimStatus, Why
 from redsched.scheduler.cells import Cell
@@ -42,7 +43,7 @@ class Leaving:
         if not claims:
             self._later.clear()
             return
-        now_s = asyncio.get_running_loop().time()
+        now_s = tasks.now_s()
         due = [one for one in claims if self._later.get(one.id, (0.0, 0.0))[0] <= now_s]
         for first in range(0, len(due), AT_ONCE):
             await asyncio.gather(*(self._do(claim) for claim in due[first : first + AT_ONCE]))
@@ -67,7 +68,7 @@ class Leaving:
             await self._successors.place(self._cell, claim, Wanted(Why.MOVED, exclude=frozenset((claim.host,))))
         except (Refused, Unknown) as error:
             # Gone meanwhile, or there is no place for it.
-            now_s = asyncio.get_running_loop().time()
+            now_s = tasks.now_s()
             pause_s = min(LONGEST_PAUSE_S, 2 * self._later.get(claim.id, (0.0, 0.5))[1])
             self._later[claim.id] = (now_s + pause_s * random.uniform(0.8, 1.2), pause_s)
             log.debug("not moved", cell=self._cell.name, claim=claim.id, host=claim.host, problem=error.detail)

@@ -48,7 +48,7 @@ class RoomLine:
         self, attempt: Callable[[], Awaitable[T]], may_fit: Callable[[], bool], wait_s: float, refused: NoValidHost
     ) -> T:
         """Try again whenever there may be room, for so long. Raises the last refusal, and what `attempt` raises."""
-        until = asyncio.get_running_loop().time() + wait_s
+        until = tasks.now_s() + wait_s
         one = _Waiter(may_fit)
         self._line[one] = None
         self._joined.set()

@@ -88,7 +88,7 @@ class Sweeper:
 
     async def _expire_due(self) -> int:
         expired = offset = 0
-        now_s, version = asyncio.get_running_loop().time(), self._mirror.columns.version
+        now_s, version = tasks.now_s(), self._mirror.columns.version
         # That its host attests, or is written off, changes the host.
         self._stuck = {
             one: (at_s, seen)

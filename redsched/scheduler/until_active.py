@@ -73,7 +73,7 @@ class UntilActive:
 
     async def _waited(self, cell: Cell, found: Selections, within_s: float) -> Mapping[str, Claim]:
         """What each id stands for when all of it is active. Raises NotConfirmed, OutcomeUnknown."""
-        until, left_s = _now_s() + within_s, within_s
+        until, left_s = tasks.now_s() + within_s, within_s
         now = _claims(cell, found)
         if not found.fresh:
             now = await _present(cell, now)
@@ -81,7 +81,7 @@ class UntilActive:
             before = now
             with suppress(StoreUnavailable):  # undoing it is tried for longer
                 now = await _present(cell, now)
-            left_s = round(max(0.0, until - _now_s()), 3)
+            left_s = round(max(0.0, until - tasks.now_s()), 3)
             if left_s and any(now[claim_id].id != one.id for claim_id, one in before.items()):
                 continue
             if await self._undone(cell, now.values()):
@@ -112,8 +112,8 @@ class UntilActive:
 
     async def _give_back(self, cell: Cell, claim: Claim, how: Giving, mark: str) -> bool:
         """Give one claim back, even if its host has to attest first; False where it is active, which keeps it."""
-        claim_id, until = claim.id, _now_s() + UNDONE_WITHIN_S
-        while _now_s() < until:
+        claim_id, until = claim.id, tasks.now_s() + UNDONE_WITHIN_S
+        while tasks.now_s() < until:
             try:
                 things = drawn_on(claim.group, claim.amounts, claim.gang)
                 answer = await cell.store.release(claim.host, claim.id, "", how, things, mark)
@@ -164,10 +164,6 @@ def _active(place: Selection, now: Claim) -> Selection:
     if now.id == place.claim_id:
         return found
     return replace(found, host=now.host, token=now.token, slots=now.amounts)
-
-
-def _now_s() -> float:
-    return asyncio.get_running_loop().time()
 
 
 def _sentence(missing: Any) -> str:

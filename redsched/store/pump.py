@@ -90,7 +90,7 @@ class Pump:
             await self._pool.release(connection)
 
     def _give_up_late(self, batch: list[Call], error: BaseException) -> list[Call]:
-        now = asyncio.get_running_loop().time()
+        now = tasks.now_s()
         left = [call for call in batch if not call.reply.done()]
         for call in left:
             call.unanswered = call.maybe_run

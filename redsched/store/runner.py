@@ -104,7 +104,7 @@ class Runner:
         """A server has not run it: say it again where it belongs, or when that one may be ready, or give up."""
         if call.reply.done():
             return
-        if call.deadline <= asyncio.get_running_loop().time():
+        if call.deadline <= tasks.now_s():
             call.refused(as_ours(error, self.url))
             return
         again = asyncio.create_task(self._again(call, error), name="redsched-put-off")

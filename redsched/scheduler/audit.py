@@ -8,6 +8,7 @@ more afterwards: what was still wrong then, was not mended.
 from collections.abc import Sequence
 from dataclasses import replace
 
+from redsched.scheduler.audit_again import LOOKS, seen_again, with_mended
 from redsched.scheduler.audit_cache import cache_problems
 from redsched.scheduler.audit_counts import count_problems, over_by_rights, read_counts
 from redsched.scheduler.audit_hosts import host_problems, lease_problems, unheard_endings
@@ -19,8 +20,6 @@ from redsched.scheduler.ledger_upkeep import LedgerUpkeep
 from redsched.scheduler.mending import mend
 from redsched.scheduler.views import AuditReport
 from redsched.store import CellStore
-
-LOOKS = 3
 
 
 async def audit(cells: Cells, ledgers: LedgerUpkeep) -> AuditReport:
@@ -52,9 +51,7 @@ async def repair_cell(cell: Cell, operator: bool) -> AuditReport:
         return before
     await mend(cell, before.problems, operator)
     after = await audit_cell(cell)
-    left = {(one.invariant, one.thing) for one in after.problems}
-    mended = (replace(one, mended=True) for one in before.problems if (one.invariant, one.thing) not in left)
-    return AuditReport(after.hosts, after.claims, (*mended, *after.problems), after.over)
+    return replace(after, problems=with_mended(before.problems, after.problems))
 
 
 async def _look_again(cell: Cell) -> tuple[AuditReport, Seen]:
@@ -64,9 +61,7 @@ async def _look_again(cell: Cell) -> tuple[AuditReport, Seen]:
         if not report.problems:
             break
         again, seen = await _look(cell.store)
-        suspected = {(one.invariant, one.thing) for one in report.problems}
-        still = tuple(one for one in again.problems if (one.invariant, one.thing) in suspected)
-        report = replace(again, problems=still)
+        report = replace(again, problems=seen_again(report.problems, again.problems))
     return replace(report, problems=(*report.problems, *await cache_problems(cell.mirror))), seen
 
 
@@ -74,9 +69,8 @@ async def repair_picture(cell: Cell) -> AuditReport:
     """`repair` of this scheduler's picture of a cell alone."""
     problems = await cache_problems(cell.mirror)
     await mend(cell, problems, operator=False)
-    left = {one.thing for one in await cache_problems(cell.mirror)} if problems else set()
-    mended = tuple(replace(one, mended=one.thing not in left) for one in problems)
-    return AuditReport(len(cell.mirror.columns), 0, mended)
+    left = await cache_problems(cell.mirror) if problems else ()
+    return AuditReport(len(cell.mirror.columns), 0, with_mended(problems, left))
 
 
 def _together(reports: Sequence[AuditReport]) -> AuditReport:

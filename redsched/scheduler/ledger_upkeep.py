@@ -5,11 +5,11 @@ after any crash. Where neither will do, the ledger is forgotten and counted anew
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import structlog
 
 from redsched.errors import RedschedError
+from redsched.scheduler.audit_again import LOOKS, reason_of, seen_again, with_mended
 from redsched.scheduler.audit_ledgers import ledger_problems
 from redsched.scheduler.cells import Cells
 from redsched.scheduler.identity import unique
@@ -18,9 +18,7 @@ from redsched.scheduler.views import Mend, Problem
 from redsched.store import Ledgers
 from redsched.store.ledger_reads import FREED
 
-LOOKS = 3
 MOST_TRIES = 5
-MOST_REASON = 64
 ORDER = (Mend.COUNT, Mend.LEDGER, Mend.SETTLE)
 """What is settled is settled with sums that are right."""
 
@@ -37,14 +35,12 @@ class LedgerUpkeep:
 
     async def audit(self) -> tuple[Problem, ...]:
         """What is wrong: what looks so, looked at again. Raises StoreUnavailable."""
-        problems = await ledger_problems(self._cells, self._ledgers)
+        problems = tuple(await ledger_problems(self._cells, self._ledgers))
         for _ in range(LOOKS - 1):
             if not problems:
                 break
-            suspected = {(one.invariant, one.thing, one.what) for one in problems}
-            again = await ledger_problems(self._cells, self._ledgers)
-            problems = [one for one in again if (one.invariant, one.thing, one.what) in suspected]
-        return tuple(problems)
+            problems = seen_again(problems, await ledger_problems(self._cells, self._ledgers))
+        return problems
 
     async def repair(self) -> tuple[Problem, ...]:
         """Audit, mend, and look again. Raises StoreUnavailable."""
@@ -54,10 +50,7 @@ class LedgerUpkeep:
         # What the pictures do not know yet, an epoch above all, is not settled by.
         await self._cells.catch_up()
         await self._mend(before)
-        after = await self.audit()
-        left = {(one.invariant, one.thing, one.what) for one in after}
-        mended = (one for one in before if (one.invariant, one.thing, one.what) not in left)
-        return (*(replace(one, mended=True) for one in mended), *after)
+        return with_mended(before, await self.audit())
 
     async def _mend(self, problems: Sequence[Problem]) -> None:
         done: set[tuple[Mend, str, str]] = set()
@@ -93,6 +86,5 @@ class LedgerUpkeep:
         return "another one is at it"
 
     async def _tell(self, problem: Problem, project: str, claim: str) -> None:
-        reason = f"{problem.what} of {problem.thing} was {problem.found}"[:MOST_REASON]
         said = {"thing": f"quota:{project}", "project": project, **({"claim": claim} if claim else {})}
-        await next(iter(self._cells)).store.told(unique(), reason, said)
+        await next(iter(self._cells)).store.told(unique(), reason_of(problem), said)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import structlog
 
+from redsched.scheduler.audit_again import reason_of
 from redsched.scheduler.audit_cache import cache_problems
 from redsched.scheduler.audit_reading import Seen, members_of, read_cell
 from redsched.scheduler.cells import Cell
@@ -13,7 +14,6 @@ from redsched.store.mend_calls import counted_in
 
 MOST_CLAIMS = 5000
 """Claims of one group or pool that one script may look at: it holds the server while it does."""
-MOST_REASON = 64
 
 log = structlog.get_logger(__name__)
 
@@ -26,8 +26,7 @@ async def mend(cell: Cell, problems: Sequence[Problem], operator: bool) -> None:
     seen = await read_cell(cell.store)
     # The picture last.
     for (kind, subject), problem in sorted(subjects.items(), key=lambda one: one[0][0] is Mend.CACHE):
-        reason = f"{problem.what} of {problem.thing} was {problem.found}"[:MOST_REASON]
-        outcome = await _mend(cell, seen, kind, subject, reason, operator)
+        outcome = await _mend(cell, seen, kind, subject, reason_of(problem), operator)
         log.warning("mended", cell=cell.name, thing=problem.thing, problem=problem.detail, outcome=outcome)
 
 

@@ -12,7 +12,7 @@ from typing import Self
 
 from redsched.cache.columns import Columns
 from redsched.decide.company import THIS_CALL
-from redsched.model import Amounts, Candidate, Claim, ClaimStatus, GroupPolicy
+from redsched.model import LEASED, Amounts, Candidate, Claim, GroupPolicy
 from redsched.names import SHARED_POOL, split_slot
 from redsched.store import Kind
 
@@ -73,7 +73,7 @@ class Trial:
         declared = self._columns.declared
         amounts = {slot: amount for slot, amount in claim.amounts.items() if self._has_column(slot)}
         domains = {claim.group: claim.counted} if claim.group in declared.groups else {}
-        is_starting = claim.state in (ClaimStatus.CLAIMED, ClaimStatus.STARTING)
+        is_starting = claim.state in LEASED
         return self._note(_Place(row, claim.host, amounts, domains, is_starting), -1)
 
     def _has_column(self, slot: str) -> bool:

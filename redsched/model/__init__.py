@@ -5,7 +5,7 @@ Redis is read and written in `redsched.store`; both turn into these.
 """
 
 from redsched.model.checks import MAX_CLASSES, MAX_LEASE_S
-from redsched.model.claims import Amounts, Claim, ClaimStatus, Token, Why
+from redsched.model.claims import HELD, LEASED, OVER, Amounts, Claim, ClaimStatus, Token, Why
 from redsched.model.declared import CLAIMS, Aggregate, GroupPolicy, Quota, ServerGroup, SharedPool
 from redsched.model.hosts import (
     MAX_LABELS,
@@ -37,6 +37,8 @@ from redsched.model.request_checks import MAX_ALTERNATES, MAX_COUNT, MAX_WAIT_S
 
 __all__ = [
     "CLAIMS",
+    "HELD",
+    "LEASED",
     "MAX_ALTERNATES",
     "MAX_CLASSES",
     "MAX_COUNT",
@@ -46,6 +48,7 @@ __all__ = [
     "MAX_TRAITS",
     "MAX_WAIT_S",
     "NUMA_NODE",
+    "OVER",
     "AgentStamp",
     "Aggregate",
     "Amounts",

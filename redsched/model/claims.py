@@ -20,6 +20,14 @@ class ClaimStatus(StrEnum):
     ENDED = "ended"
 
 
+LEASED = (ClaimStatus.CLAIMED, ClaimStatus.STARTING)
+"""Its lease runs: its host has not said yet that it is active."""
+HELD = (*LEASED, ClaimStatus.ACTIVE)
+"""It is to run: nobody has given it back."""
+OVER = (ClaimStatus.ENDING, ClaimStatus.ENDED)
+"""It is to stop, or has."""
+
+
 class Why(StrEnum):
     """Why a claim ended."""
 

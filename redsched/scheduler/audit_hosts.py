@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from redsched.model import ClaimStatus
+from redsched.model import LEASED, ClaimStatus
 from redsched.names import SHARED_POOL, whole
 from redsched.scheduler.views import Mend, Problem
 from redsched.store import AuditedHost, Clock
@@ -12,7 +12,6 @@ from redsched.store.fields import AMOUNT
 OVERDUE_MS = 15_000
 """How long after its deadline a claim may wait for a sweep before that is a leak."""
 
-LEASED = (ClaimStatus.CLAIMED, ClaimStatus.STARTING)
 SHOWN = 40
 
 NOT_HEARD = "left alone until the host has attested, which works it out anew; or write it off with `redsched lost`"

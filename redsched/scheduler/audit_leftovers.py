@@ -5,9 +5,8 @@ These are read one after the other, so each finding is a suspicion until it is s
 
 from collections.abc import Iterator, Mapping
 
-from redsched.model import ClaimStatus, Why
+from redsched.model import HELD, LEASED, ClaimStatus, Why
 from redsched.names import whole
-from redsched.scheduler.audit_hosts import LEASED
 from redsched.scheduler.audit_reading import Seen, members_of
 from redsched.scheduler.views import Mend, Problem
 
@@ -79,7 +78,7 @@ def _gangs(cell: str, seen: Seen) -> Iterator[Problem]:
     for gang, fields in sorted(seen.gangs.items()):
         states = [seen.claim(claim_id).get("state") for claim_id in members_of(fields)]
         waiting = sum(state in LEASED for state in states)
-        left = [state for state in states if state not in (*LEASED, ClaimStatus.ACTIVE)]
+        left = [state for state in states if state not in HELD]
         thing = f"gang:{gang}"
         if len(left) == len(states) or (waiting == 0 and "why" not in fields):
             yield Problem(5, cell, thing, "key", "there", "gone", Mend.GANG, gang)

@@ -11,7 +11,7 @@ import structlog
 
 from redsched.cache.mirror import CellMirror
 from redsched.errors import RedschedError
-from redsched.model import Claim, ClaimStatus
+from redsched.model import OVER, Claim, ClaimStatus
 from redsched.store import CellStore, Outcome
 
 BATCH = 100
@@ -90,7 +90,7 @@ class Chores:
         if claim.former or claim.origin or (is_over and claim.next):
             # When it is due again, if at all, succeed.lua says itself, unless a host has not attested yet.
             all_done = (await self._store.succeed(claim_id)).outcome is not Outcome.ATTEST
-        if claim.gang and claim.state in (ClaimStatus.ENDING, ClaimStatus.ENDED):
+        if claim.gang and claim.state in OVER:
             # One that has come up keeps its gang's name too, until it ends.
             ended = await self._store.end_gang(claim.gang)
             fields |= {"gang"} if ended else set()

@@ -4,7 +4,7 @@ Beside it what finds a claim another place (placed_anew.py), and reading (claim_
 """
 
 from redsched.errors import NoValidHost, Unknown
-from redsched.model import Amounts, Claim, ClaimStatus, Token, Why
+from redsched.model import OVER, Amounts, Claim, ClaimStatus, Token, Why
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.claim_list import ClaimList
 from redsched.scheduler.claim_words import stale, told
@@ -104,7 +104,7 @@ class ClaimDesk(PlacedAnew, ClaimList):
     async def _moved_on(self, claim: Claim) -> Claim | None:
         """The claim that has taken the place of this one since it was read, and lives; None where none has."""
         now = (await self._cells.find_claim(claim.id))[1]
-        return now if now.id != claim.id and now.state not in (ClaimStatus.ENDING, ClaimStatus.ENDED) else None
+        return now if now.id != claim.id and now.state not in OVER else None
 
     async def _find(self, claim_id: str, token: str) -> tuple[Cell, Claim]:
         if token:

@@ -13,7 +13,7 @@ import structlog
 from redsched import tasks
 from redsched.cache.mirror import CellMirror
 from redsched.errors import RedschedError
-from redsched.model import Claim, ClaimStatus, Why
+from redsched.model import OVER, Claim, ClaimStatus, Why
 from redsched.store import CellStore, Change
 
 READ_AT_ONCE = 500
@@ -132,7 +132,7 @@ class HostWords:
         for one in self._waits.get(claim_id, ()):
             if claim is not None and claim.state is ClaimStatus.ACTIVE:
                 one.is_active(claim_id)
-            elif claim is not None and claim.state in (ClaimStatus.ENDING, ClaimStatus.ENDED):
+            elif claim is not None and claim.state in OVER:
                 one.is_lost(claim_id, f"{claim.why or claim.state} on {claim.host}")
             elif claim is None and self._mirror.settled:
                 # Until then it may come back with its host.

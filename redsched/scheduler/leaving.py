@@ -16,14 +16,13 @@ import structlog
 
 from redsched import tasks
 from redsched.errors import Refused, Unknown
-from redsched.model import Claim, ClaimStatus, Why
+from redsched.model import HELD, Claim, ClaimStatus, Why
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.successors import Successors, Wanted
 
 MOST_PER_ROUND = 50
 AT_ONCE = 5
 LONGEST_PAUSE_S = 60.0
-HELD = (ClaimStatus.CLAIMED, ClaimStatus.STARTING, ClaimStatus.ACTIVE)
 
 log = structlog.get_logger(__name__)
 

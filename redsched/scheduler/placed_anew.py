@@ -6,7 +6,7 @@ Each is sent with the token of the placing that it is based on, and sent again w
 from collections.abc import Collection
 
 from redsched.errors import ClaimState, NoValidHost, RedschedError, Unknown
-from redsched.model import Claim, ClaimStatus, Token, Why
+from redsched.model import OVER, Claim, ClaimStatus, Token, Why
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claim_words import stale, told
 from redsched.scheduler.placings import earlier, present
@@ -147,7 +147,7 @@ class PlacedAnew:
 
 def _refuse_over(claim: Claim, besides: Collection[Why] = ()) -> None:
     """Raise ClaimState for a claim that is ending or has ended, for another reason than these."""
-    if claim.state in (ClaimStatus.ENDING, ClaimStatus.ENDED) and claim.why not in besides:
+    if claim.state in OVER and claim.why not in besides:
         raise ClaimState(
             f"claim {claim.id} is {claim.state} ({claim.why}): nothing can take its place",
             {"claim_id": claim.id, "state": claim.state},

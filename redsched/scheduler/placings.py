@@ -6,13 +6,11 @@ to the claim that it has become (docs/architecture.md, "Succession").
 
 from collections.abc import Sequence
 
-from redsched.model import Claim, ClaimStatus, Why
+from redsched.model import OVER, Claim, ClaimStatus, Why
 from redsched.store import CellStore
 
 MOST_STEPS = 8
 """Forward there are hardly ever more than two: a finished succession leads past its former."""
-
-_OVER = (ClaimStatus.ENDING, ClaimStatus.ENDED)
 
 
 async def succession(store: CellStore, claim: Claim) -> tuple[Claim, ...]:
@@ -36,7 +34,7 @@ def present(placings: Sequence[Claim]) -> Claim:
     for following in placings[1:]:
         was_moving = following.former == now.id and following.former_why is not Why.SHELVED
         stays_shelved = now.why is Why.SHELVED and (was_moving or following.state is ClaimStatus.ENDED)
-        if now.state not in _OVER or now.why is Why.RELEASED or stays_shelved:
+        if now.state not in OVER or now.why is Why.RELEASED or stays_shelved:
             break
         now = following
     return now

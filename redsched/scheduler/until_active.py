@@ -16,7 +16,7 @@ import structlog
 
 from redsched import tasks
 from redsched.errors import NotConfirmed, OutcomeUnknown, RedschedError, StoreUnavailable
-from redsched.model import Claim, ClaimStatus, Request
+from redsched.model import OVER, Claim, ClaimStatus, Request
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.first_outcome import now_at
 from redsched.scheduler.views import Selection, Selections
@@ -125,7 +125,7 @@ class UntilActive:
                 return False
             if answer.outcome is Outcome.STALE and mark:
                 return True
-            if now.id != claim.id and now.state not in (ClaimStatus.ENDING, ClaimStatus.ENDED):
+            if now.id != claim.id and now.state not in OVER:
                 # It was moved, and lives on there.
                 claim = now
                 continue

@@ -6,6 +6,7 @@ brought its claims with it) is read from the claims themselves.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import structlog
@@ -51,8 +52,8 @@ class HostWords:
         self._mirror = mirror
         self._waits: dict[str, list[_Wait]] = {}
         """By claim."""
-        self._on: dict[str, set[str]] = {}
-        """The claims that are waited for, by host."""
+        self._on: dict[str, Counter[str]] = {}
+        """The claims that are waited for, by host, and by how many."""
         self._unclear: set[str] = set()
         """Claims that have to be read."""
         self._reading: asyncio.Task[None] | None = None
@@ -70,7 +71,7 @@ class HostWords:
         one = _Wait(hosts)
         for claim_id, host in hosts.items():
             self._waits.setdefault(claim_id, []).append(one)
-            self._on.setdefault(host, set()).add(claim_id)
+            self._on.setdefault(host, Counter())[claim_id] += 1
         self._look_at(hosts)
         try:
             async with asyncio.timeout(within_s):
@@ -106,8 +107,12 @@ class HostWords:
             self._waits[claim_id].remove(one)
             if not self._waits[claim_id]:
                 del self._waits[claim_id]
-                self._on[host].discard(claim_id)
-            if not self._on[host]:
+            # One id is waited for on two hosts, where a store has lost the first claim by it and it was sent again.
+            here = self._on[host]
+            here[claim_id] -= 1
+            if not here[claim_id]:
+                del here[claim_id]
+            if not here:
                 del self._on[host]
 
     def _look_at(self, claim_ids: Iterable[str]) -> None:

@@ -332,6 +332,16 @@ async def test_a_word_that_an_attestation_brings_is_found(clean_store: str) -> N
             assert (await task).selections[0].state is ClaimStatus.ACTIVE
 
 
+async def test_nothing_is_kept_of_those_who_waited_for_one_id_on_two_hosts(clean_store: str) -> None:
+    """As where a store has lost the first claim by it, and it was sent again and placed elsewhere."""
+    async with scheduler_with(clean_store, 4, 4) as (scheduler, _, _):
+        words = scheduler._cells.named("c1").words
+        async with asyncio.timeout(30):
+            first, second = await asyncio.gather(words.wait({"mine": "h0"}, 30), words.wait({"mine": "h1"}, 30))
+        assert first == second == {"mine": "not known any more"}
+        assert (words._waits, words._on) == ({}, {})
+
+
 async def test_many_who_wait_cost_the_store_little(clean_store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The claims are read together, once: after that the feed tells."""
     async with scheduler_with(clean_store, 200) as (scheduler, store, [host]):

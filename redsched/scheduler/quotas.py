@@ -166,13 +166,13 @@ class Quotas:
 
     async def check(self, project: str, decision: Decision) -> None:
         """Raise QuotaExceeded if claims of these places would be refused now. Writes nothing. Raises Settling."""
-        over = await self.over(project, places_take(decision))
-        if over:
-            raise exceeded(project, over)
+        found = await self.over(project, places_take(decision))
+        if found:
+            raise exceeded(project, found)
 
     async def over(self, project: str, amounts: Amounts) -> list[tuple[str, int, int, int]]:
         """What these amounts would exceed: class, limit, used, asked of each. Raises Settling."""
-        if not project or not any(self.is_limited(project, cell) for cell in self._cells):
+        if not project or not self._is_limited_anywhere(project):
             return []
         if not await self.counting.counted(project):
             return []

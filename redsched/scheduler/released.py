@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from redsched import tasks
 from redsched.errors import RedschedError
 from redsched.model import Claim, ClaimStatus, Token, Why
 from redsched.scheduler.placings import succession
@@ -69,7 +70,7 @@ class Released:
 
     def note(self, claim: Claim, how: Giving, epoch: str) -> None:
         """Remember a release that `epoch` has answered."""
-        self._said.append(_Said(claim.id, claim.host, claim.token, how, epoch, _now_s()))
+        self._said.append(_Said(claim.id, claim.host, claim.token, how, epoch, tasks.now_s()))
         if claim.former_why is not Why.SHELVED:
             self.note_former(claim, epoch)
 
@@ -80,15 +81,15 @@ class Released:
         where it has failed, that is shelved still.
         """
         for before in {claim.origin, claim.came_from} - {""}:
-            self._closed.append(_Closed(before, claim.token, epoch, _now_s()))
+            self._closed.append(_Closed(before, claim.token, epoch, tasks.now_s()))
 
     def note_unknown(self, claim_id: str, epoch: str) -> None:
         """Remember an id that was told to be unknown, and is closed in `epoch`."""
-        self._closed.append(_Closed(claim_id, f"{epoch}.0", epoch, _now_s()))
+        self._closed.append(_Closed(claim_id, f"{epoch}.0", epoch, tasks.now_s()))
 
     def abandon(self, claim_ids: Iterable[str]) -> None:
         """Give up ids made for a call that is not answered by them: it, or a copy of it, may have been carried out."""
-        self._closed.extend(_Closed(claim_id, "", "", _now_s()) for claim_id in claim_ids)
+        self._closed.extend(_Closed(claim_id, "", "", tasks.now_s()) for claim_id in claim_ids)
 
     async def say_again(self, epoch: str) -> int:
         """Say again what was answered in another epoch than this; the number that was heard. Raises Unavailable.
@@ -107,7 +108,7 @@ class Released:
             for one, answered_in in zip(batch, await asyncio.gather(*(_tried(say, one) for one in batch)), strict=True):
                 if answered_in is not None:
                     # Not forgotten: this epoch's answers can be lost with the next.
-                    one.epoch, one.at_s = answered_in, _now_s()
+                    one.epoch, one.at_s = answered_in, tasks.now_s()
                     heard += 1
         return heard
 
@@ -137,11 +138,11 @@ class Released:
                 if one.why is Why.SHELVED:
                     await self._cell.forget_shelved(one.id)
                 elif one.state not in _OVER:
-                    self._said.append(_Said(one.id, one.host, one.token, Giving.ASK, "", _now_s()))
+                    self._said.append(_Said(one.id, one.host, one.token, Giving.ASK, "", tasks.now_s()))
 
 
 def _younger(kept: Iterable[Kept], epoch: str) -> deque[Kept]:
-    now_s = _now_s()
+    now_s = tasks.now_s()
     young = (one for one in kept if now_s - one.at_s < (ANSWERED_S if one.epoch == epoch else KEPT_S))
     return deque(young, maxlen=MOST)
 
@@ -152,7 +153,3 @@ async def _tried(say: Callable[[Kept], Awaitable[str | None]], one: Kept) -> str
         return await say(one)
     except RedschedError:
         return None
-
-
-def _now_s() -> float:
-    return asyncio.get_running_loop().time()

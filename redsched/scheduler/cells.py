@@ -131,8 +131,8 @@ class Cells:
         cells = list(self._cells.values())
         found = await asyncio.gather(*(cell.store.read_claims(claim_ids) for cell in cells))
         for cell, claims in zip(cells, found, strict=True):
-            # Without a host: only closed here, because the id moved on to another cell.
-            held = {claim_id: claim for claim_id, claim in claims.items() if claim.host}
+            # Leading nowhere and without a host: only closed here, because the id moved on to another cell.
+            held = {claim_id: claim for claim_id, claim in claims.items() if claim.host or claim.next}
             if held:
                 return cell, held
         return None

@@ -9,6 +9,7 @@ from redsched.scheduler.cells import Cell
 from redsched.scheduler.claim_list import ClaimList
 from redsched.scheduler.claim_words import stale, told
 from redsched.scheduler.placed_anew import PlacedAnew
+from redsched.scheduler.placings import earlier
 from redsched.scheduler.resizing import absolute
 from redsched.store import Giving, Outcome, drawn_on
 
@@ -80,9 +81,10 @@ class ClaimDesk(PlacedAnew, ClaimList):
             return True
         if token and token != claim.token:
             raise stale(claim)
-        if claim.former_why is Why.SHELVED:
-            # It would be left shelved, as by an end that nobody asked for.
-            await cell.store.forget_shelved(claim.former)
+        for before in await earlier(cell.store, claim):
+            if before.why is Why.SHELVED:
+                # It would be left shelved, as by an end that nobody asked for.
+                await cell.store.forget_shelved(before.id)
         how = Giving.FORCE if force else Giving.ASK
         things = drawn_on(claim.group, claim.amounts, claim.gang)
         answer = await cell.store.release(claim.host, claim.id, token, how, things)

@@ -1,5 +1,6 @@
 """Successions after a loss of data, and evacuated hosts that come back: nothing is left twice, nothing is lost."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -446,3 +447,26 @@ async def test_what_a_released_claim_had_become_in_two_moves_is_given_back_when_
     await cell.attest("h3", epoch, held=[held("c", third, origin="a")])
     await settle(cell)
     assert (await states(cell, "c"))["c"] == "ending released"
+
+
+@pytest.mark.parametrize("why", [Why.SHELVED, Why.MOVED])
+async def test_what_was_shelved_is_not_left_so_where_it_has_been_succeeded_twice_since(
+    cell: CellStore, raw: Any, why: Why
+) -> None:
+    """Unshelved, and then shelved and unshelved again, or moved: of the second the journals alone know."""
+    second = await moved(cell, "a", await active(cell, "a"))
+    await cell.shelve("h2", "b", second.token)
+    await cell.gone("h2", "b", second.token, Why.RELEASED, {})
+    third = await target(cell, "b", second, "c", "h3", why=Why.SHELVED)
+    await arrive(cell, "c", third)
+    epoch = await new_epoch(cell)
+    await cell.attest("h2", epoch)
+    await cell.attest("h3", epoch, ended=[("c", third.token)])
+    former: dict[str, Any] = {"former": "c", "former_host": "h3", "former_token": third.token, "former_why": why}
+    last = replace(third, host="h1", token=f"{third.token}9")
+    await cell.attest("h1", epoch, held=[held("d", last, origin="a", **former)])
+    await cell.succeed("d")
+    await settle(cell)
+    assert await states(cell, "bcd") == {"b": "ended moved", "c": "ended void", "d": "active"}
+    assert (await cell.read_claims("a"))["a"].next == "d"
+    assert (await kept(cell, raw, "abc"), await raw.exists(cell.keys.shelved)) == ("a", 0)

@@ -165,6 +165,36 @@ async def test_what_was_unshelved_and_then_released_is_not_left_shelved(clean_st
             assert not await raw.exists(cell.keys.shelved)
 
 
+async def test_a_release_forgets_what_was_shelved_on_the_way(clean_store: str) -> None:
+    """A chore of a new epoch has left it shelved, before the host came back that has what it has become."""
+    async with Store.connect(clean_store) as store, Scheduler.connect(clean_store, QUICK) as scheduler:
+        cell = store.cell("c1")
+        await cell.init()
+        await open_host(cell, "h1")
+        found = (await scheduler.select(Request({"VCPU": 1}))).selections[0]
+        claim_id, token = found.claim_id or "", found.token or ""
+        await scheduler.claims.shelve(claim_id, token)
+        target, _ = await scheduler.claims.unshelve(claim_id)
+        async with raw_client(clean_store) as raw:
+            await raw.hdel(cell.keys.claim(target.id), "former", "former_host", "former_token", "former_why")
+            assert await scheduler.claims.release(target.id)
+            assert not await raw.exists(cell.keys.shelved)
+
+
+async def test_an_id_that_was_written_anew_leads_to_what_it_has_become(clean_store: str) -> None:
+    """Its journal knows of the claim that lives only by which id its owner knows it, not where that one was."""
+    async with Store.connect(clean_store) as store, Scheduler.connect(clean_store, QUICK) as scheduler:
+        cell = store.cell("c1")
+        placed = HeldClaim("b", "1-former.7", ClaimStatus.ACTIVE, {"VCPU": 1}, origin="a")
+        epoch = (await cell.report(report_of("h1"))).epoch
+        await cell.attest("h1", epoch, held=[placed])
+        await raw_settled(clean_store, cell)
+        await cell.succeed("b")
+        assert (await scheduler.claims.get("a")).id == "b"
+        assert not await scheduler.claims.release("a")
+        assert await state_of(cell, "b") is ClaimStatus.ENDING
+
+
 async def test_what_was_unshelved_and_failed_stays_shelved_in_a_new_epoch(clean_store: str) -> None:
     async with Store.connect(clean_store) as store, Scheduler.connect(clean_store, QUICK) as scheduler:
         cell = store.cell("c1")

@@ -138,6 +138,18 @@ async def test_what_was_moved_before_it_was_shelved_is_found_by_its_id_and_nothi
         await work.is_sound()
 
 
+async def test_what_has_been_moved_and_is_being_shelved_is_not_taken_for_unshelved(clean_store: str) -> None:
+    """It is not at the id's own claim, and that was how a first sending was told; but it is about to leave its host."""
+    async with at_work(clean_store, 4, 4) as work:
+        claim = await work.active(TWO)
+        await work.scheduler.claims.move("mine", claim.token)
+        await work.settle()
+        now = await work.scheduler.claims.get("mine")
+        await work.scheduler.claims.shelve("mine", now.token)
+        with pytest.raises(ClaimState, match="ending by shelving"):
+            await work.scheduler.claims.unshelve("mine")
+
+
 async def test_two_who_unshelve_at_once_claim_once(clean_store: str) -> None:
     async with at_work(clean_store, 4, 4) as work, Scheduler.connect(clean_store, BY_HAND) as other:
         found = (await work.scheduler.select(TWO)).selections[0]

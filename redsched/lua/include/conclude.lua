@@ -34,8 +34,8 @@ local function conclude(cell, step, target, former, root)
   local came_back = step.points and root.claim.state and not OVER[root.claim.state]
   if step.points then
     point(former, target)
-    if root ~= former and not came_back then
-      point(root, target)
+    if root ~= former and not came_back and not (target.claim.state == 'ended' and target.claim.next_token) then
+      point(root, target) -- unless that one has been succeeded: the owner's id leads on already
     end
   elseif step.clears then
     former.claim.next = nil

@@ -53,9 +53,11 @@ local function pending_step(target, former, now_ms, all_heard)
   local over = OVER[was.state] or (not was.state and all_heard)
   local other = was.next ~= target.id and was.next
   if claim.state == 'ended' then
-    -- Who releases a target that has been active means the whole; if it never came up, the former goes on.
-    local takes = not (over and other) and (claim.former_why == 'failed' or (claim.arrived and claim.why == 'released'))
-    local why = claim.former_why == 'failed' and 'failed' or 'released'
+    -- Who releases a target that has been active means the whole; if it never came up, the former goes on. Where
+    -- something has succeeded the target by now, the work is there.
+    local takes = not (over and other)
+      and (claim.former_why == 'failed' or claim.next_token or (claim.arrived and claim.why == 'released'))
+    local why = claim.former_why == 'failed' and 'failed' or claim.next_token and 'moved' or 'released'
     return {gives = takes and former, why = why, points = takes, closes = true,
       clears = not takes and was.next == target.id}
   elseif has_rival(target, was) then

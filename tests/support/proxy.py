@@ -12,7 +12,7 @@ there are.
 import asyncio
 import contextlib
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -53,6 +53,9 @@ class Moment(StrEnum):
     """The answer has been passed on."""
 
 
+Reach = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
+"""Connects to the server."""
+
 Watch = Callable[[Moment, list[bytes]], None]
 
 
@@ -61,10 +64,15 @@ def _sees_nothing(_: Moment, __: list[bytes]) -> None:
 
 
 class Proxy:
-    """Listens at `url`. `faults` are played in order, one for each script call; when there are none left, `always`."""
+    """Listens where whoever made it has it listen.
 
-    def __init__(self, upstream: Path, socket: Path) -> None:
-        self.url = f"unix://{socket}"
+    `faults` are played in order, one for each script call; when there are none left, `always`.
+    """
+
+    def __init__(self, reach: Reach) -> None:
+        self.reach = reach
+        self.url = ""
+        """The URL of where it listens, for a server that is given by one."""
         self.faults: deque[Fault] = deque()
         self.always = Fault.NONE
         self.played: Counter[Fault] = Counter()
@@ -79,7 +87,6 @@ class Proxy:
         """Told of every command; what it does happens before anything else does."""
         self.is_shut = False
         """Whether new connections are refused."""
-        self._upstream = upstream
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -91,7 +98,7 @@ class Proxy:
         try:
             if self.is_shut:
                 raise EOFError
-            upstream = await asyncio.open_unix_connection(str(self._upstream), limit=LIMIT)
+            upstream = await self.reach()
             await _Relay(self, reader, writer, *upstream).run()
         except (OSError, EOFError, asyncio.CancelledError):
             pass
@@ -125,7 +132,8 @@ class Proxy:
 async def proxy(upstream: Path, folder: Path, name: str = "proxy") -> AsyncIterator[Proxy]:
     """A proxy before the server whose socket is `upstream`, with its own socket in `folder`."""
     socket = folder / f"{name}.sock"
-    between = Proxy(upstream, socket)
+    between = Proxy(lambda: asyncio.open_unix_connection(str(upstream), limit=LIMIT))
+    between.url = f"unix://{socket}"
     server = await asyncio.start_unix_server(between.serve, str(socket), limit=LIMIT)
     try:
         yield between
@@ -189,7 +197,7 @@ class _Relay:
         self._proxy.late.add(late)
 
     async def _proxy_late(self, raw: bytes) -> None:
-        reader, writer = await asyncio.open_unix_connection(str(self._proxy._upstream), limit=LIMIT)
+        reader, writer = await self._proxy.reach()
         try:
             writer.write(raw)
             await read_reply(reader)

@@ -12,7 +12,7 @@ from redsched.agent.run import run
 from redsched.errors import RedschedError
 from redsched.model import HostReport, Inventory, Pool
 from redsched.settings import Settings
-from tests.faults.suite.speech import Ear, say, shift_clock
+from tests.faults.suite.speech import Ear, go_by, say, shift_clock
 
 VCPU, MEMORY_MB, GPU_MILLI = 4, 4096, 1000
 ZONES = 3
@@ -47,6 +47,7 @@ async def main() -> None:
     words = await ear.hear()
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     shift_clock(words["clock_shift_s"])
+    go_by(words["ways"])
     settings = Settings(**words["settings"])
     journal = Path(words["journal"])
     if words["disk_is_full"]:

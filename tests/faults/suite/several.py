@@ -3,11 +3,13 @@
 import asyncio
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import redis
 
+from tests.faults.suite.plan import children
 from tests.faults.suite.site import LEDGER_TAG, Site
+from tests.faults.suite.wires import Wires, wires_to_ports
 from tests.support.setups import ClusterSetup, Node, SentinelSetup, cluster_setup, sentinel_setup
 from tests.support.waiting import wait_until
 
@@ -15,14 +17,14 @@ WELL_S = 60.0
 
 
 class Several(Site):
-    """Several servers, whose processes are reached without wires.
+    """Several servers.
 
     Whoever takes a primary away, or moves what one has, asks for `leave` and gives it back when all has a primary
     again: as many as `most_away` may be away at once, for the others are to promote one.
     """
 
-    def __init__(self, url: str, cells: Sequence[str], most_away: int) -> None:
-        super().__init__(cells)
+    def __init__(self, url: str, wires: Wires, cells: Sequence[str], most_away: int) -> None:
+        super().__init__(wires, cells)
         self.direct_url = url
         self.leave = asyncio.Semaphore(most_away)
 
@@ -68,8 +70,8 @@ class Several(Site):
 class WithSentinel(Several):
     """A primary, two replicas and three Sentinels."""
 
-    def __init__(self, setup: SentinelSetup, cells: Sequence[str]) -> None:
-        super().__init__(setup.url, cells, most_away=2)
+    def __init__(self, setup: SentinelSetup, wires: Wires, cells: Sequence[str]) -> None:
+        super().__init__(setup.url, wires, cells, most_away=2)
         self.setup = setup
 
     def primary(self, tag: str) -> Node:
@@ -100,8 +102,8 @@ class WithSentinel(Several):
 class Clustered(Several):
     """Three shards with a replica each, of which two have to be there for a promotion. No two cells lie on one."""
 
-    def __init__(self, setup: ClusterSetup, cells: Sequence[str]) -> None:
-        super().__init__(setup.url, cells, most_away=1)
+    def __init__(self, setup: ClusterSetup, wires: Wires, cells: Sequence[str]) -> None:
+        super().__init__(setup.url, wires, cells, most_away=1)
         self.setup = setup
         self._cut: list[Node] = []
 
@@ -149,8 +151,9 @@ class Clustered(Several):
 @asynccontextmanager
 async def sentinel(durability: str, cells: Sequence[str]) -> AsyncIterator[Site]:
     """A set-up with Sentinels."""
-    with ExitStack() as stack:
-        site = WithSentinel(await asyncio.to_thread(stack.enter_context, sentinel_setup(appendonly="yes")), cells)
+    async with AsyncExitStack() as stack:
+        setup = await asyncio.to_thread(stack.enter_context, sentinel_setup(appendonly="yes"))
+        site = WithSentinel(setup, await _wired(stack, (*setup.servers, *setup.sentinels)), cells)
         site.loses_nothing = "replicas" in durability
         yield site
 
@@ -158,7 +161,14 @@ async def sentinel(durability: str, cells: Sequence[str]) -> AsyncIterator[Site]
 @asynccontextmanager
 async def cluster(durability: str, cells: Sequence[str]) -> AsyncIterator[Site]:
     """A cluster."""
-    with ExitStack() as stack:
-        site = Clustered(await asyncio.to_thread(stack.enter_context, cluster_setup(appendonly="yes")), cells)
+    async with AsyncExitStack() as stack:
+        setup = await asyncio.to_thread(stack.enter_context, cluster_setup(appendonly="yes"))
+        site = Clustered(setup, await _wired(stack, setup.nodes), cells)
         site.loses_nothing = "replicas" in durability
         yield site
+
+
+async def _wired(stack: AsyncExitStack, nodes: Sequence[Node]) -> Wires:
+    """Wires from each process to each of those: Sentinels too, for who cannot ask them has lost its way as well."""
+    wires: Wires = await stack.enter_async_context(wires_to_ports([one.port for one in nodes], children("any")))
+    return wires

@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -13,22 +13,22 @@ from redsched.store.server import PrivateServer
 from tests.faults.suite.plan import children
 from tests.faults.suite.site import TIMES, Site, meta
 from tests.faults.suite.watcher import direct
-from tests.faults.suite.wires import Wire, reopen, shut, wires
+from tests.faults.suite.wires import Wires, reopen, shut, wires
 from tests.support.servers import SERVERS
 
 
 class Single(Site):
     """One server with an append-only file."""
 
-    def __init__(self, server: PrivateServer, between: Mapping[str, Wire], cells: Sequence[str]) -> None:
-        super().__init__(cells)
+    def __init__(self, server: PrivateServer, wires: Wires, cells: Sequence[str]) -> None:
+        super().__init__(wires, cells)
         self.server = server
-        self.wires = between
         self.direct_url = server.url
 
     def url(self, child: str) -> str:
         """The URL of the process' wire."""
-        return self.wires[child].url
+        (wire,) = self.wires[child]
+        return wire.url
 
     def connect(self, tag: str) -> "redis.Redis":
         """A client of the server."""
@@ -36,7 +36,7 @@ class Single(Site):
 
     async def kill(self) -> None:
         """End the server as a crash does."""
-        shut(self.wires.values())
+        shut(self.wires)
         self.server.kill()
 
     async def restart(self, forgets: bool) -> None:
@@ -46,7 +46,7 @@ class Single(Site):
         await asyncio.to_thread(self.server.restart)
         if forgets:
             self.wipe()
-        reopen(self.wires.values())
+        reopen(self.wires)
 
     async def tidy(self) -> None:
         """Nothing is taken away for longer."""

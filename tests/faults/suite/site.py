@@ -9,6 +9,7 @@ from redsched.settings import Settings
 from redsched.store import Store
 from tests.faults.suite.traffic import QUOTA
 from tests.faults.suite.view import View, read_views
+from tests.faults.suite.wires import Wires
 
 TIMES = {"jump_s": "3", "settle_s": "15"}
 """The cells' own times, as short as the leases: docs/operate.md, "Limits of a cell"."""
@@ -24,7 +25,8 @@ class Site(ABC):
     loses_nothing = False
     """Whether what this run's durability promises covers the faults of this set-up that lose writes."""
 
-    def __init__(self, cells: Sequence[str]) -> None:
+    def __init__(self, wires: Wires, cells: Sequence[str]) -> None:
+        self.wires = wires
         self.cells = tuple(cells)
 
     @property
@@ -35,6 +37,10 @@ class Site(ABC):
     @abstractmethod
     def url(self, child: str) -> str:
         """The store's URL for a process."""
+
+    def ways(self, child: str) -> Mapping[int, int]:
+        """Where a process lands that connects to a port of a server: none where it is given the URL of its wire."""
+        return {wire.leads_to: wire.port for wire in self.wires[child] if wire.port}
 
     @abstractmethod
     def connect(self, tag: str) -> "redis.Redis":

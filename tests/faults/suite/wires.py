@@ -1,11 +1,16 @@
-"""The way between each process and the store: a proxy of its own, on which any number of faults can be at work."""
+"""The ways between each process and the servers: proxies of its own, on which any number of faults can be at work.
+
+One server is given by the URL of its wire. Of several, redsched is told addresses by Sentinels and by the cluster; so
+its processes connect to those, and land on their wires as by a rule of the network (`speech.go_by`). Servers know
+nothing of it: what they say to each other goes its own way.
+"""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from tests.support.proxy import LIMIT, Fault, Moment, Proxy
+from tests.support.proxy import LIMIT, Fault, Moment, Proxy, Reach
 
 Play = Callable[[list[bytes]], Fault]
 """What happens to one command."""
@@ -13,11 +18,19 @@ Play = Callable[[list[bytes]], Fault]
 Look = Callable[[Moment, list[bytes]], None]
 
 
-class Wire(Proxy):
-    """One process' way to the store."""
+Wires = Mapping[str, Sequence["Wire"]]
+"""Those of each process, by its name."""
 
-    def __init__(self, upstream: Path, socket: Path) -> None:
-        super().__init__(upstream, socket)
+HOST = "127.0.0.1"
+
+
+class Wire(Proxy):
+    """One process' way to a server."""
+
+    def __init__(self, reach: Reach) -> None:
+        super().__init__(reach)
+        self.leads_to = self.port = 0
+        """Of a server on a port: that one, and the port at which this listens."""
         self.strikes_readers = True
         self.plays: list[Play] = []
         self.looks: list[Look] = []
@@ -37,27 +50,47 @@ class Wire(Proxy):
 
 
 @asynccontextmanager
-async def wires(upstream: Path, folder: Path, names: Iterable[str]) -> AsyncIterator[Mapping[str, Wire]]:
-    """A wire for each name."""
+async def wires(upstream: Path, folder: Path, names: Iterable[str]) -> AsyncIterator[Wires]:
+    """A wire for each name to the one server that has that socket."""
     async with AsyncExitStack() as stack:
-        made: dict[str, Wire] = {}
+        made: dict[str, Sequence[Wire]] = {}
         for name in names:
             socket = folder / f"{name}.sock"
-            wire = made[name] = Wire(upstream, socket)
-            server = await asyncio.start_unix_server(wire.serve, str(socket), limit=LIMIT)
-            stack.push_async_callback(wire.stop)
-            stack.callback(server.close)
+            wire = Wire(lambda: asyncio.open_unix_connection(str(upstream), limit=LIMIT))
+            wire.url = f"unix://{socket}"
+            _end_with(stack, wire, await asyncio.start_unix_server(wire.serve, str(socket), limit=LIMIT))
+            made[name] = (wire,)
         yield made
 
 
-def shut(all_wires: Iterable[Wire]) -> None:
+@asynccontextmanager
+async def wires_to_ports(ports: Sequence[int], names: Iterable[str]) -> AsyncIterator[Wires]:
+    """A wire for each name to each server that listens at one of those ports of loopback."""
+    async with AsyncExitStack() as stack:
+        yield {name: [await _wire_to(stack, port) for port in ports] for name in names}
+
+
+async def _wire_to(stack: AsyncExitStack, port: int) -> Wire:
+    wire = Wire(lambda: asyncio.open_connection(HOST, port, limit=LIMIT))
+    server = await asyncio.start_server(wire.serve, HOST, 0, limit=LIMIT)
+    wire.leads_to, wire.port = port, server.sockets[0].getsockname()[1]
+    _end_with(stack, wire, server)
+    return wire
+
+
+def _end_with(stack: AsyncExitStack, wire: Wire, server: asyncio.Server) -> None:
+    stack.push_async_callback(wire.stop)
+    stack.callback(server.close)
+
+
+def shut(all_wires: Wires) -> None:
     """Let nobody through, and end what there is."""
-    for wire in all_wires:
+    for wire in (wire for some in all_wires.values() for wire in some):
         wire.is_shut = True
         wire.cut()
 
 
-def reopen(all_wires: Iterable[Wire]) -> None:
+def reopen(all_wires: Wires) -> None:
     """Let everyone through again."""
-    for wire in all_wires:
+    for wire in (wire for some in all_wires.values() for wire in some):
         wire.is_shut = False

@@ -151,7 +151,8 @@ class World:
         await asyncio.gather(*(one.ended() for one in self.children.values()))
 
     def _words(self, name: str) -> dict[str, Any]:
-        common = {"name": name, "url": self.site.url(name), "clock_shift_s": self.clock_shift_s.get(name, 0)}
+        way = {"url": self.site.url(name), "ways": self.site.ways(name)}
+        common = {"name": name, **way, "clock_shift_s": self.clock_shift_s.get(name, 0)}
         if name.startswith("agent"):
             is_full = name in self.disk_is_full
             self.begun_full = (self.begun_full | {name}) if is_full else (self.begun_full - {name})

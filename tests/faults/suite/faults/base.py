@@ -68,7 +68,7 @@ class Breakage(ABC):
     def wires(self) -> Iterator[Wire]:
         """The wires of the processes that it strikes."""
         for name in self.strike.victims:
-            yield self.single.wires[name]
+            yield from self.world.site.wires[name]
 
     async def end_tasks(self) -> None:
         """End what was started to go on until it is healed."""

@@ -1,10 +1,10 @@
-"""Faults on the way between processes and the store."""
+"""Faults on the ways between processes and the servers; of a process they are on all its ways, to Sentinels too."""
 
 import asyncio
 from random import Random
 
 from tests.faults.suite.faults.base import Breakage
-from tests.faults.suite.plan import AGENTS, SCHEDULERS, Shape
+from tests.faults.suite.plan import AGENTS, SCHEDULERS, SETUPS, Shape
 from tests.support.proxy import Fault
 
 MANY = SCHEDULERS + AGENTS
@@ -36,7 +36,7 @@ class _OnTheWay(Breakage):
 class Cut(Breakage):
     """Connections are cut, again and again."""
 
-    shape = Shape("cut", on="any", most_victims=MANY)
+    shape = Shape("cut", SETUPS, on="any", most_victims=MANY)
 
     async def start(self) -> None:
         """Begin cutting."""
@@ -56,7 +56,7 @@ class Cut(Breakage):
 class Away(Breakage):
     """Processes cannot reach the store at all, and then it is there again."""
 
-    shape = Shape("away", on="any", most_victims=MANY)
+    shape = Shape("away", SETUPS, on="any", most_victims=MANY)
 
     async def start(self) -> None:
         """Shut the way."""
@@ -73,7 +73,7 @@ class Away(Breakage):
 class Delay(_OnTheWay):
     """Commands are late."""
 
-    shape = Shape("delay", on="any", most_victims=MANY)
+    shape = Shape("delay", SETUPS, on="any", most_victims=MANY)
     meets = Fault.DELAY
     share = 0.3
 
@@ -81,21 +81,21 @@ class Delay(_OnTheWay):
 class DropRequests(_OnTheWay):
     """Requests are lost, and their connections with them."""
 
-    shape = Shape("drop-requests", on="any", most_victims=MANY)
+    shape = Shape("drop-requests", SETUPS, on="any", most_victims=MANY)
     meets = Fault.LOSE_REQUEST
 
 
 class DropReplies(_OnTheWay):
     """Replies are lost, and their connections with them: what was asked for has been done."""
 
-    shape = Shape("drop-replies", on="any", most_victims=MANY)
+    shape = Shape("drop-replies", SETUPS, on="any", most_victims=MANY)
     meets = Fault.LOSE_REPLY
 
 
 class HoldReplies(_OnTheWay):
     """Replies never come: whoever waits has to notice."""
 
-    shape = Shape("hold-replies", on="any", most_victims=MANY, seconds=(1.0, 2.0))
+    shape = Shape("hold-replies", SETUPS, on="any", most_victims=MANY, seconds=(1.0, 2.0))
     meets = Fault.HOLD_REPLY
     share = 0.03
 
@@ -103,14 +103,14 @@ class HoldReplies(_OnTheWay):
 class SpoilReplies(_OnTheWay):
     """A byte of a reply is another one when it arrives."""
 
-    shape = Shape("spoil-replies", on="any", most_victims=MANY)
+    shape = Shape("spoil-replies", SETUPS, on="any", most_victims=MANY)
     meets = Fault.SPOIL_REPLY
 
 
 class SpoilRequests(_OnTheWay):
     """A byte of a request is another one when it arrives."""
 
-    shape = Shape("spoil-requests", on="any", most_victims=MANY)
+    shape = Shape("spoil-requests", SETUPS, on="any", most_victims=MANY)
     meets = Fault.SPOIL_REQUEST
 
 

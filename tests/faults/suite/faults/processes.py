@@ -29,8 +29,9 @@ class _Kill(Breakage):
             self._sha, self._moment = load_all()[script].sha.encode(), Moment(moment)
             self._waits = {name: self._waiting(name) for name in self.strike.victims}
             for name, (play, look) in self._waits.items():
-                self.single.wires[name].plays.append(play)
-                self.single.wires[name].looks.append(look)
+                for wire in self.world.site.wires[name]:
+                    wire.plays.append(play)
+                    wire.looks.append(look)
 
     async def heal(self) -> None:
         """Lie in wait no more, and wait until everyone is at work again."""
@@ -38,8 +39,9 @@ class _Kill(Breakage):
             self.world.hook_looks.remove(self._at_hook)
         elif self.strike.point != "any":
             for name, (play, look) in self._waits.items():
-                self.single.wires[name].plays.remove(play)
-                self.single.wires[name].looks.remove(look)
+                for wire in self.world.site.wires[name]:
+                    wire.plays.remove(play)
+                    wire.looks.remove(look)
         for victim in self.victims():
             await self.world.revived(victim)
 

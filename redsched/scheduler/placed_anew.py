@@ -87,7 +87,7 @@ class PlacedAnew:
         cell, placings = await self._cells.placings(claim_id)
         claim = present(placings)
         if claim.state is not ClaimStatus.ENDED or claim.why is not Why.SHELVED:
-            if claim is not placings[0] and claim.state not in (ClaimStatus.ENDING, ClaimStatus.ENDED):
+            if claim is not placings[0] and claim.state not in OVER:
                 # It was placed anew: by an earlier sending of this, as far as anyone remembers.
                 return claim, False
             raise ClaimState(

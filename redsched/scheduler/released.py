@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from redsched import tasks
 from redsched.errors import RedschedError
-from redsched.model import Claim, ClaimStatus, Token, Why
+from redsched.model import OVER, Claim, Token, Why
 from redsched.scheduler.placings import succession
 from redsched.store import CellStore, Giving, Outcome
 
@@ -28,7 +28,6 @@ MOST = 100_000
 """Above this the oldest are not said again: 25 MB."""
 
 AT_ONCE = 100
-_OVER = (ClaimStatus.ENDING, ClaimStatus.ENDED)
 
 
 @dataclass(slots=True)
@@ -137,7 +136,7 @@ class Released:
             for one in await succession(self._cell, claim):
                 if one.why is Why.SHELVED:
                     await self._cell.forget_shelved(one.id)
-                elif one.state not in _OVER:
+                elif one.state not in OVER:
                     self._said.append(_Said(one.id, one.host, one.token, Giving.ASK, "", tasks.now_s()))
 
 

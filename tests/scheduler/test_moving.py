@@ -116,6 +116,23 @@ async def test_its_first_id_leads_to_it_as_soon_as_a_wiped_cell_has_settled(clea
         assert await work.held() == {}
 
 
+async def test_its_first_id_leads_to_an_alternate_that_a_wiped_cell_got_back(clean_store: str) -> None:
+    """Which was alone when its host took it up: nobody knows any more what it had succeeded, and on which host."""
+    async with at_work(clean_store, 4, 3) as work, raw_client(clean_store) as raw:
+        claim = await work.active(TWO)
+        await work.scheduler.claims.fail("mine", claim.token)
+        await work.settle()
+        await raw.flushdb()
+        await speak_all(work.hosts)
+        await raw.hset(work.store.keys.meta, "settle_at_ms", 1)
+        await work.settle()
+        found = await work.scheduler.claims.get("mine")
+        assert (found.host, found.origin, found.state) == ("h1", "mine", ClaimStatus.ACTIVE)
+        assert not await work.scheduler.claims.release("mine")
+        await work.settle()
+        assert (await work.held(), await work.scheduler.claims.release("mine")) == ({}, True)
+
+
 async def test_another_scheduler_finishes_what_one_that_died_began(clean_store: str) -> None:
     """The target was claimed, and then whoever did so was gone."""
     async with at_work(clean_store, 4, 3) as work:

@@ -58,7 +58,7 @@ async def _declared(first: Cell) -> dict[str, Quota]:
     """The quotas of the first cell: what that one has counts."""
     hashes = await first.store.read_things(Kind.QUOTA, await first.store.declared_names(Kind.QUOTA))
     quotas = {project: quota_from(project, fields) for project, fields in hashes.items()}
-    return {project: quota for project, quota in quotas.items() if quota.limits}
+    return {project: quota for project, quota in quotas.items() if quota}
 
 
 async def _counted(cells: Cells, ledgers: Ledgers, projects: Collection[str]) -> dict[str, LedgerState]:

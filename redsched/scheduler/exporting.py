@@ -52,7 +52,9 @@ async def _read(store: CellStore) -> Archive:
         aggregates=tuple(_aggregate(name, fields, hashes) for name, fields in things[Kind.AGGREGATE].items()),
         groups=tuple(_group(name, fields) for name, fields in things[Kind.SERVER_GROUP].items()),
         pools=tuple(_pool(name, fields) for name, fields in things[Kind.POOL].items()),
-        quotas=tuple(quota_from(name, fields) for name, fields in things[Kind.QUOTA].items()),
+        quotas=tuple(
+            quota for name, fields in things[Kind.QUOTA].items() if (quota := quota_from(name, fields)) is not None
+        ),
         hosts=hosts,
         statuses={one.name: status_from(one.fields) for one in hashes},
         # A hint that lay in an inbox is made anew when the host attests.

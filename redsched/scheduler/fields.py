@@ -27,9 +27,10 @@ def status_from(fields: Mapping[str, str]) -> HostStatus:
     return HostStatus(said) if said in set(HostStatus) else HostStatus.DISABLED
 
 
-def quota_from(project: str, fields: Mapping[str, str]) -> Quota:
-    """A project's quota. A limit that somebody has made unreadable by hand is 0."""
-    return Quota(project, {name: whole(text, 0) for name, text in keyed(LIMIT, fields).items()})
+def quota_from(project: str, fields: Mapping[str, str]) -> Quota | None:
+    """A project's quota; None without a limit. One that somebody has made unreadable by hand is 0."""
+    limits = {name: whole(text, 0) for name, text in keyed(LIMIT, fields).items()}
+    return Quota(project, limits) if limits else None
 
 
 def number(text: str) -> float:

@@ -59,7 +59,7 @@ class QuotaCount:
         clock = await first.store.tick()
         fields = (await first.store.read_things(Kind.QUOTA, [project])).get(project, {})
         quota = quota_from(project, fields)
-        return (f"{clock.epoch}.{whole(fields.get('version', ''), 0)}", quota) if quota.limits else None
+        return (f"{clock.epoch}.{whole(fields.get('version', ''), 0)}", quota) if quota else None
 
     async def _counted(self, project: str) -> bool:
         for _ in range(MOST_TRIES):

@@ -490,6 +490,7 @@ async def test_a_wiped_store_knows_no_quota_until_it_is_declared_again(scheduler
     await next(iter(scheduler._cells)).store.init()
     with pytest.raises(Unknown):
         await scheduler.quotas.get("web")
+    assert not await quotas_of(scheduler).counting.counted("web"), "whoever still takes it for declared hears so"
     assert [key async for key in raw.scan_iter(match="rs:{quota:*")] == []
     found, new = await scheduler.quotas.put(QUOTA)
     assert (found.used, new) == ({}, True)

@@ -214,22 +214,25 @@ class ModelCell:
 
     def can_be_swept(self) -> list[str]:
         """Claims whose lease has run out, on hosts that have been heard or written off."""
-        return [
-            id_
-            for id_, one in self.claims.items()
-            if one.due and (self.hosts[one.host].attested or self.hosts[one.host].written_off)
-        ]
+        return [id_ for id_, one in self.claims.items() if one.due and self._is_heard(one.host)]
 
     def sweep(self) -> int:
-        """End what is due."""
-        due = self.can_be_swept()
-        for claim_id in due:
+        """End what is due, and what was ending where nobody is waited for: on hosts that were written off."""
+        swept = [*self.can_be_swept(), *self._deserted_ends()]
+        for claim_id in swept:
             claim = self.claims[claim_id]
-            if claim.state == "claimed":
-                self._end(claim, "expired")
+            if claim.state == "claimed" or not self.hosts[claim.host].attested:
+                self._end(claim, claim.why or "expired")
             else:
                 self._begin_ending(claim, "expired")
-        return len(due)
+        return len(swept)
+
+    def _is_heard(self, name: str) -> bool:
+        return self.hosts[name].attested or self.hosts[name].written_off
+
+    def _deserted_ends(self) -> list[str]:
+        ending = {id_: self.hosts[one.host] for id_, one in self.claims.items() if one.state == "ending"}
+        return [id_ for id_, host in ending.items() if host.written_off and not host.attested]
 
     # Words on a host
 

@@ -5,13 +5,9 @@ the claims that make them, and a picture that follows the feed with one that is 
 """
 
 import asyncio
-from collections.abc import Coroutine
-from contextlib import AsyncExitStack
 from dataclasses import replace
-from typing import Any, TypeVar
 
-import redis
-from hypothesis import Phase, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
@@ -32,14 +28,12 @@ from redsched.model import (
     Why,
 )
 from redsched.scheduler.audit_counts import count_problems, read_counts
-from redsched.settings import Settings
-from redsched.store import Answer, CellStore, ClaimCall, Giving, HeldClaim, Kind, Member, Outcome, Store
+from redsched.store import Answer, ClaimCall, Giving, HeldClaim, Kind, Member, Outcome
 from redsched.store.server import PrivateServer
-from tests.support.cells import HOUR_S, make_due, raw_client
+from tests.support.cells import HOUR_S, make_due
 from tests.support.plain_company import PlainHost, World
-from tests.support.profiles import LONG_EXAMPLES, SHORT_EXAMPLES, is_long
-
-T = TypeVar("T")
+from tests.support.played import SETTINGS, PlayedCell
+from tests.support.profiles import LONG_EXAMPLES, PHASES, SHORT_EXAMPLES, is_long
 
 SEAT = "pool:lic/CUSTOM_SEAT"
 HOSTS = {
@@ -49,9 +43,6 @@ HOSTS = {
 }
 GROUPS = ("web", "db")
 BY = ("host", "zone", "label:rack")
-SETTINGS = Settings(poll_s=60, tick_s=3600)
-UNHURRIED = {"jump_s": "3600", "settle_s": "3600"}
-PHASES = set(Phase) - {Phase.explain} if is_long() else {Phase.generate}
 
 amounts = st.fixed_dictionaries({"VCPU": st.integers(1, 2)}, optional={SEAT: st.integers(1, 3)})
 candidates = st.lists(st.builds(Candidate, st.sampled_from(sorted(HOSTS)), amounts), min_size=1, max_size=4)
@@ -85,37 +76,17 @@ def report_of(name: str) -> HostReport:
     return HostReport(name, inventories, zone=host.domains["zone"], labels=labels, lease_s=HOUR_S)
 
 
-class CompanyMachine(RuleBasedStateMachine):
+class CompanyMachine(PlayedCell, RuleBasedStateMachine):
     """One store, the journals of its hosts, and a picture that follows it."""
 
     def __init__(self, server: PrivateServer) -> None:
-        super().__init__()
-        self.ids = 0
+        super().__init__(server)
         self.journals: dict[str, dict[str, HeldClaim]] = {name: {} for name in HOSTS}
         self.ended: dict[str, dict[str, str]] = {name: {} for name in HOSTS}
         self.kept: dict[str, bytes] = {}
-        self.loop = asyncio.Runner()
-        self.stack = AsyncExitStack()
-        self.play(self.open(server))
-
-    def play(self, work: Coroutine[Any, Any, T]) -> T:
-        return self.loop.run(work)
-
-    async def open(self, server: PrivateServer) -> None:
-        with redis.Redis(unix_socket_path=str(server.socket), protocol=2) as client:
-            client.flushall()
-        self.raw = await self.stack.enter_async_context(raw_client(server.url))
-        store = await self.stack.enter_async_context(Store.connect(server.url, SETTINGS))
-        self.cell: CellStore = store.cell("c1")
-        await self.cell.init()
-        await self.raw.hset(self.cell.keys.meta, mapping=UNHURRIED)
         self.mirror = CellMirror(self.cell, SETTINGS)
         self.stack.push_async_callback(self.mirror.stop)
-        await self.mirror.start()
-
-    def teardown(self) -> None:
-        self.play(self.stack.aclose())
-        self.loop.close()
+        self.play(self.mirror.start())
 
     @initialize(web=policies, db=policies, by=st.sampled_from(BY), seats=st.integers(4, 12))
     def begin(self, web: GroupPolicy, db: GroupPolicy, by: str, seats: int) -> None:

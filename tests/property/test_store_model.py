@@ -6,12 +6,10 @@ store holds is compared too, and what two schedulers see of it.
 
 import asyncio
 from collections.abc import Coroutine
-from contextlib import AsyncExitStack
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
-import redis
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -29,23 +27,17 @@ from redsched.errors import ClaimIdReused, ClaimState, NoValidHost, Settling
 from redsched.model import Candidate, ClaimStatus, HostReport, HostStatus, Inventory, Request, Why
 from redsched.scheduler import Scheduler
 from redsched.scheduler.cells import Cell, Cells
-from redsched.settings import Settings
-from redsched.store import Answer, ClaimCall, Giving, HeldClaim, Member, Outcome, Store
+from redsched.store import Answer, ClaimCall, Giving, HeldClaim, Member, Outcome
 from redsched.store.server import PrivateServer
-from tests.support.cells import HOUR_S, make_due, raw_client
+from tests.support.cells import HOUR_S, make_due
 from tests.support.model_store import TAKEN_UP, ModelCell
+from tests.support.played import SETTINGS, PlayedCell
 from tests.support.profiles import LONG_EXAMPLES, PHASES, SHORT_EXAMPLES, is_long
-
-T = TypeVar("T")
 
 HOSTS = ("h1", "h2", "h3")
 SLOTS = ("VCPU", "MEMORY_MB")
 VERBS = ("accept", "confirm", "renew", "fail_by_host", "fail", "release", "release_force", "gone")
 LOOKS = (Request({"VCPU": 1}, claim=False), Request({"VCPU": 2, "MEMORY_MB": 3}, claim=False))
-
-# The sweeper is the machine's own rule, and nothing may depend on how fast a step is played.
-SETTINGS = Settings(poll_s=60, tick_s=3600)
-UNHURRIED = {"jump_s": "3600", "settle_s": "3600"}
 
 EXAMPLES = LONG_EXAMPLES if is_long() else 2 * SHORT_EXAMPLES
 
@@ -71,42 +63,24 @@ members = st.lists(candidates, min_size=1, max_size=4)
 # hypothesis may draw must not depend on that. A rule that has nothing to act on does nothing.
 
 
-class StoreMachine(RuleBasedStateMachine):
+class StoreMachine(PlayedCell, RuleBasedStateMachine):
     """One store, its model, and two schedulers that look at it."""
 
     def __init__(self, server: PrivateServer) -> None:
-        super().__init__()
+        super().__init__(server)
         self.model = ModelCell()
         self.calls: list[ClaimCall] = []
-        self.ids = 0
         self.turn = 0
-        self.loop = asyncio.Runner()
-        self.stack = AsyncExitStack()
-        self.play(self.open(server))
+        self.play(self.look())
 
-    def play(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the machine's own loop."""
-        return self.loop.run(work)
-
-    async def open(self, server: PrivateServer) -> None:
-        """An empty cell, and two schedulers over it."""
-        with redis.Redis(unix_socket_path=str(server.socket), protocol=2) as client:
-            client.flushall()
-        self.raw = await self.stack.enter_async_context(raw_client(server.url))
-        store = await self.stack.enter_async_context(Store.connect(server.url, SETTINGS))
-        self.cell = store.cell("c1")
-        await self.cell.init()
-        await self.raw.hset(self.cell.keys.meta, mapping=UNHURRIED)
+    async def look(self) -> None:
+        """Two schedulers begin to look at it."""
         self.model.epoch = (await self.cell.tick()).epoch
         self.mirrors = [Cell(self.cell, SETTINGS, tools(SETTINGS)) for _ in range(2)]
-        self.schedulers = [Scheduler(store, Cells([one]), SETTINGS) for one in self.mirrors]
+        self.schedulers = [Scheduler(self.store, Cells([one]), SETTINGS) for one in self.mirrors]
         for one in self.mirrors:
             self.stack.push_async_callback(one.stop)
             await one.start()
-
-    def teardown(self) -> None:
-        self.play(self.stack.aclose())
-        self.loop.close()
 
     # Hosts
 

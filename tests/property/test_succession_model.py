@@ -36,13 +36,6 @@ places = st.lists(st.integers(0, 2), min_size=1, max_size=3)
 class SuccessionMachine(LivesAtPlay, RuleBasedStateMachine):
     """Chooses what is said. As in the other machine no rule has a precondition: without a subject it does nothing."""
 
-    def __init__(self, server: PrivateServer) -> None:
-        RuleBasedStateMachine.__init__(self)
-        LivesAtPlay.__init__(self, server)
-
-    def teardown(self) -> None:
-        self.close()
-
     @rule(where=places, wanted=amounts, is_gang=st.booleans(), quota=st.booleans(), then=words)
     def claim(self, where: list[int], wanted: dict[str, int], is_gang: bool, quota: bool, then: Words) -> None:
         """Claims, perhaps a gang, and words on them."""

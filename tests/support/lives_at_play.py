@@ -3,66 +3,36 @@
 For tests/property/test_succession_model.py, which chooses what is said.
 """
 
-import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import replace
-from typing import Any, TypeVar
-
-import redis
+from typing import Any
 
 from redsched.model import ClaimStatus, HostStatus, Why
-from redsched.settings import Settings
-from redsched.store import Answer, ClaimAnswer, Former, Giving, HeldClaim, Outcome, Store
+from redsched.store import Answer, ClaimAnswer, Former, Giving, HeldClaim, Outcome
 from redsched.store.server import PrivateServer
-from tests.support.cells import HOUR_S, call_of, make_due, member, open_host, raw_client, report_of
+from tests.support.cells import HOUR_S, call_of, make_due, member, open_host, report_of
 from tests.support.compare_lives import Comparison
 from tests.support.model_life import LEASED, Gang, Life, entry_of
 from tests.support.model_succession import Successions
-
-T = TypeVar("T")
+from tests.support.played import PlayedCell
 
 HOSTS = ("h1", "h2", "h3")
 ROOM = 1000
-SETTINGS = Settings(poll_s=60, tick_s=3600)
-UNHURRIED = {"jump_s": "3600", "settle_s": "3600"}
 STALE = "1-a.1"
 
 Words = Sequence[tuple[int, str]]
 """A word, and the number of the claim at hand that it is about."""
 
 
-class LivesAtPlay:
-    """One cell and its model."""
+class LivesAtPlay(PlayedCell):
+    """A cell with three hosts, and its model."""
 
     def __init__(self, server: PrivateServer) -> None:
+        super().__init__(server)
         self.model = Successions(HOSTS)
-        self.ids = 0
-        self.loop = asyncio.Runner()
-        self.stack = AsyncExitStack()
-        self.play(self.open(server))
-
-    def play(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the machine's own loop."""
-        return self.loop.run(work)
-
-    async def open(self, server: PrivateServer) -> None:
-        """A cell with three hosts."""
-        with redis.Redis(unix_socket_path=str(server.socket), protocol=2) as client:
-            client.flushall()
-        self.raw = await self.stack.enter_async_context(raw_client(server.url))
-        store = await self.stack.enter_async_context(Store.connect(server.url, SETTINGS))
-        self.cell = store.cell("c1")
-        await self.cell.init()
-        await self.raw.hset(self.cell.keys.meta, mapping=UNHURRIED)
         for name in HOSTS:
-            await open_host(self.cell, name, VCPU=ROOM, MEMORY_MB=ROOM)
+            self.play(open_host(self.cell, name, VCPU=ROOM, MEMORY_MB=ROOM))
         self.comparison = Comparison(self.cell, self.raw, self.model)
-
-    def close(self) -> None:
-        """No more is played."""
-        self.play(self.stack.aclose())
-        self.loop.close()
 
     def some(self, which: int) -> Life | None:
         """One of the latest claims."""

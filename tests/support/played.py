@@ -1,0 +1,55 @@
+"""A cell that a state machine of hypothesis plays with: one step at a time, on a loop of the machine's own.
+
+The machines choose what is said, and have a model of it; what they say it to is the same for all.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
+from typing import Any, TypeVar
+
+import redis
+
+from redsched.settings import Settings
+from redsched.store import CellStore, Store
+from redsched.store.server import PrivateServer
+from tests.support.cells import raw_client
+
+T = TypeVar("T")
+
+# Sweepers are the machines' own rules, and nothing may depend on how fast a step is played.
+SETTINGS = Settings(poll_s=60, tick_s=3600)
+UNHURRIED = {"jump_s": "3600", "settle_s": "3600"}
+
+
+class PlayedCell:
+    """An empty cell, and what is closed with it."""
+
+    store: Store
+    cell: CellStore
+    raw: Any
+
+    def __init__(self, server: PrivateServer) -> None:
+        super().__init__()
+        self.ids = 0
+        self.loop = asyncio.Runner()
+        self.stack = AsyncExitStack()
+        self.play(self._open(server))
+
+    def play(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the machine's own loop."""
+        return self.loop.run(work)
+
+    async def _open(self, server: PrivateServer) -> None:
+        with redis.Redis(unix_socket_path=str(server.socket), protocol=2) as client:
+            client.flushall()
+        self.raw = await self.stack.enter_async_context(raw_client(server.url))
+        self.store = await self.stack.enter_async_context(Store.connect(server.url, SETTINGS))
+        self.cell = self.store.cell("c1")
+        await self.cell.init()
+        await self.raw.hset(self.cell.keys.meta, mapping=UNHURRIED)
+
+    def teardown(self) -> None:
+        """No more is played."""
+        self.play(self.stack.aclose())
+        self.loop.close()

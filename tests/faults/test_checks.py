@@ -266,6 +266,17 @@ def test_what_lies_in_a_cell_is_sorted_by_its_kind_and_name() -> None:
     assert (view.claims, view.others) == ({"a": {"host": "h1"}}, {"quota:limited": {"limit.claims": "20"}})
 
 
+def test_what_became_of_a_claim_that_was_placed_anew_is_what_became_of_its_last_place() -> None:
+    """The first failed, and its alternate's lease ran out."""
+    places = {"a": ("failed", "b"), "b": ("failed", "c"), "c": ("expired", ""), "d": ("moved", "e")}
+    fields = ("state", "ended", "kept", "0", "origin", "")
+    things = [
+        (f"rs:{{c1}}:claim:{name}", "hash", [*fields, "why", why, "next", following])
+        for name, (why, following) in places.items()
+    ]
+    assert view_of("c1", things).ended == {"a": "expired", "b": "expired", "c": "expired", "d": "moved"}
+
+
 def test_two_works_on_one_slot_are_told_where_they_run() -> None:
     it = works()
     assert it.broken == []

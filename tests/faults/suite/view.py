@@ -10,8 +10,8 @@ _READ = """
 local function value_of(key, kind)
   if kind == 'hash' and redis.call('HGET', key, 'state') == 'ended' then
     local kept = redis.call('PTTL', key) < 0 and '1' or '0'
-    local said = redis.call('HMGET', key, 'why', 'origin')
-    return {'state', 'ended', 'why', said[1] or '', 'kept', kept, 'origin', said[2] or ''}
+    local said = redis.call('HMGET', key, 'why', 'origin', 'next')
+    return {'state', 'ended', 'why', said[1] or '', 'kept', kept, 'origin', said[2] or '', 'next', said[3] or ''}
   elseif kind == 'hash' then
     return redis.call('HGETALL', key)
   elseif kind == 'set' then
@@ -43,7 +43,7 @@ class Claims:
     claims: dict[str, Hash] = field(default_factory=dict)
     """Those that have not ended."""
     ended: dict[str, str] = field(default_factory=dict)
-    """Those that have and are remembered: why."""
+    """Those that have and are remembered: why; of one that was placed anew, why the last of its places has."""
     shelved: set[str] = field(default_factory=set)
     """The shelved ones, by the ids that their owners know."""
 
@@ -123,7 +123,7 @@ def _prefix(cell: str) -> str:
 
 def view_of(cell: str, things: Iterable[tuple[str, str, list[Any]]]) -> View:
     """Sort a cell's raw keys into a view."""
-    view = View()
+    view, next_of = View(), dict[str, str]()
     hashes: Mapping[str, dict[str, Hash]] = {
         "host": view.hosts, "claim": view.claims, "server-group": view.groups, "pool": view.pools,
     }  # fmt: skip
@@ -134,7 +134,7 @@ def view_of(cell: str, things: Iterable[tuple[str, str, list[Any]]]) -> View:
         if what == "meta":
             view.meta = fields
         elif what == "claim" and fields.get("state") == "ended":
-            view.ended[name] = fields["why"]
+            view.ended[name], next_of[name] = fields["why"], fields["next"]
             view.kept |= {name} if fields["kept"] == "1" else set()
             view.shelved |= {fields["origin"] or name} if fields["why"] == "shelved" else set()
         elif what in hashes:
@@ -147,7 +147,17 @@ def view_of(cell: str, things: Iterable[tuple[str, str, list[Any]]]) -> View:
             view.deadlines = {one: float(at) for one, at in fields.items()}
         elif what not in ("facts", "changes", "hosts"):
             view.others[named] = fields or value
+    view.ended = {name: view.ended[_last(name, next_of)] for name in view.ended}
     return view
+
+
+def _last(claim_id: str, next_of: Mapping[str, str]) -> str:
+    """The last of the ended claims that one leads to."""
+    for _ in next_of:
+        if next_of[claim_id] not in next_of:
+            break
+        claim_id = next_of[claim_id]
+    return claim_id
 
 
 def amounts_of(claim: Hash) -> dict[str, int]:

@@ -121,6 +121,15 @@ async def test_a_member_that_confirms_after_another_has_failed_is_asked_back(
     assert (await raw.exists(cell.keys.gang("a")), await claimed(raw, cell)) == (0, 0)
 
 
+async def test_a_member_that_confirms_so_without_having_been_accepted_is_not_counted_as_starting_any_more(
+    cell: CellStore, raw: Any
+) -> None:
+    placed = await gang(cell, "ab")
+    await cell.fail("h1", "a", placed["a"].token, by_host=True)
+    assert (await cell.confirm("h1", "b", placed["b"].token)).outcome is Outcome.ENDING
+    assert await raw.hget(cell.keys.host("h1"), "starting") == "0"
+
+
 async def test_none_is_placed_anew_alone_while_its_gang_is_waited_for(cell: CellStore, raw: Any) -> None:
     """Nor after it has fallen with its gang, whether or not the others have been given back by then."""
     placed = await gang(cell, "abc")

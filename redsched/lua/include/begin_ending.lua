@@ -3,7 +3,7 @@
 local function begin_ending(cell, keys, claim, id, why, things)
   local host = redis.call('HMGET', keys.host, 'inbox', 'starting')
   local number, fields = whole(host[1], 0, 0) + 1, {}
-  if claim.state == 'starting' then
+  if LEASED[claim.state] then
     fields = {'starting', text(math.max(0, whole(host[2], 0, MOST) - 1))}
   end
   change_host(cell, keys.host, claim.host, 'ending', 0, id, fields)

@@ -157,8 +157,26 @@ inline give_back(x, is_release) {
   fi
 }
 
-/* Another has succeeded it. */
+/* Another has succeeded it: one that was active, and this one is not, or was placed before it. */
+#define is_up(x) (p.state[x] == ACTIVE || p.arrived[x])
+#ifdef ANY_POINTER
 #define has_rival(x) (over(0) && p.next != 0 && p.next != x)
+#else
+#define has_rival(x) (over(0) && p.next != x && p.next_token != 0 && !(is_up(x) && p.token[x] > p.next_token))
+#endif
+
+/* One that is not active takes its place: where all hosts are heard, and none has it. */
+#define is_told(h) (hears(h) || (h == 0 && p.written_off == p.epoch))
+#if TARGETS > 1
+#define all_told (is_told(0) && is_told(1) && is_told(2))
+#else
+#define all_told (is_told(0) && is_told(1))
+#endif
+#ifdef ANY_END
+#define falls_to_it (over(0) || (p.state[0] == NONE && all_told))
+#else
+#define falls_to_it (p.state[0] == NONE && all_told)
+#endif
 
 /* succession.lua: what is due between target x and claim 0. */
 inline pending_step(x) {
@@ -173,9 +191,9 @@ inline pending_step(x) {
 #ifdef FINISH_EARLY
     :: true -> gives = 0; points = true; closes = true
 #else
-    :: p.state[x] == ACTIVE || p.arrived[x] || over(0) -> gives = 0; points = true; closes = true
-    :: !(p.state[x] == ACTIVE || p.arrived[x] || over(0)) -> waits = true
-    :: !(p.state[x] == ACTIVE || p.arrived[x] || over(0)) && DEADLINE -> gives = x
+    :: is_up(x) || falls_to_it -> gives = 0; points = true; closes = true
+    :: !is_up(x) && !falls_to_it -> waits = true
+    :: !is_up(x) && !falls_to_it && !over(0) && DEADLINE -> gives = x
 #endif
     fi
   fi
@@ -188,12 +206,7 @@ inline later_step(x) {
   :: else ->
     if
     :: over(0) && p.next != 0 && p.token[x] <= p.next_token -> gives = x
-    :: else ->
-      gives = 0; points = true;
-      if
-      :: over(0) && p.next != 0 && p.next != x -> p.chore[p.next] = true                              /* a rival */
-      :: else
-      fi
+    :: else -> gives = 0; points = true
     fi
   fi
 }
@@ -211,10 +224,15 @@ inline succeed(x) {
     :: else -> later_step(x)
     fi;
     if
-    :: waits -> p.chore[x] = false
+    :: waits -> p.chore[x] = false; p.chore[0] = p.chore[0] && p.state[0] != ENDED
     :: !waits ->
       if
-      :: points -> p.next = x; p.next_token = p.token[x]
+      :: points ->
+        if
+        :: p.next != 0 && p.next != x -> p.chore[p.next] = true                                         /* a rival */
+        :: else
+        fi;
+        p.next = x; p.next_token = p.token[x]
       :: else
       fi;
       if

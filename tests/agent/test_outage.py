@@ -4,7 +4,6 @@ Long is counted in tries, not in minutes: pauses are shortened, and what is asse
 """
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -103,11 +102,9 @@ async def away(server: PrivateServer) -> AsyncIterator[Attempts]:
     """Kill the server; who connects in its place is counted and hung up on. Then start it anew, empty."""
     attempts, path = Attempts(), Path(urlsplit(server.url).path)
 
-    async def count(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def count(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         attempts.count += 1
         writer.transport.abort()
-        with contextlib.suppress(OSError):
-            await writer.wait_closed()
 
     await asyncio.to_thread(server.kill)
     await asyncio.to_thread(path.unlink, missing_ok=True)

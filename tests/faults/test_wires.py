@@ -10,6 +10,7 @@ import pytest
 
 from tests.faults.suite.speech import go_by
 from tests.faults.suite.wires import HOST, wires_to_ports
+from tests.support.connections import Connections
 from tests.support.proxy import Fault, Moment
 
 PING = b"*1\r\n$4\r\nPING\r\n"
@@ -25,11 +26,14 @@ async def answering() -> AsyncIterator[int]:
                 writer.write(b"+PONG\r\n")
         writer.close()
 
-    server = await asyncio.start_server(serve, HOST, 0)
+    there = Connections()
+    server = await asyncio.start_server(lambda reader, writer: there.begin(serve(reader, writer), writer), HOST, 0)
     try:
         yield server.sockets[0].getsockname()[1]
     finally:
         server.close()
+        there.cut()
+        await there.ended()
 
 
 async def asked(port: int) -> bytes:

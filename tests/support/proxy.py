@@ -17,6 +17,8 @@ from contextlib import asynccontextmanager
 from enum import StrEnum
 from pathlib import Path
 
+from tests.support.connections import Connections
+
 LIMIT = 1 << 22
 
 
@@ -87,13 +89,13 @@ class Proxy:
         """Told of every command; what it does happens before anything else does."""
         self.is_shut = False
         """Whether new connections are refused."""
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._connections = Connections()
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection, to its end."""
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
+    def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Begin to relay a connection."""
+        self._connections.begin(self._relay(reader, writer), writer)
+
+    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         upstream = None
         try:
             if self.is_shut:
@@ -107,7 +109,6 @@ class Proxy:
                 end.transport.abort()
                 with contextlib.suppress(OSError, asyncio.CancelledError):
                     await end.wait_closed()
-            self._tasks.discard(task)
 
     def next_fault(self, command: list[bytes]) -> Fault:
         """The fault for a command of the writer."""
@@ -119,13 +120,13 @@ class Proxy:
 
     def cut(self) -> None:
         """End all connections that there are now."""
-        for task in [*self._tasks]:
-            task.cancel()
+        self._connections.cut()
 
     async def stop(self) -> None:
         """End all connections, and wait for that."""
         self.cut()
-        await asyncio.gather(*self._tasks, *self.late, return_exceptions=True)
+        await self._connections.ended()
+        await asyncio.gather(*self.late, return_exceptions=True)
 
 
 @asynccontextmanager

@@ -13,6 +13,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from random import Random
 
+from tests.support.connections import Connections
+
 LONGEST_S = 0.03
 """How long starting or stopping takes at most, where the suite does not say otherwise."""
 
@@ -104,8 +106,13 @@ class Works:
 @asynccontextmanager
 async def machines(works: Works) -> AsyncIterator[str]:
     """Serve the hook; its URL."""
-    server = await asyncio.start_server(works.serve, "127.0.0.1", 0)
+    orders = Connections()
+    server = await asyncio.start_server(
+        lambda reader, writer: orders.begin(works.serve(reader, writer), writer), "127.0.0.1", 0
+    )
     try:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/work"
     finally:
         server.close()
+        orders.cut()
+        await orders.ended()

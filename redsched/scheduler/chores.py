@@ -59,12 +59,13 @@ class Chores:
 
         In a new epoch only the chore of the claim that lives knows that id, until it has been done.
         """
+        theirs: list[str] = []
         offset = 0
         while some := await self._store.due_chores(ANY_TIME_MS, offset, BATCH):
-            for claim in (await self._store.read_claims(some)).values():
-                if claim.origin == owners_id:
-                    await self._store.succeed(claim.id)
+            theirs += [one.id for one in (await self._store.read_claims(some)).values() if one.origin == owners_id]
             offset += BATCH
+        for claim_id in theirs:  # not before all are read: each that is done moves up those behind it
+            await self._store.succeed(claim_id)
 
     async def _do(self, claim_id: str, claim: Claim | None, is_again: bool) -> bool:
         """Do one; False where it stays in front of the list, which only a fault does."""

@@ -43,7 +43,9 @@ if by_host then
   also = {'failures', text(math.min(MOST, whole(redis.call('HGET', keys.host, 'failures'), 0, 0) + 1))}
 end
 local reply = give_back(cell, keys, claim, ARGV[2], 'failed', by_host, also, passed_things(10))
-if reply[1] ~= 'RETRY' and not by_host and not claim.next then
+-- One that its owner has given up is over as it is, and one that is being shelved may be placed again.
+local ends = claim.why ~= 'released' and claim.why ~= 'shelved' and not claim.next
+if reply[1] ~= 'RETRY' and not by_host and ends then
   redis.call('HSET', keys.claim, 'final', '1')
 end
 return reply

@@ -61,6 +61,17 @@ async def test_what_is_shelved_is_not_forgotten_and_does_not_come_back_by_itself
     assert (answer.drop, await states(cell, "a")) == (("a",), {"a": "ended shelved"})
 
 
+async def test_what_is_said_to_fail_while_it_is_being_shelved_can_be_placed_again(cell: CellStore, raw: Any) -> None:
+    placed = await active(cell, "a")
+    await cell.shelve("h1", "a", placed.token)
+    async with nothing_written(raw):
+        assert (await cell.fail("h1", "a", placed.token, by_host=False)).outcome is Outcome.ENDING
+    await cell.gone("h1", "a", placed.token, Why.RELEASED, {})
+    await arrive(cell, "b", await target(cell, "a", placed, why=Why.SHELVED))
+    await settle(cell)
+    assert await states(cell, "ab") == {"a": "ended moved", "b": "active"}
+
+
 async def test_it_is_placed_again_by_a_claim_that_succeeds_it(cell: CellStore, raw: Any) -> None:
     placed = await shelved(cell)
     found = await target(cell, "a", placed, why=Why.SHELVED)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from redsched.model import ClaimStatus, HostReport, Inventory
+from redsched.model import ClaimStatus, HostReport, Inventory, Why
 from redsched.store import CellStore, HeldClaim, Outcome
 from tests.support.cells import (
     IN_STATE,
@@ -21,7 +21,7 @@ from tests.support.cells import (
 
 
 async def test_a_release_is_repeated_after_its_host_was_removed(cell: CellStore, raw: Any) -> None:
-    """Nobody is left to ask, and nothing is left to wait for: the first outcome stands."""
+    """Nobody is left to ask, and nothing is left to wait for: the first outcome stands. Only why it was is filled in."""
     await open_host(cell)
     await open_host(cell, "h2")
     one, two = await ended(cell, "a"), await claim_on(cell, "b", "h2")
@@ -29,8 +29,11 @@ async def test_a_release_is_repeated_after_its_host_was_removed(cell: CellStore,
     await cell.forget("h2", force=True)
     async with nothing_written(raw):
         assert (await cell.release("h1", "a", one.token)).outcome is Outcome.SAME
-        assert (await cell.release("h2", "b")).outcome is Outcome.SAME
         assert (await cell.confirm("h2", "b", two.token)).outcome is Outcome.GONE
+    assert (await cell.release("h2", "b")).outcome is Outcome.SAME
+    assert (await cell.read_claims(["b"]))["b"].why is Why.RELEASED
+    async with nothing_written(raw):
+        assert (await cell.release("h2", "b")).outcome is Outcome.SAME
 
 
 @pytest.mark.parametrize("later", [False, True])

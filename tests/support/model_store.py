@@ -185,12 +185,15 @@ class ModelCell:
         return self._give_back(claim, "failed")
 
     def _release(self, claim: ModelClaim) -> str:
-        if claim.state == "ended":
-            return "SAME"
-        return self._give_back(claim, "released")
+        return self._released_before(claim) or self._give_back(claim, "released")
 
     def _release_force(self, claim: ModelClaim) -> str:
-        return "SAME" if claim.state == "ended" else self._end(claim, "released")
+        return self._released_before(claim) or self._end(claim, "released")
+
+    def _released_before(self, claim: ModelClaim) -> str:
+        if claim.state == "ended" and claim.why == "void":
+            claim.why = "released"  # nobody knew, and now its owner does
+        return "SAME" if claim.state == "ended" else ""
 
     def _gone(self, claim: ModelClaim) -> str:
         if claim.state == "ended":

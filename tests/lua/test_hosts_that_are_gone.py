@@ -21,7 +21,7 @@ from tests.support.cells import (
 
 
 async def test_a_release_is_repeated_after_its_host_was_removed(cell: CellStore, raw: Any) -> None:
-    """Nobody is left to ask, and nothing is left to wait for: the first outcome stands. Only why it was is filled in."""
+    """Nobody is left to ask, and nothing is left to wait for: the first outcome stands. Only why is filled in."""
     await open_host(cell)
     await open_host(cell, "h2")
     one, two = await ended(cell, "a"), await claim_on(cell, "b", "h2")

@@ -32,10 +32,11 @@
 local cell, keys = fence(), key_set(6)
 local claim = read_hash(keys.claim)
 local no = obstacle(cell, keys, claim, ARGV[1], ARGV[3] ~= '' and ARGV[3] or nil)
+-- Nobody knew why it is over, and now its owner does: what was to succeed it, and comes back later, is not wanted.
+local unexplained = claim.why == 'void' and not claim.next
 if not no and claim.state == 'ended' then
   no = 'SAME'
-  if claim.why == 'void' and not claim.next then
-    -- Nobody knew why, and now its owner does: what was to succeed it, and comes back later, is not wanted.
+  if unexplained then
     redis.call('HSET', keys.claim, 'why', 'released')
   end
 elseif not no and ARGV[5] ~= '' and claim.mark ~= ARGV[5] then
@@ -55,8 +56,8 @@ if reply[1] == 'OK' and ARGV[4] == 'force' and claim.state ~= 'claimed' then
 end
 if reply[1] == 'OK' then
   redis.call('SREM', KEYS[10], ARGV[2])
-elseif reply[1] == 'ENDING' and (claim.why == 'shelved' or (claim.why == 'void' and not claim.next)) then
+elseif reply[1] == 'ENDING' and (claim.why == 'shelved' or unexplained) then
   redis.call('SREM', KEYS[10], ARGV[2])
-  redis.call('HSET', keys.claim, 'why', 'released') -- while it is being shelved: nobody wants it back; or as above
+  redis.call('HSET', keys.claim, 'why', 'released') -- also while it is being shelved: nobody wants it back
 end
 return reply

@@ -1,6 +1,7 @@
 """Releases that were answered and lost with the store's last writes: the scheduler that answered says them again."""
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -47,6 +48,23 @@ async def binary(clean_store: str) -> Any:
         yield client
 
 
+@asynccontextmanager
+async def opened(url: str, *hosts: str) -> AsyncIterator[tuple[Scheduler, CellStore]]:
+    """A scheduler, and its cell with some hosts."""
+    async with Store.connect(url) as store, Scheduler.connect(url, QUICK) as scheduler:
+        cell = store.cell("c1")
+        await cell.init()
+        for name in hosts:
+            await open_host(cell, name)
+        yield scheduler, cell
+
+
+async def selected(scheduler: Scheduler) -> tuple[str, str]:
+    """A claim's id and token."""
+    found = (await scheduler.select(Request({"VCPU": 1}))).selections[0]
+    return found.claim_id or "", found.token or ""
+
+
 async def state_of(cell: CellStore, claim_id: str | None) -> ClaimStatus:
     """Where a claim is in its life."""
     assert claim_id
@@ -56,10 +74,7 @@ async def state_of(cell: CellStore, claim_id: str | None) -> ClaimStatus:
 async def test_a_release_that_a_rollback_took_back_is_said_again_when_its_host_has_attested(
     clean_store: str, binary: Any
 ) -> None:
-    async with Store.connect(clean_store) as store, Scheduler.connect(clean_store, QUICK) as scheduler:
-        cell = store.cell("c1")
-        await cell.init()
-        await open_host(cell, "h1")
+    async with opened(clean_store, "h1") as (scheduler, cell):
         found = (await scheduler.select(Request({"VCPU": 1}))).selections[0]
         assert found.claim_id
         before = await Rollback.note(binary)
@@ -104,12 +119,8 @@ async def test_a_release_is_said_once_in_an_epoch_and_only_with_its_own_token(
 @pytest.mark.parametrize("verb", ["fail", "release what is shelved"])
 async def test_other_ends_that_a_rollback_took_back_are_said_again(clean_store: str, binary: Any, verb: str) -> None:
     """A claim said to have failed, with no host to try, and one that was shelved and is not wanted any more."""
-    async with Store.connect(clean_store) as store, Scheduler.connect(clean_store, QUICK) as scheduler:
-        cell = store.cell("c1")
-        await cell.init()
-        await open_host(cell, "h1")
-        found = (await scheduler.select(Request({"VCPU": 1}))).selections[0]
-        claim_id, token = found.claim_id or "", found.token or ""
+    async with opened(clean_store, "h1") as (scheduler, cell):
+        claim_id, token = await selected(scheduler)
         if verb == "fail":
             before = await Rollback.note(binary)
             assert (await scheduler.claims.fail(claim_id, token, ())).state is ClaimStatus.ENDED
@@ -145,12 +156,8 @@ async def test_what_was_placed_in_the_stead_of_a_released_claim_is_given_back_to
 
 async def test_what_was_unshelved_and_then_released_is_not_left_shelved(clean_store: str, binary: Any) -> None:
     """A store that has lost both knows only that it is shelved, under the id of its owner."""
-    async with Store.connect(clean_store) as store, Scheduler.connect(clean_store, QUICK) as scheduler:
-        cell = store.cell("c1")
-        await cell.init()
-        await open_host(cell, "h1")
-        found = (await scheduler.select(Request({"VCPU": 1}))).selections[0]
-        claim_id, token = found.claim_id or "", found.token or ""
+    async with opened(clean_store, "h1") as (scheduler, cell):
+        claim_id, token = await selected(scheduler)
         await scheduler.claims.shelve(claim_id, token)
         before = await Rollback.note(binary)
         await scheduler.claims.unshelve(claim_id)
@@ -167,12 +174,8 @@ async def test_what_was_unshelved_and_then_released_is_not_left_shelved(clean_st
 
 async def test_a_release_forgets_what_was_shelved_on_the_way(clean_store: str) -> None:
     """A chore of a new epoch has left it shelved, before the host came back that has what it has become."""
-    async with Store.connect(clean_store) as store, Scheduler.connect(clean_store, QUICK) as scheduler:
-        cell = store.cell("c1")
-        await cell.init()
-        await open_host(cell, "h1")
-        found = (await scheduler.select(Request({"VCPU": 1}))).selections[0]
-        claim_id, token = found.claim_id or "", found.token or ""
+    async with opened(clean_store, "h1") as (scheduler, cell):
+        claim_id, token = await selected(scheduler)
         await scheduler.claims.shelve(claim_id, token)
         target, _ = await scheduler.claims.unshelve(claim_id)
         async with raw_client(clean_store) as raw:
@@ -196,12 +199,8 @@ async def test_an_id_that_was_written_anew_leads_to_what_it_has_become(clean_sto
 
 
 async def test_what_was_unshelved_and_failed_stays_shelved_in_a_new_epoch(clean_store: str) -> None:
-    async with Store.connect(clean_store) as store, Scheduler.connect(clean_store, QUICK) as scheduler:
-        cell = store.cell("c1")
-        await cell.init()
-        await open_host(cell, "h1")
-        found = (await scheduler.select(Request({"VCPU": 1}))).selections[0]
-        claim_id, token = found.claim_id or "", found.token or ""
+    async with opened(clean_store, "h1") as (scheduler, cell):
+        claim_id, token = await selected(scheduler)
         await scheduler.claims.shelve(claim_id, token)
         target, _ = await scheduler.claims.unshelve(claim_id)
         await scheduler.claims.fail(claim_id, target.token, ())
@@ -297,11 +296,7 @@ async def test_what_a_lost_copy_of_a_call_has_claimed_stays_gone(
     clean_store: str, binary: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The reply is lost with the primary, a copy meets another epoch, and the call is decided anew under new ids."""
-    async with Store.connect(clean_store) as store, Scheduler.connect(clean_store, QUICK) as scheduler:
-        cell = store.cell("c1")
-        await cell.init()
-        await open_host(cell, "h1")
-        await open_host(cell, "h2")
+    async with opened(clean_store, "h1", "h2") as (scheduler, cell):
         await scheduler.explain(Request({"VCPU": 1}))
         before = await Rollback.note(binary)
         real, lost = CellStore.claim, list[HeldClaim]()

@@ -85,13 +85,13 @@ class ClaimDesk(PlacedAnew, ClaimList):
             if before.why is Why.SHELVED:
                 # It would be left shelved, as by an end that nobody asked for.
                 await cell.store.forget_shelved(before.id)
-        how = Giving.FORCE if force else Giving.ASK
+        how, whole = Giving.FORCE if force else Giving.ASK, claim.id != claim_id
         things = drawn_on(claim.group, claim.amounts, claim.gang)
-        answer = await cell.store.release(claim.host, claim.id, token, how, things)
-        if answer.outcome is not Outcome.OK and (moved := await self._moved_on(claim)):
-            return await self.release(moved.id, force=force)
+        answer = await cell.store.release(claim.host, claim.id, token, how, things, origin=claim.origin, whole=whole)
+        if answer.outcome is not Outcome.OK and await self._has_moved_on(claim_id, claim):
+            return await self.release(claim_id, force=force)
         told(claim, answer, ending=True)
-        cell.released.note(claim, how, answer.epoch)
+        cell.released.note(claim, how, answer.epoch, whole)
         if claim.former_why is Why.SHELVED:
             cell.released.note_former(claim, answer.epoch)
         if claim.next:
@@ -103,10 +103,10 @@ class ClaimDesk(PlacedAnew, ClaimList):
             await self._quotas.changed(cell, claim)
         return answer.outcome is not Outcome.ENDING
 
-    async def _moved_on(self, claim: Claim) -> Claim | None:
-        """The claim that has taken the place of this one since it was read, and lives; None where none has."""
-        now = (await self._cells.find_claim(claim.id))[1]
-        return now if now.id != claim.id and now.state not in OVER else None
+    async def _has_moved_on(self, claim_id: str, claim: Claim) -> bool:
+        """Whether another one that lives has taken the place of this one, which the id led to when it was read."""
+        now = (await self._cells.find_claim(claim_id))[1]
+        return now.id != claim.id and now.state not in OVER
 
     async def _find(self, claim_id: str, token: str) -> tuple[Cell, Claim]:
         if token:

@@ -36,6 +36,9 @@ class _Said:
     host: str
     token: str
     how: Giving
+    origin: str
+    whole: bool
+    """Whether all was given up that goes by its origin, whatever the claim has come to."""
     epoch: str
     """The epoch in which it was answered last."""
     at_s: float
@@ -67,9 +70,9 @@ class Released:
     def __len__(self) -> int:
         return len(self._said) + len(self._closed)
 
-    def note(self, claim: Claim, how: Giving, epoch: str) -> None:
-        """Remember a release that `epoch` has answered."""
-        self._said.append(_Said(claim.id, claim.host, claim.token, how, epoch, tasks.now_s()))
+    def note(self, claim: Claim, how: Giving, epoch: str, whole: bool = False) -> None:
+        """Remember a release that `epoch` has answered. `whole`: by the id that has led to the claim."""
+        self._said.append(_said(claim, how, epoch, whole))
         if claim.former_why is not Why.SHELVED:
             self.note_former(claim, epoch)
 
@@ -112,7 +115,9 @@ class Released:
         return heard
 
     async def _release(self, one: _Said) -> str | None:
-        answer = await self._cell.release(one.host, one.claim_id, one.token, one.how)
+        answer = await self._cell.release(
+            one.host, one.claim_id, one.token, one.how, origin=one.origin, whole=one.whole
+        )
         if answer.outcome is Outcome.ATTEST:
             return None
         if answer.outcome is not Outcome.OK:
@@ -137,7 +142,11 @@ class Released:
                 if one.why is Why.SHELVED:
                     await self._cell.forget_shelved(one.id)
                 elif one.state not in OVER:
-                    self._said.append(_Said(one.id, one.host, one.token, Giving.ASK, "", tasks.now_s()))
+                    self._said.append(_said(one, Giving.ASK, "", whole=True))
+
+
+def _said(claim: Claim, how: Giving, epoch: str, whole: bool) -> _Said:
+    return _Said(claim.id, claim.host, claim.token, how, claim.origin, whole, epoch, tasks.now_s())
 
 
 def _younger(kept: Iterable[Kept], epoch: str) -> deque[Kept]:

@@ -116,7 +116,7 @@ class UntilActive:
         while tasks.now_s() < until:
             try:
                 things = drawn_on(claim.group, claim.amounts, claim.gang)
-                answer = await cell.store.release(claim.host, claim.id, "", how, things, mark)
+                answer = await cell.store.release(claim.host, claim.id, "", how, things, mark, claim.origin, whole=True)
                 now = claim if answer.outcome is Outcome.OK else (await _present(cell, {claim.id: claim}))[claim.id]
             except StoreUnavailable:
                 await asyncio.sleep(AGAIN_AFTER_S)
@@ -130,7 +130,7 @@ class UntilActive:
                 claim = now
                 continue
             if answer.outcome is not Outcome.ATTEST:
-                cell.released.note(claim, Giving.ASK, answer.epoch)
+                cell.released.note(claim, Giving.ASK, answer.epoch, whole=True)
                 return True
             await asyncio.sleep(AGAIN_AFTER_S)
         raise OutcomeUnknown(

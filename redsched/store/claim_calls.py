@@ -86,14 +86,18 @@ class ClaimCalls(Reads):
         how: Giving = Giving.ASK,
         things: Collection[str] = (),
         mark: str = "",
+        origin: str = "",
+        whole: bool = False,
     ) -> Answer:
         """The owner gives it back. OK | ENDING | SAME | ACTIVE | STALE | UNKNOWN | ATTEST. (release.lua)
 
         ACTIVE only with UNLESS_ACTIVE: nothing was written. `things` as in `fail`. `mark`: only what the claim call of
-        this mark was the last to be told of.
+        this mark was the last to be told of. `origin`: that of the claim, where this is its owner's own word; all that
+        goes by it is given up where the claim has come up or succeeded another, or, with `whole`, in any case.
         """
-        beside = (self.keys.shelved,)
-        return await self._about("release", host, claim_id, token, how.value, mark, things=things, beside=beside)
+        beside = (self.keys.shelved, self.keys.claim(origin or claim_id))
+        said = (how.value, mark, int(whole))
+        return await self._about("release", host, claim_id, token, *said, things=things, beside=beside)
 
     async def shelve(self, host: str, claim_id: str, token: str, things: Collection[str] = ()) -> Answer:
         """The owner gives it back, to have it again later. As release, and GONE | MOVING. (shelve.lua)

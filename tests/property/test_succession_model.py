@@ -17,7 +17,8 @@ from tests.support.profiles import LONG_EXAMPLES, PHASES, SHORT_EXAMPLES, is_lon
 
 EXAMPLES = LONG_EXAMPLES if is_long() else SHORT_EXAMPLES
 
-GIVEN_BACK = ("fail_by_host", "fail", "release", "release_force", "release_unless_active", "gone", "shelve")
+RELEASED = ("release", "release_force", "release_whole", "release_unless_active")
+GIVEN_BACK = ("fail_by_host", "fail", *RELEASED, "gone", "shelve")
 SAID = ("accept", "confirm", "renew", *GIVEN_BACK)
 PLAYED = ("forget_shelved", "succeed", "resize", "resized", "lapse", "deadline", "work_off", "quota")
 LIKELY = ("arrive", "arrive", "succeed", "work_off", "gone")

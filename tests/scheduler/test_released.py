@@ -13,8 +13,9 @@ from redsched.scheduler import Scheduler
 from redsched.scheduler.released import MOST, Released
 from redsched.settings import Settings
 from redsched.store import CellStore, ClaimAnswer, ClaimCall, Giving, HeldClaim, Store
+from tests.scheduler.working import BY_HAND
 from tests.support.cells import active, claim_on, open_host, raw_client, report_of
-from tests.support.succession import held, moved
+from tests.support.succession import arrive, held, moved, settle, target
 from tests.support.waiting import wait_until
 
 QUICK = Settings(tick_s=0.05)
@@ -413,6 +414,45 @@ async def test_what_an_unknown_id_had_become_is_given_back_in_a_later_epoch(clea
             await cell.attest(name, epoch)
         assert await released.say_again(epoch) == 2, "it is looked for, and then given back"
         assert (await cell.read_claims("b"))["b"].why is Why.RELEASED
+
+
+@pytest.mark.parametrize("wins", ["before the release is read", "after the release"])
+async def test_a_release_reaches_both_targets_where_a_rollback_has_left_two(
+    clean_store: str, binary: Any, monkeypatch: pytest.MonkeyPatch, wins: str
+) -> None:
+    """The owner's id leads to the one that a host has brought back, and the other one comes up."""
+    async with Store.connect(clean_store) as store, Scheduler.connect(clean_store, BY_HAND) as scheduler:
+        cell, real = store.cell("c1"), CellStore.release
+        await cell.init()
+        for name in ("h1", "h2", "h3"):
+            await open_host(cell, name)
+        first = await active(cell, "a")
+        before = await Rollback.note(binary)
+        lost = await target(cell, "a", first)
+        await arrive(cell, "b", lost)
+        epoch = await before.play(cell)
+        await cell.attest("h1", epoch, held=[held("a", first)])
+        await cell.attest("h3", epoch)
+        later = await target(cell, "a", first, "c", "h3")
+        former: dict[str, Any] = {"former": "a", "former_host": "h1", "former_token": first.token}
+        await cell.attest("h2", epoch, held=[held("b", lost, origin="a", former_why=Why.MOVED, **former)])
+        await cell.succeed("b")
+
+        async def won_before(self: CellStore, *arguments: Any, **named: Any) -> Any:
+            if arguments[1] == "b":
+                await arrive(cell, "c", later)
+                await cell.succeed("c")
+            return await real(self, *arguments, **named)
+
+        if wins == "before the release is read":
+            monkeypatch.setattr(CellStore, "release", won_before)
+        assert await scheduler.claims.release("a") is False
+        if wins == "after the release":
+            now = await scheduler.claims.get("a")
+            assert (now.id, now.state) == ("b", ClaimStatus.ENDING), "its work has still to stop"
+            await arrive(cell, "c", later)
+            await settle(cell)
+        assert {await state_of(cell, one) for one in "bc"} == {ClaimStatus.ENDING}
 
 
 async def raw_settled(url: str, cell: CellStore) -> None:

@@ -242,7 +242,7 @@ async def test_what_has_moved_by_the_time_that_it_is_undone_is_undone_there_or_a
         async def too_late(hosts: Mapping[str, str], _within_s: float) -> Mapping[str, str]:
             return dict.fromkeys(hosts, "too late")
 
-        async def moved_first(host: str, claim_id: str, *more: Any) -> Answer:
+        async def moved_first(host: str, claim_id: str, *more: Any, **named: Any) -> Answer:
             if not moves:
                 moves.append(claim_id)
                 await work.scheduler.hosts.lost("h0", evacuate=True)
@@ -251,7 +251,7 @@ async def test_what_has_moved_by_the_time_that_it_is_undone_is_undone_there_or_a
                 if is_active:
                     await work.store.confirm("h1", target.id, target.token)
                     await work.sweep()
-            return await release(host, claim_id, *more)
+            return await release(host, claim_id, *more, **named)
 
         monkeypatch.setattr(work.scheduler._cells.named("c1").words, "wait", too_late)
         monkeypatch.setattr(work.store, "release", moved_first)

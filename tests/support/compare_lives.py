@@ -9,6 +9,7 @@ from tests.support.model_life import LEASED, Life
 from tests.support.model_succession import Successions
 
 FIELDS = ("state", "host", "token", "why", "origin", "former", "former_why", "next", "gang", "resized_from")
+FLAGS = ("arrived", "quota", "fell", "final")
 
 
 class Comparison:
@@ -51,7 +52,7 @@ class Comparison:
         expected = {name: getattr(claim, name) for name in FIELDS}
         expected["why"] = claim.why if claim.state in ("ending", "ended") else ""
         assert {name: fields.get(name, "") for name in FIELDS} == expected, claim.id
-        flags = {"arrived": claim.arrived, "quota": claim.quota, "fell": claim.fell, "by_ms": bool(claim.by)}
+        flags = {name: getattr(claim, name) for name in FLAGS} | {"by_ms": bool(claim.by)}
         if claim.state == "ended":
             flags.pop("by_ms")
         assert {name: name in fields for name in flags} == flags, claim.id

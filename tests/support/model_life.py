@@ -57,6 +57,8 @@ class Life:
     """`later` or `passed`: the deadline of a move."""
     arrived: bool = False
     next: str = ""
+    final: bool = False
+    """Its owner was told that it has failed for good, or has given up all that goes by its id."""
 
 
 @dataclass

@@ -87,6 +87,7 @@ class Lives:
     def _fail(self, claim: Life) -> str:
         if claim.state == "ended":
             return "SAME" if claim.why == "failed" else "GONE"
+        claim.final = claim.final or not (claim.next or claim.why in ("released", "shelved"))
         return self.give_back(claim, "failed")
 
     def _release(self, claim: Life) -> str:

@@ -26,8 +26,20 @@ class Successions(Lives):
     def place(self, claim: Life, former: Life, why: str, by: str) -> None:
         """A claim that is to succeed another."""
         claim.former, claim.former_why, claim.by = former.id, why, by
-        claim.origin, former.next = former.origin or former.id, claim.id
+        claim.origin, former.next, former.final = former.origin or former.id, claim.id, False
         self.claims[claim.id] = claim
+
+    def say(self, verb: str, claim: Life) -> str:
+        """As of any claim. What its owner releases may be all that goes by his id."""
+        gives_up = bool(claim.origin) and _is_about_all(verb, claim)
+        outcome = super().say(verb, claim)
+        root = self.claims[claim.origin or claim.id]
+        if gives_up and outcome != "ATTEST" and not (root.state in OVER and root.why == "shelved"):
+            root.final = True
+        return outcome
+
+    def _release_whole(self, claim: Life) -> str:
+        return self._release(claim)
 
     def pair(self, claim: Life) -> tuple[Life, Life]:
         """The target and the former that a claim is one of; twice the same for one without a succession."""
@@ -43,14 +55,14 @@ class Successions(Lives):
             return "SAME"
         root = self.claims[target.origin or former.id]
         for one in (target, former):
-            if one is not root and one.state not in OVER and root.state in OVER and root.why == "released":
+            if one.state not in OVER and (root.final if one is root else _is_gone(root)):
                 self._back(one, "released")  # its owner has given up the whole
                 return "OK"
         if target.former != former.id:
             return self._afterwards(target, former)
         if target.state == "ended":
             return self._without_target(target, former)
-        given_up = former.why == "released" or (former.why == "shelved" and target.former_why != "shelved")
+        given_up = _is_gone(former) or (former.why == "shelved" and target.former_why != "shelved")
         if former.state in OVER and (given_up or former.next not in ("", target.id)):
             self._back(target, "released" if given_up else "moved")
             return "OK"
@@ -128,3 +140,18 @@ class Successions(Lives):
             if one.state not in OVER:
                 found.setdefault(one.origin or one.id, []).append(one)
         return found
+
+
+def _is_about_all(verb: str, claim: Life) -> bool:
+    """By that id itself; or the claim is what goes by it now, and not over for another reason."""
+    if verb not in ("release", "release_force"):
+        return verb == "release_whole"
+    goes_on = claim.former and claim.former_why != "failed" and claim.state != "active" and not claim.arrived
+    is_shelved = claim.why == "shelved" and claim.state == "ending"
+    unexplained = claim.why == "void" and not claim.next
+    is_over = claim.state in OVER and not (claim.why == "released" or is_shelved or unexplained)
+    return not (goes_on or (claim.fell and not claim.former) or is_over)
+
+
+def _is_gone(claim: Life) -> bool:
+    return claim.state in OVER and (claim.why == "released" or claim.final)

@@ -18,13 +18,16 @@ local function is_gone(claim)
 end
 
 -- The same of the owner's id, or its owner was told that nobody knows it (void.lua), and hosts have brought back since
--- what it had become: none of that is wanted.
+-- what it had become: none of that is wanted. Nor is the claim of that id, where what has come up in its stead was
+-- given up (give_up.lua).
 local function disowned_step(target, former, root)
   local id = root.claim
   for _, one in ipairs({target, former}) do
     local claim = one.claim
-    local lives = one ~= root and claim.state and not OVER[claim.state]
-    if lives and (is_gone(id) or (id.voided_at_ms and newer(id.token, claim.token))) then
+    local lives = claim.state and not OVER[claim.state]
+    local disowned = one == root and id.final
+      or one ~= root and (is_gone(id) or (id.voided_at_ms and newer(id.token, claim.token)))
+    if lives and disowned then
       return {gives = one, why = 'released'}
     end
   end

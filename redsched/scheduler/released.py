@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from redsched import tasks
 from redsched.errors import RedschedError
-from redsched.model import OVER, Claim, Token, Why
+from redsched.model import OVER, Claim, ClaimStatus, Token, Why
 from redsched.scheduler.placings import succession
 from redsched.store import CellStore, Giving, Outcome
 
@@ -73,7 +73,8 @@ class Released:
     def note(self, claim: Claim, how: Giving, epoch: str, whole: bool = False) -> None:
         """Remember a release that `epoch` has answered. `whole`: by the id that has led to the claim."""
         self._said.append(_said(claim, how, epoch, whole))
-        if claim.former_why is not Why.SHELVED:
+        called_off = claim.former_why is Why.MOVED and claim.state is not ClaimStatus.ACTIVE and not whole
+        if claim.former_why is not Why.SHELVED and not called_off:
             self.note_former(claim, epoch)
 
     def note_former(self, claim: Claim, epoch: str) -> None:

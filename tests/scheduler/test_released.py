@@ -416,6 +416,21 @@ async def test_what_an_unknown_id_had_become_is_given_back_in_a_later_epoch(clea
         assert (await cell.read_claims("b"))["b"].why is Why.RELEASED
 
 
+async def test_what_was_to_be_moved_goes_on_in_a_new_epoch_where_its_move_was_called_off(clean_store: str) -> None:
+    """The target was released by its own id, and had not come up."""
+    async with opened(clean_store, "h1", "h2") as (scheduler, cell):
+        first = await active(cell, "a")
+        await target(cell, "a", first)
+        assert await scheduler.claims.release("b")
+        epoch = (await cell.raise_epoch((await cell.tick()).epoch)).epoch
+        await cell.attest("h1", epoch, held=[held("a", first)])
+        await cell.attest("h2", epoch)
+        released = scheduler._cells.named("c1").released
+        await wait_until(lambda: all(one.epoch == epoch for one in released._said), what="the end is said again")
+        await released.say_again(epoch)
+        assert await state_of(cell, "a") is ClaimStatus.ACTIVE
+
+
 @pytest.mark.parametrize("wins", ["before the release is read", "after the release"])
 async def test_a_release_reaches_both_targets_where_a_rollback_has_left_two(
     clean_store: str, binary: Any, monkeypatch: pytest.MonkeyPatch, wins: str

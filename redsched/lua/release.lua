@@ -31,6 +31,11 @@
 -- include: begin_ending
 -- include: give_back
 -- include: give_up
+-- It has succeeded the former, or has come up, or that one has failed: else only its own move is called off.
+local function stands_for_all(claim)
+  return claim.state == 'active' or claim.arrived or claim.former_why == 'failed' or not (claim.former or claim.fell)
+end
+
 local cell, keys = fence(), key_set(6)
 local claim = read_hash(keys.claim)
 local no = obstacle(cell, keys, claim, ARGV[1], ARGV[3] ~= '' and ARGV[3] or nil)

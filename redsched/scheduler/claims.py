@@ -75,7 +75,7 @@ class ClaimDesk(PlacedAnew, ClaimList):
                 raise
             cell, claim = await self._find(claim_id, token)
         if claim.state is ClaimStatus.ENDED and claim.why is Why.SHELVED:
-            answer = await cell.store.forget_shelved(claim.id)
+            answer = await cell.store.forget_shelved(claim.id, claim.origin)
             told(claim, answer)
             cell.released.note(claim, Giving.ASK, answer.epoch)
             return True

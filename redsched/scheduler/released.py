@@ -141,7 +141,7 @@ class Released:
                 continue
             for one in await succession(self._cell, claim):
                 if one.why is Why.SHELVED:
-                    await self._cell.forget_shelved(one.id)
+                    await self._cell.forget_shelved(one.id, one.origin)
                 elif one.state not in OVER:
                     self._said.append(_said(one, Giving.ASK, "", whole=True))
 

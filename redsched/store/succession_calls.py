@@ -60,9 +60,12 @@ class SuccessionCalls(ClaimCalls):
         keys = (*self.keys.due, self.keys.claim(claim_id))
         return await self._answer("chore_done", keys, (claim_id, again_ms, *fields))
 
-    async def forget_shelved(self, claim_id: str) -> Answer:
-        """A shelved claim is not wanted any more. OK | ENDING | SAME | UNKNOWN. (forget_shelved.lua)"""
-        keys = (*self.keys.due, self.keys.claim(claim_id), self.keys.shelved)
+    async def forget_shelved(self, claim_id: str, origin: str = "") -> Answer:
+        """A shelved claim is not wanted any more. OK | ENDING | SAME | UNKNOWN. (forget_shelved.lua)
+
+        `origin`: that of the claim, where its owner has given up all that goes by it.
+        """
+        keys = (*self.keys.due, self.keys.claim(claim_id), self.keys.shelved, self.keys.claim(origin or claim_id))
         return await self._answer("forget_shelved", keys, (claim_id,))
 
     async def end_gang(self, gang_id: str) -> bool:

@@ -123,6 +123,19 @@ async def test_an_owner_who_gives_up_his_id_gives_up_what_has_not_come_up_and_al
     await nothing_is_left(cell, raw, moving)
 
 
+async def test_what_was_shelved_under_an_id_takes_all_else_along_when_it_is_not_wanted_any_more(
+    cell: CellStore, raw: Any, moving: Moving
+) -> None:
+    """The id leads to `b`, which its owner has shelved."""
+    await moving.lost_comes_back()
+    assert (await cell.succeed("b")).outcome is Outcome.OK
+    assert (await cell.shelve("h2", "b", moving.lost.token)).outcome is Outcome.ENDING
+    assert (await cell.forget_shelved("b", "a")).outcome is Outcome.ENDING
+    await moving.later_comes_up()
+    await settle(cell)
+    await nothing_is_left(cell, raw, moving)
+
+
 async def test_a_release_that_is_no_word_about_the_whole_leaves_the_other_one(
     cell: CellStore, raw: Any, moving: Moving
 ) -> None:

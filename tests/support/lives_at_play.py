@@ -147,7 +147,7 @@ class LivesAtPlay(PlayedCell):
             "release_unless_active": lambda: cell.release(*where, how=Giving.UNLESS_ACTIVE),
             "gone": lambda: cell.gone(*where, Why.RELEASED, {}),
             "shelve": lambda: cell.shelve(*where),
-            "forget_shelved": lambda: cell.forget_shelved(claim.id),
+            "forget_shelved": lambda: cell.forget_shelved(claim.id, claim.origin),
             "succeed": lambda: cell.succeed(claim.id),
         }
         said: Coroutine[Any, Any, Answer] = calls[verb]()

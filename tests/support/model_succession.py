@@ -31,12 +31,23 @@ class Successions(Lives):
 
     def say(self, verb: str, claim: Life) -> str:
         """As of any claim. What its owner releases may be all that goes by his id."""
-        gives_up = bool(claim.origin) and _is_about_all(verb, claim)
+        gives_up = _is_about_all(verb, claim)
         outcome = super().say(verb, claim)
-        root = self.claims[claim.origin or claim.id]
-        if gives_up and outcome != "ATTEST" and not (root.state in OVER and root.why == "shelved"):
-            root.final = True
+        if gives_up and outcome != "ATTEST":
+            self._give_up_all(claim)
         return outcome
+
+    def forget_shelved(self, claim: Life) -> str:
+        """As of any claim, and its owner gives up all that goes by his id."""
+        outcome = super().forget_shelved(claim)
+        if outcome != "SAME":
+            self._give_up_all(claim)
+        return outcome
+
+    def _give_up_all(self, claim: Life) -> None:
+        root = self.claims[claim.origin or claim.id]
+        if root is not claim and not (root.state in OVER and root.why == "shelved"):
+            root.final = True
 
     def _release_whole(self, claim: Life) -> str:
         return self._release(claim)

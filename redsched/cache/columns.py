@@ -22,6 +22,8 @@ from redsched.names import MAX_AMOUNT, whole
 from redsched.store import LookedAt
 
 ENABLED, DISABLED, DRAINING = 0, 1, 2
+_WRITTEN_OFF = "lost"
+"""The epoch of a host that nobody waits for."""
 _STATUS = {"enabled": ENABLED, "disabled": DISABLED, "draining": DRAINING}
 
 
@@ -73,6 +75,11 @@ class Columns(Rows):
         if status is not None:
             wanted = wanted & (self.status == _STATUS[status])
         return self.names_in(wanted)
+
+    def is_written_off(self, host: str) -> bool:
+        """Whether an operator has written a known host off, and it has not come back."""
+        row = self._rows.get(host)
+        return row is not None and self.epochs.text(row) == _WRITTEN_OFF
 
     def version(self, host: str) -> int | None:
         """Version of a host; None where it is not known."""

@@ -39,6 +39,7 @@
 -- include: claim_arguments
 -- include: claim_things
 -- include: claim_counts
+-- include: claim_left
 -- include: claim_rules
 -- include: claim_candidates
 -- include: claim_write
@@ -50,6 +51,7 @@ if refusal then
 end
 
 for number, member in ipairs(call.members) do
+  member.left = call.things and left_behind(call, member)
   member.host = first_fit(cell, call, member)
   if not member.host then
     return looked_at(call, {'FULL', cell.epoch, cell.now_ms, number})

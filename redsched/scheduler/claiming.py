@@ -39,11 +39,19 @@ def claim_call(
 
 
 def succession_call(
-    request: Request, cell: Cell, decision: Decision, claim_id: str, former: Former, epoch: str, seen_seq: int
+    request: Request,
+    cell: Cell,
+    decision: Decision,
+    claim_id: str,
+    former: Former,
+    written_off: tuple[str, ...],
+    epoch: str,
+    seen_seq: int,
 ) -> ClaimCall:
     """The call that claims a decision's one place as the successor of another claim of the same request."""
     call = claim_call(request, cell, decision, (claim_id,), epoch, seen_seq)
-    return replace(call, members=(replace(call.members[0], former=former),), fresh=True)
+    member = replace(call.members[0], former=former)
+    return replace(call, members=(member,), fresh=True, written_off=written_off)
 
 
 def _limits(cell: Cell, decision: Decision) -> Mapping[str, HostLimit]:

@@ -103,7 +103,7 @@ class PlacedAnew:
         except NoValidHost as refused:
             if not wait_s:
                 raise
-            asked = await self._successors.asked(await cell.requests.of(claim), claim, wanted)
+            asked = await self._successors.asked(cell, claim, wanted)
             return await self._line.place(
                 lambda: self._successors.place(cell, claim, wanted),
                 lambda: self._successors.may_fit(cell, asked),

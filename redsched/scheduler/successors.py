@@ -8,15 +8,18 @@ What becomes of the former when the successor is active, fails or takes too long
 whoever has placed a successor may die right after.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from random import Random
 
-from redsched.decide import Decision
-from redsched.errors import ClaimState, RedschedError, Settling, StaleToken, StoreUnavailable, Unknown
-from redsched.model import Claim, ClaimStatus, Request, Why
+from redsched.decide import Decision, Explanation
+from redsched.decide.left_behind import followers_on, without_left_behind, written_off_with
+from redsched.errors import ClaimState, RedschedError, Refused, Settling, StaleToken, StoreUnavailable, Unknown
+from redsched.model import HELD, Claim, ClaimStatus, Request, Why
 from redsched.scheduler.asking import living_hints, refuse_undeclared, undeclared, with_hints
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claiming import succession_call
+from redsched.scheduler.following import MOST_FOLLOWERS, Asked, decided
 from redsched.scheduler.identity import claim_id_in
 from redsched.scheduler.one_place import elsewhere, one_place
 from redsched.scheduler.quotas import Quotas
@@ -49,18 +52,33 @@ class Successors:
 
         Raises NoValidHost, ClaimState (it has ended; its request is not known), StaleToken, Unknown, Settling.
         """
-        request = await cell.requests.of(claim)
-        asked = await self.asked(request, claim, wanted)
-        return await self._claim(cell, claim, request, asked, wanted)
+        return await self._claim(cell, await self.asked(cell, claim, wanted), wanted)
 
-    async def asked(self, request: Request, claim: Claim, wanted: Wanted) -> Request:
-        """What is decided on: one place of the claim's request, elsewhere. Raises NoValidHost, ClaimState."""
+    async def asked(self, cell: Cell, claim: Claim, wanted: Wanted) -> Asked:
+        """What is decided on. Raises NoValidHost, ClaimState."""
+        request = await cell.requests.of(claim)
+        place = await self._elsewhere(request, claim, wanted)
+        return Asked(claim, request, place, await self._followers(cell, claim))
+
+    async def _elsewhere(self, request: Request, claim: Claim, wanted: Wanted) -> Request:
         place = await with_hints(await living_hints(one_place(request, claim), self._cells), self._cells)
         return elsewhere(place, wanted.hosts, wanted.exclude)
 
-    async def _claim(
-        self, cell: Cell, claim: Claim, request: Request, asked: Request, wanted: Wanted
-    ) -> tuple[Claim, bool]:
+    async def _followers(self, cell: Cell, claim: Claim) -> tuple[Request, ...]:
+        """A place for each claim that must follow the successor of this one; none of those that have none alone."""
+        found: list[Request] = []
+        # A picture that has not heard yet that their host was written off would know of no followers.
+        hosts = await cell.caught_up(lambda: followers_on(cell.mirror.columns, claim)) if claim.group else ()
+        async for claims in cell.store.living_on(hosts):
+            others = [one for one in claims if one.group == claim.group and one.id != claim.id and one.state in HELD]
+            for one in others[: MOST_FOLLOWERS - len(found)]:
+                with suppress(Refused, Unknown):
+                    wanted = Wanted(Why.MOVED, exclude=frozenset((one.host,)))
+                    found.append(await self._elsewhere(await cell.requests.of(one), one, wanted))
+        return tuple(found)
+
+    async def _claim(self, cell: Cell, asked: Asked, wanted: Wanted) -> tuple[Claim, bool]:
+        claim = asked.claim
         former = Former(claim.id, claim.host, claim.token, wanted.why, wanted.by_s, claim.gang)
         for number in range(MOST_TRIES):
             decision, decided_on = await self._decide(cell, asked, caught_up=number > 0)
@@ -69,7 +87,8 @@ class Successors:
                     continue
                 raise await self._refusal(cell, asked)
             claim_id = claim_id_in(cell)
-            call = succession_call(request, cell, decision, claim_id, former, *decided_on)
+            written_off = written_off_with(cell.mirror.columns, claim)
+            call = succession_call(asked.request, cell, decision, claim_id, former, written_off, *decided_on)
             answer = await self._quotas.claim(cell, call, claim)
             cell.mirror.apply_reply(answer)
             if answer.outcome in (Outcome.OK, Outcome.SAME):
@@ -89,29 +108,34 @@ class Successors:
 
     async def look(self, cell: Cell, claim: Claim, wanted: Wanted) -> None:
         """Whether a successor has a place now, as a claim would find it. Raises as `place` does."""
-        asked = await self.asked(await cell.requests.of(claim), claim, wanted)
+        asked = await self.asked(cell, claim, wanted)
         decision, _ = await self._decide(cell, asked, caught_up=True)
         if not decision.places:
             raise await self._refusal(cell, asked)
 
-    def may_fit(self, cell: Cell, asked: Request) -> bool:
+    def may_fit(self, cell: Cell, asked: Asked) -> bool:
         """Whether the cell's picture as it is, caught up or not, has a place."""
-        return bool(cell.decider.decide(asked, self._rng).places)
+        return bool(decided(cell.decider, cell.mirror.columns, asked, self._rng).places)
 
-    async def _decide(self, cell: Cell, asked: Request, caught_up: bool) -> tuple[Decision, tuple[str, int]]:
+    async def _decide(self, cell: Cell, asked: Asked, caught_up: bool) -> tuple[Decision, tuple[str, int]]:
         """A decision with the epoch and seq of the columns decided on. Raises Unknown for what is not declared."""
 
         def look() -> tuple[Decision, str, tuple[str, int]]:
-            what = undeclared(asked, (cell,))
-            return cell.decider.decide(asked, self._rng), what, (cell.mirror.epoch, cell.mirror.seq)
+            what = undeclared(asked.place, (cell,))
+            decision = decided(cell.decider, cell.mirror.columns, asked, self._rng)
+            return decision, what, (cell.mirror.epoch, cell.mirror.seq)
 
         decision, what, decided_on = await cell.caught_up(look) if caught_up else look()
         if what and caught_up:
             await refuse_undeclared(what, self._cells)
         return (replace(decision, places=()) if what else decision), decided_on
 
-    async def _refusal(self, cell: Cell, asked: Request) -> RedschedError:
-        return refusal((cell,), asked, [await cell.caught_up(lambda: cell.decider.explain(asked))])
+    async def _refusal(self, cell: Cell, asked: Asked) -> RedschedError:
+        def look() -> Explanation:
+            with without_left_behind(cell.mirror.columns, asked.claim):
+                return cell.decider.explain(asked.place)
+
+        return refusal((cell,), asked.place, [await cell.caught_up(look)])
 
     async def _finish_own(self, cell: Cell, claim: Claim) -> None:
         """Finish what the claim is still to succeed itself, before something succeeds it. Raises ClaimState."""

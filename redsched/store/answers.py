@@ -138,6 +138,8 @@ class ClaimCall:
     """Whether failure of one ends all, until all are active."""
     mark: str = ""
     """What undoing names, so that it leaves what another call was told of since; '' for none."""
+    written_off: tuple[str, ...] = ()
+    """Hosts that were written off: members of an affinity group there do not hold who succeeds one of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,8 @@ class ClaimWire:
     def __init__(self, keys: Keys, call: ClaimCall, mark: str = "") -> None:
         self._call = call
         self.things: tuple[str, ...] = ()
-        self._hosts = list(dict.fromkeys(one.host for member in call.members for one in member.candidates))
+        candidates = (one.host for member in call.members for one in member.candidates)
+        self._hosts = list(dict.fromkeys((*candidates, *call.written_off)))
         self.keys = [*keys.due, *(keys.claim(member.id) for member in call.members)]
         for host in self._hosts:
             self.keys += (keys.host(host), keys.claims(host), keys.inbox(host))
@@ -94,6 +95,7 @@ class ClaimWire:
         self.arguments.append(len(call.rules))
         for rule in call.rules:
             self.arguments += _rule(rule, things)
+        self.arguments += (len(call.written_off), *(numbers[host] for host in call.written_off))
 
     def answer(self, reply: Reply) -> ClaimAnswer:
         """The reply as plain data."""

@@ -1,12 +1,13 @@
 """Decide's rules about company and the claim script's say the same of every host, whatever a group counts.
 
 Where they differed, a host would be proposed and refused until the request's time is up, or never be proposed.
-Members may lie in several domains, or in none: what was restored after a loss of data can.
+Members may lie in several domains, or in none: what was restored after a loss of data can. Hosts may be written off,
+and one of the members there be the claim that is to be succeeded.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -17,10 +18,22 @@ from hypothesis import strategies as st
 from redsched.cache.columns import Columns
 from redsched.cache.snapshot import take_snapshot
 from redsched.decide.company import claim_rules, company
+from redsched.decide.left_behind import without_left_behind, written_off_with
 from redsched.decide.rules import Mask
-from redsched.model import Candidate, GroupPolicy, HostReport, Inventory, Request, ServerGroup, Spread
+from redsched.model import (
+    Candidate,
+    Claim,
+    ClaimStatus,
+    GroupPolicy,
+    HostReport,
+    Inventory,
+    Request,
+    ServerGroup,
+    Spread,
+    Why,
+)
 from redsched.settings import Settings
-from redsched.store import CellStore, ClaimCall, Member, Outcome, Store
+from redsched.store import CellStore, ClaimCall, Former, Member, Outcome, Store
 from redsched.store.server import PrivateServer
 from tests.support.cells import HOUR_S, open_host, raw_client
 from tests.support.profiles import LONG_EXAMPLES, SHORT_EXAMPLES, is_long
@@ -40,6 +53,7 @@ where = st.fixed_dictionaries({by: st.sampled_from(domains) for by, domains in D
 members = st.lists(where, max_size=6) | where.flatmap(lambda one: st.integers(0, 3).map(lambda times: [one] * times))
 spreads = st.lists(st.builds(Spread, st.sampled_from(BY), st.integers(1, 3)), max_size=2, unique_by=lambda one: one.by)
 eligible = st.frozensets(st.sampled_from(sorted(HOSTS)), min_size=1)
+dead = st.frozensets(st.sampled_from(sorted(HOSTS)), max_size=3)
 
 
 @asynccontextmanager
@@ -67,6 +81,31 @@ def mask_of(columns: Columns, hosts: frozenset[str]) -> Mask:
     return np.isin(np.arange(columns.size), columns.rows_of(sorted(hosts)))
 
 
+def leaver(there: Sequence[dict[str, str]], which: int) -> Claim:
+    """One of the members as a claim; one that is nowhere, where there are none."""
+    at = there[which % len(there)] if there else {"host": "h0"}
+    counted = {by: domain for by, domain in at.items() if by != "host" and domain}
+    return Claim("old", "c1", at["host"], ClaimStatus.ACTIVE, "1-a.1", {}, group="web", counted=counted)
+
+
+async def write(cell: CellStore, raw: Any, declared: ServerGroup, there: Sequence[dict[str, str]], old: Claim) -> None:
+    """Put the group with its counts, and the claim that is to be succeeded, into the store."""
+    await raw.delete(cell.keys.server_group("web"))
+    await cell.put_group(declared)
+    await raw.hset(cell.keys.server_group("web"), mapping=counts_of(there))
+    fields = {"host": old.host, "state": "active", "token": old.token, "group": "web"}
+    await raw.delete(cell.keys.claim("old"))
+    await raw.hset(cell.keys.claim("old"), mapping=fields | {f"in.{by}": one for by, one in old.counted.items()})
+
+
+async def write_off(cell: CellStore, raw: Any, lost: Collection[str]) -> None:
+    """Have exactly these hosts written off."""
+    epoch = (await cell.tick()).epoch
+    for host in HOSTS:
+        said = {"epoch": "lost" if host in lost else epoch, "written_off": epoch}
+        await raw.hset(cell.keys.host(host), mapping=said)
+
+
 def proposed(columns: Columns, request: Request, fit: frozenset[str]) -> set[str]:
     """The hosts that no rule of decide refuses, of those to which the request may go."""
     rows = np.flatnonzero(mask_of(columns, fit))
@@ -76,13 +115,19 @@ def proposed(columns: Columns, request: Request, fit: frozenset[str]) -> set[str
     return {columns.name(row) for row in rows[left].tolist()}
 
 
-async def taken(cell: CellStore, columns: Columns, request: Request, fit: frozenset[str]) -> set[str]:
+async def taken(
+    cell: CellStore, columns: Columns, request: Request, fit: frozenset[str], old: Claim | None
+) -> set[str]:
     """The hosts of these that the script would give. Nothing is written: a second member has no candidate."""
     rules = tuple(claim_rules(request, columns, lambda _: mask_of(columns, fit), (0,)))
+    former = Former(old.id, old.host, old.token, Why.MOVED) if old else None
+    lost = written_off_with(columns, old) if old else ()
     clock, found = await cell.tick(), set[str]()
     for host in fit:
-        places = (Member("a", (Candidate(host, {"VCPU": 1}),), "web"), Member("b", ()))
-        call = ClaimCall(places, clock.epoch, clock.now_ms, clock.seq, "d", True, HOUR_S * 1000, rules=rules)
+        places = (Member("a", (Candidate(host, {"VCPU": 1}),), "web", former), Member("b", ()))
+        call = ClaimCall(
+            places, clock.epoch, clock.now_ms, clock.seq, "d", True, HOUR_S * 1000, rules=rules, written_off=lost
+        )
         answer = await cell.claim(call)
         assert answer.outcome is Outcome.FULL
         [seen] = answer.looked_at
@@ -92,7 +137,7 @@ async def taken(cell: CellStore, columns: Columns, request: Request, fit: frozen
 
 
 def test_decide_and_the_claim_script_say_the_same_of_every_host(server: PrivateServer) -> None:
-    """Under the group's policy and under spreads, each over what the hash counts."""
+    """Under the group's policy and under spreads, each over what the hash counts: for who is new, and who leaves."""
 
     async def compare(
         cell: CellStore,
@@ -101,26 +146,39 @@ def test_decide_and_the_claim_script_say_the_same_of_every_host(server: PrivateS
         there: list[dict[str, str]],
         request: Request,
         fit: frozenset[str],
+        lost: frozenset[str],
+        old: Claim,
     ) -> None:
-        await raw.delete(cell.keys.server_group("web"))
-        await cell.put_group(declared)
-        await raw.hset(cell.keys.server_group("web"), mapping=counts_of(there))
-        columns = (await take_snapshot(cell)).columns
-        assert proposed(columns, request, fit) == await taken(cell, columns, request, fit)
+        await write(cell, raw, declared, there, old)
+        await write_off(cell, raw, lost)
+        columns, fit = (await take_snapshot(cell)).columns, fit - lost
+        assert proposed(columns, request, fit) == await taken(cell, columns, request, fit, None)
+        if old.host in HOSTS:
+            before = columns.declared.describe()
+            with without_left_behind(columns, old):
+                leaving = proposed(columns, request, fit)
+            assert columns.declared.describe() == before
+            assert leaving == await taken(cell, columns, request, fit, old)
 
     with asyncio.Runner() as loop:
         opened = four_hosts(server.url)
         cell, raw = loop.run(opened.__aenter__())
 
         @settings(max_examples=10 * (LONG_EXAMPLES if is_long() else SHORT_EXAMPLES))
-        @given(group, st.integers(1, 3), members, spreads, eligible)
+        @given(group, st.integers(1, 3), members, spreads, eligible, dead, st.integers(0, 9))
         def check(
-            declared: ServerGroup, most: int, there: list[dict[str, str]], spread: list[Spread], fit: frozenset[str]
+            declared: ServerGroup,
+            most: int,
+            there: list[dict[str, str]],
+            spread: list[Spread],
+            fit: frozenset[str],
+            lost: frozenset[str],
+            which: int,
         ) -> None:
             if declared.policy is GroupPolicy.ANTI_AFFINITY:
                 declared = ServerGroup("web", declared.policy, declared.by, most, declared.count_by)
             request = Request({"VCPU": 1}, server_group="web", spread=tuple(spread))
-            loop.run(compare(cell, raw, declared, there, request, fit))
+            loop.run(compare(cell, raw, declared, there, request, fit, lost, leaver(there, which)))
 
         try:
             check()

@@ -2,21 +2,10 @@
 
 from redsched.model import ClaimStatus, GroupPolicy, HostStatus, Quota, Request, Why
 from redsched.scheduler import Scheduler
-from tests.scheduler.working import QUICK, Work, at_work
+from tests.scheduler.working import QUICK, at_work, empty
 from tests.support.cells import raw_client
 from tests.support.company import group
 from tests.support.waiting import wait_until
-
-
-async def empty(work: Work, host: str) -> None:
-    """Let everybody work until a host holds nothing."""
-
-    async def is_empty() -> bool:
-        await work.work()
-        await work.sweep()
-        return not await work.store.held_ids(host)
-
-    await wait_until(is_empty, timeout=30, what=f"{host} is empty")
 
 
 async def test_a_drained_host_is_emptied(clean_store: str) -> None:

@@ -72,3 +72,14 @@ class Work:
     async def is_sound(self) -> None:
         """Hold the audit to find nothing."""
         assert (await self.scheduler.audit()).problems == ()
+
+
+async def empty(work: Work, host: str) -> None:
+    """Let everybody work until a host holds nothing."""
+
+    async def is_empty() -> bool:
+        await work.work()
+        await work.sweep()
+        return not await work.store.held_ids(host)
+
+    await wait_until(is_empty, timeout=30, what=f"{host} is empty")

@@ -4,7 +4,8 @@
 --       number of shared amounts, amount list, thing, resource class, amount of each;
 --       number of members that count in a group, member, thing of each;
 --       number of limits, host, most claims, most starting of each ('' for any number);
---       number of rules, and each as kind, by, thing (0: no group), most, members, member ..., domains, domain ...
+--       number of rules, and each as kind, by, thing (0: no group), most, members, member ..., domains, domain ...;
+--       number of hosts that were written off, host number of each: see include/claim_left.lua
 -- An amount list with shared amounts gets `shared`, a member `group` and `rules`; `limits` are by number of the host.
 local function parse_conditions(call, at)
   local things = {}
@@ -54,6 +55,10 @@ local function parse_conditions(call, at)
     for i = 1, take_number() do
       rule.domains[i] = take()
     end
+  end
+  call.written_off = {}
+  for i = 1, take_number() do
+    call.written_off[i] = take_number()
   end
   call.things = things
 end

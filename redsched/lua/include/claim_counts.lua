@@ -1,5 +1,19 @@
--- What rules count by domain, in the hash of a group or in the tally of one call: read_least() for a skew rule,
--- count_in() for a place that is taken.
+-- What rules count by domain, in the hash of a group or in the tally of one call: domain_of() a host, false for none;
+-- read_least() for a skew rule, count_in() for a place that is taken.
+local function domain_of(host, by)
+  local domain = host.domains[by]
+  if domain == nil then
+    if by == 'zone' then
+      domain = redis.call('HGET', host.keys.host, 'zone')
+    else
+      domain = redis.call('HGET', host.keys.facts, 'label.' .. string.sub(by, 7))
+    end
+    domain = domain ~= '' and domain
+    host.domains[by] = domain
+  end
+  return domain
+end
+
 local function field_of(by, domain)
   return 'count.' .. by .. '=' .. domain
 end

@@ -42,7 +42,7 @@ local function former_outcome(cell, call)
     if former then
       local claim, known = read_hash(former.key)
       local no = obstacle(cell, {host = former.host_key}, claim, claim.host, former.token)
-      former.origin, former.host = claim.origin or former.id, claim.host
+      former.origin, former.host, former.claim = claim.origin or former.id, claim.host, claim
       if former.why ~= 'shelved' and no == 'ATTEST' then
         return {'ATTEST', cell.epoch, cell.now_ms}
       elseif not known then

@@ -3,38 +3,31 @@
 --
 -- A group counts what its hash says and the members of this call that join it; a rule without a group only those of
 -- this call that it covers. A group's own hard policy is read from its hash and holds for whoever joins it, whatever
--- rules the call brings: a scheduler may not have heard of it yet.
-local function domain_of(host, by)
-  local domain = host.domains[by]
-  if domain == nil then
-    if by == 'zone' then
-      domain = redis.call('HGET', host.keys.host, 'zone')
-    else
-      domain = redis.call('HGET', host.keys.facts, 'label.' .. string.sub(by, 7))
-    end
-    domain = domain ~= '' and domain
-    host.domains[by] = domain
-  end
-  return domain
-end
+-- rules the call brings: a scheduler may not have heard of it yet. What a member leaves behind on a host that was
+-- written off (include/claim_left.lua) does not hold it.
+local NOTHING_LEFT = {members = 0}
 
-local function holds(rule, host)
+local function holds(rule, host, member)
   local domain, tally = domain_of(host, rule.by), rule.tally
   if not domain then
     return false
   end
+  local left = tally == member.group and member.left or NOTHING_LEFT
   local count = number_of(tally, field_of(rule.by, domain))
   if count == MOST then
     return false -- unreadable
-  elseif rule.kind == 'apart' then
+  end
+  count = without(left, field_of(rule.by, domain), count)
+  if rule.kind == 'apart' then
     return count + 1 <= rule.most
   elseif rule.kind == 'together' then
-    return count == number_of(tally, 'members') -- so none is elsewhere, nor where nobody counted it
+    -- So none is elsewhere, nor where nobody counted it.
+    return count == without(left, 'members', number_of(tally, 'members'))
   end
   if not rule.listed then
     read_least(rule)
   end
-  return not rule.unreadable and count + 1 - math.min(count, rule.least) <= rule.most
+  return not rule.unreadable and count + 1 - math.min(count, least_without(left, rule)) <= rule.most
 end
 
 local function barred(member, host)
@@ -44,12 +37,12 @@ local function barred(member, host)
     return 'LIMIT'
   end
   for _, rule in ipairs(member.rules or {}) do
-    if not holds(rule, host) then
+    if not holds(rule, host, member) then
       return 'GROUP'
     end
   end
   local group = member.group
-  if group and (group.rule and not holds(group.rule, host) or number_of(group, 'members') == MOST) then
+  if group and (group.rule and not holds(group.rule, host, member) or number_of(group, 'members') == MOST) then
     return 'GROUP'
   end
   return nil

@@ -1,0 +1,96 @@
+"""What a claim leaves behind on a host that was written off: counts of its server group that do not hold its successor.
+
+The work there is gone for good. So the claim itself does not count against its successor, and under hard affinity nor
+does any member on a host that was written off: whoever is still there would hold back a group that can only come
+together elsewhere. The first one goes where it may, and the others must follow it. The claim script says the same
+(lua/include/claim_left.lua).
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from redsched.cache.columns import Columns
+from redsched.cache.things import GroupState
+from redsched.model import Claim, GroupPolicy
+from redsched.names import MAX_AMOUNT
+from redsched.store import Kind
+
+Domain = tuple[str, str]
+"""By what, and which: ("zone", "az1")."""
+
+
+@contextmanager
+def without_left_behind(columns: Columns, claim: Claim) -> Iterator[None]:
+    """Inside, where the successor of a claim may go can be decided: its group counts only what holds it.
+
+    The columns themselves are changed, and changed back at the end: nothing else may look at them meanwhile.
+    """
+    state = _group_left(columns, claim)
+    if state is None:
+        yield
+        return
+    members, left = _left_behind(columns, claim, state)
+    before, stored = state.members, {domain: state.count(*domain) for domain in left}
+    _set(
+        columns,
+        state.name,
+        max(0, before - members),
+        {domain: max(0, stored[domain] - left[domain]) for domain in left},
+    )
+    try:
+        yield
+    finally:
+        _set(columns, state.name, before, stored)
+
+
+def written_off_with(columns: Columns, claim: Claim) -> tuple[str, ...]:
+    """The hosts whose members of its group do not hold the successor of a claim, in the order of their names.
+
+    None where its own host was not written off, or where its group has no hard affinity.
+    """
+    state = _group_left(columns, claim)
+    return () if state is None else _written_off(columns, state)
+
+
+def followers_on(columns: Columns, claim: Claim) -> tuple[str, ...]:
+    """The hosts of those that must follow the successor of a claim: all members of its group, where none holds it."""
+    hosts, state = written_off_with(columns, claim), columns.declared.groups.get(claim.group)
+    is_first = state is not None and state.members == sum(state.count("host", host) for host in hosts) > 1
+    return hosts if is_first else ()
+
+
+def _group_left(columns: Columns, claim: Claim) -> GroupState | None:
+    """The group that a claim on a host which was written off counts in. What has ended is in none any more."""
+    return columns.declared.groups.get(claim.group) if columns.is_written_off(claim.host) else None
+
+
+def _written_off(columns: Columns, state: GroupState) -> tuple[str, ...]:
+    if state.group.policy is not GroupPolicy.AFFINITY:
+        return ()
+    return tuple(sorted(host for host in state.counts("host") if columns.is_written_off(host)))
+
+
+def _left_behind(columns: Columns, claim: Claim, state: GroupState) -> tuple[int, Counter[Domain]]:
+    """How many members are left behind, and how many of them are counted in each domain; unreadable counts hold."""
+    if state.group.policy is not GroupPolicy.AFFINITY:
+        return 0, Counter([("host", claim.host), *claim.counted.items()])
+    left: Counter[Domain] = Counter()
+    for host in _written_off(columns, state):
+        number = state.count("host", host)
+        for by in state.group.topologies():
+            left[by, _domain(columns, claim, host, by)] += number if number != MAX_AMOUNT else 0
+    return sum(number for (by, _), number in left.items() if by == "host"), left
+
+
+def _domain(columns: Columns, claim: Claim, host: str, by: str) -> str:
+    """Who stood on the claim's own host is taken to be counted as it is: the host's zone may have changed since."""
+    if by != "host" and host == claim.host:
+        return claim.counted.get(by, "")
+    row = columns.row(host)
+    return "" if row is None else columns.domain(by, row)
+
+
+def _set(columns: Columns, group: str, members: int, counts: Mapping[Domain, int]) -> None:
+    fields = {f"count.{by}={domain}": str(number) for (by, domain), number in counts.items() if domain}
+    columns.declared.patch(Kind.SERVER_GROUP, group, {"members": str(members), **fields})

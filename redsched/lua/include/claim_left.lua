@@ -1,0 +1,67 @@
+-- left_behind(): what a group counts that does not hold the successor of a claim on a host that was written off: number
+-- by field of the group's hash, or nil. without(), least_without(): counts of rules without it.
+--
+-- The work there is gone for good. So the claim itself does not count against its successor, and under hard affinity
+-- nor does any member on a host that was written off: whoever is still there would hold back a group that can only come
+-- together elsewhere. The first one goes where it may, and the others must follow it. Which hosts those are the caller
+-- says, and each is looked at here: one that has come back in between holds again. In the hash all of them count until
+-- they are given back.
+local function is_written_off(host_key)
+  return redis.call('HGET', host_key, 'epoch') == 'lost'
+end
+
+local function leave(left, by, domain, number)
+  if domain then
+    local field = field_of(by, domain)
+    left[field] = (left[field] or 0) + number
+  end
+end
+
+-- Who stood on the former's own host is taken to be counted as the former is: the host's zone may have changed since.
+local function domain_left(claim, host, by)
+  if host.name == claim.host then
+    return claim['in.' .. by]
+  end
+  return domain_of(host, by)
+end
+
+local function left_behind(call, member)
+  local group, former = member.group, member.former
+  local claim = group and former and former.claim
+  if not claim or claim.group ~= group.own_name or not is_written_off(former.host_key) then
+    return nil -- what has ended is in no group any more
+  end
+  local left = {members = 0}
+  if not (group.rule and group.rule.kind == 'together') then
+    leave(left, 'host', claim.host, 1)
+    for _, by in ipairs(group.topologies) do
+      leave(left, by, claim['in.' .. by], 1)
+    end
+    return left
+  end
+  for _, number in ipairs(call.written_off) do
+    local host = host_of(call, number)
+    local count = is_written_off(host.keys.host) and number_of(group, field_of('host', host.name)) or 0
+    count = count == MOST and 0 or count -- unreadable: it holds
+    left.members = left.members + count
+    leave(left, 'host', host.name, count)
+    for _, by in ipairs(group.topologies) do
+      leave(left, by, domain_left(claim, host, by), count)
+    end
+  end
+  return left
+end
+
+local function without(left, field, count)
+  return math.max(0, count - (left[field] or 0))
+end
+
+local function least_without(left, rule)
+  local least, prefix = rule.least, field_of(rule.by, '')
+  for field in pairs(left) do
+    if string.sub(field, 1, #prefix) == prefix and rule.listed[string.sub(field, #prefix + 1)] then
+      least = math.min(least, without(left, field, number_of(rule.tally, field)))
+    end
+  end
+  return least
+end

@@ -1,0 +1,272 @@
+"""claim.lua: what a server group counts on hosts that were written off, for the successors of claims there."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from redsched.model import Claim, ClaimRule, ClaimStatus, GroupPolicy, HostStatus, RuleKind, Why
+from redsched.store import CellStore, ClaimAnswer, Former, HeldClaim, Outcome
+from tests.support.cells import HOUR_S, call_of, new_epoch, nothing_written, report_of
+from tests.support.company import ask, causes, counts, given, group, joining, open_in
+from tests.support.succession import arrive, settle
+
+AFFINITY, ANTI_AFFINITY = GroupPolicy.AFFINITY, GroupPolicy.ANTI_AFFINITY
+
+
+@pytest.fixture
+async def cell(cell: CellStore) -> CellStore:
+    """Six hosts: two in each of three zones, each zone a rack as well."""
+    for number in range(1, 7):
+        zone = (number + 1) // 2
+        await open_in(cell, f"h{number}", f"az{zone}", rack=f"r{zone}")
+    return cell
+
+
+async def run_on(cell: CellStore, host: str, *ids: str) -> None:
+    """Members of the group whose work runs on this host."""
+    for claim_id in ids:
+        answer = await ask(cell, joining(claim_id, host))
+        assert answer.outcome is Outcome.OK
+        await arrive(cell, claim_id, answer.placed[0])
+
+
+async def evacuate(
+    cell: CellStore,
+    claim_id: str,
+    *hosts: str,
+    lost: tuple[str, ...] = ("h1",),
+    rules: tuple[ClaimRule, ...] = (),
+    why: Why = Why.MOVED,
+) -> ClaimAnswer:
+    """Ask for `<id>2` in the place of a claim; `lost` are the hosts that the caller takes for written off."""
+    claim = (await cell.read_claims([claim_id]))[claim_id]
+    former = Former(claim.id, claim.host, claim.token, why)
+    member = replace(joining(f"{claim_id}2", *hosts), former=former)
+    return await cell.claim(replace(call_of(await cell.tick(), member), written_off=lost, rules=rules))
+
+
+async def come_up(cell: CellStore, answer: ClaimAnswer, claim_id: str) -> None:
+    """The work of a successor runs, and its former is given back."""
+    await arrive(cell, claim_id, answer.placed[0])
+    assert (await cell.succeed(claim_id)).outcome is Outcome.OK
+    await settle(cell)
+
+
+async def come_back(cell: CellStore, host: str, *claims: Claim) -> None:
+    """A host attests with these claims in its journal."""
+    await cell.report(report_of(host))
+    held = [
+        HeldClaim(one.id, one.token, ClaimStatus.ACTIVE, one.amounts, digest="digest", group="web", counted=one.counted)
+        for one in claims
+    ]
+    assert (await cell.attest(host, "", None, held, (), HOUR_S)).outcome is Outcome.OK
+
+
+# Under hard affinity
+
+
+async def test_the_first_of_a_group_goes_anywhere_and_the_others_follow_it(cell: CellStore, raw: Any) -> None:
+    await group(cell, policy=AFFINITY)
+    await run_on(cell, "h1", "a", "b", "c")
+    await cell.write_off("h1", evacuate=True)
+    first = await evacuate(cell, "a", "h3")
+    assert first.outcome is Outcome.OK
+    async with nothing_written(raw):
+        assert causes(await evacuate(cell, "b", "h4", "h2")) == {"h4": "GROUP", "h2": "GROUP"}
+    assert (await evacuate(cell, "b", "h4", "h3")).placed[0].host == "h3"
+    await come_up(cell, first, "a2")
+    assert await counts(raw, cell) == {"members": 4, "host=h1": 2, "host=h3": 2, "zone=az1": 2, "zone=az2": 2}
+    assert (await evacuate(cell, "c", "h3")).outcome is Outcome.OK
+
+
+async def test_of_two_that_were_decided_at_once_for_different_hosts_one_is_refused(cell: CellStore) -> None:
+    await group(cell, policy=AFFINITY)
+    await run_on(cell, "h1", "a", "b")
+    await cell.write_off("h1", evacuate=True)
+    former = {one.id: Former(one.id, "h1", one.token, Why.MOVED) for one in (await cell.read_claims("ab")).values()}
+    clock = await cell.tick()
+    calls = [
+        replace(call_of(clock, replace(joining(f"{one}2", host), former=former[one])), written_off=("h1",))
+        for one, host in (("a", "h2"), ("b", "h3"))
+    ]
+    answers = [await cell.claim(call) for call in calls]
+    assert [one.outcome for one in answers] == [Outcome.OK, Outcome.FULL]
+    assert causes(answers[1]) == {"h3": "GROUP"}
+
+
+async def test_who_is_new_finds_the_whole_check(cell: CellStore) -> None:
+    """While any member is left behind, and whatever hosts its call names; then it joins where the group is."""
+    await group(cell, policy=AFFINITY)
+    await run_on(cell, "h1", "a", "b")
+    await cell.write_off("h1", evacuate=True)
+
+    async def join(claim_id: str, *hosts: str) -> ClaimAnswer:
+        return await cell.claim(replace(call_of(await cell.tick(), joining(claim_id, *hosts)), written_off=("h1",)))
+
+    for claim_id in "ab":
+        assert causes(await join("new", "h2", "h3")) == {"h2": "GROUP", "h3": "GROUP"}
+        await come_up(cell, await evacuate(cell, claim_id, "h2"), f"{claim_id}2")
+    assert causes(await join("new", "h3")) == {"h3": "GROUP"}
+    assert (await join("new", "h2")).outcome is Outcome.OK
+
+
+async def test_a_host_that_comes_back_in_the_middle_holds_its_members_again(cell: CellStore, raw: Any) -> None:
+    """Those that have gone stay away, so the group lies in two: nobody joins it, and the counts say where it lies."""
+    await group(cell, policy=AFFINITY)
+    await run_on(cell, "h1", "a", "b")
+    held = (await cell.read_claims("ab")).values()
+    await cell.write_off("h1", evacuate=True)
+    await come_up(cell, await evacuate(cell, "a", "h2"), "a2")
+    await come_back(cell, "h1", *held)
+    assert await cell.held_ids("h1") == {"b"}
+    await cell.set_status("h1", HostStatus.ENABLED)
+    assert causes(await evacuate(cell, "b", "h2", "h3")) == {"h2": "GROUP", "h3": "GROUP"}
+    assert causes(await ask(cell, joining("new", "h1", "h2", "h3"))) == dict.fromkeys(("h1", "h2", "h3"), "GROUP")
+    found = await counts(raw, cell)
+    assert (found["members"], found["host=h1"], found["host=h2"]) == (2, 1, 1)
+    await cell.write_off("h1", evacuate=True)
+    assert (await evacuate(cell, "b", "h3", "h2")).placed[0].host == "h2"
+
+
+@pytest.mark.parametrize("how", ["down", "draining", "not named"])
+async def test_a_host_that_was_not_written_off_or_not_named_holds_its_members(
+    cell: CellStore, raw: Any, how: str
+) -> None:
+    await group(cell, policy=AFFINITY)
+    await run_on(cell, "h1", "a")
+    if how == "down":
+        await raw.hset(cell.keys.host("h1"), "alive_until_ms", "0")
+    elif how == "draining":
+        await cell.set_status("h1", HostStatus.DRAINING, move=True)
+    else:
+        await cell.write_off("h1", evacuate=True)
+    assert causes(await evacuate(cell, "a", "h2", lost=() if how == "not named" else ("h1",))) == {"h2": "GROUP"}
+
+
+async def test_members_where_somebody_lives_are_followed(cell: CellStore) -> None:
+    """A living host that the caller takes for lost is none: by zone, what is left there says where to go."""
+    await group(cell, policy=AFFINITY, by="zone")
+    await run_on(cell, "h1", "a")
+    await run_on(cell, "h2", "b")
+    await cell.write_off("h1", evacuate=True)
+    assert causes(await evacuate(cell, "a", "h3", lost=("h1", "h2"))) == {"h3": "GROUP"}
+    assert (await evacuate(cell, "a", "h3", "h2", lost=("h1", "h2"))).placed[0].host == "h2"
+
+
+@pytest.mark.parametrize("by", ["zone", "label:rack"])
+async def test_a_group_leaves_several_hosts_that_were_written_off_together(cell: CellStore, by: str) -> None:
+    """Else each of the dead would hold the members on the others."""
+    await group(cell, policy=AFFINITY, by=by)
+    await run_on(cell, "h1", "a")
+    await run_on(cell, "h2", "b")
+    both = ("h1", "h2")
+    for host in both:
+        await cell.write_off(host, evacuate=True)
+    assert causes(await evacuate(cell, "a", "h3", lost=("h1",))) == {"h3": "GROUP"}
+    assert (await evacuate(cell, "a", "h3", lost=both)).outcome is Outcome.OK
+    assert (await evacuate(cell, "b", "h5", "h4", lost=both)).placed[0].host == "h4"
+
+
+async def test_a_group_whose_new_host_dies_too_goes_on_to_a_third(cell: CellStore) -> None:
+    await group(cell, policy=AFFINITY)
+    await run_on(cell, "h1", "a", "b")
+    await cell.write_off("h1", evacuate=True)
+    await come_up(cell, await evacuate(cell, "a", "h2"), "a2")
+    await cell.write_off("h2", evacuate=True)
+    both = ("h1", "h2")
+    assert (await evacuate(cell, "a2", "h3", lost=both)).outcome is Outcome.OK
+    assert (await evacuate(cell, "b", "h4", "h3", lost=both)).placed[0].host == "h3"
+
+
+async def test_a_group_leaves_a_host_whose_zone_has_changed_since_its_members_came(cell: CellStore) -> None:
+    """They are counted in the zone of old, so that is what they leave; the present one is a zone like others."""
+    await group(cell, policy=AFFINITY, by="zone")
+    await run_on(cell, "h1", "a", "b")
+    await open_in(cell, "h1", "az2", rack="r1")
+    await cell.write_off("h1", evacuate=True)
+    await come_up(cell, await evacuate(cell, "a", "h3"), "a2")
+    assert (await evacuate(cell, "b", "h2", "h5", "h4")).placed[0].host == "h4"
+
+
+async def test_a_zone_that_another_host_has_changed_to_is_not_counted_below_nothing(cell: CellStore) -> None:
+    await group(cell, policy=AFFINITY, by="zone")
+    await run_on(cell, "h1", "a")
+    await run_on(cell, "h2", "b")
+    await open_in(cell, "h2", "az2", rack="r1")
+    for host in ("h1", "h2"):
+        await cell.write_off(host, evacuate=True)
+    assert (await evacuate(cell, "a", "h3", lost=("h1", "h2"))).outcome is Outcome.OK
+
+
+async def test_a_count_that_nobody_can_read_lets_nobody_go(cell: CellStore, raw: Any) -> None:
+    await group(cell, policy=AFFINITY)
+    await run_on(cell, "h1", "a")
+    await cell.write_off("h1", evacuate=True)
+    await raw.hset(cell.keys.server_group("web"), "count.host=h1", "-1")
+    assert causes(await evacuate(cell, "a", "h2")) == {"h2": "GROUP"}
+
+
+async def test_what_is_shelved_is_not_left_behind(cell: CellStore) -> None:
+    """It counts nowhere any more, and joins the group like any other."""
+    await group(cell, policy=AFFINITY)
+    await run_on(cell, "h1", "a", "b")
+    await cell.write_off("h1", evacuate=True)
+    token = (await cell.read_claims("a"))["a"].token
+    assert (await cell.shelve("h1", "a", token)).outcome is Outcome.OK
+    assert causes(await evacuate(cell, "a", "h2", why=Why.SHELVED)) == {"h2": "GROUP"}
+
+
+async def test_in_an_epoch_that_has_not_settled_it_is_not_told(cell: CellStore) -> None:
+    """Who else is in the group may not have come back yet."""
+    await group(cell, policy=AFFINITY)
+    await run_on(cell, "h1", "a")
+    await cell.write_off("h1", evacuate=True)
+    await new_epoch(cell)
+    await come_back(cell, "h2")
+    assert (await evacuate(cell, "a", "h2")).outcome is Outcome.SETTLING
+
+
+# Under the other rules
+
+
+@pytest.mark.parametrize("by", ["zone", "label:rack"])
+async def test_what_is_to_be_succeeded_takes_no_place_of_its_own_group(cell: CellStore, by: str) -> None:
+    """One in each zone: the other host of its zone is the only place, and it stands on none there that works."""
+    await group(cell, policy=ANTI_AFFINITY, by=by)
+    for claim_id, host in (("a", "h1"), ("b", "h3"), ("c", "h5")):
+        await run_on(cell, host, claim_id)
+    everywhere = ("h4", "h6", "h2")
+    assert causes(await evacuate(cell, "a", *everywhere)) == dict.fromkeys(everywhere, "GROUP")
+    for host in ("h1", "h3"):
+        await cell.write_off(host, evacuate=True)
+    moved = await evacuate(cell, "a", *everywhere)
+    assert moved.placed[0].host == "h2"
+    assert causes(await ask(cell, joining("new", "h2", "h4"))) == {"h2": "GROUP", "h4": "GROUP"}
+    await come_up(cell, moved, "a2")
+    assert (await evacuate(cell, "b", "h2", "h4")).placed[0].host == "h4"
+
+
+@pytest.mark.parametrize("lost", [True, False])
+async def test_spreading_counts_what_will_be_when_the_former_is_gone(cell: CellStore, lost: bool) -> None:
+    """2, 2 and 2 in the zones: without the one on the dead host its own zone is the emptiest, and may have it again."""
+    await group(cell)
+    for claim_ids, host in (("ab", "h1"), ("cd", "h3"), ("ef", "h5")):
+        await run_on(cell, host, *claim_ids)
+    if lost:
+        await cell.write_off("h1", evacuate=True)
+    rule = ClaimRule(RuleKind.SKEW, "zone", (0,), "web", 1, ("az1", "az2", "az3"))
+    answer = await evacuate(cell, "a", "h4", "h2", rules=(rule,))
+    assert answer.placed[0].host == ("h2" if lost else "h4")
+
+
+async def test_what_is_not_counted_by_a_label_is_left_behind_where_it_is(cell: CellStore) -> None:
+    """A former that stands in no rack counts in none."""
+    await open_in(cell, "h7", "az1")
+    await group(cell, policy=ANTI_AFFINITY, by="label:rack")
+    await group(cell, name="other", policy=ANTI_AFFINITY, by="zone", count_by=("label:rack",))
+    assert await given(cell, joining("x", "h7", to="other")) == ["h7"]
+    await cell.write_off("h7", evacuate=True)
+    claim = (await cell.read_claims("x"))["x"]
+    member = replace(joining("x2", "h1", to="other"), former=Former("x", "h7", claim.token, Why.MOVED))
+    assert (await cell.claim(call_of(await cell.tick(), member))).outcome is Outcome.OK

@@ -1,0 +1,173 @@
+"""Server groups on hosts that were written off: their members are evacuated one by one, and end up as they should."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import pytest
+
+from redsched.errors import NoValidHost
+from redsched.model import ClaimStatus, GroupPolicy, HostReport, HostStatus, Inventory, Request
+from redsched.scheduler import Scheduler
+from tests.scheduler.working import QUICK, Work, at_work, empty
+from tests.support.company import group, pool
+
+AFFINITY = GroupPolicy.AFFINITY
+
+
+@asynccontextmanager
+async def in_zones(url: str, *hosts: tuple[int, str]) -> AsyncIterator[Work]:
+    """Hosts h0, h1 ... with so much VCPU each, in these zones."""
+    async with at_work(url, *(vcpu for vcpu, _ in hosts)) as work:
+        for one, (vcpu, zone) in zip(work.hosts, hosts, strict=True):
+            one.report = HostReport(one.name, {"VCPU": Inventory(vcpu)}, zone=zone, lease_s=3600)
+            await one.speak()
+        yield work
+
+
+async def members(work: Work, host: int, **vcpus: int) -> None:
+    """Members of the group by their ids, with so much VCPU, at work on a host. By themselves they are packed."""
+    others = frozenset(one.name for one in work.hosts if one.name != f"h{host}")
+    await asyncio.gather(*(work.scheduler.hosts.set_status(name, HostStatus.DISABLED) for name in others))
+    for claim_id, vcpu in vcpus.items():
+        await work.active(Request({"VCPU": vcpu}, server_group="web", claim_ids=(claim_id,), policy="pack"), host)
+    await asyncio.gather(*(work.scheduler.hosts.set_status(name, HostStatus.ENABLED) for name in others))
+
+
+async def lose(work: Work, *numbers: int) -> None:
+    """Hosts die, and an operator has them evacuated."""
+    for number in numbers:
+        await work.scheduler.hosts.lost(f"h{number}", evacuate=True)
+    work.hosts = [one for one in work.hosts if one.name not in {f"h{number}" for number in numbers}]
+
+
+async def where(work: Work, *ids: str) -> list[str]:
+    """The hosts on which the work of these ids runs."""
+    found = [await work.scheduler.claims.get(claim_id) for claim_id in ids]
+    assert {one.state for one in found} == {ClaimStatus.ACTIVE}, found
+    return [one.host for one in found]
+
+
+@pytest.mark.parametrize("helpers", [0, 2])
+async def test_a_whole_affinity_group_goes_to_one_host_that_has_room_for_all(clean_store: str, helpers: int) -> None:
+    """Packed by itself each would go to h1, which has room for two of them; and more schedulers are at it."""
+    async with at_work(clean_store, 9, 8, 16) as work, AsyncExitStack() as stack:
+        await group(work.store, policy=AFFINITY)
+        await members(work, 0, one=4, two=4, three=1)
+        for _ in range(helpers):
+            await stack.enter_async_context(Scheduler.connect(clean_store, QUICK))
+        await lose(work, 0)
+        await work.settle()
+        assert await where(work, "one", "two", "three") == ["h2"] * 3
+        assert not await work.store.held_ids("h0")
+        new = Request({"VCPU": 1}, server_group="web")
+        assert (await work.scheduler.select(new)).selections[0].host == "h2"
+        await work.is_sound()
+
+
+async def test_a_group_for_all_of_which_no_host_has_room_goes_where_some_of_it_does(clean_store: str) -> None:
+    """The rest is stuck, with the reason, until there is room where the others are."""
+    async with at_work(clean_store, 8, 6, 6) as work:
+        await group(work.store, policy=AFFINITY)
+        await members(work, 0, one=4, two=4)
+        await lose(work, 0)
+        await work.settle()
+        [left] = await work.store.held_ids("h0")
+        moved = await work.scheduler.claims.get("two" if left == "one" else "one")
+        [(stuck, reason)] = (await work.scheduler.hosts.get("h0")).stuck.items()
+        assert stuck == left
+        assert f"nearest {moved.host}: 2 VCPU less" in reason
+        with pytest.raises(NoValidHost, match="server_group"):
+            await work.scheduler.select(Request({"VCPU": 1}, server_group="web"))
+        grown = next(one for one in work.hosts if one.name == moved.host)
+        grown.report = HostReport(grown.name, {"VCPU": Inventory(8)}, lease_s=3600)
+        await grown.speak()
+        await empty(work, "h0")
+        await work.settle()
+        assert await where(work, "one", "two") == [moved.host] * 2
+        await work.is_sound()
+
+
+async def test_one_is_moved_off_a_host_that_was_written_off_and_not_off_one_that_works(clean_store: str) -> None:
+    """By hand as by evacuation. On a host that works the group holds each of its members, as ever."""
+    async with at_work(clean_store, 8, 8, 8) as work:
+        await group(work.store, policy=AFFINITY)
+        await members(work, 0, one=1, two=1)
+        claim = await work.scheduler.claims.get("one")
+        with pytest.raises(NoValidHost, match="by server_group"):
+            await work.scheduler.claims.move("one", claim.token)
+        await work.scheduler.hosts.lost("h0")
+        dead = work.hosts.pop(0)
+        target, _ = await work.scheduler.claims.move("one", claim.token, hosts=("h2",))
+        assert target.host == "h2"
+        await work.settle()
+        assert (await where(work, "one"), await work.store.held_ids(dead.name)) == (["h2"], {"two"})
+
+
+async def test_what_comes_back_in_the_middle_stays_where_it_is(clean_store: str) -> None:
+    """The host drops what has gone. The group lies in two, which shows, and lets nobody in; lost again, it follows."""
+    async with at_work(clean_store, 8, 4, 16) as work:
+        await group(work.store, policy=AFFINITY)
+        await members(work, 0, one=4, two=4)
+        dead, claim = work.hosts.pop(0), await work.scheduler.claims.get("one")
+        await work.scheduler.hosts.lost("h0")
+        await work.scheduler.claims.move("one", claim.token, hosts=("h2",))
+        await work.settle()
+        await dead.speak()
+        assert set(dead.held) == {"two"}
+        assert (await work.scheduler.server_groups.get("web")).counts["host"] == {"h0": 1, "h2": 1}
+        await work.scheduler.hosts.set_status("h0", HostStatus.ENABLED)
+        with pytest.raises(NoValidHost, match="3 by server_group"):
+            await work.scheduler.select(Request({"VCPU": 1}, server_group="web"))
+        await lose(work, 0)
+        await work.settle()
+        assert await where(work, "one", "two") == ["h2", "h2"]
+        await work.is_sound()
+
+
+async def test_a_group_by_zone_whose_hosts_are_all_dead_goes_to_a_zone_with_room_for_all(clean_store: str) -> None:
+    """Packed by itself each would go to az2, which has room for one of them."""
+    async with in_zones(clean_store, (4, "az1"), (4, "az1"), (4, "az2"), (5, "az3"), (5, "az3")) as work:
+        await group(work.store, policy=AFFINITY, by="zone")
+        await members(work, 0, one=4)
+        await members(work, 1, two=4)
+        await lose(work, 0, 1)
+        await work.settle()
+        assert sorted(await where(work, "one", "two")) == ["h3", "h4"]
+        await work.is_sound()
+
+
+async def test_a_group_by_zone_stays_in_its_zone_while_any_of_it_lives(clean_store: str) -> None:
+    async with in_zones(clean_store, (4, "az1"), (4, "az1"), (4, "az2"), (8, "az1")) as work:
+        await group(work.store, policy=AFFINITY, by="zone")
+        await members(work, 0, one=4)
+        await members(work, 1, two=4)
+        await lose(work, 0)
+        await work.settle()
+        assert await where(work, "one", "two") == ["h3", "h1"]
+
+
+async def test_one_of_each_zone_goes_to_another_host_of_its_zone(clean_store: str) -> None:
+    """It does not count against itself: all other zones have their one."""
+    async with in_zones(clean_store, (4, "az1"), (4, "az2"), (4, "az1"), (4, "az2")) as work:
+        await group(work.store, policy=GroupPolicy.ANTI_AFFINITY, by="zone")
+        await members(work, 0, one=1)
+        await members(work, 1, two=1)
+        await lose(work, 0)
+        await work.settle()
+        assert await where(work, "one", "two") == ["h2", "h1"]
+        await work.is_sound()
+
+
+async def test_what_takes_from_a_full_shared_pool_is_stuck(clean_store: str) -> None:
+    """Its old amount counts until its new place is active. More of the pool, for that time, lets it go."""
+    async with at_work(clean_store, 8, 8) as work:
+        await pool(work.store, CUSTOM_SEAT=3)
+        await work.active(Request({"VCPU": 1, "CUSTOM_SEAT": 2}, claim_ids=("seated",)))
+        await lose(work, 0)
+        await work.settle()
+        assert "CUSTOM_SEAT" in (await work.scheduler.hosts.get("h0")).stuck["seated"]
+        await pool(work.store, CUSTOM_SEAT=4)
+        await empty(work, "h0")
+        await work.settle()
+        assert await where(work, "seated") == ["h1"]

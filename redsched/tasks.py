@@ -39,7 +39,7 @@ class Later:
             task.cancel()
 
 
-async def end(task: "asyncio.Task[Any] | None") -> None:
+async def end(task: "asyncio.Task[Any] | None", again_after_s: float = AGAIN_AFTER_S) -> None:
     """Cancel a task and return when it has ended, however it ended.
 
     Cancelled more than once if need be: before Python 3.12 `asyncio.wait_for`, which redis-py uses around each write,
@@ -47,7 +47,7 @@ async def end(task: "asyncio.Task[Any] | None") -> None:
     """
     while task is not None and not task.done():
         task.cancel()
-        await asyncio.wait([task], timeout=AGAIN_AFTER_S)
+        await asyncio.wait([task], timeout=again_after_s)
 
 
 async def end_all(tasks: Iterable["asyncio.Task[Any]"]) -> None:

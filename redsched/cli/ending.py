@@ -3,13 +3,18 @@
 import asyncio
 import signal
 from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
 import uvloop
 
+from redsched import tasks
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+ORDERLY_S = 2.0
+"""How long a coroutine may take to end in order before it is cancelled again."""
 
 
 @contextmanager
@@ -31,11 +36,15 @@ def run_until_ended(work: Coroutine[Any, Any, None]) -> None:
 
 
 async def _until_cancelled(work: Coroutine[Any, Any, None]) -> None:
-    task = asyncio.ensure_future(work)
+    ended = asyncio.Event()
     for one in SIGNALS:
-        asyncio.get_running_loop().add_signal_handler(one, task.cancel)
-    with suppress(asyncio.CancelledError):
-        await task
+        asyncio.get_running_loop().add_signal_handler(one, ended.set)
+    signalled, task = asyncio.create_task(ended.wait()), asyncio.ensure_future(work)
+    await asyncio.wait([signalled, task], return_when=asyncio.FIRST_COMPLETED)
+    await tasks.end(signalled)
+    await tasks.end(task, ORDERLY_S)
+    if not task.cancelled():
+        task.result()
 
 
 class _Ended(BaseException):

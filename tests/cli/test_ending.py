@@ -1,0 +1,51 @@
+"""How a long-running command ends: by a signal, or by itself."""
+
+import asyncio
+import os
+import signal
+
+import pytest
+
+from redsched.cli import ending
+from redsched.cli.ending import SIGNALS, run_until_ended
+
+
+@pytest.mark.parametrize("one", SIGNALS)
+def test_a_signal_is_the_good_end_of_it(one: signal.Signals) -> None:
+    done: list[str] = []
+
+    async def work() -> None:
+        os.kill(os.getpid(), one)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            done.append("in order")
+
+    run_until_ended(work())
+    assert done == ["in order"]
+
+
+def test_a_cancellation_that_was_lost_comes_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a library that takes one for the end of what it waited for."""
+    monkeypatch.setattr(ending, "ORDERLY_S", 0.01)
+    lost: list[str] = []
+
+    async def work() -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            lost.append("once")
+        await asyncio.Event().wait()
+
+    run_until_ended(work())
+    assert lost == ["once"]
+
+
+def test_what_fails_by_itself_is_raised() -> None:
+    async def work() -> None:
+        raise ValueError("by itself")
+
+    with pytest.raises(ValueError, match="by itself"):
+        run_until_ended(work())

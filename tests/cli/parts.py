@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.cli import warm
 from tests.support.waiting import wait_until_sync
 
 COMMAND = (sys.executable, "-m", "redsched.cli")
@@ -47,10 +48,7 @@ class Ran:
 
 def run(*arguments: str, environment: Mapping[str, str] | None = None) -> Ran:
     """Run a command to its end."""
-    done = subprocess.run(
-        [*COMMAND, *arguments], capture_output=True, text=True, timeout=60, env={**os.environ, **(environment or {})}
-    )
-    return Ran(done.returncode, done.stdout, done.stderr)
+    return Ran(*warm.run(arguments, {**os.environ, **(environment or {})}))
 
 
 @dataclass(slots=True)

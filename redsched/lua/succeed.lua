@@ -83,9 +83,11 @@ if given and given.claim.state and not OVER[given.claim.state] then
   given.claim.state, given.claim.why = reply[1] == 'OK' and 'ended' or 'ending', step.why
 end
 if given == target then
+  -- The target's end is a chore of its own. It lets go of both where the one is still to succeed the other, which leads
+  -- to no other one; else the former's end is seen to by itself.
+  local lets_go = pending and (former.claim.next or target.id) == target.id
   for _, one in ipairs({target, former}) do
-    -- The target's end is a chore of its own, which lets go of both.
-    if not left_to_do(one.claim) and (one == former or one.claim.state ~= 'ended') then
+    if not left_to_do(one.claim) and (one == former and lets_go or one == target and one.claim.state ~= 'ended') then
       redis.call('ZREM', KEYS[5], one.id)
     end
   end

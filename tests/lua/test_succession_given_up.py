@@ -136,6 +136,46 @@ async def test_what_was_shelved_under_an_id_takes_all_else_along_when_it_is_not_
     await nothing_is_left(cell, raw, moving)
 
 
+async def test_an_id_is_forgotten_though_what_it_leads_to_has_ended_before_the_other_one_is_given_back(
+    cell: CellStore, raw: Any, moving: Moving
+) -> None:
+    """That `a` has ended is a chore, and another claim of that id is seen to first."""
+    await moving.lost_comes_back()
+    assert (await cell.succeed("b")).outcome is Outcome.OK
+    assert await moving.release_lost() is Outcome.ENDING
+    await cell.gone("h2", "b", moving.lost.token, Why.RELEASED, {})
+    await settle(cell, but="c")
+    await moving.later_comes_up()
+    await cell.gone("h1", "a", moving.first.token, Why.RELEASED, {})
+    assert (await cell.succeed("c")).outcome is Outcome.OK
+    await settle(cell)
+    await cell.gone("h3", "c", moving.later.token, Why.RELEASED, {})
+    await settle(cell)
+    assert await states(cell, "abc") == {"a": "ended moved", "b": "ended released", "c": "ended released"}
+    assert await kept(cell, raw, "abc") == ""
+
+
+async def test_a_claim_between_is_forgotten_where_what_has_succeeded_it_is_given_back_by_its_chore(
+    cell: CellStore, raw: Any, moving: Moving
+) -> None:
+    """`c` was moved on to h1, as `d`, and its host has just stopped its work when `b` is released."""
+    await moving.later_comes_up()
+    assert (await cell.succeed("c")).outcome is Outcome.OK
+    await cell.gone("h1", "a", moving.first.token, Why.RELEASED, {})
+    last = await target(cell, "c", moving.later, "d", "h1")
+    await arrive(cell, "d", last)
+    await settle(cell)
+    await moving.lost_comes_back()
+    assert await moving.release_lost(whole=True) is Outcome.ENDING
+    await cell.gone("h3", "c", moving.later.token, Why.RELEASED, {})
+    assert (await cell.succeed("c")).outcome is Outcome.OK
+    await settle(cell)
+    for placed, claim_id in ((moving.lost, "b"), (last, "d")):
+        await cell.gone(placed.host, claim_id, placed.token, Why.RELEASED, {})
+        await settle(cell)
+    assert await kept(cell, raw, "abcd") == ""
+
+
 async def test_a_release_that_is_no_word_about_the_whole_leaves_the_other_one(
     cell: CellStore, raw: Any, moving: Moving
 ) -> None:

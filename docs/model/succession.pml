@@ -75,7 +75,8 @@ typedef Store {
   bool former[N];          /* it is to succeed claim 0 */
   bool arrived[N];
   bool chore[N];
-  byte next;               /* of claim 0, as the next one */
+  bool final;              /* of claim 0, as the next two: all that goes by its id was given up */
+  byte next;
   byte next_token
 }
 Store s[2];                /* the primary, and what a replica has */
@@ -97,6 +98,7 @@ bool has_copy, was_away, for_ever, is_unwanted, is_silent;
 #ifdef SAID_OF_ONE
 bool given[N];             /* its owner was answered that this one is given back */
 #endif
+byte said;                 /* the epoch that was told last that it is given up */
 bool used[N];              /* ids of targets are made for one call */
 hidden byte i, n, gives, points, closes, clears, waits;
 
@@ -114,7 +116,7 @@ inline copy_store(to, from) {
   s[to].epoch = s[from].epoch; s[to].fenced = s[from].fenced; s[to].settled = s[from].settled;
   s[to].seq = s[from].seq; s[to].written_off = s[from].written_off; s[to].lost_token = s[from].lost_token;
   s[to].leaving = s[from].leaving; s[to].newcomer = s[from].newcomer; s[to].next = s[from].next;
-  s[to].next_token = s[from].next_token;
+  s[to].next_token = s[from].next_token; s[to].final = s[from].final;
   for (i : 0 .. N - 1) {
     s[to].attested[i] = s[from].attested[i]; s[to].state[i] = s[from].state[i];
     s[to].released[i] = s[from].released[i]; s[to].token[i] = s[from].token[i];
@@ -126,6 +128,7 @@ inline copy_store(to, from) {
 inline clear_store(k) {
   s[k].epoch = 0; s[k].fenced = false; s[k].settled = false; s[k].seq = 0; s[k].written_off = 0;
   s[k].lost_token = 0; s[k].leaving = false; s[k].newcomer = false; s[k].next = 0; s[k].next_token = 0;
+  s[k].final = false;
   for (i : 0 .. N - 1) {
     s[k].attested[i] = 0; s[k].state[i] = NONE; s[k].released[i] = false; s[k].token[i] = 0;
     s[k].former[i] = false; s[k].arrived[i] = false; s[k].chore[i] = false
@@ -157,6 +160,21 @@ inline give_back(x, is_release) {
   fi
 }
 
+/* release.lua, by the owner's id, which has led here */
+inline release(x) {
+  if
+  :: x == 0 && over(0) && p.next == 0 -> p.released[0] = true
+  :: else -> give_back(x, true)
+  fi;
+  if
+#ifndef NO_GIVE_UP
+  :: x != 0 -> p.final = true; p.chore[x] = true
+#endif
+  :: x == 0 && p.next != 0 -> p.chore[p.next] = true
+  :: else
+  fi
+}
+
 /* Another has succeeded it: one that was active, and this one is not, or was placed before it. */
 #define is_up(x) (p.state[x] == ACTIVE || p.arrived[x])
 #ifdef ANY_POINTER
@@ -178,6 +196,9 @@ inline give_back(x, is_release) {
 #define falls_to_it (p.state[0] == NONE && all_told)
 #endif
 
+/* disowned_step() of succession.lua: its owner has given up the whole. */
+#define is_disowned (over(0) && (p.released[0] || p.final))
+
 /* succession.lua: what is due between target x and claim 0. */
 inline pending_step(x) {
   if
@@ -185,8 +206,8 @@ inline pending_step(x) {
     points = p.arrived[x] && p.released[x]; gives = (points -> 0 : NOBODY);
     clears = !points && p.next == x; closes = true
   :: p.state[x] != ENDED && has_rival(x) -> gives = x
-  :: p.state[x] != ENDED && !has_rival(x) && over(0) && p.released[0] -> gives = x; n = 1
-  :: p.state[x] != ENDED && !has_rival(x) && !(over(0) && p.released[0]) ->
+  :: p.state[x] != ENDED && !has_rival(x) && is_disowned -> gives = x; n = 1
+  :: p.state[x] != ENDED && !has_rival(x) && !is_disowned ->
     if
 #ifdef FINISH_EARLY
     :: true -> gives = 0; points = true; closes = true
@@ -220,8 +241,13 @@ inline succeed(x) {
   :: else ->
     gives = NOBODY; points = false; closes = false; clears = false; waits = false; n = 0;
     if
-    :: p.former[x] -> pending_step(x)
-    :: else -> later_step(x)
+    :: p.final && stands(0) -> gives = 0; n = 1
+    :: is_disowned && !(p.final && stands(0)) && stands(x) -> gives = x; n = 1
+    :: !(p.final && stands(0)) && !(is_disowned && stands(x)) ->
+      if
+      :: p.former[x] -> pending_step(x)
+      :: else -> later_step(x)
+      fi
     fi;
     if
     :: waits -> p.chore[x] = false; p.chore[0] = p.chore[0] && p.state[0] != ENDED
@@ -300,7 +326,7 @@ end:
               has_heard(0) && (over(1) || p.state[1] == NONE) && has_heard(1) &&
               (p.next == 0 || p.state[p.next] == NONE || p.state[p.next] == ENDED) ->
        p.state[0] = NONE; p.token[0] = 0; p.released[0] = false; p.next = 0; p.next_token = 0;
-       is_silent = is_unwanted }
+       p.final = false; is_silent = is_unwanted }
   :: atomic { answers && p.settled && !has_copy && p.state[1] == ENDED && !p.chore[1] && has_heard(1) ->
        p.state[1] = NONE; p.token[1] = 0; p.released[1] = false }
 #endif
@@ -322,22 +348,18 @@ end:
   do
   :: atomic { answers && !is_unwanted && p.state[present] != NONE &&
               (p.state[present] == ENDED || !obstacle(present)) ->
-       x = present; give_back(x, true); is_unwanted = true;
+       x = present; release(x); is_unwanted = true; said = p.epoch;
 #ifdef SAID_OF_ONE
        given[x] = true;
 #endif
-       if
-       :: x == 0 && p.next != 0 -> x = p.next; succeed(x)
-       :: else
-       fi;
        x = 0 }
-  /* Said again in each epoch, by the owner's id: of the claim that the work is at by then. */
+  /* Said again once in each epoch, by the owner's id: of the claim that the work is at by then. */
 #ifdef SAID_OF_ONE
   :: atomic { answers && given[0] && stands(0) && !obstacle(0) -> give_back(0, true) }
   :: atomic { answers && given[1] && stands(1) && !obstacle(1) -> give_back(1, true) }
 #else
-  :: atomic { answers && is_unwanted && !is_silent && stands(present) && !obstacle(present) ->
-       x = present; give_back(x, true); x = 0 }
+  :: atomic { answers && is_unwanted && !is_silent && said != p.epoch && stands(present) && !obstacle(present) ->
+       x = present; release(x); said = p.epoch; x = 0 }
 #endif
   od
 }
@@ -376,7 +398,7 @@ inline attest(h) {
     p.state[h] = n; p.token[h] = a[h].token; p.former[h] = h != 0; p.arrived[h] = false; p.released[h] = false;
     p.chore[h] = h != 0;
     if
-    :: h == 0 -> p.next = 0; p.next_token = 0
+    :: h == 0 -> p.next = 0; p.next_token = 0; p.final = false
     :: else
     fi
   :: else -> a[h].page = LOSING                                                                            /* drop */

@@ -38,7 +38,10 @@ class Identity:
         return None if found is None else found[0]
 
     async def bind(self, request: Request, cell: Cell) -> Cell:
-        """Bind the request's own ids to a cell; the cell they are bound to, which may be another by now."""
+        """Bind the request's own ids to a cell; the cell they are bound to, which may be another by now.
+
+        Where they are bound to several, the first one says which. Raises Settling.
+        """
         return await self._bind(request, cell, former="")
 
     async def move(self, request: Request, former: Cell, cell: Cell) -> Cell:
@@ -52,11 +55,24 @@ class Identity:
     async def _bind(self, request: Request, cell: Cell, former: str) -> Cell:
         if not self._shared(request):
             return cell
+        first = request.claim_ids[0]
         for claim_id in request.claim_ids:
             bound = await cell.store.bind(claim_id, former, BOUND_MS)
+            if bound != cell.name and claim_id != first:
+                bound = await self._follow(claim_id, request, self._cells.named(bound), cell)
             if bound != cell.name:
                 return self._cells.named(bound)
         return cell
+
+    async def _follow(self, claim_id: str, request: Request, former: Cell, cell: Cell) -> str:
+        """Have an id follow the first one of its request to a cell; the cell it is bound to now. Raises Settling.
+
+        Who was taking them all there has died on the way, or a failover has lost the rest of it.
+        """
+        await self._cells.refuse_unsettled(f"claim {claim_id}")
+        if (await former.store.void(claim_id, request.digest())).outcome is Outcome.CONFLICT:
+            return former.name
+        return await cell.store.bind(claim_id, former.name, BOUND_MS)
 
     def _shared(self, request: Request) -> bool:
         return bool(request.claim_ids) and len(self._cells) > 1

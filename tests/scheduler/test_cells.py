@@ -73,6 +73,19 @@ async def test_an_id_bound_to_a_full_cell_is_voided_there(two_cells: Scheduler) 
     assert await two_cells.claims.release("mine")
 
 
+@pytest.mark.parametrize("first", ["a", "b"])
+async def test_ids_that_are_bound_to_two_cells_follow_the_first(two_cells: Scheduler, first: str) -> None:
+    """They were on their way from one to the other when who moved them died, or a failover lost the last of it."""
+    stores = {cell.name: cell.store for cell in two_cells._cells}
+    second = "b" if first == "a" else "a"
+    for claim_id, cell in (("mine-0", first), ("mine-1", second), ("mine-2", second)):
+        await stores[cell].bind(claim_id, "", 60_000)
+    request = Request({"VCPU": 1}, count=3, claim_ids=("mine-0", "mine-1", "mine-2"))
+    found = await two_cells.select(request)
+    assert {one.cell for one in found.selections} == {first}
+    assert not (await two_cells.select(request)).fresh
+
+
 async def test_a_name_is_unique_over_all_cells(two_cells: Scheduler) -> None:
     """A host does not join a second cell, and a cell that is not served here is named as such."""
     with pytest.raises(ClaimState):

@@ -28,6 +28,7 @@ from redsched.store import pump as pump_module
 from redsched.store.server import PrivateServer
 from redsched.tasks import end
 from tests.agent.conftest import H1, World, quick
+from tests.support.connections import stop_listening
 from tests.support.waiting import wait_until
 
 TRIES = 25
@@ -112,8 +113,7 @@ async def away(server: PrivateServer) -> AsyncIterator[Attempts]:
     try:
         yield attempts
     finally:
-        listener.close()
-        await listener.wait_closed()
+        await stop_listening(listener)
         await asyncio.to_thread(path.unlink, missing_ok=True)
         await asyncio.to_thread(server.restart)
 

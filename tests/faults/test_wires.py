@@ -31,9 +31,7 @@ async def answering() -> AsyncIterator[int]:
     try:
         yield server.sockets[0].getsockname()[1]
     finally:
-        server.close()
-        there.cut()
-        await there.ended()
+        await there.end(server)
 
 
 async def asked(port: int) -> bytes:

@@ -8,6 +8,9 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
+TURNS_TO_SERVE = 3
+"""So many turns of the loop lie between accepting a connection and serving it at most."""
+
 
 class Connections:
     """Those of one server: each closed with its task, whatever has become of that."""
@@ -27,6 +30,21 @@ class Connections:
         for task in [*self._tasks]:
             task.cancel()
 
-    async def ended(self) -> None:
-        """Return once all have come to their end."""
+    async def end(self, server: asyncio.Server) -> None:
+        """No more of them from here on, and the end of all that there are."""
+        await stop_listening(server)
+        self.cut()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+async def stop_listening(server: asyncio.Server) -> None:
+    """Close a server once what it has accepted is served.
+
+    Before Python 3.12, one that is closed at once leaves what it accepts in that moment open: it fails at making a
+    connection of it (cpython issue 109564).
+    """
+    for one in server.sockets:
+        asyncio.get_running_loop().remove_reader(one)
+    for _ in range(TURNS_TO_SERVE):
+        await asyncio.sleep(0)
+    server.close()

@@ -122,10 +122,9 @@ class Proxy:
         """End all connections that there are now."""
         self._connections.cut()
 
-    async def stop(self) -> None:
-        """End all connections, and wait for that."""
-        self.cut()
-        await self._connections.ended()
+    async def stop(self, server: asyncio.Server) -> None:
+        """End all connections, and wait for that; `server` is what listens for it."""
+        await self._connections.end(server)
         await asyncio.gather(*self.late, return_exceptions=True)
 
 
@@ -139,8 +138,7 @@ async def proxy(upstream: Path, folder: Path, name: str = "proxy") -> AsyncItera
     try:
         yield between
     finally:
-        server.close()
-        await between.stop()
+        await between.stop(server)
 
 
 class _Relay:

@@ -58,7 +58,8 @@ async def wires(upstream: Path, folder: Path, names: Iterable[str]) -> AsyncIter
             socket = folder / f"{name}.sock"
             wire = Wire(lambda: asyncio.open_unix_connection(str(upstream), limit=LIMIT))
             wire.url = f"unix://{socket}"
-            _end_with(stack, wire, await asyncio.start_unix_server(wire.serve, str(socket), limit=LIMIT))
+            server = await asyncio.start_unix_server(wire.serve, str(socket), limit=LIMIT)
+            stack.push_async_callback(wire.stop, server)
             made[name] = (wire,)
         yield made
 
@@ -74,13 +75,8 @@ async def _wire_to(stack: AsyncExitStack, port: int) -> Wire:
     wire = Wire(lambda: asyncio.open_connection(HOST, port, limit=LIMIT))
     server = await asyncio.start_server(wire.serve, HOST, 0, limit=LIMIT)
     wire.leads_to, wire.port = port, server.sockets[0].getsockname()[1]
-    _end_with(stack, wire, server)
+    stack.push_async_callback(wire.stop, server)
     return wire
-
-
-def _end_with(stack: AsyncExitStack, wire: Wire, server: asyncio.Server) -> None:
-    stack.push_async_callback(wire.stop)
-    stack.callback(server.close)
 
 
 def shut(all_wires: Wires) -> None:

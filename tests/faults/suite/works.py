@@ -113,6 +113,4 @@ async def machines(works: Works) -> AsyncIterator[str]:
     try:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/work"
     finally:
-        server.close()
-        orders.cut()
-        await orders.ended()
+        await orders.end(server)

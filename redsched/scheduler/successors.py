@@ -56,19 +56,27 @@ class Successors:
 
     async def asked(self, cell: Cell, claim: Claim, wanted: Wanted) -> Asked:
         """What is decided on. Raises NoValidHost, ClaimState."""
+        alone = await self._alone(cell, claim, wanted)
+        return replace(alone, followers=await self._followers(cell, alone))
+
+    async def _alone(self, cell: Cell, claim: Claim, wanted: Wanted) -> Asked:
         request = await cell.requests.of(claim)
-        place = await self._elsewhere(request, claim, wanted)
-        return Asked(claim, request, place, await self._followers(cell, claim))
+        return Asked(claim, request, await self._elsewhere(request, claim, wanted))
 
     async def _elsewhere(self, request: Request, claim: Claim, wanted: Wanted) -> Request:
         place = await with_hints(await living_hints(one_place(request, claim), self._cells), self._cells)
         return elsewhere(place, wanted.hosts, wanted.exclude)
 
-    async def _followers(self, cell: Cell, claim: Claim) -> tuple[Request, ...]:
-        """A place for each claim that must follow the successor of this one; none of those that have none alone."""
-        found: list[Request] = []
+    async def _followers(self, cell: Cell, alone: Asked) -> tuple[Request, ...]:
+        """A place for each claim that must follow the successor of this one, as far as it has places to choose from."""
+        claim, found = alone.claim, list[Request]()
+
+        def look() -> tuple[str, ...]:
+            hosts = followers_on(cell.mirror.columns, claim)
+            return hosts if hosts and self.may_fit(cell, alone) else ()
+
         # A picture that has not heard yet that their host was written off would know of no followers.
-        hosts = await cell.caught_up(lambda: followers_on(cell.mirror.columns, claim)) if claim.group else ()
+        hosts = await cell.caught_up(look) if claim.group else ()
         async for claims in cell.store.living_on(hosts):
             others = [one for one in claims if one.group == claim.group and one.id != claim.id and one.state in HELD]
             for one in others[: MOST_FOLLOWERS - len(found)]:
@@ -108,7 +116,7 @@ class Successors:
 
     async def look(self, cell: Cell, claim: Claim, wanted: Wanted) -> None:
         """Whether a successor has a place now, as a claim would find it. Raises as `place` does."""
-        asked = await self.asked(cell, claim, wanted)
+        asked = await self._alone(cell, claim, wanted)
         decision, _ = await self._decide(cell, asked, caught_up=True)
         if not decision.places:
             raise await self._refusal(cell, asked)

@@ -11,6 +11,7 @@ from redsched.model import ClaimStatus, GroupPolicy, HostReport, HostStatus, Inv
 from redsched.scheduler import Scheduler
 from tests.scheduler.working import QUICK, Work, at_work, empty
 from tests.support.company import group, pool
+from tests.support.waiting import wait_until
 
 AFFINITY = GroupPolicy.AFFINITY
 
@@ -102,6 +103,22 @@ async def test_one_is_moved_off_a_host_that_was_written_off_and_not_off_one_that
         assert target.host == "h2"
         await work.settle()
         assert (await where(work, "one"), await work.store.held_ids(dead.name)) == (["h2"], {"two"})
+
+
+async def test_one_that_is_moved_off_a_dead_host_waits_for_room(clean_store: str) -> None:
+    """In memory it is asked for as the claim asks: the others on the dead host do not hold it."""
+    async with at_work(clean_store, 8, 8) as work:
+        await group(work.store, policy=AFFINITY)
+        await members(work, 0, one=4, two=4)
+        claim = await work.scheduler.claims.get("one")
+        blocks = Request({"VCPU": 6}, hosts=frozenset({"h1"}))
+        full = (await work.scheduler.select(blocks)).selections[0].claim_id or ""
+        await work.scheduler.hosts.lost("h0")
+        moving = asyncio.create_task(work.scheduler.claims.move("one", claim.token, wait_s=60))
+        await wait_until(lambda: len(work.scheduler._selector._line._line) == 1, what="it waits")
+        await work.scheduler.claims.release(full)
+        target, _ = await moving
+        assert target.host == "h1"
 
 
 async def test_what_comes_back_in_the_middle_stays_where_it_is(clean_store: str) -> None:

@@ -4,7 +4,7 @@ Nothing is counted up or down here: every number is the length of a list. So it 
 keeps.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from redsched.model import Amounts, Candidate, Claim, ClaimRule, GroupPolicy, HostLimit, RuleKind, ServerGroup
@@ -30,15 +30,17 @@ class Place:
     counted: Mapping[str, str]
     """The domains under which it counts in its group."""
     number: int = -1
+    id: str = ""
 
 
 @dataclass
 class World:
-    """Hosts, declared groups, and what shared pools have by slot."""
+    """Hosts, declared groups, and what shared pools have by slot. Some of the hosts are `written_off`."""
 
     hosts: Mapping[str, PlainHost]
     groups: Mapping[str, ServerGroup] = field(default_factory=dict)
     pools: Amounts = field(default_factory=dict)
+    written_off: Collection[str] = ()
 
     def place(self, claims: Iterable[Claim], call: ClaimCall) -> list[tuple[str, int]] | None:
         """The host and the number of the candidate of each member; None where one of them finds no place."""
@@ -57,13 +59,24 @@ class World:
     def _takes(
         self, taken: Sequence[Place], call: ClaimCall, number: int, member: Member, candidate: Candidate
     ) -> bool:
-        host = candidate.host
+        host, holding = candidate.host, self._holding(taken, member)
+        is_open = host not in self.written_off
         room = all(self._fits(taken, host, *entry) for entry in candidate.amounts.items())
         rules = [rule for rule in call.rules if number in rule.members]
         if member.group:
             rules += self._policy(member.group, number)
         limited = _within(call.limits.get(host, HostLimit()), [one for one in taken if one.host == host])
-        return room and limited and all(self._holds(rule, taken, host) for rule in rules)
+        return is_open and room and limited and all(self._holds(rule, holding, host) for rule in rules)
+
+    def _holding(self, taken: Sequence[Place], member: Member) -> list[Place]:
+        """The places that hold a member; the successor of a claim on a host that was written off not all of them do."""
+        former = next((one for one in taken if member.former and one.id == member.former.id), None)
+        if former is None or former.host not in self.written_off or former.group != member.group:
+            return list(taken)
+        group = self.groups.get(member.group)
+        if group is not None and group.policy is GroupPolicy.AFFINITY:
+            return [one for one in taken if one.host not in self.written_off]
+        return [one for one in taken if one is not former]
 
     def _fits(self, taken: Sequence[Place], host: str, slot: str, amount: int) -> bool:
         shared = slot.startswith("pool:")
@@ -107,7 +120,7 @@ class World:
 
 def _place_of(claim: Claim) -> Place:
     starting = claim.state in ("claimed", "starting")
-    return Place(claim.host, claim.amounts, starting, claim.group, claim.counted)
+    return Place(claim.host, claim.amounts, starting, claim.group, claim.counted, id=claim.id)
 
 
 def _within(limit: HostLimit, there: Sequence[Place]) -> bool:

@@ -1,0 +1,214 @@
+"""Server groups through any run of joining, dying, evacuating and coming back, as the claim script holds them.
+
+Each claim is compared with a plain reading of all claims that there are. As long as no dead host has come back, the
+members that live keep to their policy, however they came where they are.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import replace
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+
+from redsched.model import (
+    Candidate,
+    Claim,
+    ClaimRule,
+    ClaimStatus,
+    GroupPolicy,
+    HostReport,
+    HostStatus,
+    Inventory,
+    RuleKind,
+    ServerGroup,
+    Why,
+)
+from redsched.scheduler.audit_counts import count_problems, read_counts
+from redsched.store import ClaimCall, Former, HeldClaim, Member, Outcome
+from redsched.store.server import PrivateServer
+from tests.support.cells import HOUR_S
+from tests.support.plain_company import PlainHost, World
+from tests.support.played import PlayedCell
+from tests.support.profiles import LONG_EXAMPLES, PHASES, SHORT_EXAMPLES, is_long
+
+ZONES = {"h1": "az1", "h2": "az1", "h3": "az2", "h4": "az2", "h5": "az3"}
+HOSTS = {name: PlainHost({"VCPU": 5}, {"zone": zone}) for name, zone in ZONES.items()}
+POLICIES = (GroupPolicy.AFFINITY, GroupPolicy.ANTI_AFFINITY, GroupPolicy.SOFT_AFFINITY)
+LEVEL = ClaimRule(RuleKind.SKEW, "zone", (0,), "web", 1, ("az1", "az2", "az3"))
+
+policies = st.sampled_from(POLICIES)
+orders = st.permutations(sorted(HOSTS))
+names = st.sampled_from(sorted(HOSTS))
+which = st.integers(0, 10**6)
+asked = st.lists(st.tuples(orders, st.booleans()), min_size=1, max_size=3)
+
+
+class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
+    """One group on five hosts in three zones."""
+
+    def __init__(self, server: PrivateServer) -> None:
+        super().__init__(server)
+        self.group = ServerGroup("web", GroupPolicy.SOFT_AFFINITY)
+        self.lost: set[str] = set()
+        self.one_came_back = False
+
+    @initialize(policy=policies, by=st.sampled_from(("host", "zone")), most=st.integers(1, 2), wanted=asked)
+    def begin(self, policy: GroupPolicy, by: str, most: int, wanted: list[tuple[list[str], bool]]) -> None:
+        self.group = ServerGroup("web", policy, by, most if policy is GroupPolicy.ANTI_AFFINITY else 1)
+        self.play(self.cell.put_group(self.group))
+        for name in HOSTS:
+            self.play(self.hear(name, []))
+        self.join(wanted)
+
+    async def hear(self, name: str, held: list[HeldClaim]) -> None:
+        """A host reports, and attests with what its journal has."""
+        await self.cell.report(
+            HostReport(name, {"VCPU": Inventory(5)}, zone=ZONES[name], lease_s=HOUR_S),
+        )
+        assert (await self.cell.attest(name, "", None, held, (), HOUR_S)).outcome in (Outcome.OK, Outcome.SAME)
+
+    async def claims(self) -> dict[str, Claim]:
+        found = await self.cell.read_claims(await self.cell.all_claim_ids())
+        return {id_: found[id_] for id_ in sorted(found) if found[id_].state is not ClaimStatus.ENDED}
+
+    # Claims
+
+    @rule(wanted=asked)
+    def grow(self, wanted: list[tuple[list[str], bool]]) -> None:
+        self.join(wanted)
+
+    def join(self, wanted: list[tuple[list[str], bool]]) -> None:
+        """Some who are new."""
+        for order, is_level in wanted:
+            self.play(self.ask(order, None, is_level))
+
+    @rule(number=which, wanted=asked)
+    def die(self, number: int, wanted: list[tuple[list[str], bool]]) -> None:
+        """A host on which there is a claim, if there is any; and it begins to be emptied."""
+        hosts = sorted({one.host for one in self.play(self.claims()).values()} - self.lost) or sorted(HOSTS)
+        name = hosts[number % len(hosts)]
+        self.play(self.cell.write_off(name, evacuate=True))
+        self.lost.add(name)
+        self.evacuate(wanted, number)
+
+    @rule(wanted=asked, number=which)
+    def go_on(self, wanted: list[tuple[list[str], bool]], number: int) -> None:
+        """Evacuating, and some of what was evacuated comes up."""
+        self.evacuate(wanted, number)
+        self.come_up(number)
+
+    def evacuate(self, wanted: list[tuple[list[str], bool]], number: int) -> None:
+        """Some claims of dead hosts are to be elsewhere."""
+        for order, is_level in wanted:
+            self.succeed_one(order, is_level, number, self.lost)
+
+    @rule(order=orders, number=which)
+    def move(self, order: list[str], number: int) -> None:
+        """A claim of a host that lives is to be elsewhere."""
+        self.succeed_one(order, False, number, HOSTS.keys() - self.lost)
+
+    def succeed_one(self, order: list[str], is_level: bool, number: int, hosts: Collection[str]) -> None:
+        claims = self.play(self.claims()).values()
+        chosen = [one for one in claims if one.host in hosts and not one.next and not one.former]
+        if chosen:
+            self.play(self.ask(order, chosen[number % len(chosen)], is_level))
+
+    async def ask(self, order: list[str], old: Claim | None, is_level: bool) -> None:
+        self.ids += 1
+        former = Former(old.id, old.host, old.token, Why.MOVED) if old else None
+        hosts = [name for name in order if old is None or name != old.host]
+        member = Member(f"c{self.ids}", tuple(Candidate(name, {"VCPU": 1}) for name in hosts), "web", former)
+        clock, before = await self.cell.tick(), await self.claims()
+        call = ClaimCall((member,), clock.epoch, clock.now_ms, clock.seq, "d", True, HOUR_S * 1000)
+        rules = (LEVEL,) if is_level else ()
+        # Whatever the caller takes for dead, the script looks.
+        answer = await self.cell.claim(replace(call, rules=rules, written_off=tuple(sorted(HOSTS))))
+        world = World(HOSTS, {"web": self.group}, {}, self.lost)
+        expected = world.place(before.values(), replace(call, rules=rules))
+        assert answer.outcome == (Outcome.FULL if expected is None else Outcome.OK)
+        assert [(one.host, one.candidate) for one in answer.placed] == (expected or [])
+
+    def come_up(self, number: int) -> None:
+        """The work of a claim runs on a host that lives, and what it succeeds is given back."""
+        claims = self.play(self.claims()).values()
+        new = [one for one in claims if one.state is ClaimStatus.CLAIMED and one.host not in self.lost]
+        if new:
+            self.play(self.arrive(new[number % len(new)]))
+
+    async def arrive(self, claim: Claim) -> None:
+        about = (claim.host, claim.id, claim.token)
+        assert (await self.cell.accept(*about, HOUR_S)).outcome is Outcome.OK
+        assert (await self.cell.confirm(*about)).outcome is Outcome.OK
+        await self.cell.succeed(claim.id)
+        if claim.former and claim.former_host not in self.lost:
+            await self.cell.gone(claim.former_host, claim.former, claim.former_token, Why.RELEASED, {})
+
+    @rule(number=which)
+    def work(self, number: int) -> None:
+        self.come_up(number)
+
+    @rule(number=which)
+    def release(self, number: int) -> None:
+        """A claim is given back, and its host says so. What it was to succeed goes on."""
+        claims = list(self.play(self.claims()).values())
+        if claims:
+            self.play(self.give_back(claims[number % len(claims)]))
+
+    async def give_back(self, claim: Claim) -> None:
+        about = (claim.host, claim.id, claim.token)
+        if (await self.cell.release(*about)).outcome is Outcome.ENDING:
+            await self.cell.gone(*about, Why.RELEASED, {})
+        await self.cell.succeed(claim.id)
+
+    # Hosts
+
+    @rule(name=names)
+    def come_back(self, name: str) -> None:
+        if name in self.lost:
+            self.play(self.return_of(name))
+            self.lost.remove(name)
+
+    async def return_of(self, name: str) -> None:
+        """Its journal has what was active there; what it has left drops."""
+        there = [one for one in (await self.claims()).values() if one.host == name]
+        self.one_came_back = self.one_came_back or bool(there)
+        held = [
+            HeldClaim(one.id, one.token, one.state, one.amounts, digest="d", group="web", counted=one.counted)
+            for one in there
+            if one.state is ClaimStatus.ACTIVE
+        ]
+        await self.hear(name, held)
+        await self.cell.set_status(name, HostStatus.ENABLED)
+
+    # What holds after every step
+
+    @invariant()
+    def the_policy_holds_among_those_that_live(self) -> None:
+        claims = self.play(self.claims())
+        living = [one for one in claims.values() if one.host not in self.lost and one.next not in claims]
+        where = Counter(one.host if self.group.by == "host" else one.counted["zone"] for one in living)
+        if self.group.policy is GroupPolicy.ANTI_AFFINITY:
+            assert max(where.values(), default=0) <= self.group.max_per_host
+        elif self.group.policy is GroupPolicy.AFFINITY and not self.one_came_back:
+            assert len(where) <= 1
+
+    @invariant()
+    def the_counts_are_those_of_the_claims(self) -> None:
+        self.play(self.compare())
+
+    async def compare(self) -> None:
+        claims, counts = await self.claims(), await read_counts(self.cell)
+        hashes = await asyncio.gather(*(self.raw.hgetall(self.cell.keys.claim(one)) for one in claims))
+        assert count_problems("c1", counts, counts, hashes) == []
+
+
+def test_groups_keep_to_their_policy_while_hosts_die_and_come_back(server: PrivateServer) -> None:
+    class Machine(EvacuationMachine):
+        def __init__(self) -> None:
+            super().__init__(server)
+
+    examples = LONG_EXAMPLES if is_long() else SHORT_EXAMPLES
+    run_state_machine_as_test(Machine, settings=settings(phases=PHASES, max_examples=examples, stateful_step_count=30))

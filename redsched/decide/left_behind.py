@@ -32,12 +32,8 @@ def without_left_behind(columns: Columns, claim: Claim) -> Iterator[None]:
         return
     members, left = _left_behind(columns, claim, state)
     before, stored = state.members, {domain: state.count(*domain) for domain in left}
-    _set(
-        columns,
-        state.name,
-        max(0, before - members),
-        {domain: max(0, stored[domain] - left[domain]) for domain in left},
-    )
+    holding = {domain: max(0, stored[domain] - left[domain]) for domain in left}
+    _set(columns, state.name, max(0, before - members), holding)
     try:
         yield
     finally:

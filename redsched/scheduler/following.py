@@ -16,6 +16,7 @@ from redsched.decide.left_behind import without_left_behind
 from redsched.model import Claim, Gang, Request
 
 MOST_FOLLOWERS = 100
+"""A larger group's first goes where so many may follow: looking for more of them at once would take too long."""
 
 
 @dataclass(frozen=True, slots=True)

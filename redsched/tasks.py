@@ -5,7 +5,9 @@ And the clock by which they wait. Knows nothing else of redsched.
 
 import asyncio
 from collections.abc import Coroutine, Iterable, Iterator
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 AGAIN_AFTER_S = 0.1
 
@@ -56,6 +58,18 @@ async def end_all(tasks: Iterable["asyncio.Task[Any]"]) -> None:
     for task in waiting:
         task.cancel()
     await asyncio.gather(*(end(task) for task in waiting))
+
+
+async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Begin them all at once; what they return, in their order. None goes on when this has ended, however it ended.
+
+    `asyncio.gather` leaves the others to themselves when one has failed, or was the first to be cancelled.
+    """
+    begun = [asyncio.create_task(one) for one in work]
+    try:
+        return await asyncio.gather(*begun)
+    finally:
+        await end_all(begun)
 
 
 async def finish(steps: Coroutine[Any, Any, None]) -> None:

@@ -4,11 +4,11 @@ The scripts that make a chore note it in the same call, so a scheduler that dies
 any other one finds it here. Each can be done twice, or by two at once.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable
 
 import structlog
 
+from redsched import tasks
 from redsched.cache.mirror import CellMirror
 from redsched.errors import RedschedError
 from redsched.model import OVER, Claim, ClaimStatus
@@ -49,7 +49,7 @@ class Chores:
                 # What is still due although it was done is put off: nothing may keep this loop from its end.
                 again = seen.intersection(ids)
                 seen.update(ids)
-                done = await asyncio.gather(*(self._do(one, claims.get(one), one in again) for one in ids))
+                done = await tasks.together(self._do(one, claims.get(one), one in again) for one in ids)
                 offset += done.count(False)
             if len(due) < BATCH:
                 break

@@ -8,7 +8,6 @@ A drained host works: what is not active there yet is moved when it is, or ends.
 what it was still to stop ends.
 """
 
-import asyncio
 import random
 from collections.abc import Sequence
 
@@ -45,7 +44,7 @@ class Leaving:
         now_s = tasks.now_s()
         due = [one for one in claims if self._later.get(one.id, (0.0, 0.0))[0] <= now_s]
         for first in range(0, len(due), AT_ONCE):
-            await asyncio.gather(*(self._do(claim) for claim in due[first : first + AT_ONCE]))
+            await tasks.together(self._do(claim) for claim in due[first : first + AT_ONCE])
 
     async def _to_do(self) -> list[Claim]:
         store = self._cell.store

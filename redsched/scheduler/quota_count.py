@@ -11,6 +11,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 
+from redsched import tasks
 from redsched.errors import Settling
 from redsched.model import CLAIMS, Quota
 from redsched.names import whole
@@ -47,6 +48,10 @@ class QuotaCount:
             self._running[project] = running
             running.add_done_callback(lambda task: self._ended(project, task))
         return await asyncio.shield(running)
+
+    async def stop(self) -> None:
+        """End what is being counted: the lease of a count runs out."""
+        await tasks.end_all(self._running.values())
 
     def _ended(self, project: str, task: "asyncio.Task[bool]") -> None:
         self._running.pop(project, None)

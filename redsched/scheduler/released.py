@@ -6,7 +6,6 @@ same holds for what was said to have failed without another place, for what a re
 what it has succeeded, for an id that was told to be unknown, and for ids that were made for a call and given up.
 """
 
-import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -108,7 +107,7 @@ class Released:
         heard = 0
         for first in range(0, len(lost), AT_ONCE):
             batch = lost[first : first + AT_ONCE]
-            for one, answered_in in zip(batch, await asyncio.gather(*(_tried(say, one) for one in batch)), strict=True):
+            for one, answered_in in zip(batch, await tasks.together(_tried(say, one) for one in batch), strict=True):
                 if answered_in is not None:
                     # Not forgotten: this epoch's answers can be lost with the next.
                     one.epoch, one.at_s = answered_in, tasks.now_s()

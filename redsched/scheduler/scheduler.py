@@ -79,10 +79,11 @@ class Scheduler:
         async with AsyncExitStack() as stack:
             store = await stack.enter_async_context(Store.connect(url, settings))
             cells = [Cell(store.cell(name), settings, known) for name in settings.cells]
+            opened = cls(store, Cells(cells), settings, observe)
+            stack.push_async_callback(opened._quotas.counting.stop)  # after the chores, which begin counts
             for cell in cells:
                 stack.push_async_callback(cell.stop)
                 await cell.start()
-            opened = cls(store, Cells(cells), settings, observe)
             for cell in cells:
                 upkeep = Upkeep(cell, settings, opened._ledgers if cell is cells[0] else None)
                 stack.push_async_callback(upkeep.stop)

@@ -9,6 +9,7 @@ import pytest
 from redsched.errors import ClaimState, NoValidHost, QuotaExceeded, Settling, Unknown
 from redsched.model import Quota, Request, Why
 from redsched.scheduler import Exceeded, Scheduler
+from redsched.scheduler.quota_count import QuotaCount
 from redsched.scheduler.quotas import Quotas
 from redsched.scheduler.usage import UsageBy
 from redsched.store import ClaimAnswer, ClaimCall, Kind, Outcome
@@ -205,6 +206,24 @@ async def test_lists_come_in_pages_by_project(scheduler: Scheduler) -> None:
     assert [(one.project, one.limits) for one in first.items + rest.items] == [
         (f"p{n}", {"VCPU": n}) for n in (1, 2, 3)
     ]
+
+
+async def test_a_scheduler_that_closes_goes_on_with_no_count(clean_store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would read from a store that this process has closed, over a connection that nobody closes."""
+    begun = asyncio.Event()
+
+    async def for_ever(*_: Any) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    async with Scheduler.connect(clean_store, BY_HAND) as scheduler:
+        await scheduler.init()
+        monkeypatch.setattr(QuotaCount, "declaration", for_ever)
+        waiting = asyncio.create_task(scheduler._quotas.counting.counted("web"))
+        await begun.wait()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert not scheduler._quotas.counting._running
 
 
 async def test_a_dry_run_is_refused_as_the_claim_would_be(scheduler: Scheduler, raw: Any) -> None:

@@ -74,13 +74,13 @@ class ClaimDesk(PlacedAnew, ClaimList):
             if await self._cells.close_to(claim_id):
                 raise
             cell, claim = await self._find(claim_id, token)
+        if token and token != claim.token:
+            raise stale(claim)
         if claim.state is ClaimStatus.ENDED and claim.why is Why.SHELVED:
             answer = await cell.store.forget_shelved(claim.id, claim.origin)
             told(claim, answer)
             cell.released.note(claim, Giving.ASK, answer.epoch)
             return True
-        if token and token != claim.token:
-            raise stale(claim)
         for before in await earlier(cell.store, claim):
             if before.why is Why.SHELVED:
                 # It would be left shelved, as by an end that nobody asked for.

@@ -97,6 +97,19 @@ async def test_a_release_with_a_stale_token_leaves_what_is_unshelved(clean_store
         assert (now.id, now.state) == (back.id, ClaimStatus.ACTIVE)
 
 
+async def test_a_release_with_a_stale_token_leaves_what_is_shelved(clean_store: str) -> None:
+    """It was sent before the claim was resized, and comes late."""
+    async with at_work(clean_store, 4) as work:
+        found = (await work.scheduler.select(TWO)).selections[0]
+        grown = await work.scheduler.claims.resize("mine", found.token or "", {}, {"VCPU": 3})
+        await work.scheduler.claims.shelve("mine", grown.token)
+        with pytest.raises(StaleToken):
+            await work.scheduler.claims.release("mine", found.token or "")
+        assert (await work.scheduler.claims.get("mine")).why is Why.SHELVED
+        assert await work.scheduler.claims.release("mine", grown.token)
+        assert (await work.scheduler.claims.get("mine")).why is Why.RELEASED
+
+
 async def test_what_is_released_while_its_host_still_stops_it_is_not_shelved(clean_store: str) -> None:
     async with at_work(clean_store, 4) as work:
         claim = await work.active(TWO)

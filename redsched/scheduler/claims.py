@@ -89,7 +89,7 @@ class ClaimDesk(PlacedAnew, ClaimList):
         things = drawn_on(claim.group, claim.amounts, claim.gang)
         answer = await cell.store.release(claim.host, claim.id, token, how, things, origin=claim.origin, whole=whole)
         if answer.outcome is not Outcome.OK and await self._has_moved_on(claim_id, claim):
-            return await self.release(claim_id, force=force)
+            return await self.release(claim_id, token, force)
         told(claim, answer, ending=True)
         cell.released.note(claim, how, answer.epoch, whole)
         if claim.former_why is Why.SHELVED:

@@ -272,13 +272,18 @@ async def test_a_release_that_meets_the_end_of_a_move_releases_what_it_has_becom
     async with at_work(clean_store, 4, 3) as work:
         claim = await work.active(TWO)
         await work.scheduler.claims.move("mine", claim.token)
-        find, late = Cells.find_claim, [await work.scheduler.claims._cells.find_claim("mine")]
+        before = await work.scheduler.claims._cells.find_claim("mine")
+        find, late = Cells.find_claim, [before]
 
         async def once_late(self: Cells, claim_id: str) -> tuple[Cell, Claim]:
             return late.pop() if late else await find(self, claim_id)
 
         await work.settle()
         monkeypatch.setattr(Cells, "find_claim", once_late)
+        with pytest.raises(StaleToken):
+            await work.scheduler.claims.release("mine", claim.token)
+        assert (await work.scheduler.claims.get("mine")).state is ClaimStatus.ACTIVE, "only that placing was meant"
+        late.append(before)
         assert await work.scheduler.claims.release("mine") is False
         await work.settle()
         assert await work.held() == {}

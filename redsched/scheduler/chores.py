@@ -39,18 +39,17 @@ class Chores:
 
     async def work_off(self) -> None:
         """Do what is due; what cannot be done yet is put off. Raises Unavailable."""
-        offset, seen = 0, set[str]()
+        seen = set[str]()
         if len(self._tries) > MOST_TRIES_KNOWN:
             self._tries.clear()
-        while due := await self._store.due_chores(self._mirror.now_ms(), offset, BATCH):
+        while due := await self._store.due_chores(self._mirror.now_ms(), 0, BATCH):
             claims = await self._store.read_claims(due)
             for first in range(0, len(due), AT_ONCE):
                 ids = due[first : first + AT_ONCE]
                 # What is still due although it was done is put off: nothing may keep this loop from its end.
                 again = seen.intersection(ids)
                 seen.update(ids)
-                done = await tasks.together(self._do(one, claims.get(one), one in again) for one in ids)
-                offset += done.count(False)
+                await tasks.together(self._do(one, claims.get(one), one in again) for one in ids)
             if len(due) < BATCH:
                 break
 
@@ -67,8 +66,8 @@ class Chores:
         for claim_id in theirs:  # not before all are read: each that is done moves up those behind it
             await self._store.succeed(claim_id)
 
-    async def _do(self, claim_id: str, claim: Claim | None, is_again: bool) -> bool:
-        """Do one; False where it stays in front of the list, which only a fault does."""
+    async def _do(self, claim_id: str, claim: Claim | None, is_again: bool) -> None:
+        """Do one, or put it off. Raises Unavailable."""
         try:
             done = not is_again and await self._done(claim_id, claim)
         except RedschedError as error:
@@ -76,11 +75,10 @@ class Chores:
             done = False
         if done:
             self._tries.pop(claim_id, None)
-            return True
+            return
         tries = self._tries[claim_id] = self._tries.get(claim_id, 0) + 1
         pause_ms = min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS << min(tries - 1, 6))
         await self._store.chore_done(claim_id, (), pause_ms)
-        return True
 
     async def _done(self, claim_id: str, claim: Claim | None) -> bool:
         """Do what a claim's fields say; False to try again later."""

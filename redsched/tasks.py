@@ -44,8 +44,9 @@ class Later:
 async def end(task: "asyncio.Task[Any] | None", again_after_s: float = AGAIN_AFTER_S) -> None:
     """Cancel a task and return when it has ended, however it ended.
 
-    Cancelled more than once if need be: before Python 3.12 `asyncio.wait_for`, which redis-py uses around each write,
-    loses a cancellation that comes in the moment in which what it waits for is done (cpython issue 86296).
+    Cancelled again after so many seconds, as often as need be: before Python 3.12 `asyncio.wait_for`, which redis-py
+    uses around each write, loses a cancellation that comes in the moment in which what it waits for is done (cpython
+    issue 86296).
     """
     while task is not None and not task.done():
         task.cancel()

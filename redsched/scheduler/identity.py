@@ -45,7 +45,10 @@ class Identity:
         return await self._bind(request, cell, former="")
 
     async def move(self, request: Request, former: Cell, cell: Cell) -> Cell:
-        """Void the request's own ids where they were, and bind them to a cell; the cell they are bound to now."""
+        """Void the request's own ids where they were, and bind them to a cell; the cell they are bound to now.
+
+        Raises Settling, as `bind` does.
+        """
         for claim_id in request.claim_ids:
             answer = await former.store.void(claim_id, request.digest())
             if answer.outcome is Outcome.CONFLICT:

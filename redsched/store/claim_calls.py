@@ -1,4 +1,4 @@
-"""Scripts about claims: claim, accept, confirm, renew, fail, release, shelve, gone, expire."""
+"""Scripts about claims: claim, bind, void, accept, confirm, renew, fail, release, shelve, gone, expire."""
 
 import secrets
 from collections.abc import Collection, Mapping, Sequence

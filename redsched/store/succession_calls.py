@@ -52,10 +52,10 @@ class SuccessionCalls(ClaimCalls):
         return side, other_side, (one.origin if one else "") or other_id, drawn
 
     async def chore_done(self, claim_id: str, fields: Collection[str], again_ms: int = 0) -> Answer:
-        """What was to be done for these fields (quota, gang) of a claim is done, or is to be tried again.
+        """What was to be done for these fields (quota, gang) of a claim is done. (chore_done.lua)
 
-        (chore_done.lua)
         OK | SAME (it was no chore) | EARLY (more is left to be done, or it is to be tried again).
+        `again_ms`: nothing has been done yet, and it is to be tried again in so many milliseconds.
         """
         keys = (*self.keys.due, self.keys.claim(claim_id))
         return await self._answer("chore_done", keys, (claim_id, again_ms, *fields))

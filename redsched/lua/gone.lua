@@ -19,7 +19,7 @@
 -- include: amounts
 -- include: counted_in
 -- include: leased
--- include: given_back
+-- include: host_without
 -- include: change_host
 -- include: gang
 -- include: tombstone

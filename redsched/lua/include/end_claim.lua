@@ -1,7 +1,7 @@
 -- end_claim(): end a claim and give its amounts back, on its host and wherever else it counts (`things`, all passed).
 -- `also` is a flat list of further fields of the host that change together with it.
 local function end_claim(cell, keys, claim, id, why, also, things)
-  local fields = given_back(keys.host, claim)
+  local fields = host_without(keys.host, claim)
   for i = 1, #also do
     fields[#fields + 1] = also[i]
   end

@@ -3,7 +3,7 @@
 local function take_over(cell, entry, more)
   local keys, former = entry.rival, entry.stored
   local inbox = whole(redis.call('HGET', keys.host, 'inbox'), 0, 0) + 1
-  change_host(cell, keys.host, former.host, 'moved', more, entry.id, given_back(keys.host, former))
+  change_host(cell, keys.host, former.host, 'moved', more, entry.id, host_without(keys.host, former))
   redis.call('HSET', keys.host, 'inbox', text(inbox))
   redis.call('SREM', keys.claims, entry.id)
   hint(cell, keys.inbox, inbox, 'end', entry.id, former.token)

@@ -1,5 +1,5 @@
--- given_back(): what a host's fields are without a claim: a flat list of field, new absolute value.
-local function given_back(host_key, claim)
+-- host_without(): what a host's fields are without a claim: a flat list of field, new absolute value.
+local function host_without(host_key, claim)
   local fields = {}
   local function less(field, amount)
     local held = whole(redis.call('HGET', host_key, field), 0, MOST)

@@ -102,14 +102,10 @@ class Successors:
             if answer.outcome in (Outcome.OK, Outcome.SAME):
                 cell.requests.has_written(call.digest, answer.epoch)
                 return await self._read(cell, claim_id), True
-            if answer.outcome is Outcome.MOVING and answer.next != claim.id:
-                known = await self._read(cell, answer.next)
-                if known.state is not ClaimStatus.ENDED:
-                    return known, False
-                # It came to nothing: that is put in order, and another one is placed.
-                await cell.store.succeed(claim.id)
-            elif answer.outcome is Outcome.MOVING:
-                await self._finish_own(cell, claim)
+            if answer.outcome is Outcome.MOVING:
+                first = await self._placed_first(cell, claim, answer.next)
+                if first is not None:
+                    return first, False
             _raise_for(answer, claim)
             await cell.mark_down(answer)
         raise StoreUnavailable(f"no host could be claimed in {MOST_TRIES} tries, though some seemed free: retry")
@@ -144,6 +140,21 @@ class Successors:
                 return cell.decider.explain(asked.place)
 
         return refusal((cell,), asked.place, [await cell.caught_up(look)])
+
+    async def _placed_first(self, cell: Cell, claim: Claim, moving_id: str) -> Claim | None:
+        """Of a claim that cannot be succeeded because of another move: what it is moved to already.
+
+        None where that came to nothing, or the claim was itself still to succeed another: it is put in order then, and
+        can be tried again. Raises ClaimState.
+        """
+        if moving_id == claim.id:
+            await self._finish_own(cell, claim)
+            return None
+        placed = await self._read(cell, moving_id)
+        if placed.state is not ClaimStatus.ENDED:
+            return placed
+        await cell.store.succeed(claim.id)
+        return None
 
     async def _finish_own(self, cell: Cell, claim: Claim) -> None:
         """Finish what the claim is still to succeed itself, before something succeeds it. Raises ClaimState."""

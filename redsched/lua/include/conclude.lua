@@ -30,6 +30,27 @@ local function rest(cell, one, stays)
   end
 end
 
+-- What is over about all three. The owner's id stays while what it points to lives.
+local function rest_of_all(cell, target, former, root, came_back)
+  local lives = is_living(target.claim)
+  if came_back then
+    redis.call('ZADD', KEYS[5], text(cell.now_ms), target.id) -- to give that one back too
+  elseif not (target.claim.state == 'ended' and target.claim.next) then
+    rest(cell, target, false)
+  end
+  if not former.claim.next or former.claim.next == target.id then
+    rest(cell, former, root == former and former.claim.next and lives)
+  end
+  if root ~= former and root.claim.state == 'ended' then
+    if root.claim.next == target.id then
+      rest(cell, root, lives)
+    elseif root.claim.next == former.id then
+      rest(cell, root, is_living(former.claim))
+    end
+  end
+end
+
+-- `came_back`: the claim of the owner's id lives on its old host, though the target has taken its place.
 local function conclude(cell, step, target, former, root)
   local came_back = step.points and root.claim.state and not OVER[root.claim.state]
   if step.points then
@@ -52,20 +73,5 @@ local function conclude(cell, step, target, former, root)
   if step.rival then
     redis.call('ZADD', KEYS[5], text(cell.now_ms), step.rival)
   end
-  local lives = is_living(target.claim)
-  if came_back then
-    redis.call('ZADD', KEYS[5], text(cell.now_ms), target.id) -- to give that one back too
-  elseif not (target.claim.state == 'ended' and target.claim.next) then
-    rest(cell, target, false)
-  end
-  if not former.claim.next or former.claim.next == target.id then
-    rest(cell, former, root == former and former.claim.next and lives)
-  end
-  if root ~= former and root.claim.state == 'ended' then
-    if root.claim.next == target.id then
-      rest(cell, root, lives)
-    elseif root.claim.next == former.id then
-      rest(cell, root, is_living(former.claim))
-    end
-  end
+  rest_of_all(cell, target, former, root, came_back)
 end

@@ -431,7 +431,7 @@ async def test_what_was_to_be_moved_goes_on_in_a_new_epoch_where_its_move_was_ca
         assert await state_of(cell, "a") is ClaimStatus.ACTIVE
 
 
-@pytest.mark.parametrize("wins", ["before the release is read", "after the release"])
+@pytest.mark.parametrize("wins", ["between its reading and the release", "after the release"])
 async def test_a_release_reaches_both_targets_where_a_rollback_has_left_two(
     clean_store: str, binary: Any, monkeypatch: pytest.MonkeyPatch, wins: str
 ) -> None:
@@ -459,7 +459,7 @@ async def test_a_release_reaches_both_targets_where_a_rollback_has_left_two(
                 await cell.succeed("c")
             return await real(self, *arguments, **named)
 
-        if wins == "before the release is read":
+        if wins == "between its reading and the release":
             monkeypatch.setattr(CellStore, "release", won_before)
         assert await scheduler.claims.release("a") is False
         if wins == "after the release":

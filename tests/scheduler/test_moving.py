@@ -268,7 +268,7 @@ async def test_what_cannot_be_moved_says_so(clean_store: str) -> None:
 async def test_a_release_that_meets_the_end_of_a_move_releases_what_it_has_become(
     clean_store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The claim is read while it is moved, and given back when it has moved."""
+    """The claim is read while it is moved, and given back when it has moved. With its token that alone is meant."""
     async with at_work(clean_store, 4, 3) as work:
         claim = await work.active(TWO)
         await work.scheduler.claims.move("mine", claim.token)

@@ -85,13 +85,14 @@ class ClaimDesk(PlacedAnew, ClaimList):
             if before.why is Why.SHELVED:
                 # It would be left shelved, as by an end that nobody asked for.
                 await cell.store.forget_shelved(before.id)
-        how, whole = Giving.FORCE if force else Giving.ASK, claim.id != claim_id
+        how, led_here = Giving.FORCE if force else Giving.ASK, claim.id != claim_id
+        whole = led_here and not token  # by a token it may prove to be another one's by now
         things = drawn_on(claim.group, claim.amounts, claim.gang)
         answer = await cell.store.release(claim.host, claim.id, token, how, things, origin=claim.origin, whole=whole)
         if answer.outcome is not Outcome.OK and await self._has_moved_on(claim_id, claim):
             return await self.release(claim_id, token, force)
         told(claim, answer, ending=True)
-        cell.released.note(claim, how, answer.epoch, whole)
+        cell.released.note(claim, how, answer.epoch, led_here)
         if claim.former_why is Why.SHELVED:
             cell.released.note_former(claim, answer.epoch)
         if claim.next:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import redis.asyncio as redis
 
-from redsched.errors import Unknown
+from redsched.errors import StaleToken, Unknown
 from redsched.model import Claim, ClaimStatus, Request, Why
 from redsched.scheduler import Scheduler
 from redsched.scheduler.released import MOST, Released
@@ -431,11 +431,16 @@ async def test_what_was_to_be_moved_goes_on_in_a_new_epoch_where_its_move_was_ca
         assert await state_of(cell, "a") is ClaimStatus.ACTIVE
 
 
-@pytest.mark.parametrize("wins", ["between its reading and the release", "after the release"])
+@pytest.mark.parametrize(
+    "wins", ["between its reading and the release", "before a release by token", "after the release"]
+)
 async def test_a_release_reaches_both_targets_where_a_rollback_has_left_two(
     clean_store: str, binary: Any, monkeypatch: pytest.MonkeyPatch, wins: str
 ) -> None:
-    """The owner's id leads to the one that a host has brought back, and the other one comes up."""
+    """The owner's id leads to the one that a host has brought back, and the other one comes up.
+
+    By the token of one that has been given back for the other, nothing is said of that.
+    """
     async with Store.connect(clean_store) as store, Scheduler.connect(clean_store, BY_HAND) as scheduler:
         cell, real = store.cell("c1"), CellStore.release
         await cell.init()
@@ -457,10 +462,18 @@ async def test_a_release_reaches_both_targets_where_a_rollback_has_left_two(
             if arguments[1] == "b":
                 await arrive(cell, "c", later)
                 await cell.succeed("c")
+                if wins == "before a release by token":
+                    await settle(cell)
             return await real(self, *arguments, **named)
 
-        if wins == "between its reading and the release":
+        if wins != "after the release":
             monkeypatch.setattr(CellStore, "release", won_before)
+        if wins == "before a release by token":
+            with pytest.raises(StaleToken):
+                await scheduler.claims.release("a", lost.token)
+            await settle(cell)
+            assert await state_of(cell, "c") is ClaimStatus.ACTIVE
+            return
         assert await scheduler.claims.release("a") is False
         if wins == "after the release":
             now = await scheduler.claims.get("a")

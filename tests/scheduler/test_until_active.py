@@ -155,9 +155,17 @@ async def test_a_word_at_the_last_moment_counts(clean_store: str, monkeypatch: p
 
 
 @pytest.mark.parametrize("is_active", [False, True])
-async def test_a_caller_who_goes_away_is_undone(clean_store: str, is_active: bool) -> None:
+async def test_a_caller_who_goes_away_is_undone(
+    clean_store: str, monkeypatch: pytest.MonkeyPatch, is_active: bool
+) -> None:
     """Nobody would know of it."""
     async with scheduler_with(clean_store, 4) as (scheduler, store, _):
+
+        async def unheard(*_: object) -> Mapping[str, str]:
+            await asyncio.Event().wait()
+            return {}
+
+        monkeypatch.setattr(scheduler._cells.named("c1").words, "wait", unheard)
         task = asyncio.create_task(scheduler.select(ACTIVE))
         claim = await one_claim(store, "h0")
         if is_active:
@@ -165,8 +173,7 @@ async def test_a_caller_who_goes_away_is_undone(clean_store: str, is_active: boo
             await store.confirm("h0", claim.id, claim.token)
         task.cancel()
         await asyncio.wait([task])
-        if not task.cancelled():
-            return
+        assert task.cancelled()
         await wait_until(lambda: _given_back(store, claim.id), what="it is given back")
 
 

@@ -10,8 +10,8 @@ For each size of fleet one store, and on it, one after the other:
     REST              `redsched up` with 1 and with 2 workers, asked by client processes of their own
 
 Every claim is real. Hosts are so large that nothing is refused, and no agent takes the claims up. After each row the
-claims in the store must be as many more as were answered; else the exit code is 1. Machines differ and are shared: read
-the ratios. `script` is what the server itself says that the script takes.
+claims in the store must be as many more as were answered, else the exit code is 1; and the log of events is brought up
+to date. Machines differ and are shared: read the ratios. `script` is what the server itself says that the script takes.
 """
 
 import argparse
@@ -35,6 +35,7 @@ from benchmarks.running import Up, end_in_order
 from redsched.model import Quota, Request
 from redsched.names import MAX_AMOUNT
 from redsched.scheduler import Effort, Scheduler
+from redsched.scheduler.recorder import Recorder
 from redsched.settings import Settings
 from redsched.store import CellStore, Clock, Store
 from redsched.store.server import PrivateServer
@@ -127,6 +128,7 @@ class Bench:
             self.broken.append(f"{row.hosts} hosts, {row.work}: {row.claims} answered, {found} claims in the store")
         self._claims = claims
         self.rows.append(row)
+        self._on_store(_record)
 
     async def _audit(self) -> list[str]:
         async with Scheduler.connect(self._server.url, SETTINGS) as scheduler:
@@ -138,6 +140,11 @@ class Bench:
                 return await work(store.cell("c1"))
 
         return uvloop.run(opened())
+
+
+async def _record(cell: CellStore) -> None:
+    """Bring the log of events up to date: a row records what itself has claimed, and no other's."""
+    await Recorder(cell, SETTINGS).record()
 
 
 async def _count(cell: CellStore) -> int:

@@ -40,11 +40,13 @@ end
 local cell, keys = fence(), key_set(6)
 local claim = read_hash(keys.claim)
 local no = obstacle(cell, keys, claim, ARGV[1], ARGV[3] ~= '' and ARGV[3] or nil)
+-- Who is told of an owner's id is told of what it leads to, and leaves the mark with the id.
+local mark = KEYS[11] ~= keys.claim and redis.call('HGET', KEYS[11], 'mark') or claim.mark
 -- Nobody knew why it is over, and now its owner does: what was to succeed it, and comes back later, is not wanted.
 local unexplained = claim.why == 'void' and not claim.next
 local being_shelved = claim.state == 'ending' and claim.why == 'shelved'
 local heeded = not claim.why or claim.why == 'released' or unexplained or being_shelved
-local gives_up = KEYS[11] ~= keys.claim and (ARGV[5] == '' or claim.mark == ARGV[5])
+local gives_up = KEYS[11] ~= keys.claim and (ARGV[5] == '' or mark == ARGV[5])
   and (ARGV[6] == '1' or (heeded and stands_for_all(claim)))
 if not no and claim.state == 'ended' then
   no = 'SAME'
@@ -54,7 +56,7 @@ if not no and claim.state == 'ended' then
   if gives_up then
     give_up(cell, KEYS[11], ARGV[2])
   end
-elseif not no and ARGV[5] ~= '' and claim.mark ~= ARGV[5] then
+elseif not no and ARGV[5] ~= '' and mark ~= ARGV[5] then
   no = 'STALE'
 elseif not no and claim.state == 'active' and ARGV[4] == 'unless-active' then
   no = 'ACTIVE'

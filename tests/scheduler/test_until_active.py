@@ -182,6 +182,46 @@ async def _given_back(store: CellStore, claim_id: str) -> bool:
     return claim.state in (ClaimStatus.ENDING, ClaimStatus.ENDED)
 
 
+@pytest.mark.parametrize("ids", [(), ("mine",)])
+async def test_a_caller_who_goes_away_is_undone_where_his_claim_has_found_another_place(
+    clean_store: str, ids: tuple[str, ...]
+) -> None:
+    async with at_work(clean_store, 4, 4) as work:
+        task = asyncio.create_task(work.scheduler.select(replace(ACTIVE, claim_ids=ids)))
+        claim = await one_claim(work.store, "h0")
+        await waits(work.scheduler)
+        assert (await work.scheduler.claims.fail(claim.id, claim.token)).host == "h1"
+        await end(task)
+        await work.scheduler._selector._until_active.stop()
+        await work.settle()
+        assert await work.held() == {}
+
+
+async def test_what_has_found_another_place_is_left_to_who_asked_for_it_since(clean_store: str) -> None:
+    """By the same id, which leads there: he was told of it."""
+    asked = replace(ACTIVE, claim_ids=("mine",))
+    async with at_work(clean_store, 4, 4) as work:
+        first = asyncio.create_task(work.scheduler.select(asked))
+        claim = await one_claim(work.store, "h0")
+        await waits(work.scheduler)
+        target = await work.scheduler.claims.fail(claim.id, claim.token)
+        assert (await work.store.read_claims(["mine"]))["mine"].state is ClaimStatus.ENDED
+        mark = (await work.store.claim_hashes(["mine"]))["mine"]["mark"]
+        second = asyncio.create_task(work.scheduler.select(asked))
+
+        async def is_told() -> bool:
+            return (await work.store.claim_hashes(["mine"]))["mine"]["mark"] != mark
+
+        await wait_until(is_told, what="the second one is told")
+        await end(first)
+        await work.scheduler._selector._until_active.stop()
+        await work.settle()
+        async with asyncio.timeout(30):
+            [found] = (await second).selections
+        assert (found.claim_id, found.host) == ("mine", "h1")
+        assert await work.held() == {"h1": [target.id]}
+
+
 async def test_a_caller_who_goes_away_while_it_is_claimed_is_undone(
     clean_store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

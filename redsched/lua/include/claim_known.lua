@@ -23,13 +23,11 @@ local function known_outcome(cell, call)
       reply[#reply + 1] = ''
     end
   end
-  if known == #call.members and ended then
-    return answer('GONE')
-  elseif known == #call.members then
+  if known == #call.members then
     for _, member in ipairs(call.mark ~= '' and call.members or {}) do
-      redis.call('HSET', member.key, 'mark', call.mark)
+      redis.call('HSET', member.key, 'mark', call.mark) -- also of what has ended: it may lead to what lives
     end
-    return reply
+    return ended and answer('GONE') or reply
   end
   -- A caller's id that is not known here may be running on a host which has not attested yet.
   local unheard = not call.fresh and not cell.settled

@@ -3,7 +3,7 @@
 -- What is being shelved ends as that, whatever its host says, and even with its host; but its owner may release it.
 -- Uses KEYS 4 deadlines, 5 chores.
 local REMEMBERED = {'project', 'consumer', 'origin', 'next', 'next_token', 'former', 'former_host', 'former_token',
-  'former_why', 'arrived', 'came_from', 'gang', 'fell', 'final', 'quota'}
+  'former_why', 'arrived', 'came_from', 'gang', 'fell', 'final', 'quota', 'mark'}
 
 local function bury(cell, key, id, claim, why)
   if claim.state == 'ending' and claim.why == 'shelved' and why ~= 'released' then

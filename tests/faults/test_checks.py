@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -15,6 +16,7 @@ from tests.faults.suite import ends
 from tests.faults.suite.ends import Journaled
 from tests.faults.suite.fleet import agent_of, cell_of, hosts_in
 from tests.faults.suite.ledger import Ledger
+from tests.faults.suite.losses import came_back
 from tests.faults.suite.placings import Placings
 from tests.faults.suite.rules import books, quota, succession
 from tests.faults.suite.traffic import QUOTA
@@ -334,6 +336,25 @@ def test_claims_that_nobody_owns_are_told() -> None:
     assert list(ends.owners_agree(good(), given)) == [], "not answered yet: it may be there"
     given.hear("s0", "gave", {"id": "a", "how": "free"})
     assert list(ends.owners_agree(good(), given)) == ["claim a is there, and to its owner it is free"]
+
+
+def test_what_nobody_says_again_is_told_until_an_operator_has_given_it_back() -> None:
+    """Its owner was told that it is over, the store has lost that, and who was told is no more."""
+    given = owners()
+    given.hear("s0", "giving", {"id": "a"})
+    given.hear("s0", "gave", {"id": "a", "how": "free"})
+    given.silence("s1")
+    assert list(ends.owners_agree(good(), given)) == ["claim a is there, and to its owner it is free"]
+    given.silence("s0")
+    assert list(ends.owners_agree(good(), given)) == ["claim a is left by a caller who was killed"]
+
+
+def test_what_is_there_again_is_wrong_where_nothing_can_have_been_lost() -> None:
+    world = Mock(operator=Mock(came_back={"a"}), ledger=Mock(given={"a": "free"}))
+    assert list(came_back(world, is_allowed=False)) == ["claim a was there, and its owner had been told: free"]
+    assert list(came_back(world, is_allowed=False)) == [], "it is told once"
+    world.operator.came_back = {"a"}
+    assert list(came_back(world, is_allowed=True)) == []
 
 
 def test_what_a_killed_process_leaves_is_what_the_next_begins_with() -> None:

@@ -108,11 +108,13 @@ def journals_agree(claims: Claims, journals: Mapping[tuple[str, str], Journaled]
 
 def owners_agree(claims: Claims, ledger: Ledger) -> Iterator[str]:
     """No claim is there that nobody was told of, and none that its owner gave back."""
-    left = {one for one, claim in claims.by_owner().items() if claim.get("consumer") in ledger.orphans}
+    there = claims.by_owner()
+    left = {one for one, claim in there.items() if claim.get("consumer") in ledger.orphans}
+    left |= (there.keys() | claims.shelved) & ledger.silenced
     for claim_id in sorted(left - ledger.owned.keys() - ledger.open_ids()):
         yield f"claim {claim_id} is left by a caller who was killed"
     owned = ledger.owned.keys() | ledger.shelved.keys() | ledger.open_ids() | left
-    for claim_id in sorted((claims.by_owner().keys() | claims.shelved) - owned):
+    for claim_id in sorted((there.keys() | claims.shelved) - owned):
         said = ledger.given.get(claim_id) or ("refused" if claim_id in ledger.refused else "never asked for")
         yield f"claim {claim_id} is there, and to its owner it is {said}"
 

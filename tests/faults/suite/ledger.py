@@ -50,6 +50,10 @@ class Ledger:
     """The `consumer` of requests whose ids the server was to make, and whose callers were killed before they knew."""
     given: dict[str, str] = field(default_factory=dict)
     """Claims given back, and what the answer was."""
+    answered_by: dict[str, str] = field(default_factory=dict)
+    """Which process was answered so. In a new epoch it says it again, where the store has lost it."""
+    silenced: set[str] = field(default_factory=set)
+    """Claims given back of which nobody says it again: that process has been killed."""
     refused: set[str] = field(default_factory=set)
     numbers: dict[str, int] = field(default_factory=dict)
     """How far each owner's own ids have come."""
@@ -97,6 +101,7 @@ class Ledger:
             case "gave":
                 self.giving.pop(claim_id, None)
                 self.given[claim_id] = words["how"]
+                self.answered_by[claim_id] = who
             case "kept":
                 self.giving.pop(claim_id, None)
                 self.owned[claim_id] = Owned(who, words["host"], words["token"])
@@ -112,6 +117,13 @@ class Ledger:
         for claim_id, host, token in zip(words["ids"], words["hosts"], words["tokens"], strict=True):
             self.owned[claim_id] = Owned(who, host, token, until)
             self.level(until).acknowledged += 1
+
+    def silence(self, who: str) -> None:
+        """A process has been killed: what it was answered it does not say again."""
+        of_it = {claim_id for claim_id, told in self.answered_by.items() if told == who}
+        self.silenced |= of_it
+        for claim_id in of_it:
+            del self.answered_by[claim_id]
 
     def level(self, until: str) -> Levels:
         """The count of a level."""

@@ -65,3 +65,14 @@ def lost_shelved(world: World, is_allowed: bool) -> Iterator[str]:
             del world.ledger.shelved[claim_id]
         if not is_allowed:
             yield f"claim {claim_id} was shelved, and is lost: {why}"
+
+
+def came_back(world: World, is_allowed: bool) -> Iterator[str]:
+    """What is wrong of claims that were there again after they were over, and that nobody was left to say it again of.
+
+    A scheduler says again what it was answered, as long as it lives: what is lost with it and the store an operator
+    gives back.
+    """
+    found, world.operator.came_back = world.operator.came_back, set()
+    for claim_id in sorted(() if is_allowed else found):
+        yield f"claim {claim_id} was there, and its owner had been told: {world.ledger.given[claim_id]}"

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from redsched.errors import RedschedError, Unavailable
-from redsched.model import HostStatus
+from redsched.model import HELD, HostStatus, Why
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from tests.faults.suite import traffic
@@ -30,6 +30,8 @@ class Operator:
     seen: Callable[[], Look]
     statuses: dict[str, HostStatus] = field(default_factory=dict)
     """How hosts that were worked on are to be: said again where a failover has lost it."""
+    came_back: set[str] = field(default_factory=set)
+    """Claims that were there after their owners had been told that they are over, and whose scheduler was killed."""
 
     async def work(self) -> None:
         """See to it that all stays as it is meant to be."""
@@ -43,6 +45,8 @@ class Operator:
                     await self._say(declare)
                 for claim_id in self._orphans(look):
                     await self._say(lambda scheduler, it=claim_id: scheduler.claims.release(it))  # type: ignore[misc]
+                for claim_id in self._silenced(look):
+                    await self._say(lambda scheduler, it=claim_id: self._give_back_again(scheduler, it))  # type: ignore[misc]
                 if others := self._others(look):
                     await self._say(lambda scheduler, it=others: _set(scheduler, it, HostStatus.ENABLED))  # type: ignore[misc]
 
@@ -75,6 +79,17 @@ class Operator:
         known = together(look).by_owner()
         left = {one for one, claim in known.items() if claim.get("consumer") in self.ledger.orphans}
         return sorted(left - self.ledger.owned.keys())
+
+    def _silenced(self, look: Look) -> list[str]:
+        claims = together(look)
+        held = {one for one, claim in claims.by_owner().items() if claim.get("state") in HELD}
+        return sorted((held | claims.shelved) & self.ledger.silenced)
+
+    async def _give_back_again(self, scheduler: Scheduler, claim_id: str) -> None:
+        claim = await scheduler.claims.get(claim_id)
+        if claim.state in HELD or claim.why is Why.SHELVED:
+            self.came_back.add(claim_id)
+            await scheduler.claims.release(claim_id)
 
     def _others(self, look: Look) -> list[str]:
         """Hosts that are to be enabled again, and are not: what they are while worked on is left to who does it."""

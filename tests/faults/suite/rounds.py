@@ -13,7 +13,7 @@ from tests.faults.suite.child import ChildEnded
 from tests.faults.suite.faults import BY_NAME
 from tests.faults.suite.faults.base import Breakage
 from tests.faults.suite.fleet import hosts_in
-from tests.faults.suite.losses import count_lost, lost_shelved, note_active
+from tests.faults.suite.losses import came_back, count_lost, lost_shelved, note_active
 from tests.faults.suite.plan import Round
 from tests.faults.suite.result import Result
 from tests.faults.suite.view import View, together
@@ -47,7 +47,8 @@ async def play(world: World, round_: Round) -> Result:
         await world.rest()
         await _agree(world, result)
         count_lost(world, result, frozenset().union(*(one.may_lose() for one in faults)))
-        result.wrong += lost_shelved(world, any(one.loses_writes or "forgotten" in one.loses for one in faults))
+        loses_writes = any(one.loses_writes or "forgotten" in one.loses for one in faults)
+        result.wrong += [*lost_shelved(world, loses_writes), *came_back(world, loses_writes)]
         await world.site.tidy()
     except (TimeoutError, ChildEnded, AssertionError, redis.RedisError, OSError) as error:
         result.wrong.append(f"{type(error).__name__}: {error}")

@@ -162,13 +162,15 @@ class World:
                 "journal": str(self.journal(name)),
                 "disk_is_full": is_full,
             }
-        own = f"s{name.partition('-')[2]}"
+        own = _owner(name)
         settings = {**SCHEDULER, "cells": self.site.cells, "durability": self.durability}
         return common | {"name": own, "seed": self.seed, "settings": settings, **self.ledger.left_by(own)}
 
     def _hear(self, name: str, said: str, words: Mapping[str, Any]) -> None:
         if said == "gone":
             self.open_agents.discard(name)
+            if name.startswith("scheduler"):
+                self.ledger.silence(_owner(name))
             if not self._is_closing:
                 task = asyncio.create_task(self._revive(name))
                 self._reviving.add(task)
@@ -176,7 +178,7 @@ class World:
         elif name.startswith("scheduler"):
             if said == "placed":
                 self.placings.note(tuple(words["asked"]), self.cell_of(words["hosts"][0]))
-            self.ledger.hear(f"s{name.partition('-')[2]}", said, words)
+            self.ledger.hear(_owner(name), said, words)
         elif said == "ended" and not self._may_end(name, words["problem"]):
             self.problems.append(f"{name} ended: {words}")
         elif said == "ready":
@@ -206,6 +208,11 @@ class World:
             if self._is_playing and name.startswith("scheduler"):
                 child.tell("play")
             return
+
+
+def _owner(scheduler: str) -> str:
+    """How the owner of a scheduler process is called: `s0` of `scheduler-0`."""
+    return f"s{scheduler.partition('-')[2]}"
 
 
 @asynccontextmanager

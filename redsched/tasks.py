@@ -34,11 +34,10 @@ class Later:
         task.add_done_callback(self._tasks.discard)
 
     async def stop(self, within_s: float) -> None:
-        """Return when all of it is done; what is not after so many seconds is cancelled."""
+        """Return when all of it has ended; what has not after so many seconds is cancelled."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=within_s)
-        for task in self._tasks:
-            task.cancel()
+        await end_all(self._tasks)
 
 
 async def end(task: "asyncio.Task[Any] | None", again_after_s: float = AGAIN_AFTER_S) -> None:

@@ -83,3 +83,19 @@ async def test_nothing_goes_on_of_what_was_begun_together_when_it_is_cancelled()
     await begun.wait()
     await end(task)
     assert (task.cancelled(), tries) == (True, 2)
+
+
+async def test_what_is_cancelled_at_the_end_has_ended_when_that_returns() -> None:
+    """It may hold a connection until it has been told, and what that belongs to is closed next."""
+    later, ended = Later("work"), list[str]()
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            ended.append("in order")
+
+    later.begin(work())
+    await later.stop(within_s=0.01)
+    assert ended == ["in order"]

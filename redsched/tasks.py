@@ -54,10 +54,8 @@ async def end(task: "asyncio.Task[Any] | None", again_after_s: float = AGAIN_AFT
 
 async def end_all(tasks: Iterable["asyncio.Task[Any]"]) -> None:
     """Cancel tasks together and return when all of them have ended."""
-    waiting = list(tasks)
-    for task in waiting:
-        task.cancel()
-    await asyncio.gather(*(end(task) for task in waiting))
+    # Not cancelled before that: the second time would come at once, and cut short how they end.
+    await asyncio.gather(*(end(task) for task in tasks))
 
 
 async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

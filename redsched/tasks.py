@@ -54,8 +54,11 @@ async def end(task: "asyncio.Task[Any] | None", again_after_s: float = AGAIN_AFT
 
 async def end_all(tasks: Iterable["asyncio.Task[Any]"]) -> None:
     """Cancel tasks together and return when all of them have ended."""
-    # Not cancelled before that: the second time would come at once, and cut short how they end.
-    await asyncio.gather(*(end(task) for task in tasks))
+    waiting = {task for task in tasks if not task.done()}
+    while waiting:
+        for task in waiting:
+            task.cancel()
+        _, waiting = await asyncio.wait(waiting, timeout=AGAIN_AFTER_S)
 
 
 async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

@@ -41,24 +41,22 @@ class Later:
 
 
 async def end(task: "asyncio.Task[Any] | None", again_after_s: float = AGAIN_AFTER_S) -> None:
-    """Cancel a task and return when it has ended, however it ended.
+    """Cancel a task, where there is one, and return when it has ended. As `end_all`."""
+    await end_all([] if task is None else [task], again_after_s)
+
+
+async def end_all(tasks: Iterable["asyncio.Task[Any]"], again_after_s: float = AGAIN_AFTER_S) -> None:
+    """Cancel tasks together and return when all of them have ended, however they ended.
 
     Cancelled again after so many seconds, as often as need be: before Python 3.12 `asyncio.wait_for`, which redis-py
     uses around each write, loses a cancellation that comes in the moment in which what it waits for is done (cpython
     issue 86296).
     """
-    while task is not None and not task.done():
-        task.cancel()
-        await asyncio.wait([task], timeout=again_after_s)
-
-
-async def end_all(tasks: Iterable["asyncio.Task[Any]"]) -> None:
-    """Cancel tasks together and return when all of them have ended."""
     waiting = {task for task in tasks if not task.done()}
     while waiting:
         for task in waiting:
             task.cancel()
-        _, waiting = await asyncio.wait(waiting, timeout=AGAIN_AFTER_S)
+        _, waiting = await asyncio.wait(waiting, timeout=again_after_s)
 
 
 async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

@@ -20,10 +20,9 @@ from redsched.cache.layout import Layout, layout_of, tree_after
 from redsched.cache.rows import Rows
 from redsched.names import MAX_AMOUNT, whole
 from redsched.store import LookedAt
+from redsched.store.fields import WRITTEN_OFF
 
 ENABLED, DISABLED, DRAINING = 0, 1, 2
-_WRITTEN_OFF = "lost"
-"""The epoch of a host that nobody waits for."""
 _STATUS = {"enabled": ENABLED, "disabled": DISABLED, "draining": DRAINING}
 
 
@@ -79,7 +78,7 @@ class Columns(Rows):
     def is_written_off(self, host: str) -> bool:
         """Whether an operator has written a known host off, and it has not come back."""
         row = self._rows.get(host)
-        return row is not None and self.epochs.text(row) == _WRITTEN_OFF
+        return row is not None and self.epochs.text(row) == WRITTEN_OFF
 
     def version(self, host: str) -> int | None:
         """Version of a host; None where it is not known."""

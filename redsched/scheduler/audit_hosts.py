@@ -7,7 +7,7 @@ from redsched.model import LEASED, ClaimStatus
 from redsched.names import SHARED_POOL, whole
 from redsched.scheduler.views import Mend, Problem
 from redsched.store import AuditedHost, Clock
-from redsched.store.fields import AMOUNT
+from redsched.store.fields import AMOUNT, WRITTEN_OFF
 
 OVERDUE_MS = 15_000
 """How long after its deadline a claim may wait for a sweep before that is a leak."""
@@ -59,7 +59,7 @@ def lease_problems(cell: str, host: AuditedHost, deadlines: Mapping[str, int], c
 def unheard_endings(cell: str, host: AuditedHost, clock: Clock) -> Iterator[Problem]:
     """Claims that wait for the word of a host that was written off. Whoever wrote it off, or empties it, ends them."""
     evacuated = host.fields.get("leaving") == "evacuate"
-    if host.fields.get("epoch") != "lost" or not (evacuated or is_heard(host, clock)):
+    if host.fields.get("epoch") != WRITTEN_OFF or not (evacuated or is_heard(host, clock)):
         return
     for claim_id, fields in host.claims.items():
         if fields.get("state") == ClaimStatus.ENDING and fields.get("host") == host.name:

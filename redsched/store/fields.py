@@ -22,6 +22,8 @@ AMOUNT = "amount."
 WANTED = "wanted."
 COUNTED = "in."
 LIMIT = "limit."
+WRITTEN_OFF = "lost"
+"""The epoch of a host that was written off and has not come back."""
 ROOT = "/"
 """What `pool.<name>` holds where the pool lies in the host itself."""
 

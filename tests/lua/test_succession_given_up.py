@@ -26,6 +26,11 @@ class Moving:
         entry = held("b", self.lost, state, origin="a", former_why=Why.MOVED, **former)
         await self.cell.attest("h2", self.epoch, held=[entry])
 
+    async def lost_wins(self) -> None:
+        """h2 has `b`, and the id leads to it."""
+        await self.lost_comes_back()
+        assert (await self.cell.succeed("b")).outcome is Outcome.OK
+
     async def later_comes_up(self) -> None:
         """h3 has the work of `c`."""
         await arrive(self.cell, "c", self.later)
@@ -63,33 +68,34 @@ async def nothing_is_left(cell: CellStore, raw: Any, moving: Moving) -> None:
     assert [await claimed(raw, cell, host) for host in ("h1", "h2", "h3")] == [0, 0, 0]
 
 
+async def later_is_given_back_too(cell: CellStore, raw: Any, moving: Moving) -> None:
+    """Whoever looks at it next finds that it is not wanted."""
+    await settle(cell)
+    assert (await states(cell, "c"))["c"] == "ending released"
+    await nothing_is_left(cell, raw, moving)
+
+
 async def test_what_comes_up_after_the_release_of_the_other_one_is_given_back(
     cell: CellStore, raw: Any, moving: Moving
 ) -> None:
     """Before anyone has looked at it again: that another has taken its place is a chore."""
-    await moving.lost_comes_back()
-    assert (await cell.succeed("b")).outcome is Outcome.OK
+    await moving.lost_wins()
     assert (await cell.read_claims("a"))["a"].next == "b"
     assert await moving.release_lost() is Outcome.ENDING
     await moving.later_comes_up()
-    await settle(cell)
-    assert (await states(cell, "c"))["c"] == "ending released"
-    await nothing_is_left(cell, raw, moving)
+    await later_is_given_back_too(cell, raw, moving)
 
 
 async def test_what_has_won_already_is_given_back_when_the_release_reaches_the_other_one(
     cell: CellStore, raw: Any, moving: Moving
 ) -> None:
     """Who releases has read that the id leads to `b`."""
-    await moving.lost_comes_back()
-    assert (await cell.succeed("b")).outcome is Outcome.OK
+    await moving.lost_wins()
     await moving.later_comes_up()
     assert (await cell.succeed("c")).outcome is Outcome.OK
     assert (await cell.read_claims("a"))["a"].next == "c"
     assert await moving.release_lost() is Outcome.ENDING
-    await settle(cell)
-    assert (await states(cell, "c"))["c"] == "ending released"
-    await nothing_is_left(cell, raw, moving)
+    await later_is_given_back_too(cell, raw, moving)
 
 
 @pytest.mark.parametrize("looked_at_first", ["b", "c"])
@@ -118,17 +124,14 @@ async def test_an_owner_who_gives_up_his_id_gives_up_what_has_not_come_up_and_al
     assert (await states(cell, "a"))["a"] == "ended void"
     assert await moving.release_lost(whole=True) is Outcome.ENDING
     await moving.later_comes_up()
-    await settle(cell)
-    assert (await states(cell, "c"))["c"] == "ending released"
-    await nothing_is_left(cell, raw, moving)
+    await later_is_given_back_too(cell, raw, moving)
 
 
 async def test_what_was_shelved_under_an_id_takes_all_else_along_when_it_is_not_wanted_any_more(
     cell: CellStore, raw: Any, moving: Moving
 ) -> None:
     """The id leads to `b`, which its owner has shelved."""
-    await moving.lost_comes_back()
-    assert (await cell.succeed("b")).outcome is Outcome.OK
+    await moving.lost_wins()
     assert (await cell.shelve("h2", "b", moving.lost.token)).outcome is Outcome.ENDING
     assert (await cell.forget_shelved("b", "a")).outcome is Outcome.ENDING
     await moving.later_comes_up()
@@ -140,8 +143,7 @@ async def test_an_id_is_forgotten_though_what_it_leads_to_has_ended_before_the_o
     cell: CellStore, raw: Any, moving: Moving
 ) -> None:
     """That `a` has ended is a chore, and another claim of that id is seen to first."""
-    await moving.lost_comes_back()
-    assert (await cell.succeed("b")).outcome is Outcome.OK
+    await moving.lost_wins()
     assert await moving.release_lost() is Outcome.ENDING
     await cell.gone("h2", "b", moving.lost.token, Why.RELEASED, {})
     await settle(cell, but="c")

@@ -50,9 +50,9 @@ async def binary(clean_store: str) -> Any:
 
 
 @asynccontextmanager
-async def opened(url: str, *hosts: str) -> AsyncIterator[tuple[Scheduler, CellStore]]:
+async def opened(url: str, *hosts: str, settings: Settings = QUICK) -> AsyncIterator[tuple[Scheduler, CellStore]]:
     """A scheduler, and its cell with some hosts."""
-    async with Store.connect(url) as store, Scheduler.connect(url, QUICK) as scheduler:
+    async with Store.connect(url) as store, Scheduler.connect(url, settings) as scheduler:
         cell = store.cell("c1")
         await cell.init()
         for name in hosts:
@@ -441,11 +441,8 @@ async def test_a_release_reaches_both_targets_where_a_rollback_has_left_two(
 
     By the token of one that has been given back for the other, nothing is said of that.
     """
-    async with Store.connect(clean_store) as store, Scheduler.connect(clean_store, BY_HAND) as scheduler:
-        cell, real = store.cell("c1"), CellStore.release
-        await cell.init()
-        for name in ("h1", "h2", "h3"):
-            await open_host(cell, name)
+    async with opened(clean_store, "h1", "h2", "h3", settings=BY_HAND) as (scheduler, cell):
+        real = CellStore.release
         first = await active(cell, "a")
         before = await Rollback.note(binary)
         lost = await target(cell, "a", first)

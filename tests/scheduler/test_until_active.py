@@ -13,10 +13,11 @@ from redsched.agent.run import run
 from redsched.errors import NotConfirmed
 from redsched.model import Claim, ClaimStatus, HostReport, Inventory, Request
 from redsched.scheduler import Scheduler
+from redsched.scheduler.views import Selections
 from redsched.settings import Settings
 from redsched.store import Answer, CellStore, ClaimAnswer, ClaimCall, Outcome
 from redsched.tasks import end
-from tests.scheduler.working import BY_HAND, at_work
+from tests.scheduler.working import BY_HAND, Work, at_work
 from tests.support.cells import new_epoch, raw_client
 from tests.support.hosts import PlainHost, fleet, speak_all
 from tests.support.waiting import wait_until
@@ -48,6 +49,14 @@ async def one_claim(store: CellStore, host: str) -> Claim:
 async def waits(scheduler: Scheduler, claims: int = 1) -> None:
     """Until so many claims are waited for."""
     await wait_until(lambda: len(scheduler._cells.named("c1").words._waits) == claims, what="it waits")
+
+
+async def waited_for(work: Work, asked: Request) -> tuple["asyncio.Task[Selections]", Claim]:
+    """A selection that waits for h0 to confirm, and its claim."""
+    task = asyncio.create_task(work.scheduler.select(asked))
+    claim = await one_claim(work.store, "h0")
+    await waits(work.scheduler)
+    return task, claim
 
 
 async def free(store: CellStore, host: str) -> bool:
@@ -187,9 +196,7 @@ async def test_a_caller_who_goes_away_is_undone_where_his_claim_has_found_anothe
     clean_store: str, ids: tuple[str, ...]
 ) -> None:
     async with at_work(clean_store, 4, 4) as work:
-        task = asyncio.create_task(work.scheduler.select(replace(ACTIVE, claim_ids=ids)))
-        claim = await one_claim(work.store, "h0")
-        await waits(work.scheduler)
+        task, claim = await waited_for(work, replace(ACTIVE, claim_ids=ids))
         assert (await work.scheduler.claims.fail(claim.id, claim.token)).host == "h1"
         await end(task)
         await work.scheduler._selector._until_active.stop()
@@ -201,9 +208,7 @@ async def test_what_has_found_another_place_is_left_to_who_asked_for_it_since(cl
     """By the same id, which leads there: he was told of it."""
     asked = replace(ACTIVE, claim_ids=("mine",))
     async with at_work(clean_store, 4, 4) as work:
-        first = asyncio.create_task(work.scheduler.select(asked))
-        claim = await one_claim(work.store, "h0")
-        await waits(work.scheduler)
+        first, claim = await waited_for(work, asked)
         target = await work.scheduler.claims.fail(claim.id, claim.token)
         assert (await work.store.read_claims(["mine"]))["mine"].state is ClaimStatus.ENDED
         mark = (await work.store.claim_hashes(["mine"]))["mine"]["mark"]
@@ -249,9 +254,7 @@ async def test_what_is_moved_meanwhile_is_waited_for_where_it_goes(clean_store: 
     """The answer says where it is; sent again, it is the same one."""
     asked = replace(ACTIVE, claim_ids=("mine",))
     async with at_work(clean_store, 4, 4) as work:
-        task = asyncio.create_task(work.scheduler.select(asked))
-        claim = await one_claim(work.store, "h0")
-        await waits(work.scheduler)
+        task, claim = await waited_for(work, asked)
         target, _ = await work.scheduler.claims.move("mine", claim.token)
         await work.work([1])
         await work.sweep()
@@ -265,9 +268,7 @@ async def test_what_is_moved_meanwhile_is_waited_for_where_it_goes(clean_store: 
 
 async def test_what_is_evacuated_meanwhile_is_waited_for(clean_store: str) -> None:
     async with at_work(clean_store, 4, 4) as work:
-        task = asyncio.create_task(work.scheduler.select(ACTIVE))
-        await one_claim(work.store, "h0")
-        await waits(work.scheduler)
+        task, _ = await waited_for(work, ACTIVE)
         await work.scheduler.hosts.lost("h0", evacuate=True)
         work.hosts.pop(0)
         await work.settle()

@@ -13,11 +13,12 @@ local function holds(rule, host, member)
     return false
   end
   local left = tally == member.group and member.left or NOTHING_LEFT
-  local count = number_of(tally, field_of(rule.by, domain))
+  local field = field_of(rule.by, domain)
+  local count = number_of(tally, field)
   if count == MOST then
     return false -- unreadable
   end
-  count = without(left, field_of(rule.by, domain), count)
+  count = without(left, field, count)
   if rule.kind == 'apart' then
     return count + 1 <= rule.most
   elseif rule.kind == 'together' then

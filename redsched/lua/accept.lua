@@ -4,10 +4,10 @@
 -- ARGV  1 host, 2 id, 3 token, 4 lease_ms, 5 id of the inbox entry, or ''
 -- Reply OK | SAME (was taken up before) | ENDING | GONE | STALE | UNKNOWN | ATTEST; epoch, now_ms, state
 -- In every case but ATTEST the hint has served, and is deleted.
--- include: fence
--- include: read_hash
--- include: key_set
 -- include: claim_state
+-- include: fence
+-- include: key_set
+-- include: read_hash
 -- include: take_hint
 local cell, keys = fence(), key_set(6)
 local claim = read_hash(keys.claim)

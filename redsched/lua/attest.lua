@@ -16,35 +16,21 @@
 --         gangs that follow are not in KEYS)
 --   CONFLICT (the amounts do not sum to a whole number)
 -- Merging: protocol, section 5. Within an epoch the store decides; at a new one the union counts.
+-- include: attest_entries
+-- include: attest_merge
+-- include: attest_sums
+-- include: attest_write
 -- include: fence
+-- include: gang_heard
+-- include: mark_over
+-- include: order
+-- include: passed_things
 -- include: publish
 -- include: put_fields
 -- include: read_hash
--- include: in_chunks
--- include: order
--- include: token
--- include: whole
--- include: thing_at
--- include: passed_things
--- include: things
--- include: amounts
--- include: counted_in
--- include: leased
--- include: host_without
--- include: change_host
--- include: gang
--- include: count_active
--- include: tombstone
--- include: hint
--- include: take_over
--- include: attest_entries
--- include: attest_merge
--- include: mark_over
--- include: attest_write
--- include: gang_heard
--- include: sums
--- include: attest_sums
 -- include: settle
+-- include: take_over
+-- include: things
 local cell = fence()
 local host, known = read_hash(KEYS[6])
 local function answer(outcome, drop)
@@ -106,7 +92,7 @@ for _, entry in ipairs(merged.kept) do
 end
 redis.call('HSET', KEYS[6], 'version', text(version), 'epoch', cell.epoch, 'inbox', text(inbox),
   'agent.journal', ARGV[3], 'agent.nonce', ARGV[4], 'agent.number', ARGV[5])
-write_host(host, merged.drop, claimed, unclaimed)
+write_attested_host(host, merged.drop, claimed, unclaimed)
 for _, thing in ipairs(changed) do
   if thing.kind == 'pool' then
     mark_over(thing.key)

@@ -4,9 +4,9 @@
 -- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 claim
 -- ARGV  1 id, 2 in how many ms to try again (0: it is done), then what was done: quota, gang
 -- Reply OK | SAME (it was no chore) | EARLY (more is left, or it is to be tried again); epoch, now_ms
+-- include: chores
 -- include: fence
 -- include: read_hash
--- include: chores
 local cell = fence()
 local function answer(outcome)
   return {outcome, cell.epoch, cell.now_ms}

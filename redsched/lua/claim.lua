@@ -23,26 +23,16 @@
 --   MOVING FORMER STALE GONE GANG ATTEST   of a claim that is to be succeeded: see include/claim_former.lua
 --   A host looked at: host number, version, cause ('' or UNKNOWN ATTEST DOWN DISABLED DRAINING LIMIT GROUP or the slot
 --   that was too small), claims, starting, length, slot, claimed ...: what it holds after this script.
+-- include: claim_arguments
+-- include: claim_candidates
+-- include: claim_former
+-- include: claim_known
+-- include: claim_left
+-- include: claim_things
+-- include: claim_write
 -- include: fence
 -- include: publish
--- include: read_hash
--- include: claim_state
--- include: hint
--- include: whole
--- include: in_chunks
--- include: fit
--- include: thing_at
 -- include: things
--- include: claim_known
--- include: claim_conditions
--- include: claim_former
--- include: claim_arguments
--- include: claim_things
--- include: claim_counts
--- include: claim_left
--- include: claim_rules
--- include: claim_candidates
--- include: claim_write
 local cell = fence()
 local call = parse_call()
 local refusal = known_outcome(cell, call) or former_outcome(cell, call) or (call.things and unsuited(cell, call))

@@ -6,21 +6,17 @@
 -- Reply OK | SAME (was active) | ENDING | GONE | STALE | UNKNOWN | ATTEST; epoch, now_ms
 --   or RETRY, epoch, now_ms and `gang:<id>`, whose key is missing
 -- After the deadline but before the sweep is fine: nothing was given away.
+-- include: begin_ending
+-- include: change_host
+-- include: claim_state
+-- include: count_active
 -- include: fence
+-- include: key_set
+-- include: passed_things
 -- include: publish
 -- include: read_hash
--- include: key_set
--- include: claim_state
--- include: whole
--- include: thing_at
--- include: passed_things
--- include: leased
--- include: gang
--- include: count_active
--- include: change_host
--- include: hint
 -- include: take_hint
--- include: begin_ending
+-- include: whole
 local cell, keys = fence(), key_set(6)
 local claim = read_hash(keys.claim)
 local words = {ended = 'GONE', ending = 'ENDING', active = 'SAME'}

@@ -5,16 +5,16 @@
 -- ARGV  1 kind (aggregate, server-group, pool or quota), 2 name, then field, value ...
 -- Reply OK | SAME (it stands so) | HELD (a server group with members: how they are counted stays); epoch, now_ms
 --   HELD where the group had been taken back by force: then the topologies by which not all members are counted
--- include: fence
--- include: publish
--- include: read_hash
--- include: in_chunks
 -- include: compare
 -- include: definition
--- include: whole
--- include: mark_over
+-- include: fence
 -- include: finish_declared
+-- include: in_chunks
+-- include: mark_over
+-- include: publish
+-- include: read_hash
 -- include: uncounted
+-- include: whole
 local cell = fence()
 local old, known = read_hash(KEYS[4])
 local changed = {}

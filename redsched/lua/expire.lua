@@ -7,27 +7,16 @@
 -- ARGV  id and host of each
 -- Reply OK, epoch, now_ms, number expired, then the groups, pools and gangs whose keys are missing: claims that count
 --   in them are left for another call. So are claims on hosts that have not attested to this epoch.
+-- include: begin_ending
+-- include: claim_state
+-- include: counted_in
+-- include: end_claim
 -- include: fence
+-- include: key_set
+-- include: leased
+-- include: passed_things
 -- include: publish
 -- include: read_hash
--- include: key_set
--- include: claim_state
--- include: whole
--- include: in_chunks
--- include: thing_at
--- include: passed_things
--- include: things
--- include: amounts
--- include: counted_in
--- include: leased
--- include: host_without
--- include: change_host
--- include: gang
--- include: tombstone
--- include: hint
--- include: take_hint
--- include: end_claim
--- include: begin_ending
 local function expire_claim(cell, keys, claim, id, things, deserted)
   if claim.state == 'claimed' or deserted then
     end_claim(cell, keys, claim, id, claim.why or 'expired', {}, things)

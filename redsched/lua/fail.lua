@@ -7,28 +7,13 @@
 -- ARGV  1 host, 2 id, 3 token, 4 by_host (0 or 1)
 -- Reply OK (freed) | ENDING | SAME (had failed) | GONE (ended otherwise) | STALE | UNKNOWN | ATTEST; epoch, now_ms
 --   or RETRY, epoch, now_ms and the groups, pools and gangs that it counts in and whose keys are missing
--- include: fence
--- include: publish
--- include: read_hash
--- include: key_set
 -- include: claim_state
--- include: whole
--- include: in_chunks
--- include: thing_at
--- include: passed_things
--- include: things
--- include: amounts
--- include: counted_in
--- include: leased
--- include: host_without
--- include: change_host
--- include: gang
--- include: tombstone
--- include: hint
--- include: take_hint
--- include: end_claim
--- include: begin_ending
+-- include: fence
 -- include: give_back
+-- include: key_set
+-- include: passed_things
+-- include: read_hash
+-- include: whole
 local cell, keys = fence(), key_set(6)
 local claim = read_hash(keys.claim)
 local no = obstacle(cell, keys, claim, ARGV[1], ARGV[3])

@@ -5,22 +5,17 @@
 -- ARGV  1 host, 2 force (0 or 1), then the ids in KEYS[7]
 -- Reply OK | UNKNOWN | HELD (it holds claims) | RETRY (KEYS[7] holds an id that is not in ARGV, or the groups, pools
 --   and gangs that follow are not in KEYS); epoch, now_ms
+-- include: counted_in
 -- include: fence
+-- include: finish_declared
+-- include: gang
+-- include: passed_things
 -- include: publish
 -- include: read_hash
--- include: whole
--- include: in_chunks
--- include: thing_at
--- include: passed_things
--- include: things
--- include: amounts
--- include: counted_in
--- include: leased
--- include: gang
--- include: tombstone
--- include: settle
--- include: finish_declared
 -- include: remember_removed
+-- include: settle
+-- include: things
+-- include: tombstone
 local cell = fence()
 local host, known = read_hash(KEYS[6])
 local ids = redis.call('SMEMBERS', KEYS[7])

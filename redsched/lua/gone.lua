@@ -6,25 +6,15 @@
 --       5 id of the inbox entry or '', then slot, external amount ...
 -- Reply OK | SAME (had ended) | STALE | UNKNOWN | ATTEST; epoch, now_ms
 --   or RETRY, epoch, now_ms and the groups, pools and gangs that it counts in and whose keys are missing
+-- include: claim_state
+-- include: counted_in
+-- include: end_claim
 -- include: fence
+-- include: key_set
+-- include: passed_things
 -- include: publish
 -- include: read_hash
--- include: key_set
--- include: claim_state
--- include: whole
--- include: in_chunks
--- include: thing_at
--- include: passed_things
--- include: things
--- include: amounts
--- include: counted_in
--- include: leased
--- include: host_without
--- include: change_host
--- include: gang
--- include: tombstone
 -- include: take_hint
--- include: end_claim
 local cell, keys = fence(), key_set(6)
 local claim = read_hash(keys.claim)
 local no = obstacle(cell, keys, claim, ARGV[1], ARGV[3])

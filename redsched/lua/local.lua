@@ -12,22 +12,18 @@
 --   CONFLICT  the id is another claim's, or is in use on another host
 --   RETRY     the pools whose keys are missing
 --   ENDING (its host has been asked to stop it) ATTEST   nothing more
--- include: fence
--- include: publish
--- include: read_hash
--- include: key_set
--- include: claim_state
--- include: whole
--- include: in_chunks
--- include: thing_at
--- include: passed_things
--- include: things
--- include: amounts
--- include: counted_in
 -- include: change_host
--- include: take_hint
+-- include: claim_state
+-- include: fence
+-- include: key_set
 -- include: mark_over
 -- include: other_amounts
+-- include: passed_things
+-- include: publish
+-- include: read_hash
+-- include: take_hint
+-- include: things
+-- include: whole
 local cell, keys = fence(), key_set(6)
 local claim, known = read_hash(keys.claim)
 local function answer(outcome, ...)

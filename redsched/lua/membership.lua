@@ -4,8 +4,8 @@
 -- ARGV  1 aggregate, then for each host its name, and 1 (in it) or 0 (not in it)
 -- Reply OK | SAME (it was so); epoch, now_ms, then the hosts that are to be in it and are not known
 -- include: fence
--- include: publish
 -- include: finish_declared
+-- include: publish
 local cell = fence()
 local field, changed, unknown = 'aggregate.' .. ARGV[1], {}, {}
 for i = 2, #ARGV, 2 do

@@ -6,17 +6,15 @@
 -- ARGV  1 its version when the claims were looked for ('' where there was none), 2 reason
 -- Reply OK (mended) | SAME (nothing was wrong) | SETTLING (its claims may still come back) | CONFLICT (an amount is no
 --   whole number) | RETRY (claims have joined or left since); epoch, now_ms
--- include: fence
--- include: publish
--- include: read_hash
--- include: whole
--- include: in_chunks
--- include: thing_at
--- include: passed_things
--- include: things
 -- include: amounts
 -- include: counted_in
+-- include: fence
 -- include: mark_over
+-- include: passed_things
+-- include: publish
+-- include: read_hash
+-- include: things
+-- include: whole
 local cell = fence()
 local function answer(outcome)
   return {outcome, cell.epoch, cell.now_ms}

@@ -5,9 +5,9 @@
 -- Reply OK | SAME (nothing was wrong) | SETTLING (its members may still come back) | RETRY (it has other members);
 --   epoch, now_ms
 -- include: fence
--- include: read_hash
 -- include: in_chunks
 -- include: leased
+-- include: read_hash
 -- include: tell
 local cell = fence()
 local function answer(outcome)

@@ -8,20 +8,15 @@
 -- Reply OK | SAME (it is there, or nothing is left) | HELD (claims that were taken up are left)
 --   | SETTLING (it may come back); epoch, now_ms
 --   or RETRY (KEYS[7] holds an id that is not in ARGV, or the groups, pools and gangs that follow are not in KEYS)
+-- include: counted_in
 -- include: fence
+-- include: gang
+-- include: passed_things
 -- include: publish
 -- include: read_hash
--- include: whole
--- include: in_chunks
--- include: thing_at
--- include: passed_things
--- include: things
--- include: amounts
--- include: counted_in
--- include: leased
--- include: gang
--- include: tombstone
 -- include: remember_removed
+-- include: things
+-- include: tombstone
 local cell = fence()
 local function answer(outcome)
   return {outcome, cell.epoch, cell.now_ms}

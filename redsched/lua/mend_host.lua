@@ -7,17 +7,14 @@
 -- Reply OK (mended) | SAME (nothing was wrong) | UNKNOWN | ATTEST | CONFLICT (a claim's amount is no whole number)
 --   | RETRY (KEYS[7] holds an id that is not in ARGV); epoch, now_ms
 -- include: fence
+-- include: in_chunks
+-- include: mark_over
+-- include: mend_lease
+-- include: mend_sums
 -- include: publish
 -- include: put_fields
 -- include: read_hash
 -- include: whole
--- include: in_chunks
--- include: amounts
--- include: leased
--- include: mark_over
--- include: mend_lease
--- include: sums
--- include: mend_sums
 local cell = fence()
 local host, known = read_hash(KEYS[6])
 local function answer(outcome)

@@ -3,10 +3,8 @@
 -- KEYS  1 meta, 2 ledger, 3 deadlines, 4 claims
 -- ARGV  1 count: its name, 2 number of cells; then cell, epoch of each
 -- Reply OK | SAME (a copy) | STALE (that count does not run any more); epoch, now_ms
--- include: fence
--- include: read_hash
--- include: quota_ledger
 -- include: quota_counted
+-- include: quota_ledger
 local cell, ledger = open_ledger()
 if ledger and (is_counted(cell, ledger, 2)) then
   return {'SAME', cell.epoch, cell.now_ms}

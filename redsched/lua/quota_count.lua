@@ -5,10 +5,8 @@
 --       amount ...; without amounts no cell has it
 -- Reply OK | STALE (that count does not run any more); epoch, now_ms
 -- include: fence
--- include: read_hash
--- include: whole
--- include: quota_ledger
 -- include: quota_entries
+-- include: quota_ledger
 -- include: quota_writes
 local cell, ledger = open_ledger()
 if not ledger or ledger.count ~= ARGV[1] or ledger.count_epoch ~= cell.epoch then

@@ -3,10 +3,6 @@
 -- KEYS  1 meta, 2 ledger, 3 deadlines, 4 claims
 -- ARGV  1 token of the declaration: epoch and version of it in the first cell; then field, value ... of the limits
 -- Reply OK | SAME (it holds these or later ones) | UNKNOWN (there is no ledger: count it); epoch, now_ms
--- include: fence
--- include: read_hash
--- include: in_chunks
--- include: token
 -- include: quota_ledger
 -- include: quota_limits
 local cell, ledger = open_ledger()

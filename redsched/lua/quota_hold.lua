@@ -5,12 +5,9 @@
 -- ARGV  1 by: the call that reserved or marked them; then of each id: id, length, class, amount ...
 -- Reply OK, epoch, now_ms, then the ids that somebody else has reserved or marked since, of which nothing is written
 --   SETTLING (to be counted anew: the count will find it) | UNKNOWN (no ledger)
--- include: fence
--- include: read_hash
--- include: whole
+-- include: quota_entries
 -- include: quota_ledger
 -- include: quota_uncounted
--- include: quota_entries
 -- include: quota_writes
 local cell, ledger = open_ledger()
 local reply = uncounted_answer(cell, ledger)

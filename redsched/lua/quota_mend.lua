@@ -7,11 +7,10 @@
 --   RETRY, epoch, now_ms, then ids that are listed or have a deadline, and are not among these
 --   SETTLING (to be counted anew) | UNKNOWN (no ledger)
 -- include: fence
--- include: read_hash
--- include: whole
+-- include: quota_entries
 -- include: quota_ledger
 -- include: quota_uncounted
--- include: quota_entries
+-- include: whole
 local TAKES = {reserved = true, held = true}
 
 local cell, ledger = open_ledger()

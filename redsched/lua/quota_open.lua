@@ -5,12 +5,11 @@
 --       the declaration; then field, value ... of the limits
 -- Reply OK | SAME (it has been counted in these epochs) | OTHER (another count runs); epoch, now_ms
 -- include: fence
--- include: read_hash
--- include: whole
 -- include: in_chunks
--- include: token
 -- include: quota_counted
 -- include: quota_limits
+-- include: read_hash
+-- include: whole
 -- A ledger that nobody uses is not looked at for long, so here time running ahead is no sign of anything.
 local NO_JUMP_S = '9007199254740991'
 

@@ -5,9 +5,9 @@
 -- ARGV  1 project
 -- Reply OK | UNKNOWN (it is not declared here) | SETTLING (hosts may still bring claims); epoch, now_ms
 -- include: fence
+-- include: finish_declared
 -- include: publish
 -- include: whole
--- include: finish_declared
 local cell = fence()
 local version = redis.call('HGET', KEYS[4], 'version')
 if not cell.settled then

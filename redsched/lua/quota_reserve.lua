@@ -8,13 +8,12 @@
 --   OVER, epoch, now_ms, then class, limit, used, asked for each class that is exceeded: used + asked > limit
 --   LATE (a copy: what it reserved has been freed) | SETTLING (to be counted anew) | UNKNOWN (no ledger)
 -- include: fence
--- include: read_hash
--- include: whole
--- include: quota_ledger
 -- include: quota_counted
--- include: quota_uncounted
 -- include: quota_entries
+-- include: quota_ledger
+-- include: quota_uncounted
 -- include: quota_writes
+-- include: whole
 local cell, ledger = open_ledger()
 local no = uncounted_answer(cell, ledger)
 if no then

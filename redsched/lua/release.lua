@@ -9,29 +9,14 @@
 -- Reply OK (freed) | ENDING | SAME (had ended) | STALE | UNKNOWN | ATTEST
 --   | ACTIVE (and was to be given back only unless it was: nothing is written); epoch, now_ms
 --   or RETRY, epoch, now_ms and the groups, pools and gangs that it counts in and whose keys are missing
--- include: fence
--- include: publish
--- include: read_hash
--- include: key_set
 -- include: claim_state
--- include: whole
--- include: in_chunks
--- include: thing_at
--- include: passed_things
--- include: things
--- include: amounts
--- include: counted_in
--- include: leased
--- include: host_without
--- include: change_host
--- include: gang
--- include: tombstone
--- include: hint
--- include: take_hint
--- include: end_claim
--- include: begin_ending
+-- include: fence
 -- include: give_back
 -- include: give_up
+-- include: key_set
+-- include: passed_things
+-- include: read_hash
+-- include: whole
 -- It has succeeded the former, or has come up, or that one has failed: else only its own move is called off.
 local function stands_for_all(claim)
   return claim.state == 'active' or claim.arrived or claim.former_why == 'failed' or not (claim.former or claim.fell)

@@ -3,10 +3,10 @@
 -- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 claim, 7 host, 8 claims, 9 inbox
 -- ARGV  1 host, 2 id, 3 token, 4 lease_ms
 -- Reply OK | SAME | ENDING | GONE | STALE | UNKNOWN | ATTEST; epoch, now_ms, expires_at_ms ('' unless OK)
--- include: fence
--- include: read_hash
--- include: key_set
 -- include: claim_state
+-- include: fence
+-- include: key_set
+-- include: read_hash
 local cell, keys = fence(), key_set(6)
 local claim = read_hash(keys.claim)
 local words = {ended = 'GONE', ending = 'ENDING', active = 'SAME'}

@@ -6,15 +6,14 @@
 -- Reply OK | SAME (this number was passed) | OTHER (another agent speaks); epoch, now_ms, attested (0 or 1), version
 -- A report whose host has not attested to this epoch is kept, and opens nothing: attest.lua does that.
 -- A full store takes it: an agent whose report is refused neither attests nor gives anything back.
+-- include: compare
 -- include: fence
+-- include: finish_declared
+-- include: in_chunks
+-- include: mark_over
+-- include: order
 -- include: publish
 -- include: read_hash
--- include: in_chunks
--- include: compare
--- include: whole
--- include: order
--- include: mark_over
--- include: finish_declared
 local OWNED = {capacity = true, external = true, total = true, reserved = true, ratio = true, min = true, max = true,
   step = true}
 -- Amounts are checked again when they are claimed, and a metric is of the moment.

@@ -10,24 +10,19 @@
 --   RETRY  the pools whose keys are missing
 --   MOVING the claim that is to succeed it, or its own id: it is itself still to succeed another
 --   ENDING GONE STALE UNKNOWN ATTEST, SETTLING (more of a shared pool, and the cell waits for its hosts)   nothing more
+-- include: change_host
+-- include: claim_state
 -- include: fence
+-- include: hint
+-- include: key_set
+-- include: other_amounts
+-- include: passed_things
 -- include: publish
 -- include: read_hash
--- include: key_set
--- include: claim_state
--- include: whole
--- include: in_chunks
--- include: fit
--- include: thing_at
--- include: passed_things
--- include: things
--- include: amounts
--- include: counted_in
--- include: change_host
--- include: hint
--- include: take_hint
--- include: other_amounts
 -- include: resize_fit
+-- include: take_hint
+-- include: things
+-- include: whole
 local cell, keys = fence(), key_set(6)
 local claim = read_hash(keys.claim)
 local function answer(outcome, ...)

@@ -5,21 +5,16 @@
 -- ARGV  1 host, 2 id, 3 token, then slot, amount ...: all that it has
 -- Reply OK | SAME (no resize is under way) | CONFLICT (it does not hold as much) | ENDING | GONE | STALE | UNKNOWN
 --   | ATTEST; epoch, now_ms; or RETRY, epoch, now_ms and the pools whose keys are missing
+-- include: change_host
+-- include: claim_state
 -- include: fence
+-- include: key_set
+-- include: other_amounts
+-- include: passed_things
 -- include: publish
 -- include: read_hash
--- include: key_set
--- include: claim_state
--- include: whole
--- include: in_chunks
--- include: thing_at
--- include: passed_things
--- include: things
--- include: amounts
--- include: counted_in
--- include: change_host
 -- include: take_hint
--- include: other_amounts
+-- include: things
 local cell, keys = fence(), key_set(6)
 local claim = read_hash(keys.claim)
 local was, wanted, now = amounts_at(claim, 'amount.'), amounts_at(claim, 'wanted.'), amounts_in_argv(4)

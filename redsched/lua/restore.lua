@@ -7,18 +7,16 @@
 -- Reply OK | UNKNOWN (living claims, and no such host) | HELD (it has attested) | CONFLICT (an amount is no whole
 --   number); epoch, now_ms, then the ids that the store had already, which stay as they are
 --   or RETRY, epoch, now_ms and the groups, pools and gangs whose keys are missing
+-- include: counted_in
 -- include: fence
+-- include: in_chunks
+-- include: leased
+-- include: passed_things
 -- include: publish
 -- include: read_hash
--- include: whole
--- include: in_chunks
--- include: thing_at
--- include: passed_things
--- include: things
--- include: amounts
--- include: counted_in
--- include: leased
 -- include: sums
+-- include: things
+-- include: whole
 local cell = fence()
 local function answer(outcome)
   return {outcome, cell.epoch, cell.now_ms}

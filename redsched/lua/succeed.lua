@@ -10,32 +10,14 @@
 -- Reply OK | SAME (nothing was due) | EARLY (the target is not active yet) | ATTEST (a host has not attested to this
 --   epoch) | UNKNOWN; epoch, now_ms
 --   or RETRY, epoch, now_ms and the groups, pools and gangs whose keys are missing; none: a claim is on another host
--- include: fence
--- include: publish
--- include: read_hash
--- include: key_set
--- include: claim_state
--- include: token
--- include: whole
--- include: in_chunks
--- include: thing_at
--- include: passed_things
--- include: things
--- include: amounts
--- include: counted_in
--- include: leased
--- include: host_without
--- include: change_host
--- include: gang
--- include: tombstone
--- include: hint
--- include: take_hint
--- include: end_claim
--- include: begin_ending
--- include: give_back
 -- include: chores
--- include: succession
+-- include: claim_state
 -- include: conclude
+-- include: fence
+-- include: give_back
+-- include: passed_things
+-- include: read_hash
+-- include: succession
 local cell = fence()
 local target, former = side(7, ARGV[1]), side(11, ARGV[3])
 local root = ARGV[5] == ARGV[3] and former or {id = ARGV[5], keys = {claim = KEYS[15]}, claim = read_hash(KEYS[15])}

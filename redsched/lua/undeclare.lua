@@ -5,13 +5,13 @@
 -- KEYS  1 meta, 2 changes, 3 hosts, 4 the thing, 5 the set of the names of its kind
 -- ARGV  1 kind (aggregate, server-group, pool or quota), 2 name, 3 force (0 or 1)
 -- Reply OK | UNKNOWN (it is not declared) | HELD (claims count in it); epoch, now_ms
+-- include: definition
 -- include: fence
+-- include: finish_declared
+-- include: in_chunks
 -- include: publish
 -- include: read_hash
--- include: in_chunks
--- include: definition
 -- include: whole
--- include: finish_declared
 local cell = fence()
 local thing, known = read_hash(KEYS[4])
 local defined, held = {}, false

@@ -63,6 +63,7 @@ class Runner:
             raise closing()
         loop = asyncio.get_running_loop()
         script = load_all()[name]
+        script.check(len(keys), len(arguments))
         verb = "EVALSHA_RO" if script.read_only else "EVALSHA"
         command = (verb, script.sha, len(keys), *keys, *arguments)
         deadline = loop.time() + self._settings.resend_for_s

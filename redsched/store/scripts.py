@@ -1,7 +1,11 @@
 """The Lua scripts of redsched/lua, composed with their includes.
 
-A line `-- include: name` is replaced by lua/include/name.lua: Redis knows no modules, and one copy of the fence is
-enough to keep right.
+A line `-- include: name` brings in lua/include/name.lua once, after what that file includes itself. EVAL knows no
+modules, and one copy of the fence is enough to keep right.
+
+The lines `-- KEYS meta changes ...` and `-- ARGV host id ...` of a script's header are its calling contract: they
+become the tables `KEY` and `ARG` of the script, and each call is checked against them. `...` at the end stands for any
+number of further ones, which the header describes in words.
 """
 
 import hashlib
@@ -11,17 +15,47 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-_INCLUDE = re.compile(r"^-- include: (\w+)$", re.MULTILINE)
+_INCLUDE = re.compile(r"^-- include: (\w+)\n", re.MULTILINE)
+
+
+_CONTRACT = re.compile(r"^-- (KEYS|ARGV)((?: [a-z_]+)*)( \.\.\.)?$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """What a script's header says of its KEYS or ARGV: their names in order, and whether more may follow."""
+
+    names: tuple[str, ...]
+    is_open: bool
+
+    def admits(self, count: int) -> bool:
+        """Whether a call may pass so many."""
+        return count == len(self.names) or (self.is_open and count > len(self.names))
+
+    def table(self, name: str, source: str) -> str:
+        """Return the Lua line that gives the script these values by name."""
+        fields = ", ".join(f"{one} = {source}[{number}]" for number, one in enumerate(self.names, 1))
+        return f"local {name} = {{{fields}}}\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """One composed script: its text as the server gets it, and the SHA-1 by which EVALSHA names it."""
+    """One composed script: its text as the server gets it, and the SHA-1 by which EVALSHA names it.
+
+    `keys` and `arguments` are the contract of its header.
+    """
 
     name: str
     text: str
     sha: str
     read_only: bool
+    keys: Contract
+    arguments: Contract
+
+    def check(self, keys: int, arguments: int) -> None:
+        """Raise TypeError where a call passes other than the header says."""
+        if not self.keys.admits(keys) or not self.arguments.admits(arguments):
+            raise TypeError(f"{self.name}.lua: {keys} keys for {self.keys}, {arguments} arguments for {self.arguments}")
 
 
 @cache
@@ -34,10 +68,30 @@ def load_all() -> dict[str, Script]:
 
 def _compose(name: str) -> Script:
     folder = files("redsched") / "lua"
+    included: set[str] = set()
+
+    def expand(source: str) -> str:
+        return _INCLUDE.sub(lambda line: include(line[1]), source)
+
+    def include(file: str) -> str:
+        if file in included:
+            return ""
+        included.add(file)
+        return expand((folder / "include" / f"{file}.lua").read_text())
+
     source = (folder / f"{name}.lua").read_text()
-    text = _INCLUDE.sub(lambda line: (folder / "include" / f"{line[1]}.lua").read_text(), source)
+    contracts = {line[1]: Contract(tuple(line[2].split()), bool(line[3])) for line in _CONTRACT.finditer(source)}
+    keys, arguments = (contracts.get(which, Contract((), True)) for which in ("KEYS", "ARGV"))
+    shebang, _, body = source.partition("\n")
+    body = expand(body)
+    tables = "".join(
+        one.table(table, source)
+        for one, table, source in ((keys, "KEY", "KEYS"), (arguments, "ARG", "ARGV"))
+        if f"{table}." in body
+    )
+    text = f"{shebang}\n{tables}{body}"
     sha = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
-    return Script(name, text, sha, read_only="flags=no-writes" in text.partition("\n")[0])
+    return Script(name, text, sha, "flags=no-writes" in shebang, keys, arguments)
 
 
 def write_out(folder: Path) -> None:

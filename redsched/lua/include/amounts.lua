@@ -1,5 +1,6 @@
 -- amounts_of(): slot -> amount of a claim's hash, of its host and of shared pools; `unreadable` for one that is no
 -- whole number.
+-- include: whole
 local function amounts_of(claim, unreadable)
   local own, shared = {}, {}
   for field, value in pairs(claim) do

@@ -4,6 +4,8 @@
 -- `restoring` is false where the store decides: a claim that only the journal knows has ended then, instead of coming
 -- back. `was`: its state in the store before. `taken` are those of the kept that the store has on
 -- another host by an earlier placing; without `complete` the keys of such a host are missing. `known`: the host's hash.
+-- include: read_hash
+-- include: token
 local RANK = {claimed = 1, starting = 2, active = 3, ending = 4}
 
 -- What a journal does not know of a claim, or knew when it was taken up.

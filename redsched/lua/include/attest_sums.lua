@@ -2,6 +2,11 @@
 --
 -- Count the claims that end, come back or are another placing now out and in, in their groups and shared pools. What
 -- the store had here already is counted. Returns the names of those whose keys are missing.
+-- include: amounts
+-- include: counted_in
+-- include: fence
+-- include: gang_heard
+-- include: sums
 local function count_anew(things, merged)
   local lacking = {}
   local function count(claim, by)

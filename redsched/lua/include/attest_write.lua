@@ -1,4 +1,11 @@
--- bury_ended(), keep(), write_host(): what an attestation writes of claims, and of their host.
+-- bury_ended(), keep(), write_attested_host(): what an attestation writes of claims, and of their host.
+-- include: attest_merge
+-- include: fence
+-- include: gang
+-- include: hint
+-- include: in_chunks
+-- include: mark_over
+-- include: tombstone
 local function bury_ended(cell, things, merged)
   for _, entry in ipairs(merged.ended) do
     -- A journal does not know why: it says nothing of whether the owner gave it up, or another has succeeded it.
@@ -49,7 +56,7 @@ end
 
 -- Write the sums of claims on a host. Notes on what it was to drop go, but for those ids that its journal still has:
 -- another epoch may begin before it has heard the answer. A host that was lost has come back.
-local function write_host(host, drop, claimed, unclaimed)
+local function write_attested_host(host, drop, claimed, unclaimed)
   local dropping = {}
   for _, id in ipairs(drop) do
     dropping['dropped.' .. id] = true

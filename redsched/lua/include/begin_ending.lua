@@ -1,5 +1,12 @@
 -- begin_ending(): a claim that its host has taken up is not freed but asked back: its amounts return, and it leaves its
 -- group, with the host's word that the work is gone. `things` as for end_claim().
+-- include: change_host
+-- include: fence
+-- include: gang
+-- include: hint
+-- include: leased
+-- include: take_hint
+-- include: whole
 local function begin_ending(cell, keys, claim, id, why, things)
   local host = redis.call('HMGET', keys.host, 'inbox', 'starting')
   local number, fields = whole(host[1], 0, 0) + 1, {}

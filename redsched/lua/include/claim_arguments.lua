@@ -2,6 +2,8 @@
 --
 -- Hosts and candidates become tables only when they are looked at: mostly the first candidate fits, and tables for all
 -- of them would cost a tenth of the whole claim.
+-- include: claim_conditions
+-- include: claim_former
 local SLOT_FIELDS = {'capacity.', 'claimed.', 'external.', 'min.', 'max.', 'step.'}
 
 local function parse_call()

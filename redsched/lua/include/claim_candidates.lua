@@ -2,7 +2,11 @@
 --
 -- `host.slots` is what the host holds once the members placed so far have their amounts, so that the members of one
 -- call see each other although nothing is written before all of them have a place.
-local function state_of(cell, known, epoch, status, alive_until_ms)
+-- include: claim_arguments
+-- include: claim_rules
+-- include: fit
+-- include: whole
+local function closed_because(cell, known, epoch, status, alive_until_ms)
   if not known then
     return 'UNKNOWN'
   elseif epoch ~= cell.epoch then
@@ -25,7 +29,7 @@ local function look(cell, host, list)
     local version = whole(values[1])
     host.version, host.inbox = version or 0, whole(values[5], 0, 0)
     host.claims, host.starting = whole(values[6], 0, MOST), whole(values[7], 0, MOST)
-    host.closed = state_of(cell, version, values[2], values[3], values[4])
+    host.closed = closed_because(cell, version, values[2], values[3], values[4])
   end
   for number, entry in ipairs(list) do
     if not host.slots[entry.slot] then

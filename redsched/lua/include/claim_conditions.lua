@@ -7,6 +7,7 @@
 --       number of rules, and each as kind, by, thing (0: no group), most, members, member ..., domains, domain ...;
 --       number of hosts that were written off, host number of each: see include/claim_left.lua
 -- An amount list with shared amounts gets `shared`, a member `group` and `rules`; `limits` are by number of the host.
+-- include: thing_at
 local function parse_conditions(call, at)
   local things = {}
   local key_at = 5 + call.member_count + 3 * call.host_count

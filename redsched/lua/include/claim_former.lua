@@ -4,6 +4,10 @@
 -- KEYS  of each former: claim, host, gang (its claim again where it is in none)
 -- ARGV  of each former: member number, id, token, why (moved, failed or shelved), by_ms ('' for any time: how long from
 --       now on a move may take until the member is active)
+-- include: claim_state
+-- include: fence
+-- include: read_hash
+-- include: thing_at
 local function parse_formers(call, at)
   local count = tonumber(ARGV[15])
   local key_at = #KEYS - 3 * count - (call.gang and 1 or 0) - (ARGV[12] ~= '' and 1 or 0)

@@ -6,6 +6,10 @@
 -- together elsewhere. The first one goes where it may, and the others must follow it. Which hosts those are the caller
 -- says, and each is looked at here: one that has come back in between holds again. In the hash all of them count until
 -- they are given back.
+-- include: claim_arguments
+-- include: claim_counts
+-- include: things
+-- include: whole
 local function is_written_off(host_key)
   return redis.call('HGET', host_key, 'epoch') == 'lost'
 end

@@ -5,6 +5,10 @@
 -- this call that it covers. A group's own hard policy is read from its hash and holds for whoever joins it, whatever
 -- rules the call brings: a scheduler may not have heard of it yet. What a member leaves behind on a host that was
 -- written off (include/claim_left.lua) does not hold it.
+-- include: claim_counts
+-- include: claim_left
+-- include: things
+-- include: whole
 local NOTHING_LEFT = {members = 0}
 
 local function holds(rule, host, member)

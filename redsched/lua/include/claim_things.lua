@@ -1,5 +1,8 @@
 -- The groups and shared pools of one call of claim.lua: unsuited() reads them, and is the answer of a call that cannot
 -- be judged, or nil. add_conditions(), tell_things(): what a claim and the reply say of them.
+-- include: fence
+-- include: read_hash
+-- include: whole
 
 -- A group by what it counts beside the host (`topologies`) and its own hard policy as a rule; nil for one that nobody
 -- has declared. A group of thousands has as many counts: each is read when it is needed, and the hash never whole.

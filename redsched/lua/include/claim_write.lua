@@ -1,6 +1,12 @@
 -- What claim.lua writes once every member has a place. write_claim(): one claim and its entry of the feed; `more`
 -- follow. write_host(): what a host holds now, once however many of the members it took. write_beside(): the gang that
 -- the claims of a call are, and the request that they came from.
+-- include: claim_former
+-- include: claim_things
+-- include: fence
+-- include: hint
+-- include: in_chunks
+-- include: publish
 local KEPT_MS = 24 * 3600 * 1000 -- of a request: as long again as often as a claim that names it is looked at
 
 local function write_claim(cell, call, member, expires, more)

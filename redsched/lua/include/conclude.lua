@@ -3,6 +3,8 @@
 --
 -- Have a former claim that is ending or has ended point to its target. One that the store has lost is written anew: its
 -- owner finds the target by it, and the host that it was on is told to drop it.
+-- include: chores
+-- include: fence
 local function point(former, target)
   local claim = former.claim
   local fields = {'next', target.id, 'next_token', target.claim.token}

@@ -1,5 +1,7 @@
 -- count_active(): a member of a gang is active: one fewer to wait for. With the last the gang has come up, and its hash
 -- goes: from then on each of its claims stands alone. One that has failed is kept for who ends its members.
+-- include: fence
+-- include: whole
 local function count_active(gang)
   local state = redis.call('HMGET', gang.key, 'waiting', 'why')
   local waiting = whole(state[1], 0, 0) - 1

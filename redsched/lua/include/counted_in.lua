@@ -1,6 +1,8 @@
 -- The groups, shared pools and gangs of claims that end or come back. The caller of a script may not know them; the
 -- claim's hash does. A script that lacks the key of one answers RETRY with its name before it writes anything.
 -- The names of what a claim counts in: `server-group:web`, `pool:licences`, `gang:a`.
+-- include: amounts
+-- include: things
 local function counted_in(claim)
   local names, seen = {}, {}
   local function put(name)

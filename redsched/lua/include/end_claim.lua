@@ -1,5 +1,12 @@
 -- end_claim(): end a claim and give its amounts back, on its host and wherever else it counts (`things`, all passed).
 -- `also` is a flat list of further fields of the host that change together with it.
+-- include: change_host
+-- include: counted_in
+-- include: gang
+-- include: host_without
+-- include: take_hint
+-- include: things
+-- include: tombstone
 local function end_claim(cell, keys, claim, id, why, also, things)
   local fields = host_without(keys.host, claim)
   for i = 1, #also do

@@ -3,6 +3,9 @@
 --
 -- leave_gang(): a claim ends, or begins to. Its owner may let one go; any other end is a chore: the others are to
 -- end too. The claim keeps `gang` only then. Whichever ends so, or after that, has fallen with its gang (`fell`).
+-- include: fence
+-- include: leased
+-- include: whole
 local BY_OWNER = {released = true, moved = true, shelved = true}
 
 local function leave_gang(cell, things, claim, id, why)

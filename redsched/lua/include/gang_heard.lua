@@ -1,5 +1,11 @@
 -- What an attestation says of members of gangs: their work runs, does not run after all, or is being stopped. A host's
 -- journal may be ahead of what the store has, or behind.
+-- include: attest_merge
+-- include: count_active
+-- include: fence
+-- include: gang
+-- include: leased
+-- include: whole
 local function moves_in_gang(entry)
   return entry.was and entry.claim.gang and entry.was ~= state_of(entry)
 end

@@ -1,4 +1,8 @@
 -- host_without(): what a host's fields are without a claim: a flat list of field, new absolute value.
+-- include: amounts
+-- include: fence
+-- include: leased
+-- include: whole
 local function host_without(host_key, claim)
   local fields = {}
   local function less(field, amount)

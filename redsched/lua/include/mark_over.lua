@@ -2,6 +2,8 @@
 --
 -- A host that shrinks, or attests more than it has, is over by rights, and gets no new claims. With `over.<slot>` an
 -- audit can tell that from a claim that should not have been made.
+-- include: read_hash
+-- include: whole
 local function mark_over(host_key)
   local host = read_hash(host_key)
   for field, value in pairs(host) do

@@ -1,6 +1,9 @@
 -- wrong_leases(): the claims of a host, as {id, key, claim}, whose deadline is not that of their lease: lost, another
 -- one, or there although no lease runs. Each comes with `expires`, the deadline that it should have, or nil for none.
 -- write_leases() puts that right. Uses KEYS 4 deadlines.
+-- include: fence
+-- include: leased
+-- include: whole
 local function wrong_leases(cell, held, lease_ms)
   local wrong = {}
   for _, entry in ipairs(held) do

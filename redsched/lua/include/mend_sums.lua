@@ -1,5 +1,8 @@
 -- differing_sums(): which fields of a host do not say what its claims make. Returns a flat list of field, true value,
 -- and the fields that should not be there; nil where sums_of() gives none.
+-- include: fence
+-- include: sums
+-- include: whole
 local function differing_sums(host, held)
   local sums, changed, removed = sums_of(held), {}, {}
   if not sums then

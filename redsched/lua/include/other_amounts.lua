@@ -1,4 +1,8 @@
 -- A living claim gets other amounts. Amounts here are slot -> amount, of its host and of shared pools alike.
+-- include: counted_in
+-- include: fence
+-- include: in_chunks
+-- include: whole
 local function amounts_in_argv(first)
   local amounts = {}
   for i = first, #ARGV, 2 do

@@ -1,4 +1,5 @@
 -- passed_things(): the things whose keys were passed, from KEYS[first] on: as a list, and by name.
+-- include: thing_at
 local function passed_things(first)
   local things = {}
   for i = first, #KEYS do

@@ -3,6 +3,7 @@
 -- Call publish before every other write of the script: XADD is the write that can be refused, and a change that no
 -- reader hears of would be worse than none. `fields` is a flat list of field, new absolute value ('' means removed).
 -- `more` is the number of entries of this script that follow, so that readers show the whole of it at once.
+-- include: fence
 local MOST_VALUES = 900 -- a longer entry only says `reread 1`, and readers read that host anew
 
 local function publish(cell, kind, name, version, op, more, fields)

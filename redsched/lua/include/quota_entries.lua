@@ -1,5 +1,7 @@
 -- Entries of a ledger: what one claim takes of its project's quota, by class, with `claims` among the classes.
 -- read_entry(): an entry, and what it takes now. change(): note in `sums` what it is to take instead.
+-- include: read_hash
+-- include: whole
 local function read_entry(key)
   local entry, takes = read_hash(key), {}
   for field, value in pairs(entry) do

@@ -4,6 +4,8 @@
 --
 -- A ledger is `counted` in an epoch of its own and in one of each cell: what it says holds as long as all of these are
 -- the present ones. Otherwise somebody lost writes, and it gives nothing until it has been counted anew from the cells.
+-- include: fence
+-- include: read_hash
 local function open_ledger()
   local cell = fence()
   local ledger, known = read_hash(KEYS[2])

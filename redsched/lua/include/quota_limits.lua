@@ -1,5 +1,7 @@
 -- set_limits(): have the ledger hold the limits in ARGV[first] on (field, value ...), which were declared as `token`
 -- says (epoch and version of the first cell's declaration), unless it holds later ones.
+-- include: in_chunks
+-- include: token
 local function set_limits(ledger, token, first)
   if ledger.limits_token and not newer(token, ledger.limits_token) then
     return false

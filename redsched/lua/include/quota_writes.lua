@@ -1,4 +1,6 @@
 -- What entries of a ledger are to take (include/quota_entries.lua). write_sums(): what all of them take together then.
+-- include: fence
+-- include: whole
 local function write_sums(ledger, sums)
   for class, amount in pairs(sums) do
     local used = whole(ledger['used.' .. class], 0, MOST) + amount

@@ -2,6 +2,8 @@
 --
 -- `was` is what it holds. What gives back is held only to the slot's smallest amount and step, what stays as it is to
 -- nothing: a host that shrank must not keep its claims from shrinking after it, step by step.
+-- include: fit
+-- include: whole
 local function has_room(key, name, amount, held)
   local values = redis.call('HMGET', key, 'capacity.' .. name, 'claimed.' .. name, 'external.' .. name, 'min.' .. name,
     'max.' .. name, 'step.' .. name)

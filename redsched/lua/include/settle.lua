@@ -2,6 +2,7 @@
 --
 -- Waited for are the hosts that were known when the epoch was minted: those that first reported in another one, and
 -- have neither attested to this one nor been written off in it. `host` has the fields since, epoch and written_off.
+-- include: fence
 local function count_heard(cell, host)
   if host.since == cell.epoch or host.epoch == cell.epoch or host.written_off == cell.epoch then
     return

@@ -7,6 +7,10 @@
 --   rival        this target of the former is to be looked at: another has taken its place
 --   waits        nothing yet: the target is not active; by_ms: if it is not by then it is given back
 -- A side is {id, keys, claim}; one that the store does not know has a claim without fields.
+-- include: chores
+-- include: key_set
+-- include: read_hash
+-- include: token
 local function side(first, id)
   local keys = key_set(first)
   return {id = id, keys = keys, claim = read_hash(keys.claim)}

@@ -1,6 +1,9 @@
 -- sums_of(): what claims make of their host, by field: claimed.<slot>, claims and starting. nil where an amount is no
 -- whole number, or a sum is too large. `held` has them as {claim = its hash}; with `lost` as well for one whose work,
 -- which ran, is to be started again.
+-- include: amounts
+-- include: leased
+-- include: whole
 local function sums_of(held)
   local sums = {claims = #held, starting = 0}
   for _, entry in ipairs(held) do

@@ -1,5 +1,10 @@
 -- take_over(): a claim that the store has on another host was placed on this one later, and that placing was lost. It
 -- leaves the other host, whose agent is asked to stop its work. `more` entries of the feed follow.
+-- include: change_host
+-- include: fence
+-- include: hint
+-- include: host_without
+-- include: whole
 local function take_over(cell, entry, more)
   local keys, former = entry.rival, entry.stored
   local inbox = whole(redis.call('HGET', keys.host, 'inbox'), 0, 0) + 1

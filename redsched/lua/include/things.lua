@@ -3,6 +3,11 @@
 -- include/gang.lua.
 --
 -- What a field is now; its thing's `hash` where that has been read, else the store. Unreadable lets nothing in (MOST).
+-- include: fence
+-- include: in_chunks
+-- include: publish
+-- include: read_hash
+-- include: whole
 local function number_of(thing, field)
   local number = thing.now[field]
   if not number then

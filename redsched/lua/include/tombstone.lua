@@ -2,6 +2,7 @@
 -- while it is shelved, or while its end leaves something to be done: that is a chore, and who does it lets it go.
 -- What is being shelved ends as that, whatever its host says, and even with its host; but its owner may release it.
 -- Uses KEYS 4 deadlines, 5 chores.
+-- include: fence
 local REMEMBERED = {'project', 'consumer', 'origin', 'next', 'next_token', 'former', 'former_host', 'former_token',
   'former_why', 'arrived', 'came_from', 'gang', 'fell', 'final', 'quota', 'mark'}
 

@@ -1,15 +1,17 @@
 #!lua
 -- claim: members x ordered candidates. Each member gets the first of its candidates that fits now; all or nothing.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, then the claim of each member, then host, claims, inbox
---       of each host; with conditions the facts of each host where ARGV says so, then each group and shared pool;
---       with formers claim, host and gang of each; with a gang its key; with a request its key
--- ARGV  1 epoch, 2 now_ms and 3 seen_seq of the decision, 4 fresh (1: the ids were made for this very call),
---       5 lease_ms, 6 digest, 7 project, 8 consumer, 9 members, 10 hosts, 11 amount lists, 12 request ('' for
---       none to be kept), 13 quota (1: these claims count in one), 14 gang (1: they stand or fall together),
---       15 formers, 16 mark of this call, where it may have to be undone ('' else); then the hosts' names; then
---       each amount list as length, slot, amount ...; then each member as id, candidates, host number, list number ...
---       (numbers from 1); then the formers: see include/claim_former.lua; then the conditions, if there are any: see
---       include/claim_conditions.lua
+-- KEYS meta changes hosts deadlines chores shelved ...
+-- ARGV epoch now_ms seen_seq fresh lease_ms digest project consumer members hosts lists request quota gang again call_id max_attempts ...
+-- Further keys: the claim of each member, then host, claims, inbox of each host; with conditions the facts of each host
+-- where ARGV says so, then each group and shared pool; with members that are placed again two each
+-- (include/claim_again.lua); with a gang its key; with a request its key.
+-- epoch, now_ms, seen_seq: those of the decision. fresh: 1 where the ids were made for this very call. members, hosts,
+-- lists: how many there are of them. request: '' for none to be kept. quota: 1 where these claims count in one. gang: 1
+-- where they stand or fall together. again: how many members are placed again. call_id: of this call, where it may have to
+-- be undone ('' else). max_attempts: '' for one.
+-- Then the hosts' names; then each amount list as length, slot, amount ...; then each member as id, candidates, host
+-- number, list number ... (numbers from 1); then those that are placed again; then the conditions, if there are any:
+-- include/claim_conditions.lua
 -- Reply outcome, epoch, now_ms, then by outcome
 --   OK        n, host, token, expires_at_ms, state, candidate number of each member; then the number of groups and
 --             pools written, kind, name, version, length, field, value ... of each; then the hosts looked at
@@ -20,12 +22,12 @@
 --   GONE CONFLICT LATE EPOCH SETTLING BEHIND   nothing more (the protocol's "Ids"; EPOCH: decided in another epoch;
 --             BEHIND: decided before an aggregate, a pool or a host's own word changed which hosts may be chosen: that
 --             is not looked at here, so decide again on what is at `declared_seq` of meta)
---   MOVING FORMER STALE GONE GANG ATTEST   of a claim that is to be succeeded: see include/claim_former.lua
+--   NO_CLAIM STALE GONE MOVING GANG ATTEST SETTLING SAME   of a claim that is placed again: include/claim_again.lua
 --   A host looked at: host number, version, cause ('' or UNKNOWN ATTEST DOWN DISABLED DRAINING LIMIT GROUP or the slot
 --   that was too small), claims, starting, length, slot, claimed ...: what it holds after this script.
 -- include: claim_arguments
 -- include: claim_candidates
--- include: claim_former
+-- include: claim_again
 -- include: claim_known
 -- include: claim_left
 -- include: claim_things
@@ -35,7 +37,7 @@
 -- include: things
 local cell = fence()
 local call = parse_call()
-local refusal = known_outcome(cell, call) or former_outcome(cell, call) or (call.things and unsuited(cell, call))
+local refusal = again_outcome(cell, call) or known_outcome(cell, call) or (call.things and unsuited(cell, call))
 if refusal then
   return refusal
 end
@@ -56,7 +58,7 @@ for number, member in ipairs(call.members) do
 end
 for _, host in pairs(call.hosts) do
   if host.placed > 0 then
-    write_host(host)
+    write_claimed_host(host)
   end
 end
 if call.things then

@@ -1,36 +1,41 @@
 #!lua flags=allow-oom
--- fail: the work could not be started. From its host it frees at once (the host has cleaned up); from anyone else only
--- what no host has taken up, and the rest is `ending`. The host's word counts in its `failures`. Where nothing is to
--- succeed it, whoever says so is told that this is the end.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 claim, 7 host, 8 claims, 9 inbox, then groups, shared
---       pools and gangs
--- ARGV  1 host, 2 id, 3 token, 4 by_host (0 or 1)
--- Reply OK (freed) | ENDING | SAME (had failed) | GONE (ended otherwise) | STALE | UNKNOWN | ATTEST; epoch, now_ms
---   or RETRY, epoch, now_ms and the groups, pools and gangs that it counts in and whose keys are missing
--- include: claim_state
--- include: fence
--- include: give_back
--- include: key_set
--- include: passed_things
--- include: read_hash
--- include: whole
-local cell, keys = fence(), key_set(6)
-local claim = read_hash(keys.claim)
-local no = obstacle(cell, keys, claim, ARGV[1], ARGV[3])
-if not no and claim.state == 'ended' then
-  no = claim.why == 'failed' and 'SAME' or 'GONE'
+-- fail: the work could not be started, or has to leave. From its host it frees at once, for the host has cleaned up;
+-- from anyone else only what no host has taken up, and the rest is `ending`. The host's word counts in its `failures`.
+-- Unless the claim goes on elsewhere, it is to be placed again, as often as its request allows; else it has ended.
+-- KEYS meta changes hosts deadlines chores shelved claim ...
+-- ARGV host id token by_host again
+-- Further keys: host, claims and inbox of the host, and what the claim counts in; include/passed.lua.
+-- by_host: 0 or 1. again: 1 (place it again in any case), 0 (do not), '' (as its request says).
+-- Reply OK (freed) | ENDING | SAME (had failed) | GONE (ended otherwise) | STALE | UNKNOWN | ATTEST; epoch, now_ms,
+--   state of the claim (pending: it is to be placed again)
+--   or RETRY, epoch, now_ms and the names of missing keys
+-- include: about
+local it = about()
+local claim, placement, by_host = it.claim, it.placement, ARG.by_host == '1'
+if it.no == 'GONE' and claim.tombstone.why == 'failed' then
+  return answer_about(it, 'SAME', claim.tombstone.state)
+elseif it.no then
+  return answer_about(it, it.no)
 end
-if no then
-  return {no, cell.epoch, cell.now_ms}
+local lacking = {}
+bind_gangs({claim}, it.things, lacking)
+if #lacking > 0 then
+  return answer_about(it, 'RETRY', unpack(lacking))
 end
-local by_host, also = ARGV[4] == '1', {}
+local was_ending = placement.state == 'ending'
 if by_host then
-  also = {'failures', text(math.min(MOST, whole(redis.call('HGET', keys.host, 'failures'), 0, 0) + 1))}
+  free(claim, placement, placement.why or 'failed')
+  local failures = whole(redis.call('HGET', it.host.key, 'failures'), 0, 0)
+  it.host.also = {'failures', text(math.min(MOST, failures + 1))}
+else
+  take_back(claim, placement, 'failed', it.stands)
 end
-local reply = give_back(cell, keys, claim, ARGV[2], 'failed', by_host, also, passed_things(10))
--- One that its owner has given up is over as it is, and one that is being shelved may be placed again.
-local ends = claim.why ~= 'released' and claim.why ~= 'shelved' and not claim.next
-if reply[1] ~= 'RETRY' and not by_host and ends then
-  redis.call('HSET', keys.claim, 'final', '1')
+if not was_ending and not goes_on(claim, placement) then
+  if is_bound(claim) or (ARG.again == '0' and not by_host) then
+    close(claim, token_now(it.cell), 'failed')
+  elseif ARG.again ~= '0' then
+    retry(claim, placement, 'failed', ARG.again == '1')
+  end
 end
-return reply
+local state = claim.fields.retry_root and 'pending' or next(claim.placements) and 'ending' or 'ended'
+return commit_about(it, claim.placements[placement.placed] and 'ENDING' or 'OK', state)

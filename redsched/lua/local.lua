@@ -1,85 +1,56 @@
 #!lua
 -- local: the host's word that it runs work which nobody has claimed, or that such work has other amounts now. It is
 -- a fact, so it is accepted even where the host is over then; it is active, and its host ends it (gone).
--- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 claim, 7 host, 8 claims, 9 inbox, 10 shelved, then shared
---       pools
--- ARGV  1 host, 2 id, 3 token of the last placing that the host knows of ('' for none), 4 project, 5 consumer, then
---       slot, amount ...: all that it has
+-- KEYS meta changes hosts deadlines chores shelved claim ...
+-- ARGV host id token project consumer ...
+-- Further keys: host, claims and inbox of the host, then shared pools; include/passed.lua. token: of the last placing that
+-- the host knows of ('' for none). Then slot, amount ...: all that it has.
 -- Reply outcome, epoch, now_ms, then by outcome
 --   OK        token
 --   SAME      likewise: it stands so already
 --   STALE     the token of a placing that the host does not know of, of a claim that lives or has ended: a late copy
 --   CONFLICT  the id is another claim's, or is in use on another host
---   RETRY     the pools whose keys are missing
+--   RETRY     the names of missing keys
 --   ENDING (its host has been asked to stop it) ATTEST   nothing more
--- include: change_host
--- include: claim_state
--- include: fence
--- include: key_set
+-- include: about
 -- include: mark_over
--- include: other_amounts
--- include: passed_things
--- include: publish
--- include: read_hash
--- include: take_hint
--- include: things
--- include: whole
-local cell, keys = fence(), key_set(6)
-local claim, known = read_hash(keys.claim)
-local function answer(outcome, ...)
-  return {outcome, cell.epoch, cell.now_ms, ...}
+-- include: new_amounts
+local it, now = about(), amounts_in_argv(6)
+local cell, claim, things = it.cell, it.claim, it.things
+local _, placement = next(claim.placements)
+local last = placement or claim.tombstone
+if it.no == 'ATTEST' then
+  return answer_about(it, 'ATTEST')
+elseif claim.exists and (claim.fields.digest ~= 'local' or (placement and placement.host ~= ARG.host)) then
+  return answer_about(it, 'CONFLICT')
+elseif placement and placement.state == 'ending' then
+  return answer_about(it, 'ENDING')
 end
-local lives = known and claim.state ~= 'ended'
-local was, now = lives and amounts_at(claim, 'amount.') or {}, amounts_in_argv(6)
-if obstacle(cell, keys, claim, ARGV[1]) == 'ATTEST' then
-  return answer('ATTEST')
-elseif known and (claim.digest ~= 'local' or (lives and claim.host ~= ARGV[1])) then
-  return answer('CONFLICT')
-elseif claim.state == 'ending' then
-  return answer('ENDING')
+local fields = claim.fields
+local same = placement and placement.state == 'active' and not next(placement.wanted)
+if same and fields.project == ARG.project and fields.consumer == ARG.consumer and equal_amounts(placement.amounts, now) then
+  return answer_about(it, 'SAME', placement.token)
+elseif claim.exists and last.token ~= ARG.token then
+  return answer_about(it, 'STALE', last.token)
 end
-local stands = claim.state == 'active' and not next(amounts_at(claim, 'wanted.'))
-if stands and claim.project == ARGV[4] and claim.consumer == ARGV[5] and equal_amounts(was, now) then
-  return answer('SAME', claim.token)
+local token = next_token(cell)
+if placement then
+  placement.token, placement.amounts, placement.wanted = token, now, {}
+  placement.state, placement.expires_at_ms, placement.hint = 'active', nil, 'none'
+else
+  fields.closed, fields.closed_why = nil, nil
+  placement = {host = ARG.host, state = 'active', token = token, amounts = now, wanted = {}, counted = {}}
+  add_placement(claim, placement)
 end
-if known and claim.token ~= ARGV[3] then
-  return answer('STALE', claim.token)
+placement.op = 'local'
+fields.project, fields.consumer, fields.digest = ARG.project, ARG.consumer, 'local'
+fields.claimed_at_ms = fields.claimed_at_ms or text(cell.now_ms)
+local reply = commit_about(it, 'OK', token)
+if reply[1] == 'OK' then
+  for _, thing in ipairs(things) do
+    if thing.kind == 'host' or thing.kind == 'pool' then
+      mark_over(thing.key)
+    end
+  end
 end
-local things, retry = passed_things(11), answer('RETRY')
-if lacks_pools(things, larger_of(was, now), retry) then
-  return retry
-end
-
-local host = redis.call('HMGET', keys.host, 'claims', 'starting')
-local fields = exchanged(keys.host, things, was, now)
-if not lives then
-  fields[#fields + 1] = 'claims'
-  fields[#fields + 1] = text(whole(host[1], 0, MOST - 1) + 1)
-elseif claim.state ~= 'active' then -- an attestation without it has made it one to be taken up
-  fields[#fields + 1] = 'starting'
-  fields[#fields + 1] = text(math.max(0, whole(host[2], 0, MOST) - 1))
-end
-local changed = changed_things(things)
-change_host(cell, keys.host, ARGV[1], 'local', #changed, ARGV[2], fields)
-local token = cell.epoch .. '.' .. text(cell.seq)
-write_things(cell, changed, 'local')
-take_hint(keys.inbox, claim.inbox_id)
-redis.call('ZREM', KEYS[4], ARGV[2])
-redis.call('DEL', keys.claim) -- with it goes the time to live of a tombstone
-redis.call('HSET', keys.claim, 'host', ARGV[1], 'state', 'active', 'project', ARGV[4], 'consumer', ARGV[5],
-  'digest', 'local', 'claimed_at_ms', claim.claimed_at_ms or text(cell.now_ms), 'token', token)
-if ARGV[4] ~= '' then
-  redis.call('ZADD', KEYS[5], text(cell.now_ms), ARGV[2]) -- a quota may be to count it
-end
-if claim.quota and lives and claim.project == ARGV[4] then
-  redis.call('HSET', keys.claim, 'quota', '1')
-end
-write_amounts(keys.claim, 'amount.', {}, now)
-redis.call('SADD', keys.claims, ARGV[2])
-redis.call('SREM', KEYS[10], ARGV[2])
-mark_over(keys.host)
-for _, thing in ipairs(changed) do
-  mark_over(thing.key)
-end
-finish(cell)
-return answer('OK', token)
+return reply

@@ -1,26 +1,72 @@
 #!lua flags=allow-oom
--- mend_due: a deadline is for a claim with a lease, and a chore for one that is there or remembered. Others go. That
--- a claim has come to succeed another one is a chore: it is noted again where that was lost.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 events, then the claim of each id
--- ARGV  1 reason, then the ids
--- Reply OK | SAME (nothing was wrong); epoch, now_ms
--- include: fence
--- include: read_hash
+-- mend_due: when something is due about claims is worked out anew: deadlines of those with a lease, those that a
+-- scheduler is to reconcile, those that are shelved, and how long ended ones are remembered.
+-- KEYS meta changes hosts deadlines chores shelved events ...
+-- ARGV reason ...
+-- Further keys: the claim of each id. Then the ids.
+-- Reply OK | SAME (nothing was wrong) | SETTLING (claims may still come back); epoch, now_ms
+-- include: due
 -- include: tell
-local cell, mended = fence(), 0
-for i = 2, #ARGV do
-  local claim, known = read_hash(KEYS[5 + i])
-  local leased = claim.state == 'claimed' or claim.state == 'starting'
-  local changes = leased and 0 or redis.call('ZREM', KEYS[4], ARGV[i])
-  if not known then
-    changes = changes + redis.call('ZREM', KEYS[5], ARGV[i])
-  end
-  if claim.former and (claim.state == 'active' or claim.by_ms) then
-    changes = changes + redis.call('ZADD', KEYS[5], 'NX', text(cell.now_ms), ARGV[i])
-  end
-  if changes > 0 then
-    mended = mended + 1
-    tell(cell, KEYS[6], ARGV[1], {'claim', ARGV[i]})
-  end
+local cell, mended = fence(), {}
+if not cell.settled then
+  return {'SETTLING', cell.epoch, cell.now_ms}
 end
-return {mended > 0 and 'OK' or 'SAME', cell.epoch, cell.now_ms}
+local gone = {deadlines = {}, chores = {}, shelved = {}}
+
+local function mend_deadline(claim)
+  local deadline, noted = deadline_of(claim), redis.call('ZSCORE', KEY.deadlines, claim.id)
+  if noted and not deadline then
+    gone.deadlines[#gone.deadlines + 1] = claim.id
+    return true
+  end
+  return false
+end
+
+local function mend_reconcile(claim)
+  local noted = redis.call('ZSCORE', KEY.chores, claim.id)
+  if noted and not claim.exists then
+    gone.chores[#gone.chores + 1] = claim.id
+    return true
+  elseif claim.exists and not noted and is_unfinished(claim) then
+    return redis.call('ZADD', KEY.chores, text(cell.now_ms), claim.id) == 1
+  end
+  return false
+end
+
+local function mend_shelved(claim)
+  local noted = redis.call('SISMEMBER', KEY.shelved, claim.id) == 1
+  local shelved = claim.exists and is_shelved(claim)
+  if shelved and not noted then
+    return redis.call('SADD', KEY.shelved, claim.id) == 1
+  elseif noted and not shelved then
+    gone.shelved[#gone.shelved + 1] = claim.id
+  end
+  return noted and not shelved
+end
+
+-- What has ended is forgotten in its time; what lives or is shelved never is.
+local function mend_memory(claim)
+  local forgotten = claim.exists and redis.call('PTTL', claim.key) ~= -1
+  local ended = not next(claim.placements) and claim.tombstone and claim.tombstone.state == 'ended'
+  if claim.exists and ended and not is_shelved(claim) then
+    local waits = redis.call('ZSCORE', KEY.chores, claim.id)
+    return not forgotten and not waits and redis.call('PEXPIRE', claim.key, cell.remember_ms) == 1
+  end
+  return forgotten and redis.call('PERSIST', claim.key) == 1
+end
+
+for i = 2, #ARGV do
+  local claim = load_claim(KEYS[6 + i], ARGV[i])
+  local changed = mend_deadline(claim)
+  changed = mend_reconcile(claim) or changed
+  changed = mend_shelved(claim) or changed
+  changed = mend_memory(claim) or changed
+  mended[#mended + 1] = changed and claim.id or nil
+end
+for _, id in ipairs(mended) do
+  tell(cell, KEY.events, ARG.reason, {'claim', id})
+end
+in_chunks('ZREM', KEY.deadlines, gone.deadlines)
+in_chunks('ZREM', KEY.chores, gone.chores)
+in_chunks('SREM', KEY.shelved, gone.shelved)
+return {#mended > 0 and 'OK' or 'SAME', cell.epoch, cell.now_ms}

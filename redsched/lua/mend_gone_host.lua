@@ -1,83 +1,75 @@
 #!lua flags=allow-oom
--- mend_gone_host: what is left of a host that is not there any more goes: its inbox, its facts, and its claims, which
--- end as void. What a host had taken up may still run, so that only an operator ends it.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 host, 7 claims, 8 inbox, 9 facts, 10 removed, then the
---       claim of each id, then groups, shared pools and gangs
--- ARGV  1 host, 2 reason, 3 operator (1: what was taken up ends too), then the ids in KEYS[7], and others that name
---       the host
+-- mend_gone_host: what is left of a host that is not there any more goes: its inbox, its facts, and what claims have
+-- there, which ends as void. What it had taken up may still run, so that only an operator ends that.
+-- KEYS meta changes hosts deadlines chores shelved host claims inbox facts removed ...
+-- ARGV host reason operator ...
+-- Further keys: the claim of each id, then what they count in; include/passed.lua. operator: 1: what was taken up ends
+-- too. Then the ids in KEY.claims, and others that name the host.
 -- Reply OK | SAME (it is there, or nothing is left) | HELD (claims that were taken up are left)
 --   | SETTLING (it may come back); epoch, now_ms
---   or RETRY (KEYS[7] holds an id that is not in ARGV, or the groups, pools and gangs that follow are not in KEYS)
--- include: counted_in
--- include: fence
--- include: gang
--- include: passed_things
--- include: publish
--- include: read_hash
+--   or RETRY (KEY.claims holds an id that is not in ARGV, or the keys of those that follow are missing)
+-- include: commit
 -- include: remember_removed
--- include: things
--- include: tombstone
+-- include: transitions
 local cell = fence()
-local function answer(outcome)
-  return {outcome, cell.epoch, cell.now_ms}
+local function answer(outcome, rest)
+  return {outcome, cell.epoch, cell.now_ms, unpack(rest or {})}
 end
-if redis.call('EXISTS', KEYS[6]) == 1 then
+if redis.call('EXISTS', KEY.host) == 1 then
   return answer('SAME')
 elseif not cell.settled then
   return answer('SETTLING')
 end
-local things, retry, named, ending, left = passed_things(8 + #ARGV), answer('RETRY'), {}, {}, false
+local named, claims, left = {}, {}, false
 for i = 4, #ARGV do
   named[ARGV[i]] = true
-  local claim = read_hash(KEYS[7 + i])
-  if claim.host == ARGV[1] and claim.state ~= 'ended' then
-    if claim.state == 'claimed' or ARGV[3] == '1' then
-      ending[#ending + 1] = {id = ARGV[i], key = KEYS[7 + i], claim = claim}
-      lacks(things, claim, retry)
-    else
-      left = true
+  local claim = load_claim(KEYS[8 + i], ARGV[i])
+  for _, placement in pairs(claim.placements) do
+    local ends = placement.state == 'claimed' or ARG.operator == '1'
+    if placement.host == ARG.host and ends then
+      free(claim, placement, 'void')
     end
+    left = left or (placement.host == ARG.host and not ends)
   end
+  claims[#claims + 1] = claim.freed and claim or nil
 end
-for _, id in ipairs(redis.call('SMEMBERS', KEYS[7])) do
+for _, id in ipairs(redis.call('SMEMBERS', KEY.claims)) do
   if not named[id] then
     return answer('RETRY')
   end
 end
-if #retry > 3 then
-  return retry
+local things = passed(9 + #ARGV)
+things['host:' .. ARG.host] = {kind = 'host', key = KEY.host, name = 'host:' .. ARG.host, apart = true, was = {}, now = {}}
+local lacking = prepare(claims, things)
+if #lacking > 0 then
+  return answer('RETRY', lacking)
 end
-local leftovers = redis.call('EXISTS', KEYS[8]) + redis.call('EXISTS', KEYS[9])
+local leftovers = redis.call('EXISTS', KEY.inbox) + redis.call('EXISTS', KEY.facts)
 if not left then
-  leftovers = leftovers + redis.call('EXISTS', KEYS[7])
+  leftovers = leftovers + redis.call('EXISTS', KEY.claims)
 end
-if #ending + leftovers == 0 and not redis.call('ZSCORE', KEYS[3], ARGV[1]) then
+if #claims + leftovers == 0 and not redis.call('ZSCORE', KEY.hosts, ARG.host) then
   return answer(left and 'HELD' or 'SAME')
 end
 
 -- Every check is passed. From here on, only writes.
-for _, entry in ipairs(ending) do
-  count_claim(things, entry.claim, -1)
+local beside, ended = count_beside(claims, things), {}
+for number, claim in ipairs(claims) do
+  ended[number] = claim.id
+  publish(cell, 'host', ARG.host, cell.seq + 1, 'void', #claims - number + 1 + beside,
+    {'claim', claim.id, 'reason', ARG.reason})
 end
-local changed = changed_things(things)
-for number, entry in ipairs(ending) do
-  publish(cell, 'host', ARGV[1], cell.seq + 1, 'void', #ending - number + 1 + #changed,
-    {'claim', entry.id, 'reason', ARGV[2]})
+publish(cell, 'host', ARG.host, cell.seq + 1, 'removed', beside, {'reason', ARG.reason})
+write_claims(cell, claims, things, new_due(), {})
+if ARG.operator == '1' then
+  remember_removed(cell, KEY.removed)
 end
-publish(cell, 'host', ARGV[1], cell.seq + 1, 'removed', #changed, {'reason', ARGV[2]})
-write_things(cell, changed, 'void')
-for _, entry in ipairs(ending) do
-  redis.call('SREM', KEYS[7], entry.id)
-  leave_gang(cell, things, entry.claim, entry.id, 'void')
-  bury(cell, entry.key, entry.id, entry.claim, 'void')
-end
-if ARGV[3] == '1' then
-  remember_removed(cell, KEYS[10])
-end
-redis.call('DEL', KEYS[8], KEYS[9])
-redis.call('ZREM', KEYS[3], ARGV[1])
-if not left then
-  redis.call('DEL', KEYS[7])
+redis.call('DEL', KEY.inbox, KEY.facts)
+redis.call('ZREM', KEY.hosts, ARG.host)
+if left then
+  in_chunks('SREM', KEY.claims, ended)
+else
+  redis.call('DEL', KEY.claims)
 end
 finish(cell)
 return answer(left and 'HELD' or 'OK')

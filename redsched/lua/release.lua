@@ -1,70 +1,92 @@
 #!lua flags=allow-oom
--- release: the owner gives the claim back. Frees at once what no host has taken up, or by force; else it is `ending`.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 claim, 7 host, 8 claims, 9 inbox, 10 shelved, 11 claim of
---       the id by which its owner knows it (6 again: its own id, or only this one is meant), then groups, shared pools
---       and gangs
--- ARGV  1 host, 2 id, 3 token ('' for any), 4 how: ask, force, or unless-active (as ask), 5 mark of the call that is
---       undone ('' for none): STALE where another call has been told of the claim since, 6 whole (1: that id has
---       led here, and is given up whatever the claim has come to)
--- Reply OK (freed) | ENDING | SAME (had ended) | STALE | UNKNOWN | ATTEST
---   | ACTIVE (and was to be given back only unless it was: nothing is written); epoch, now_ms
---   or RETRY, epoch, now_ms and the groups, pools and gangs that it counts in and whose keys are missing
--- include: claim_state
--- include: fence
--- include: give_back
--- include: give_up
--- include: key_set
--- include: passed_things
--- include: read_hash
--- include: whole
--- It has succeeded the former, or has come up, or that one has failed: else only its own move is called off.
-local function stands_for_all(claim)
-  return claim.state == 'active' or claim.arrived or claim.former_why == 'failed' or not (claim.former or claim.fell)
+-- release: the owner gives a claim back, to have it again later (shelved) or not. It is closed: nothing of it that was
+-- placed until now is wanted, wherever that is, also what a host has still to bring back. What no host has taken up is
+-- freed, and everything is with `force`; else its host is asked to stop it.
+-- KEYS meta changes hosts deadlines chores shelved claim ...
+-- ARGV id token why how call_id closed
+-- Further keys: host, claims and inbox of each host that the claim is on, and what it counts in; include/passed.lua.
+-- token: '' for any; that of a placement on its way takes back only this one. why: released, shelved or failed. how: ask,
+-- force, or unless-active (as ask, but ACTIVE and nothing written where it runs). call_id: of the call that is undone ('' for
+-- none): STALE where another call was answered with the claim since. closed: the token of an earlier closing that is
+-- repeated in a new epoch; '' for now.
+-- Reply OK (all of it is freed) | ENDING | SAME (it had ended) | GONE (to be shelved, but it ended otherwise) | STALE
+--   | UNKNOWN | ACTIVE; epoch, now_ms, then the token up to which it is closed
+--   or RETRY, epoch, now_ms and the names of missing keys
+-- include: commit
+-- include: transitions
+local cell, things = fence(), passed(8)
+local claim = load_claim(KEY.claim, ARG.id)
+local function answer(outcome, ...)
+  return {outcome, cell.epoch, cell.now_ms, ...}
+end
+local main = main_of(claim)
+
+local function meant()
+  for _, placement in pairs(claim.placements) do
+    if placement.token == ARG.token then
+      return placement
+    end
+  end
 end
 
-local cell, keys = fence(), key_set(6)
-local claim = read_hash(keys.claim)
-local no = obstacle(cell, keys, claim, ARGV[1], ARGV[3] ~= '' and ARGV[3] or nil)
--- Who is told of an owner's id is told of what it leads to, and leaves the mark with the id.
-local mark = KEYS[11] ~= keys.claim and redis.call('HGET', KEYS[11], 'mark') or claim.mark
--- Nobody knew why it is over, and now its owner does: what was to succeed it, and comes back later, is not wanted.
-local unexplained = claim.why == 'void' and not claim.next
-local being_shelved = claim.state == 'ending' and claim.why == 'shelved'
-local heeded = not claim.why or claim.why == 'released' or unexplained or being_shelved
-local gives_up = KEYS[11] ~= keys.claim and (ARGV[5] == '' or mark == ARGV[5])
-  and (ARGV[6] == '1' or (heeded and stands_for_all(claim)))
-if not no and claim.state == 'ended' then
-  no = 'SAME'
-  if unexplained then
-    redis.call('HSET', keys.claim, 'why', 'released')
-  end
-  if gives_up then
-    give_up(cell, KEYS[11], ARGV[2])
-  end
-elseif not no and ARGV[5] ~= '' and mark ~= ARGV[5] then
-  no = 'STALE'
-elseif not no and claim.state == 'active' and ARGV[4] == 'unless-active' then
-  no = 'ACTIVE'
-end
-if no then
-  return {no, cell.epoch, cell.now_ms}
-end
-local reply = give_back(cell, keys, claim, ARGV[2], 'released', ARGV[4] == 'force', {}, passed_things(12))
-if reply[1] == 'RETRY' then
-  return reply
-elseif reply[1] == 'OK' and ARGV[4] == 'force' and claim.state ~= 'claimed' then
-  -- A host that is away may come back when nobody remembers the claim, and in another epoch: attest.lua looks here.
-  if whole(redis.call('HGET', keys.host, 'alive_until_ms'), 0, 0) <= cell.now_ms then
-    redis.call('HSET', keys.host, 'dropped.' .. ARGV[2], claim.token)
+-- Why nothing is to be done, or nil.
+local function refusal()
+  local last = claim.tombstone
+  if not claim.exists then
+    return 'UNKNOWN'
+  elseif ARG.call_id ~= '' and claim.fields.mark ~= ARG.call_id then
+    return 'STALE'
+  elseif not main and last.state == 'ended' and (last.why ~= 'shelved' or ARG.why == 'shelved') then
+    local done = ARG.why ~= 'shelved' or last.why == 'shelved'
+    return done and 'SAME' or 'GONE'
+  elseif ARG.token ~= '' and not meant() and not (last and last.token == ARG.token) then
+    return 'STALE'
+  elseif ARG.how == 'unless-active' and main and main.state == 'active' then
+    return 'ACTIVE'
+  elseif ARG.why == 'shelved' and main and main.state == 'ending' and main.why ~= 'shelved' then
+    return 'GONE'
   end
 end
-if reply[1] == 'OK' then
-  redis.call('SREM', KEYS[10], ARGV[2])
-elseif being_shelved or unexplained then
-  redis.call('SREM', KEYS[10], ARGV[2])
-  redis.call('HSET', keys.claim, 'why', 'released') -- also while it is being shelved: nobody wants it back
+
+local no = refusal()
+if no and no ~= 'SAME' then
+  return answer(no, claim.fields.closed or '')
 end
-if gives_up then
-  give_up(cell, KEYS[11], ARGV[2])
+local lacking = {}
+bind_gangs({claim}, things, lacking)
+for _, placement in pairs(claim.placements) do
+  needs(things, lacking, 'host:' .. placement.host)
 end
-return reply
+if #lacking > 0 then
+  return answer('RETRY', unpack(lacking))
+end
+local target = ARG.token ~= '' and meant()
+local called_off = target and target ~= main and ARG.why == 'released' and goes_on(claim, target)
+if not called_off then
+  close(claim, ARG.closed ~= '' and ARG.closed or token_now(cell), ARG.why)
+end
+local list = {}
+for _, placement in pairs(claim.placements) do
+  list[#list + 1] = placement
+end
+for _, placement in ipairs(list) do
+  if (called_off and placement == target) or (not called_off and is_doomed(claim, placement)) then
+    local stands = standing(cell, things['host:' .. placement.host].key)
+    if ARG.how == 'force' and stands == 'here' and placement.state ~= 'claimed' then
+      note_dropped(cell, things['host:' .. placement.host], placement)
+    end
+    if placement.why == 'shelved' then
+      placement.why = ARG.why
+    end
+    take_back(claim, placement, ARG.why, stands, ARG.how == 'force')
+  end
+end
+if claim.tombstone and claim.tombstone.why == 'shelved' then
+  claim.tombstone.why = ARG.why
+end
+local outcome = no or (next(claim.placements) and 'ENDING' or 'OK')
+lacking = commit(cell, {claim}, things, new_due())
+if lacking then
+  return answer('RETRY', unpack(lacking))
+end
+return answer(outcome, claim.fields.closed or '')

@@ -1,20 +1,15 @@
 #!lua flags=allow-oom
--- renew: a fresh lease for a claim that is not active yet. An active one needs none: SAME.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 claim, 7 host, 8 claims, 9 inbox
--- ARGV  1 host, 2 id, 3 token, 4 lease_ms
+-- renew: a fresh lease for a placement that is not active yet. An active one needs none: SAME.
+-- KEYS meta changes hosts deadlines chores shelved claim ...
+-- ARGV host id token lease_ms
+-- Further keys: host, claims and inbox of the host; include/passed.lua.
 -- Reply OK | SAME | ENDING | GONE | STALE | UNKNOWN | ATTEST; epoch, now_ms, expires_at_ms ('' unless OK)
--- include: claim_state
--- include: fence
--- include: key_set
--- include: read_hash
-local cell, keys = fence(), key_set(6)
-local claim = read_hash(keys.claim)
-local words = {ended = 'GONE', ending = 'ENDING', active = 'SAME'}
-local no = obstacle(cell, keys, claim, ARGV[1], ARGV[3]) or words[claim.state]
+-- include: about
+local it = about()
+local WORDS = {ending = 'ENDING', active = 'SAME'}
+local no = it.no or WORDS[it.placement.state]
 if no then
-  return {no, cell.epoch, cell.now_ms, ''}
+  return answer_about(it, no, '')
 end
-local expires = text(cell.now_ms + tonumber(ARGV[4]))
-redis.call('HSET', keys.claim, 'expires_at_ms', expires)
-redis.call('ZADD', KEYS[4], expires, ARGV[2])
-return {'OK', cell.epoch, cell.now_ms, expires}
+it.placement.expires_at_ms = text(it.cell.now_ms + tonumber(ARG.lease_ms))
+return commit_about(it, 'OK', it.placement.expires_at_ms)

@@ -1,45 +1,23 @@
 #!lua flags=allow-oom
--- resized: the host's word that a claim's work has these amounts: the wanted ones, or those of before where it could
--- not be resized. What the claim holds above them is free.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 claim, 7 host, 8 claims, 9 inbox, then shared pools
--- ARGV  1 host, 2 id, 3 token, then slot, amount ...: all that it has
+-- resized: the host's word that a placement's work has these amounts: the wanted ones, or those of before where it could
+-- not be resized. What it holds above them is free.
+-- KEYS meta changes hosts deadlines chores shelved claim ...
+-- ARGV host id token ...
+-- Further keys: host, claims and inbox of the host, then shared pools; include/passed.lua. Then slot, amount ...: all that
+-- it has.
 -- Reply OK | SAME (no resize is under way) | CONFLICT (it does not hold as much) | ENDING | GONE | STALE | UNKNOWN
---   | ATTEST; epoch, now_ms; or RETRY, epoch, now_ms and the pools whose keys are missing
--- include: change_host
--- include: claim_state
--- include: fence
--- include: key_set
--- include: other_amounts
--- include: passed_things
--- include: publish
--- include: read_hash
--- include: take_hint
--- include: things
-local cell, keys = fence(), key_set(6)
-local claim = read_hash(keys.claim)
-local was, wanted, now = amounts_at(claim, 'amount.'), amounts_at(claim, 'wanted.'), amounts_in_argv(4)
-local words = {ended = 'GONE', ending = 'ENDING'}
-local no = obstacle(cell, keys, claim, ARGV[1], ARGV[3]) or words[claim.state] or (not next(wanted) and 'SAME')
-if not no and not equal_amounts(larger_of(was, now), was) then
+--   | ATTEST; epoch, now_ms; or RETRY, epoch, now_ms and the names of missing keys
+-- include: about
+-- include: new_amounts
+local it = about()
+local placement, now = it.placement, amounts_in_argv(4)
+local no = it.no or (placement.state == 'ending' and 'ENDING') or (not next(placement.wanted) and 'SAME')
+if not no and not equal_amounts(larger_of(placement.amounts, now), placement.amounts) then
   no = 'CONFLICT'
 end
 if no then
-  return {no, cell.epoch, cell.now_ms}
+  return answer_about(it, no)
 end
-local things, retry = passed_things(10), {'RETRY', cell.epoch, cell.now_ms}
-if lacks_pools(things, was, retry) then
-  return retry
-end
-local fields = exchanged(keys.host, things, was, now)
-local changed, op = changed_things(things), equal_amounts(now, wanted) and 'resized' or 'resize-failed'
-change_host(cell, keys.host, ARGV[1], op, #changed, ARGV[2], fields)
-write_things(cell, changed, op)
-write_amounts(keys.claim, 'amount.', was, now)
-write_amounts(keys.claim, 'wanted.', wanted, {})
-take_hint(keys.inbox, claim.inbox_id)
-redis.call('HDEL', keys.claim, 'inbox_id')
-if claim.quota then
-  redis.call('ZADD', KEYS[5], text(cell.now_ms), ARGV[2]) -- its quota is to count what it holds now
-end
-finish(cell)
-return {'OK', cell.epoch, cell.now_ms}
+placement.op = equal_amounts(now, placement.wanted) and 'resized' or 'resize-failed'
+placement.amounts, placement.wanted, placement.hint = now, {}, 'none'
+return commit_about(it, 'OK')

@@ -5,7 +5,7 @@ Redis is read and written in `redsched.store`; both turn into these.
 """
 
 from redsched.model.checks import MAX_CLASSES, MAX_LEASE_S
-from redsched.model.claims import HELD, LEASED, OVER, Amounts, Claim, ClaimStatus, Token, Why
+from redsched.model.claims import HELD, LEASED, OVER, Amounts, Claim, ClaimStatus, Placement, Token, Why
 from redsched.model.declared import CLAIMS, Aggregate, GroupPolicy, Quota, ServerGroup, SharedPool
 from redsched.model.hosts import (
     MAX_LABELS,
@@ -69,6 +69,7 @@ __all__ = [
     "NumaAffinity",
     "NumaCell",
     "PciDevices",
+    "Placement",
     "Pool",
     "Quota",
     "Relation",

@@ -1,7 +1,7 @@
 """Claims and their tokens."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from redsched.errors import InvalidRequest
@@ -11,8 +11,12 @@ Amounts = Mapping[str, int]
 
 
 class ClaimStatus(StrEnum):
-    """Where a claim is in its life (design: claimed -> starting -> active -> ending -> ended)."""
+    """Where a claim is in its life: claimed -> starting -> active -> ending -> ended.
 
+    `pending`: its last placement has failed, and a scheduler is to find it another one.
+    """
+
+    PENDING = "pending"
     CLAIMED = "claimed"
     STARTING = "starting"
     ACTIVE = "active"
@@ -23,7 +27,7 @@ class ClaimStatus(StrEnum):
 LEASED = (ClaimStatus.CLAIMED, ClaimStatus.STARTING)
 """Its lease runs: its host has not said yet that it is active."""
 HELD = (*LEASED, ClaimStatus.ACTIVE)
-"""It is to run: nobody has given it back."""
+"""It is to run on the host that it is on."""
 OVER = (ClaimStatus.ENDING, ClaimStatus.ENDED)
 """It is to stop, or has."""
 
@@ -66,8 +70,37 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True)
+class Placement:
+    """One place of a claim: where it is, was or is going. Named by `placed`, the token that it was placed with.
+
+    `token` differs from that after a resize. `root` is the placement that it descends from by moves and retries.
+    """
+
+    placed: str
+    token: str
+    root: str
+    host: str
+    state: ClaimStatus
+    amounts: Amounts
+    why: Why | None = None
+    expires_at_ms: int | None = None
+    counted: Mapping[str, str] = field(default_factory=dict)
+    """Under which zone and label values its server group counts it (`{"zone": "az1"}`)."""
+    wanted: Amounts = field(default_factory=dict)
+    """While its host resizes it: what it will hold."""
+    based_on: str = ""
+    """The token of the placement that it was moved from, or is another attempt of."""
+    move_by_ms: int | None = None
+    """The deadline of a move: when it is given back unless it is active."""
+
+
+@dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim as the store holds it. `expires_at_ms` is None where no lease runs; an ended one keeps no amounts."""
+    """A claim as the store holds it. `expires_at_ms` is None where no lease runs; an ended one keeps no amounts.
+
+    `host`, `state`, `token`, `amounts`, `why`, `expires_at_ms`, `counted` and `wanted` are those of one of its
+    placements: the main one, unless `at` or `on` was asked for another.
+    """
 
     id: str
     cell: str
@@ -82,23 +115,59 @@ class Claim:
     claimed_at_ms: int | None = None
     expires_at_ms: int | None = None
     group: str = ""
-    """The server group that it counts in, and `counted`: under which zone and label values (`{"zone": "az1"}`)."""
+    """The server group that it counts in."""
     counted: Mapping[str, str] = field(default_factory=dict)
-    origin: str = ""
-    """The id by which its owner knows it, where it has succeeded another claim."""
-    former: str = ""
-    """While it is still to succeed a claim: that claim, its host and token, why, and the deadline of a move."""
-    former_host: str = ""
-    former_token: str = ""
-    former_why: Why | None = None
-    by_ms: int | None = None
-    came_from: str = ""
-    """The claim that it was placed to succeed, also when it has."""
-    next: str = ""
-    """The claim that is to succeed it, or has."""
     gang: str = ""
     """The gang that it was claimed with: the id of its first member."""
     quota: bool = False
-    """Whether a quota counts it, which is to be told when it has ended."""
+    """Whether a quota counts it."""
     wanted: Amounts = field(default_factory=dict)
-    """While its host resizes it: what it will hold."""
+    placements: tuple[Placement, ...] = ()
+    """All that it has, the main one first; none where it has ended or is pending."""
+    closed: str = ""
+    """The token up to which it was given back: no placement with such a root is wanted."""
+    closed_why: Why | None = None
+    retry_from: str = ""
+    """While it is pending: the token of the placement that has failed."""
+    attempts: int = 1
+    """Placements since it was active last, the present one included."""
+    raw: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    """The hash as it was read."""
+
+    def view(self, placement: Placement) -> "Claim":
+        """Return the claim as it is at one of its placements."""
+        return replace(
+            self,
+            host=placement.host,
+            state=placement.state,
+            token=placement.token,
+            amounts=placement.amounts,
+            why=placement.why,
+            expires_at_ms=placement.expires_at_ms,
+            counted=placement.counted,
+            wanted=placement.wanted,
+        )
+
+    def at(self, token: str) -> "Claim | None":
+        """Return the claim at the placement with this token, or placed with it; None where it has none."""
+        return next((self.view(one) for one in self.placements if token in (one.token, one.placed)), None)
+
+    def on(self, host: str) -> "Claim | None":
+        """Return the claim at its placement on a host; None where it has none there."""
+        return next((self.view(one) for one in self.placements if one.host == host), None)
+
+    @property
+    def placed(self) -> str:
+        """The name of the placement that this view is of; '' where there is none."""
+        return next((one.placed for one in self.placements if one.token == self.token), "")
+
+    @property
+    def target(self) -> Placement | None:
+        """The placement that it is being moved to."""
+        others = (one for one in self.placements if one.token != self.token and one.state not in OVER)
+        return next(others, None)
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """All hosts that it has a placement on."""
+        return tuple(dict.fromkeys(one.host for one in self.placements))

@@ -1,6 +1,7 @@
 """The only rooms that know Redis: connections, keys, and one typed coroutine for each Lua script."""
 
 from redsched.store.answers import (
+    Again,
     Answer,
     AttestAnswer,
     AuditedHost,
@@ -8,9 +9,9 @@ from redsched.store.answers import (
     ClaimAnswer,
     ClaimCall,
     Clock,
+    EndedPlacement,
     Event,
     FeedEnd,
-    Former,
     Giving,
     HeldClaim,
     HostHashes,
@@ -24,7 +25,8 @@ from redsched.store.answers import (
     Thing,
 )
 from redsched.store.cell import CellStore
-from redsched.store.claim_wire import drawn_on
+from redsched.store.claim_fields import record_of
+from redsched.store.claim_wire import counted_by, drawn_on
 from redsched.store.keys import Kind
 from redsched.store.ledger_reads import LedgerEntry, LedgerState
 from redsched.store.ledgers import Epochs, Ledgers, Taking
@@ -33,6 +35,7 @@ from redsched.store.quota_calls import Marked
 from redsched.store.store import Store
 
 __all__ = [
+    "Again",
     "Answer",
     "AttestAnswer",
     "AuditedHost",
@@ -42,10 +45,10 @@ __all__ = [
     "ClaimAnswer",
     "ClaimCall",
     "Clock",
+    "EndedPlacement",
     "Epochs",
     "Event",
     "FeedEnd",
-    "Former",
     "Giving",
     "HeldClaim",
     "HostHashes",
@@ -65,5 +68,7 @@ __all__ = [
     "Store",
     "Taking",
     "Thing",
+    "counted_by",
     "drawn_on",
+    "record_of",
 ]

@@ -21,8 +21,7 @@ class AgentCalls(ClaimCalls):
         """The owner wants other amounts: all of them, by slot. (resize.lua)
 
         OK | SAME (this token was resized to these amounts; facts of both: token, state) | FULL (facts: slot) | MOVING
-        (it is one of two in a succession that is under way; facts: the target's id) | ENDING | GONE | STALE | UNKNOWN |
-        ATTEST. `things` as in `fail`, of what it holds and of what it is to hold.
+        (it is being moved) | ENDING | GONE | STALE | UNKNOWN | ATTEST. `things` as in `fail`, of what it holds and of what it is to hold.
         """
         _check(amounts)
         return await self._about("resize", host, claim_id, token, *flat(amounts), things=things)
@@ -49,8 +48,7 @@ class AgentCalls(ClaimCalls):
         """
         check_name("claim", claim_id)
         _check(amounts)
-        said, beside = (project, consumer, *flat(amounts)), (self.keys.shelved,)
-        return await self._about("local", host, claim_id, token, *said, beside=beside)
+        return await self._about("local", host, claim_id, token, project, consumer, *flat(amounts))
 
 
 def _check(amounts: Amounts) -> None:

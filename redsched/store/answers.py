@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from redsched.model import Amounts, Candidate, ClaimRule, ClaimStatus, HostLimit, Why
+from redsched.model import Candidate, ClaimRule, ClaimStatus, HostLimit, Why
 from redsched.store.outcomes import Outcome
 
 
@@ -41,7 +41,7 @@ class ReportAnswer:
 
 @dataclass(frozen=True, slots=True)
 class AttestAnswer:
-    """OK | SAME | EPOCH | UNKNOWN | OTHER | CONFLICT. `drop`: claims whose work the host must stop."""
+    """OK | SAME | EPOCH | UNKNOWN | OTHER | CONFLICT. `drop`: the placements whose work the host must stop, by `placed`."""
 
     outcome: Outcome
     epoch: str
@@ -51,27 +51,23 @@ class AttestAnswer:
 
 @dataclass(frozen=True, slots=True)
 class HeldClaim:
-    """A claim as an agent's journal holds it, for attesting."""
+    """A placement as an agent's journal holds it, for attesting: `record` as `record_of` made it when it was taken up."""
 
     id: str
+    placed: str
     token: str
+    root: str
     state: ClaimStatus
-    amounts: Amounts
-    project: str = ""
-    consumer: str = ""
-    digest: str = ""
-    group: str = ""
-    """The server group that it counts in, and `counted`: under which zone and label values (`{"zone": "az1"}`)."""
-    counted: Mapping[str, str] = field(default_factory=dict)
-    origin: str = ""
-    """As in Claim, and so are the four of the claim that it was to succeed when it was taken up, and `quota`."""
-    former: str = ""
-    former_host: str = ""
-    former_token: str = ""
-    former_why: Why | None = None
-    quota: bool = False
-    wanted: Amounts = field(default_factory=dict)
-    """While it is resized: what it will hold."""
+    record: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class EndedPlacement:
+    """A placement whose work has ended, as an agent's journal remembers it."""
+
+    id: str
+    placed: str
+    token: str
 
 
 class Giving(StrEnum):
@@ -86,13 +82,13 @@ class Giving(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Former:
-    """The claim that a member is to succeed, as its caller knows it; `why`: MOVED, FAILED or SHELVED.
+class Again:
+    """For a member that is a claim already and is to have another placement; `why`: MOVED, FAILED or SHELVED.
 
-    `by_s` is how long a move may take until the member must be active (0: any time); `gang` is that of the claim.
+    `host` and `token` are those of the placement that it is based on; `by_s` is how long a move may take until the new
+    one must be active (0: any time); `gang` is that of the claim.
     """
 
-    id: str
     host: str
     token: str
     why: Why
@@ -107,7 +103,7 @@ class Member:
     id: str
     candidates: tuple[Candidate, ...]
     group: str = ""
-    former: Former | None = None
+    again: Again | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +135,9 @@ class ClaimCall:
     mark: str = ""
     """What undoing names, so that it leaves what another call was told of since; '' for none."""
     written_off: tuple[str, ...] = ()
-    """Hosts that were written off: members of an affinity group there do not hold who succeeds one of them."""
+    """Hosts that were written off: members of an affinity group there do not bind the replacement of one of them."""
+    max_attempts: int = 1
+    """How often a scheduler places each of these claims before it has failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,9 +184,8 @@ class Thing:
 class ClaimAnswer:
     """OK | SAME | FULL | UNKNOWN | GONE | CONFLICT | LATE | EPOCH | SETTLING | BEHIND.
 
-    Where a member is to succeed a claim, of that one: FORMER (not known), STALE, GONE, ATTEST, GANG (its gang is waited
-    for, or has failed), or MOVING with `next`: the claim that is to succeed it already, or its own id while it is
-    itself still to succeed another.
+    Where a member is placed again, of its claim: NO_CLAIM, STALE, GONE, ATTEST, GANG (its gang is waited for, or has
+    failed), MOVING (it is not active yet).
     `placed` in the order of the members.
 
     `things` are the groups and shared pools that it wrote, `unknown` those that nobody has declared, written
@@ -202,7 +199,6 @@ class ClaimAnswer:
     looked_at: tuple[LookedAt, ...] = ()
     things: tuple[Thing, ...] = ()
     unknown: tuple[str, ...] = ()
-    next: str = ""
 
 
 @dataclass(frozen=True, slots=True)

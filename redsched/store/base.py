@@ -40,10 +40,18 @@ class CellBase:
         return as_answer(await self._run(script, keys, arguments))
 
     def _thing_keys(self, names: Iterable[str]) -> list[str]:
-        """The keys of things that are named as their keys end: `server-group:web`, `pool:licences`, `gang:a`."""
-        key_of = {"server-group": self.keys.server_group, "pool": self.keys.pool, "gang": self.keys.gang}
-        pairs = (name.partition(":") for name in names)
-        return [key_of[kind](own) for kind, _, own in pairs]
+        """Return the keys of things named as their keys end: `server-group:web`, `pool:licences`, `gang:a`, `host:h1`.
+
+        A host comes with its set of claims and its inbox.
+        """
+        found: list[str] = []
+        for name in names:
+            kind, _, own = name.partition(":")
+            found += self._host_keys(own) if kind == "host" else (self.keys.thing(kind, own),)
+        return found
+
+    def _host_keys(self, host: str) -> tuple[str, str, str]:
+        return self.keys.host(host), self.keys.claims(host), self.keys.inbox(host)
 
 
 def as_answer(reply: Reply) -> Answer:

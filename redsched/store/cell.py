@@ -8,12 +8,9 @@ from redsched.store.host_calls import HostCalls
 from redsched.store.mend_calls import MendCalls
 from redsched.store.quota_calls import QuotaCalls
 from redsched.store.schema import SchemaCalls
-from redsched.store.succession_calls import SuccessionCalls
 
 
-class CellStore(
-    HostCalls, AgentCalls, SuccessionCalls, DeclaredCalls, GroupPins, SchemaCalls, EventCalls, MendCalls, QuotaCalls
-):
+class CellStore(HostCalls, AgentCalls, DeclaredCalls, GroupPins, SchemaCalls, EventCalls, MendCalls, QuotaCalls):
     """All that can be said to, and read from, one cell. Every method is a coroutine.
 
     Raises StoreUnavailable, OutcomeUnknown (sent, and no answer came) and, for malformed input, InvalidRequest.

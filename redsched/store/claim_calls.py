@@ -1,4 +1,4 @@
-"""Scripts about claims: claim, bind, void, accept, confirm, renew, fail, release, shelve, gone, expire."""
+"""Scripts about claims: claim, bind, void, accept, confirm, renew, fail, release, gone, reconcile."""
 
 import secrets
 from collections.abc import Collection, Mapping, Sequence
@@ -7,8 +7,8 @@ from contextlib import suppress
 from redsched.errors import NotDurable, StoreUnavailable, Unavailable
 from redsched.model import Why
 from redsched.store.answers import Answer, ClaimAnswer, ClaimCall, Giving
-from redsched.store.base import MOST_TRIES, flat
-from redsched.store.claim_wire import ClaimWire
+from redsched.store.base import MOST_TRIES, chunks, flat
+from redsched.store.claim_wire import ClaimWire, counted_by
 from redsched.store.outcomes import Outcome
 from redsched.store.reads import Reads
 
@@ -38,23 +38,26 @@ class ClaimCalls(Reads):
     async def _undo(self, call: ClaimCall, answer: ClaimAnswer, mark: str) -> None:
         with suppress(Unavailable):  # their leases end them then
             for member, placed in zip(call.members, answer.placed, strict=True):
-                # It may arrive late. Whoever was told of the claim since, by the same id, is to keep it; and what has
-                # become active in the place of another claim is all that there is of the work by now.
-                how = Giving.UNLESS_ACTIVE if member.former else Giving.ASK
-                await self.release(placed.host, member.id, placed.token, how, mark=mark)
+                # It may arrive late. Whoever was answered with the claim since, by the same id, is to keep it; and a
+                # placement beside another one only calls off the move.
+                how = Giving.UNLESS_ACTIVE if member.again else Giving.ASK
+                call_id = "" if member.again else mark
+                await self.release(placed.host, member.id, placed.token, how, mark=call_id)
 
     async def bind(self, claim_id: str, former: str, kept_ms: int) -> str:
         """Bind a caller's id to this cell unless it is bound to another than `former`; its cell now. (bind.lua)"""
         reply = await self._runner.run("bind", (self.keys.binding(claim_id),), (self.name, former, kept_ms))
         return str(reply[1])
 
-    async def void(self, claim_id: str, digest: str, unheard: bool = False, token: str = "") -> Answer:
+    async def void(
+        self, claim_id: str, digest: str, unheard: bool = False, token: str = "", why: Why = Why.RELEASED
+    ) -> Answer:
         """Close this cell to an id that is not known here. OK | SAME | CONFLICT (it has an outcome here). (void.lua)
 
         `unheard`: only where a host that has not been heard in this epoch might bring it back. `token`: to what was
-        placed before that; '' for now.
+        placed before that; '' for now. Facts: the token up to which it is closed.
         """
-        return await self._answer("void", (self.keys.claim(claim_id),), (digest, int(unheard), token))
+        return await self._answer("void", (self.keys.claim(claim_id),), (digest, int(unheard), token, why.value))
 
     async def accept(self, host: str, claim_id: str, token: str, lease_s: int, entry_id: str = "") -> Answer:
         """The host takes it up. OK | SAME | ENDING | GONE | STALE | UNKNOWN | ATTEST; facts: state. (accept.lua)"""
@@ -63,7 +66,7 @@ class ClaimCalls(Reads):
     async def confirm(self, host: str, claim_id: str, token: str, things: Collection[str] = ()) -> Answer:
         """The work runs. OK | SAME | ENDING | GONE | STALE | UNKNOWN | ATTEST. (confirm.lua)
 
-        ENDING also where its gang has failed meanwhile. `things` as in `fail`.
+        ENDING also where it is not wanted any more, or its gang has failed meanwhile. `things` as in `fail`.
         """
         return await self._about("confirm", host, claim_id, token, things=things)
 
@@ -71,12 +74,22 @@ class ClaimCalls(Reads):
         """A fresh lease. OK (facts: expires_at_ms) | SAME | ENDING | GONE | STALE | UNKNOWN | ATTEST. (renew.lua)"""
         return await self._about("renew", host, claim_id, token, lease_s * 1000)
 
-    async def fail(self, host: str, claim_id: str, token: str, by_host: bool, things: Collection[str] = ()) -> Answer:
-        """The work could not be started. OK | ENDING | SAME | GONE | STALE | UNKNOWN | ATTEST. (fail.lua)
+    async def fail(
+        self,
+        host: str,
+        claim_id: str,
+        token: str,
+        by_host: bool,
+        things: Collection[str] = (),
+        again: bool | None = None,
+    ) -> Answer:
+        """The work could not be started. OK | ENDING | SAME | GONE | STALE | UNKNOWN | ATTEST; facts: state. (fail.lua)
 
-        `things`: what it counts in beside its host (see `drawn_on`), where the caller knows: it saves a second call.
+        `again`: whether it is to be placed again; None: as its request says. `things`: what it counts in beside its host
+        (see `drawn_on`), where the caller knows: it saves a second call.
         """
-        return await self._about("fail", host, claim_id, token, int(by_host), things=things)
+        retry = "" if again is None else int(again)
+        return await self._about("fail", host, claim_id, token, int(by_host), retry, things=things)
 
     async def release(
         self,
@@ -86,26 +99,24 @@ class ClaimCalls(Reads):
         how: Giving = Giving.ASK,
         things: Collection[str] = (),
         mark: str = "",
-        origin: str = "",
-        whole: bool = False,
+        why: Why = Why.RELEASED,
+        closed: str = "",
     ) -> Answer:
-        """The owner gives it back. OK | ENDING | SAME | ACTIVE | STALE | UNKNOWN | ATTEST. (release.lua)
+        """Give a claim back, wherever it is. OK | ENDING | SAME | GONE | ACTIVE | STALE | UNKNOWN. (release.lua)
 
-        ACTIVE only with UNLESS_ACTIVE: nothing was written. `things` as in `fail`. `mark`: only what the claim call of
-        this mark was the last to be told of. `origin`: that of the claim, where this is its owner's own word; all that
-        goes by it is given up where the claim has come up or succeeded another, or, with `whole`, in any case.
+        `host` ('' if it is not known) and `things` save a second call. `token`: '' for any; that of a placement which the
+        claim is being moved to calls off only the move. `why`: RELEASED, FAILED, or SHELVED, to have it again later
+        (GONE: it ended otherwise). `mark`: only what the claim call of this mark was the last to be answered with.
+        `closed`: repeat an earlier closing. Facts: the token up to which it is closed.
+        ACTIVE only with UNLESS_ACTIVE: nothing was written.
         """
-        beside = (self.keys.shelved, self.keys.claim(origin or claim_id))
-        said = (how.value, mark, int(whole))
-        return await self._about("release", host, claim_id, token, *said, things=things, beside=beside)
+        beside = (f"host:{host}", *things) if host else tuple(things)
+        arguments = (claim_id, token, why.value, how.value, mark, closed)
+        return await self._until_passed("release", (self.keys.claim(claim_id),), arguments, beside)
 
     async def shelve(self, host: str, claim_id: str, token: str, things: Collection[str] = ()) -> Answer:
-        """The owner gives it back, to have it again later. As release, and GONE | MOVING. (shelve.lua)
-
-        SAME: it is shelved; GONE: it ended, or ends, otherwise; MOVING: it is itself still to succeed another. `things`
-        as in `fail`.
-        """
-        return await self._about("shelve", host, claim_id, token, things=things, beside=(self.keys.shelved,))
+        """Give a claim back, to have it again later: `release` with that reason."""
+        return await self.release(host, claim_id, token, things=things, why=Why.SHELVED)
 
     async def gone(
         self,
@@ -123,42 +134,47 @@ class ClaimCalls(Reads):
         """
         return await self._about("gone", host, claim_id, token, why.value, entry_id, *flat(external), things=things)
 
-    async def expire(self, due: Sequence[tuple[str, str]]) -> int:
-        """End those of the claims (id, host) whose lease has run out; the number expired. (expire.lua)"""
-        keys = list(self.keys.due)
-        for claim_id, host in due:
-            keys += self._claim_keys(host, claim_id)
-        expired, things = 0, set[str]()
-        for _ in range(MOST_TRIES):
-            reply = await self._run("expire", (*keys, *self._thing_keys(things)), flat(due))
-            expired += int(reply[3])
-            if len(reply) == 4:
-                return expired
-            things.update(reply[4:])
-        return expired
+    async def reconcile(self, ids: Collection[str], things: Collection[str] = (), gang_done: bool = False) -> int:
+        """Do whatever is due about claims; the number changed. (reconcile.lua)
+
+        `things`: what they count in, their hosts too (see `counted_by`). `gang_done`: their gangs have been seen to.
+        """
+        changed = 0
+        for some in chunks(list(ids)):
+            keys = tuple(map(self.keys.claim, some))
+            answer = await self._until_passed("reconcile", keys, (int(gang_done), *some), things)
+            changed += int(answer.facts[0])
+        return changed
+
+    async def end_gang(self, gang_id: str) -> bool:
+        """Give back what is left of a gang that has failed; whether each could be: else try again. (fail.lua)"""
+        done = True
+        members = await self.read_gang(gang_id)
+        for claim in (await self.read_claims(members)).values():
+            answer = await self.fail(
+                claim.host, claim.id, claim.token, by_host=False, things=counted_by(claim), again=False
+            )
+            done = done and answer.outcome is not Outcome.ATTEST
+        return done
 
     async def _about(
-        self,
-        script: str,
-        host: str,
-        claim_id: str,
-        token: str,
-        *arguments: str | int,
-        things: Collection[str] = (),
-        beside: Collection[str] = (),
+        self, script: str, host: str, claim_id: str, token: str, *arguments: str | int, things: Collection[str] = ()
     ) -> Answer:
-        """Say something of a claim. Of the things that it counts in the script names those it misses.
+        """Run a script about one placement of a claim."""
+        name = f"host:{host}"
+        beside = (name, *(one for one in things if one != name))
+        return await self._until_passed(
+            script, (self.keys.claim(claim_id),), (host, claim_id, token, *arguments), beside
+        )
 
-        `beside`: further keys of the script, before those of the things.
-        """
-        keys = (*self.keys.due, *self._claim_keys(host, claim_id), *beside)
+    async def _until_passed(
+        self, script: str, keys: Sequence[str], arguments: Sequence[str | int], things: Collection[str]
+    ) -> Answer:
+        """Run a script, and again with the keys of the hosts and other things that it has named as missing."""
+        beside = dict.fromkeys(things)
         for _ in range(MOST_TRIES):
-            all_keys = (*keys, *self._thing_keys(things))
-            answer = await self._answer(script, all_keys, (host, claim_id, token, *arguments))
+            answer = await self._answer(script, (*self.keys.due, *keys, *self._thing_keys(beside)), arguments)
             if answer.outcome is not Outcome.RETRY:
                 return answer
-            things = {*things, *answer.facts}
-        raise StoreUnavailable(f"claim {claim_id} changes faster than it can be read: try again")
-
-    def _claim_keys(self, host: str, claim_id: str) -> tuple[str, str, str, str]:
-        return (self.keys.claim(claim_id), self.keys.host(host), self.keys.claims(host), self.keys.inbox(host))
+            beside |= dict.fromkeys(answer.facts)
+        raise StoreUnavailable(f"{script}: what claims count in changes faster than it can be read: try again")

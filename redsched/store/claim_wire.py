@@ -1,13 +1,13 @@
 """What claim.lua is sent and what it answers: a ClaimCall as KEYS and ARGV, and the flat reply as a ClaimAnswer.
 
-Formers and conditions (server groups, shared pools, rules, limits) follow everything else, only where a call has any.
+Claims that are placed again, and conditions (server groups, shared pools, rules, limits) follow everything else, only where a call has any.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from redsched.model import ClaimRule, ClaimStatus
+from redsched.model import Claim, ClaimRule, ClaimStatus
 from redsched.names import SHARED_POOL, split_slot
-from redsched.store.answers import ClaimAnswer, ClaimCall, Former, LookedAt, Placed, Thing
+from redsched.store.answers import Again, ClaimAnswer, ClaimCall, LookedAt, Placed, Thing
 from redsched.store.base import flat
 from redsched.store.keys import Keys
 from redsched.store.outcomes import Outcome
@@ -16,6 +16,12 @@ from redsched.store.runner import Reply
 GROUP = "server-group:"
 
 Arguments = list[str | int]
+
+
+def counted_by(claim: Claim) -> tuple[str, ...]:
+    """Return all things that count a claim, at every placement, its hosts too: named as their keys end."""
+    slots = dict.fromkeys(slot for one in claim.placements for slot in one.amounts)
+    return (*(f"host:{host}" for host in claim.hosts), *drawn_on(claim.group, slots, claim.gang))
 
 
 def drawn_on(group: str, slots: Iterable[str], gang: str = "") -> tuple[str, ...]:
@@ -42,22 +48,23 @@ class ClaimWire:
         self._lists: dict[tuple[tuple[str, int], ...], int] = {}
         members = self._members()
         is_gang = call.is_gang and len(call.members) > 1
-        formers = [(number, one.former) for number, one in enumerate(call.members, 1) if one.former]
-        self.last_keys = [key for _, one in formers for key in _former_keys(keys, one)]
+        again = [(number, one.again) for number, one in enumerate(call.members, 1) if one.again]
+        self.last_keys = [key for _, one in again for key in _again_keys(keys, one)]
         self.last_keys += [keys.gang(call.members[0].id)] if is_gang else []
         self.last_keys += [keys.request(call.digest)] if call.request else []
         self.arguments: Arguments = [call.epoch, call.now_ms, call.seen_seq, int(call.fresh), call.lease_ms]
         self.arguments += (call.digest, call.project, call.consumer)
         self.arguments += (len(call.members), len(self._hosts), len(self._lists))
-        self.arguments += (call.request, int(call.quota), int(is_gang), len(formers), mark, *self._hosts)
+        self.arguments += (call.request, int(call.quota), int(is_gang), len(again), mark)
+        self.arguments += (call.max_attempts if call.max_attempts > 1 else "", *self._hosts)
         shared: list[tuple[int, str, int]] = []
         for amounts, number in self._lists.items():
             own = [entry for entry in amounts if not entry[0].startswith(SHARED_POOL)]
             shared += ((number, *entry) for entry in amounts if entry[0].startswith(SHARED_POOL))
             self.arguments += (len(own), *flat(own))
         self.arguments += members
-        for number, one in formers:
-            self.arguments += (number, one.id, one.token, one.why.value, one.by_s * 1000 or "")
+        for number, one in again:
+            self.arguments += (number, one.token, one.why.value, one.by_s * 1000 or "")
         if shared or call.rules or call.limits or any(member.group for member in call.members):
             self._add_conditions(keys, shared)
 
@@ -113,13 +120,12 @@ class ClaimWire:
         if outcome in (Outcome.OK, Outcome.FULL):
             looked_at = tuple(_looked_at(rest, self._hosts[int(number) - 1]) for number in rest)
         unknown = tuple(rest) if outcome is Outcome.UNKNOWN else ()
-        after = str(next(rest)) if outcome is Outcome.MOVING else ""
-        return ClaimAnswer(outcome, reply[1], int(reply[2]), placed, looked_at, things, unknown, after)
+        return ClaimAnswer(outcome, reply[1], int(reply[2]), placed, looked_at, things, unknown)
 
 
-def _former_keys(keys: Keys, former: Former) -> tuple[str, str, str]:
-    claim = keys.claim(former.id)
-    return claim, keys.host(former.host), keys.gang(former.gang) if former.gang else claim
+def _again_keys(keys: Keys, again: Again) -> tuple[str, str]:
+    host = keys.host(again.host)
+    return host, keys.gang(again.gang) if again.gang else host
 
 
 def _or_any(limit: int | None) -> str | int:

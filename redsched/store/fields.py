@@ -4,12 +4,14 @@ import re
 from collections.abc import Iterator, Mapping
 
 from redsched.model import (
+    HELD,
     NUMA_NODE,
     Aggregate,
     Claim,
     ClaimStatus,
     HostReport,
     Inventory,
+    Placement,
     Pool,
     Quota,
     ServerGroup,
@@ -27,6 +29,8 @@ WRITTEN_OFF = "lost"
 ROOT = "/"
 """What `pool.<name>` holds where the pool lies in the host itself."""
 
+_PLACEMENT = re.compile(r"placement\.([0-9]+-\w+\.[0-9]+)\.(.+)\Z")
+_LIVING = ("claimed", "starting", "active", "ending")
 _NUMA_NAME = re.compile(r"numa[0-9]+\Z")
 
 
@@ -94,34 +98,68 @@ def quota_fields(quota: Quota) -> dict[str, str]:
 
 
 def claim_from(cell: str, claim_id: str, fields: Mapping[str, str]) -> Claim:
-    """A claim from its hash. An amount that somebody has made unreadable is shown as 0; `audit` tells of it."""
+    """A claim from its hash, at its main placement. An amount that somebody has made unreadable is shown as 0."""
+    others: dict[str, dict[str, str]] = {}
+    main: dict[str, str] = {}
+    for name, value in fields.items():
+        found = _PLACEMENT.match(name)
+        if found:
+            others.setdefault(found[1], {"placed": found[1]})[found[2]] = value
+        else:
+            main[name] = value
+    placements = [_placement(one) for one in (main, *others.values()) if one.get("state") in _LIVING]
+    waits = "retry_root" in fields and not any(one.state in HELD for one in placements)
     return Claim(
         id=claim_id,
         cell=cell,
         host=fields["host"],
-        state=ClaimStatus(fields["state"]),
+        state=ClaimStatus.PENDING if waits else ClaimStatus(fields["state"]),
         token=fields["token"],
-        amounts=_amounts(fields, AMOUNT),
+        amounts=_amounts(main, AMOUNT),
         project=fields.get("project", ""),
         consumer=fields.get("consumer", ""),
         digest=fields.get("digest", ""),
-        why=Why(fields["why"]) if fields.get("why") else None,
+        why=_why(fields, "why"),
         claimed_at_ms=_whole(fields.get("claimed_at_ms")),
         expires_at_ms=_whole(fields.get("expires_at_ms")),
         group=fields.get("group", ""),
-        counted={name[len(COUNTED) :]: value for name, value in fields.items() if name.startswith(COUNTED)},
-        origin=fields.get("origin", ""),
-        former=fields.get("former", ""),
-        former_host=fields.get("former_host", ""),
-        former_token=fields.get("former_token", ""),
-        former_why=Why(fields["former_why"]) if fields.get("former_why") else None,
-        by_ms=_whole(fields.get("by_ms")),
-        came_from=fields.get("came_from", ""),
-        next=fields.get("next", ""),
+        counted=_counted(main),
         gang=fields.get("gang", ""),
         quota=fields.get("quota") == "1",
-        wanted=_amounts(fields, WANTED),
+        wanted=_amounts(main, WANTED),
+        placements=tuple(placements),
+        closed=fields.get("closed", ""),
+        closed_why=_why(fields, "closed_why"),
+        retry_from=fields.get("retry_from", ""),
+        attempts=_whole(fields.get("attempts")) or 1,
+        raw=fields,
     )
+
+
+def _placement(fields: Mapping[str, str]) -> Placement:
+    placed = fields.get("placed", fields["token"])
+    return Placement(
+        placed=placed,
+        token=fields["token"],
+        root=fields.get("root", placed),
+        host=fields["host"],
+        state=ClaimStatus(fields["state"]),
+        amounts=_amounts(fields, AMOUNT),
+        why=_why(fields, "why"),
+        expires_at_ms=_whole(fields.get("expires_at_ms")),
+        counted=_counted(fields),
+        wanted=_amounts(fields, WANTED),
+        based_on=fields.get("from", ""),
+        move_by_ms=_whole(fields.get("move_by_ms")),
+    )
+
+
+def _counted(fields: Mapping[str, str]) -> dict[str, str]:
+    return {name[len(COUNTED) :]: value for name, value in fields.items() if name.startswith(COUNTED)}
+
+
+def _why(fields: Mapping[str, str], name: str) -> Why | None:
+    return Why(fields[name]) if fields.get(name) else None
 
 
 def _amounts(fields: Mapping[str, str], prefix: str) -> dict[str, int]:

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from itertools import chain
 
 from redsched.errors import StoreUnavailable
-from redsched.model import AgentStamp, ClaimStatus, HostReport, HostStatus, Token
-from redsched.store.answers import Answer, AttestAnswer, Clock, HeldClaim, ReportAnswer
+from redsched.model import AgentStamp, HostReport, HostStatus, Token
+from redsched.store.answers import Answer, AttestAnswer, Clock, EndedPlacement, HeldClaim, ReportAnswer
 from redsched.store.base import MOST_TRIES, flat
-from redsched.store.claim_wire import drawn_on
-from redsched.store.fields import AMOUNT, COUNTED, WANTED, facts_fields, host_fields
+from redsched.store.fields import facts_fields, host_fields
 from redsched.store.outcomes import Outcome
 from redsched.store.reads import Reads
 
@@ -48,48 +47,29 @@ class HostCalls(Reads):
         epoch: str,
         stamp: AgentStamp | None = None,
         held: Sequence[HeldClaim] = (),
-        ended: Sequence[tuple[str, str]] = (),
+        ended: Sequence[EndedPlacement] = (),
         lease_s: int = 120,
     ) -> AttestAnswer:
         """Tell the epoch ('' for whichever it is) all claims that the host knows of. (attest.lua)
 
-        `ended` are ids and tokens that the journal remembers as ended; `lease_s` runs for claims to be taken up again.
+        `ended` are those that the journal remembers as ended; `lease_s` runs for claims to be taken up again.
         """
-        things = {name for claim in held for name in drawn_on(claim.group, claim.amounts)}
+        spoken = [_held_entry(one) for one in held]
+        spoken += [(one.id, "ended", one.placed, one.token) for one in ended]
+        things: set[str] = set()
         for _ in range(MOST_TRIES):
-            rivals = await self._rivals(host, held)
-            spoken = {claim.id: _held_entry(claim, rivals.get(claim.id, "")) for claim in held}
-            spoken |= {id_: (id_, "ended", token) for id_, token in ended if id_ not in spoken}
-            entries = spoken | {id_: (id_, "store") for id_ in await self.held_ids(host) if id_ not in spoken}
-            keys = [
-                *self.keys.due,
-                self.keys.host(host),
-                self.keys.claims(host),
-                self.keys.inbox(host),
-                self.keys.leaving,
-            ]
-            keys += map(self.keys.claim, entries)
-            for rival in rivals.values():
-                keys += (self.keys.host(rival), self.keys.claims(rival), self.keys.inbox(rival))
-            keys += self._thing_keys(things)
+            named = {entry[0] for entry in spoken}
+            entries = [*spoken, *((id_, "store") for id_ in await self.held_ids(host) if id_ not in named)]
+            keys = [*self.keys.due, *self._host_keys(host), self.keys.leaving]
+            keys += [self.keys.claim(str(entry[0])) for entry in entries]
             head = (host, epoch, *_stamp(stamp), lease_s * 1000, len(entries))
-            reply = await self._run("attest", keys, (*head, *chain.from_iterable(entries.values())))
+            reply = await self._run(
+                "attest", (*keys, *self._thing_keys(things)), (*head, *chain.from_iterable(entries))
+            )
             if reply[0] != Outcome.RETRY:
                 return AttestAnswer(Outcome(reply[0]), reply[1], int(reply[2]), tuple(reply[3:]))
             things.update(reply[3:])
         raise StoreUnavailable(f"the claims of {host} change faster than they can be read: attest again")
-
-    async def _rivals(self, host: str, held: Sequence[HeldClaim]) -> dict[str, str]:
-        """Claims that the store has on another host by an earlier placing: id -> that host, in the order of `held`."""
-        stored = await self.read_claims(claim.id for claim in held)
-        return {
-            claim.id: stored[claim.id].host
-            for claim in held
-            if claim.id in stored
-            and stored[claim.id].state is not ClaimStatus.ENDED
-            and stored[claim.id].host != host
-            and Token.parse(claim.token) > Token.parse(stored[claim.id].token)
-        }
 
     async def heartbeat(self, host: str, lease_s: int, stamp: AgentStamp | None = None) -> Answer:
         """The host lives for another lease. OK | ATTEST | UNKNOWN | OTHER. (heartbeat.lua)"""
@@ -132,19 +112,6 @@ class HostCalls(Reads):
         raise StoreUnavailable(f"the claims of {host} change faster than they can be read: try again")
 
 
-def _held_entry(claim: HeldClaim, rival: str) -> tuple[str | int, ...]:
-    head = (claim.id, "held", claim.token, claim.state.value, claim.project, claim.consumer, claim.digest, rival)
-    fields: dict[str, str | int] = {f"{AMOUNT}{slot}": amount for slot, amount in claim.amounts.items()}
-    fields |= {f"{WANTED}{slot}": amount for slot, amount in claim.wanted.items()}
-    succession = {
-        "origin": claim.origin,
-        "former": claim.former,
-        "former_host": claim.former_host,
-        "former_token": claim.former_token,
-        "former_why": claim.former_why or "",
-        "quota": "1" if claim.quota else "",
-    }
-    fields |= {name: value for name, value in succession.items() if value}
-    if claim.group:
-        fields |= {f"{COUNTED}{topology}": domain for topology, domain in claim.counted.items()}
-    return (*head, claim.group, len(fields), *flat(fields))
+def _held_entry(claim: HeldClaim) -> tuple[str | int, ...]:
+    head = (claim.id, "held", claim.placed, claim.token, claim.root, claim.state.value)
+    return (*head, len(claim.record), *flat(claim.record))

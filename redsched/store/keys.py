@@ -59,8 +59,8 @@ class Keys:
         self.quotas = f"{self._prefix}quotas"
         self.head = (self.meta, self.changes, self.hosts)
         """What the fence needs: the first three KEYS of every writing script."""
-        self.due = (self.deadlines, self.chores)
-        """KEYS 4 and 5 of every script that claims, or that says something of claims."""
+        self.due = (self.deadlines, self.chores, self.shelved)
+        """KEYS 4 to 6 of every script that claims, or that says something of claims."""
 
     def host(self, name: str) -> str:
         """Hash: the host's state and its slots."""
@@ -105,6 +105,10 @@ class Keys:
     def pool(self, name: str) -> str:
         """Hash: a shared pool and its slots."""
         return f"{self._prefix}pool:{name}"
+
+    def thing(self, kind: str, name: str) -> str:
+        """Return the key of a thing that claims count in: a `server-group`, `pool` or `gang`."""
+        return f"{self._prefix}{kind}:{name}"
 
     def duty(self, duty: str) -> str:
         """String: which scheduler does what one is to do at a time."""

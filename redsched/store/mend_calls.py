@@ -8,20 +8,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from redsched.errors import StoreUnavailable
 from redsched.store.answers import Answer
 from redsched.store.base import MOST_TRIES, chunks, flat
-from redsched.store.claim_wire import drawn_on
+from redsched.store.claim_wire import counted_by
 from redsched.store.connection import reading
-from redsched.store.fields import AMOUNT
+from redsched.store.fields import claim_from
 from redsched.store.outcomes import Outcome
 from redsched.store.reads import REQUEST_KEPT_MS, Reads
 
 LOST_LEASE_MS = 120_000
 """The lease of a claim whose own cannot be read any more."""
-
-
-def counted_in(claim: Mapping[str, str]) -> tuple[str, ...]:
-    """What a claim's hash says that it counts in beside its host, named as keys end."""
-    slots = (name[len(AMOUNT) :] for name in claim if name.startswith(AMOUNT))
-    return drawn_on(claim.get("group", ""), slots, claim.get("gang", ""))
 
 
 class MendCalls(Reads):
@@ -62,10 +56,10 @@ class MendCalls(Reads):
         (mend_counts.lua)
         """
         keys = (*map(self.keys.claim, claim_ids), *self._thing_keys([thing]))
-        return await self._answer("mend_counts", keys, (version, reason))
+        return await self._answer("mend_counts", keys, (version, reason, *claim_ids))
 
     async def mend_due(self, reason: str, claim_ids: Sequence[str]) -> Answer:
-        """Take deadlines and chores out that are for nothing. OK | SAME. (mend_due.lua)"""
+        """Work out anew when something is due about claims. OK | SAME | SETTLING. (mend_due.lua)"""
         keys = (*self.keys.due, self.keys.events, *map(self.keys.claim, claim_ids))
         return await self._answer("mend_due", keys, (reason, *claim_ids))
 
@@ -74,15 +68,6 @@ class MendCalls(Reads):
         keys = (self.keys.gang(gang), self.keys.events, *map(self.keys.claim, members))
         return await self._answer("mend_gang", keys, (gang, reason, *members))
 
-    async def mend_pointers(self, reason: str, successors: Mapping[str, str]) -> Answer:
-        """Let ended claims be forgotten in their time, or not. OK | SAME | SETTLING. (mend_pointers.lua)
-
-        `successors`: id -> the claim that its `next` names, or ''.
-        """
-        pairs = [key for pair in successors.items() for key in (pair[0], pair[1] or pair[0])]
-        keys = (*self.keys.due, self.keys.shelved, self.keys.events, *map(self.keys.claim, pairs))
-        return await self._answer("mend_pointers", keys, (reason, *flat(successors)))
-
     async def told(self, repair: str, reason: str, fields: Mapping[str, str]) -> Answer:
         """Put into the event log that something was mended which lies in no cell. OK | SAME. (told.lua)
 
@@ -90,18 +75,22 @@ class MendCalls(Reads):
         """
         return await self._answer("told", (self.keys.events,), (repair, reason, *flat(fields)))
 
-    async def restore(self, host: str, claims: Mapping[str, Mapping[str, str]]) -> Answer:
+    async def restore(self, claims: Mapping[str, Mapping[str, str]]) -> Answer:
         """Put claims of an exported cell back, as they were. OK | UNKNOWN | HELD | CONFLICT. (restore.lua)
 
-        All of `host`, which has not attested. Facts: the ids that the store had already, and that stay as they are.
+        Their hosts have not attested. Facts: the ids that the store had already, and that stay as they are.
         """
-        drawn = {name for fields in claims.values() for name in counted_in(fields)}
-        own = (self.keys.shelved, self.keys.host(host), self.keys.claims(host))
+        things = {name for id_, one in claims.items() for name in counted_by(claim_from(self.name, id_, one))}
         parts: list[str | int] = []
         for claim_id, fields in claims.items():
             parts += (claim_id, 2 * len(fields), *flat(fields))
-        keys = (*self.keys.due, *own, *map(self.keys.claim, claims), *self._thing_keys(sorted(drawn)))
-        return await self._answer("restore", keys, (host, LOST_LEASE_MS, len(claims), *parts))
+        for _ in range(MOST_TRIES):
+            keys = (*self.keys.due, *map(self.keys.claim, claims), *self._thing_keys(sorted(things)))
+            answer = await self._answer("restore", keys, (LOST_LEASE_MS, len(claims), *parts))
+            if answer.outcome is not Outcome.RETRY:
+                return answer
+            things.update(answer.facts)
+        raise StoreUnavailable("what these claims count in changes faster than it can be read: try again")
 
     async def keep_request(self, digest: str, text: str) -> None:
         """Put a request of an exported cell back. (keep.lua)"""

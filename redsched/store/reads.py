@@ -125,17 +125,14 @@ class Reads(CellBase):
         reply = await self._runner.run("inbox", [self.keys.inbox(host) for host in hosts], (after,))
         return [[_inbox_entry(entry_id, _pairs(values)) for entry_id, values in entries] for entries in reply[1:]]
 
-    async def due_claims(self, now_ms: int, offset: int, most: int) -> list[tuple[str, str]]:
-        """Ids and hosts of claims whose deadline has passed, oldest first."""
+    async def due_claims(self, now_ms: int, offset: int, most: int) -> list[str]:
+        """Ids of claims whose deadline has passed, oldest first."""
         with reading(self._url):
-            ids = await self._reader.zrange(
-                self.keys.deadlines, "-inf", str(now_ms), byscore=True, offset=offset, num=most
+            return list(
+                await self._reader.zrange(
+                    self.keys.deadlines, "-inf", str(now_ms), byscore=True, offset=offset, num=most
+                )
             )
-            pipe = self._reader.pipeline(transaction=False)
-            for claim_id in ids:
-                pipe.hget(self.keys.claim(claim_id), "host")
-            hosts = await pipe.execute() if ids else []
-        return [(claim_id, host or "") for claim_id, host in zip(ids, hosts, strict=True)]
 
     async def due_chores(self, now_ms: int, offset: int, most: int) -> list[str]:
         """Ids of claims about which something is to be done by now, longest due first."""

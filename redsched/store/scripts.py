@@ -15,9 +15,13 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
+from redsched.store.claim_fields import lua_tables
+
 _INCLUDE = re.compile(r"^-- include: (\w+)\n", re.MULTILINE)
 
 
+_GENERATED = {"claim_fields": lua_tables}
+"""Includes that are made from Python."""
 _CONTRACT = re.compile(r"^-- (KEYS|ARGV)((?: [a-z_]+)*)( \.\.\.)?$", re.MULTILINE)
 
 
@@ -33,8 +37,8 @@ class Contract:
         return count == len(self.names) or (self.is_open and count > len(self.names))
 
     def table(self, name: str, source: str) -> str:
-        """Return the Lua line that gives the script these values by name."""
-        fields = ", ".join(f"{one} = {source}[{number}]" for number, one in enumerate(self.names, 1))
+        """Return the Lua that gives the script these values by name."""
+        fields = ",\n  ".join(f"{one} = {source}[{number}]" for number, one in enumerate(self.names, 1))
         return f"local {name} = {{{fields}}}\n"
 
 
@@ -77,11 +81,12 @@ def _compose(name: str) -> Script:
         if file in included:
             return ""
         included.add(file)
+        if file in _GENERATED:
+            return _GENERATED[file]()
         return expand((folder / "include" / f"{file}.lua").read_text())
 
     source = (folder / f"{name}.lua").read_text()
-    contracts = {line[1]: Contract(tuple(line[2].split()), bool(line[3])) for line in _CONTRACT.finditer(source)}
-    keys, arguments = (contracts.get(which, Contract((), True)) for which in ("KEYS", "ARGV"))
+    keys, arguments = _contract(source, "KEYS"), _contract(source, "ARGV")
     shebang, _, body = source.partition("\n")
     body = expand(body)
     tables = "".join(
@@ -92,6 +97,13 @@ def _compose(name: str) -> Script:
     text = f"{shebang}\n{tables}{body}"
     sha = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
     return Script(name, text, sha, "flags=no-writes" in shebang, keys, arguments)
+
+
+def _contract(source: str, which: str) -> Contract:
+    """Read all lines of a header that begin so; without any, whatever is passed is right."""
+    lines = [line for line in _CONTRACT.finditer(source) if line[1] == which]
+    names = tuple(name for line in lines for name in line[2].split())
+    return Contract(names, is_open=not lines or any(line[3] for line in lines))
 
 
 def write_out(folder: Path) -> None:

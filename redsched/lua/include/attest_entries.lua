@@ -1,35 +1,25 @@
--- parse_entries(): the entries of attest.lua as tables, and which of KEYS follows their keys. covers(): do they name
--- all that the store has on the host?
-local function parse_entries()
-  local entries, at = {}, 7
-  local rivals_at = 9 + tonumber(ARGV[7])
+-- parse_entries(): the entries of attest.lua as tables. covers(): do they name all that the store has on the host?
+local function parse_entries(first)
+  local entries, at = {}, first - 1
   local function take()
     at = at + 1
     return ARGV[at]
   end
-  for i = 1, tonumber(ARGV[7]) do
-    local entry = {id = take(), word = take(), key = KEYS[9 + i]}
+  for i = 1, tonumber(ARG.entries) do
+    local entry = {id = take(), word = take(), key = KEYS[10 + i]}
     if entry.word ~= 'store' then
-      entry.token = take()
+      entry.placed, entry.token = take(), take()
     end
     if entry.word == 'held' then
-      entry.fields = {state = take(), project = take(), consumer = take(), digest = take(), token = entry.token}
-      local rival = take()
-      if rival ~= '' then
-        entry.rival = {name = rival, host = KEYS[rivals_at + 1], claims = KEYS[rivals_at + 2],
-          inbox = KEYS[rivals_at + 3]}
-        rivals_at = rivals_at + 3
-      end
-      local group = take()
-      entry.fields.group = group ~= '' and group or nil
+      entry.root, entry.state, entry.record = take(), take(), {}
       for _ = 1, tonumber(take()) do
         local field = take()
-        entry.fields[field] = take()
+        entry.record[field] = take()
       end
     end
     entries[i] = entry
   end
-  return entries, rivals_at + 1
+  return entries
 end
 
 local function covers(entries, ids)

@@ -1,77 +1,99 @@
--- merge(): which claims a host holds once its journal and the store have been put together.
+-- merge(): put a host's journal and the store together, claim by claim. Attestation restores and judges nothing: what is
+-- not wanted any more is found by reconcile.lua afterwards. Only what the store ended in an earlier epoch, or lost with
+-- a host that was written off, comes back as `ending`: it is counted for as long as it runs.
 --
--- Each entry gets `stored`, what the store has of it and counts, and each kept one `claim`, the fields of its hash.
--- `restoring` is false where the store decides: a claim that only the journal knows has ended then, instead of coming
--- back. `was`: its state in the store before. `taken` are those of the kept that the store has on
--- another host by an earlier placing; without `complete` the keys of such a host are missing. `known`: the host's hash.
--- include: read_hash
--- include: token
+-- `restoring` is false where the store decides: a placement that only the journal knows has ended then, and the host
+-- is told to drop it. Returns the claims by id, and the placements to drop.
+-- include: attest_entries
+-- include: claim_record
+-- include: transitions
 local RANK = {claimed = 1, starting = 2, active = 3, ending = 4}
+local JOURNALS = {'amounts', 'wanted', 'counted', 'token', 'resized_from'}
 
--- What a journal does not know of a claim, or knew when it was taken up.
-local STORES_OWN = {'why', 'claimed_at_ms', 'host', 'origin', 'next', 'next_token', 'former', 'former_host',
-  'former_token', 'former_why', 'by_ms', 'arrived', 'came_from', 'gang', 'fell', 'final', 'quota'}
+-- The journal's placement of the same name: the further state, and the amounts of the later token.
+local function join(claim, placement, held)
+  if newer(held.token, placement.token) then
+    for _, field in ipairs(JOURNALS) do
+      placement[field] = held[field]
+    end
+  end
+  if RANK[held.state] > RANK[placement.state] then
+    placement.state = held.state
+    if held.state == 'active' then
+      raise_current(claim, placement)
+    elseif held.state == 'ending' then
+      placement.why = placement.why or 'void' -- a journal does not know why
+    end
+  end
+end
 
--- The journal's word counts where its placing is the later one; else the store's, with the state further along.
-local function joined(stored, held)
-  if not newer(held.token, stored.token) then
-    stored.state = RANK[held.state] > RANK[stored.state] and held.state or stored.state
-    return stored
+-- Did the store end this placement, in an epoch that the host has not heard of?
+local function has_ended(claim, held, host)
+  for _, token in pairs({host.lost_token or false, host['dropped.' .. held.placed] or false}) do
+    if token and not newer(held.token, token) then
+      return true
+    end
   end
-  for _, field in ipairs(STORES_OWN) do
-    held[field] = stored[field]
+  local last = claim.tombstone
+  return claim.exists and last and last.state == 'ended' and last.token and not newer(held.placed, last.token)
+end
+
+local function restore(claim, held, host)
+  if not claim.exists and not next(claim.placements) then
+    local record = parse_claim(claim.id, claim.key, held.record, true)
+    claim.fields, claim.current = record.fields, record.current
   end
-  held.why = held.state == 'ending' and stored.why or nil
+  if has_ended(claim, held, host) then
+    held.state, held.why = 'ending', 'void'
+  end
+  claim.fields.retry_root, claim.fields.retry_from, claim.fields.retry_why = nil, nil, nil
+  add_placement(claim, held)
+end
+
+local function held_placement(entry, host)
+  local parsed = parse_claim(entry.id, entry.key, entry.record, true)
+  local held = next(parsed.placements) and main_of(parsed) or parsed.tombstone
+  held.host, held.state, held.token = host, entry.state, entry.token
+  held.placed, held.root = entry.placed, entry.root
+  held.expires_at_ms, held.inbox_id, held.why, held.op = nil, nil, nil, nil
   return held
 end
 
--- Is a journal's placing over: by a later one, by the claim that succeeded it, because its host was written off, or
--- because it was released by force while its host was away?
-local function is_passed(entry, stored, known)
-  local latest = ''
-  for _, other in pairs({stored.token or '', stored.next_token or '', known.lost_token or '',
-    known['dropped.' .. entry.id] or ''}) do
-    latest = newer(other, latest) and other or latest
-  end
-  return latest ~= '' and not newer(entry.token, latest)
+local function placement_on(claim, host, placed)
+  local placement = claim.placements[placed]
+  return placement and placement.host == host and placement
 end
 
-local function merge(entries, host, restoring, known)
-  local merged = {kept = {}, ended = {}, drop = {}, taken = {}, complete = true}
-  local function put(list, entry, claim)
-    entry.claim = claim
-    list[#list + 1] = entry
-  end
-  for _, entry in ipairs(entries) do
-    local stored, exists = read_hash(entry.key)
-    local here = exists and stored.state ~= 'ended' and stored.host == host
-    local elsewhere = exists and stored.state ~= 'ended' and not here
-    entry.stored = (here or elsewhere) and stored or nil
-    entry.was = entry.stored and stored.state
-    if entry.word == 'held' and here then
-      put(merged.kept, entry, joined(stored, entry.fields))
-    elseif entry.word == 'held' and restoring and not is_passed(entry, stored, known) then
-      entry.fields.host = host
-      put(merged.kept, entry, entry.fields)
-      if elsewhere then
-        entry.fields.gang, entry.fields.fell = stored.gang, stored.fell
-        merged.taken[#merged.taken + 1] = entry
-        merged.complete = merged.complete and entry.rival ~= nil and entry.rival.name == stored.host
-      end
-    elseif entry.word == 'held' then
-      merged.drop[#merged.drop + 1] = entry.id
-    elseif entry.word == 'ended' and here and not newer(stored.token, entry.token) then
-      put(merged.ended, entry, stored)
-    elseif here then
-      -- The journal has lost it, or never had it: hinted at again, to be taken up once more.
-      entry.lost = stored.state ~= 'ending'
-      put(merged.kept, entry, stored)
+local function merge_entry(merged, claim, entry, host)
+  if entry.word == 'ended' then
+    local placement = placement_on(claim, ARG.host, entry.placed)
+    if placement and not newer(placement.token, entry.token) then
+      free(claim, placement, placement.why or 'void')
+    end
+  elseif entry.word == 'held' then
+    local placement, held = placement_on(claim, ARG.host, entry.placed), held_placement(entry, ARG.host)
+    merged.spoken[entry.placed] = true
+    if placement then
+      join(claim, placement, held)
+    elseif merged.restoring then
+      restore(claim, held, host)
+    else
+      merged.drop[#merged.drop + 1] = entry.placed
     end
   end
-  return merged
 end
 
--- The state that a kept claim has from now on.
-local function state_of(entry)
-  return entry.lost and 'claimed' or entry.claim.state
+local function merge(entries, host, restoring)
+  local merged = {claims = {}, drop = {}, spoken = {}, restoring = restoring}
+  local by_id = {}
+  for _, entry in ipairs(entries) do
+    local claim = by_id[entry.id]
+    if not claim then
+      claim = load_claim(entry.key, entry.id)
+      by_id[entry.id] = claim
+      merged.claims[#merged.claims + 1] = claim
+    end
+    merge_entry(merged, claim, entry, host)
+  end
+  return merged
 end

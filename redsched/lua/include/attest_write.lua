@@ -1,76 +1,86 @@
--- bury_ended(), keep(), write_attested_host(): what an attestation writes of claims, and of their host.
+-- What an attestation writes of its host: held_here(): the placements that it holds from now on, each to be taken up
+-- again where the journal has lost it; host_fields(): the sums that they make; write_hints(): its inbox, anew.
 -- include: attest_merge
--- include: fence
--- include: gang
 -- include: hint
 -- include: in_chunks
 -- include: mark_over
--- include: tombstone
-local function bury_ended(cell, things, merged)
-  for _, entry in ipairs(merged.ended) do
-    -- A journal does not know why: it says nothing of whether the owner gave it up, or another has succeeded it.
-    local why = entry.claim.why or 'void'
-    redis.call('SREM', KEYS[7], entry.id)
-    leave_gang(cell, things, entry.claim, entry.id, entry.claim.why or 'released')
-    bury(cell, entry.key, entry.id, entry.claim, why)
+-- include: sums
+local function held_here(cell, merged, lease_ms)
+  local held = {}
+  for _, claim in ipairs(merged.claims) do
+    for _, placement in pairs(claim.placements) do
+      if placement.host == ARG.host then
+        local lost = not merged.spoken[placement.placed] and placement.state ~= 'ending'
+        placement.state = lost and 'claimed' or placement.state
+        placement.expires_at_ms = LEASED[placement.state] and text(cell.now_ms + lease_ms) or nil
+        placement.inbox_id, placement.hint = nil, 'none'
+        held[#held + 1] = {claim = claim, placement = placement}
+      end
+    end
   end
+  return held
 end
 
--- Write one kept claim with a fresh lease where one runs; hint at it where the agent has something to do.
-local function keep(cell, entry, inbox, lease_ms)
-  local claim, fields = entry.claim, {}
-  claim.host, claim.inbox_id, claim.expires_at_ms = ARGV[1], nil, nil
-  claim.claimed_at_ms = claim.claimed_at_ms or text(cell.now_ms)
-  claim.state = state_of(entry)
-  if claim.state == 'ending' then
-    claim.why = claim.why or 'void' -- as in bury_ended()
+-- The flat list of what a host's fields are with these placements, and the fields that go: of slots of which nothing is
+-- claimed any more, and which the host does not have. nil where an amount is no whole number.
+local function host_fields(host, held)
+  local sums, flat, gone = sums_of(held), {}, {}
+  if not sums then
+    return nil
   end
-  local asked = entry.lost or claim.state == 'claimed' or claim.state == 'ending'
-  if asked then
-    inbox = inbox + 1
-    claim.inbox_id = hint(cell, KEYS[8], inbox, claim.state == 'ending' and 'end' or 'claim', entry.id, claim.token)
+  for field in pairs(host) do
+    if string.match(field, '^claimed%..') then
+      sums[field] = sums[field] or 0
+    end
   end
-  redis.call('ZREM', KEYS[4], entry.id)
-  if claim.state == 'claimed' or claim.state == 'starting' then
-    claim.expires_at_ms = text(cell.now_ms + lease_ms)
-    redis.call('ZADD', KEYS[4], claim.expires_at_ms, entry.id)
+  for field, sum in pairs(sums) do
+    local slot = string.match(field, '^claimed%.(.+)$')
+    if slot and sum == 0 and not host['capacity.' .. slot] then
+      gone[#gone + 1] = field
+    elseif slot or (host[field] or '0') ~= text(sum) then
+      flat[#flat + 1] = field
+      flat[#flat + 1] = text(sum)
+    end
   end
-  if claim.former and claim.state == 'active' then
-    claim.arrived = '1'
-  elseif entry.lost then
-    claim.arrived = nil -- its work does not run after all
+  return flat, gone
+end
+
+-- Hint at what the agent has to do: take up what is claimed, end what is ending. The stream is emptied, and goes only
+-- where nothing is put into it.
+local function write_hints(cell, held, inbox)
+  redis.call('XTRIM', KEY.inbox, 'MAXLEN', 0)
+  local any = false
+  for _, entry in ipairs(held) do
+    local placement = entry.placement
+    if placement.state == 'claimed' or placement.state == 'ending' then
+      inbox, any = inbox + 1, true
+      local op = placement.state == 'ending' and 'end' or 'claim'
+      placement.inbox_id = hint(cell, KEY.inbox, inbox, op, entry.claim.id, placement.token)
+    end
   end
-  local restored = claim ~= entry.stored
-  if claim.arrived or (restored and (claim.origin or (claim.project or '') ~= '')) then
-    redis.call('ZADD', KEYS[5], text(cell.now_ms), entry.id)
+  if not any then
+    redis.call('DEL', KEY.inbox)
   end
-  for field, value in pairs(claim) do
-    fields[#fields + 1] = field
-    fields[#fields + 1] = value
-  end
-  redis.call('DEL', entry.key)
-  redis.call('HSET', entry.key, unpack(fields))
-  redis.call('SADD', KEYS[7], entry.id)
   return inbox
 end
 
--- Write the sums of claims on a host. Notes on what it was to drop go, but for those ids that its journal still has:
--- another epoch may begin before it has heard the answer. A host that was lost has come back.
+-- Notes on what the host was to drop go, but for what its journal still has: another epoch may begin before it has heard
+-- the answer. A host that was written off has come back.
 local function write_attested_host(host, drop, claimed, unclaimed)
   local dropping = {}
-  for _, id in ipairs(drop) do
-    dropping['dropped.' .. id] = true
+  for _, placed in ipairs(drop) do
+    dropping['dropped.' .. placed] = true
   end
   for field in pairs(host) do
     if string.sub(field, 1, 8) == 'dropped.' and not dropping[field] then
       unclaimed[#unclaimed + 1] = field
     end
   end
-  in_chunks('HSET', KEYS[6], claimed)
-  mark_over(KEYS[6])
-  in_chunks('HDEL', KEYS[6], unclaimed)
+  in_chunks('HSET', KEY.host, claimed)
+  mark_over(KEY.host)
+  in_chunks('HDEL', KEY.host, unclaimed)
   if host.epoch == 'lost' then
-    redis.call('HDEL', KEYS[6], 'leaving')
-    redis.call('SREM', KEYS[9], ARGV[1])
+    redis.call('HDEL', KEY.host, 'leaving')
+    redis.call('SREM', KEY.leaving, ARG.host)
   end
 end

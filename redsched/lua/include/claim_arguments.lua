@@ -3,7 +3,7 @@
 -- Hosts and candidates become tables only when they are looked at: mostly the first candidate fits, and tables for all
 -- of them would cost a tenth of the whole claim.
 -- include: claim_conditions
--- include: claim_former
+-- include: claim_again
 local SLOT_FIELDS = {'capacity.', 'claimed.', 'external.', 'min.', 'max.', 'step.'}
 
 local function parse_call()
@@ -12,8 +12,8 @@ local function parse_call()
     members = {}, hosts = {}, lists = {}}
   call.member_count, call.host_count = tonumber(ARGV[9]), tonumber(ARGV[10])
   call.quota, call.gang = ARGV[13] == '1', ARGV[14] == '1'
-  call.mark = ARGV[16]
-  local at = 16 + call.host_count -- past the hosts' names
+  call.mark, call.max_attempts = ARGV[16], ARGV[17]
+  local at = 17 + call.host_count -- past the hosts' names
   local function take()
     at = at + 1
     return ARGV[at]
@@ -30,13 +30,13 @@ local function parse_call()
     call.lists[i] = list
   end
   for i = 1, call.member_count do
-    local member = {id = take(), key = KEYS[5 + i], candidates = tonumber(take())}
+    local member = {id = take(), key = KEYS[6 + i], candidates = tonumber(take())}
     member.first = at + 1
     at = at + 2 * member.candidates
     call.members[i] = member
   end
   if ARGV[15] ~= '0' then
-    at = parse_formers(call, at)
+    at = parse_again(call, at)
   end
   if at < #ARGV then
     parse_conditions(call, at)
@@ -47,8 +47,8 @@ end
 local function host_of(call, number)
   local host = call.hosts[number]
   if not host then
-    local first = 5 + call.member_count + 3 * (number - 1)
-    host = {name = ARGV[16 + number], slots = {}, seen = {}, placed = 0,
+    local first = 6 + call.member_count + 3 * (number - 1)
+    host = {name = ARGV[17 + number], slots = {}, seen = {}, placed = 0,
       keys = {host = KEYS[first + 1], claims = KEYS[first + 2], inbox = KEYS[first + 3]}}
     if call.things then
       host.domains = {host = host.name}

@@ -5,7 +5,11 @@ local function known_outcome(cell, call)
     return {outcome, cell.epoch, cell.now_ms}
   end
   local known, ended, moved, reply = 0, false, false, {'SAME', cell.epoch, cell.now_ms, #call.members}
+  local members = {}
   for _, member in ipairs(call.members) do
+    members[#members + 1] = not member.again and member or nil
+  end
+  for _, member in ipairs(members) do
     local claim = redis.call('HMGET', member.key, 'state', 'digest', 'host', 'token', 'expires_at_ms', 'voided_at_ms')
     -- Voided, because the id moved on to another cell: closed to what was decided before that, open to a later try.
     member.reopened = claim[6] and call.decided_at_ms > tonumber(claim[6])
@@ -23,7 +27,7 @@ local function known_outcome(cell, call)
       reply[#reply + 1] = ''
     end
   end
-  if known == #call.members then
+  if known == #call.members and known > 0 then
     for _, member in ipairs(call.mark ~= '' and call.members or {}) do
       redis.call('HSET', member.key, 'mark', call.mark) -- also of what has ended: it may lead to what lives
     end

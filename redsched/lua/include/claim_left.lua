@@ -1,4 +1,4 @@
--- left_behind(): what a group counts that does not hold the successor of a claim on a host that was written off: number
+-- left_behind(): what a group counts that does not hold the replacement of a placement on a host that was written off: number
 -- by field of the group's hash, or nil. without(), least_without(): counts of rules without it.
 --
 -- The work there is gone for good. So the claim itself does not count against its successor, and under hard affinity
@@ -21,25 +21,25 @@ local function leave(left, by, domain, number)
   end
 end
 
--- Who stood on the former's own host is taken to be counted as the former is: the host's zone may have changed since.
-local function domain_left(claim, host, by)
-  if host.name == claim.host then
-    return claim['in.' .. by]
+-- Members on the placement's own host are taken to be counted as it is: the host's zone may have changed since.
+local function domain_left(base, host, by)
+  if host.name == base.host then
+    return base.counted[by]
   end
   return domain_of(host, by)
 end
 
 local function left_behind(call, member)
-  local group, former = member.group, member.former
-  local claim = group and former and former.claim
-  if not claim or claim.group ~= group.own_name or not is_written_off(former.host_key) then
+  local group, again = member.group, member.again
+  local base = group and again and again.claim.base
+  if not base or again.claim.fields.group ~= group.own_name or not is_written_off(again.host_key) then
     return nil -- what has ended is in no group any more
   end
   local left = {members = 0}
   if not (group.rule and group.rule.kind == 'together') then
-    leave(left, 'host', claim.host, 1)
+    leave(left, 'host', base.host, 1)
     for _, by in ipairs(group.topologies) do
-      leave(left, by, claim['in.' .. by], 1)
+      leave(left, by, base.counted[by], 1)
     end
     return left
   end
@@ -50,7 +50,7 @@ local function left_behind(call, member)
     left.members = left.members + count
     leave(left, 'host', host.name, count)
     for _, by in ipairs(group.topologies) do
-      leave(left, by, domain_left(claim, host, by), count)
+      leave(left, by, domain_left(base, host, by), count)
     end
   end
   return left

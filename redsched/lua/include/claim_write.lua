@@ -1,7 +1,7 @@
 -- What claim.lua writes once every member has a place. write_claim(): one claim and its entry of the feed; `more`
--- follow. write_host(): what a host holds now, once however many of the members it took. write_beside(): the gang that
--- the claims of a call are, and the request that they came from.
--- include: claim_former
+-- follow. write_claimed_host(): what a host holds now, once however many of the members it took. write_beside(): the
+-- gang that the claims of a call are, and the request that they came from.
+-- include: claim_again
 -- include: claim_things
 -- include: fence
 -- include: hint
@@ -23,6 +23,12 @@ local function write_claim(cell, call, member, expires, more)
   member.token = cell.epoch .. '.' .. text(cell.seq)
   host.inbox = host.inbox + 1
   local entry_id = hint(cell, host.keys.inbox, host.inbox, 'claim', member.id, member.token)
+  redis.call('SADD', host.keys.claims, member.id)
+  if member.again then
+    write_again(cell, call, member, expires, entry_id)
+    return
+  end
+  redis.call('ZADD', KEY.deadlines, expires, member.id)
   local claim = {'host', host.name, 'state', 'claimed', 'project', call.project, 'consumer', call.consumer,
     'digest', call.digest, 'claimed_at_ms', text(cell.now_ms), 'expires_at_ms', expires, 'token', member.token,
     'inbox_id', entry_id}
@@ -42,18 +48,17 @@ local function write_claim(cell, call, member, expires, more)
   if call.gang then
     claim[#claim + 1], claim[#claim + 2] = 'gang', call.members[1].id
   end
-  if member.former then
-    add_former(cell, claim, member)
-  end
-  if member.reopened then
-    redis.call('DEL', member.key)
+  if call.max_attempts ~= '' then
+    claim[#claim + 1], claim[#claim + 2] = 'max_attempts', call.max_attempts
   end
   redis.call('HSET', member.key, unpack(claim))
-  redis.call('ZADD', KEYS[4], expires, member.id)
-  redis.call('SADD', host.keys.claims, member.id)
+  if member.reopened then
+    redis.call('HDEL', member.key, 'why', 'voided_at_ms', 'closed', 'closed_why')
+    redis.call('PERSIST', member.key)
+  end
 end
 
-local function write_host(host)
+local function write_claimed_host(host)
   local fields = {'version', text(host.version), 'inbox', text(host.inbox), 'claims', host.claims_now,
     'starting', host.starting_now}
   for slot, held in pairs(host.slots) do

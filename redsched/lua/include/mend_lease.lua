@@ -1,33 +1,40 @@
--- wrong_leases(): the claims of a host, as {id, key, claim}, whose deadline is not that of their lease: lost, another
--- one, or there although no lease runs. Each comes with `expires`, the deadline that it should have, or nil for none.
--- write_leases() puts that right. Uses KEYS 4 deadlines.
+-- wrong_leases(): the claims of these placements whose deadline is not that of their leases: lost, another one, or there
+-- although no lease runs. A placement with a lease and no deadline gets a fresh one. write_leases() puts it right.
+-- include: claim_record
+-- include: due
 -- include: fence
 -- include: leased
--- include: whole
 local function wrong_leases(cell, held, lease_ms)
-  local wrong = {}
+  local wrong, seen = {}, {}
   for _, entry in ipairs(held) do
-    local expires = nil
-    if LEASED[entry.claim.state] then
-      expires = text(whole(entry.claim.expires_at_ms, cell.now_ms + lease_ms, cell.now_ms + lease_ms))
+    local claim, placement = entry.claim, entry.placement
+    local leased = LEASED[placement.state]
+    local lacks = leased and not whole(placement.expires_at_ms, nil, nil)
+    if lacks then
+      placement.expires_at_ms = text(cell.now_ms + lease_ms)
+    elseif not leased and placement.expires_at_ms then
+      placement.expires_at_ms, lacks = nil, true
     end
-    local deadline = redis.call('ZSCORE', KEYS[4], entry.id)
-    if tonumber(deadline or '-1') ~= tonumber(expires or '-1') or entry.claim.expires_at_ms ~= expires then
-      entry.expires = expires
-      wrong[#wrong + 1] = entry
+    local deadline = redis.call('ZSCORE', KEY.deadlines, claim.id)
+    local differs = tonumber(deadline or '-1') ~= (deadline_of(claim) or -1)
+    if (lacks or differs) and not seen[claim] then
+      seen[claim] = true
+      wrong[#wrong + 1] = claim
     end
   end
   return wrong
 end
 
 local function write_leases(wrong)
-  for _, entry in ipairs(wrong) do
-    if entry.expires then
-      redis.call('ZADD', KEYS[4], entry.expires, entry.id)
-      redis.call('HSET', entry.key, 'expires_at_ms', entry.expires)
+  local gone = {}
+  for _, claim in ipairs(wrong) do
+    local deadline = deadline_of(claim)
+    if deadline then
+      redis.call('ZADD', KEY.deadlines, text(deadline), claim.id)
     else
-      redis.call('ZREM', KEYS[4], entry.id)
-      redis.call('HDEL', entry.key, 'expires_at_ms')
+      gone[#gone + 1] = claim.id
     end
+    write_claim_record(claim)
   end
+  in_chunks('ZREM', KEY.deadlines, gone)
 end

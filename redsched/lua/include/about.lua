@@ -1,0 +1,31 @@
+-- about(): what the scripts about one placement of a claim begin with: the cell, the things passed from KEYS[8] on, the
+-- claim, the host, and the placement that ARG.host and ARG.token mean, or the outcome that says why there is none.
+-- answer_about(): the reply; RETRY with the names of missing keys where nothing could be written.
+-- include: commit
+-- include: transitions
+local function about()
+  local cell, things = fence(), passed(8)
+  local claim, host = load_claim(KEY.claim, ARG.id), things['host:' .. ARG.host]
+  local placement, no, stands = find_placement(cell, claim, ARG.host, host.key, ARG.token)
+  return {cell = cell, things = things, claim = claim, host = host, placement = placement, no = no, stands = stands}
+end
+
+local function answer_about(it, outcome, ...)
+  return {outcome, it.cell.epoch, it.cell.now_ms, ...}
+end
+
+local function commit_about(it, outcome, ...)
+  local lacking = commit(it.cell, {it.claim}, it.things, new_due())
+  if lacking then
+    return answer_about(it, 'RETRY', unpack(lacking))
+  end
+  return answer_about(it, outcome, ...)
+end
+
+-- Its hint has served although nothing is to be written of the claim.
+local function drop_hint(it, entry_id)
+  if entry_id and entry_id ~= '' and redis.call('XDEL', it.host.inbox, entry_id) == 1
+      and redis.call('XLEN', it.host.inbox) == 0 then
+    redis.call('DEL', it.host.inbox)
+  end
+end

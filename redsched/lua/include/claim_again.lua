@@ -1,0 +1,145 @@
+-- Members of a call of claim.lua that are claims already and are to have another placement: by a move, because their
+-- last one failed, or because they were shelved. What becomes of the placement that they have is reconcile.lua's matter.
+--
+-- KEYS  of each: host of the placement that it is based on, gang of the claim (its host again where it is in none)
+-- ARGV  of each: member number, token of that placement, why (moved, failed or shelved), move_by_ms ('' for any time:
+--       how long from now on a move may take until the new placement is active)
+-- include: due
+-- include: gangs
+-- include: thing_at
+-- include: transitions
+local function parse_again(call, at)
+  local count = tonumber(ARGV[15])
+  local key_at = #KEYS - 2 * count - (call.gang and 1 or 0) - (ARGV[12] ~= '' and 1 or 0)
+  for _ = 1, count do
+    local member = call.members[tonumber(ARGV[at + 1])]
+    member.again = {token = ARGV[at + 2], why = ARGV[at + 3], move_by_ms = tonumber(ARGV[at + 4]),
+      host_key = KEYS[key_at + 1], gang_key = KEYS[key_at + 2]}
+    at, key_at = at + 4, key_at + 2
+  end
+  return at
+end
+
+local function based_on(claim, token)
+  for _, placement in pairs(claim.placements) do
+    if placement.token == token then
+      return placement
+    end
+  end
+end
+
+-- The placement that an earlier sending of the same has made, if it is there.
+local function made_before(claim, token)
+  for _, placement in pairs(claim.placements) do
+    if placement.from == token then
+      return placement
+    end
+  end
+end
+
+-- Is its gang still waited for, or has it failed? nil: of another gang than was said.
+local function stands_alone(claim, gang_key)
+  if not claim.fields.gang then
+    return true
+  end
+  return thing_at(gang_key).name == 'gang:' .. claim.fields.gang and redis.call('EXISTS', gang_key) == 0
+end
+
+local REFUSAL = {}
+
+-- A move: the claim is active there and wanted, and all hosts have been heard. A repeated move would mint another
+-- placement while the first is still only in a journal.
+function REFUSAL.moved(cell, claim, again)
+  local base = based_on(claim, again.token)
+  local stands = standing(cell, again.host_key)
+  if stands ~= 'here' and stands ~= 'lost' then
+    return 'ATTEST'
+  elseif not cell.settled then
+    return 'SETTLING'
+  elseif not base then
+    return claim.tombstone and claim.tombstone.token == again.token and 'GONE' or 'STALE'
+  elseif base.state == 'ending' or is_doomed(claim, base) then
+    return 'GONE'
+  elseif base.state ~= 'active' then
+    return 'MOVING'
+  end
+  again.root = base.root
+end
+
+-- Another attempt: the claim waits for one.
+function REFUSAL.failed(_, claim, again)
+  local fields = claim.fields
+  if goes_on(claim) or not fields.retry_root then
+    return claim.tombstone and claim.tombstone.state == 'ended' and 'GONE' or 'STALE'
+  elseif fields.retry_from ~= again.token then
+    return 'STALE'
+  end
+  again.root = fields.retry_root
+end
+
+function REFUSAL.shelved(_, claim, again)
+  local last = claim.tombstone
+  if not last or last.state ~= 'ended' or last.why ~= 'shelved' then
+    return 'GONE'
+  elseif last.token ~= again.token then
+    return 'STALE'
+  end
+end
+
+-- Why a claim cannot be placed again, as a reply, or nil:
+--   NO_CLAIM (there is none) | STALE (it has another token) | GONE (it has ended, is ending, or is not to be placed again)
+--   | MOVING (it is itself not active yet) | GANG (its gang is waited for, or has failed) | ATTEST (its host has not
+--   attested to this epoch) | SETTLING
+--   SAME, 1 and the member as for OK: it was placed by an earlier sending of the same
+local function again_outcome(cell, call)
+  for _, member in ipairs(call.members) do
+    local again = member.again
+    if again then
+      local claim = load_claim(member.key, member.id)
+      local before = made_before(claim, again.token)
+      if before then
+        return {'SAME', cell.epoch, cell.now_ms, 1, before.host, before.token, before.expires_at_ms or '', before.state, ''}
+      elseif not claim.exists then
+        return {'NO_CLAIM', cell.epoch, cell.now_ms}
+      end
+      local no = REFUSAL[again.why](cell, claim, again)
+        or (not stands_alone(claim, again.gang_key) and 'GANG' or nil)
+      if no then
+        return {no, cell.epoch, cell.now_ms}
+      end
+      claim.base, again.claim = based_on(claim, again.token), claim
+    end
+  end
+  return nil
+end
+
+-- Write the new placement of a claim beside what it has.
+local function write_again(cell, call, member, expires, entry_id)
+  local again, amounts = member.again, {}
+  local claim = again.claim
+  for _, entry in ipairs(member.amounts) do
+    amounts[entry.slot] = entry.amount
+  end
+  for _, entry in ipairs(member.amounts.shared or {}) do
+    amounts[entry.slot] = entry.amount
+  end
+  local retries = again.why == 'failed'
+  local attempts = retries and whole(claim.fields.attempts, 1, 1) + 1 or nil
+  claim.fields.attempts = attempts and text(attempts) or claim.fields.attempts
+  claim.fields.retry_root, claim.fields.retry_from, claim.fields.retry_why = nil, nil, nil
+  claim.fields.group = member.group and member.group.own_name or claim.fields.group
+  claim.fields.gang = nil -- it stands alone
+  claim.fields.max_attempts = call.max_attempts ~= '' and call.max_attempts or claim.fields.max_attempts
+  claim.fields.claimed_at_ms = claim.fields.claimed_at_ms or text(cell.now_ms)
+  add_placement(claim, {token = member.token, root = again.root, host = member.host.name, state = 'claimed',
+    from = again.token, expires_at_ms = expires, inbox_id = entry_id, amounts = amounts, wanted = {},
+    counted = member.counted or {}, move_by_ms = again.move_by_ms and text(cell.now_ms + again.move_by_ms) or nil})
+  write_claim_record(claim)
+  redis.call('PERSIST', member.key)
+  redis.call('ZADD', KEY.deadlines, text(deadline_of(claim)), member.id)
+  if again.why == 'shelved' then
+    redis.call('SREM', KEY.shelved, member.id)
+  elseif retries then
+    redis.call('ZREM', KEY.chores, member.id)
+  end
+end

@@ -1,0 +1,64 @@
+-- counters(): all that the placements of a claim add up to, by the thing that counts it: name of the thing (`host:h1`,
+-- `server-group:web`, `pool:licences`) -> field -> number. What a script changes in numbers is the difference between
+-- before and after, so that no script adds or subtracts by itself.
+-- include: claim_record
+-- include: leased
+local function count(counts, name, field, amount)
+  counts[name] = counts[name] or {}
+  counts[name][field] = (counts[name][field] or 0) + amount
+end
+
+local function count_amounts(counts, placement)
+  for slot, amount in pairs(placement.amounts) do
+    local pool, class = string.match(slot, '^(pool:.+)/(.+)$')
+    if pool then
+      count(counts, pool, 'claimed.' .. class, amount)
+    else
+      count(counts, 'host:' .. placement.host, 'claimed.' .. slot, amount)
+    end
+  end
+end
+
+local function count_in_group(counts, group, placement)
+  local name = 'server-group:' .. group
+  count(counts, name, 'members', 1)
+  count(counts, name, 'count.host=' .. placement.host, 1)
+  for topology, domain in pairs(placement.counted) do
+    count(counts, name, 'count.' .. topology .. '=' .. domain, 1)
+  end
+end
+
+local function counters(claim)
+  local counts = {}
+  for _, placement in pairs(claim.placements) do
+    local host = 'host:' .. placement.host
+    count(counts, host, 'claims', 1)
+    count(counts, host, 'starting', LEASED[placement.state] and 1 or 0)
+    count_amounts(counts, placement)
+    if claim.fields.group then
+      count_in_group(counts, claim.fields.group, placement)
+    end
+  end
+  return counts
+end
+
+-- What differs between two such tables, as one.
+local function difference(before, after)
+  local delta = {}
+  for name, fields in pairs(after) do
+    for field, number in pairs(fields) do
+      local by = number - (before[name] and before[name][field] or 0)
+      if by ~= 0 then
+        count(delta, name, field, by)
+      end
+    end
+  end
+  for name, fields in pairs(before) do
+    for field, number in pairs(fields) do
+      if number ~= 0 and not (after[name] and after[name][field]) then
+        count(delta, name, field, -number)
+      end
+    end
+  end
+  return delta
+end

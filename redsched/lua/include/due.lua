@@ -1,0 +1,88 @@
+-- When something is to be done about claims: their deadlines, what schedulers are to reconcile, and what is forgotten in
+-- its time. Collected for all claims of a script and written once, removals last.
+-- include: claim_record
+-- include: fence
+-- include: in_chunks
+-- include: transitions
+local function new_due()
+  return {pause_ms = 0, at = {}, deadlines = {}, gone = {}, shelve = {}, unshelve = {}, done = {}}
+end
+
+-- Is a claim shelved, or being shelved?
+local function is_shelved(claim)
+  for _, placement in pairs(claim.placements) do
+    if newer(placement.root, claim.fields.closed or '') then
+      return false
+    end
+  end
+  if next(claim.placements) then
+    return claim.fields.closed_why == 'shelved'
+  end
+  return claim.tombstone ~= nil and claim.tombstone.why == 'shelved'
+end
+
+-- The earliest deadline of a claim's placements, or nil.
+local function deadline_of(claim)
+  local earliest
+  for _, placement in pairs(claim.placements) do
+    local expires, by = tonumber(placement.expires_at_ms), tonumber(placement.move_by_ms)
+    local at = (expires and by) and math.min(expires, by) or expires or by
+    earliest = (earliest and at) and math.min(earliest, at) or earliest or at
+  end
+  return earliest
+end
+
+-- Is there something that only a scheduler can finish: a placement that is not wanted and has not been asked back, or a
+-- claim that is to be placed again?
+local function is_unfinished(claim)
+  for _, placement in pairs(claim.placements) do
+    if placement.state ~= 'ending' and is_doomed(claim, placement) then
+      return true
+    end
+  end
+  return claim.fields.retry_root ~= nil
+end
+
+local function note_due(cell, claim, due)
+  local before, now = deadline_of(claim.before), deadline_of(claim)
+  if now and now ~= before then
+    due.deadlines[#due.deadlines + 1] = text(now)
+    due.deadlines[#due.deadlines + 1] = claim.id
+  elseif before and not now then
+    due.gone[#due.gone + 1] = claim.id
+  end
+  if is_unfinished(claim) then
+    due.at[claim.id] = due.at[claim.id] or cell.now_ms + (claim.retry_in_ms or due.pause_ms)
+  end
+  local ended = not next(claim.placements) and claim.tombstone.state == 'ended'
+  local shelved = is_shelved(claim)
+  if shelved then
+    due.shelve[#due.shelve + 1] = claim.id
+  elseif is_shelved(claim.before) then
+    due.unshelve[#due.unshelve + 1] = claim.id
+  end
+  if ended and not shelved and not due.at[claim.id] then
+    redis.call('PEXPIRE', claim.key, cell.remember_ms)
+  elseif claim.before.exists and not next(claim.before.placements) then
+    redis.call('PERSIST', claim.key)
+  end
+end
+
+local function write_due(due)
+  local at = {}
+  for id, at_ms in pairs(due.at) do
+    at[#at + 1] = text(at_ms)
+    at[#at + 1] = id
+    due.done[id] = nil
+  end
+  local done = {}
+  for id in pairs(due.done) do
+    done[#done + 1] = id
+  end
+  in_chunks('ZADD', KEY.deadlines, due.deadlines)
+  in_chunks('ZADD', KEY.chores, at)
+  in_chunks('SADD', KEY.shelved, due.shelve)
+  in_chunks('ZREM', KEY.deadlines, due.gone)
+  in_chunks('ZREM', KEY.chores, done)
+  in_chunks('SREM', KEY.shelved, due.unshelve)
+end

@@ -1,0 +1,142 @@
+-- What may happen to placements, in memory; commit() writes it. docs/model/placements.pml has the rules and what goes
+-- wrong without each.
+-- include: claim_record
+-- include: fence
+-- include: leased
+-- include: token
+
+-- How a host stands in this epoch: `here` (it has attested), `lost` (written off, and not back), `expected` (written off
+-- in this epoch or being evacuated: nobody waits for it) or `unheard`: what its claims are only it can say.
+local function standing(cell, host_key)
+  local host = redis.call('HMGET', host_key, 'epoch', 'written_off', 'leaving')
+  if host[1] == cell.epoch then
+    return 'here'
+  elseif host[1] ~= 'lost' then
+    return 'unheard'
+  end
+  return (host[2] == cell.epoch or host[3] == 'evacuate') and 'lost' or 'lost-before'
+end
+
+-- Is a placement not wanted any more? Its claim was closed after it was placed, or a later one has been active.
+local function is_doomed(claim, placement)
+  local closed = claim.fields.closed
+  return (closed and not newer(placement.root, closed))
+    or (claim.current and ranks_above(claim.current, placement)) or false
+end
+
+local function is_superseded(claim, placement)
+  local closed = claim.fields.closed
+  return not (closed and not newer(placement.root, closed)) and is_doomed(claim, placement)
+end
+
+local function stop(placement, why, heard)
+  placement.state, placement.why, placement.expires_at_ms, placement.move_by_ms = 'ending', why, nil, nil
+  placement.op, placement.hint = 'ending', heard and 'end' or 'none'
+end
+
+local function free(claim, placement, why)
+  claim.placements[placement.placed] = nil
+  claim.freed = claim.freed or {}
+  placement.op = why
+  claim.freed[#claim.freed + 1] = placement
+end
+
+-- Take a placement back. What no host has taken up is freed, and so is everything on a host that was written off or,
+-- with `force`, on one that has attested; else its host is asked to stop it. What a host that has not been heard in
+-- this epoch really has only it can say: it stays counted, and is told when it attests.
+local function take_back(claim, placement, why, host_standing, force)
+  local written_off = host_standing == 'lost' or host_standing == 'lost-before'
+  local heard = host_standing == 'here'
+  if written_off or (heard and (force or placement.state == 'claimed')) then
+    free(claim, placement, placement.why or why)
+  elseif placement.state ~= 'ending' then
+    stop(placement, why, heard)
+  end
+end
+
+-- Why a claim that is closed was closed, or why one that has been overtaken ends.
+local function reason_of(claim, placement)
+  return is_superseded(claim, placement) and 'moved' or claim.fields.closed_why or 'released'
+end
+
+-- The claim ends for good: nothing that was placed up to `token` is wanted. Unshelved it can be placed after that.
+local function close(claim, token, why)
+  if not claim.fields.closed or newer(token, claim.fields.closed) then
+    claim.fields.closed, claim.fields.closed_why = token, why
+  end
+  claim.fields.retry_root, claim.fields.retry_from, claim.fields.retry_why = nil, nil, nil
+end
+
+local function activate(claim, placement)
+  placement.state, placement.expires_at_ms, placement.move_by_ms, placement.op = 'active', nil, nil, 'active'
+  placement.hint = 'none'
+  raise_current(claim, placement)
+  claim.fields.attempts = nil
+end
+
+-- Does another placement of the claim go on? Then the failure of this one ends only itself.
+local function goes_on(claim, placement)
+  for _, other in pairs(claim.placements) do
+    if other ~= placement and other.state ~= 'ending' then
+      return true
+    end
+  end
+  return false
+end
+
+-- A placement has failed before it was active, or its work has ended and is to be placed again. Unless the claim goes
+-- on elsewhere or was closed, a scheduler is to find it another place, as often as the request allows.
+local MAX_ATTEMPTS = 1
+local FIRST_PAUSE_MS, LONGEST_PAUSE_MS = 500, 60000
+
+local function retry(claim, placement, why, in_any_case)
+  if goes_on(claim, placement) or is_doomed(claim, placement) then
+    return
+  end
+  local attempts = whole(claim.fields.attempts, 1, 1)
+  if in_any_case or attempts < whole(claim.fields.max_attempts, MAX_ATTEMPTS, MAX_ATTEMPTS) then
+    claim.fields.retry_root, claim.fields.retry_from = placement.root, placement.token
+    claim.fields.retry_why = why
+    claim.retry_in_ms = attempts == 1 and 0 or math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ^ (attempts - 2))
+  end
+end
+
+-- The placement that a caller means by host and token, or the outcome that says why there is none. The host comes
+-- first: before it has attested, "no such claim" would only mean that the store has forgotten, and an agent that
+-- believed it would stop work which is rightly there.
+local function find_placement(cell, claim, host, host_key, token)
+  local stands = standing(cell, host_key)
+  if stands == 'unheard' or stands == 'lost-before' then
+    local removed = not next(claim.placements) and redis.call('EXISTS', host_key) == 0
+    if not removed then
+      return nil, 'ATTEST'
+    end
+  end
+  if not claim.exists then
+    return nil, 'UNKNOWN'
+  end
+  for _, placement in pairs(claim.placements) do
+    if placement.host == host and placement.token == token then
+      return placement, nil, stands
+    end
+  end
+  local last = claim.tombstone
+  local same = last and last.host == host and last.token == token
+  return nil, same and 'GONE' or 'STALE'
+end
+
+-- A host that is away may bring a claim back that was released by force, when nobody remembers it: attest.lua looks here.
+local function note_dropped(cell, host, placement)
+  if whole(redis.call('HGET', host.key, 'alive_until_ms'), 0, 0) <= cell.now_ms then
+    host.note = {'dropped.' .. placement.placed, placement.placed}
+  end
+end
+
+-- A token of now, above any placement so far. A placement that this script makes gets the next one.
+local function token_now(cell)
+  return cell.epoch .. '.' .. text(cell.seq)
+end
+
+local function next_token(cell)
+  return cell.epoch .. '.' .. text(cell.seq + 1)
+end

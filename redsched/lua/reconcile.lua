@@ -1,0 +1,88 @@
+#!lua flags=allow-oom
+-- reconcile: whatever is due about claims: leases that have run out, placements that are not wanted any more, those on
+-- hosts that were written off, moves that have taken too long. The outcome depends on the claims alone: any scheduler
+-- calls it, at any time and as often as it likes.
+-- KEYS meta changes hosts deadlines chores shelved ...
+-- ARGV gang_done ...
+-- Further keys: the claim of each id, then host, claims and inbox of the hosts that they are on, and what they count in;
+-- include/passed.lua. gang_done: 1 where the gangs of these claims have been seen to. Then the ids.
+-- Reply OK, epoch, now_ms, number of claims changed; or RETRY, epoch, now_ms and the names of missing keys
+-- What depends on a host that has not attested to this epoch is left for later.
+-- include: commit
+-- include: transitions
+local cell, claims, lacking = fence(), {}, {}
+local things = passed(6 + #ARGV)
+for i = 2, #ARGV do
+  local claim = load_claim(KEYS[5 + i], ARGV[i])
+  claims[#claims + 1] = claim
+  for _, placement in pairs(claim.placements) do
+    needs(things, lacking, 'host:' .. placement.host)
+  end
+end
+bind_gangs(claims, things, lacking)
+if #lacking > 0 then
+  return {'RETRY', cell.epoch, cell.now_ms, unpack(lacking)}
+end
+
+local function is_past(at_ms)
+  return at_ms and tonumber(at_ms) <= cell.now_ms
+end
+
+-- What is due about one placement: `why` it is to be taken back, or nil.
+local function due_reason(claim, placement, stands)
+  local written_off = stands == 'lost' or stands == 'lost-before'
+  if is_doomed(claim, placement) and stands ~= 'unheard' then
+    return reason_of(claim, placement)
+  elseif placement.state == 'ending' then
+    return written_off and (placement.why or 'void') or nil
+  elseif LEASED[placement.state] and (stands == 'here' or stands == 'lost') then
+    return (is_past(placement.expires_at_ms) or is_past(placement.move_by_ms)) and 'expired' or nil
+  end
+end
+
+local function step(claim, placement)
+  local host = things['host:' .. placement.host]
+  local stands = standing(cell, host.key)
+  local why = due_reason(claim, placement, stands)
+  if not why or (placement.state == 'ending' and stands == 'here') then
+    return false
+  end
+  local not_taken_up = placement.state == 'claimed' and why == 'expired'
+  take_back(claim, placement, why, stands)
+  if is_bound(claim) and why == 'expired' then
+    close(claim, token_now(cell), why)
+  elseif not_taken_up and (redis.call('HGET', host.key, 'agent.journal') or '') ~= '' then
+    retry(claim, placement, why)
+  end
+  return true
+end
+
+local changed, due = 0, new_due()
+due.pause_ms = 1000
+for _, claim in ipairs(claims) do
+  local any, list = false, {}
+  for _, placement in pairs(claim.placements) do
+    list[#list + 1] = placement
+  end
+  for _, placement in ipairs(list) do
+    any = step(claim, placement) or any
+  end
+  if ARG.gang_done == '1' and phase_of(claim) == 'out' then
+    claim.fields.gang = nil
+  end
+  changed = changed + (any and 1 or 0)
+  due.done[claim.id] = true
+end
+local known = {}
+for _, claim in ipairs(claims) do
+  if claim.exists then
+    known[#known + 1] = claim
+  else
+    due.gone[#due.gone + 1] = claim.id
+  end
+end
+lacking = commit(cell, known, things, due)
+if lacking then
+  return {'RETRY', cell.epoch, cell.now_ms, unpack(lacking)}
+end
+return {'OK', cell.epoch, cell.now_ms, changed}

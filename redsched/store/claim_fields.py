@@ -7,7 +7,7 @@ the rows of docs/keys.md that a test compares with it.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from redsched.model import Claim
+from redsched.model import Claim, ClaimStatus
 from redsched.names import MAX_AMOUNT
 
 __all__ = ["CLAIM", "FIELDS", "PLACEMENT", "Field", "lua_tables", "record_of"]
@@ -120,4 +120,6 @@ def record_of(claim: Claim) -> dict[str, str]:
     record = {name: value for name, value in claim.raw.items() if name in _JOURNALED}
     for name, amounts in (("amount", claim.amounts), ("wanted", claim.wanted)):
         record |= {f"{name}.{slot}": str(min(amount, MAX_AMOUNT)) for slot, amount in amounts.items()}
+    if claim.state is ClaimStatus.CLAIMED and claim.expires_at_ms is not None:
+        record["expires_at_ms"] = str(claim.expires_at_ms)
     return record | {f"in.{topology}": domain for topology, domain in claim.counted.items()}

@@ -1,9 +1,21 @@
 """What an answer promises, and when a loss breaks it: a lease that runs out in time is no broken promise."""
 
+import asyncio
+import time
+from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
 
+from redsched.agent.run import run
+from redsched.model import ClaimStatus, Request, Why
+from redsched.scheduler import Scheduler
+from redsched.settings import Settings
+from redsched.store import Store
+from redsched.store.scripts import load_all
+from redsched.store.server import PrivateServer
+from redsched.tasks import end
+from tests.faults.suite.agent_process import hosts_of
 from tests.faults.suite.faults import ALL, BY_NAME
 from tests.faults.suite.ledger import Ledger, Owned
 from tests.faults.suite.losses import count_lost
@@ -12,6 +24,10 @@ from tests.faults.suite.promises import HOST_LEASE_MS, Excuses, broken
 from tests.faults.suite.result import Result
 from tests.faults.suite.view import View, view_of
 from tests.faults.suite.watcher import Gone, Watcher
+from tests.faults.suite.world import AGENT as AGENT_SETTINGS
+from tests.faults.suite.world import SCHEDULER as SCHEDULER_SETTINGS
+from tests.support.proxy import Fault, proxy
+from tests.support.waiting import wait_until
 
 HOST, AGENT = "agent-1-host-3", "agent-1"
 ANSWERED, LEASE_ENDS = 1_000_000, 1_005_000
@@ -159,3 +175,37 @@ def test_a_wrong_line_says_what_was_promised_to_whom_and_what_is_there_instead()
     ):
         assert words in line, line
     assert (ledger.owned, result.lost) == ({}, {"expired": 1})
+
+
+async def test_a_host_that_hears_no_reply_lets_its_own_lease_run_out_before_the_answered_one(
+    fresh_server: PrivateServer, tmp_path: Path
+) -> None:
+    """Why `hold-replies` may expire claims: accepted at once, and from then on the lease is the host's, of 2 s here."""
+    settings = Settings.model_validate({**AGENT_SETTINGS, "resend_for_s": 30.0})
+    accept = load_all()["accept"].sha.encode()
+    async with Store.connect(fresh_server.url, settings) as store:
+        await store.cell("c1").init()
+    async with proxy(Path(fresh_server.socket), tmp_path) as between:
+        between.strikes = lambda command: command[1:2] == [accept]
+        between.always = Fault.HOLD_REPLY
+        ready = asyncio.Event()
+        hosts = hosts_of([HOST], settings.lease_s, "c1")
+        agent = asyncio.create_task(run(settings, between.url, hosts, tmp_path / "journal.sqlite", ready))
+        try:
+            await ready.wait()
+            async with Scheduler.connect(fresh_server.url, Settings.model_validate(SCHEDULER_SETTINGS)) as scheduler:
+                asked = Request({"VCPU": 1}, claim_ids=("a",), lease_s=60)
+                [answer] = (await scheduler.select(asked)).selections
+                states = set[str]()
+
+                async def is_over() -> bool:
+                    states.add((await scheduler.claims.get("a")).state)
+                    return ClaimStatus.ENDING in states
+
+                await wait_until(is_over, timeout=30)
+                over = await scheduler.claims.get("a")
+        finally:
+            await end(agent)
+    assert (states - {ClaimStatus.CLAIMED}, over.why) == ({ClaimStatus.STARTING, ClaimStatus.ENDING}, Why.EXPIRED)
+    assert answer.expires_at_ms is not None
+    assert time.time() * 1000 < answer.expires_at_ms, "that was the time to take it up in"

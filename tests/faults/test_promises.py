@@ -2,12 +2,15 @@
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
 
 from redsched.agent.run import run
+from redsched.errors import Refused
 from redsched.model import ClaimStatus, Request, Why
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
@@ -26,7 +29,7 @@ from tests.faults.suite.view import View, view_of
 from tests.faults.suite.watcher import Gone, Watcher
 from tests.faults.suite.world import AGENT as AGENT_SETTINGS
 from tests.faults.suite.world import SCHEDULER as SCHEDULER_SETTINGS
-from tests.support.proxy import Fault, proxy
+from tests.support.proxy import Fault, Proxy, proxy
 from tests.support.waiting import wait_until
 
 HOST, AGENT = "agent-1-host-3", "agent-1"
@@ -177,35 +180,69 @@ def test_a_wrong_line_says_what_was_promised_to_whom_and_what_is_there_instead()
     assert (ledger.owned, result.lost) == ({}, {"expired": 1})
 
 
+@asynccontextmanager
+async def at_work(server: PrivateServer, folder: Path) -> AsyncIterator[tuple[Scheduler, Proxy]]:
+    """A host with the suite's leases, and the way between its agent and the store: faults on it meet `accept` alone."""
+    settings = Settings.model_validate({**AGENT_SETTINGS, "resend_for_s": 30.0})
+    accept = load_all()["accept"].sha.encode()
+    async with Store.connect(server.url, settings) as store:
+        await store.cell("c1").init()
+    async with proxy(Path(server.socket), folder) as between:
+        between.strikes = lambda command: command[1:2] == [accept]
+        ready = asyncio.Event()
+        hosts = hosts_of([HOST], settings.lease_s, "c1")
+        agent = asyncio.create_task(run(settings, between.url, hosts, folder / "journal.sqlite", ready))
+        try:
+            await ready.wait()
+            async with Scheduler.connect(server.url, Settings.model_validate(SCHEDULER_SETTINGS)) as scheduler:
+                yield scheduler, between
+        finally:
+            await end(agent)
+
+
 async def test_a_host_that_hears_no_reply_lets_its_own_lease_run_out_before_the_answered_one(
     fresh_server: PrivateServer, tmp_path: Path
 ) -> None:
     """Why `hold-replies` may expire claims: accepted at once, and from then on the lease is the host's, of 2 s here."""
-    settings = Settings.model_validate({**AGENT_SETTINGS, "resend_for_s": 30.0})
-    accept = load_all()["accept"].sha.encode()
-    async with Store.connect(fresh_server.url, settings) as store:
-        await store.cell("c1").init()
-    async with proxy(Path(fresh_server.socket), tmp_path) as between:
-        between.strikes = lambda command: command[1:2] == [accept]
+    async with at_work(fresh_server, tmp_path) as (scheduler, between):
         between.always = Fault.HOLD_REPLY
-        ready = asyncio.Event()
-        hosts = hosts_of([HOST], settings.lease_s, "c1")
-        agent = asyncio.create_task(run(settings, between.url, hosts, tmp_path / "journal.sqlite", ready))
-        try:
-            await ready.wait()
-            async with Scheduler.connect(fresh_server.url, Settings.model_validate(SCHEDULER_SETTINGS)) as scheduler:
-                asked = Request({"VCPU": 1}, claim_ids=("a",), lease_s=60)
-                [answer] = (await scheduler.select(asked)).selections
-                states = set[str]()
+        asked = Request({"VCPU": 1}, claim_ids=("a",), lease_s=60)
+        [answer] = (await scheduler.select(asked)).selections
+        states = set[str]()
 
-                async def is_over() -> bool:
-                    states.add((await scheduler.claims.get("a")).state)
-                    return ClaimStatus.ENDING in states
+        async def is_over() -> bool:
+            states.add((await scheduler.claims.get("a")).state)
+            return ClaimStatus.ENDING in states
 
-                await wait_until(is_over, timeout=30)
-                over = await scheduler.claims.get("a")
-        finally:
-            await end(agent)
+        await wait_until(is_over, timeout=30)
+        over = await scheduler.claims.get("a")
     assert (states - {ClaimStatus.CLAIMED}, over.why) == ({ClaimStatus.STARTING, ClaimStatus.ENDING}, Why.EXPIRED)
     assert answer.expires_at_ms is not None
     assert time.time() * 1000 < answer.expires_at_ms, "that was the time to take it up in"
+
+
+async def test_a_claim_that_was_unshelved_and_answered_as_claimed_is_shelved_again_where_its_host_hears_no_reply(
+    fresh_server: PrivateServer, tmp_path: Path
+) -> None:
+    """Why an owner's claim may be found shelved after faults that hold an agent up: nothing of it is lost."""
+    async with at_work(fresh_server, tmp_path) as (scheduler, between):
+        asked = Request({"VCPU": 1}, claim_ids=("a",), until="active")
+        [placed] = (await scheduler.select(asked)).selections
+        await scheduler.claims.shelve("a", placed.token or "")
+        between.always = Fault.HOLD_REPLY
+
+        async def unshelved() -> bool:
+            with suppress(Refused):  # its host has not said yet that it has stopped
+                return (await scheduler.claims.unshelve("a"))[0].state is ClaimStatus.CLAIMED
+            return False
+
+        await wait_until(unshelved)
+        seen = set[str]()
+
+        async def is_shelved_again() -> bool:
+            claim = await scheduler.claims.get("a")
+            seen.add(claim.state)
+            return claim.why is Why.SHELVED and claim.state is ClaimStatus.ENDED
+
+        await wait_until(is_shelved_again, timeout=30)
+    assert seen >= {ClaimStatus.STARTING, ClaimStatus.ENDED}

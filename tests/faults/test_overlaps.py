@@ -397,6 +397,23 @@ async def test_an_error_of_a_fault_belongs_to_its_round_and_ends_nothing(
     assert healed == ["away"]
 
 
+@pytest.mark.parametrize("given", [0, 3])
+async def test_a_round_begins_where_traffic_is_slow_and_not_where_it_stands_still(
+    given: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it = played("single", tmp_path)
+
+    async def slowly(_: int, __: float) -> bool:
+        it.ledger.words["looked"] += given
+        return False
+
+    monkeypatch.setattr(it, "reaches", slowly)
+    monkeypatch.setattr("tests.faults.suite.rounds._recover", AsyncMock(side_effect=ValueError("so far it came")))
+    result = await play(it, Round(1, "single", (Strike("away", 40, 0.0, children("agent")[:1]),)))
+    [wrong] = result.wrong
+    assert wrong.startswith("ValueError: so far it came" if given else "TimeoutError: traffic does not go on")
+
+
 @asynccontextmanager
 async def on_a_real_server(folder: Path) -> AsyncIterator[World]:
     """A world whose one server is real."""

@@ -55,6 +55,16 @@ def test_a_round_is_one_line_and_each_wrong_thing_another() -> None:
     assert (second, rest) == ("  WRONG: the sums differ", "")
 
 
+def test_a_traceback_is_one_line_with_the_error_first() -> None:
+    said: list[str] = []
+    Lines(said.append).wrong(
+        's2:   File "select.py", line 236\n    raise id_reused(request)\n    ^^^^^^^\nClaimIdReused: s2-one-1\n\n'
+    )
+    assert said == [
+        '  WRONG: ClaimIdReused: s2-one-1 (came by: s2:   File "select.py", line 236 | raise id_reused(request))\n'
+    ]
+
+
 def test_as_json_a_round_is_an_object_on_a_line() -> None:
     said: list[str] = []
     telling = JsonLines(said.append)

@@ -42,8 +42,10 @@ class Lines:
             self.wrong(problem)
 
     def wrong(self, problem: str) -> None:
-        """A line of its own."""
-        self._write(f"  WRONG: {problem}\n")
+        """A line of its own, also for a traceback: its last line says what it was, and so comes first."""
+        *frames, last = [line.strip() for line in problem.splitlines() if line.strip(" ^~\n")] or [""]
+        came_by = f" (came by: {' | '.join(frames)})" if frames else ""
+        self._write(f"  WRONG: {last}{came_by}\n")
 
 
 class JsonLines:

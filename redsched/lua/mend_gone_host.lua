@@ -1,16 +1,19 @@
 #!lua flags=allow-oom
--- mend_gone_host: what is left of a host that is not there any more goes: its inbox, its facts, and its claims, which
--- end as void. What a host had taken up may still run, so that only an operator ends it.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 host, 7 claims, 8 inbox, 9 facts, 10 removed, then the
---       claim of each id, then groups, shared pools and gangs
--- ARGV  1 host, 2 reason, 3 operator (1: what was taken up ends too), then the ids in KEYS[7], and others that name
---       the host
--- Reply OK | SAME (it is there, or nothing is left) | HELD (claims that were taken up are left)
+-- mend_gone_host: delete what is left of a host that is not there any more: its inbox, its facts, and its claims, which
+-- end as void. The work of a claim that the host had taken up may still run, so only an operator ends such a claim.
+-- KEYS meta changes hosts deadlines chores host claims inbox facts removed ...
+--   then the claim of each id, then groups, shared pools and gangs
+-- ARGV host reason operator ...
+--   operator  1: end also claims that the host had taken up
+--   then the ids in the host's set of claims, and others that name the host
+-- Reply OK | SAME (the host is there, or nothing is left of it) | HELD (claims that it had taken up are left)
 --   | SETTLING (it may come back); epoch, now_ms
---   or RETRY (KEYS[7] holds an id that is not in ARGV, or the groups, pools and gangs that follow are not in KEYS)
+--   or RETRY (the set of claims holds an id that is not in ARGV, or the groups, pools and gangs that follow are not in
+--   KEYS)
 -- include: counted_in
 -- include: fence
 -- include: gang
+-- include: in_chunks
 -- include: passed_things
 -- include: publish
 -- include: read_hash
@@ -21,7 +24,7 @@ local cell = fence()
 local function answer(outcome)
   return {outcome, cell.epoch, cell.now_ms}
 end
-if redis.call('EXISTS', KEYS[6]) == 1 then
+if redis.call('EXISTS', KEY.host) == 1 then
   return answer('SAME')
 elseif not cell.settled then
   return answer('SETTLING')
@@ -30,8 +33,8 @@ local things, retry, named, ending, left = passed_things(8 + #ARGV), answer('RET
 for i = 4, #ARGV do
   named[ARGV[i]] = true
   local claim = read_hash(KEYS[7 + i])
-  if claim.host == ARGV[1] and claim.state ~= 'ended' then
-    if claim.state == 'claimed' or ARGV[3] == '1' then
+  if claim.host == ARG.host and claim.state ~= 'ended' then
+    if claim.state == 'claimed' or ARG.operator == '1' then
       ending[#ending + 1] = {id = ARGV[i], key = KEYS[7 + i], claim = claim}
       lacks(things, claim, retry)
     else
@@ -39,19 +42,21 @@ for i = 4, #ARGV do
     end
   end
 end
-for _, id in ipairs(redis.call('SMEMBERS', KEYS[7])) do
+local listed = {}
+for _, id in ipairs(redis.call('SMEMBERS', KEY.claims)) do
   if not named[id] then
     return answer('RETRY')
   end
+  listed[id] = true
 end
 if #retry > 3 then
   return retry
 end
-local leftovers = redis.call('EXISTS', KEYS[8]) + redis.call('EXISTS', KEYS[9])
+local leftovers = redis.call('EXISTS', KEY.inbox) + redis.call('EXISTS', KEY.facts)
 if not left then
-  leftovers = leftovers + redis.call('EXISTS', KEYS[7])
+  leftovers = leftovers + redis.call('EXISTS', KEY.claims)
 end
-if #ending + leftovers == 0 and not redis.call('ZSCORE', KEYS[3], ARGV[1]) then
+if #ending + leftovers == 0 and not redis.call('ZSCORE', KEY.hosts, ARG.host) then
   return answer(left and 'HELD' or 'SAME')
 end
 
@@ -61,23 +66,26 @@ for _, entry in ipairs(ending) do
 end
 local changed = changed_things(things)
 for number, entry in ipairs(ending) do
-  publish(cell, 'host', ARGV[1], cell.seq + 1, 'void', #ending - number + 1 + #changed,
-    {'claim', entry.id, 'reason', ARGV[2]})
+  publish(cell, 'host', ARG.host, cell.seq + 1, 'void', #ending - number + 1 + #changed,
+    {'claim', entry.id, 'reason', ARG.reason})
 end
-publish(cell, 'host', ARGV[1], cell.seq + 1, 'removed', #changed, {'reason', ARGV[2]})
+publish(cell, 'host', ARG.host, cell.seq + 1, 'removed', #changed, {'reason', ARG.reason})
 write_things(cell, changed, 'void')
+local unlisted = {}
 for _, entry in ipairs(ending) do
-  redis.call('SREM', KEYS[7], entry.id)
+  unlisted[#unlisted + 1] = listed[entry.id] and entry.id or nil
   leave_gang(cell, things, entry.claim, entry.id, 'void')
   bury(cell, entry.key, entry.id, entry.claim, 'void')
 end
-if ARGV[3] == '1' then
-  remember_removed(cell, KEYS[10])
+if ARG.operator == '1' then
+  remember_removed(cell, KEY.removed)
 end
-redis.call('DEL', KEYS[8], KEYS[9])
-redis.call('ZREM', KEYS[3], ARGV[1])
-if not left then
-  redis.call('DEL', KEYS[7])
+redis.call('DEL', KEY.inbox, KEY.facts)
+redis.call('ZREM', KEY.hosts, ARG.host)
+if left then
+  in_chunks('SREM', KEY.claims, unlisted)
+else
+  redis.call('DEL', KEY.claims)
 end
 finish(cell)
 return answer(left and 'HELD' or 'OK')

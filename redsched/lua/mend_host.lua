@@ -1,11 +1,13 @@
 #!lua flags=allow-oom
--- mend_host: what a host says of its claims is worked out anew from the claims themselves, all read at this instant:
--- which are on it, their number and sums, and the deadlines of those with a lease.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 host, 7 claims, then the claim of each id
--- ARGV  1 host, 2 reason, 3 lease_ms of a claim whose deadline was lost, then the ids in KEYS[7], and others that may
---       belong there
--- Reply OK (mended) | SAME (nothing was wrong) | UNKNOWN | ATTEST | CONFLICT (a claim's amount is no whole number)
---   | RETRY (KEYS[7] holds an id that is not in ARGV); epoch, now_ms
+-- mend_host: work out anew what a host says of its claims, from the claims themselves, all read at this instant: which
+-- are on it, their number and sums, and the deadlines of those with a lease.
+-- KEYS meta changes hosts deadlines chores host claims ...
+--   then the claim of each id
+-- ARGV host reason lease_ms ...
+--   lease_ms  for a claim whose deadline was lost
+--   then the ids in the host's set of claims, and others that may belong there
+-- Reply OK (repaired) | SAME (nothing was wrong) | UNKNOWN | ATTEST | CONFLICT (an amount of a claim is not a whole
+--   number) | RETRY (the set of claims holds an id that is not in ARGV); epoch, now_ms
 -- include: fence
 -- include: in_chunks
 -- include: mark_over
@@ -16,7 +18,7 @@
 -- include: read_hash
 -- include: whole
 local cell = fence()
-local host, known = read_hash(KEYS[6])
+local host, known = read_hash(KEY.host)
 local function answer(outcome)
   return {outcome, cell.epoch, cell.now_ms}
 end
@@ -29,7 +31,7 @@ local named, counted, missing, gone, held = {}, {}, {}, {}, {}
 for i = 4, #ARGV do
   named[ARGV[i]] = read_hash(KEYS[4 + i])
 end
-for _, id in ipairs(redis.call('SMEMBERS', KEYS[7])) do
+for _, id in ipairs(redis.call('SMEMBERS', KEY.claims)) do
   if not named[id] then
     return answer('RETRY')
   end
@@ -37,7 +39,7 @@ for _, id in ipairs(redis.call('SMEMBERS', KEYS[7])) do
 end
 for i = 4, #ARGV do
   local id, claim = ARGV[i], named[ARGV[i]]
-  local here = claim.state and claim.state ~= 'ended' and claim.host == ARGV[1]
+  local here = claim.state and claim.state ~= 'ended' and claim.host == ARG.host
   if here then
     held[#held + 1] = {id = id, key = KEYS[4 + i], claim = claim}
   end
@@ -51,25 +53,25 @@ local changed, removed = differing_sums(host, held)
 if not changed then
   return answer('CONFLICT')
 end
-local leases = wrong_leases(cell, held, tonumber(ARGV[3]))
-local listed = redis.call('ZSCORE', KEYS[3], ARGV[1])
+local leases = wrong_leases(cell, held, tonumber(ARG.lease_ms))
+local listed = redis.call('ZSCORE', KEY.hosts, ARG.host)
 if #changed + #removed + #missing + #gone + #leases == 0 and listed then
   return answer('SAME')
 end
 
 -- Every check is passed. From here on, only writes.
-local version, told = text(whole(host.version, cell.seq, cell.seq) + 1), {'reason', ARGV[2]}
+local version, told = text(whole(host.version, cell.seq, cell.seq) + 1), {'reason', ARG.reason}
 put_fields(told, changed, removed)
-publish(cell, 'host', ARGV[1], version, 'mended', 0, told)
-redis.call('HSET', KEYS[6], 'version', version)
-in_chunks('HSET', KEYS[6], changed)
-in_chunks('HDEL', KEYS[6], removed)
-in_chunks('SADD', KEYS[7], missing)
-in_chunks('SREM', KEYS[7], gone)
+publish(cell, 'host', ARG.host, version, 'mended', 0, told)
+redis.call('HSET', KEY.host, 'version', version)
+in_chunks('HSET', KEY.host, changed)
+in_chunks('HDEL', KEY.host, removed)
+in_chunks('SADD', KEY.claims, missing)
+in_chunks('SREM', KEY.claims, gone)
 write_leases(leases)
 if not listed then
-  redis.call('ZADD', KEYS[3], text(whole(host.alive_until_ms, 0, 0)), ARGV[1])
+  redis.call('ZADD', KEY.hosts, text(whole(host.alive_until_ms, 0, 0)), ARG.host)
 end
-mark_over(KEYS[6])
+mark_over(KEY.host)
 finish(cell)
 return answer('OK')

@@ -1,45 +1,62 @@
 #!lua flags=allow-oom
 -- mend_pointers: an ended claim is remembered without end while it is shelved, while something is to be done about it,
--- or while the claim that succeeded it lives. What is to be done is noted again where that was lost; others are
--- forgotten in their time. The set of the shelved ones names those and no other.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 shelved, 7 events, then claim and successor of each id
---       (itself where it has none)
--- ARGV  1 reason, then id and successor ('' for none) of each
+-- or while the claim that succeeded it lives. Note again what is to be done where that was lost, let others expire, and
+-- have the set of the shelved claims name those and no other.
+-- KEYS meta changes hosts deadlines chores shelved events ...
+--   then claim and successor of each id (the claim again where it has none)
+-- ARGV reason ...
+--   then id and successor ('' for none) of each
 -- Reply OK | SAME (nothing was wrong) | SETTLING (successors may still come back); epoch, now_ms
 -- include: fence
+-- include: in_chunks
 -- include: read_hash
 -- include: tell
-local cell, mended = fence(), 0
+local cell = fence()
 if not cell.settled then
   return {'SETTLING', cell.epoch, cell.now_ms}
 end
-local function mend(id, key, next_id, next_key)
+local mended, chores, listed, unlisted, expired = {}, {}, {}, {}, {}
+
+-- What is wrong with a claim: the list that it belongs on, and what that list takes of it.
+local function fault(id, key, next_id, next_key)
   local claim = read_hash(key)
   local remembered = claim.state == 'ended' and redis.call('PTTL', key) == -1
   local shelved = claim.why == 'shelved' and (remembered or claim.state == 'ending')
-  local listed = redis.call('SISMEMBER', KEYS[6], id) == 1
-  if listed and not shelved then
-    redis.call('SREM', KEYS[6], id)
-    return true
-  elseif not remembered or (claim.next or '') ~= next_id or redis.call('ZSCORE', KEYS[5], id) then
-    return false
+  local is_listed = redis.call('SISMEMBER', KEY.shelved, id) == 1
+  if is_listed and not shelved then
+    return unlisted, {id}
+  elseif not remembered or (claim.next or '') ~= next_id or redis.call('ZSCORE', KEY.chores, id) then
+    return nil
   elseif next_id == '' and shelved then
-    return redis.call('SADD', KEYS[6], id) == 1
+    return listed, not is_listed and {id}
   end
   local follower = next_id ~= '' and redis.call('HMGET', next_key, 'state', 'why') or {}
   if follower[1] and (follower[1] ~= 'ended' or follower[2] == 'shelved') then
-    return false
-  elseif listed or claim.next or claim.origin or claim.former or claim.gang or claim.quota then
-    redis.call('ZADD', KEYS[5], text(cell.now_ms), id)
-  else
-    redis.call('PEXPIRE', key, cell.remember_ms)
+    return nil
+  elseif is_listed or claim.next or claim.origin or claim.former or claim.gang or claim.quota then
+    return chores, {text(cell.now_ms), id}
   end
-  return true
+  return expired, {key}
 end
+
 for i = 2, #ARGV, 2 do
-  if mend(ARGV[i], KEYS[6 + i], ARGV[i + 1], KEYS[7 + i]) then
-    mended = mended + 1
-    tell(cell, KEYS[7], ARGV[1], {'claim', ARGV[i]})
+  local list, values = fault(ARGV[i], KEYS[6 + i], ARGV[i + 1], KEYS[7 + i])
+  for _, value in ipairs(list and values or {}) do
+    list[#list + 1] = value
+  end
+  if list and values then
+    mended[#mended + 1] = ARGV[i]
   end
 end
-return {mended > 0 and 'OK' or 'SAME', cell.epoch, cell.now_ms}
+
+-- Every check is passed. From here on, only writes: what is removed last may be the last of its key.
+in_chunks('ZADD', KEY.chores, chores)
+in_chunks('SADD', KEY.shelved, listed)
+in_chunks('SREM', KEY.shelved, unlisted)
+for _, id in ipairs(mended) do
+  tell(cell, KEY.events, ARG.reason, {'claim', id})
+end
+for _, key in ipairs(expired) do
+  redis.call('PEXPIRE', key, cell.remember_ms)
+end
+return {#mended > 0 and 'OK' or 'SAME', cell.epoch, cell.now_ms}

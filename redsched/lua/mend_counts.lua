@@ -1,10 +1,12 @@
 #!lua flags=allow-oom
--- mend_counts: what a server group or shared pool counts is worked out anew from its claims, all read at this instant.
--- That these are all of them its version shows, which every claim that joins or leaves moves: it was read before they
--- were looked for.
--- KEYS  1 meta, 2 changes, 3 hosts, then each claim that counts in it, and last the group or shared pool
--- ARGV  1 its version when the claims were looked for ('' where there was none), 2 reason
--- Reply OK (mended) | SAME (nothing was wrong) | SETTLING (its claims may still come back) | CONFLICT (an amount is no
+-- mend_counts: work out anew what a server group or shared pool counts, from its claims, all read at this instant. Its
+-- version shows that these are all of them: every claim that joins or leaves changes it, and it was read before the
+-- claims were looked for.
+-- KEYS meta changes hosts ...
+--   then each claim that counts in it, and last the group or pool
+-- ARGV version reason
+--   version  '' where there was none
+-- Reply OK (repaired) | SAME (nothing was wrong) | SETTLING (claims may still come back) | CONFLICT (an amount is not a
 --   whole number) | RETRY (claims have joined or left since); epoch, now_ms
 -- include: amounts
 -- include: counted_in
@@ -24,7 +26,7 @@ local thing, others = things[1], {}
 local stored = read_hash(thing.key)
 if not cell.settled then
   return answer('SETTLING')
-elseif (stored.version or '') ~= ARGV[1] then
+elseif (stored.version or '') ~= ARG.version then
   return answer('RETRY')
 end
 thing.hash = {} -- counted as if it were empty
@@ -56,7 +58,7 @@ if #changed == 0 then
   return answer('SAME')
 end
 thing.fields[#thing.fields + 1] = 'reason'
-thing.fields[#thing.fields + 1] = ARGV[2]
+thing.fields[#thing.fields + 1] = ARG.reason
 write_things(cell, changed, 'mended')
 if thing.kind == 'pool' and not thing.ends then
   mark_over(thing.key)

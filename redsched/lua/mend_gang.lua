@@ -1,7 +1,9 @@
 #!lua flags=allow-oom
--- mend_gang: a gang is waited for as long as members of it are not active, and no longer.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 gang, 5 events, then the claim of each id
--- ARGV  1 id of the gang, 2 reason, then the ids of its members
+-- mend_gang: have a gang wait for those of its members that are not active yet, and delete it where there are none.
+-- KEYS meta changes hosts gang events ...
+--   then the claim of each member
+-- ARGV gang reason ...
+--   then the ids of the members
 -- Reply OK | SAME (nothing was wrong) | SETTLING (its members may still come back) | RETRY (it has other members);
 --   epoch, now_ms
 -- include: fence
@@ -13,7 +15,7 @@ local cell = fence()
 local function answer(outcome)
   return {outcome, cell.epoch, cell.now_ms}
 end
-local gang, known = read_hash(KEYS[4])
+local gang, known = read_hash(KEY.gang)
 if not known then
   return answer('SAME')
 elseif not cell.settled then
@@ -35,12 +37,12 @@ for field in pairs(gang) do
   end
 end
 if members == 0 or (waiting == 0 and not gang.why) then
-  redis.call('DEL', KEYS[4])
+  redis.call('DEL', KEY.gang)
 elseif gang.waiting == text(waiting) and #left == 0 then
   return answer('SAME')
 else
-  redis.call('HSET', KEYS[4], 'waiting', text(waiting))
-  in_chunks('HDEL', KEYS[4], left)
+  redis.call('HSET', KEY.gang, 'waiting', text(waiting))
+  in_chunks('HDEL', KEY.gang, left)
 end
-tell(cell, KEYS[5], ARGV[2], {'claim', ARGV[1]})
+tell(cell, KEY.events, ARG.reason, {'claim', ARG.gang})
 return answer('OK')

@@ -4,12 +4,12 @@ from enum import StrEnum
 
 
 class Outcome(StrEnum):
-    """What a script did. Only OK and ENDING have written something for this call."""
+    """What a script did. Only OK and ENDING have changed something for this call."""
 
     OK = "OK"
     """Done, now."""
     SAME = "SAME"
-    """Had been done before, by an earlier sending of the same; nothing was written."""
+    """Already applied by an earlier attempt; only bookkeeping of who was answered may be written."""
     ENDING = "ENDING"
     """The claim is on its way to its end: its host has been asked to stop the work."""
     GONE = "GONE"

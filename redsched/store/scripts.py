@@ -33,9 +33,9 @@ class Contract:
         return count == len(self.names) or (self.is_open and count > len(self.names))
 
     def table(self, name: str, source: str) -> str:
-        """Return the Lua line that gives the script these values by name."""
-        fields = ", ".join(f"{one} = {source}[{number}]" for number, one in enumerate(self.names, 1))
-        return f"local {name} = {{{fields}}}\n"
+        """Return the Lua statement that gives the script these values by name."""
+        fields = "".join(f"  {one} = {source}[{number}],\n" for number, one in enumerate(self.names, 1))
+        return f"local {name} = {{\n{fields}}}\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,8 @@ def _compose(name: str) -> Script:
 
     source = (folder / f"{name}.lua").read_text()
     contracts = {line[1]: Contract(tuple(line[2].split()), bool(line[3])) for line in _CONTRACT.finditer(source)}
-    keys, arguments = (contracts.get(which, Contract((), True)) for which in ("KEYS", "ARGV"))
+    unnamed = Contract((), is_open=not contracts)  # a header that names KEYS alone takes no ARGV
+    keys, arguments = (contracts.get(which, unnamed) for which in ("KEYS", "ARGV"))
     shebang, _, body = source.partition("\n")
     body = expand(body)
     tables = "".join(

@@ -24,7 +24,7 @@ local function begin_ending(cell, keys, claim, id, why, things)
   if claim.fell then
     redis.call('HSET', keys.claim, 'fell', claim.fell)
   end
-  take_hint(keys.inbox, claim.inbox_id)
   local entry = hint(cell, keys.inbox, number, 'end', id, claim.token)
+  take_hint(keys.inbox, claim.inbox_id)
   redis.call('HSET', keys.claim, 'state', 'ending', 'why', why, 'inbox_id', entry)
 end

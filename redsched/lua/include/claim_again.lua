@@ -47,8 +47,8 @@ end
 
 local REFUSAL = {}
 
--- A move: the claim is wanted there, not itself on its way, and all hosts have been heard. A repeated move would mint
--- another placement while the first is still only in a journal.
+-- Each waits until all hosts have been heard: sent again before, it would mint another placement while the first one is
+-- still only in a journal. A move: the claim is wanted there, and not itself on its way.
 function REFUSAL.moved(cell, claim, again)
   local base = based_on(claim, again.token)
   local stands = standing(cell, again.host_key)
@@ -67,22 +67,26 @@ function REFUSAL.moved(cell, claim, again)
 end
 
 -- Another attempt: the claim waits for one.
-function REFUSAL.failed(_, claim, again)
+function REFUSAL.failed(cell, claim, again)
   local fields = claim.fields
   if goes_on(claim) or not fields.retry_root then
     return claim.tombstone and claim.tombstone.state == 'ended' and 'GONE' or 'STALE'
   elseif fields.retry_from ~= again.token then
     return 'STALE'
+  elseif not cell.settled then
+    return 'SETTLING'
   end
   again.root = fields.retry_root
 end
 
-function REFUSAL.shelved(_, claim, again)
+function REFUSAL.shelved(cell, claim, again)
   local last = claim.tombstone
   if not last or last.state ~= 'ended' or last.why ~= 'shelved' then
     return 'GONE'
   elseif last.token ~= again.token then
     return 'STALE'
+  elseif not cell.settled then
+    return 'SETTLING'
   end
 end
 

@@ -1,5 +1,6 @@
 #!lua
--- keep: a request of an exported cell is put back, for claims to be placed anew by.
+-- keep: a request that the store has lost is put back, from a copy of the cell or by an agent, so that claims can be
+-- placed anew by it.
 -- KEYS  1 meta, 2 changes, 3 hosts, 4 request
 -- ARGV  1 the request, 2 for how long in ms
 -- Reply OK; epoch, now_ms

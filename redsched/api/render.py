@@ -10,7 +10,7 @@ from typing import Any
 from pydantic_core import to_json
 from starlette.responses import Response
 
-from redsched.model import Claim
+from redsched.model import Claim, Placement
 from redsched.scheduler import (
     AggregateView,
     AuditReport,
@@ -94,17 +94,27 @@ def claim(one: Claim) -> dict[str, Any]:
         "why": one.why,
         "claimed_at_ms": one.claimed_at_ms,
         "expires_at_ms": one.expires_at_ms,
-        "origin": one.origin,
-        "former": one.former,
-        "next": one.next,
-        "by_ms": one.by_ms,
+        "closed": one.closed,
+        "attempts": one.attempts,
+        "placements": [_placement(placement) for placement in one.placements],
         "wanted": one.wanted,
         "digest": one.digest,
         "counted": one.counted,
         "quota": one.quota,
-        "former_host": one.former_host,
-        "former_token": one.former_token,
-        "former_why": one.former_why,
+    }
+
+
+def _placement(one: Placement) -> dict[str, Any]:
+    return {
+        "placed": one.placed,
+        "token": one.token,
+        "root": one.root,
+        "host": one.host,
+        "state": one.state,
+        "slots": one.amounts,
+        "why": one.why,
+        "expires_at_ms": one.expires_at_ms,
+        "move_by_ms": one.move_by_ms,
     }
 
 

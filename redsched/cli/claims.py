@@ -14,7 +14,7 @@ from redsched.model import Claim, ClaimStatus, Token
 from redsched.names import check_name
 from redsched.scheduler import Explanation, Miss, Page, Scheduler, Selection
 
-CLAIM_HEADS = ("CLAIM", "STATE", "HOST", "AMOUNTS", "PROJECT", "CONSUMER", "WHY", "FOR", "MOVE", "TOKEN")
+CLAIM_HEADS = ("CLAIM", "STATE", "HOST", "AMOUNTS", "PROJECT", "CONSUMER", "WHY", "MOVE", "TOKEN")
 SELECTION_HEADS = ("CLAIM", "HOST", "AMOUNTS", "ALTERNATES", "TOKEN")
 GANG_HEADS = ("CLAIM", "MEMBER", *SELECTION_HEADS[1:])
 
@@ -189,7 +189,7 @@ def _show_claims(found: Sequence[Claim]) -> None:
     rows = (
         (
             *(one.id, one.state, one.host, tables.amounts(one.amounts), one.project, one.consumer),
-            *(one.why, one.origin, _on_its_way(one), one.token),
+            *(one.why, _on_its_way(one), one.token),
         )
         for one in found
     )
@@ -197,5 +197,5 @@ def _show_claims(found: Sequence[Claim]) -> None:
 
 
 def _on_its_way(one: Claim) -> str:
-    """From where it is still to take over, or what is to take over from it."""
-    return f"from {one.former}" if one.former else f"to {one.next}" if one.next else ""
+    """The host that it is being moved to."""
+    return f"to {one.target.host}" if one.target else ""

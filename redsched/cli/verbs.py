@@ -71,7 +71,7 @@ def fail(
         asked = options.as_model(body, FailBody)
         return await scheduler.claims.fail(claim, asked.token, asked.alternates)
 
-    said = "{0.id} has failed on {0.host}" if no_alternate else "{0.id} is {0.state} on {0.host} in place of it"
+    said = "{0.id} has failed on {0.host}" if no_alternate else "{0.id} is {0.state} on {0.host} now"
     _show(url, work, as_json, said)
 
 
@@ -94,7 +94,7 @@ def move(
         asked = options.as_model(body | {"deadline_s": deadline_s, "wait_s": wait_s}, MoveBody)
         return (await scheduler.claims.move(claim, **asked.model_dump()))[0]
 
-    _show(url, work, as_json, "{0.id} is {0.state} on {0.host}: {0.origin} is there once its host has confirmed")
+    _show(url, work, as_json, "{0.id} is {0.state} on {0.host} too, and leaves its present host once it runs there")
 
 
 def resize(
@@ -148,7 +148,7 @@ def unshelve(claim: ClaimArgument, wait_s: Wait = 0, as_json: AsJson = False, ur
         asked = options.as_model({"wait_s": wait_s}, UnshelveBody)
         return (await scheduler.claims.unshelve(claim, asked.wait_s))[0]
 
-    _show(url, work, as_json, "{0.id} is {0.state} on {0.host} for {0.origin}")
+    _show(url, work, as_json, "{0.id} is {0.state} on {0.host}")
 
 
 async def _token(scheduler: Scheduler, claim: str, given: str) -> str:

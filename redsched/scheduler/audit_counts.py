@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from redsched.names import split_slot, whole
 from redsched.scheduler.views import Mend, Problem
 from redsched.store import CellStore, Kind, drawn_on
-from redsched.store.fields import AMOUNT, COUNTED
+from redsched.store.fields import AMOUNT, COUNTED, placement_fields
 
 Fields = Mapping[str, str]
 Things = Mapping[str, Fields]
@@ -49,7 +49,7 @@ def over_by_rights(things: Things) -> tuple[str, ...]:
 def _expected(claims: Iterable[Fields]) -> dict[str, Counter[str]]:
     """What each group and pool should count."""
     counts: dict[str, Counter[str]] = {}
-    for claim in claims:
+    for claim in (one for fields in claims for one in placement_fields(fields)):
         amounts = {name[len(AMOUNT) :]: value for name, value in claim.items() if name.startswith(AMOUNT)}
         pools = drawn_on("", amounts)
         for group in drawn_on(claim.get("group", ""), ()):

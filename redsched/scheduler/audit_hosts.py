@@ -7,7 +7,7 @@ from redsched.model import LEASED, ClaimStatus
 from redsched.names import SHARED_POOL, whole
 from redsched.scheduler.views import Mend, Problem
 from redsched.store import AuditedHost, Clock
-from redsched.store.fields import AMOUNT, WRITTEN_OFF
+from redsched.store.fields import AMOUNT, WRITTEN_OFF, placement_fields
 
 OVERDUE_MS = 15_000
 """How long after its deadline a claim may wait for a sweep before that is a leak."""
@@ -34,8 +34,9 @@ def host_problems(cell: str, host: AuditedHost, clock: Clock) -> Iterator[Proble
             advice = _advice(heard, readable=sums[slot] >= 0)
             should = f"{sums[slot]}" if sums[slot] >= 0 else "readable"
             yield Problem(2, cell, thing, "claimed", says, should, _mend(heard), host.name, advice)
-    leased = sum(host.claims[claim_id].get("state") in LEASED for claim_id in host.ids)
-    for name, count in (("claims", len(host.ids)), ("starting", leased)):
+    here = [one for _, one in _placed_here(host)]
+    leased = sum(one["state"] in LEASED for one in here)
+    for name, count in (("claims", len(here)), ("starting", leased)):
         if _amount(host.fields, name) != count:
             says, thing = host.fields.get(name, "0")[:SHOWN], f"{host.name} {name}"
             yield Problem(2, cell, thing, "count", says, f"{count}", _mend(heard), host.name, _advice(heard))
@@ -44,8 +45,8 @@ def host_problems(cell: str, host: AuditedHost, clock: Clock) -> Iterator[Proble
 
 def lease_problems(cell: str, host: AuditedHost, deadlines: Mapping[str, int], clock: Clock) -> Iterator[Problem]:
     """Leases that do not end. Of a host that was heard in this epoch: on others nothing may be expired."""
-    for claim_id, fields in host.claims.items() if is_heard(host, clock) else ():
-        if fields.get("state") not in LEASED or fields.get("host") != host.name:
+    for claim_id, fields in _placed_here(host) if is_heard(host, clock) else ():
+        if fields["state"] not in LEASED:
             continue
         deadline = deadlines.get(claim_id)
         if deadline is None:
@@ -61,8 +62,8 @@ def unheard_endings(cell: str, host: AuditedHost, clock: Clock) -> Iterator[Prob
     evacuated = host.fields.get("leaving") == "evacuate"
     if host.fields.get("epoch") != WRITTEN_OFF or not (evacuated or is_heard(host, clock)):
         return
-    for claim_id, fields in host.claims.items():
-        if fields.get("state") == ClaimStatus.ENDING and fields.get("host") == host.name:
+    for claim_id, fields in _placed_here(host):
+        if fields["state"] == ClaimStatus.ENDING:
             yield Problem(5, cell, claim_id, "claim", f"ending on {host.name}, lost", "ended", Mend.ENDING, claim_id)
 
 
@@ -83,12 +84,21 @@ def over_by_rights(host: AuditedHost) -> bool:
 
 
 def _wrong_ids(cell: str, host: AuditedHost, heard: bool) -> Iterator[Problem]:
+    here = {claim_id for claim_id, _ in _placed_here(host)}
     for claim_id in sorted(host.ids):
         fields = host.claims[claim_id]
-        if fields.get("host") != host.name or fields.get("state") == ClaimStatus.ENDED:
+        if claim_id not in here:
             found = f"{fields.get('state', 'unknown')} on {fields.get('host') or 'no host'}"
             should = f"not among the claims of {host.name}"
             yield Problem(2, cell, claim_id, "claim", found, should, _mend(heard), host.name, _advice(heard))
+
+
+def _placed_here(host: AuditedHost) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """The placements on the host, and the ids of their claims."""
+    for claim_id, fields in host.claims.items():
+        for placement in placement_fields(fields):
+            if placement.get("host") == host.name:
+                yield claim_id, placement
 
 
 def _mend(heard: bool) -> Mend | None:
@@ -114,7 +124,7 @@ def _slots(host: AuditedHost) -> Sequence[str]:
 def _sums(host: AuditedHost) -> Counter[str]:
     """What its claims hold of each slot; -1 where one of them has been made unreadable."""
     sums: Counter[str] = Counter()
-    for fields in host.claims.values():
+    for _, fields in _placed_here(host):
         for name in fields:
             slot = name.removeprefix(AMOUNT)
             if slot != name and not slot.startswith(SHARED_POOL):

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 
 from redsched.model import HELD, LEASED, ClaimStatus, Why
 from redsched.names import whole
-from redsched.scheduler.audit_reading import Seen, members_of
+from redsched.scheduler.audit_reading import Seen, is_unfinished, members_of
 from redsched.scheduler.views import Mend, Problem
+from redsched.store.fields import claim_from, placement_fields
 
 Fields = Mapping[str, str]
 
@@ -23,30 +24,32 @@ def leftover_problems(cell: str, seen: Seen) -> Iterator[Problem]:
     yield from _due(cell, seen)
     yield from _lost_chores(cell, seen)
     yield from _gangs(cell, seen)
-    yield from _pointers(cell, seen)
+    yield from _remembered(cell, seen)
 
 
 def _strays(cell: str, seen: Seen) -> Iterator[Problem]:
-    """Claims that have not ended and that no host's set has."""
-    for claim_id, fields in seen.unheld.items():
-        if not seen.lives(claim_id):
-            continue
-        state, host = fields.get("state", ""), fields.get("host", "")
-        if host in seen.present:
-            should = "among the claims of its host"
-            yield Problem(5, cell, claim_id, "claim", f"{state} on {host}, not counted", should, Mend.HOST, host)
-        else:
-            advice = "" if state == ClaimStatus.CLAIMED else RUNS
-            says = f"{state} on {host or 'no host'}"
-            yield Problem(5, cell, claim_id, "claim", says, "on a host", Mend.GONE_HOST, host, advice)
+    """Placements that the set of their host does not have."""
+    for claim_id, fields in seen.claims():
+        for one in placement_fields(fields):
+            state, host = one["state"], one.get("host", "")
+            if claim_id in seen.ids_on.get(host, ()):
+                continue
+            if host in seen.present:
+                should = "among the claims of its host"
+                yield Problem(5, cell, claim_id, "claim", f"{state} on {host}, not counted", should, Mend.HOST, host)
+            else:
+                advice = "" if state == ClaimStatus.CLAIMED else RUNS
+                says = f"{state} on {host or 'no host'}"
+                yield Problem(5, cell, claim_id, "claim", says, "on a host", Mend.GONE_HOST, host, advice)
 
 
 def _of_gone_hosts(cell: str, seen: Seen) -> Iterator[Problem]:
     for kind in HOST_KEYS:
         for host in sorted(set(seen.keys.get(kind, ())).difference(seen.present)):
             taken_up = any(
-                fields.get("host") == host and fields.get("state") != ClaimStatus.CLAIMED and seen.lives(claim_id)
-                for claim_id, fields in seen.claims()
+                one.get("host") == host and one["state"] != ClaimStatus.CLAIMED
+                for _, fields in seen.claims()
+                for one in placement_fields(fields)
             )
             advice = RUNS if kind == "claims" and taken_up else ""
             yield Problem(5, cell, f"{kind}:{host}", "key", "there", "gone with its host", Mend.GONE_HOST, host, advice)
@@ -58,8 +61,9 @@ def _of_gone_hosts(cell: str, seen: Seen) -> Iterator[Problem]:
 
 def _due(cell: str, seen: Seen) -> Iterator[Problem]:
     for claim_id in sorted(seen.deadlines):
-        state = seen.claim(claim_id).get("state", "unknown")
-        if state not in LEASED:
+        fields = seen.claim(claim_id)
+        if not any(one["state"] in LEASED for one in placement_fields(fields)):
+            state = fields.get("state", "unknown")
             yield Problem(5, cell, claim_id, "deadline", f"of a claim {state}", "none", Mend.DUE, claim_id)
     for claim_id in sorted(seen.chores):
         if not seen.claim(claim_id):
@@ -67,11 +71,15 @@ def _due(cell: str, seen: Seen) -> Iterator[Problem]:
 
 
 def _lost_chores(cell: str, seen: Seen) -> Iterator[Problem]:
-    """Of claims that have come to succeed another one, or have a time by which they must."""
+    """Of claims with a placement that is not wanted any more, or that are to be placed again."""
     for claim_id, fields in seen.claims():
-        due = fields.get("former") and (fields.get("state") == ClaimStatus.ACTIVE or "by_ms" in fields)
-        if due and claim_id not in seen.chores and seen.lives(claim_id):
-            yield Problem(5, cell, f"chores {claim_id}", "chore", "none", "to succeed", Mend.DUE, claim_id)
+        if claim_id not in seen.chores and _may_be(fields) and is_unfinished(claim_from(cell, claim_id, fields)):
+            yield Problem(5, cell, f"chores {claim_id}", "chore", "none", "to be reconciled", Mend.DUE, claim_id)
+
+
+def _may_be(fields: Fields) -> bool:
+    """Most claims have one placement and were never closed: nothing can be left to do about them."""
+    return "closed" in fields or "retry_root" in fields or any(name.startswith("placement.") for name in fields)
 
 
 def _gangs(cell: str, seen: Seen) -> Iterator[Problem]:
@@ -88,25 +96,17 @@ def _gangs(cell: str, seen: Seen) -> Iterator[Problem]:
             yield Problem(2, cell, thing, "waiting", fields.get("waiting", "")[:40], f"{waiting}", Mend.GANG, gang)
 
 
-def _pointers(cell: str, seen: Seen) -> Iterator[Problem]:
-    """Ended claims that are remembered without end: for what lives on under their id, or because they are shelved.
-
-    One about which something is to be done is remembered until that is done.
-    """
+def _remembered(cell: str, seen: Seen) -> Iterator[Problem]:
+    """Ended claims that are remembered without end: they are shelved, or something is still to be done about them."""
     for claim_id in sorted(seen.lasting):
-        fields = seen.unheld[claim_id]
-        follower, shelved = fields.get("next", ""), fields.get("why") == Why.SHELVED
-        if claim_id in seen.chores:
-            continue
-        if follower and not (seen.lives(follower) or seen.claim(follower).get("why") == Why.SHELVED):
-            yield Problem(5, cell, claim_id, "next", f"{follower}, gone", "none", Mend.POINTERS, claim_id)
-        elif not follower and not shelved:
-            yield Problem(5, cell, claim_id, "ended claim", "kept", "forgotten", Mend.POINTERS, claim_id)
-        elif not follower and claim_id not in seen.shelved:
-            yield Problem(5, cell, claim_id, "shelved claim", "not listed", "listed", Mend.POINTERS, claim_id)
+        if seen.unheld[claim_id].get("why") == Why.SHELVED:
+            if claim_id not in seen.shelved:
+                yield Problem(5, cell, claim_id, "shelved claim", "not listed", "listed", Mend.DUE, claim_id)
+        elif claim_id not in seen.chores:
+            yield Problem(5, cell, claim_id, "ended claim", "kept", "forgotten", Mend.DUE, claim_id)
     for claim_id in sorted(seen.shelved):
         fields = seen.claim(claim_id)
-        shelving = fields.get("state") == ClaimStatus.ENDING or claim_id in seen.lasting
-        if fields.get("why") != Why.SHELVED or not shelving:
+        shelving = fields.get("state") == ClaimStatus.ENDED or fields.get("closed_why") == Why.SHELVED
+        if not shelving or Why.SHELVED not in (fields.get("why"), fields.get("closed_why")):
             says = fields.get("state", "unknown")
-            yield Problem(5, cell, f"shelved {claim_id}", "entry", says, "none", Mend.POINTERS, claim_id)
+            yield Problem(5, cell, f"shelved {claim_id}", "entry", says, "none", Mend.DUE, claim_id)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from redsched.model import ClaimStatus
+from redsched.model import Claim, ClaimStatus, Placement, Token
 from redsched.store import AuditedHost, CellStore
 from redsched.store.reads import MEMBER
 
@@ -39,6 +39,11 @@ class Seen:
         """The names of the hosts that are there."""
         return {host.name for host in self.hosts if host.fields}
 
+    @property
+    def ids_on(self) -> Mapping[str, frozenset[str]]:
+        """The ids in the set of each host."""
+        return {host.name: host.ids for host in self.hosts}
+
     def claims(self) -> Iterator[tuple[str, Fields]]:
         """All claims, ended ones too."""
         yield from self.held.items()
@@ -60,6 +65,26 @@ class Seen:
     def living(self) -> list[Fields]:
         """The claims that have not ended."""
         return [fields for claim_id, fields in self.claims() if self.lives(claim_id)]
+
+
+def is_unfinished(claim: Claim) -> bool:
+    """Whether only a scheduler can finish something about a claim, as include/due.lua has it."""
+    if claim.state is ClaimStatus.PENDING:
+        return True
+    return any(one.state is not ClaimStatus.ENDING and _is_doomed(claim, one) for one in claim.placements)
+
+
+def _is_doomed(claim: Claim, placement: Placement) -> bool:
+    if claim.closed and Token.parse(placement.root) <= Token.parse(claim.closed):
+        return True
+    ranks = [_rank(one.root, one.placed) for one in claim.placements if one.state is ClaimStatus.ACTIVE]
+    if current := claim.raw.get("current"):
+        ranks.append(_rank(claim.raw.get("current_root", current), current))
+    return bool(ranks) and _rank(placement.root, placement.placed) < max(ranks)
+
+
+def _rank(root: str, placed: str) -> tuple[Token, Token]:
+    return Token.parse(root), Token.parse(placed)
 
 
 async def read_cell(store: CellStore) -> Seen:

@@ -13,7 +13,6 @@ from redsched.model import Claim
 from redsched.scheduler.chores import Chores
 from redsched.scheduler.host_words import HostWords
 from redsched.scheduler.kept_requests import KeptRequests
-from redsched.scheduler.placings import present, succession
 from redsched.scheduler.released import Released
 from redsched.scheduler.sweeper import Sweeper
 from redsched.settings import Settings
@@ -106,33 +105,24 @@ class Cells:
         return await asyncio.gather(*(cell.caught_up(partial(look, cell)) for cell in self._cells.values()))
 
     async def find_claim(self, claim_id: str) -> tuple[Cell, Claim]:
-        """The claim that an id stands for now, and its cell, read from the store: see `present`.
-
-        Raises Unknown; Settling while it might only be forgotten.
-        """
-        cell, placings = await self.placings(claim_id)
-        return cell, present(placings)
-
-    async def placings(self, claim_id: str) -> tuple[Cell, tuple[Claim, ...]]:
-        """A claim and those that succeeded it, or are to, in order; and their cell. Raises Unknown, Settling."""
+        """The claim of an id, and its cell, read from the store. Raises Unknown; Settling while it might be forgotten."""
         known = await self.known([claim_id])
         if known is None:
             await self.refuse_unsettled(f"claim {claim_id}")
             # The cell may have settled since that was read, and its host have brought it back before.
-            await asyncio.gather(*(cell.chores.lead_to(claim_id) for cell in self))
             known = await self.known([claim_id])
         if known is None:
             raise Unknown(f"there is no claim {claim_id!r}: it never was, or it ended longer ago than is remembered")
         cell, claims = known
-        return cell, await succession(cell.store, claims[claim_id])
+        return cell, claims[claim_id]
 
     async def known(self, claim_ids: Sequence[str]) -> tuple[Cell, dict[str, Claim]] | None:
         """The cell that has any of these ids, and those that it has; None where no cell does."""
         cells = list(self._cells.values())
         found = await asyncio.gather(*(cell.store.read_claims(claim_ids) for cell in cells))
         for cell, claims in zip(cells, found, strict=True):
-            # Leading nowhere and without a host: only closed here, because the id moved on to another cell.
-            held = {claim_id: claim for claim_id, claim in claims.items() if claim.host or claim.next}
+            # Without a host: only closed here, because the id moved on to another cell.
+            held = {claim_id: claim for claim_id, claim in claims.items() if claim.host}
             if held:
                 return cell, held
         return None
@@ -142,7 +132,8 @@ class Cells:
         voids = [cell.store.void(claim_id, "", unheard=True) for cell in self._cells.values()]
         answers = await asyncio.gather(*voids)
         for cell, answer in zip(self._cells.values(), answers, strict=True):
-            cell.released.note_unknown(claim_id, answer.epoch)
+            if answer.outcome is not Outcome.CONFLICT:
+                cell.released.note(claim_id, answer)
         return all(answer.outcome is not Outcome.CONFLICT for answer in answers)
 
     async def refuse_unsettled(self, what: str) -> None:

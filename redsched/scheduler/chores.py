@@ -1,4 +1,4 @@
-"""Chores: what claims leave to be done, of one cell. Successions to finish, gangs to end, quotas to free.
+"""Chores: what claims leave to be done, of one cell. Placements to take back, gangs to end, failed claims to place again.
 
 The scripts that make a chore note it in the same call, so a scheduler that dies between two steps leaves none undone:
 any other one finds it here. Each can be done twice, or by two at once.
@@ -12,17 +12,13 @@ from redsched import tasks
 from redsched.cache.mirror import CellMirror
 from redsched.errors import RedschedError
 from redsched.model import OVER, Claim, ClaimStatus
-from redsched.store import CellStore, Outcome
+from redsched.store import CellStore, counted_by
 
 BATCH = 100
 AT_ONCE = 20
-FIRST_PAUSE_MS = 1000
-LONGEST_PAUSE_MS = 60_000
-MOST_TRIES_KNOWN = 10_000
-ANY_TIME_MS = 1 << 53
 
-TellQuota = Callable[[Claim], Awaitable[bool]]
-"""Has the quota of a claim's project count what it holds now: nothing, where it has ended. False: ask again later."""
+PlaceAgain = Callable[[Claim], Awaitable[object]]
+"""Find another place for a pending claim, or end it. Raises RedschedError where that is to be tried later."""
 
 log = structlog.get_logger(__name__)
 
@@ -33,71 +29,28 @@ class Chores:
     def __init__(self, store: CellStore, mirror: CellMirror) -> None:
         self._store = store
         self._mirror = mirror
-        self._tries: dict[str, int] = {}
-        """How often a chore could not be done yet, by claim. Who forgets it only asks sooner."""
-        self.tell_quota: TellQuota | None = None
+        self.place_again: PlaceAgain | None = None
 
     async def work_off(self) -> None:
-        """Do what is due; what cannot be done yet is put off. Raises Unavailable."""
+        """Do what is due; what cannot be done yet is put off by the script. Raises Unavailable."""
         seen = set[str]()
-        if len(self._tries) > MOST_TRIES_KNOWN:
-            self._tries.clear()
         while due := await self._store.due_chores(self._mirror.now_ms(), 0, BATCH):
-            claims = await self._store.read_claims(due)
-            for first in range(0, len(due), AT_ONCE):
-                ids = due[first : first + AT_ONCE]
-                # What is still due although it was done is put off: nothing may keep this loop from its end.
-                again = seen.intersection(ids)
-                seen.update(ids)
-                await tasks.together(self._do(one, claims.get(one), one in again) for one in ids)
+            fresh = [one for one in due if one not in seen]
+            if not fresh:
+                break  # still due although it was done: next time
+            seen.update(fresh)
+            claims = await self._store.read_claims(fresh)
+            for first in range(0, len(fresh), AT_ONCE):
+                await tasks.together(self._do(one, claims.get(one)) for one in fresh[first : first + AT_ONCE])
             if len(due) < BATCH:
                 break
 
-    async def lead_to(self, owners_id: str) -> None:
-        """Have an owner's id lead to what its host has brought back of it, whenever that is due. Raises Unavailable.
-
-        In a new epoch only the chore of the claim that lives knows that id, until it has been done.
-        """
-        theirs: list[str] = []
-        offset = 0
-        while some := await self._store.due_chores(ANY_TIME_MS, offset, BATCH):
-            theirs += [one.id for one in (await self._store.read_claims(some)).values() if one.origin == owners_id]
-            offset += BATCH
-        for claim_id in theirs:  # not before all are read: each that is done moves up those behind it
-            await self._store.succeed(claim_id)
-
-    async def _do(self, claim_id: str, claim: Claim | None, is_again: bool) -> None:
-        """Do one, or put it off. Raises Unavailable."""
+    async def _do(self, claim_id: str, claim: Claim | None) -> None:
+        """Do one. Raises Unavailable."""
         try:
-            done = not is_again and await self._done(claim_id, claim)
+            if claim is not None and claim.state is ClaimStatus.PENDING and self.place_again is not None:
+                await self.place_again(claim)
+            gang_done = bool(claim and claim.gang and claim.state in OVER and await self._store.end_gang(claim.gang))
+            await self._store.reconcile([claim_id], counted_by(claim) if claim else (), gang_done)
         except RedschedError as error:
             log.warning("chore", cell=self._store.name, claim=claim_id, problem=error.detail)
-            done = False
-        if done:
-            self._tries.pop(claim_id, None)
-            return
-        tries = self._tries[claim_id] = self._tries.get(claim_id, 0) + 1
-        pause_ms = min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS << min(tries - 1, 6))
-        await self._store.chore_done(claim_id, (), pause_ms)
-
-    async def _done(self, claim_id: str, claim: Claim | None) -> bool:
-        """Do what a claim's fields say; False to try again later."""
-        if claim is None:
-            await self._store.chore_done(claim_id, ())
-            return True
-        is_over, all_done, fields = claim.state is ClaimStatus.ENDED, True, set[str]()
-        if claim.former or claim.origin or (is_over and claim.next):
-            # When it is due again, if at all, succeed.lua says itself, unless a host has not attested yet.
-            all_done = (await self._store.succeed(claim_id)).outcome is not Outcome.ATTEST
-        if claim.gang and claim.state in OVER:
-            # One that has come up keeps its gang's name too, until it ends.
-            ended = await self._store.end_gang(claim.gang)
-            fields |= {"gang"} if ended else set()
-            all_done = all_done and ended
-        if claim.project:
-            told = await self.tell_quota(claim) if self.tell_quota else not claim.quota
-            fields |= {"quota"} if told and is_over else set()
-            all_done = all_done and told
-        if all_done or fields:
-            await self._store.chore_done(claim_id, fields)
-        return all_done

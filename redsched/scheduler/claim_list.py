@@ -16,10 +16,7 @@ class ClaimList:
         self._cells = cells
 
     async def get(self, claim_id: str) -> Claim:
-        """The claim that an id stands for now, ended ones included while they are remembered. Raises Unknown, Settling.
-
-        That is the successor of one that was moved, or found another place after a failure: it has `origin`.
-        """
+        """Return a claim, an ended one too while it is remembered. Raises Unknown, Settling."""
         return (await self._cells.find_claim(claim_id))[1]
 
     async def list(
@@ -39,7 +36,7 @@ class ClaimList:
         found: list[Claim] = []
         hosts = [one for one in self._hosts(host, zone) if one[1] >= after_host]
         for first in range(0, len(hosts), HOSTS_AT_ONCE):
-            for claim in await _claims_on(hosts[first : first + HOSTS_AT_ONCE]):
+            for claim in await _claims_on(hosts[first : first + HOSTS_AT_ONCE], only_main=host is None):
                 if (claim.host, claim.id) <= (after_host, after_id):
                     continue
                 if any(value is not None and getattr(claim, name) != value for name, value in wanted.items()):
@@ -56,12 +53,15 @@ class ClaimList:
                 yield cell, name
 
 
-async def _claims_on(hosts: "list[tuple[Cell, str]]") -> "list[Claim]":
+async def _claims_on(hosts: "list[tuple[Cell, str]]", only_main: bool) -> "list[Claim]":
+    """The claims on these hosts, each as it is there; with `only_main` only on the host of its main placement."""
     found: list[Claim] = []
     for cell in dict.fromkeys(cell for cell, _ in hosts):
         names = [name for one, name in hosts if one is cell]
         async for living in cell.store.living_on(names):
-            found += living
+            for claim in living:
+                views = (claim.view(one) for one in claim.placements[: 1 if only_main else None])
+                found += [view for view in views if view.host in names]
     return sorted(found, key=lambda one: (one.host, one.id))
 
 

@@ -7,7 +7,7 @@ from redsched.decide import Decision, Place
 from redsched.model import Claim, HostLimit, Request
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.views import Selection, Selections
-from redsched.store import ClaimAnswer, ClaimCall, Former, Member
+from redsched.store import Again, ClaimAnswer, ClaimCall, Member
 
 
 def claim_call(
@@ -38,19 +38,19 @@ def claim_call(
     )
 
 
-def succession_call(
+def again_call(
     request: Request,
     cell: Cell,
     decision: Decision,
     claim_id: str,
-    former: Former,
+    again: Again,
     written_off: tuple[str, ...],
     epoch: str,
     seen_seq: int,
 ) -> ClaimCall:
-    """The call that claims a decision's one place as the successor of another claim of the same request."""
+    """The call that gives a claim of this request another placement, at a decision's one place."""
     call = claim_call(request, cell, decision, (claim_id,), epoch, seen_seq)
-    member = replace(call.members[0], former=former)
+    member = replace(call.members[0], again=again)
     return replace(call, members=(member,), fresh=True, written_off=written_off)
 
 

@@ -4,18 +4,17 @@ Beside it what finds a claim another place (placed_anew.py), and reading (claim_
 """
 
 from redsched.errors import NoValidHost, Unknown
-from redsched.model import OVER, Amounts, Claim, ClaimStatus, Token, Why
+from redsched.model import Amounts, Claim, Token, Why
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.claim_list import ClaimList
-from redsched.scheduler.claim_words import stale, told
+from redsched.scheduler.claim_words import told
 from redsched.scheduler.placed_anew import PlacedAnew
-from redsched.scheduler.placings import earlier
 from redsched.scheduler.resizing import absolute
-from redsched.store import Giving, Outcome, drawn_on
+from redsched.store import Giving, Outcome, counted_by, drawn_on
 
 
 class ClaimDesk(PlacedAnew, ClaimList):
-    """Claims over all cells of a scheduler. An id leads to what its work is placed as now; the token is that one's."""
+    """Claims over all cells of a scheduler. A token names one placement of a claim."""
 
     async def confirm(self, claim_id: str, token: str) -> Claim:
         """The work runs. Raises Unknown, ClaimState, StaleToken, Settling."""
@@ -58,8 +57,9 @@ class ClaimDesk(PlacedAnew, ClaimList):
         Raises Unknown, ClaimState, StaleToken, Settling.
         """
         cell, claim = await self._find(claim_id, token)
-        things = drawn_on(claim.group, claim.amounts, claim.gang)
-        told(claim, await cell.store.shelve(claim.host, claim.id, token, things), ending=True)
+        answer = await cell.store.shelve(claim.host, claim.id, token, counted_by(claim))
+        told(claim, answer, ending=True)
+        cell.released.note(claim.id, answer, Why.SHELVED)
         return await self.get(claim.id)
 
     async def release(self, claim_id: str, token: str = "", force: bool = False) -> bool:
@@ -74,42 +74,18 @@ class ClaimDesk(PlacedAnew, ClaimList):
             if await self._cells.close_to(claim_id):
                 raise
             cell, claim = await self._find(claim_id, token)
-        if token and token != claim.token:
-            raise stale(claim)
-        if claim.state is ClaimStatus.ENDED and claim.why is Why.SHELVED:
-            answer = await cell.store.forget_shelved(claim.id, claim.origin)
-            told(claim, answer)
-            cell.released.note(claim, Giving.ASK, answer.epoch)
-            return True
-        for before in await earlier(cell.store, claim):
-            if before.why is Why.SHELVED:
-                # It would be left shelved, as by an end that nobody asked for.
-                await cell.store.forget_shelved(before.id)
-        how, led_here = Giving.FORCE if force else Giving.ASK, claim.id != claim_id
-        whole = led_here and not token  # by a token it may prove to be another one's by now
-        things = drawn_on(claim.group, claim.amounts, claim.gang)
-        answer = await cell.store.release(claim.host, claim.id, token, how, things, origin=claim.origin, whole=whole)
-        if answer.outcome is not Outcome.OK and await self._has_moved_on(claim_id, claim):
-            return await self.release(claim_id, token, force)
+        how = Giving.FORCE if force else Giving.ASK
+        answer = await cell.store.release(claim.host, claim.id, token, how, counted_by(claim))
         told(claim, answer, ending=True)
-        cell.released.note(claim, how, answer.epoch, led_here)
-        if claim.former_why is Why.SHELVED:
-            cell.released.note_former(claim, answer.epoch)
-        if claim.next:
-            # What it was to be moved to is not wanted either. The sweeper would find it too, later.
-            for target in (await cell.store.read_claims([claim.next])).values():
-                cell.released.note(target, Giving.ASK, answer.epoch)
-            await cell.store.succeed(claim.id)
+        if answer.facts[0]:
+            cell.released.note(claim.id, answer, how=how)
         if answer.outcome is not Outcome.ENDING:
             await self._quotas.changed(cell, claim)
         return answer.outcome is not Outcome.ENDING
 
-    async def _has_moved_on(self, claim_id: str, claim: Claim) -> bool:
-        """Whether another one that lives has taken the place of this one, which the id led to when it was read."""
-        now = (await self._cells.find_claim(claim_id))[1]
-        return now.id != claim.id and now.state not in OVER
-
     async def _find(self, claim_id: str, token: str) -> tuple[Cell, Claim]:
+        """Return the claim at the placement that a token names, or as it is. Raises Unknown."""
         if token:
             Token.parse(token)
-        return await self._cells.find_claim(claim_id)
+        cell, claim = await self._cells.find_claim(claim_id)
+        return cell, (claim.at(token) if token else None) or claim

@@ -18,7 +18,7 @@ from redsched.scheduler.audit_reading import Seen, read_cell
 from redsched.scheduler.fields import keyed, number, quota_from, slot_views, status_from
 from redsched.scheduler.views import SlotView
 from redsched.store import CellStore, HostHashes, Kind
-from redsched.store.fields import ROOT
+from redsched.store.fields import ROOT, placement_fields
 from redsched.store.schema import SCHEMA
 
 TRIES = 3
@@ -46,7 +46,7 @@ async def _read(store: CellStore) -> Archive:
     names = seen.present
     hashes = await _hosts(store, sorted(names))
     hosts = tuple(report_from(store.name, one) for one in hashes)
-    kept = [one for one, said in seen.claims() if one in seen.lasting or (seen.lives(one) and said["host"] in names)]
+    kept = [one for one, said in seen.claims() if one in seen.lasting or (seen.lives(one) and _hosts_of(said) <= names)]
     return Archive(
         head=_NO_HEAD,
         aggregates=tuple(_aggregate(name, fields, hashes) for name, fields in things[Kind.AGGREGATE].items()),
@@ -58,12 +58,16 @@ async def _read(store: CellStore) -> Archive:
         hosts=hosts,
         statuses={one.name: status_from(one.fields) for one in hashes},
         # A hint that lay in an inbox is made anew when the host attests.
-        claims={one: {k: v for k, v in seen.claim(one).items() if k != "inbox_id"} for one in sorted(kept)},
+        claims={one: {k: v for k, v in seen.claim(one).items() if not k.endswith("inbox_id")} for one in sorted(kept)},
         requests=await _requests(store, seen),
     )
 
 
 _NO_HEAD = Head(FORMAT, "", "", "", 0, 0, 0, 0)
+
+
+def _hosts_of(fields: Mapping[str, str]) -> set[str]:
+    return {one["host"] for one in placement_fields(fields)}
 
 
 async def _hosts(store: CellStore, names: Sequence[str]) -> list[HostHashes]:

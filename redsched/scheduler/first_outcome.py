@@ -5,13 +5,10 @@ it; this is for calls that do not get there, because what they name is gone by n
 ids only the first were used.
 """
 
-from collections.abc import Mapping
-
 from redsched.errors import ClaimIdReused, ClaimState
 from redsched.model import Claim, ClaimStatus, Request
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claiming import known
-from redsched.scheduler.placings import present, succession
 from redsched.scheduler.views import Selections
 
 
@@ -26,12 +23,7 @@ async def first_outcome(request: Request, cells: Cells) -> Selections | None:
     if found is None:
         return None
     cell, held = found
-    return _told(request, cell, await now_at(cell, held))
-
-
-async def now_at(cell: Cell, held: Mapping[str, Claim]) -> dict[str, Claim]:
-    """These claims where they are now: what was moved since, or found another place, is there."""
-    return {claim_id: present(await succession(cell.store, claim)) for claim_id, claim in held.items()}
+    return _told(request, cell, held)
 
 
 def _told(request: Request, cell: Cell, held: dict[str, Claim]) -> Selections:

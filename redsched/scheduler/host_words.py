@@ -7,7 +7,7 @@ brought its claims with it) is read from the claims themselves.
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import structlog
 
@@ -25,12 +25,13 @@ log = structlog.get_logger(__name__)
 
 
 class _Wait:
-    """One who waits: for all of the claims that are `left`, or the first that is `lost`."""
+    """One who waits: for all of the claims that are `left`, or the first that is `lost`. `hosts`: where each may be."""
 
-    __slots__ = ("done", "left", "lost")
+    __slots__ = ("done", "hosts", "left", "lost")
 
-    def __init__(self, claim_ids: Iterable[str]) -> None:
-        self.left = set(claim_ids)
+    def __init__(self, hosts: Mapping[str, str]) -> None:
+        self.left = set(hosts)
+        self.hosts = {claim_id: [host] for claim_id, host in hosts.items()}
         self.lost: dict[str, str] = {}
         self.done = asyncio.Event()
 
@@ -57,6 +58,8 @@ class HostWords:
         self._unclear: set[str] = set()
         """Claims that have to be read."""
         self._reading: asyncio.Task[None] | None = None
+        self.on_pending: Callable[[Claim], None] = lambda _: None
+        """Told of a claim that is waited for and needs another placement: it has not to wait for the next sweep."""
         mirror.listeners.append(self)
 
     async def stop(self) -> None:
@@ -79,7 +82,7 @@ class HostWords:
         except TimeoutError:
             pass  # what is left is not active, and that is told
         finally:
-            self._leave(one, hosts)
+            self._leave(one)
         waited = f"not confirmed by {{}} within {within_s:g} s"
         return {claim_id: one.lost.get(claim_id) or waited.format(hosts[claim_id]) for claim_id in sorted(one.left)}
 
@@ -93,27 +96,36 @@ class HostWords:
             for one in self._waits.get(claim_id, ()):
                 if change.op == ClaimStatus.ACTIVE:
                     one.is_active(claim_id)
-                elif change.op == ClaimStatus.ENDING:
-                    self._look_at((claim_id,))  # for why
-                elif change.op in _WHY:
-                    one.is_lost(claim_id, f"{change.op} on {change.name}")
+                elif change.op == ClaimStatus.CLAIMED:
+                    self._follow(one, claim_id, change.name)
+                elif change.op == ClaimStatus.ENDING or change.op in _WHY:
+                    self._look_at((claim_id,))  # it may go on elsewhere
 
     def missed(self) -> None:
         """A snapshot: anything may have been said before it."""
         self._look_at(self._waits)
 
-    def _leave(self, one: _Wait, hosts: Mapping[str, str]) -> None:
-        for claim_id, host in hosts.items():
+    def _follow(self, one: _Wait, claim_id: str, host: str) -> None:
+        """The claim has another placement: what that host says counts too."""
+        if host not in one.hosts[claim_id]:
+            one.hosts[claim_id].append(host)
+            self._on.setdefault(host, Counter())[claim_id] += 1
+
+    def _leave(self, one: _Wait) -> None:
+        for claim_id, hosts in one.hosts.items():
             self._waits[claim_id].remove(one)
             if not self._waits[claim_id]:
                 del self._waits[claim_id]
-            # One id is waited for on two hosts, where a store has lost the first claim by it and it was sent again.
-            here = self._on[host]
-            here[claim_id] -= 1
-            if not here[claim_id]:
-                del here[claim_id]
-            if not here:
-                del self._on[host]
+            for host in hosts:
+                self._leave_host(claim_id, host)
+
+    def _leave_host(self, claim_id: str, host: str) -> None:
+        here = self._on[host]
+        here[claim_id] -= 1
+        if not here[claim_id]:
+            del here[claim_id]
+        if not here:
+            del self._on[host]
 
     def _look_at(self, claim_ids: Iterable[str]) -> None:
         self._unclear.update(claim_ids)
@@ -134,6 +146,8 @@ class HostWords:
                 self._judge(claim_id, found.get(claim_id))
 
     def _judge(self, claim_id: str, claim: Claim | None) -> None:
+        if claim is not None and claim.state is ClaimStatus.PENDING:
+            self.on_pending(claim)
         for one in self._waits.get(claim_id, ()):
             if claim is not None and claim.state is ClaimStatus.ACTIVE:
                 one.is_active(claim_id)

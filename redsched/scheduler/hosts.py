@@ -4,14 +4,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from redsched.errors import ClaimIdReused, ClaimState, OtherAgent, Unknown
-from redsched.model import AgentStamp, ClaimStatus, HostReport, HostStatus, Why
+from redsched.model import AgentStamp, HostReport, HostStatus, Why
 from redsched.names import whole
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.fields import keyed, number, slot_views, status_from
 from redsched.scheduler.leaving import why_not
 from redsched.scheduler.successors import Successors
 from redsched.scheduler.views import HostView, Page, PoolView, ReportResult
-from redsched.store import Answer, HeldClaim, HostHashes, InboxEntry, Outcome, ReportAnswer
+from redsched.store import (
+    Answer,
+    EndedPlacement,
+    HeldClaim,
+    HostHashes,
+    InboxEntry,
+    Outcome,
+    ReportAnswer,
+    counted_by,
+)
+from redsched.store.fields import AMOUNT
 
 MOST_STUCK = 100
 """Claims of a host that is to be emptied that are looked at for whether they can go elsewhere now."""
@@ -60,7 +70,7 @@ class HostDesk:
         stamp: AgentStamp | None = None,
         epoch: str = "",
         held: Sequence[HeldClaim] = (),
-        ended: Sequence[tuple[str, str]] = (),
+        ended: Sequence[EndedPlacement] = (),
     ) -> ReportResult:
         """Take a host's report, and its attestation where the epoch needs one: with `epoch`, only to that epoch.
 
@@ -87,7 +97,7 @@ class HostDesk:
         stamp: AgentStamp | None,
         epoch: str,
         held: Sequence[HeldClaim],
-        ended: Sequence[tuple[str, str]],
+        ended: Sequence[EndedPlacement],
     ) -> ReportResult:
         if said.attested:
             await self._end(cell, report, ended)
@@ -127,10 +137,11 @@ class HostDesk:
         cell, _ = await self._find(name)
         _known(await cell.store.write_off(name, evacuate), name)
         # Said again, it does again what a call before it may not have come to.
-        claims = (await cell.store.read_claims(await cell.store.held_ids(name))).values()
-        ending = [(one.id, name) for one in claims if one.state is ClaimStatus.ENDING]
-        for first in range(0, len(ending), MOST_ENDED):
-            await cell.store.expire(ending[first : first + MOST_ENDED])
+        claims = list((await cell.store.read_claims(await cell.store.held_ids(name))).values())
+        for first in range(0, len(claims), MOST_ENDED):
+            some = claims[first : first + MOST_ENDED]
+            things = {thing for claim in some for thing in counted_by(claim)}
+            await cell.store.reconcile([claim.id for claim in some], things)
 
     async def forget(self, name: str, force: bool = False) -> None:
         """Remove a host. Raises Unknown, and ClaimState while it holds claims, unless forced: then they end."""
@@ -155,23 +166,25 @@ class HostDesk:
                     f"host {name} is in cell {cell.name}: remove it there before it reports to {home.name}"
                 )
 
-    async def _end(self, cell: Cell, report: HostReport, ended: Sequence[tuple[str, str]]) -> None:
-        for claim_id, token in ended:
-            await cell.store.gone(report.name, claim_id, token, Why.RELEASED, report.external)
+    async def _end(self, cell: Cell, report: HostReport, ended: Sequence[EndedPlacement]) -> None:
+        for one in ended:
+            await cell.store.gone(report.name, one.id, one.token, Why.RELEASED, report.external)
 
     async def _resized(self, cell: Cell, host: str, held: Sequence[HeldClaim]) -> None:
         """Of a claim that is to be resized, what a report says it has by the new token is the host's word on that."""
         claims = await cell.store.read_claims([one.id for one in held])
         for one in held:
-            if one.id in claims and claims[one.id].wanted:
-                await cell.store.resized(host, one.id, one.token, one.amounts)
+            here = claims[one.id].at(one.token) if one.id in claims else None
+            if here and here.wanted:
+                await cell.store.resized(host, one.id, one.token, _amounts(one))
 
     async def _claim_local(self, cell: Cell, host: str, local: Sequence[HeldClaim]) -> None:
         """Claim for work that runs there and has no token: nobody has claimed for it."""
         for one in local:
             token = ""
             for _ in range(2):
-                answer = await cell.store.claim_local(host, one.id, one.amounts, one.project, one.consumer, token)
+                project, consumer = one.record.get("project", ""), one.record.get("consumer", "")
+                answer = await cell.store.claim_local(host, one.id, _amounts(one), project, consumer, token)
                 if answer.outcome is Outcome.CONFLICT:
                     raise ClaimIdReused(
                         f"local work on {host} has the id {one.id}, which is another claim's: give it one of its own, "
@@ -181,6 +194,10 @@ class HostDesk:
                     break
                 # Reports come in order, so what the host says now is newer than what the store knows of this id.
                 token = answer.facts[0]
+
+
+def _amounts(held: HeldClaim) -> dict[str, int]:
+    return {name[len(AMOUNT) :]: int(value) for name, value in held.record.items() if name.startswith(AMOUNT)}
 
 
 def _other_agent(name: str) -> OtherAgent:

@@ -96,7 +96,7 @@ async def _import_claims(store: CellStore, archive: Archive, notes: list[str]) -
         items = list(claims.items())
         for first in range(0, len(items), CLAIMS_AT_ONCE):
             some = dict(items[first : first + CLAIMS_AT_ONCE])
-            answer = await store.restore(host, some)
+            answer = await store.restore(some)
             if answer.outcome is Outcome.OK:
                 imported += len(some) - len(answer.facts)
             elif answer.outcome is Outcome.HELD:

@@ -15,9 +15,10 @@ import structlog
 
 from redsched import tasks
 from redsched.errors import Refused, Unknown
-from redsched.model import HELD, Claim, ClaimStatus, Why
+from redsched.model import HELD, LEASED, Claim, ClaimStatus, Why
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.successors import Successors, Wanted
+from redsched.store import counted_by
 
 MOST_PER_ROUND = 50
 AT_ONCE = 5
@@ -53,11 +54,15 @@ class Leaving:
         # Other schedulers are at it too: who begins elsewhere meets them less.
         chosen = random.sample(ids, min(len(ids), 4 * MOST_PER_ROUND))
         claims = (await store.read_claims(chosen)).values() if chosen else ()
-        return [one for one in claims if _is_due(one, hosts.get(one.host, ""))][:MOST_PER_ROUND]
+        views = (claim.view(one) for claim in claims for one in claim.placements)
+        return [one for one in views if _is_due(one, hosts.get(one.host, ""))][:MOST_PER_ROUND]
 
     async def _do(self, claim: Claim) -> None:
         if claim.state is ClaimStatus.ENDING:
-            await self._cell.store.expire([(claim.id, claim.host)])
+            await self._cell.store.reconcile([claim.id], counted_by(claim))
+        elif claim.state in LEASED:
+            # It never came up there: another attempt, and not a move.
+            await self._cell.store.fail(claim.host, claim.id, claim.token, False, counted_by(claim), again=True)
         else:
             await self._move(claim)
 
@@ -79,14 +84,14 @@ def _is_due(claim: Claim, how: str) -> bool:
     if how == "evacuate" and claim.state is ClaimStatus.ENDING:
         return True
     states = HELD if how == "evacuate" else (ClaimStatus.ACTIVE,) if how else ()
-    return claim.state in states and not claim.next and not claim.former
+    return claim.state in states and claim.target is None
 
 
 async def why_not(cell: Cell, successors: Successors, claims: Sequence[Claim]) -> dict[str, str]:
     """Of claims on a host that is to be emptied, those for which there is no other place now, and why."""
     found: dict[str, str] = {}
     for claim in claims:
-        if claim.state not in HELD or claim.next or claim.former:
+        if claim.state not in HELD or claim.target is not None:
             continue
         try:
             await successors.look(cell, claim, Wanted(Why.MOVED, exclude=frozenset((claim.host,))))

@@ -9,8 +9,8 @@ from redsched.scheduler.audit_cache import cache_problems
 from redsched.scheduler.audit_reading import Seen, members_of, read_cell
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.views import Mend, Problem
-from redsched.store import CellStore
-from redsched.store.mend_calls import counted_in
+from redsched.store import CellStore, counted_by
+from redsched.store.fields import claim_from, placement_fields
 
 MOST_CLAIMS = 5000
 """Claims of one group or pool that one script may look at: it holds the server while it does."""
@@ -35,7 +35,7 @@ async def _mend(cell: Cell, seen: Seen, kind: Mend | None, subject: str, reason:
     if kind is Mend.HOST:
         return (await store.mend_host(subject, reason, suspects)).outcome
     if kind is Mend.ENDING:
-        return "OK" if await store.expire([(subject, seen.claim(subject).get("host", ""))]) else "SAME"
+        return "OK" if await store.reconcile([subject]) else "SAME"
     if kind is Mend.GONE_HOST:
         return (await store.mend_gone_host(subject, reason, operator, suspects)).outcome
     if kind is Mend.COUNTS:
@@ -44,9 +44,6 @@ async def _mend(cell: Cell, seen: Seen, kind: Mend | None, subject: str, reason:
         return (await store.mend_due(reason, [subject])).outcome
     if kind is Mend.GANG:
         return (await store.mend_gang(subject, reason, members_of(seen.gangs.get(subject, {})))).outcome
-    if kind is Mend.POINTERS:
-        successor = seen.claim(subject).get("next", "")
-        return (await store.mend_pointers(reason, {subject: successor})).outcome
     return await _mend_cache(cell)
 
 
@@ -64,11 +61,14 @@ async def _mend_counts(store: CellStore, thing: str, reason: str) -> str:
     kind, _, name = thing.partition(":")
     version = await store.version_of(kind, name)
     seen = await read_cell(store)
-    ids = [claim_id for claim_id, fields in seen.claims() if seen.lives(claim_id) and thing in counted_in(fields)]
+    claims = (claim_from(store.name, claim_id, fields) for claim_id, fields in seen.claims() if seen.lives(claim_id))
+    ids = [claim.id for claim in claims if thing in counted_by(claim)]
     if len(ids) > MOST_CLAIMS:
         return f"more than {MOST_CLAIMS} claims"
     return (await store.mend_counts(thing, version, reason, ids)).outcome
 
 
 def _of_host(seen: Seen, host: str) -> Iterable[str]:
-    return [claim_id for claim_id, fields in seen.unheld.items() if fields.get("host") == host and seen.lives(claim_id)]
+    return [
+        claim_id for claim_id, fields in seen.claims() if any(one["host"] == host for one in placement_fields(fields))
+    ]

@@ -9,11 +9,10 @@ from redsched.errors import ClaimState, NoValidHost, RedschedError, Unknown
 from redsched.model import OVER, Claim, ClaimStatus, Token, Why
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claim_words import stale, told
-from redsched.scheduler.placings import earlier, present
 from redsched.scheduler.quotas import Quotas
 from redsched.scheduler.room import RoomLine
 from redsched.scheduler.successors import Successors, Wanted
-from redsched.store import Giving, Outcome, drawn_on
+from redsched.store import Outcome, counted_by
 
 LIVE_DEADLINE_S = 300
 """How long a live move may take where nobody says."""
@@ -29,30 +28,34 @@ class PlacedAnew:
         self._successors = successors
 
     async def fail(self, claim_id: str, token: str, alternates: Collection[str] | None = None) -> Claim:
-        """The work could not be started: the claim ends, and the next host that still fits takes its successor.
+        """The work could not be started: its placement ends, and the next host that still fits takes it.
 
-        `alternates` are the hosts to try; None: any but those on which it has failed; none of them: it only ends, and
-        is the answer itself. Raises NoValidHost (it has ended all the same), ClaimState, StaleToken, Unknown, Settling.
+        `alternates` are the hosts to try; None: any but those on which it has failed; none of them: the claim ends.
+        Raises NoValidHost (it has ended all the same), ClaimState, StaleToken, Unknown, Settling.
         """
         cell, claim, known = await self._find_placing(claim_id, token)
         if known is not None:
-            if known is not claim:
-                # On its way elsewhere already: that is where it goes on.
-                await self._end_failed(cell, claim)
             return known
         _refuse_over(claim, besides=(Why.FAILED, Why.EXPIRED))
         if alternates is not None and not alternates:
             return await self._end_failed(cell, claim)
-        failed_on = await self._failed_on(cell, claim)
+        if claim.state is not ClaimStatus.PENDING:
+            answer = await cell.store.fail(claim.host, claim.id, token, False, counted_by(claim), again=True)
+            told(claim, answer, ending=True)
+            claim = await self._read(claim.id)
+        wanted = Wanted(Why.FAILED, frozenset(alternates or ()), frozenset((claim.host,)))
+        return await self.place_again(cell, claim, wanted)
+
+    async def place_again(self, cell: Cell, claim: Claim, wanted: Wanted | None = None) -> Claim:
+        """Give a pending claim its next placement, or end it. Raises NoValidHost (it has ended), ClaimState, Settling."""
         try:
-            wanted = Wanted(Why.FAILED, frozenset(alternates or ()), failed_on)
-            found, _ = await self._successors.place(cell, claim, wanted)
+            exclude = frozenset((claim.host,))
+            found, _ = await self._successors.place(cell, claim, wanted or Wanted(Why.FAILED, exclude=exclude))
         except (NoValidHost, ClaimState, Unknown) as error:
             # Whatever comes after, the work does not run there.
             await self._end_failed(cell, claim)
             raise _though_ended(error, claim) from error
-        await cell.store.succeed(found.id)
-        return await self._read(found.id)
+        return found
 
     async def move(
         self,
@@ -71,7 +74,7 @@ class PlacedAnew:
         Raises NoValidHost, ClaimState, StaleToken, Unknown, Settling.
         """
         cell, claim, known = await self._find_placing(claim_id, token)
-        if known is not None and known.state is not ClaimStatus.ENDED:
+        if known is not None:
             return known, False
         _refuse_over(claim)
         exclude = frozenset(() if claim.host in hosts else (claim.host,))
@@ -84,11 +87,10 @@ class PlacedAnew:
 
         Raises NoValidHost, ClaimState (it is not shelved), Unknown, Settling.
         """
-        cell, placings = await self._cells.placings(claim_id)
-        claim = present(placings)
+        cell, claim = await self._cells.find_claim(claim_id)
         if claim.state is not ClaimStatus.ENDED or claim.why is not Why.SHELVED:
-            if claim is not placings[0] and claim.state not in OVER:
-                # It was placed anew: by an earlier sending of this, as far as anyone remembers.
+            if claim.closed_why is Why.SHELVED and claim.state not in OVER:
+                # It was unshelved since: by an earlier sending of this, as far as anyone remembers.
                 return claim, False
             raise ClaimState(
                 f"claim {claim.id} is {claim.state}{' by shelving' if claim.why is Why.SHELVED else ''}: only what is "
@@ -112,31 +114,23 @@ class PlacedAnew:
             )
 
     async def _find_placing(self, claim_id: str, token: str) -> tuple[Cell, Claim, Claim | None]:
-        """The claim as it is placed now; and what it has become already, where the token is that of a former placing.
+        """Return the claim at the placement that a token names; and at the one that was based on it, if there is one.
 
         Raises Unknown, StaleToken.
         """
         Token.parse(token)
-        cell, placings = await self._cells.placings(claim_id)
-        claim = present(placings)
-        if claim.token == token:
-            following = placings[placings.index(claim) + 1 :]
-            return cell, claim, following[0] if following else None
-        if any(one.token == token for one in await earlier(cell.store, claim)):
-            return cell, claim, claim
-        raise stale(claim)
-
-    async def _failed_on(self, cell: Cell, claim: Claim) -> frozenset[str]:
-        """Where it is, and where it has failed before."""
-        before = await earlier(cell.store, claim)
-        return frozenset((claim.host, *(one.host for one in before if one.why is Why.FAILED)))
+        cell, claim = await self._cells.find_claim(claim_id)
+        known = next((claim.view(one) for one in claim.placements if one.based_on == token), None)
+        at = claim if claim.token == token else claim.at(token)
+        if at is None and known is None:
+            raise stale(claim)
+        return cell, at or claim, known
 
     async def _end_failed(self, cell: Cell, claim: Claim) -> Claim:
-        things = drawn_on(claim.group, claim.amounts, claim.gang)
-        answer = told(claim, await cell.store.fail(claim.host, claim.id, claim.token, False, things), ending=True)
-        if not claim.next:
-            # Nothing of it is left, which the store may lose like any release.
-            cell.released.note(claim, Giving.ASK, answer.epoch)
+        answer = await cell.store.release(claim.host, claim.id, "", why=Why.FAILED, things=counted_by(claim))
+        told(claim, answer, ending=True)
+        # Nothing of it is left, which the store may lose like any release.
+        cell.released.note(claim.id, answer, Why.FAILED)
         if answer.outcome is not Outcome.ENDING:
             await self._quotas.changed(cell, claim)
         return await self._read(claim.id)

@@ -106,8 +106,6 @@ class QuotaSettler:
                 for claim_id, claim in claims.items():
                     if claim.state is not ClaimStatus.ENDED:
                         found[leading[claim_id]].append(claim)
-                    if claim.next:
-                        following[claim.next] = leading[claim_id]
                 if not following:
                     break
                 leading = following
@@ -116,7 +114,7 @@ class QuotaSettler:
 
 def ledger_id(claim: Claim) -> str:
     """The id under which a ledger counts a claim: that by which its owner knows it."""
-    return claim.origin or claim.id
+    return claim.id
 
 
 def present_epochs(cells: Cells) -> dict[str, str]:

@@ -16,19 +16,18 @@ A project without a quota costs a look into memory. A picture that is behind is 
 import asyncio
 import logging
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 
 import structlog
 
 from redsched import tasks
 from redsched.decide import Decision, Exceeded, taken_by
 from redsched.errors import RedschedError, Settling
-from redsched.model import CLAIMS, Amounts, Claim, Request, Why
+from redsched.model import CLAIMS, Amounts, Claim, Request
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.identity import unique
 from redsched.scheduler.quota_count import QuotaCount
 from redsched.scheduler.quota_settle import RESERVED_MS, QuotaSettler, ledger_id, present_epochs
-from redsched.scheduler.quota_takings import exceeded, most, over, placed, places_take
+from redsched.scheduler.quota_takings import exceeded, over, places_take
 from redsched.scheduler.repeating import repeat
 from redsched.scheduler.taken import taken
 from redsched.store import Answer, ClaimAnswer, ClaimCall, Ledgers, Outcome, Taking
@@ -73,37 +72,7 @@ class Quotas:
         `former`: what the call's one member is to succeed: both are counted under the id by which the owner knows it.
         Raises QuotaExceeded, Settling, StoreUnavailable, OutcomeUnknown (then the reservation's lease runs on).
         """
-        if not self.is_limited(call.project, cell) or not any(member.candidates for member in call.members):
-            return await cell.store.claim(call)
-        takings = [most(member, ledger_id(former) if former else member.id, cell) for member in call.members]
-        try:
-            by = await self.reserve(call.project, takings)
-        except Settling:
-            if former is None or not await self._is_counted_later(call, former, takings[0]):
-                raise
-            return await cell.store.claim(replace(call, quota=True))
-        if by is None:
-            return ClaimAnswer(Outcome.BEHIND, call.epoch, call.now_ms)
-        answer = await cell.store.claim(replace(call, quota=True))
-        if answer.outcome is Outcome.OK:
-            self._later.begin(self._hold(call, by, placed(call, takings, answer)))
-        elif answer.outcome is Outcome.SAME:
-            self._later.begin(self._settle_quietly(call.project, [one.id for one in takings]))
-        else:
-            await self._give_back(cell, call, by, takings)
-        return answer
-
-    async def _is_counted_later(self, call: ClaimCall, former: Claim, taking: Taking) -> bool:
-        """Whether a move takes no more than what it moves, and no count can run before its cell has recalled the call.
-
-        A count begins once every cell is settled, and then recalls what was decided before. So where one is not, this
-        call comes before the reading of the claims, or is BEHIND.
-        """
-        holds = taken(former.amounts)
-        moves = all(member.former and member.former.why is Why.MOVED for member in call.members)
-        if not moves or any(amount > holds.get(name, 0) for name, amount in taking.amounts.items()):
-            return False
-        return not all([(await cell.store.tick()).settled for cell in self._cells])
+        return await cell.store.claim(call)
 
     async def grow(self, cell: Cell, claim: Claim, amounts: Amounts) -> None:
         """Take what a claim is to hold above what it does. Raises QuotaExceeded, Settling."""
@@ -187,7 +156,7 @@ class Quotas:
         ]
 
     async def _hold(self, call: ClaimCall, by: str, takings: Sequence[Taking]) -> None:
-        if any(member.former for member in call.members):
+        if any(member.again for member in call.members):
             # Both claims are there for a while: what counts is the larger of them.
             return await self._settle_quietly(call.project, [one.id for one in takings])
         try:
@@ -209,7 +178,7 @@ class Quotas:
     async def _give_back(self, cell: Cell, call: ClaimCall, by: str, takings: Sequence[Taking]) -> None:
         """After a refusal: no late copy of the call may claim any more, and then nothing is taken."""
         voids = await asyncio.gather(*(cell.store.void(member.id, call.digest) for member in call.members))
-        if any(member.former for member in call.members) or any(one.outcome is Outcome.CONFLICT for one in voids):
+        if any(member.again for member in call.members) or any(one.outcome is Outcome.CONFLICT for one in voids):
             await self.settler.settle(call.project, [one.id for one in takings])
         else:
             await self._ledgers.hold(call.project, by, [Taking(one.id) for one in takings])

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 
 from redsched.decide import Explanation
 from redsched.decide.tools import tools
@@ -62,7 +63,7 @@ class Scheduler:
         self._cells = cells
         self._selector = Selector(cells, settings, Identity(cells), line, quotas, observe)
         for cell in cells:
-            cell.chores.tell_quota = quotas.told
+            cell.chores.place_again = partial(self.claims.place_again, cell)
             cell.sweeper.duties.append(Leaving(cell, successors).work_off)
 
     @classmethod

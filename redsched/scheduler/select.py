@@ -32,7 +32,7 @@ from redsched.scheduler.asking import refuse_undeclared, undeclared, with_hints
 from redsched.scheduler.attempt import Attempt
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claiming import claim_call, claimed, dry_run, known
-from redsched.scheduler.first_outcome import first_outcome, id_reused, now_at
+from redsched.scheduler.first_outcome import first_outcome, id_reused
 from redsched.scheduler.identity import Identity, claim_id_in
 from redsched.scheduler.pins import Pins
 from redsched.scheduler.quotas import Quotas
@@ -227,7 +227,7 @@ class Selector:
             cell.requests.has_written(call.digest, answer.epoch)
             return claimed(request, cell, decision, ids, answer)
         if answer.outcome is Outcome.SAME:
-            return known(request, cell, ids, await now_at(cell, await cell.store.read_claims(ids)))
+            return known(request, cell, ids, await cell.store.read_claims(ids))
         if answer.outcome is Outcome.FULL and not decision.places:
             self._refuse(attempt)
         if answer.outcome in (Outcome.GONE, Outcome.CONFLICT):

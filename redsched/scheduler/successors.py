@@ -1,11 +1,11 @@
-"""Successors: claims that take the place of others. Move, the next alternate after a failure, unshelving: one way.
+"""Successors: other placements of claims. Move, another attempt after a failure, unshelving: one way.
 
-        the claim's own request --> decide in its cell, without where it is --> claim.lua, which names the former
+        the claim's own request --> decide in its cell, without where it is --> claim.lua, which adds a placement
                                                                                     |
-                 OK: placed     MOVING: another was placed first, and is the answer -'
+                 OK: placed     SAME: placed by an earlier call, which is the answer -'
 
-What becomes of the former when the successor is active, fails or takes too long is `succeed`'s (scheduler/chores.py):
-whoever has placed a successor may die right after.
+What becomes of the other placements when the new one is active, fails or takes too long is reconcile.lua's matter
+(scheduler/chores.py): whoever has placed it may die right after.
 """
 
 from contextlib import suppress
@@ -15,16 +15,15 @@ from random import Random
 from redsched.decide import Decision, Explanation
 from redsched.decide.left_behind import followers_on, without_left_behind, written_off_with
 from redsched.errors import ClaimState, RedschedError, Refused, Settling, StaleToken, StoreUnavailable, Unknown
-from redsched.model import HELD, Claim, ClaimStatus, Request, Why
+from redsched.model import HELD, Claim, Request, Why
 from redsched.scheduler.asking import living_hints, refuse_undeclared, undeclared, with_hints
 from redsched.scheduler.cells import Cell, Cells
-from redsched.scheduler.claiming import succession_call
+from redsched.scheduler.claiming import again_call
 from redsched.scheduler.following import MOST_FOLLOWERS, Asked, decided
-from redsched.scheduler.identity import claim_id_in
 from redsched.scheduler.one_place import elsewhere, one_place
 from redsched.scheduler.quotas import Quotas
 from redsched.scheduler.refusal import refusal
-from redsched.store import ClaimAnswer, Former, Outcome
+from redsched.store import Again, ClaimAnswer, Outcome
 
 MOST_TRIES = 20
 
@@ -40,7 +39,7 @@ class Wanted:
 
 
 class Successors:
-    """Places successors, over all cells of a scheduler. A successor lies in the cell of its former."""
+    """Gives claims other placements, over all cells of a scheduler; always in the claim's own cell."""
 
     def __init__(self, cells: Cells, quotas: Quotas) -> None:
         self._cells = cells
@@ -48,7 +47,7 @@ class Successors:
         self._rng = Random()
 
     async def place(self, cell: Cell, claim: Claim, wanted: Wanted) -> tuple[Claim, bool]:
-        """Place the successor of a claim; False where it had one, which is then the answer.
+        """Give a claim another placement, which the answer shows; False where an earlier call had made it.
 
         Raises NoValidHost, ClaimState (it has ended; its request is not known), StaleToken, Unknown, Settling.
         """
@@ -87,25 +86,20 @@ class Successors:
 
     async def _claim(self, cell: Cell, asked: Asked, wanted: Wanted) -> tuple[Claim, bool]:
         claim = asked.claim
-        former = Former(claim.id, claim.host, claim.token, wanted.why, wanted.by_s, claim.gang)
+        again = Again(claim.host, claim.retry_from or claim.token, wanted.why, wanted.by_s, claim.gang)
         for number in range(MOST_TRIES):
             decision, decided_on = await self._decide(cell, asked, caught_up=number > 0)
             if not decision.places:
                 if number == 0:
                     continue
                 raise await self._refusal(cell, asked)
-            claim_id = claim_id_in(cell)
             written_off = written_off_with(cell.mirror.columns, claim)
-            call = succession_call(asked.request, cell, decision, claim_id, former, written_off, *decided_on)
+            call = again_call(asked.request, cell, decision, claim.id, again, written_off, *decided_on)
             answer = await self._quotas.claim(cell, call, claim)
             cell.mirror.apply_reply(answer)
             if answer.outcome in (Outcome.OK, Outcome.SAME):
                 cell.requests.has_written(call.digest, answer.epoch)
-                return await self._read(cell, claim_id), True
-            if answer.outcome is Outcome.MOVING:
-                first = await self._placed_first(cell, claim, answer.next)
-                if first is not None:
-                    return first, False
+                return await self._read(cell, claim, answer.placed[0].token), answer.outcome is Outcome.OK
             _raise_for(answer, claim)
             await cell.mark_down(answer)
         raise StoreUnavailable(f"no host could be claimed in {MOST_TRIES} tries, though some seemed free: retry")
@@ -141,50 +135,32 @@ class Successors:
 
         return refusal((cell,), asked.place, [await cell.caught_up(look)])
 
-    async def _placed_first(self, cell: Cell, claim: Claim, moving_id: str) -> Claim | None:
-        """Of a claim that cannot be succeeded because of another move: what it is moved to already.
-
-        None where that came to nothing, or the claim was itself still to succeed another: it is put in order then, and
-        can be tried again. Raises ClaimState.
-        """
-        if moving_id == claim.id:
-            await self._finish_own(cell, claim)
-            return None
-        placed = await self._read(cell, moving_id)
-        if placed.state is not ClaimStatus.ENDED:
-            return placed
-        await cell.store.succeed(claim.id)
-        return None
-
-    async def _finish_own(self, cell: Cell, claim: Claim) -> None:
-        """Finish what the claim is still to succeed itself, before something succeeds it. Raises ClaimState."""
-        outcome = (await cell.store.succeed(claim.id)).outcome
-        if outcome is Outcome.EARLY:
-            raise ClaimState(
-                f"claim {claim.id} is on its way from {claim.former_host} to {claim.host}: wait until it is active",
-                {"claim_id": claim.id, "state": claim.state},
-            )
-
-    async def _read(self, cell: Cell, claim_id: str) -> Claim:
-        found = (await cell.store.read_claims([claim_id])).get(claim_id)
-        if found is None:
-            raise Unknown(f"there is no claim {claim_id!r} any more")
-        return found
+    async def _read(self, cell: Cell, claim: Claim, token: str) -> Claim:
+        """Read the claim at its new placement; as it is now, where that has gone already."""
+        now = (await cell.store.read_claims([claim.id])).get(claim.id)
+        if now is None:
+            raise Unknown(f"there is no claim {claim.id!r} any more")
+        return now.at(token) or now
 
 
 def _raise_for(answer: ClaimAnswer, claim: Claim) -> None:
-    """Raise where no other host would change the answer: it is the former that is in the way, or the epoch."""
+    """Raise where no other host would change the answer: the claim itself is in the way, or the epoch."""
     outcome = answer.outcome
     if outcome is Outcome.STALE:
         raise StaleToken(f"claim {claim.id} was placed anew since this token: read the claim, and use the one it has")
     if outcome is Outcome.GONE:
         raise ClaimState(f"claim {claim.id} is ending or has ended: nothing can take its place", {"state": "ended"})
+    if outcome is Outcome.MOVING:
+        raise ClaimState(
+            f"claim {claim.id} is on its way to {claim.host}: wait until it is active there",
+            {"claim_id": claim.id, "state": claim.state},
+        )
     if outcome is Outcome.GANG:
         raise ClaimState(
             f"claim {claim.id} stands or falls with its gang until all of it is active: it gets no place of its own",
             {"claim_id": claim.id, "state": claim.state},
         )
-    if outcome is Outcome.FORMER:
+    if outcome is Outcome.NO_CLAIM:
         raise Unknown(f"there is no claim {claim.id!r} any more")
     if outcome in (Outcome.ATTEST, Outcome.SETTLING):
         raise Settling(f"claim {claim.id}: its host, or others, have not attested to the new epoch yet: try again")

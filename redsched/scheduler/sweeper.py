@@ -19,7 +19,7 @@ from redsched.errors import OutcomeUnknown, RedschedError, StoreUnavailable
 from redsched.scheduler.released import Released
 from redsched.scheduler.repeating import repeat
 from redsched.settings import Settings
-from redsched.store import CellStore
+from redsched.store import CellStore, counted_by
 
 BATCH = 100
 SCORE_SLACK_MS = 2000
@@ -49,8 +49,8 @@ class Sweeper:
         self._released = released
         self._settings = settings
         self._swept_until_ms = 0
-        self._stuck: dict[tuple[str, str], tuple[float, int | None]] = {}
-        """Due claims (id, host) that could not be ended a moment ago: when, and the version that the host had."""
+        self._stuck: dict[str, tuple[float, dict[str, int | None]]] = {}
+        """Due claims that nothing could be done about a moment ago: when, and the versions that their hosts had."""
         self.duties: list[Callable[[], Awaitable[object]]] = []
         """What else is due each second. One that fails does not keep the others from theirs."""
         self._task: asyncio.Task[None] | None = None
@@ -87,25 +87,29 @@ class Sweeper:
             await self._cell.mark_down(hosts)
 
     async def _expire_due(self) -> int:
-        expired = offset = 0
+        changed = offset = 0
         now_s, version = tasks.now_s(), self._mirror.columns.version
-        # That its host attests, or is written off, changes the host.
+        # That a host attests, or is written off, changes it.
         self._stuck = {
             one: (at_s, seen)
             for one, (at_s, seen) in self._stuck.items()
-            if now_s - at_s < STUCK_S and version(one[1]) == seen
+            if now_s - at_s < STUCK_S and all(version(host) == was for host, was in seen.items())
         }
         while due := await self._cell.due_claims(self._mirror.now_ms(), offset, BATCH):
             fresh = [one for one in due if one not in self._stuck]
-            ended = await self._cell.expire(fresh) if fresh else 0
-            expired += ended
-            # Those that could not be ended (their host has not attested) stay in front: step over them.
-            offset += len(due) - ended
-            if ended < len(fresh):
-                self._stuck |= {one: (now_s, version(one[1])) for one in fresh}
+            claims = await self._cell.read_claims(fresh) if fresh else {}
+            things = {name for claim in claims.values() for name in counted_by(claim)}
+            done = await self._cell.reconcile(fresh, things) if fresh else 0
+            changed += done
+            # Those that nothing could be done about (their host has not attested) stay in front: step over them.
+            offset += len(due) - done
+            if done < len(fresh):
+                self._stuck |= {
+                    one: (now_s, {host: version(host) for host in claims[one].hosts}) for one in fresh if one in claims
+                }
             if len(due) < BATCH:
                 break
-        return expired
+        return changed
 
     async def _mark_lapsed(self, now_ms: int) -> None:
         """Look at each lapsed lease once: a host that is down stays in the list for as long as it is known."""

@@ -8,7 +8,6 @@ what was claimed for him; unless he has sent the same ids again, and was told of
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -16,9 +15,8 @@ import structlog
 
 from redsched import tasks
 from redsched.errors import NotConfirmed, OutcomeUnknown, RedschedError, StoreUnavailable
-from redsched.model import OVER, Claim, ClaimStatus, Request
+from redsched.model import Claim, ClaimStatus, Request
 from redsched.scheduler.cells import Cell, Cells
-from redsched.scheduler.first_outcome import now_at
 from redsched.scheduler.views import Selection, Selections
 from redsched.store import Giving, Outcome, drawn_on
 
@@ -73,22 +71,14 @@ class UntilActive:
 
     async def _waited(self, cell: Cell, found: Selections, within_s: float) -> Mapping[str, Claim]:
         """What each id stands for when all of it is active. Raises NotConfirmed, OutcomeUnknown."""
-        until, left_s = tasks.now_s() + within_s, within_s
         now = _claims(cell, found)
         if not found.fresh:
             now = await _present(cell, now)
-        while missing := await cell.words.wait({one.id: one.host for one in now.values()}, left_s):
-            before = now
-            with suppress(StoreUnavailable):  # undoing it is tried for longer
-                now = await _present(cell, now)
-            left_s = round(max(0.0, until - tasks.now_s()), 3)
-            if left_s and any(now[claim_id].id != one.id for claim_id, one in before.items()):
-                continue
-            if await self._undone(cell, now.values()):
-                reasons = {claim_id: missing[one.id] for claim_id, one in before.items() if one.id in missing}
-                raise NotConfirmed(_sentence(reasons), {"claim_ids": list(now), "reasons": reasons})
-            return await _present(cell, now)
-        return now
+        missing = await cell.words.wait({one.id: one.host for one in now.values()}, within_s)
+        if missing and await self._undone(cell, now.values()):
+            raise NotConfirmed(_sentence(missing), {"claim_ids": list(now), "reasons": dict(missing)})
+        # It may have moved meanwhile, or failed on its first hosts.
+        return await _present(cell, now)
 
     async def _undo(self, placing: Awaitable[Selections], mark: str) -> None:
         try:
@@ -116,8 +106,7 @@ class UntilActive:
         while tasks.now_s() < until:
             try:
                 things = drawn_on(claim.group, claim.amounts, claim.gang)
-                answer = await cell.store.release(claim.host, claim.id, "", how, things, mark, claim.origin, whole=True)
-                now = claim if answer.outcome is Outcome.OK else (await _present(cell, {claim.id: claim}))[claim.id]
+                answer = await cell.store.release(claim.host, claim.id, "", how, things, mark)
             except StoreUnavailable:
                 await asyncio.sleep(AGAIN_AFTER_S)
                 continue
@@ -125,14 +114,11 @@ class UntilActive:
                 return False
             if answer.outcome is Outcome.STALE and mark:
                 return True
-            if now.id != claim.id and now.state not in OVER:
-                # It was moved, and lives on there.
-                claim = now
-                continue
-            if answer.outcome is not Outcome.ATTEST:
-                cell.released.note(claim, Giving.ASK, answer.epoch, whole=True)
-                return True
-            await asyncio.sleep(AGAIN_AFTER_S)
+            if answer.facts and answer.facts[0]:
+                cell.released.note(claim.id, answer)
+            elif answer.outcome is Outcome.UNKNOWN:
+                cell.released.abandon([claim.id])
+            return True
         raise OutcomeUnknown(
             f"claim {claim_id} was not confirmed in time and could not be undone either: ask for it, or release it",
             {"claim_ids": [claim_id]},
@@ -154,16 +140,14 @@ def _claims(cell: Cell, found: Selections) -> Mapping[str, Claim]:
 
 
 async def _present(cell: Cell, known: Mapping[str, Claim]) -> Mapping[str, Claim]:
-    """What these ids stand for now; what they stood for, where the store has none. Raises StoreUnavailable."""
-    return {**known, **await now_at(cell, await cell.store.read_claims(known))}
+    """These claims as they are now; as they were, where the store has none. Raises StoreUnavailable."""
+    return {**known, **await cell.store.read_claims(known)}
 
 
 def _active(place: Selection, now: Claim) -> Selection:
     """The place as it is answered: where its claim is now."""
-    found = replace(place, state=ClaimStatus.ACTIVE, expires_at_ms=None)
-    if now.id == place.claim_id:
-        return found
-    return replace(found, host=now.host, token=now.token, slots=now.amounts)
+    where = replace(place, host=now.host, token=now.token, slots=now.amounts) if now.placements else place
+    return replace(where, state=ClaimStatus.ACTIVE, expires_at_ms=None)
 
 
 def _sentence(missing: Any) -> str:

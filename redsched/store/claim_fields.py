@@ -116,6 +116,14 @@ def _set(names: Iterable[str]) -> str:
     return "{" + ",\n  ".join(lines) + "}"
 
 
+_OF_PLACEMENT = frozenset(one.name for one in FIELDS if one.of == PLACEMENT)
+
+
+def is_of_placement(name: str) -> bool:
+    """Whether a field of a claim's hash belongs to its main placement, and not to the claim."""
+    return name.partition(".")[0] in _OF_PLACEMENT
+
+
 _JOURNALED = frozenset(one.name for one in FIELDS if one.journaled and one.of == CLAIM)
 _JOURNALED_PLAIN = frozenset(one.name for one in FIELDS if one.journaled and one.of == PLACEMENT and not one.is_family)
 

@@ -19,6 +19,7 @@ from redsched.model import (
     Why,
 )
 from redsched.names import whole
+from redsched.store.claim_fields import is_of_placement
 
 AMOUNT = "amount."
 WANTED = "wanted."
@@ -97,17 +98,27 @@ def quota_fields(quota: Quota) -> dict[str, str]:
     return {f"{LIMIT}{name}": str(limit) for name, limit in quota.limits.items()}
 
 
-def claim_from(cell: str, claim_id: str, fields: Mapping[str, str]) -> Claim:
-    """A claim from its hash, at its main placement. An amount that somebody has made unreadable is shown as 0."""
-    others: dict[str, dict[str, str]] = {}
+def placement_fields(fields: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return the living placements of a claim's hash, the main one first: each with its fields by their plain names.
+
+    The fields of the claim itself are among those of each.
+    """
+    beside: dict[str, dict[str, str]] = {}
     main: dict[str, str] = {}
     for name, value in fields.items():
         found = _PLACEMENT.match(name)
         if found:
-            others.setdefault(found[1], {"placed": found[1]})[found[2]] = value
+            beside.setdefault(found[1], {"placed": found[1]})[found[2]] = value
         else:
             main[name] = value
-    placements = [_placement(one) for one in (main, *others.values()) if one.get("state") in _LIVING]
+    common = {name: value for name, value in main.items() if not is_of_placement(name)} if beside else {}
+    return [common | one for one in (main, *beside.values()) if one.get("state") in _LIVING]
+
+
+def claim_from(cell: str, claim_id: str, fields: Mapping[str, str]) -> Claim:
+    """A claim from its hash, at its main placement. An amount that somebody has made unreadable is shown as 0."""
+    main, *others = placement_fields(fields) or ({},)
+    placements = [_placement(one) for one in (main, *others) if one]
     waits = "retry_root" in fields and not any(one.state in HELD for one in placements)
     return Claim(
         id=claim_id,

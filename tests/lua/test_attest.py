@@ -26,6 +26,7 @@ from tests.support.cells import (
     stamp,
     taken_up,
 )
+from tests.support.placements import held_claim
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ async def open_cell(clean_store: str) -> AsyncIterator[CellStore]:
 
 def held(placed: Placed, claim_id: str = "a", state: ClaimStatus = ClaimStatus.ACTIVE, vcpu: int = 2) -> HeldClaim:
     """A claim as the journal has it."""
-    return HeldClaim(claim_id, placed.token, state, {"VCPU": vcpu}, "project", "consumer", "digest")
+    return held_claim(claim_id, placed.token, state, {"VCPU": vcpu}, "project", "consumer", "digest")
 
 
 def later(token: str) -> str:
@@ -384,12 +385,12 @@ async def test_a_claim_that_arrives_meanwhile_is_seen(cell: CellStore, raw: Any)
 
 async def test_thousands_of_claims_to_drop_are_all_named(open_cell: CellStore) -> None:
     """More than Lua can unpack, and after the last check: a script that failed here would have written half."""
-    many = [HeldClaim(f"id{number}", "1-a.1", ClaimStatus.ACTIVE, {"VCPU": 1}) for number in range(9000)]
+    many = [held_claim(f"id{number}", "1-a.1", ClaimStatus.ACTIVE, {"VCPU": 1}) for number in range(9000)]
     assert len((await open_cell.attest("h1", "", held=many)).drop) == 9000
 
 
 async def test_thousands_of_claims_are_restored(open_cell: CellStore, raw: Any) -> None:
-    many = [HeldClaim(f"id{number}", "1-a.1", ClaimStatus.STARTING, {"VCPU": 1}) for number in range(2000)]
+    many = [held_claim(f"id{number}", "1-a.1", ClaimStatus.STARTING, {"VCPU": 1}) for number in range(2000)]
     await new_epoch(open_cell)
     assert (await open_cell.attest("h1", "", held=many)).outcome is Outcome.OK
     assert (await claimed(raw, open_cell), len(await open_cell.deadlines())) == (2000, 2000)

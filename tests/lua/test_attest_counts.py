@@ -9,6 +9,7 @@ from redsched.model import Candidate, ClaimStatus, Token
 from redsched.store import CellStore, Giving, HeldClaim, Member, Outcome
 from tests.support.cells import active, claimed, fields_of, new_epoch, nothing_written, open_host, report_of
 from tests.support.company import SEAT, ask, causes, counts, drawing, given, group, open_in, pool, seats
+from tests.support.placements import held_claim
 
 HELD_AMOUNTS = {"VCPU": 1, SEAT: 3}
 
@@ -22,7 +23,7 @@ async def placed(cell: CellStore, claim_id: str = "a", host: str = "h1") -> Held
 
 
 def held(token: str, claim_id: str = "a", state: ClaimStatus = ClaimStatus.ACTIVE) -> HeldClaim:
-    return HeldClaim(claim_id, token, state, HELD_AMOUNTS, group="web", counted={"zone": "az1", "label:rack": "r1"})
+    return held_claim(claim_id, token, state, HELD_AMOUNTS, group="web", counted={"zone": "az1", "label:rack": "r1"})
 
 
 def later(one: HeldClaim, **changes: Any) -> HeldClaim:
@@ -187,7 +188,7 @@ async def test_counts_of_a_host_are_worked_out_anew(cell: CellStore, raw: Any) -
     await raw.hset(cell.keys.host("h2"), mapping={"claims": "abc", "starting": "7"})
     await new_epoch(cell)
     states = (ClaimStatus.ACTIVE, ClaimStatus.STARTING)
-    journal = [HeldClaim(name, tokens[name], state, {"VCPU": 1}) for name, state in zip("xy", states, strict=True)]
+    journal = [held_claim(name, tokens[name], state, {"VCPU": 1}) for name, state in zip("xy", states, strict=True)]
     seq = (await cell.tick()).seq
     await cell.attest("h2", "", held=journal)
     host = await fields_of(raw, cell.keys.host("h2"))

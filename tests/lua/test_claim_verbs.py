@@ -206,7 +206,7 @@ async def test_confirming_after_the_deadline_but_before_the_sweep_is_fine(cell: 
     placed = await taken_up(cell)
     await make_due(raw, cell, "a")
     assert (await cell.confirm("h1", "a", placed.token)).outcome is Outcome.OK
-    assert await cell.expire([("a", "h1")]) == 0
+    assert await cell.reconcile(["a"]) == 0
 
 
 async def test_a_hint_that_has_served_is_deleted_whatever_the_answer(cell: CellStore, raw: Any) -> None:

@@ -51,7 +51,7 @@ Ending = Callable[[CellStore, Any, str], Awaitable[Any]]
 
 async def _expire(cell: CellStore, raw: Any, token: str) -> None:
     await make_due(raw, cell, "a")
-    assert await cell.expire([("a", "h1")]) == 1
+    assert await cell.reconcile(["a"]) == 1
 
 
 ENDINGS: dict[str, Ending] = {

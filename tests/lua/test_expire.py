@@ -31,21 +31,21 @@ async def test_what_no_host_has_taken_up_is_freed(cell: CellStore, raw: Any) -> 
     await claim_on(cell, "a", VCPU=2)
     await make_due(raw, cell, "a")
     seq = (await cell.tick()).seq
-    assert await cell.expire([("a", "h1")]) == 1
+    assert await cell.reconcile(["a"]) == 1
     (entry,) = [one for one in await cell.changes("0-0", 100) if one.seq > seq]
     assert (entry.op, entry.fields) == ("expired", {"claim": "a", "claims": "0", "starting": "0", "claimed.VCPU": "0"})
     assert (await cell.read_claims("a"))["a"].why is Why.EXPIRED
     assert (await claimed(raw, cell), await cell.held_ids("h1"), await cell.deadlines()) == (0, set(), {})
     assert not await raw.exists(cell.keys.inbox("h1"))
     async with nothing_written(raw):
-        assert await cell.expire([("a", "h1")]) == 0
+        assert await cell.reconcile(["a"]) == 0
 
 
 async def test_what_a_host_is_starting_is_asked_back(cell: CellStore, raw: Any) -> None:
     """Its work may already be there: the amounts stay taken until the host says that it is gone."""
     placed = await taken_up(cell, "a", VCPU=2)
     await make_due(raw, cell, "a")
-    assert await cell.expire([("a", "h1")]) == 1
+    assert await cell.reconcile(["a"]) == 1
     claim = (await cell.read_claims("a"))["a"]
     assert (claim.state, claim.why, await claimed(raw, cell), await cell.deadlines()) == ("ending", "expired", 2, {})
     await cell.gone("h1", "a", placed.token, Why.RELEASED, {})
@@ -65,9 +65,9 @@ async def test_claims_of_a_host_that_has_not_attested_are_left_alone(cell: CellS
     await new_epoch(cell)
     await make_due(raw, cell, "a")
     async with nothing_written(raw):
-        assert await cell.expire([("a", "h1")]) == 0
+        assert await cell.reconcile(["a"]) == 0
     await cell.write_off("h1")
-    assert await cell.expire([("a", "h1")]) == 1
+    assert await cell.reconcile(["a"]) == 1
 
 
 async def test_nobody_waits_for_a_host_that_was_written_off(cell: CellStore, raw: Any) -> None:
@@ -93,7 +93,7 @@ async def test_what_is_ending_on_a_host_that_came_back_waits_for_its_word(cell: 
     await cell.write_off("h1")
     await cell.attest("h1", "")
     async with nothing_written(raw):
-        assert await cell.expire([("ends", "h1")]) == 0
+        assert await cell.reconcile(["ends"]) == 0
 
 
 async def test_one_batch_holds_many_hosts_and_numbers_its_entries_densely(cell: CellStore, raw: Any) -> None:

@@ -285,7 +285,7 @@ async def test_every_writing_script_has_the_fence_in_front(cell: CellStore, raw:
         answer: Any = await say()
         assert answer.epoch != before, word
         assert (await meta_of(raw, cell))["epoch"] == answer.epoch, word
-    for word, batch in {"expire": cell.expire([("a", "h1")]), "down": cell.mark_down(["h1"])}.items():
+    for word, batch in {"expire": cell.reconcile(["a"]), "down": cell.mark_down(["h1"])}.items():
         before = await changed()
         assert await batch == 0, word
         assert (await meta_of(raw, cell))["epoch"] != before, word

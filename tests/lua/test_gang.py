@@ -72,7 +72,7 @@ async def test_when_one_fails_the_others_end_too_whatever_they_are(cell: CellSto
         await cell.fail("h1", "a", placed["a"].token, by_host=end == "fail by host")
     else:
         await make_due(raw, cell, "a")
-        assert await cell.expire([("a", "h1")]) == 1
+        assert await cell.reconcile(["a"]) == 1
     assert await cell.due_chores((await cell.tick()).now_ms, 0, 10) == ["a"]
     assert (await cell.read_claims("a"))["a"].gang == "a"
     await settle(cell)
@@ -259,7 +259,7 @@ async def test_a_caller_may_call_its_claims_what_it_likes(cell: CellStore, raw: 
 async def test_the_first_that_ended_says_why_and_is_the_chore(cell: CellStore, raw: Any) -> None:
     placed = await gang(cell)
     await make_due(raw, cell, "a")
-    await cell.expire([("a", "h1")])
+    await cell.reconcile(["a"])
     await cell.fail("h1", "b", placed["b"].token, by_host=True)
     assert await raw.hget(cell.keys.gang("a"), "why") == "expired"
     assert await cell.due_chores((await cell.tick()).now_ms, 0, 10) == ["a"]

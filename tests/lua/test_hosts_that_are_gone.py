@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from redsched.model import ClaimStatus, HostReport, Inventory, Why
-from redsched.store import CellStore, HeldClaim, Outcome
+from redsched.store import CellStore, Outcome
 from tests.support.cells import (
     IN_STATE,
     active,
@@ -18,6 +18,7 @@ from tests.support.cells import (
     open_host,
     report_of,
 )
+from tests.support.placements import held_claim
 
 
 async def test_a_release_is_repeated_after_its_host_was_removed(cell: CellStore, raw: Any) -> None:
@@ -48,12 +49,12 @@ async def test_a_host_that_was_removed_by_force_and_comes_back_drops_what_it_had
     if later:
         await new_epoch(cell)
     await cell.report(report_of())
-    old = HeldClaim("a", one.token, ClaimStatus.ACTIVE, {"VCPU": 1}, digest="digest")
+    old = held_claim("a", one.token, ClaimStatus.ACTIVE, {"VCPU": 1}, digest="digest")
     assert (await cell.attest("h1", "", held=[old])).drop == ("a",)
     two = await active(cell, "b")
     await raw.delete(cell.keys.claim("b"))
     await new_epoch(cell)
-    new = HeldClaim("b", two.token, ClaimStatus.ACTIVE, {"VCPU": 1}, digest="digest")
+    new = held_claim("b", two.token, ClaimStatus.ACTIVE, {"VCPU": 1}, digest="digest")
     assert (await cell.attest("h1", "", held=[old, new])).drop == ("a",)
     assert await cell.held_ids("h1") == {"b"}
 
@@ -67,7 +68,7 @@ async def test_a_host_whose_key_was_lost_and_not_removed_brings_its_claims_back(
     await new_epoch(cell)
     assert (await cell.tick()).settled
     await cell.report(report_of())
-    held = HeldClaim("a", one.token, ClaimStatus.ACTIVE, {"VCPU": 1}, digest="digest")
+    held = held_claim("a", one.token, ClaimStatus.ACTIVE, {"VCPU": 1}, digest="digest")
     assert (await cell.attest("h1", "", held=[held])).drop == ()
     assert await cell.held_ids("h1") == {"a"}
 
@@ -109,7 +110,7 @@ async def test_a_host_that_attests_more_than_it_has_says_so(cell: CellStore, raw
     one = await active(cell, VCPU=8)
     await new_epoch(cell)
     await cell.report(report_of("h1", VCPU=2))
-    await cell.attest("h1", "", held=[HeldClaim("a", one.token, ClaimStatus.ACTIVE, {"VCPU": 8}, digest="digest")])
+    await cell.attest("h1", "", held=[held_claim("a", one.token, ClaimStatus.ACTIVE, {"VCPU": 8}, digest="digest")])
     assert await claimed(raw, cell) == 8
     assert (await fields_of(raw, cell.keys.host("h1")))["over.VCPU"] == "1"
 
@@ -119,6 +120,6 @@ async def test_a_host_that_came_back_is_asked_again(cell: CellStore, raw: Any) -
     await open_host(cell)
     one = await active(cell)
     await cell.write_off("h1")
-    await cell.attest("h1", "", held=[HeldClaim("a", one.token, ClaimStatus.ACTIVE, {"VCPU": 1}, digest="digest")])
+    await cell.attest("h1", "", held=[held_claim("a", one.token, ClaimStatus.ACTIVE, {"VCPU": 1}, digest="digest")])
     assert (await cell.release("h1", "a")).outcome is Outcome.ENDING
     assert await claimed(raw, cell) == 1

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from redsched.model import Claim, ClaimRule, ClaimStatus, GroupPolicy, HostStatus, RuleKind, Why
-from redsched.store import CellStore, ClaimAnswer, Former, HeldClaim, Outcome
+from redsched.store import CellStore, ClaimAnswer, Former, Outcome
 from tests.support.cells import HOUR_S, call_of, new_epoch, nothing_written, report_of
 from tests.support.company import ask, causes, counts, given, group, joining, open_in
+from tests.support.placements import held_claim
 from tests.support.succession import arrive, settle
 
 AFFINITY, ANTI_AFFINITY = GroupPolicy.AFFINITY, GroupPolicy.ANTI_AFFINITY
@@ -57,7 +58,9 @@ async def come_back(cell: CellStore, host: str, *claims: Claim) -> None:
     """A host attests with these claims in its journal."""
     await cell.report(report_of(host))
     held = [
-        HeldClaim(one.id, one.token, ClaimStatus.ACTIVE, one.amounts, digest="digest", group="web", counted=one.counted)
+        held_claim(
+            one.id, one.token, ClaimStatus.ACTIVE, one.amounts, digest="digest", group="web", counted=one.counted
+        )
         for one in claims
     ]
     assert (await cell.attest(host, "", None, held, (), HOUR_S)).outcome is Outcome.OK

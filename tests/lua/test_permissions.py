@@ -59,7 +59,7 @@ async def test_a_full_server_takes_nothing_new_and_lets_everything_end(fresh_ser
         assert (await cell.accept("h1", "accepted", tokens["accepted"], 60)).outcome is Outcome.OK
         assert (await cell.renew("h1", "renewed", tokens["renewed"], 60)).outcome is Outcome.OK
         assert (await cell.gone("h1", "ends", tokens["ends"], Why.RELEASED, {})).outcome is Outcome.OK
-        assert await cell.expire([("due", "h1")]) == 1
+        assert await cell.reconcile(["due"]) == 1
         assert (await cell.heartbeat("h1", 60)).outcome is Outcome.OK
         assert (await cell.write_off("h1")).outcome is Outcome.OK
         assert (await cell.forget("h1", force=True)).outcome is Outcome.OK

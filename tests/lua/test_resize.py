@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from redsched.model import AgentStamp, Amounts, Candidate, ClaimStatus, HostReport, Inventory, SharedPool, Why
-from redsched.store import CellStore, ClaimCall, HeldClaim, Member, Outcome, Placed
+from redsched.store import CellStore, ClaimCall, Member, Outcome, Placed
 from tests.support.cells import (
     HOUR_S,
     IN_STATE,
@@ -20,6 +20,7 @@ from tests.support.cells import (
     report_of,
     taken_up,
 )
+from tests.support.placements import held_claim
 from tests.support.succession import arrive, settle, target
 
 SEATS = "pool:licences/CUSTOM_SEAT"
@@ -275,7 +276,7 @@ async def test_the_journal_brings_a_half_done_resize_back(cell: CellStore, raw: 
     token = (await cell.resize("h1", "a", placed.token, {"VCPU": 4})).facts[0]
     await raw.flushall()
     said = await cell.report(report_of("h1", VCPU=8), AgentStamp("j", "n", 1))
-    claim = HeldClaim("a", token, ClaimStatus.ACTIVE, {"VCPU": 4}, wanted={"VCPU": 4})
+    claim = held_claim("a", token, ClaimStatus.ACTIVE, {"VCPU": 4}, wanted={"VCPU": 4})
     await cell.attest("h1", said.epoch, AgentStamp("j", "n", 2), [claim])
     assert await held(cell) == ({"VCPU": 4}, {"VCPU": 4})
     assert (await cell.resized("h1", "a", token, {"VCPU": 2})).outcome is Outcome.OK

@@ -3,8 +3,9 @@
 from typing import Any
 
 from redsched.model import ClaimStatus
-from redsched.store import CellStore, HeldClaim, Outcome
+from redsched.store import CellStore, Outcome
 from tests.support.cells import call_of, claim_on, fields_of, member, new_epoch, open_host, report_of
+from tests.support.placements import held_claim
 
 
 async def unattested(raw: Any, cell: CellStore) -> int:
@@ -51,7 +52,7 @@ async def test_a_mix_of_ids_is_not_judged_before_all_hosts_are_heard(cell: CellS
     one = await claim_on(cell, "a", "h1")
     await new_epoch(cell)
     await raw.delete(cell.keys.claim("b"))
-    held = HeldClaim("a", one.token, ClaimStatus.ACTIVE, {"VCPU": 1}, digest="digest")
+    held = held_claim("a", one.token, ClaimStatus.ACTIVE, {"VCPU": 1}, digest="digest")
     await cell.attest("h1", "", held=[held])
     again = call_of(await cell.tick(), member("a", "h1"), member("b", "h2"), fresh=False)
     assert (await cell.claim(again)).outcome is Outcome.SETTLING

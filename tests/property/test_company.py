@@ -31,6 +31,7 @@ from redsched.scheduler.audit_counts import count_problems, read_counts
 from redsched.store import Answer, ClaimCall, Giving, HeldClaim, Kind, Member, Outcome
 from redsched.store.server import PrivateServer
 from tests.support.cells import HOUR_S, make_due
+from tests.support.placements import held_claim
 from tests.support.plain_company import PlainHost, World
 from tests.support.played import SETTINGS, PlayedCell
 from tests.support.profiles import LONG_EXAMPLES, PHASES, SHORT_EXAMPLES, is_long
@@ -214,7 +215,7 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
 
     def note(self, claim: Claim, state: ClaimStatus) -> None:
         """The host's journal has it."""
-        self.journals[claim.host][claim.id] = HeldClaim(
+        self.journals[claim.host][claim.id] = held_claim(
             claim.id, claim.token, state, claim.amounts, digest=claim.digest, group=claim.group, counted=claim.counted
         )
 

@@ -30,6 +30,7 @@ from redsched.scheduler.audit_counts import count_problems, read_counts
 from redsched.store import ClaimCall, Former, HeldClaim, Member, Outcome
 from redsched.store.server import PrivateServer
 from tests.support.cells import HOUR_S
+from tests.support.placements import held_claim
 from tests.support.plain_company import PlainHost, World
 from tests.support.played import PlayedCell
 from tests.support.profiles import LONG_EXAMPLES, PHASES, SHORT_EXAMPLES, is_long
@@ -176,7 +177,7 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
         there = [one for one in (await self.claims()).values() if one.host == name]
         self.one_came_back = self.one_came_back or bool(there)
         held = [
-            HeldClaim(one.id, one.token, one.state, one.amounts, digest="d", group="web", counted=one.counted)
+            held_claim(one.id, one.token, one.state, one.amounts, digest="d", group="web", counted=one.counted)
             for one in there
             if one.state is ClaimStatus.ACTIVE
         ]

@@ -27,10 +27,11 @@ from redsched.errors import ClaimIdReused, ClaimState, NoValidHost, Settling
 from redsched.model import Candidate, ClaimStatus, HostReport, HostStatus, Inventory, Request, Why
 from redsched.scheduler import Scheduler
 from redsched.scheduler.cells import Cell, Cells
-from redsched.store import Answer, ClaimCall, Giving, HeldClaim, Member, Outcome
+from redsched.store import Answer, ClaimCall, Giving, Member, Outcome
 from redsched.store.server import PrivateServer
 from tests.support.cells import HOUR_S, make_due
 from tests.support.model_store import TAKEN_UP, ModelCell
+from tests.support.placements import held_claim
 from tests.support.played import SETTINGS, PlayedCell
 from tests.support.profiles import LONG_EXAMPLES, PHASES, SHORT_EXAMPLES, is_long
 
@@ -106,7 +107,7 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
     def attest(self, name: str) -> None:
         """A host tells what it has taken up, as a true journal has it."""
         held = [
-            HeldClaim(id_, one.token, ClaimStatus(one.state), one.amounts, digest=one.digest)
+            held_claim(id_, one.token, ClaimStatus(one.state), one.amounts, digest=one.digest)
             for id_, one in self.model.live(name).items()
             if one.state in TAKEN_UP
         ]

@@ -23,10 +23,11 @@ from redsched.scheduler import Scheduler
 from redsched.scheduler.archive import Archive, read, written
 from redsched.scheduler.replay import replay
 from redsched.settings import Settings
-from redsched.store import CellStore, HeldClaim, Member
+from redsched.store import CellStore, Member
 from redsched.store.server import PrivateServer
 from tests.support.cells import raw_client
 from tests.support.company import SEAT, given, group, pool
+from tests.support.placements import held_claim
 
 QUIET = Settings(events_keep_s=0, check_s=0, pick_from=1)
 FULL = HostReport(
@@ -119,7 +120,7 @@ async def test_a_cell_comes_back_into_an_empty_store(living: Scheduler, clean_st
     assert clock.epoch > before.head.epoch
     assert (await living.audit()).problems == ()
     for name in ("h1", "h2"):
-        held = [HeldClaim("kept", old.token, ClaimStatus.ACTIVE, old.amounts)] if name == "h1" else []
+        held = [held_claim("kept", old.token, ClaimStatus.ACTIVE, old.amounts)] if name == "h1" else []
         assert (await store.attest(name, clock.epoch, None, held)).outcome == "OK"
     assert (await store.tick()).settled
     claims = await store.read_claims(["grouped", "kept", "shelved"])

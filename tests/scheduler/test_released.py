@@ -15,6 +15,7 @@ from redsched.settings import Settings
 from redsched.store import CellStore, ClaimAnswer, ClaimCall, Giving, HeldClaim, Store
 from tests.scheduler.working import BY_HAND
 from tests.support.cells import active, claim_on, open_host, raw_client, report_of
+from tests.support.placements import held_claim
 from tests.support.succession import arrive, held, moved, settle, target
 from tests.support.waiting import wait_until
 
@@ -189,7 +190,7 @@ async def test_an_id_that_was_written_anew_leads_to_what_it_has_become(clean_sto
     """Its journal knows of the claim that lives only by which id its owner knows it, not where that one was."""
     async with Store.connect(clean_store) as store, Scheduler.connect(clean_store, QUICK) as scheduler:
         cell = store.cell("c1")
-        placed = HeldClaim("b", "1-former.7", ClaimStatus.ACTIVE, {"VCPU": 1}, origin="a")
+        placed = held_claim("b", "1-former.7", ClaimStatus.ACTIVE, {"VCPU": 1}, origin="a")
         epoch = (await cell.report(report_of("h1"))).epoch
         await cell.attest("h1", epoch, held=[placed])
         await raw_settled(clean_store, cell)
@@ -228,7 +229,7 @@ async def test_what_a_released_claim_has_succeeded_does_not_come_back(clean_stor
             await raw.delete(cell.keys.claim("a"), cell.keys.claim("b"), cell.keys.claims("h2"))
         epoch = (await cell.raise_epoch(former)).epoch
         await released.say_again(epoch)
-        answer = await cell.attest("h1", epoch, held=[HeldClaim("a", first.token, ClaimStatus.ACTIVE, {"VCPU": 1})])
+        answer = await cell.attest("h1", epoch, held=[held_claim("a", first.token, ClaimStatus.ACTIVE, {"VCPU": 1})])
         assert answer.drop == ("a",)
 
 
@@ -278,7 +279,7 @@ async def test_what_its_owner_was_told_is_not_known_stays_gone_though_its_host_c
             with pytest.raises(Unknown):
                 await scheduler.claims.release("own")
         await cell.report(report_of("h1"))
-        held = [HeldClaim(name, "1-former.7", ClaimStatus.ACTIVE, {"VCPU": 1}) for name in ("own", "other")]
+        held = [held_claim(name, "1-former.7", ClaimStatus.ACTIVE, {"VCPU": 1}) for name in ("own", "other")]
         answer = await cell.attest("h1", clock.epoch, held=held)
         assert answer.drop == ("own",)
         assert await state_of(cell, "other") is ClaimStatus.ACTIVE
@@ -305,7 +306,7 @@ async def test_what_a_lost_copy_of_a_call_has_claimed_stays_gone(
         async def claim(self: CellStore, call: ClaimCall, *more: Any, **named: Any) -> ClaimAnswer:
             if not lost:
                 placed = (await real(self, call)).placed[0]
-                lost.append(HeldClaim(call.members[0].id, placed.token, ClaimStatus.ACTIVE, {"VCPU": 1}))
+                lost.append(held_claim(call.members[0].id, placed.token, ClaimStatus.ACTIVE, {"VCPU": 1}))
                 epoch = await before.play(self)
                 await cell.attest("h2" if placed.host == "h1" else "h1", epoch)
             return await real(self, call, *more, **named)
@@ -370,7 +371,7 @@ async def test_an_unknown_id_stays_closed_through_further_epochs_but_not_to_what
             await raw.flushall()
         epoch = (await cell.raise_epoch(told_in)).epoch
         await cell.report(report_of("h1"))
-        await cell.attest("h1", epoch, held=[HeldClaim("lost", "1-former.7", ClaimStatus.ACTIVE, {"VCPU": 1})])
+        await cell.attest("h1", epoch, held=[held_claim("lost", "1-former.7", ClaimStatus.ACTIVE, {"VCPU": 1})])
         await raw_settled(clean_store, cell)
         await claim_on(cell, "again")
         assert await released.say_again(epoch) == 3, "both are looked for, and the one that came back is given back"

@@ -1,7 +1,8 @@
 """What a report says of claims: local work, and that a resize is done."""
 
 from redsched.model import ClaimStatus, Request
-from redsched.scheduler import HeldClaim, Scheduler
+from redsched.scheduler import Scheduler
+from tests.support.placements import held_claim
 from redsched.store import Store
 from tests.scheduler.conftest import report_of
 
@@ -16,15 +17,15 @@ async def test_a_report_by_the_new_token_is_the_hosts_word_on_a_resize(scheduler
     async with Store.connect(clean_store) as store:
         cell = store.cell("c1")
         resized = (await cell.resize("h1", "mine", token, {"VCPU": 2})).facts[0]
-        await scheduler.hosts.report(H1, held=[HeldClaim("mine", token, ClaimStatus.ACTIVE, {"VCPU": 4})])
+        await scheduler.hosts.report(H1, held=[held_claim("mine", token, ClaimStatus.ACTIVE, {"VCPU": 4})])
         assert (await cell.read_claims(["mine"]))["mine"].wanted == {"VCPU": 2}
-        await scheduler.hosts.report(H1, held=[HeldClaim("mine", resized, ClaimStatus.ACTIVE, {"VCPU": 2})])
+        await scheduler.hosts.report(H1, held=[held_claim("mine", resized, ClaimStatus.ACTIVE, {"VCPU": 2})])
         claim = (await cell.read_claims(["mine"]))["mine"]
     assert (claim.amounts, claim.wanted) == ({"VCPU": 2}, {})
 
 
 async def test_local_work_that_comes_back_under_its_id_is_claimed_again(scheduler: Scheduler) -> None:
-    local = HeldClaim("console", "", ClaimStatus.ACTIVE, {"VCPU": 2})
+    local = held_claim("console", "", ClaimStatus.ACTIVE, {"VCPU": 2})
     await scheduler.hosts.report(H1, held=[local])
     first = await scheduler.claims.get("console")
     await scheduler.hosts.report(H1, ended=[("console", first.token)])

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from redsched.model import AgentStamp, Claim, ClaimStatus, HostReport, Inventory, Why
 from redsched.store import AttestAnswer, CellStore, HeldClaim, Outcome
+from tests.support.placements import held_claim
 
 
 class PlainHost:
@@ -67,7 +68,7 @@ class PlainHost:
 
     def holding(self, claim: Claim) -> HeldClaim:
         """A claim as the journal has it once its work runs."""
-        return HeldClaim(
+        return held_claim(
             id=claim.id,
             token=claim.token,
             state=ClaimStatus.ACTIVE,

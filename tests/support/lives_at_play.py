@@ -8,12 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from redsched.model import ClaimStatus, HostStatus, Why
-from redsched.store import Answer, ClaimAnswer, Former, Giving, HeldClaim, Outcome
+from redsched.store import Answer, ClaimAnswer, Former, Giving, Outcome
 from redsched.store.server import PrivateServer
 from tests.support.cells import HOUR_S, call_of, make_due, member, open_host, report_of
 from tests.support.compare_lives import Comparison
 from tests.support.model_life import LEASED, Gang, Life, entry_of
 from tests.support.model_succession import Successions
+from tests.support.placements import held_claim
 from tests.support.played import PlayedCell
 
 HOSTS = ("h1", "h2", "h3")
@@ -221,7 +222,7 @@ class LivesAtPlay(PlayedCell):
         live = self.model.on(name)
         held = [entry for one in live if (entry := entry_of(one, words[one.id]))]
         over = [one for one in self.model.claims.values() if one.host == name and one.state == "ended"][-2:]
-        held += [HeldClaim(one.id, one.token, ClaimStatus.ACTIVE, {"VCPU": 1}) for one in over]
+        held += [held_claim(one.id, one.token, ClaimStatus.ACTIVE, {"VCPU": 1}) for one in over]
         ended = [(one.id, one.token) for one in live if words[one.id] == "ended"]
         self.play(self.cell.report(report_of(name, VCPU=ROOM, MEMORY_MB=ROOM)))
         answer = self.play(self.cell.attest(name, "", None, held, ended))

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from redsched.model import ClaimStatus
 from redsched.store import HeldClaim
+from tests.support.placements import held_claim
 
 LEASED = ("claimed", "starting")
 OVER = ("ending", "ended")
@@ -77,4 +78,4 @@ def entry_of(claim: Life, word: str) -> HeldClaim | None:
     if word in ("lost", "ended") or (claim.state == "claimed" and word == "true"):
         return None
     state = STATES.get(word, ClaimStatus(claim.state))
-    return HeldClaim(claim.id, claim.token, state, claim.amounts, wanted=claim.wanted)
+    return held_claim(claim.id, claim.token, state, claim.amounts, wanted=claim.wanted)

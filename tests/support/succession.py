@@ -7,6 +7,7 @@ from typing import Any
 from redsched.model import ClaimStatus, Why
 from redsched.store import CellStore, ClaimAnswer, Former, HeldClaim, Outcome, Placed
 from tests.support.cells import HOUR_S, call_of, member
+from tests.support.placements import held_claim
 
 
 async def ask_target(
@@ -81,4 +82,4 @@ async def kept(cell: CellStore, raw: Any, ids: str) -> str:
 
 def held(claim_id: str, placed: Placed, state: ClaimStatus = ClaimStatus.ACTIVE, **succession: Any) -> HeldClaim:
     """A claim of 1 VCPU as its host's journal has it."""
-    return HeldClaim(claim_id, placed.token, state, {"VCPU": 1}, digest="digest", **succession)
+    return held_claim(claim_id, placed.token, state, {"VCPU": 1}, digest="digest", **succession)

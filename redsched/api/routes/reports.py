@@ -13,7 +13,7 @@ from redsched.api.openapi import BODY, answers, body
 from redsched.api.parsing import merged, parse
 from redsched.api.routes.parts import KNOWN_QUERY, HostName, scheduler
 from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, OtherAgent, OutcomeUnknown, Settling, Unknown
-from redsched.model import ClaimStatus, Why
+from redsched.model import ClaimStatus
 from redsched.scheduler import HeldClaim
 
 router = APIRouter(prefix="/v1/hosts/{host}", tags=["agents"], dependencies=[KNOWN_QUERY])
@@ -93,26 +93,15 @@ async def _report(request: Request, host: str, asked: ReportBody) -> Response:
         asked.agent.made() if asked.agent else None,
         asked.epoch,
         [_held(one) for one in asked.claims],
-        [(one.id, one.token) for one in asked.ended],
+        [EndedPlacement(one.id, one.placed or one.token, one.token) for one in asked.ended],
     )
     return render.answer(render.report(found))
 
 
 def _held(one: HeldClaimBody) -> HeldClaim:
-    return HeldClaim(
-        one.id,
-        one.token,
-        ClaimStatus(one.state),
-        one.slots,
-        one.project,
-        one.consumer,
-        one.digest,
-        one.group,
-        one.counted,
-        one.origin,
-        one.former,
-        one.former_host,
-        one.former_token,
-        Why(one.former_why) if one.former_why else None,
-        one.quota,
-    )
+    words = {"project": one.project, "consumer": one.consumer, "digest": one.digest, "group": one.group}
+    record = {name: value for name, value in words.items() if value} | ({"quota": "1"} if one.quota else {})
+    record |= {f"amount.{slot}": str(amount) for slot, amount in one.slots.items()}
+    record |= {f"in.{topology}": domain for topology, domain in one.counted.items()}
+    placed = one.placed or one.token
+    return HeldClaim(one.id, placed, one.token, one.root or placed, ClaimStatus(one.state), record)

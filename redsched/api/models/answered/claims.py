@@ -8,6 +8,20 @@ from redsched.api.models.words import Amounts, Answer
 from redsched.model import ClaimStatus, Why
 
 
+class PlacementAnswer(Answer):
+    """One place of a claim: where it is, was or is going."""
+
+    placed: Annotated[str, Field(description="Its name: the token that it was placed with.")]
+    token: str
+    root: Annotated[str, Field(description="The placement that it descends from by moves and retries.")]
+    host: str
+    state: ClaimStatus
+    slots: Amounts
+    why: Why | None
+    expires_at_ms: int | None
+    move_by_ms: Annotated[int | None, Field(description="When it must have been active, of a move with a deadline.")]
+
+
 class ClaimAnswer(Answer):
     """A claim as the store holds it."""
 
@@ -23,17 +37,18 @@ class ClaimAnswer(Answer):
     why: Why | None
     claimed_at_ms: int | None
     expires_at_ms: int | None
-    origin: Annotated[str, Field(description="Where it succeeds another claim: the id by which its owner knows it.")]
-    former: Annotated[str, Field(description="The claim that it is still to succeed, empty once it has.")]
-    next: Annotated[str, Field(description="The claim that is to succeed it, or has.")]
-    by_ms: Annotated[int | None, Field(description="When it must have been active, of a move with a deadline.")]
+    closed: Annotated[
+        str, Field(description="Up to which token it was given back: nothing placed until then is wanted.")
+    ]
+    attempts: Annotated[int, Field(description="Placements since it was active last.")]
+    placements: Annotated[
+        list[PlacementAnswer],
+        Field(description="All its placements, the main one first; more than one while it moves."),
+    ]
     wanted: Annotated[Amounts, Field(description="While its host resizes it: what it will hold.")]
     digest: Annotated[str, Field(description="Of the request. This and what follows are for its host's journal.")]
     counted: Annotated[dict[str, str], Field(description="Under which zone and label values it counts in its group.")]
     quota: Annotated[bool, Field(description="Whether a quota counts it.")]
-    former_host: str
-    former_token: str
-    former_why: Why | None
 
 
 class ClaimsAnswer(Answer):

@@ -85,11 +85,8 @@ class HeldClaimBody(Strict):
         dict[GivenTopology, LabelValue], Field(description="Under which zone and label values it counts there.")
     ] = Field(default_factory=dict)
     quota: Annotated[bool, Field(description="Whether a quota counts it.")] = False
-    origin: Annotated[GivenName | Literal[""], Field(description="The id by which its owner knows it.")] = ""
-    former: Annotated[GivenName | Literal[""], Field(description="The claim that it was to succeed.")] = ""
-    former_host: GivenName | Literal[""] = ""
-    former_token: GivenToken | Literal[""] = ""
-    former_why: Literal["moved", "failed", "shelved"] | None = None
+    placed: Annotated[GivenToken | Literal[""], Field(description="The placement's name; its token if left out.")] = ""
+    root: Annotated[GivenToken | Literal[""], Field(description="What it descends from; `placed` if left out.")] = ""
 
 
 class EndedClaimBody(Strict):
@@ -97,6 +94,7 @@ class EndedClaimBody(Strict):
 
     id: GivenName
     token: GivenToken
+    placed: Annotated[GivenToken | Literal[""], Field(description="The placement's name; its token if left out.")] = ""
 
 
 class ReportBody(Strict):

@@ -1,0 +1,103 @@
+"""Claims with more than one placement, for tests of the store: short ways to make them, and a look at what is left."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+from redsched.model import Amounts, ClaimStatus, Why
+from redsched.store import Again, CellStore, ClaimAnswer, EndedPlacement, HeldClaim, Outcome, Placed, counted_by
+from tests.support.cells import HOUR_S, call_of, member
+
+
+def held_claim(
+    claim_id: str,
+    token: str,
+    state: ClaimStatus = ClaimStatus.ACTIVE,
+    amounts: Amounts | None = None,
+    project: str = "",
+    consumer: str = "",
+    digest: str = "digest",
+    group: str = "",
+    counted: Mapping[str, str] | None = None,
+    wanted: Amounts | None = None,
+    placed: str = "",
+    root: str = "",
+    **fields: str,
+) -> HeldClaim:
+    """A placement as its host's journal has it: of 1 VCPU unless said otherwise."""
+    words = {"project": project, "consumer": consumer, "digest": digest, "group": group, **fields}
+    record = {name: value for name, value in words.items() if value}
+    for kind, values in (("amount", amounts or {"VCPU": 1}), ("wanted", wanted or {}), ("in", counted or {})):
+        record |= {f"{kind}.{name}": str(value) for name, value in values.items()}
+    placed = placed or token
+    return HeldClaim(claim_id, placed, token, root or placed, state, record)
+
+
+def held(claim_id: str, placed: Placed, state: ClaimStatus = ClaimStatus.ACTIVE, **fields: Any) -> HeldClaim:
+    """`held_claim` of a placing."""
+    return held_claim(claim_id, placed.token, state, **fields)
+
+
+def ended(claim_id: str, token: str, placed: str = "") -> EndedPlacement:
+    """A placement that its host's journal remembers as ended."""
+    return EndedPlacement(claim_id, placed or token, token)
+
+
+async def ask_again(cell: CellStore, claim_id: str, host: str, again: Again, **amounts: int) -> ClaimAnswer:
+    """Ask for another placement of a claim."""
+    one = replace(member(claim_id, host, **amounts), again=again)
+    return await cell.claim(call_of(await cell.tick(), one))
+
+
+async def move_to(
+    cell: CellStore, claim_id: str, placed: Placed, host: str = "h2", why: Why = Why.MOVED, by_s: int = 0
+) -> Placed:
+    """Another placement of a claim, of 1 VCPU, that was claimed."""
+    answer = await ask_again(cell, claim_id, host, Again(placed.host, placed.token, why, by_s))
+    assert answer.outcome is Outcome.OK
+    return answer.placed[0]
+
+
+async def arrive(cell: CellStore, claim_id: str, placed: Placed) -> None:
+    """The host of a placement takes it up, and its work runs."""
+    assert (await cell.accept(placed.host, claim_id, placed.token, HOUR_S)).outcome is Outcome.OK
+    assert (await cell.confirm(placed.host, claim_id, placed.token)).outcome is Outcome.OK
+
+
+async def moved(cell: CellStore, claim_id: str, placed: Placed, host: str = "h2") -> Placed:
+    """A claim that has moved to another host, and the first has stopped its work."""
+    found = await move_to(cell, claim_id, placed, host)
+    await arrive(cell, claim_id, found)
+    await settle(cell)
+    assert (await cell.gone(placed.host, claim_id, placed.token, Why.RELEASED, {})).outcome is Outcome.OK
+    return found
+
+
+async def settle(cell: CellStore, but: Collection[str] = ()) -> None:
+    """Do all chores that are due, as schedulers do, but for placing claims again; none is left then but those named."""
+    for _ in range(6):
+        due = [one for one in await cell.due_chores((await cell.tick()).now_ms, 0, 100) if one not in but]
+        if not due:
+            return
+        for claim_id in due:
+            claim = (await cell.read_claims((claim_id,))).get(claim_id)
+            over = claim and claim.gang and claim.state in (ClaimStatus.ENDING, ClaimStatus.ENDED)
+            gang_done = bool(over) and await cell.end_gang(claim.gang if claim else "")
+            await cell.reconcile([claim_id], counted_by(claim) if claim else (), gang_done)
+    raise AssertionError(f"chores are left: {due}")
+
+
+async def states(cell: CellStore, claim_id: str) -> dict[str, str]:
+    """`state` or `state why` of each placement of a claim, by host; of one without any, by ''."""
+    claim = (await cell.read_claims([claim_id])).get(claim_id)
+    if claim is None:
+        return {}
+    views = [(one.host, one.state, one.why) for one in claim.placements] or [("", claim.state, claim.why)]
+    if claim.state is ClaimStatus.PENDING and claim.placements:
+        views.append(("", claim.state, None))
+    return {host: f"{state} {why}" if why else str(state) for host, state, why in views}
+
+
+async def is_kept(cell: CellStore, raw: Any, claim_id: str) -> bool:
+    """Whether a claim that has ended is remembered without end."""
+    return bool(await raw.pttl(cell.keys.claim(claim_id)) == -1)

@@ -1,7 +1,8 @@
 """Hooks: what starts, stops and resizes the work of a claim. What they are told, and what they may answer.
 
-A hook gets the verb, the claim as JSON, its id and its token. It may run twice for one placement, so it must be idempotent
-by id and token; `placed` names the placement through all its resizes. It may name the work that it started, as JSON or as lines; anything else that it prints is ignored:
+A hook gets the verb, the placement as JSON, its claim's id and its token. It may run twice for one placement, so it
+must be idempotent by id and token; `placed` names the placement through all its resizes. It may name the work that it
+started, as JSON or as lines; anything else that it prints is ignored:
 
     {"pids": [4711, 4712]}        {"cgroup": "machine.slice/job-7.scope"}        {"domain": "instance-0007"}
     pids: 4711 4712               cgroup: machine.slice/job-7.scope              domain: instance-0007
@@ -52,7 +53,7 @@ class Order:
     work: HeldWork
 
     def body(self) -> bytes:
-        """Return the placement as JSON. A stop or resize is told what the start named, the start of a move its source."""
+        """Return the placement as JSON: for a stop or resize with what the start named, for a move with its source."""
         work = self.work
         words: dict[str, Any] = {
             "verb": self.verb.value,

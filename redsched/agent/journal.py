@@ -100,7 +100,7 @@ class Journal(JournalFile):
         return self._write(sql.DELETE_PLACEMENT, (host, placed))
 
     def has_ended(self, host: str, claim_id: str, token: str) -> bool:
-        """Return whether this placement of a claim, or a later one, ended here, as far as the newest tombstones tell."""
+        """Return whether this token of a claim, or a newer one, ended here, as far as the newest tombstones tell."""
         ended = self.ended_token(host, claim_id)
         return ended != "" and not is_newer_token(token, ended)
 

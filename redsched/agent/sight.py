@@ -31,8 +31,11 @@ class Sight:
     local: tuple[LocalWork, ...] = ()
     """The local work that was seen then."""
     unknown: Mapping[str, str] = field(default_factory=dict)
-    """Placements that the store has here and the journal does not know: claim ids by `placed`. Their work may run, begun
-    by an agent whose journal was lost; measured as foreign, it would leave no room for the claims that it belongs to."""
+    """Placements that the store has here and the journal does not know: claim ids by `placed`.
+
+    Their work may run, begun by an agent whose journal was lost; measured as foreign, it would leave no room for the
+    claims that it belongs to.
+    """
     _looked_at_s: float = 0.0
     _took_s: float = 0.0
     _looking: asyncio.Lock = field(default_factory=asyncio.Lock)

@@ -10,11 +10,11 @@ import pytest
 
 from redsched.agent.hook_url import UrlHook
 from redsched.agent.hooks import MOST_OUTPUT_BYTES, HookFailed, HookNotRun, Order, Verb
-from redsched.agent.journal_schema import HeldWork
 from redsched.agent.run import hook_of
 from redsched.settings import Settings
+from tests.agent.conftest import held_work
 
-START = Order(Verb.START, "c1", "h1", HeldWork("c1.a", "1-a.7", {"VCPU": 2}))
+START = Order(Verb.START, "c1", "h1", held_work("c1.a", "1-a.7", {"VCPU": 2}, placed="1-a.5"))
 
 Answering = Callable[[BaseHTTPRequestHandler], None]
 Serve = Callable[[Answering], str]
@@ -74,11 +74,13 @@ async def test_a_url_gets_the_claim_as_a_post(serve: Serve) -> None:
     assert path == "/hook?key=1"
     assert json.loads(body) == json.loads(START.body())
     assert headers["Content-Type"] == "application/json"
-    assert (headers["Redsched-Verb"], headers["Redsched-Claim-Id"], headers["Redsched-Token"]) == (
-        "start",
-        "c1.a",
-        "1-a.7",
-    )
+    own = {name: value for name, value in headers.items() if name.startswith("Redsched-")}
+    assert own == {
+        "Redsched-Verb": "start",
+        "Redsched-Claim-Id": "c1.a",
+        "Redsched-Token": "1-a.7",
+        "Redsched-Placed": "1-a.5",
+    }
 
 
 async def test_its_answer_may_name_the_work(serve: Serve) -> None:

@@ -25,7 +25,11 @@
 local cell = fence()
 local host, known = read_hash(KEY.host)
 local function answer(outcome, rest)
-  return {outcome, cell.epoch, cell.now_ms, unpack(rest or {})}
+  local reply = {outcome, cell.epoch, cell.now_ms}
+  for _, name in ipairs(rest or {}) do
+    reply[#reply + 1] = name
+  end
+  return reply
 end
 if not known then
   return answer('UNKNOWN')
@@ -44,7 +48,7 @@ if not covers(entries, redis.call('SMEMBERS', KEY.claims)) then
   return answer('RETRY')
 end
 local restoring = not attested and host.written_off ~= cell.epoch
-local merged = merge(entries, host, restoring)
+local merged = merge(cell, entries, host, restoring)
 if attested then
   return answer('SAME', merged.drop)
 end

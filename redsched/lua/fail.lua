@@ -6,13 +6,13 @@
 -- ARGV host id token by_host again
 -- Further keys: host, claims and inbox of the host, and what the claim counts in; include/passed.lua.
 -- by_host: 0 or 1. again: 1 (place it again in any case), 0 (do not), '' (as its request says).
--- Reply OK (freed) | ENDING | SAME (had failed) | GONE (ended otherwise) | STALE | UNKNOWN | ATTEST; epoch, now_ms,
+-- Reply OK (freed) | ENDING | SAME (had failed, or its host has it no more) | GONE (ended otherwise) | STALE | UNKNOWN | ATTEST; epoch, now_ms,
 --   state of the claim (pending: it is to be placed again)
 --   or RETRY, epoch, now_ms and the names of missing keys
 -- include: about
 local it = about()
 local claim, placement, by_host = it.claim, it.placement, ARG.by_host == '1'
-if it.no == 'GONE' and claim.tombstone.why == 'failed' then
+if it.no == 'GONE' and (by_host or claim.tombstone.why == 'failed') then
   return answer_about(it, 'SAME', claim.tombstone.state)
 elseif it.no then
   return answer_about(it, it.no)

@@ -49,8 +49,8 @@ local function refusal()
 end
 
 local no = refusal()
-if no and no ~= 'SAME' then
-  return answer(no, claim.fields.closed or '')
+if no then
+  return answer(no, claim.fields.closed or token_now(cell))
 end
 local lacking = {}
 bind_gangs({claim}, things, lacking)
@@ -62,7 +62,7 @@ if #lacking > 0 then
 end
 local target = ARG.token ~= '' and meant()
 local called_off = target and target ~= main and ARG.why == 'released' and goes_on(claim, target)
-if not called_off then
+if not called_off and not is_closed(claim, ARG.why) then
   close(claim, ARG.closed ~= '' and ARG.closed or token_now(cell), ARG.why)
 end
 local list = {}
@@ -84,7 +84,7 @@ end
 if claim.tombstone and claim.tombstone.why == 'shelved' then
   claim.tombstone.why = ARG.why
 end
-local outcome = no or (next(claim.placements) and 'ENDING' or 'OK')
+local outcome = next(claim.placements) and 'ENDING' or 'OK'
 lacking = commit(cell, {claim}, things, new_due())
 if lacking then
   return answer('RETRY', unpack(lacking))

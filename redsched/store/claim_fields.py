@@ -7,7 +7,7 @@ the rows of docs/keys.md that a test compares with it.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from redsched.model import Amounts, Claim
+from redsched.model import Amounts, Claim, ClaimStatus
 from redsched.names import MAX_AMOUNT, whole
 
 __all__ = [
@@ -135,6 +135,8 @@ def record_of(claim: Claim) -> dict[str, str]:
     is_main = claim.raw.get("placed", claim.raw.get("token")) == claim.placed
     prefix = "" if is_main else f"placement.{claim.placed}."
     record |= {name: claim.raw[prefix + name] for name in _JOURNALED_PLAIN if prefix + name in claim.raw}
+    if claim.state is ClaimStatus.CLAIMED and claim.expires_at_ms is not None:
+        record["expires_at_ms"] = str(claim.expires_at_ms)
     return record_with(record, claim.amounts, claim.wanted)
 
 

@@ -64,7 +64,7 @@ async def test_a_damaged_host_does_not_keep_the_claims_of_others_from_expiring(
         await make_due(raw, cell, claim_id)
     await raw.hset(cell.keys.host("h1"), field, "abc")
     seq = (await cell.tick()).seq
-    assert await cell.expire([("a", "h1"), ("b", "h1"), ("c", "h2")]) == 3
+    assert await cell.reconcile(["a", "b", "c"]) == 3
     assert (await cell.tick()).seq == seq + 3
     assert await claimed(raw, cell, "h2") == 0
     full = await cell.claim(call_of(await cell.tick(), member("d", "h1", VCPU=8)))

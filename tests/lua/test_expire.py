@@ -56,7 +56,7 @@ async def test_what_a_host_is_starting_is_asked_back(cell: CellStore, raw: Any) 
 async def test_nothing_ends_before_its_time(cell: CellStore, raw: Any, state: str) -> None:
     await IN_STATE[state](cell)
     async with nothing_written(raw):
-        assert await cell.expire([("a", "h1"), ("nothing", "h1"), ("a", "nowhere")]) == 0
+        assert await cell.reconcile(["a", "nothing"]) == 0
 
 
 async def test_claims_of_a_host_that_has_not_attested_are_left_alone(cell: CellStore, raw: Any) -> None:
@@ -77,7 +77,7 @@ async def test_nobody_waits_for_a_host_that_was_written_off(cell: CellStore, raw
     await ending(cell, "ends")
     await make_due(raw, cell, "due")
     await cell.write_off("h1")
-    assert await cell.expire([("due", "h1"), ("starts", "h1"), ("ends", "h1")]) == 2
+    assert await cell.reconcile(["due", "starts", "ends"]) == 2
     claims = await cell.read_claims(("due", "starts", "ends"))
     assert {name: (one.state, one.why) for name, one in claims.items()} == {
         "due": (ClaimStatus.ENDED, Why.EXPIRED),
@@ -103,10 +103,10 @@ async def test_one_batch_holds_many_hosts_and_numbers_its_entries_densely(cell: 
         host = ("h1", "h2")[number % 2]
         await (claim_on if number < 4 else taken_up)(cell, f"c{number}", host)
         await make_due(raw, cell, f"c{number}")
-        due.append((f"c{number}", host))
+        due.append(f"c{number}")
     await claim_on(cell, "runs", "h1")
     seq = (await cell.tick()).seq
-    assert await cell.expire([*due, ("runs", "h1")]) == 6
+    assert await cell.reconcile([*due, "runs"]) == 6
     entries = [one for one in await cell.changes("0-0", 100) if one.seq > seq]
     assert [one.seq - seq for one in entries] == [1, 2, 3, 4, 5, 6]
     assert (await cell.tick()).seq == seq + 6
@@ -118,6 +118,6 @@ async def test_a_deadline_without_a_claim_is_swept_away(cell: CellStore, raw: An
     await ended(cell, "ended")
     await raw.zadd(cell.keys.deadlines, {"nothing": 1, "ended": 2})
     due = await cell.due_claims((await cell.tick()).now_ms, 0, 10)
-    assert due == [("nothing", ""), ("ended", "h1")]
-    assert await cell.expire(due) == 0
+    assert due == ["nothing", "ended"]
+    assert await cell.reconcile(due) == 0
     assert await cell.deadlines() == {}

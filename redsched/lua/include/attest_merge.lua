@@ -38,9 +38,9 @@ local function has_ended(claim, held, host)
   return claim.exists and last and last.state == 'ended' and last.token and not newer(held.placed, last.token)
 end
 
-local function restore(claim, held, host)
+local function restore(claim, entry, held, host)
   if not claim.exists and not next(claim.placements) then
-    local record = parse_claim(claim.id, claim.key, held.record, true)
+    local record = parse_claim(claim.id, claim.key, entry.record, true)
     claim.fields, claim.current = record.fields, record.current
   end
   if has_ended(claim, held, host) then
@@ -64,7 +64,12 @@ local function placement_on(claim, host, placed)
   return placement and placement.host == host and placement
 end
 
-local function merge_entry(merged, claim, entry, host)
+-- Had its lease run out before the host took it up? The store may have ended it, and forgotten that by now.
+local function was_never_taken_up(cell, entry)
+  return entry.state == 'claimed' and whole(entry.record.expires_at_ms, MOST, 0) <= cell.now_ms
+end
+
+local function merge_entry(cell, merged, claim, entry, host)
   if entry.word == 'ended' then
     local placement = placement_on(claim, ARG.host, entry.placed)
     if placement and not newer(placement.token, entry.token) then
@@ -75,15 +80,15 @@ local function merge_entry(merged, claim, entry, host)
     merged.spoken[entry.placed] = true
     if placement then
       join(claim, placement, held)
-    elseif merged.restoring then
-      restore(claim, held, host)
+    elseif merged.restoring and not was_never_taken_up(cell, entry) then
+      restore(claim, entry, held, host)
     else
       merged.drop[#merged.drop + 1] = entry.placed
     end
   end
 end
 
-local function merge(entries, host, restoring)
+local function merge(cell, entries, host, restoring)
   local merged = {claims = {}, drop = {}, spoken = {}, restoring = restoring}
   local by_id = {}
   for _, entry in ipairs(entries) do
@@ -93,7 +98,12 @@ local function merge(entries, host, restoring)
       by_id[entry.id] = claim
       merged.claims[#merged.claims + 1] = claim
     end
-    merge_entry(merged, claim, entry, host)
+    merge_entry(cell, merged, claim, entry, host)
+  end
+  for i = #merged.claims, 1, -1 do
+    if not merged.claims[i].exists and not next(merged.claims[i].placements) then
+      table.remove(merged.claims, i) -- nobody knows of it
+    end
   end
   return merged
 end

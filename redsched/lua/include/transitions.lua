@@ -67,6 +67,17 @@ local function close(claim, token, why)
   claim.fields.retry_root, claim.fields.retry_from, claim.fields.retry_why = nil, nil, nil
 end
 
+-- Is all of it closed already, for this reason or for good?
+local function is_closed(claim, why)
+  for _, placement in pairs(claim.placements) do
+    if not claim.fields.closed or newer(placement.root, claim.fields.closed) then
+      return false
+    end
+  end
+  local closed_why = claim.fields.closed_why
+  return closed_why ~= nil and not claim.fields.retry_root and (closed_why == why or closed_why ~= 'shelved')
+end
+
 local function activate(claim, placement)
   placement.state, placement.expires_at_ms, placement.move_by_ms, placement.op = 'active', nil, nil, 'active'
   placement.hint = 'none'
@@ -107,7 +118,7 @@ end
 local function find_placement(cell, claim, host, host_key, token)
   local stands = standing(cell, host_key)
   if stands == 'unheard' or stands == 'lost-before' then
-    local removed = not next(claim.placements) and redis.call('EXISTS', host_key) == 0
+    local removed = claim.exists and not next(claim.placements) and redis.call('EXISTS', host_key) == 0
     if not removed then
       return nil, 'ATTEST'
     end

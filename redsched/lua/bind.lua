@@ -1,15 +1,18 @@
 #!lua
--- bind: with several cells, the cell that a caller's own claim id belongs to while its outcome is being made, or that
--- a server group is pinned to by its first claim.
--- KEYS  1 binding (it lies outside every cell, so there is no fence: a lost binding is made anew)
--- ARGV  1 cell, 2 the cell it may be taken over from ('' for none), 3 how long it is kept, ms (0: for ever)
+-- bind: bind a claim id or a server group to one of several cells: an id while its outcome is being decided, a group
+-- by its first claim.
+-- KEYS binding
+--   It lies outside every cell, so there is no fence. A lost binding is made again.
+-- ARGV cell former_cell keep_ms
+--   former_cell  take the binding over from this cell; '' for none
+--   keep_ms      how long the binding is kept; 0: without end
 -- Reply OK, then the cell that it is bound to now
-local bound = redis.call('GET', KEYS[1])
-if not bound or bound == ARGV[2] then
-  redis.call('SET', KEYS[1], ARGV[1])
-  if ARGV[3] ~= '0' then
-    redis.call('PEXPIRE', KEYS[1], ARGV[3])
+local bound = redis.call('GET', KEY.binding)
+if not bound or bound == ARG.former_cell then
+  redis.call('SET', KEY.binding, ARG.cell)
+  if ARG.keep_ms ~= '0' then
+    redis.call('PEXPIRE', KEY.binding, ARG.keep_ms)
   end
-  bound = ARGV[1]
+  bound = ARG.cell
 end
 return {'OK', bound}

@@ -1,10 +1,14 @@
 #!lua
--- declare: an operator's word on an aggregate, a server group, a shared pool or a quota replaces the one before. What
--- claims have counted in it is not touched: after a loss of data it may have come back before the declaration did.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 the thing, 5 the set of the names of its kind
--- ARGV  1 kind (aggregate, server-group, pool or quota), 2 name, then field, value ...
--- Reply OK | SAME (it stands so) | HELD (a server group with members: how they are counted stays); epoch, now_ms
---   HELD where the group had been taken back by force: then the topologies by which not all members are counted
+-- declare: replace the definition of an aggregate, a server group, a shared pool or a quota. What claims count in it
+-- stays as it is: after a loss of data that may have come back before the definition did.
+-- KEYS meta changes hosts thing names
+--   names  the set of all names of that kind
+-- ARGV kind name ...
+--   kind   aggregate, server-group, pool or quota
+--   then field, value ... of the whole definition
+-- Reply OK | SAME (it is declared so already) | HELD (the server group has members, and the definition would change
+--   how they are counted); epoch, now_ms; after HELD for a group that was undeclared by force, the topologies by which
+--   not all of its members are counted
 -- include: compare
 -- include: definition
 -- include: fence
@@ -16,13 +20,13 @@
 -- include: uncounted
 -- include: whole
 local cell = fence()
-local old, known = read_hash(KEYS[4])
+local old, known = read_hash(KEY.thing)
 local changed = {}
 local set, gone = compare(old, 3, #ARGV, is_definition, changed)
 if known and #changed == 0 then
   return {'SAME', cell.epoch, cell.now_ms}
 end
-local members = ARGV[1] == 'server-group' and whole(old.members, 0, MOST) or 0
+local members = ARG.kind == 'server-group' and whole(old.members, 0, MOST) or 0
 if members > 0 and old.policy then
   for i = 1, #changed, 2 do
     if changed[i] ~= 'max_per_host' then
@@ -37,12 +41,12 @@ elseif members > 0 then
 end
 -- A new thing's version starts at the present seq, so that a name which comes back is newer than what it was before.
 local version = text(whole(old.version, cell.seq, cell.seq) + 1)
-publish(cell, ARGV[1], ARGV[2], version, 'declared', 0, changed)
-redis.call('HSET', KEYS[4], 'version', version)
-in_chunks('HSET', KEYS[4], set)
-in_chunks('HDEL', KEYS[4], gone)
-mark_over(KEYS[4])
-redis.call('SADD', KEYS[5], ARGV[2])
-local done = ARGV[1] == 'server-group' and finish or finish_declared -- claim.lua reads all of a group itself
+publish(cell, ARG.kind, ARG.name, version, 'declared', 0, changed)
+redis.call('HSET', KEY.thing, 'version', version)
+in_chunks('HSET', KEY.thing, set)
+in_chunks('HDEL', KEY.thing, gone)
+mark_over(KEY.thing)
+redis.call('SADD', KEY.names, ARG.name)
+local done = ARG.kind == 'server-group' and finish or finish_declared -- claim.lua reads all of a group itself
 done(cell)
 return {'OK', cell.epoch, cell.now_ms}

@@ -1,7 +1,10 @@
 #!lua flags=allow-oom
--- down: mark the hosts whose lease has lapsed. Any scheduler calls it, in bounded batches; time is checked here.
--- KEYS  1 meta, 2 changes, 3 hosts, then each host
--- ARGV  the names of those hosts
+-- down: mark hosts whose lease has lapsed as down. Any scheduler may call it, in bounded batches: the lease is checked
+-- here, by the store's time.
+-- KEYS meta changes hosts ...
+--   then the hash of each host in ARGV
+-- ARGV ...
+--   the names of the hosts
 -- Reply OK, epoch, now_ms, number of hosts marked
 -- include: fence
 -- include: publish

@@ -1,14 +1,15 @@
 #!lua flags=allow-oom
--- duty: what one scheduler is to do at a time. Whoever has it keeps it by asking again; for none it lapses.
--- KEYS  1 duty
--- ARGV  1 scheduler, 2 for how long in ms (0: it gives the duty up)
--- Reply OK (it is yours; or given up) | HELD (another has it)
-local holder = redis.call('GET', KEYS[1])
-if holder and holder ~= ARGV[1] then
+-- duty: take, keep or give up a duty that one scheduler has at a time. It lapses unless its holder asks again in time.
+-- KEYS duty
+-- ARGV scheduler for_ms
+--   for_ms  0: give it up
+-- Reply OK (the scheduler has it, or has given it up) | HELD (another one has it)
+local holder = redis.call('GET', KEY.duty)
+if holder and holder ~= ARG.scheduler then
   return {'HELD'}
-elseif ARGV[2] == '0' then
-  redis.call('DEL', KEYS[1])
+elseif ARG.for_ms == '0' then
+  redis.call('DEL', KEY.duty)
 else
-  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+  redis.call('SET', KEY.duty, ARG.scheduler, 'PX', ARG.for_ms)
 end
 return {'OK'}

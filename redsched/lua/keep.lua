@@ -1,10 +1,11 @@
 #!lua
--- keep: a request that the store has lost is put back, from a copy of the cell or by an agent, so that claims can be
--- placed anew by it.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 request
--- ARGV  1 the request, 2 for how long in ms
+-- keep: put back a request that the store has lost, from an exported cell or by an agent, so that claims can be placed
+-- anew.
+-- KEYS meta changes hosts request
+-- ARGV text for_ms
+--   text  the request as canonical JSON
 -- Reply OK; epoch, now_ms
 -- include: fence
 local cell = fence()
-redis.call('SET', KEYS[4], ARGV[1], 'PX', ARGV[2])
+redis.call('SET', KEY.request, ARG.text, 'PX', ARG.for_ms)
 return {'OK', cell.epoch, cell.now_ms}

@@ -1,13 +1,16 @@
 #!lua
--- membership: which of some hosts are in an aggregate. The others stay as they are: a large one takes several calls.
--- KEYS  1 meta, 2 changes, 3 hosts, then each host
--- ARGV  1 aggregate, then for each host its name, and 1 (in it) or 0 (not in it)
--- Reply OK | SAME (it was so); epoch, now_ms, then the hosts that are to be in it and are not known
+-- membership: put some hosts into an aggregate, and take others out. Hosts that are not named stay as they are, so that
+-- a large aggregate can be declared in several calls.
+-- KEYS meta changes hosts ...
+--   then the hash of each host in ARGV
+-- ARGV aggregate ...
+--   then for each host its name, and 1 (in the aggregate) or 0 (not in it)
+-- Reply OK | SAME (nothing changed); epoch, now_ms, then the unknown hosts among those to be put in
 -- include: fence
 -- include: finish_declared
 -- include: publish
 local cell = fence()
-local field, changed, unknown = 'aggregate.' .. ARGV[1], {}, {}
+local field, changed, unknown = 'aggregate.' .. ARG.aggregate, {}, {}
 for i = 2, #ARGV, 2 do
   local host = {name = ARGV[i], key = KEYS[3 + i / 2], joins = ARGV[i + 1] == '1'}
   local old = redis.call('HMGET', host.key, 'version', field)

@@ -84,9 +84,10 @@ end
 if claim.tombstone and claim.tombstone.why == 'shelved' then
   claim.tombstone.why = ARG.why
 end
-local outcome = next(claim.placements) and 'ENDING' or 'OK'
+local left = called_off and claim.placements[target.placed] or not called_off and next(claim.placements)
+local outcome = left and 'ENDING' or 'OK'
 lacking = commit(cell, {claim}, things, new_due())
 if lacking then
   return answer('RETRY', unpack(lacking))
 end
-return answer(outcome, claim.fields.closed or '')
+return answer(outcome, called_off and '' or claim.fields.closed)

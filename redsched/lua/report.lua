@@ -1,11 +1,13 @@
 #!lua flags=allow-oom
--- report: a host's word about itself replaces all that its agent owns, and nothing else: no report can touch a claim.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 host, 5 facts, 6 removed
--- ARGV  1 host, 2 lease_ms, 3 journal, 4 nonce, 5 number ('' '' 0 without an agent), 6 number of values of the host,
---       then its field, value ... and then the field, value ... of its facts
--- Reply OK | SAME (this number was passed) | OTHER (another agent speaks); epoch, now_ms, attested (0 or 1), version
--- A report whose host has not attested to this epoch is kept, and opens nothing: attest.lua does that.
--- A full store takes it: an agent whose report is refused neither attests nor gives anything back.
+-- report: replace all that a host's agent owns, and nothing else: no report can touch a claim. A host that has not
+-- attested to this epoch stays closed: attest.lua opens it. A full store accepts reports, for an agent whose report is
+-- refused neither attests nor gives anything back.
+-- KEYS meta changes hosts host facts removed
+-- ARGV host lease_ms journal nonce number count ...
+--   journal, nonce, number  '', '', 0 without an agent
+--   count                   the number of values of the host; then its field, value ..., then those of its facts
+-- Reply OK | SAME (a later number was seen) | OTHER (another agent speaks for the host); epoch, now_ms, attested
+--   (0 or 1), version
 -- include: compare
 -- include: fence
 -- include: finish_declared
@@ -19,29 +21,29 @@ local OWNED = {capacity = true, external = true, total = true, reserved = true, 
 -- Amounts are checked again when they are claimed, and a metric is of the moment.
 local DECIDED_ON = {zone = true, trait = true, label = true, pool = true}
 local cell = fence()
-local old, known = read_hash(KEYS[4])
-local number = tonumber(ARGV[5])
-local word = speaks(KEYS[4], cell.now_ms, ARGV[3], ARGV[4], number)
+local old, known = read_hash(KEY.host)
+local number = tonumber(ARG.number)
+local word = speaks(KEY.host, cell.now_ms, ARG.journal, ARG.nonce, number)
 local attested = old.epoch == cell.epoch and 1 or 0
 if word then
   return {word, cell.epoch, cell.now_ms, attested, old.version or ''}
 end
 
-local changed, split = {}, 6 + tonumber(ARGV[6])
+local changed, split = {}, 6 + tonumber(ARG.count)
 local function owned(field)
   return OWNED[string.match(field, '^(%l+)%.')] or false
 end
 local host_set, host_gone = compare(old, 7, split, owned, changed)
-local facts_set, facts_gone = compare(read_hash(KEYS[5]), split + 1, #ARGV, function() return true end, changed)
+local facts_set, facts_gone = compare(read_hash(KEY.facts), split + 1, #ARGV, function() return true end, changed)
 
 local anew = false
 for i = 1, old.epoch and #changed or 0, 2 do
   anew = anew or DECIDED_ON[string.match(changed[i], '^[^.]+')]
 end
 
-local until_ms = text(cell.now_ms + tonumber(ARGV[2]))
+local until_ms = text(cell.now_ms + tonumber(ARG.lease_ms))
 if not known then
-  local removed = redis.call('GET', KEYS[6])
+  local removed = redis.call('GET', KEY.removed)
   if removed then
     append(host_set, 'lost_token', removed)
   end
@@ -57,16 +59,16 @@ end
 local version = old.version or text(cell.seq)
 if #changed > 0 then
   version = text(tonumber(version) + 1)
-  publish(cell, 'host', ARGV[1], version, 'report', 0, changed)
+  publish(cell, 'host', ARG.host, version, 'report', 0, changed)
 end
-redis.call('HSET', KEYS[4], 'version', version, 'alive_until_ms', until_ms, 'lease_ms', ARGV[2],
-  'agent.journal', ARGV[3], 'agent.nonce', ARGV[4], 'agent.number', text(number))
-in_chunks('HSET', KEYS[4], host_set)
-in_chunks('HDEL', KEYS[4], host_gone)
-in_chunks('HSET', KEYS[5], facts_set)
-in_chunks('HDEL', KEYS[5], facts_gone)
-mark_over(KEYS[4])
-redis.call('ZADD', KEYS[3], until_ms, ARGV[1])
+redis.call('HSET', KEY.host, 'version', version, 'alive_until_ms', until_ms, 'lease_ms', ARG.lease_ms,
+  'agent.journal', ARG.journal, 'agent.nonce', ARG.nonce, 'agent.number', text(number))
+in_chunks('HSET', KEY.host, host_set)
+in_chunks('HDEL', KEY.host, host_gone)
+in_chunks('HSET', KEY.facts, facts_set)
+in_chunks('HDEL', KEY.facts, facts_gone)
+mark_over(KEY.host)
+redis.call('ZADD', KEY.hosts, until_ms, ARG.host)
 local done = anew and finish_declared or finish
 done(cell)
 return {'OK', cell.epoch, cell.now_ms, attested, version}

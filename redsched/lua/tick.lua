@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- tick: let the fence look, and note the store's time. Schedulers call it every second, so that a jump of time shows.
--- KEYS  1 meta, 2 changes, 3 hosts
+-- tick: run the fence, which notes the store's time. Schedulers call it every second, so that a jump of time shows.
+-- KEYS meta changes hosts
 -- Reply OK, epoch, now_ms, seq, settled (0 or 1)
 -- include: fence
 local cell = fence()

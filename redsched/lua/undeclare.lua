@@ -1,9 +1,11 @@
 #!lua flags=allow-oom
--- undeclare: an aggregate, a server group, a shared pool or a quota is no longer declared. Refused while claims count
--- in it, unless forced: then what they count stays, unseen, for the claims are still there, and it may be declared
--- again.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 the thing, 5 the set of the names of its kind
--- ARGV  1 kind (aggregate, server-group, pool or quota), 2 name, 3 force (0 or 1)
+-- undeclare: delete the definition of an aggregate, a server group, a shared pool or a quota. Refused while claims
+-- count in it, unless forced: then their counts stay, invisible, and it may be declared again.
+-- KEYS meta changes hosts thing names
+--   names  the set of all names of that kind
+-- ARGV kind name force
+--   kind   aggregate, server-group, pool or quota
+--   force  0 or 1
 -- Reply OK | UNKNOWN (it is not declared) | HELD (claims count in it); epoch, now_ms
 -- include: definition
 -- include: fence
@@ -13,7 +15,7 @@
 -- include: read_hash
 -- include: whole
 local cell = fence()
-local thing, known = read_hash(KEYS[4])
+local thing, known = read_hash(KEY.thing)
 local defined, held = {}, false
 for field, value in pairs(thing) do
   if is_definition(field) then
@@ -22,20 +24,20 @@ for field, value in pairs(thing) do
     held = held or whole(value, 0, MOST) > 0
   end
 end
-if not known or (ARGV[1] ~= 'aggregate' and #defined == 0) then
+if not known or (ARG.kind ~= 'aggregate' and #defined == 0) then
   return {'UNKNOWN', cell.epoch, cell.now_ms}
-elseif held and ARGV[3] ~= '1' then
+elseif held and ARG.force ~= '1' then
   return {'HELD', cell.epoch, cell.now_ms}
 end
 local version = text(whole(thing.version, cell.seq, cell.seq) + 1)
-publish(cell, ARGV[1], ARGV[2], version, 'removed', 0, {})
+publish(cell, ARG.kind, ARG.name, version, 'removed', 0, {})
 if held then
-  redis.call('HSET', KEYS[4], 'version', version)
-  in_chunks('HDEL', KEYS[4], defined)
+  redis.call('HSET', KEY.thing, 'version', version)
+  in_chunks('HDEL', KEY.thing, defined)
 else
-  redis.call('DEL', KEYS[4])
+  redis.call('DEL', KEY.thing)
 end
-redis.call('SREM', KEYS[5], ARGV[2])
-local done = ARGV[1] == 'server-group' and finish or finish_declared -- claim.lua reads all of a group itself
+redis.call('SREM', KEY.names, ARG.name)
+local done = ARG.kind == 'server-group' and finish or finish_declared -- claim.lua reads all of a group itself
 done(cell)
 return {'OK', cell.epoch, cell.now_ms}

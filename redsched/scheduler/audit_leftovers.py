@@ -83,6 +83,8 @@ def _may_be(fields: Fields) -> bool:
 
 
 def _gangs(cell: str, seen: Seen) -> Iterator[Problem]:
+    """Gangs that wait for the wrong number of members, and failed ones whose members no chore ends."""
+    ended_by_chore = {seen.claim(claim_id).get("gang") for claim_id in seen.chores}
     for gang, fields in sorted(seen.gangs.items()):
         states = [seen.claim(claim_id).get("state") for claim_id in members_of(fields)]
         waiting = sum(state in LEASED for state in states)
@@ -94,6 +96,8 @@ def _gangs(cell: str, seen: Seen) -> Iterator[Problem]:
             yield Problem(5, cell, thing, "members", f"{len(states)}", f"{len(states) - len(left)}", Mend.GANG, gang)
         elif whole(fields.get("waiting", ""), -1) != waiting:
             yield Problem(2, cell, thing, "waiting", fields.get("waiting", "")[:40], f"{waiting}", Mend.GANG, gang)
+        elif "why" in fields and gang not in ended_by_chore:
+            yield Problem(5, cell, thing, "failed gang", f"{len(states)} members", "ended", Mend.GANG, gang)
 
 
 def _remembered(cell: str, seen: Seen) -> Iterator[Problem]:

@@ -9,7 +9,7 @@ from redsched.scheduler.audit_cache import cache_problems
 from redsched.scheduler.audit_reading import Seen, members_of, read_cell
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.views import Mend, Problem
-from redsched.store import CellStore, counted_by
+from redsched.store import CellStore, Outcome, counted_by
 from redsched.store.fields import claim_from, placement_fields
 
 MOST_CLAIMS = 5000
@@ -43,8 +43,16 @@ async def _mend(cell: Cell, seen: Seen, kind: Mend | None, subject: str, reason:
     if kind is Mend.DUE:
         return (await store.mend_due(reason, [subject])).outcome
     if kind is Mend.GANG:
-        return (await store.mend_gang(subject, reason, members_of(seen.gangs.get(subject, {})))).outcome
+        return await _mend_gang(store, subject, reason, members_of(seen.gangs.get(subject, {})))
     return await _mend_cache(cell)
+
+
+async def _mend_gang(store: CellStore, gang: str, reason: str, members: Sequence[str]) -> str:
+    """Have it wait for the right members; of one that has failed, end those that are left, as its chore would have."""
+    outcome = (await store.mend_gang(gang, reason, members)).outcome
+    if "why" not in (await store.gang_hashes([gang])).get(gang, {}):
+        return outcome
+    return Outcome.OK if await store.end_gang(gang) else Outcome.ATTEST
 
 
 async def _mend_cache(cell: Cell) -> str:

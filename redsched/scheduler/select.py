@@ -32,7 +32,7 @@ from redsched.scheduler.asking import refuse_undeclared, undeclared, with_hints
 from redsched.scheduler.attempt import Attempt
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claiming import claim_call, claimed, dry_run, known
-from redsched.scheduler.first_outcome import first_outcome, id_reused
+from redsched.scheduler.first_outcome import first_outcome
 from redsched.scheduler.identity import Identity, claim_id_in
 from redsched.scheduler.pins import Pins
 from redsched.scheduler.quotas import Quotas
@@ -233,7 +233,7 @@ class Selector:
         if answer.outcome in (Outcome.GONE, Outcome.CONFLICT):
             found = await first_outcome(request, self._cells)
             if found is None:
-                raise id_reused(request)
+                attempt.catch_up = True  # the store has lost the outcome since: the ids are free again
             return found
         if answer.outcome is Outcome.SETTLING:
             raise _settling(request)

@@ -37,9 +37,9 @@ class Contract:
         return count == len(self.names) or (self.is_open and count > len(self.names))
 
     def table(self, name: str, source: str) -> str:
-        """Return the Lua that gives the script these values by name."""
-        fields = ",\n  ".join(f"{one} = {source}[{number}]" for number, one in enumerate(self.names, 1))
-        return f"local {name} = {{{fields}}}\n"
+        """Return the Lua statement that gives the script these values by name."""
+        fields = "".join(f"  {one} = {source}[{number}],\n" for number, one in enumerate(self.names, 1))
+        return f"local {name} = {{\n{fields}}}\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +100,11 @@ def _compose(name: str) -> Script:
 
 
 def _contract(source: str, which: str) -> Contract:
-    """Read all lines of a header that begin so; without any, whatever is passed is right."""
-    lines = [line for line in _CONTRACT.finditer(source) if line[1] == which]
+    """Read all lines of a header that begin so. A header that names KEYS alone takes no ARGV."""
+    found = list(_CONTRACT.finditer(source))
+    lines = [line for line in found if line[1] == which]
     names = tuple(name for line in lines for name in line[2].split())
-    return Contract(names, is_open=not lines or any(line[3] for line in lines))
+    return Contract(names, is_open=not found or any(line[3] for line in lines))
 
 
 def write_out(folder: Path) -> None:

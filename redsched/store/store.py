@@ -17,7 +17,7 @@ from redsched.store.ledgers import Ledgers
 from redsched.store.runner import Runner
 from redsched.store.url import Kind, check_url, parse, without_password
 
-PROBES = 4
+PROBES = 5
 KEEPS = "noeviction"
 _WAYS_OUT = {
     "cluster": "give cluster://host:port of some of its nodes",

@@ -1,6 +1,7 @@
 """Hooks that are URLs, against a server of this process."""
 
 import asyncio
+import http.client
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -12,9 +13,12 @@ from redsched.agent.hook_url import UrlHook
 from redsched.agent.hooks import MOST_OUTPUT_BYTES, HookFailed, HookNotRun, Order, Verb
 from redsched.agent.run import hook_of
 from redsched.settings import Settings
+from redsched.tasks import end
 from tests.agent.conftest import held_work
+from tests.support.waiting import wait_until
 
-START = Order(Verb.START, "c1", "h1", held_work("c1.a", "1-a.7", {"VCPU": 2}, placed="1-a.5"))
+WORK = held_work("c1.a", "1-a.7", {"VCPU": 2}, placed="1-a.5")
+START, STOP = Order(Verb.START, "c1", "h1", WORK), Order(Verb.STOP, "c1", "h1", WORK)
 
 Answering = Callable[[BaseHTTPRequestHandler], None]
 Serve = Callable[[Answering], str]
@@ -149,3 +153,33 @@ async def test_a_cancelled_call_hangs_up(serve: Serve) -> None:
     with pytest.raises(asyncio.CancelledError):
         await running
     assert await asyncio.to_thread(hung_up.wait, 10)
+
+
+async def test_a_call_that_is_cancelled_before_it_is_connected_is_never_sent(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine its thread has had no turn yet: a start that is sent after the stop runs work of no claim."""
+    seen: list[str] = []
+    is_connecting, may_connect = threading.Event(), threading.Event()
+
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        seen.append(handler.headers["Redsched-Verb"])
+        answering(204)(handler)
+
+    hook = UrlHook(serve(answer), 30.0)
+    connect = hook._connect
+
+    def connect_late(connection: http.client.HTTPConnection, order: Order) -> None:
+        if order is START:
+            is_connecting.set()
+            may_connect.wait(10)
+        connect(connection, order)
+
+    monkeypatch.setattr(hook, "_connect", connect_late)
+    starting = asyncio.create_task(hook.run(START))
+    await wait_until(is_connecting.is_set)
+    await end(starting, again_after_s=0.01)  # cancelled more than once, as the agent does
+    await hook.run(STOP)
+    may_connect.set()
+    await asyncio.to_thread(hook._threads.shutdown)
+    assert seen == ["stop"]

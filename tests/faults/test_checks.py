@@ -38,6 +38,7 @@ def good() -> View:
     host = {"epoch": EPOCH, "alive": "1", "capacity.VCPU": "4", "claims": "1", "starting": "0", "zone": "az1"}
     group = {"policy": "anti-affinity", "max_per_host": "1", "members": "2", "version": "3"}
     return View(
+        now_ms=1000,
         meta={"epoch": EPOCH, "settled": "1", "seq": "9"},
         hosts={
             "h1": {**host, "version": "5", "claimed.VCPU": "2"},
@@ -201,7 +202,8 @@ def test_what_has_not_settled_is_told(change: Change, says: str) -> None:
     [
         (lambda it: it.inboxes.update({"h1": 1}), "1 hints lie in the inbox of h1"),
         (lambda it: it.deadlines.update({"a": 1.0}), "claim a has a deadline"),
-        (lambda it: it.others.update({"chores": {"a": "1"}}), "a chore waits for a"),
+        (lambda it: it.others.update({"chores": {"a": "2500"}}), "a chore waits for a, put off for 1.5 s"),
+        (lambda it: it.others.update({"chores": {"a": "700"}}), "a chore waits for a, due for 0.3 s"),
     ],
 )
 def test_what_is_still_under_way_is_told(change: Change, says: str) -> None:

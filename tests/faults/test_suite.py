@@ -10,6 +10,7 @@ import pytest
 
 from tests.faults.suite.plan import SETUPS
 from tests.faults.suite.run import planned, run
+from tests.faults.suite.telling import Lines
 from tests.support.profiles import is_long
 
 SHORT_SEED = 4
@@ -28,9 +29,9 @@ async def test_nothing_breaks_what_must_hold(setup: str, durability: str) -> Non
         pytest.skip("one server has no replicas")
     seed = int(time.time()) if is_long() else SHORT_SEED
     rounds = planned(seed, setups=(setup,), alone=is_long())
-    lines: list[str] = [f"seed {seed}"]
+    lines = [f"seed {seed}\n"]
     most = None if is_long() else SHORT_ROUNDS[setup]
-    done = await run(seed, islice(rounds, most), time.monotonic() + LONG_S, lines.append, durability)
-    print(*lines, done.tables(), sep="\n")
-    assert done.wrong == [], "\n".join(lines)
+    done = await run(seed, islice(rounds, most), time.monotonic() + LONG_S, Lines(lines.append), durability)
+    print("".join(lines), done.tables(), sep="\n")
+    assert done.wrong == [], "".join(lines)
     assert done.results

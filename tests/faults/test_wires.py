@@ -73,7 +73,7 @@ async def test_faults_on_a_wire_strike_who_goes_by_it() -> None:
         assert await asked(wires["yours"][0].port) == b"+PONG\r\n"
         assert await asked(wires["mine"][0].port) == b""
         wires["mine"][0].plays.clear()
-        wires["mine"][0].is_shut = True
+        wires["mine"][0].shut_by.add("test")
         assert await asked(wires["mine"][0].port) == b""
 
 

@@ -87,8 +87,8 @@ class Proxy:
         """How late a delayed command is."""
         self.watch: Watch = _sees_nothing
         """Told of every command; what it does happens before anything else does."""
-        self.is_shut = False
-        """Whether new connections are refused."""
+        self.shut_by: set[object] = set()
+        """Whoever has new connections refused now: they are let through again once nobody has."""
         self._connections = Connections()
 
     def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -98,7 +98,7 @@ class Proxy:
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         upstream = None
         try:
-            if self.is_shut:
+            if self.shut_by:
                 raise EOFError
             upstream = await self.reach()
             await _Relay(self, reader, writer, *upstream).run()

@@ -1,4 +1,5 @@
--- take_hint(): take a hint out of the host's inbox; an emptied stream goes too, for it would cost 370 bytes a host.
+-- take_hint(): delete a hint from a host's inbox, and the inbox with its last one: an empty stream costs 370 bytes. A
+-- script that also adds a hint adds it first, for it may not touch a key that it has deleted.
 local function take_hint(inbox_key, entry_id)
   if entry_id and entry_id ~= '' then
     redis.call('XDEL', inbox_key, entry_id)

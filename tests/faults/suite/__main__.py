@@ -1,7 +1,8 @@
 """The fault suite: schedulers and hosts at work while the store, the network, machines and processes break.
 
 Plays faults by the plan of a seed, first each alone and then several at once, and prints what it plays, what was
-wrong, and tables of what was lost, what came back and how long that took. Exit code 1 where something was wrong.
+wrong, and tables of what was lost, what came back and how long that took. With --json all of that but the tables is
+JSON, one object a line. Exit code 1 where something was wrong.
 What is played and checked, and how to read the tables: docs/faults.md.
 """
 
@@ -20,6 +21,7 @@ from pydantic import ValidationError
 from redsched.settings import Settings
 from tests.faults.suite.plan import CELLS, SETUPS, Round
 from tests.faults.suite.run import planned, run, shapes
+from tests.faults.suite.telling import JsonLines, Lines
 
 LISTED = 40
 MOST_ROUNDS = 10_000
@@ -36,15 +38,17 @@ def main() -> int:
     except ValueError as error:
         parser.error(str(error))
     again = f"scripts/faults --seed {given.seed} {shlex.join(_without_seed(sys.argv[1:]))}".strip()
-    print(f"seed {given.seed}; the same plan again: {again}")
+    heading = f"seed {given.seed}; the same plan again: {again}"
+    print(heading, file=sys.stderr if given.json else sys.stdout)
     if given.list:
         _list(given.only, rounds)
         return 0
     # Whatever its own operator's connection has to say is said by the checks.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     until_s = time.monotonic() + given.minutes * 60
-    done = asyncio.run(run(given.seed, iter(rounds), until_s, _say, given.durability, CELLS[: given.cells]))
-    print(f"\n{done.tables()}")
+    telling = JsonLines(_write) if given.json else Lines(_write)
+    done = asyncio.run(run(given.seed, iter(rounds), until_s, telling, given.durability, CELLS[: given.cells]))
+    print(f"\n{done.tables(again)}", file=sys.stderr if given.json else sys.stdout)
     if done.wrong:
         print(f"\n{len(done.wrong)} things are wrong; the same plan again: {again}", file=sys.stderr)
     return 1 if done.wrong else 0
@@ -70,6 +74,7 @@ def _parser() -> argparse.ArgumentParser:
         default="none",
         help="REDSCHED_DURABILITY of the schedulers: none, replicas=N, or fsync (single only) (default: none)",
     )
+    parser.add_argument("--json", action="store_true", help="tell each round as a line of JSON; tables to stderr")
     parser.add_argument("--list", action="store_true", help="show the faults, and how the plan begins; play nothing")
     return parser
 
@@ -111,8 +116,8 @@ def _list(only: str, rounds: Sequence[Round]) -> None:
     print(*rounds[:LISTED], sep="\n")
 
 
-def _say(line: str) -> None:
-    print(line, flush=True)
+def _write(text: str) -> None:
+    print(text, end="", flush=True)
 
 
 if __name__ == "__main__":

@@ -113,5 +113,5 @@ class Changing:
 
 
 def _kept(claim_id: str, now: Claim) -> Left:
-    say("kept", id=claim_id, host=now.host, token=now.token)
+    say("kept", id=claim_id, host=now.host, token=now.token, expires_at_ms=now.expires_at_ms)
     return Left.HELD

@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[3]
 START_S = 60.0
 ANSWER_S = 60.0
 LONGEST_LINE = 1 << 24
+LONGEST_LOG = 1 << 20
 
 Words = dict[str, Any]
 
@@ -131,10 +132,19 @@ class Child:
     async def _note(self, process: asyncio.subprocess.Process) -> None:
         """Its log, written by the suite: a process whose disk is full can write none."""
         assert process.stderr is not None
-        with self._log.open("ab") as log:
-            while part := await process.stderr.read(1 << 16):
-                log.write(part)
-                log.flush()
+        while part := await process.stderr.read(1 << 16):
+            await asyncio.to_thread(append, self._log, part)
+
+
+def append(log: Path, part: bytes) -> None:
+    """Add to a log, and leave only its latest half where it has become too long: a plan may go on for hours."""
+    with log.open("ab+") as file:
+        file.write(part)
+        if file.tell() > LONGEST_LOG:
+            file.seek(-LONGEST_LOG // 2, 2)
+            latest = file.read()
+            file.truncate(0)
+            file.write(latest)
 
 
 class ChildEnded(Exception):

@@ -51,7 +51,10 @@ def left_over(view: View) -> Iterator[str]:
     """What may only be there as long as something is under way: hints, deadlines, chores."""
     yield from (f"{count} hints lie in the inbox of {host}" for host, count in view.inboxes.items())
     yield from (f"claim {claim_id} has a deadline" for claim_id in view.deadlines)
-    yield from (f"a chore waits for {claim_id}" for claim_id in view.others.get("chores", ()))
+    for claim_id, due_ms in view.others.get("chores", {}).items():
+        left_s = (float(due_ms) - view.now_ms) / 1000
+        when = f"put off for {left_s:.1f} s" if left_s > 0 else f"due for {-left_s:.1f} s"
+        yield f"a chore waits for {claim_id}, {when}"
 
 
 def once(look: Look) -> Iterator[str]:
@@ -200,7 +203,10 @@ def nothing_runs(works: Works, journals: Mapping[tuple[str, str], Journaled]) ->
 
 
 def read_journals(files: Collection[Path]) -> dict[tuple[str, str], Journaled]:
-    """The placements in the journals' files, by host and claim id. Read from copies: an agent has its own for itself alone."""
+    """Return the placements in the journals' files, by host and claim id.
+
+    Read from copies: an agent has its own for itself alone.
+    """
     found: dict[tuple[str, str], Journaled] = {}
     for path in files:
         with tempfile.TemporaryDirectory() as folder:

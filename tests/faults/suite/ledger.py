@@ -4,23 +4,37 @@ A claim is *owned* from the answer that it was placed until its owner asks to gi
 What was asked and not answered yet may exist or not, and its owner asks until it knows.
 """
 
+import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 ANSWERS = ("placed", "refused", "over", "gave", "changed", "looked", "kept", "shelved")
 """The words that a scheduler process says once it has an answer."""
 
 
+class Answer(NamedTuple):
+    """The last answer on a claim: to whom, what, and when (Unix ms)."""
+
+    who: str
+    what: str
+    at_ms: int
+
+
 @dataclass(slots=True)
 class Owned:
-    """A claim that its owner was told of. `until` is the word that the answer waited for."""
+    """A claim that its owner was told of. `until` is the word that the answer waited for.
+
+    `expires_ms` stands in the answer: until then the claim's host may take it up. None where no lease runs.
+    """
 
     owner: str
     host: str
     token: str
     until: str = "claimed"
+    answered_ms: int = 0
+    expires_ms: int | None = None
     was_active: bool = False
     """Whether the store had it as active before a fault: its host had said that the work runs."""
 
@@ -33,6 +47,12 @@ class Levels:
     lost: Counter[str] = field(default_factory=Counter)
     """By what became of them: `forgotten`, or the why of their end."""
     restored: int = 0
+
+    def add(self, other: "Levels") -> None:
+        """Add what came of others."""
+        self.acknowledged += other.acknowledged
+        self.lost += other.lost
+        self.restored += other.restored
 
 
 @dataclass(slots=True)
@@ -55,12 +75,19 @@ class Ledger:
     silenced: set[str] = field(default_factory=set)
     """Claims given back of which nobody says it again: that process has been killed."""
     refused: set[str] = field(default_factory=set)
+    last: dict[str, Answer] = field(default_factory=dict)
+    """The last answer on each id."""
     numbers: dict[str, int] = field(default_factory=dict)
     """How far each owner's own ids have come."""
     levels: dict[str, Levels] = field(default_factory=dict)
     words: Counter[str] = field(default_factory=Counter)
     troubles: Counter[str] = field(default_factory=Counter)
     defects: list[str] = field(default_factory=list)
+
+    @property
+    def acknowledged(self) -> Counter[str]:
+        """Return how many claims of each level callers were told of."""
+        return Counter({until: level.acknowledged for until, level in self.levels.items()})
 
     @property
     def answers(self) -> int:
@@ -70,6 +97,8 @@ class Ledger:
     def hear(self, who: str, said: str, words: Mapping[str, Any]) -> None:
         """Enter what a scheduler process said."""
         self.words[said] += 1
+        if said in ANSWERS:
+            self._note(who, said, words)
         match said:
             case "asked":
                 self.asked[tuple(words["ids"])] = who
@@ -104,7 +133,8 @@ class Ledger:
                 self.answered_by[claim_id] = who
             case "kept":
                 self.giving.pop(claim_id, None)
-                self.owned[claim_id] = Owned(who, words["host"], words["token"])
+                at_ms, expires_ms = _at_ms(words), words.get("expires_at_ms")
+                self.owned[claim_id] = Owned(who, words["host"], words["token"], "claimed", at_ms, expires_ms)
                 self.level("claimed").acknowledged += 1
             case "shelved":
                 self.giving.pop(claim_id, None)
@@ -114,9 +144,19 @@ class Ledger:
     def _place(self, who: str, words: Mapping[str, Any]) -> None:
         self.asked.pop(tuple(words.get("asked", words["ids"])), None)
         until = words.get("until", "claimed")
-        for claim_id, host, token in zip(words["ids"], words["hosts"], words["tokens"], strict=True):
-            self.owned[claim_id] = Owned(who, host, token, until)
+        leases = words.get("expire_at_ms", [None] * len(words["ids"]))
+        for claim_id, host, token, lease in zip(words["ids"], words["hosts"], words["tokens"], leases, strict=True):
+            self.owned[claim_id] = Owned(who, host, token, until, _at_ms(words), lease)
             self.level(until).acknowledged += 1
+
+    def _note(self, who: str, said: str, words: Mapping[str, Any]) -> None:
+        """Remember the answer by each id that it is about."""
+        hosts = words.get("hosts", [words.get("host")])
+        ids = words.get("ids", [words["id"]] if "id" in words else [])
+        for number, claim_id in enumerate(ids):
+            host = hosts[number] if number < len(hosts) else None
+            what = " ".join(filter(None, (said, words.get("how") or words.get("why"), host and f"on {host}")))
+            self.last[claim_id] = Answer(who, what, _at_ms(words))
 
     def silence(self, who: str) -> None:
         """A process has been killed: what it was answered it does not say again."""
@@ -142,3 +182,9 @@ class Ledger:
     def open_ids(self) -> set[str]:
         """Ids that may exist or not: asked for or asked back, and not answered."""
         return {one for ids in self.asked for one in ids} | self.giving.keys()
+
+
+def _at_ms(words: Mapping[str, Any]) -> int:
+    """When it was said, as Unix time: by the clock of the machine, for that of the process may be wrong."""
+    now_s = time.monotonic()
+    return int((time.time() - now_s + words.get("at_s", now_s)) * 1000)

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 
-from tests.faults.suite import traffic
+from tests.faults.suite.ledger import Owned
+from tests.faults.suite.promises import Excuses, broken
+from tests.faults.suite.reports import at, whereabouts
 from tests.faults.suite.result import Result
 from tests.faults.suite.view import together
 from tests.faults.suite.world import World
@@ -16,8 +18,8 @@ def note_active(world: World) -> None:
         one.was_active = known.get(claim_id, {}).get("state") == "active"
 
 
-def count_lost(world: World, result: Result, allowed: frozenset[str]) -> None:
-    """Note what was lost, of which `allowed` may be, and what hosts have brought back. The owners' books forget it."""
+def count_lost(world: World, result: Result, excuses: Excuses) -> None:
+    """Note what was lost, and what hosts have brought back. The owners' books forget what was lost."""
     claims = together(world.watcher.now)
     known = claims.by_owner()
     for claim_id, one in list(world.ledger.owned.items()):
@@ -28,24 +30,25 @@ def count_lost(world: World, result: Result, allowed: frozenset[str]) -> None:
                 level.restored += 1
                 result.restored += 1
             continue
-        if claim_id in claims.shelved and "expired" in allowed and not one.was_active:
+        if claim_id in claims.shelved and excuses.held_up and not one.was_active:
             # What took its place again did not come up within its lease, and left it as it was.
             world.ledger.shelved[claim_id] = world.ledger.owned.pop(claim_id).owner
             continue
-        why = world.watcher.now[world.cell_of(one.host)].ended.get(claim_id, "forgotten")
+        gone = world.watcher.gone.get(claim_id)
+        # Tombstones are not kept for ever: the watcher has seen them while they were there.
+        why = world.watcher.now[world.cell_of(one.host)].ended.get(claim_id) or (gone.why if gone else "forgotten")
         level.lost[why] += 1
         result.lost[why] += 1
         del world.ledger.owned[claim_id]
         world.ledger.given[claim_id] = f"lost: {why}"
-        if one.was_active or one.until == "active":
-            result.wrong.append(f"claim {claim_id} was active on {one.host}, and is lost: {why}")
-        elif why not in allowed and not _fell(claim_id, why, allowed):
-            result.wrong.append(f"claim {claim_id} on {one.host} was answered as claimed, and is lost: {why}")
+        if reason := broken(claim_id, one, gone, why, excuses):
+            is_there = f"is lost: {why}, {whereabouts(claim_id, world.watcher)}"
+            result.wrong.append(f"{_promised(claim_id, one)}; it {is_there}; {reason}")
 
 
-def _fell(claim_id: str, why: str, allowed: frozenset[str]) -> bool:
-    """Whether it may have gone with another claim of its gang, whose lease ran out: the others are failed then."""
-    return why == "failed" and "expired" in allowed and traffic.stands_with_others(claim_id)
+def _promised(claim_id: str, one: Owned) -> str:
+    lease = f", to be taken up until {at(one.expires_ms)}" if one.expires_ms else ""
+    return f"claim {claim_id} was answered to {one.owner} as {one.until} on {one.host} at {at(one.answered_ms)}{lease}"
 
 
 def lost_shelved(world: World, is_allowed: bool) -> Iterator[str]:

@@ -141,7 +141,8 @@ class Owner:
             until = traffic.KINDS[traffic.kind_of(ids[0])].until
             placed = [one.claim_id or "" for one in found.selections]
             hosts, tokens = [one.host for one in found.selections], [one.token for one in found.selections]
-            say("placed", asked=ids, ids=placed, hosts=hosts, tokens=tokens, until=until)
+            leases = [one.expires_at_ms for one in found.selections]
+            say("placed", asked=ids, ids=placed, hosts=hosts, tokens=tokens, expire_at_ms=leases, until=until)
             if len(placed) > 1 and self._rng.random() < GIVE_GANG:
                 await asyncio.gather(*(self._give(one) for one in placed))
             else:

@@ -1,23 +1,28 @@
 """A run: rounds by a seed's plan, on the worlds of their set-ups, until the time or the plan is over."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
+from tests.faults.suite.errors import told
 from tests.faults.suite.faults import ALL
 from tests.faults.suite.ledger import Levels
+from tests.faults.suite.leftovers import end_left_over, marked
 from tests.faults.suite.plan import CELLS, SETUPS, Round, Shape, rounds
+from tests.faults.suite.reports import explained
 from tests.faults.suite.result import Result
 from tests.faults.suite.rounds import play, release_all
 from tests.faults.suite.sites import SITES
 from tests.faults.suite.tables import levels_table, recovery_table, rounds_table
+from tests.faults.suite.telling import Telling
 from tests.faults.suite.world import World, world
 
 RELEASE_EVERY = 5
 """After so many rounds everything is given back, to see that nothing is left of it."""
 
-Say = Callable[[str], None]
+MOST_FAILED_STARTS = 3
+"""Set-ups in a row that cannot be started: then this machine cannot play them."""
 
 
 @dataclass(slots=True)
@@ -25,16 +30,15 @@ class Run:
     """What a run came to."""
 
     seed: int
-    durability: str = "none"
     results: list[Result] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     levels: dict[str, Levels] = field(default_factory=dict)
     over_committed: int = 0
 
-    def tables(self) -> str:
-        """All tables."""
-        parts = (rounds_table(self.results), recovery_table(self.results))
-        return "\n\n".join((*parts, levels_table(self.durability, self.levels, self.over_committed)))
+    def tables(self, command: str = "") -> str:
+        """Return all tables; `command` is what the last of them says was played."""
+        levels = levels_table(command, self.results, self.levels, self.over_committed)
+        return "\n\n".join((rounds_table(self.results), recovery_table(self.results), levels))
 
 
 def shapes(only: str = "") -> list[Shape]:
@@ -49,62 +53,107 @@ async def run(
     seed: int,
     planned: Iterator[Round],
     until_s: float,
-    say: Say,
+    telling: Telling,
     durability: str = "none",
     cells: Sequence[str] = CELLS,
 ) -> Run:
-    """Play planned rounds until there are none, or until the monotonic clock says so."""
-    done = Run(seed, durability)
-    async with AsyncExitStack() as stack:
-        setup, it = "", None
-        for round_ in planned:
-            if time.monotonic() > until_s and it is not None:
+    """Play planned rounds until there are none, or until the monotonic clock says so. Raises nothing that they do."""
+    playing = _Playing(Run(seed), telling, durability, cells)
+    with marked() as mark:
+        try:
+            for round_ in planned:
+                if time.monotonic() > until_s and playing.has_begun:
+                    break
+                if not await playing.has_world(round_.setup):
+                    break
+                await playing.play(round_)
+        finally:
+            await playing.finish()
+            playing.note(end_left_over(mark))
+    return playing.done
+
+
+class _Playing:
+    """The worlds of a run, one after the other. What goes wrong with one is told, and the next is a new one."""
+
+    def __init__(self, done: Run, telling: Telling, durability: str, cells: Sequence[str]) -> None:
+        self.done = done
+        self.has_begun = False
+        self._telling = telling
+        self._durability = durability
+        self._cells = cells
+        self._setup = ""
+        self._world: World | None = None
+        self._stack = AsyncExitStack()
+
+    async def has_world(self, setup: str) -> bool:
+        """Have a world of that set-up. False where none can be started, however often that is tried."""
+        if self._world is not None and setup != self._setup:
+            await self.finish()
+        for _ in range(MOST_FAILED_STARTS):
+            if self._world is not None:
                 break
-            if round_.setup != setup or it is None:
-                await _finish(done, it, say)
-                await stack.aclose()
-                setup = round_.setup
-                site = await stack.enter_async_context(SITES[setup](durability, cells))
-                it = await stack.enter_async_context(world(site, seed, durability))
-            say(str(round_))
-            result = await play(it, round_)
-            done.results.append(result)
-            _say_wrong(say, result.wrong)
-            if result.wrong:
-                # What comes after it must not be judged by what it left.
-                _enter(done, it)
-                await stack.aclose()
-                it = None
-            elif len(done.results) % RELEASE_EVERY == 0:
-                done.wrong += await release_all(it)
-        await _finish(done, it, say)
-    done.wrong += [problem for one in done.results for problem in one.wrong]
-    return done
+            await self._start(setup)
+        return self._world is not None
 
+    async def play(self, round_: Round) -> None:
+        """Play a round, and now and then give everything back."""
+        assert self._world is not None
+        self.has_begun = True
+        self._telling.begins(round_)
+        result = await play(self._world, round_)
+        self.done.results.append(result)
+        self.done.wrong += result.wrong
+        self._telling.ended(result)
+        if result.wrong:
+            # What comes after it must not be judged by what it left.
+            await self._end()
+        elif len(self.done.results) % RELEASE_EVERY == 0 and not await self._is_released():
+            await self._end()
 
-async def _finish(done: Run, it: World | None, say: Say) -> None:
-    """Give everything back, and look whether anything is left."""
-    if it is None:
-        return
-    left = await release_all(it)
-    _say_wrong(say, left)
-    done.wrong += left
-    _enter(done, it)
+    async def finish(self) -> None:
+        """Give everything back, look whether anything is left, and end the world, where there is one."""
+        if self._world is not None:
+            await self._is_released()
+            await self._end()
 
+    def note(self, problems: Sequence[str]) -> None:
+        """Enter and tell what is wrong beside all rounds."""
+        self.done.wrong += problems
+        for problem in problems:
+            self._telling.wrong(problem)
 
-def _enter(done: Run, it: World) -> None:
-    """Add what the owners of a world were told to that of the others."""
-    done.over_committed += it.watcher.over_committed + it.works.over_committed
-    for until, level in it.ledger.levels.items():
-        total = done.levels.setdefault(until, Levels())
-        total.acknowledged += level.acknowledged
-        total.lost += level.lost
-        total.restored += level.restored
+    async def _is_released(self) -> bool:
+        it = self._world
+        assert it is not None
+        try:
+            left = await release_all(it)
+        except Exception as error:
+            left = [f"not all could be given back: {told(error)}"]
+        self.note([explained(one, it.ledger, it.watcher) for one in left])
+        return not left
 
+    async def _start(self, setup: str) -> None:
+        try:
+            site = await self._stack.enter_async_context(SITES[setup](self._durability, self._cells))
+            self._world = await self._stack.enter_async_context(world(site, self.done.seed, self._durability))
+            self._setup = setup
+        except Exception as error:
+            self.note([f"the set-up {setup} could not be started: {told(error)}"])
+            await self._end()
 
-def _say_wrong(say: Say, wrong: list[str]) -> None:
-    for problem in wrong:
-        say(f"  WRONG: {problem}")
+    async def _end(self) -> None:
+        """Enter what the owners of the world were told, and end it."""
+        it, self._world = self._world, None
+        if it is not None:
+            self.done.over_committed += it.over_committed
+            for until, level in it.ledger.levels.items():
+                self.done.levels.setdefault(until, Levels()).add(level)
+        try:
+            await self._stack.aclose()
+        except Exception as error:
+            self.note([f"the set-up could not be ended: {told(error)}"])
+        self._stack = AsyncExitStack()
 
 
 def planned(

@@ -3,10 +3,11 @@
 import asyncio
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import redis
 
+from redsched.errors import StoreUnavailable
 from tests.faults.suite.plan import children
 from tests.faults.suite.site import LEDGER_TAG, Site
 from tests.faults.suite.wires import Wires, wires_to_ports
@@ -14,6 +15,8 @@ from tests.support.setups import ClusterSetup, Node, SentinelSetup, cluster_setu
 from tests.support.waiting import wait_until
 
 WELL_S = 60.0
+SPARE_S = 40.0
+"""How long at most until a server that was brought back follows a primary: Sentinel alone waits for ten seconds."""
 
 
 class Several(Site):
@@ -27,6 +30,8 @@ class Several(Site):
         super().__init__(wires, cells)
         self.direct_url = url
         self.leave = asyncio.Semaphore(most_away)
+        self._turn = asyncio.Lock()
+        """Of whoever starts or kills servers: two launches of one at once would lose one of the two."""
 
     def url(self, child: str) -> str:
         """What redsched is given."""
@@ -42,7 +47,42 @@ class Several(Site):
 
     @abstractmethod
     def is_led_without(self, old: Node) -> bool:
-        """Whether all has a primary again that is not `old`, which was killed, or stands still."""
+        """Return whether all has a primary again that is not `old`; False too while nobody can be asked."""
+
+    def has_spare(self, tag: str) -> bool:
+        """Return whether a server could be promoted in the place of the primary of a tag."""
+        return any(one.answers and not one.is_primary() for one in self.shard(tag))
+
+    @abstractmethod
+    def shard(self, tag: str) -> Sequence[Node]:
+        """The servers that hold the data of a tag, or did before they were killed. Raises redis.ConnectionError."""
+
+    async def have_spare(self, tag: str) -> None:
+        """Bring dead servers back where nobody is left to promote. Raises AssertionError after SPARE_S.
+
+        Faults of the same round may have killed the others, and then nobody would ever take the place of the last one.
+        """
+        if self._could_fail_over(tag):
+            return
+        await self.bring_back()
+        await wait_until(lambda: self._could_fail_over(tag), SPARE_S, f"a server that could take over {tag}")
+
+    def _could_fail_over(self, tag: str) -> bool:
+        with suppress(redis.ConnectionError):
+            return self.has_spare(tag)
+        return False
+
+    async def kill(self, node: Node) -> None:
+        """End a server as a crash does, where it runs."""
+        async with self._turn:
+            await asyncio.to_thread(node.kill)
+
+    async def bring_back(self) -> None:
+        """Start what was killed."""
+        async with self._turn:
+            for node in self.nodes():
+                if not node.running:
+                    await asyncio.to_thread(node.restart)
 
     @abstractmethod
     def is_well(self) -> bool:
@@ -55,9 +95,10 @@ class Several(Site):
 
     async def tidy(self) -> None:
         """Start those that were killed, and wait until they could take over: an old primary must learn its place."""
+        await self.bring_back()
         for node in self.nodes():
-            if not node.running:
-                await asyncio.to_thread(node.restart)
+            if node.stands_still:
+                resume(node)
         for node in self.nodes():
             node.mend_replication()
         await wait_until(self.is_well, WELL_S, "all servers are well again")
@@ -87,8 +128,23 @@ class WithSentinel(Several):
 
     def is_led_without(self, old: Node) -> bool:
         """Whether another one is named, and says so itself."""
-        primary = self.setup.primary()
-        return primary is not old and primary.is_primary()
+        with suppress(redis.ConnectionError):
+            primary = self.primary("")
+            return primary is not old and primary.is_primary()
+        return False
+
+    def shard(self, tag: str) -> Sequence[Node]:
+        """All servers hold the same."""
+        return self.setup.servers
+
+    def failovers(self) -> int:
+        """Return a number that rises with each failover."""
+        return self.setup.failovers()
+
+    def ask_for_failover(self) -> None:
+        """Ask a Sentinel for a failover; nothing comes of it where one is under way, or nobody can be promoted now."""
+        with suppress(redis.RedisError):
+            self.setup.failover()
 
     def is_well(self) -> bool:
         """Whether Sentinels and servers agree."""
@@ -128,11 +184,21 @@ class Clustered(Several):
         """Whether each shard has one, the cells and the ledger too."""
         return self.setup.led() and all(map(self.setup.has_primary, (*self.cells, LEDGER_TAG)))
 
-    def move(self, cell: str, at_once: bool) -> None:
-        """Move a cell to a shard that has none, and whose servers may talk to each other; takes its time."""
+    def shard(self, tag: str) -> Sequence[Node]:
+        """The primary and its replicas; the others are of other shards."""
+        primary = self.primary(tag)
+        return [primary, *(one for one in self.setup.nodes if one.answers and one.follows() == primary.port)]
+
+    def move(self, cell: str, at_once: bool) -> bool:
+        """Move a cell to a shard that has none, and whose servers may talk to each other; takes its time.
+
+        Return False where there is no such shard: other faults have cut them all.
+        """
         taken = [*self._cut, *(self.primary(one) for one in self.cells)]
-        target = next(one for one in self.setup.others(cell) if one not in taken)
-        self.setup.move(cell, target, at_once)
+        target = next((one for one in self.setup.others(cell) if one not in taken), None)
+        if target is not None:
+            self.setup.move(cell, target, at_once)
+        return target is not None
 
     async def tidy(self) -> None:
         """As for all of them."""
@@ -146,6 +212,18 @@ class Clustered(Several):
     def nodes(self) -> Sequence[Node]:
         """All servers."""
         return self.setup.nodes
+
+
+def pause(node: Node) -> None:
+    """Freeze a server, where it runs."""
+    with suppress(StoreUnavailable):
+        node.pause()
+
+
+def resume(node: Node) -> None:
+    """Let a server go on, where it runs: another fault may have killed it meanwhile."""
+    with suppress(StoreUnavailable):
+        node.resume()
 
 
 @asynccontextmanager

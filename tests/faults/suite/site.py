@@ -11,8 +11,9 @@ from tests.faults.suite.traffic import QUOTA
 from tests.faults.suite.view import View, read_views
 from tests.faults.suite.wires import Wires
 
-TIMES = {"jump_s": "3", "settle_s": "15"}
-"""The cells' own times, as short as the leases: docs/operate.md, "Limits of a cell"."""
+TIMES = {"jump_s": "3", "settle_s": "15", "remember_s": "180"}
+"""The cells' own times, as short as the leases: docs/operate.md, "Limits of a cell". What the watcher reads some times
+a second must not grow with the length of a run: ended claims are forgotten once no round can ask for them any more."""
 
 LEDGER_TAG = f"quota:{QUOTA.project}"
 """The hash tag of the ledger of the project that has a quota."""

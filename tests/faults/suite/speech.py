@@ -16,8 +16,8 @@ STDIN, STDOUT = 0, 1
 
 
 def say(said: str, **words: Any) -> None:
-    """Tell the suite. The line is in the pipe when this returns."""
-    line = json.dumps({"said": said, **words}).encode() + b"\n"
+    """Tell the suite, with the time by the machine's monotonic clock. The line is in the pipe when this returns."""
+    line = json.dumps({"said": said, "at_s": time.monotonic(), **words}).encode() + b"\n"
     while line:
         line = line[os.write(STDOUT, line) :]
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from tests.faults.suite.ledger import Levels
-from tests.faults.suite.result import Result
+from tests.faults.suite.result import Result, counted, seconds
 
 
 def rounds_table(results: Sequence[Result]) -> str:
@@ -16,11 +16,11 @@ def rounds_table(results: Sequence[Result]) -> str:
             str(one.round.number),
             "+".join(f"{strike.fault}{'@' + strike.point if strike.point else ''}" for strike in one.round.strikes),
             str(one.answers),
-            _counted(one.meanwhile),
+            counted(one.meanwhile),
             str(one.epochs),
-            _seconds(one.first_s),
-            _seconds(one.settled_s),
-            _seconds(one.agree_s),
+            seconds(one.first_s),
+            seconds(one.settled_s),
+            seconds(one.agree_s),
             str(one.lost.total()),
             str(one.restored),
             str(len(one.wrong)),
@@ -45,39 +45,34 @@ def recovery_table(results: Sequence[Result]) -> str:
     return _aligned(rows)
 
 
-def levels_table(durability: str, levels: dict[str, Levels], over_committed: int) -> str:
-    """What each level kept: the table that docs/operate quotes."""
-    rows = [("durability", "until", "acknowledged", "lost", "of these", "restored", "over-committed")]
+def levels_table(command: str, results: Sequence[Result], levels: dict[str, Levels], over_committed: int) -> str:
+    """What each level kept: rows of the table of docs/operate/durability.md, in Markdown."""
+    head = ("command", "rounds", "until", "acknowledged", "lost", "restored", "over-committed")
+    rows = [head, ("---",) * len(head)]
     for until, level in sorted(levels.items()):
-        rows.append(
-            (
-                durability,
-                until,
-                str(level.acknowledged),
-                str(level.lost.total()),
-                _counted(level.lost),
-                str(level.restored),
-                str(over_committed),
-            )
-        )
-    return _aligned(rows)
+        what = (f"`{command}`", _played(results)) if len(rows) == 2 else ("", "")
+        counts = (str(level.acknowledged), _lost(level.lost), str(level.restored), str(over_committed))
+        rows.append((*what, until, *counts))
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def _counted(counts: Counter[str]) -> str:
-    return ", ".join(f"{word} {count}" for word, count in sorted(counts.items())) or "-"
+def _played(results: Sequence[Result]) -> str:
+    """How many rounds, and of which faults: each with how often it was played."""
+    faults = Counter(strike.fault for one in results for strike in one.round.strikes)
+    return f"{len(results)}: {counted(faults)}"
 
 
-def _seconds(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1f}"
+def _lost(lost: Counter[str]) -> str:
+    return f"{lost.total()} ({counted(lost)})" if lost else "0"
 
 
 def _median(values: Sequence[float | None]) -> str:
     known = sorted(one for one in values if one is not None)
-    return _seconds(known[len(known) // 2] if known else None)
+    return seconds(known[len(known) // 2] if known else None)
 
 
 def _longest(values: Sequence[float | None]) -> str:
-    return _seconds(max((one for one in values if one is not None), default=None))
+    return seconds(max((one for one in values if one is not None), default=None))
 
 
 def _aligned(rows: Sequence[tuple[str, ...]]) -> str:

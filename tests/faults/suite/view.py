@@ -25,6 +25,7 @@ local function value_of(key, kind)
 end
 local found = {}
 for _, prefix in ipairs(ARGV) do
+  found[#found + 1] = {prefix .. 'time', 'time', redis.call('TIME')}
   for _, key in ipairs(redis.call('KEYS', prefix .. '*')) do
     local kind = redis.call('TYPE', key).ok
     found[#found + 1] = {key, kind, value_of(key, kind)}
@@ -60,6 +61,8 @@ class Claims:
 class View(Claims):
     """A cell at one instant, by kind and name."""
 
+    now_ms: int = 0
+    """The store's time."""
     meta: Hash = field(default_factory=dict)
     hosts: dict[str, Hash] = field(default_factory=dict)
     kept: set[str] = field(default_factory=set)
@@ -131,7 +134,9 @@ def view_of(cell: str, things: Iterable[tuple[str, str, list[Any]]]) -> View:
         named = key.removeprefix(_prefix(cell))
         what, _, name = named.partition(":")
         fields = dict(zip(value[::2], value[1::2], strict=True)) if kind in ("hash", "zset") else {}
-        if what == "meta":
+        if kind == "time":
+            view.now_ms = int(value[0]) * 1000 + int(value[1]) // 1000
+        elif what == "meta":
             view.meta = fields
         elif what == "claim" and fields.get("state") == "ended":
             view.ended[name], next_of[name] = fields["why"], fields["next"]

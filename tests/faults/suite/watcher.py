@@ -11,8 +11,9 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from tests.faults.suite.errors import told
 from tests.faults.suite.rules import books, over, quota, succession
-from tests.faults.suite.view import Look, View
+from tests.faults.suite.view import Hash, Look, View
 
 PAUSE_S = 0.15
 MOST_BROKEN = 20
@@ -31,6 +32,25 @@ def direct(socket: str) -> "redis.Redis":
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """A claim that was there at one look and not at the next. Times are the store's."""
+
+    why: str
+    """Why it ended, as the store says; `forgotten` where it says nothing."""
+    last: Hash
+    """Its fields when it was seen last."""
+    seen_ms: int
+    """When that was."""
+    gone_ms: int
+    """When it was gone."""
+
+    @property
+    def expires_ms(self) -> int | None:
+        """Return when its lease was to run out, as it was seen last; None where none ran."""
+        return int(self.last["expires_at_ms"]) if self.last.get("expires_at_ms") else None
+
+
 @dataclass(slots=True)
 class Watcher:
     """What was seen, cell by cell."""
@@ -44,6 +64,8 @@ class Watcher:
     epochs: list[str] = field(default_factory=list)
     missed: set[str] = field(default_factory=set)
     """Claims that were there before a new epoch and not when it was first seen."""
+    gone: dict[str, Gone] = field(default_factory=dict)
+    """Claims that have gone since this was cleared, and have not been seen again, by the ids that their owners know."""
     over_restored: set[str] = field(default_factory=set)
     """What was over because hosts brought it back."""
     over_committed: int = 0
@@ -85,8 +107,17 @@ class Watcher:
         if view.epoch != former.epoch:
             self.epochs.append(view.epoch)
             self.missed |= former.claims.keys() - view.claims.keys()
+        self._note_gone(former, view)
         self.over_restored |= {f"{owner} {slot}" for owner, slot in over(view)}
         self.last[cell] = view
+
+    def _note_gone(self, former: View, view: View) -> None:
+        before, now = former.by_owner(), view.by_owner()
+        for claim_id in now:
+            self.gone.pop(claim_id, None)
+        for claim_id in before.keys() - now.keys():
+            why = view.ended.get(claim_id, "forgotten")
+            self.gone[claim_id] = Gone(why, before[claim_id], former.now_ms, view.now_ms)
 
     def _over_quota(self) -> list[str]:
         needed = 2 if len(self.parts) == 1 else 4
@@ -105,13 +136,20 @@ class Watcher:
     def run(self) -> None:
         """Look until told to end. A server that is away, or loads its data, is looked at later."""
         while not self._end.is_set():
-            with self._turn:
-                look: dict[str, View] = {}
-                for part in self._seen():
-                    with suppress(redis.RedisError, OSError):
-                        look |= self.read(part)
-                self.take(look)
+            try:
+                self._look_where_it_can()
+            except Exception as error:
+                # A watcher that has ended would find nothing wrong any more, and nobody would know.
+                self._note([told(error)], "the watcher")
             time.sleep(PAUSE_S)
+
+    def _look_where_it_can(self) -> None:
+        with self._turn:
+            look: dict[str, View] = {}
+            for part in self._seen():
+                with suppress(redis.RedisError, OSError):
+                    look |= self.read(part)
+            self.take(look)
 
     def end(self) -> None:
         """Let `run` return."""

@@ -6,7 +6,7 @@ nothing of it: what they say to each other goes its own way.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -79,14 +79,19 @@ async def _wire_to(stack: AsyncExitStack, port: int) -> Wire:
     return wire
 
 
-def shut(all_wires: Wires) -> None:
-    """Let nobody through, and end what there is."""
-    for wire in (wire for some in all_wires.values() for wire in some):
-        wire.is_shut = True
+def shut(all_wires: Wires, by: object) -> None:
+    """Let nobody through until `reopen` by the same, and end the connections that there are."""
+    for wire in every(all_wires):
+        wire.shut_by.add(by)
         wire.cut()
 
 
-def reopen(all_wires: Wires) -> None:
-    """Let everyone through again."""
-    for wire in (wire for some in all_wires.values() for wire in some):
-        wire.is_shut = False
+def reopen(all_wires: Wires, by: object) -> None:
+    """Let everyone through again whom nobody else keeps out."""
+    for wire in every(all_wires):
+        wire.shut_by.discard(by)
+
+
+def every(all_wires: Wires) -> Iterator[Wire]:
+    """Return the wires of all processes."""
+    return (wire for some in all_wires.values() for wire in some)

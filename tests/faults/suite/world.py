@@ -53,12 +53,13 @@ class World:
         self.works = Works(lambda _: CAPACITIES, Random(f"{seed} works"))
         self.children: dict[str, Child] = {}
         self.clock_shift_s: dict[str, float] = {}
-        self.disk_is_full: set[str] = set()
+        self.disk_is_full: dict[str, set[object]] = {}
+        """By agent, the faults that have filled its disk: there is room again once none is left."""
         self.begun_full: set[str] = set()
         """Agents whose present process was begun on a full disk: it ends by that, also after there is room again."""
         self.open_agents: set[str] = set()
-        self.kept_away: set[str] = set()
-        """Processes that are not begun anew for now."""
+        self.kept_away: dict[str, set[object]] = {}
+        """By process, the faults that keep it from being begun anew for now."""
         self.problems: list[str] = []
         """What went wrong outside every check: a process that ended by itself."""
         self.hook_looks: list[Any] = []
@@ -79,6 +80,11 @@ class World:
     def agents(self) -> list[Child]:
         """The agent processes."""
         return [self.children[name] for name in children("agent")]
+
+    @property
+    def over_committed(self) -> int:
+        """Return at how many instants anything had come to hold more than it has."""
+        return self.watcher.over_committed + self.works.over_committed
 
     def cell_of(self, host: str) -> str:
         """The cell of a host."""
@@ -154,7 +160,7 @@ class World:
         way = {"url": self.site.url(name), "ways": self.site.ways(name)}
         common = {"name": name, **way, "clock_shift_s": self.clock_shift_s.get(name, 0)}
         if name.startswith("agent"):
-            is_full = name in self.disk_is_full
+            is_full = bool(self.disk_is_full.get(name))
             self.begun_full = (self.begun_full | {name}) if is_full else (self.begun_full - {name})
             return common | {
                 "settings": {**AGENT, "cells": (cell_of(name, self.site.cells),), "hook": self._hook},
@@ -189,13 +195,13 @@ class World:
     def _may_end(self, agent: str, problem: str) -> bool:
         """Whether an agent may end by itself: where its disk is full, or where the store is away as it starts."""
         has_begun = agent in self.open_agents
-        is_full = agent in self.disk_is_full | self.begun_full
+        is_full = bool(self.disk_is_full.get(agent)) or agent in self.begun_full
         return (is_full and problem == "journal-broken") or (not has_begun and problem == "store-unavailable")
 
     async def _revive(self, name: str) -> None:
         """Begin a process anew, as whatever looks after services would."""
         await asyncio.sleep(REVIVE_S)
-        while name in self.kept_away:  # noqa: ASYNC110 - faults put in and take out
+        while self.kept_away.get(name):  # noqa: ASYNC110 - faults put in and take out
             await asyncio.sleep(REVIVE_S)
         child = self.children[name]
         # What it said as it died is heard by now: this is called at the end of that.
@@ -203,8 +209,11 @@ class World:
             await child.begin()
             try:
                 await child.ready()
-            except (ChildEnded, TimeoutError):
+            except ChildEnded:
                 return  # `gone` has been heard again
+            except TimeoutError:
+                child.kill()  # and then it is heard
+                return
             if self._is_playing and name.startswith("scheduler"):
                 child.tell("play")
             return

@@ -118,6 +118,18 @@ class ClusterSetup:
             for node in [target, *others]:
                 _say(node, "SETSLOT", slot, "NODE", target.id)
 
+    @contextmanager
+    def moving(self, cell: str) -> Iterator[None]:
+        """The cell's slot is marked as one that moves key by key, and none of its keys has moved yet; it stays."""
+        source, target, slot = self.primary(cell), self.others(cell)[0], slot_of(cell)
+        _say(target, "SETSLOT", slot, "IMPORTING", source.id)
+        _say(source, "SETSLOT", slot, "MIGRATING", target.id)
+        try:
+            yield
+        finally:
+            for node in (source, target):
+                _say(node, "SETSLOT", slot, "STABLE")
+
     @property
     def moves_at_once(self) -> bool:
         """Whether the server can move a slot as a whole (Valkey 9)."""

@@ -107,6 +107,10 @@ class Node(ServerProcess):
         """Whether it says so itself. False when it does not answer."""
         return bool(self.says("replication", "role") == "master")
 
+    def follows(self) -> int | None:
+        """The port of the primary that it replicates from. None when it does not answer, or is one itself."""
+        return self.says("replication", "master_port")  # type: ignore[no-any-return]
+
     def linked(self) -> bool:
         """Whether it is a replica whose link is up and that has all data."""
         return bool(self.says("replication", "master_link_status") == "up")

@@ -49,6 +49,10 @@ class SentinelSetup:
         port = max(set(ports), key=ports.count)
         return next(one for one in self.servers if one.port == port)
 
+    def failovers(self) -> int:
+        """Return the epoch of the latest configuration that a Sentinel knows: it rises with each failover."""
+        return max(int(_state(one).get("config-epoch", 0)) for one in self.sentinels)
+
     def replicas(self) -> list[Node]:
         """All servers but the primary, those that do not run included."""
         primary = self.primary()

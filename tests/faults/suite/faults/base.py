@@ -3,15 +3,18 @@
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import ClassVar
+from contextlib import suppress
+from typing import ClassVar, TypeVar
 
 from redsched.tasks import end_all
 from tests.faults.suite.child import Child
-from tests.faults.suite.plan import Shape, Strike
+from tests.faults.suite.plan import Shape, Strike, children
 from tests.faults.suite.several import Several
 from tests.faults.suite.single import Single
 from tests.faults.suite.wires import Wire
 from tests.faults.suite.world import World
+
+T = TypeVar("T")
 
 
 class Breakage(ABC):
@@ -25,6 +28,8 @@ class Breakage(ABC):
     """
     loses_writes = False
     """Whether the store comes back with less than it had answered, unless it was asked for more durability."""
+    holds_agents_up = False
+    """Whether the agents that it strikes may take claims up too late: leases are short, waits for replies long."""
 
     def __init__(self, world: World, strike: Strike) -> None:
         self.world = world
@@ -33,11 +38,19 @@ class Breakage(ABC):
 
     @abstractmethod
     async def start(self) -> None:
-        """Break it."""
+        """Break it. What another fault has taken away is waited for, or left as it is."""
 
     @abstractmethod
     async def heal(self) -> None:
-        """Mend it, and leave nothing of it."""
+        """Mend it, and leave nothing of it.
+
+        Also where `start` has failed half-way, where another fault has killed, replaced or mended what this one struck,
+        and where it is healed already.
+        """
+
+    def held_up(self) -> frozenset[str]:
+        """Return the agents whose hosts may let a lease run out because of it."""
+        return frozenset(self.strike.victims).intersection(children("agent") if self.holds_agents_up else ())
 
     def may_lose(self) -> frozenset[str]:
         """What may become of such claims in this world."""
@@ -70,7 +83,23 @@ class Breakage(ABC):
         for name in self.strike.victims:
             yield from self.world.site.wires[name]
 
+    def keep_away(self) -> None:
+        """Have no victim begun anew until `let_back`."""
+        for name in self.strike.victims:
+            self.world.kept_away.setdefault(name, set()).add(self)
+
+    def let_back(self) -> None:
+        """Have the victims begun anew that no other fault keeps away."""
+        for name in self.strike.victims:
+            self.world.kept_away.get(name, set()).discard(self)
+
     async def end_tasks(self) -> None:
         """End what was started to go on until it is healed."""
         await end_all(self._tasks)
         self._tasks = []
+
+
+def take_out(some: list[T], one: T) -> None:
+    """Take something out of a list, where it is in it."""
+    with suppress(ValueError):
+        some.remove(one)

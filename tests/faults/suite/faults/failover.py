@@ -1,22 +1,36 @@
-"""Faults of set-ups with several servers: failovers that lose writes, and a cell that moves under traffic."""
+"""Faults of set-ups with several servers: failovers that lose writes, and a cell that moves under traffic.
+
+Several of them may strike the same server: one that is frozen is killed, one that was demoted is cut off. So each keeps
+the server that it has struck, and its healing asks what has become of that one before it touches it.
+"""
 
 import asyncio
-from contextlib import suppress
+import time
 
 import redis
 
 from tests.faults.suite.faults.base import Breakage
-from tests.faults.suite.plan import Shape
-from tests.faults.suite.several import Clustered, WithSentinel
+from tests.faults.suite.plan import Shape, Strike
+from tests.faults.suite.several import Clustered, WithSentinel, pause, resume
+from tests.faults.suite.world import World
 from tests.support.setups import Node
 from tests.support.waiting import wait_until
 
 PROMOTED_S = 30.0
+ASK_AGAIN_S = 5.0
+"""Between two orders of a failover: longer than Sentinel tries one for, and than the others take to hear of it."""
+
 BOTH = ("sentinel", "cluster")
 
 
 class _OfSeveral(Breakage):
     """What these faults share."""
+
+    def __init__(self, world: World, strike: Strike) -> None:
+        super().__init__(world, strike)
+        self._old: Node | None = None
+        """The server that was struck; None before that, and once it is healed."""
+        self._has_leave = False
 
     async def led(self) -> Node:
         """The server that has the cell: where another fault has taken it away, as soon as there is one again."""
@@ -30,8 +44,21 @@ class _OfSeveral(Breakage):
             return False
 
     async def promoted(self, old: Node) -> None:
-        """Wait for another primary than that."""
+        """Wait for another primary than that. Raises AssertionError after PROMOTED_S."""
         await wait_until(lambda: self.several.is_led_without(old), PROMOTED_S, "another primary")
+
+    async def take_leave(self) -> None:
+        """Wait until a primary may be taken away, and somebody could be promoted in its place."""
+        await self.several.leave.acquire()
+        self._has_leave = True
+        await self.led()
+        await self.several.have_spare(self.cell)
+
+    def give_leave_back(self) -> None:
+        """Let another fault take a primary away, once."""
+        if self._has_leave:
+            self._has_leave = False
+            self.several.leave.release()
 
 
 class _Failover(_OfSeveral):
@@ -41,14 +68,21 @@ class _Failover(_OfSeveral):
 
     async def start(self) -> None:
         """Cut the link."""
-        self._old = await self.led()
+        old = await self.led()
         self.several.cut_replication(self.cell)
+        self._old = old
 
     async def heal(self) -> None:
-        """Kill the primary, and wait until another is one."""
-        async with self.several.leave:
-            await asyncio.to_thread(self._old.kill)
-            await self.promoted(self._old)
+        """Kill the server whose link was cut, and wait until another is primary."""
+        old, self._old = self._old, None
+        if old is None:
+            return
+        try:
+            await self.take_leave()
+            await self.several.kill(old)
+            await self.promoted(old)
+        finally:
+            self.give_leave_back()
 
 
 class SentinelFailover(_Failover):
@@ -71,15 +105,20 @@ class SlowPrimary(_OfSeveral):
 
     async def start(self) -> None:
         """Stop it."""
-        await self.several.leave.acquire()
+        await self.take_leave()
         self._old = await self.led()
-        self._old.pause()
+        pause(self._old)
 
     async def heal(self) -> None:
-        """Let it go on once it is no more the one."""
-        await self.promoted(self._old)
-        self._old.resume()
-        self.several.leave.release()
+        """Let it go on once it is no more the one, unless another fault has killed it meanwhile."""
+        old, self._old = self._old, None
+        try:
+            if old is not None:
+                await self.promoted(old)
+        finally:
+            if old is not None:
+                resume(old)
+            self.give_leave_back()
 
 
 class FailoverInOrder(_OfSeveral):
@@ -88,17 +127,45 @@ class FailoverInOrder(_OfSeveral):
     shape = Shape("failover-in-order", ("sentinel",), seconds=(0.0, 0.2))
     loses_writes = True
 
+    def __init__(self, world: World, strike: Strike) -> None:
+        super().__init__(world, strike)
+        self._before: int | None = None
+        """How many failovers there had been; None before it has begun, and once it is healed."""
+        self._asked_at = 0.0
+
     async def start(self) -> None:
         """Ask for it."""
-        assert isinstance(self.several, WithSentinel)
-        self._old = self.several.primary(self.cell)
-        # INPROG: another fault of the round has brought one about, and that one is waited for.
-        with suppress(redis.ResponseError):
-            self.several.setup.failover()
+        await self.led()
+        before = self._sentinel.failovers()
+        self._ask()
+        self._before = before
 
     async def heal(self) -> None:
-        """Wait for it."""
-        await self.promoted(self._old)
+        """Wait for it, and ask again where it was refused (INPROG, NOGOODSLAVE) or given up for taking too long.
+
+        Sentinel tries again by itself only where the primary is down, and here it is not. A failover that another fault
+        has brought about serves as well. It is told by its number: after two of them the old primary may lead again.
+        """
+        before, self._before = self._before, None
+        if before is not None:
+            await self.several.have_spare(self.cell)
+            await wait_until(lambda: self._has_come(before), PROMOTED_S, "a failover in order")
+
+    def _has_come(self, before: int) -> bool:
+        if self._sentinel.failovers() > before:
+            return self._is_led()
+        if time.monotonic() > self._asked_at + ASK_AGAIN_S:
+            self._ask()
+        return False
+
+    def _ask(self) -> None:
+        self._sentinel.ask_for_failover()
+        self._asked_at = time.monotonic()
+
+    @property
+    def _sentinel(self) -> WithSentinel:
+        assert isinstance(self.world.site, WithSentinel)
+        return self.world.site
 
 
 class MoveCell(_OfSeveral):
@@ -108,11 +175,12 @@ class MoveCell(_OfSeveral):
 
     async def start(self) -> None:
         """Move it. While its keys lie on two servers nobody can look at one instant of it."""
-        self._moving = asyncio.create_task(self._move())
+        self._tasks.append(asyncio.create_task(self._move()))
 
     async def heal(self) -> None:
         """Wait until it is there."""
-        await self._moving
+        moving, self._tasks = self._tasks, []
+        await asyncio.gather(*moving)
 
     async def _move(self) -> None:
         site = self.several
@@ -120,8 +188,10 @@ class MoveCell(_OfSeveral):
         async with site.leave:
             await self.led()
             self.world.watcher.blind_for.add(self.cell)
-            await asyncio.to_thread(site.move, self.cell, self.strike.point == "at-once")
-            self.world.watcher.blind_for.discard(self.cell)
+            try:
+                await asyncio.to_thread(site.move, self.cell, self.strike.point == "at-once")
+            finally:
+                self.world.watcher.blind_for.discard(self.cell)
 
 
 ALL = (SentinelFailover, ClusterFailover, SlowPrimary, FailoverInOrder, MoveCell)

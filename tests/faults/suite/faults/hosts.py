@@ -18,36 +18,40 @@ class Drain(Breakage):
 
     async def start(self) -> None:
         """Begin draining."""
-        rng = Random(str(self.strike))
-        self._hosts = [host for agent in self.strike.victims for host in rng.sample(hosts_of(agent), DRAINED)]
-        await self.world.operator.have(self._hosts, HostStatus.DRAINING, move=True)
+        await self.world.operator.have(self._hosts(), HostStatus.DRAINING, move=True)
 
     async def heal(self) -> None:
         """End it."""
-        await self.world.operator.have(self._hosts, HostStatus.ENABLED)
+        await self.world.operator.have(self._hosts(), HostStatus.ENABLED)
+
+    def _hosts(self) -> list[str]:
+        rng = Random(str(self.strike))
+        return [host for agent in self.strike.victims for host in rng.sample(hosts_of(agent), DRAINED)]
 
 
 class Evacuate(Breakage):
     """A machine is gone, written off and evacuated. Its work ran on all the time, and then it is back."""
 
     shape = Shape("evacuate", SETUPS, on="agent", seconds=(2.5, 4.0))
-    loses = frozenset({"expired"})
+    holds_agents_up = True
 
     async def start(self) -> None:
         """Kill the agent, keep it away, and write its hosts off."""
+        self.keep_away()
         for victim in self.victims():
-            self.world.kept_away.add(victim.name)
             victim.kill()
             await victim.ended()
-        self._hosts = [host for agent in self.strike.victims for host in hosts_of(agent)]
-        await self.world.operator.write_off(self._hosts)
+        await self.world.operator.write_off(self._hosts())
 
     async def heal(self) -> None:
         """Let it come back, and have its hosts take claims again."""
-        self.world.kept_away -= set(self.strike.victims)
+        self.let_back()
         for victim in self.victims():
             await self.world.revived(victim)
-        await self.world.operator.have(self._hosts, HostStatus.ENABLED)
+        await self.world.operator.have(self._hosts(), HostStatus.ENABLED)
+
+    def _hosts(self) -> list[str]:
+        return [host for agent in self.strike.victims for host in hosts_of(agent)]
 
 
 ALL = (Drain, Evacuate)

@@ -12,12 +12,12 @@ class FullDisk(Breakage):
     """An agent's journal can be written no more: it ends, and ends again whenever it is begun, until there is room."""
 
     shape = Shape("full-disk", on="agent", most_victims=2, seconds=(1.0, 2.5))
-    loses = frozenset({"expired"})
+    holds_agents_up = True
 
     async def start(self) -> None:
         """Fill the disks."""
         for victim in self.victims():
-            self.world.disk_is_full.add(victim.name)
+            self.world.disk_is_full.setdefault(victim.name, set()).add(self)
             victim.tell("fill disk")
 
     async def heal(self) -> None:
@@ -25,7 +25,7 @@ class FullDisk(Breakage):
         for victim in self.victims():
             victim.kill()
             await victim.ended()
-            self.world.disk_is_full.discard(victim.name)
+            self.world.disk_is_full.get(victim.name, set()).discard(self)
         for victim in self.victims():
             await self.world.revived(victim)
 
@@ -34,7 +34,7 @@ class Clock(Breakage):
     """The clock of one machine is wrong by an hour: its processes are begun anew with it, and once more without."""
 
     shape = Shape("clock", on="any", most_victims=2, seconds=(3.0, 4.0), points=("ahead", "behind"))
-    loses = frozenset({"expired"})
+    holds_agents_up = True
 
     async def start(self) -> None:
         """Let it go wrong."""

@@ -3,7 +3,7 @@
 import asyncio
 from random import Random
 
-from tests.faults.suite.faults.base import Breakage
+from tests.faults.suite.faults.base import Breakage, take_out
 from tests.faults.suite.plan import AGENTS, SCHEDULERS, SETUPS, Shape
 from tests.support.proxy import Fault
 
@@ -14,6 +14,7 @@ CUT_S = 0.15
 class _OnTheWay(Breakage):
     """Some commands of some processes meet faults."""
 
+    holds_agents_up = True
     meets: Fault
     share = 0.1
     """How many of the commands."""
@@ -27,7 +28,7 @@ class _OnTheWay(Breakage):
     async def heal(self) -> None:
         """End it."""
         for wire in self.wires():
-            wire.plays.remove(self._play)
+            take_out(wire.plays, self._play)
 
     def _play(self, _: list[bytes]) -> Fault:
         return self.meets if self._rng.random() < self.share else Fault.NONE
@@ -36,6 +37,7 @@ class _OnTheWay(Breakage):
 class Cut(Breakage):
     """Connections are cut, again and again."""
 
+    holds_agents_up = True
     shape = Shape("cut", SETUPS, on="any", most_victims=MANY)
 
     async def start(self) -> None:
@@ -56,18 +58,19 @@ class Cut(Breakage):
 class Away(Breakage):
     """Processes cannot reach the store at all, and then it is there again."""
 
+    holds_agents_up = True
     shape = Shape("away", SETUPS, on="any", most_victims=MANY)
 
     async def start(self) -> None:
         """Shut the way."""
         for wire in self.wires():
-            wire.is_shut = True
+            wire.shut_by.add(self)
             wire.cut()
 
     async def heal(self) -> None:
         """Open it."""
         for wire in self.wires():
-            wire.is_shut = False
+            wire.shut_by.discard(self)
 
 
 class Delay(_OnTheWay):

@@ -5,16 +5,21 @@ A point is `<script>-comes` (before the store gets the call), `<script>-has-run`
 """
 
 from redsched.store.scripts import load_all
-from tests.faults.suite.faults.base import Breakage
-from tests.faults.suite.plan import Shape
+from tests.faults.suite.faults.base import Breakage, take_out
+from tests.faults.suite.plan import Shape, Strike
+from tests.faults.suite.wires import Look, Play
+from tests.faults.suite.world import World
 from tests.support.proxy import Fault, Moment
 
 HOOK = ("start-comes", "start-done", "stop-comes", "stop-done")
-EXPIRED = frozenset({"expired"})
 
 
 class _Kill(Breakage):
     """Each victim is killed once, at the point, and begun anew as by whatever looks after services."""
+
+    def __init__(self, world: World, strike: Strike) -> None:
+        super().__init__(world, strike)
+        self._waits: dict[str, tuple[Play, Look]] = {}
 
     async def start(self) -> None:
         """Kill now, or lie in wait."""
@@ -36,16 +41,16 @@ class _Kill(Breakage):
     async def heal(self) -> None:
         """Lie in wait no more, and wait until everyone is at work again."""
         if self.strike.point in HOOK:
-            self.world.hook_looks.remove(self._at_hook)
+            take_out(self.world.hook_looks, self._at_hook)
         elif self.strike.point != "any":
             for name, (play, look) in self._waits.items():
                 for wire in self.world.site.wires[name]:
-                    wire.plays.remove(play)
-                    wire.looks.remove(look)
+                    take_out(wire.plays, play)
+                    take_out(wire.looks, look)
         for victim in self.victims():
             await self.world.revived(victim)
 
-    def _waiting(self, name: str):  # type: ignore[no-untyped-def]
+    def _waiting(self, name: str) -> tuple[Play, Look]:
         def play(command: list[bytes]) -> Fault:
             if self._moment is Moment.COMES and self._is_it(command) and self._strike(name):
                 return Fault.LOSE_REQUEST
@@ -116,15 +121,14 @@ class KillAgent(_Kill):
         ),
         seconds=(0.5, 1.0),
     )
-    loses = EXPIRED
-    """What a host has taken up and not started within its lease."""
+    holds_agents_up = True
 
 
 class Kill(_Kill):
     """Processes of any kind are killed, whenever it is, on any set-up."""
 
     shape = Shape("kill", ("cluster", "sentinel", "single"), on="any", most_victims=4, points=("any",))
-    loses = EXPIRED
+    holds_agents_up = True
 
 
 class KillAttesting(KillAgent):
@@ -137,12 +141,12 @@ class KillAttesting(KillAgent):
         points=("report-has-run", "attest-comes", "attest-has-run"),
         seconds=(1.0, 1.5),
     )
-    loses = EXPIRED | {"forgotten"}
+    loses = frozenset({"forgotten"})
 
     async def start(self) -> None:
         """Lie in wait, and wipe the store."""
         await super().start()
-        self.single.wipe()
+        await self.single.once_there(self.single.wipe)
 
 
 ALL = (KillScheduler, KillAgent, Kill, KillAttesting)

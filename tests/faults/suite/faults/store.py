@@ -48,7 +48,7 @@ class Wipe(Breakage):
 
     async def start(self) -> None:
         """Wipe it."""
-        self.single.wipe()
+        await self.single.once_there(self.single.wipe)
 
     async def heal(self) -> None:
         """It heals by itself."""
@@ -61,11 +61,11 @@ class Freeze(Breakage):
 
     async def start(self) -> None:
         """Stop it."""
-        self.single.server.pause()
+        await self.single.freeze(self)
 
     async def heal(self) -> None:
         """Let it go on."""
-        self.single.server.resume()
+        await self.single.thaw(self)
 
 
 class Trim(Breakage):
@@ -82,10 +82,13 @@ class Trim(Breakage):
         await self.end_tasks()
 
     async def _trim(self) -> None:
+        while True:
+            await self.single.once_there(self._trim_once)
+            await asyncio.sleep(TRIM_S)
+
+    def _trim_once(self) -> None:
         with self.single.connect(self.cell) as client:
-            while True:
-                client.xtrim(f"rs:{{{self.cell}}}:changes", maxlen=0, approximate=False)
-                await asyncio.sleep(TRIM_S)
+            client.xtrim(f"rs:{{{self.cell}}}:changes", maxlen=0, approximate=False)
 
 
 class OutOfMemory(Breakage):
@@ -95,11 +98,11 @@ class OutOfMemory(Breakage):
 
     async def start(self) -> None:
         """Take its memory."""
-        self._limit("1mb")
+        await self.single.once_there(lambda: self._limit("1mb"))
 
     async def heal(self) -> None:
         """Give it back."""
-        self._limit("0")
+        await self.single.once_there(lambda: self._limit("0"))
 
     def _limit(self, limit: str) -> None:
         with self.single.connect(self.cell) as client:

@@ -1,0 +1,439 @@
+"""Faults that strike the same thing at once: each begins and is healed whatever the others have done to it.
+
+All ordered pairs of faults of a set-up, in each order of healing, on servers and processes that are only played: they
+raise what real ones raise when they are dead. Some pairs are played on a real server as well.
+"""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from unittest.mock import AsyncMock, Mock
+
+import pytest
+import redis
+
+from redsched.errors import StoreUnavailable
+from redsched.store.server import PrivateServer
+from tests.faults.suite import several, single, world
+from tests.faults.suite.faults import ALL, BY_NAME, failover
+from tests.faults.suite.faults.base import Breakage
+from tests.faults.suite.plan import CELLS, Round, Strike, children
+from tests.faults.suite.result import Result
+from tests.faults.suite.rounds import failure, play
+from tests.faults.suite.several import Clustered, WithSentinel
+from tests.faults.suite.single import Single
+from tests.faults.suite.site import Site
+from tests.faults.suite.watcher import Watcher
+from tests.faults.suite.wires import Wire, every
+from tests.faults.suite.world import World
+from tests.support.waiting import wait_until
+
+PAUSE_S = 0.005
+"""So that the other fault's steps are under way; nothing hangs on how far they are."""
+
+SOON_S = 5.0
+"""How long a pair may take: what is waited for here is only played."""
+
+
+class PlayedServer:
+    """A server as faults meet it. `promote` is told whenever it dies or stands still."""
+
+    def __init__(self, promote: Any = None) -> None:
+        self.running, self.stands_still, self.leads = True, False, False
+        self.url, self.socket, self.data_dir = "unix:///nowhere", Path("/nowhere"), None
+        self.calls: list[str] = []
+        self._promote = promote or (lambda: None)
+
+    @property
+    def answers(self) -> bool:
+        return self.running and not self.stands_still
+
+    def pause(self) -> None:
+        self._needs_process("pause")
+        self.stands_still = True
+        self._promote()
+
+    def resume(self) -> None:
+        self._needs_process("resume")
+        self.stands_still = False
+
+    def kill(self) -> None:
+        self.calls.append("kill")
+        self.running = self.stands_still = self.leads = False
+        self._promote()
+
+    def restart(self) -> None:
+        assert not self.running, "restarted while it runs: two faults did so at once"
+        self.calls.append("restart")
+        self.running = True
+
+    def is_primary(self) -> bool:
+        return self.answers and self.leads
+
+    def mend_replication(self) -> None:
+        self._needs_process("mend")
+
+    def _needs_process(self, what: str) -> None:
+        if not self.running:
+            raise StoreUnavailable(f"the private store does not run any more: {what}")
+        self.calls.append(what)
+
+
+class PlayedShard:
+    """A primary and replicas, of which one is promoted at once when the primary is gone."""
+
+    def __init__(self, replicas: int) -> None:
+        self.servers = [PlayedServer(self.promote) for _ in range(replicas + 1)]
+        self.servers[0].leads = True
+        self.failovers = 0
+
+    def promote(self) -> None:
+        if not any(one.is_primary() for one in self.servers):
+            self.hand_over()
+
+    def hand_over(self) -> None:
+        """Have another server lead, where one could."""
+        others = [one for one in self.servers if one.answers and not one.leads]
+        if others:
+            self.failovers += 1
+            for one in self.servers:
+                one.leads = one is others[0]
+
+    def primary(self) -> Any:
+        found = next((one for one in self.servers if one.is_primary()), None)
+        if found is None:
+            raise redis.ConnectionError("nobody leads")
+        return found
+
+
+class PlayedSentinel(WithSentinel):
+    def __init__(self, wires: Any) -> None:
+        self.shards = PlayedShard(2)
+        super().__init__(Mock(url="sentinel://nowhere", servers=self.shards.servers), wires, CELLS)
+
+    def primary(self, tag: str) -> Any:
+        return self.shards.primary()
+
+    def cut_replication(self, cell: str) -> None:
+        self.primary(cell)
+
+    def failovers(self) -> int:
+        return self.shards.failovers
+
+    def ask_for_failover(self) -> None:
+        self.shards.hand_over()
+
+
+class PlayedCluster(Clustered):
+    def __init__(self, wires: Any) -> None:
+        self.shards = {tag: PlayedShard(1) for tag in (*CELLS, "spare")}
+        self.nodes_ = [one for shard in self.shards.values() for one in shard.servers]
+        super().__init__(Mock(url="cluster://nowhere", nodes=self.nodes_), wires, CELLS)
+
+    def primary(self, tag: str) -> Any:
+        return self.shards[tag].primary()
+
+    def shard(self, tag: str) -> Any:
+        self.primary(tag)
+        return self.shards[tag].servers
+
+    def cut_replication(self, cell: str) -> None:
+        self.primary(cell)
+
+    def is_led_without(self, old: Any) -> bool:
+        return all(any(one.is_primary() for one in shard.servers) for shard in self.shards.values())
+
+    def move(self, cell: str, at_once: bool) -> bool:
+        self.shards[cell], self.shards["spare"] = self.shards["spare"], self.shards[cell]
+        return True
+
+
+class PlayedSingle(Single):
+    """What a client says reaches the server as long as it answers."""
+
+    def __init__(self, wires: Any) -> None:
+        super().__init__(PlayedServer(), wires, CELLS)  # type: ignore[arg-type]
+
+    def connect(self, tag: str) -> Any:
+        if not self.server.answers:  # type: ignore[attr-defined]
+            raise redis.ConnectionError("it is dead, or stands still")
+        return Mock(__enter__=lambda it: it, __exit__=Mock(return_value=False))
+
+    def wipe(self) -> None:
+        self.connect("")
+
+
+class PlayedChild:
+    """A process that is begun anew as the world does it."""
+
+    def __init__(self, name: str, world: World) -> None:
+        self.name, self.runs, self._world = name, True, world
+
+    def kill(self) -> None:
+        if self.runs:
+            self.runs = False
+            self._world._hear(self.name, "gone", {})
+
+    def tell(self, do: str, **_: Any) -> None:
+        pass
+
+    async def begin(self) -> None:
+        self._world._words(self.name)
+        self.runs = True
+
+    async def ready(self) -> None:
+        pass
+
+    async def ended(self) -> None:
+        pass
+
+
+SITES: dict[str, Any] = {"single": PlayedSingle, "sentinel": PlayedSentinel, "cluster": PlayedCluster}
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(world, "REVIVE_S", 0.0)
+    monkeypatch.setattr(single, "ASK_AGAIN_S", 0.0)
+    for module, name in ((failover, "PROMOTED_S"), (several, "SPARE_S"), (single, "THERE_S")):
+        monkeypatch.setattr(module, name, SOON_S / 2)
+
+
+async def nowhere() -> Any:
+    """What a wire leads to that nobody connects by."""
+    raise OSError
+
+
+def played(setup: str, folder: Path) -> World:
+    """A world in which nothing is real."""
+    site: Site = SITES[setup]({name: [Wire(nowhere)] for name in children("any")})
+    it = World(site, 1, "none", folder, Watcher(lambda _: {}, [CELLS]))
+    it.operator = Mock(have=AsyncMock(), write_off=AsyncMock())
+    it.children = {name: PlayedChild(name, it) for name in children("any")}  # type: ignore[misc]
+    return it
+
+
+def struck(kind: type[Breakage], number: int) -> Strike:
+    """A strike at what the others strike as well."""
+    on = kind.shape.on
+    victims = CELLS[:1] if on == "cell" else children("agent" if on == "any" else on)[:1]
+    return Strike(kind.shape.name, number, 0.0, victims, kind.shape.points[0])
+
+
+def kinds_of(setup: str) -> list[type[Breakage]]:
+    """The faults that may come together on a set-up."""
+    return [one for one in ALL if setup in one.shape.setups]
+
+
+def all_is_mended(it: World) -> None:
+    """Nothing of any fault is left."""
+    for wire in every(it.site.wires):
+        assert (wire.shut_by, wire.plays, wire.looks) == (set(), [], [])
+    assert not any((*it.kept_away.values(), *it.disk_is_full.values(), it.hook_looks, it.watcher.blind_for))
+    assert all(one.runs for one in it.children.values())
+    assert set(it.clock_shift_s.values()) <= {0.0}
+    if isinstance(it.site, Single):
+        assert it.site.server.answers  # type: ignore[attr-defined]
+        return
+    assert not any(one.stands_still for one in it.site.nodes())  # type: ignore[attr-defined]
+    assert it.site.leave._value == (2 if isinstance(it.site, WithSentinel) else 1)  # type: ignore[attr-defined]
+    assert all(it.site.primary(cell).is_primary() for cell in CELLS)  # type: ignore[attr-defined]
+
+
+async def steps(*some: tuple[Breakage, str]) -> list[str]:
+    """Take steps of faults one after the other; what failed."""
+    failed: list[str] = []
+    for fault, step in some:
+        failed += await failure(fault, step, getattr(fault, step)())
+    return failed
+
+
+FIRSTS = [pytest.param(setup, one, id=f"{setup}-{one.shape.name}") for setup in SITES for one in kinds_of(setup)]
+
+
+@pytest.mark.parametrize(("setup", "first"), FIRSTS)
+async def test_each_pair_of_faults_on_one_thing_is_healed_in_any_order(
+    setup: str, first: type[Breakage], tmp_path: Path
+) -> None:
+    """With each other fault of the set-up, and with another one of its own kind."""
+    pairs = itertools.product(kinds_of(setup), (False, True))
+    async with asyncio.timeout(2 * SOON_S):
+        await asyncio.gather(*(_pair(setup, first, second, order, tmp_path) for second, order in pairs))
+
+
+async def _pair(setup: str, first: type[Breakage], second: type[Breakage], order: bool, folder: Path) -> None:
+    it = played(setup, folder)
+    one, other = first(it, struck(first, 0)), second(it, struck(second, 1))
+    assert await overlapping(one, other, order) == [], f"then {second.shape.name}"
+    await everything_runs(it)
+    all_is_mended(it)
+    assert await steps((one, "heal"), (other, "heal")) == [], f"{second.shape.name}: healing again is nothing, or heals"
+    await everything_runs(it)
+    all_is_mended(it)
+
+
+async def everything_runs(it: World) -> None:
+    """What a round waits for after its faults: processes are begun anew, and killed servers are started."""
+    await asyncio.gather(*it._reviving)
+    if not isinstance(it.site, Single):
+        await it.site.bring_back()  # type: ignore[attr-defined]
+
+
+async def overlapping(first: Breakage, second: Breakage, is_second_first: bool) -> list[str]:
+    """Have faults overlap as in a round: each healing is a task of its own, and may wait for the other. What failed."""
+    failed = await steps((first, "start"))
+    second_life = _life(second, PAUSE_S if is_second_first else 2 * PAUSE_S)
+    first_end = _later(first, 3 * PAUSE_S if is_second_first else PAUSE_S)
+    return [*failed, *itertools.chain(*await asyncio.gather(second_life, first_end))]
+
+
+async def _life(fault: Breakage, for_s: float) -> list[str]:
+    return [*await steps((fault, "start")), *await _later(fault, for_s)]
+
+
+async def _later(fault: Breakage, in_s: float) -> list[str]:
+    await asyncio.sleep(in_s)
+    return await steps((fault, "heal"))
+
+
+@pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.shape.name)
+async def test_what_has_not_begun_is_healed_too(kind: type[Breakage], tmp_path: Path) -> None:
+    """`start` may fail before its first step has been taken."""
+    it = played(kind.shape.setups[0], tmp_path)
+    fault = kind(it, struck(kind, 0))
+    assert await steps((fault, "heal"), (fault, "heal")) == []
+    await asyncio.gather(*it._reviving)
+    all_is_mended(it)
+
+
+async def test_a_frozen_primary_that_another_fault_kills_is_healed(tmp_path: Path) -> None:
+    """What once ended a plan: the failover kills the server that stands still, and it cannot go on."""
+    it = played("sentinel", tmp_path)
+    cut, slow = (BY_NAME[name](it, struck(BY_NAME[name], 0)) for name in ("sentinel-failover", "primary-stands-still"))
+    assert await steps((cut, "start"), (slow, "start"), (cut, "heal")) == []
+    dead = next(one for one in it.site.nodes() if not one.running)  # type: ignore[attr-defined]
+    assert dead.calls == ["pause", "kill"]
+    assert await steps((slow, "heal")) == []
+    assert "resume" not in dead.calls
+    assert it.site.leave._value == 2  # type: ignore[attr-defined]
+
+
+async def test_the_last_server_is_not_taken_away_before_another_is_there(tmp_path: Path) -> None:
+    it = played("cluster", tmp_path)
+    kind = BY_NAME["cluster-failover"]
+    for number in range(3):
+        fault = kind(it, struck(kind, number))
+        assert await steps((fault, "start"), (fault, "heal")) == []
+        assert it.site.primary(CELLS[0]).is_primary()  # type: ignore[attr-defined]
+
+
+async def test_a_refused_failover_is_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sentinel refuses one while another is under way, and gives one up that takes too long; it does not try again."""
+    monkeypatch.setattr(failover, "ASK_AGAIN_S", 0.01)
+    it = played("sentinel", tmp_path)
+    asked: list[int] = []
+
+    def refuse_twice() -> None:
+        asked.append(1)
+        if len(asked) > 2:
+            it.site.shards.hand_over()  # type: ignore[attr-defined]
+
+    monkeypatch.setattr(it.site, "ask_for_failover", refuse_twice)
+    kind = BY_NAME["failover-in-order"]
+    fault = kind(it, struck(kind, 0))
+    assert await steps((fault, "start"), (fault, "heal")) == []
+    assert len(asked) == 3
+
+
+async def test_what_one_fault_holds_stays_held_until_the_last_lets_go(tmp_path: Path) -> None:
+    it = played("single", tmp_path)
+    agent = children("agent")[0]
+    [wire] = it.site.wires[agent]
+    for name, is_held in (
+        ("away", lambda: bool(wire.shut_by)),
+        ("freeze", lambda: it.site.server.stands_still),  # type: ignore[attr-defined]
+        ("evacuate", lambda: bool(it.kept_away[agent])),
+        ("full-disk", lambda: bool(it.disk_is_full[agent])),
+    ):
+        first, second = (BY_NAME[name](it, struck(BY_NAME[name], number)) for number in range(2))
+        assert await steps((first, "start"), (second, "start")) == []
+        healing = asyncio.create_task(steps((first, "heal")))
+        await asyncio.wait([healing], timeout=0.05)  # that of an evacuation waits for the other one
+        assert is_held(), name
+        assert [*await steps((second, "heal")), *await healing] == []
+        assert not is_held(), name
+
+
+class Failing(Breakage):
+    """Fails at both ends."""
+
+    shape = BY_NAME["cut"].shape
+
+    async def start(self) -> None:
+        raise StoreUnavailable("no server to strike")
+
+    async def heal(self) -> None:
+        raise KeyError("healing")
+
+
+async def test_an_error_of_a_fault_belongs_to_its_round_and_ends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(BY_NAME, "cut", Failing)
+    it = played("single", tmp_path)
+    monkeypatch.setattr(it, "reaches", AsyncMock(return_value=True))
+    healed: list[str] = []
+    monkeypatch.setattr(BY_NAME["away"], "heal", AsyncMock(side_effect=lambda: healed.append("away")))
+    monkeypatch.setattr("tests.faults.suite.rounds._recover", AsyncMock(side_effect=ValueError("max() arg is empty")))
+    strikes = (struck(Failing, 0), struck(BY_NAME["away"], 1))
+    result: Result = await play(it, Round(1, "single", strikes))
+    begun, healed_not, recovered = result.wrong
+    assert begun.startswith("cut could not be begun: StoreUnavailable: no server to strike (")
+    assert healed_not.startswith("cut could not be healed: KeyError: 'healing' (")
+    assert recovered.startswith("ValueError: max() arg is empty")
+    assert healed == ["away"]
+
+
+@pytest.mark.parametrize("given", [0, 3])
+async def test_a_round_begins_where_traffic_is_slow_and_not_where_it_stands_still(
+    given: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it = played("single", tmp_path)
+
+    async def slowly(_: int, __: float) -> bool:
+        it.ledger.words["looked"] += given
+        return False
+
+    monkeypatch.setattr(it, "reaches", slowly)
+    monkeypatch.setattr("tests.faults.suite.rounds._recover", AsyncMock(side_effect=ValueError("so far it came")))
+    result = await play(it, Round(1, "single", (Strike("away", 40, 0.0, children("agent")[:1]),)))
+    [wrong] = result.wrong
+    assert wrong.startswith("ValueError: so far it came" if given else "TimeoutError: traffic does not go on")
+
+
+@asynccontextmanager
+async def on_a_real_server(folder: Path) -> AsyncIterator[World]:
+    """A world whose one server is real."""
+    it = played("single", folder)
+    with PrivateServer.start(data_dir=folder / "data") as server:
+        it.site = Single(server, it.site.wires, CELLS)
+        yield it
+
+
+REAL = ("kill-with-aof", "kill-without-aof", "flushall", "freeze", "out-of-memory", "trim")
+
+
+@pytest.mark.parametrize("second", REAL)
+@pytest.mark.parametrize("first", REAL)
+async def test_pairs_on_a_real_server_leave_it_at_work(first: str, second: str, tmp_path: Path) -> None:
+    async with on_a_real_server(tmp_path) as it, asyncio.timeout(30):
+        faults = [BY_NAME[name](it, struck(BY_NAME[name], number)) for number, name in enumerate((first, second))]
+        assert await overlapping(faults[0], faults[1], False) == []
+        assert isinstance(it.site, Single)
+        with it.site.connect("") as client:
+            await wait_until(lambda: bool(client.ping()))
+            assert client.config_get("maxmemory") == {"maxmemory": "0"}
+        assert not any(wire.shut_by for wire in every(it.site.wires))

@@ -1,0 +1,118 @@
+"""A guard around the scripts that tests run: none may touch a key that it may have removed.
+
+In a hash slot that is being moved to another server key by key, the source refuses every command on a key that it does
+not have, for the key may be at the target by now. It looks at the declared keys once before a script, and again at each
+command: a script that removes a key and touches it afterwards stops there, with its earlier writes done. In a slot that
+rests, nobody notices. So every script of the test suite runs behind `guard.lua`, which raises an error in such a case.
+A second check compares the keys of each call with the names in the script's header.
+
+`install` patches this process. Processes that import `tests` and inherit `GUARDED` are guarded as well.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
+from hashlib import sha1
+from pathlib import Path
+
+from redsched.store import calls, runner, scripts
+
+GUARDED = "REDSCHEDTEST_GUARDED"
+"""Environment variable: set for the processes that a test starts."""
+UNGUARDED = frozenset(f"quota_{name}" for name in "close count declare drop hold mark mend open recall reserve".split())
+"""Scripts that still break the rule."""
+
+MARK = "GUARD "
+OF_ALL_KINDS = {"thing": r"(aggregate|server-group|pool|quota):.+", "names": "(aggregate|server-group|pool|quota)s"}
+"""What follows the cell's name in keys that headers call neither by their kind nor by `<something>_<kind>`."""
+OUTSIDE = {"binding": r"rs:\{(claim|server-group):.+\}"}
+"""Keys that lie in no cell."""
+
+composed = scripts._compose
+"""As the package composes a script."""
+
+found: list[str] = []
+"""The violations that this process has met, also where whoever made the call passed the error over."""
+
+
+def install() -> None:
+    """Guard all scripts that this process runs from now on."""
+    if hasattr(runner.Runner.run, "guarded"):
+        return
+    scripts._compose = _composing(composed)  # type: ignore[assignment]  # mypy wants its parameter's name
+    scripts.load_all.cache_clear()
+    _watch_errors()
+    _watch_keys()
+
+
+@contextmanager
+def lifted() -> Iterator[None]:
+    """Run scripts as they are, to see what a server says of them."""
+    guarded, scripts._compose = scripts._compose, composed
+    scripts.load_all.cache_clear()
+    try:
+        yield
+    finally:
+        scripts._compose = guarded
+        scripts.load_all.cache_clear()
+
+
+def _composing(compose: Callable[[str], scripts.Script]) -> Callable[[str], scripts.Script]:
+    def guarded(name: str) -> scripts.Script:
+        return compose(name) if name in UNGUARDED else guard(compose(name))
+
+    return guarded
+
+
+def guard(script: scripts.Script) -> scripts.Script:
+    """Return the script behind the guard. Its first line names the engine, and stays the first."""
+    first, _, rest = script.text.partition("\n")
+    text = f"{first}\n{_guard()}{rest}"
+    return replace(script, text=text, sha=sha1(text.encode(), usedforsecurity=False).hexdigest())
+
+
+@cache
+def _guard() -> str:
+    return Path(__file__).with_name("guard.lua").read_text()
+
+
+def _watch_errors() -> None:
+    fail = calls.Call.fail
+
+    def watched(self: calls.Call, error: BaseException) -> None:
+        if MARK in str(error):
+            found.append(f"{self.script.name}: {error}")
+        fail(self, error)
+
+    calls.Call.fail = watched  # type: ignore[method-assign]
+
+
+def _watch_keys() -> None:
+    run = runner.Runner.run
+
+    async def watched(
+        self: runner.Runner, name: str, keys: Sequence[str], arguments: Sequence[str | int], durable: bool = False
+    ) -> runner.Reply:
+        wrong = wrong_keys(scripts.load_all()[name].keys.names, keys)
+        if wrong:
+            found.append(f"{name}: {wrong}")
+            raise TypeError(f"{name}.lua: {wrong}")
+        return await run(self, name, keys, arguments, durable)
+
+    watched.guarded = True  # type: ignore[attr-defined]
+    runner.Runner.run = watched  # type: ignore[method-assign]
+
+
+def wrong_keys(names: Sequence[str], keys: Sequence[str]) -> list[str]:
+    """Return the keys of a call that are not of the kind that the header's names say."""
+    return [f"{name}: {key}" for name, key in zip(names, keys, strict=False) if not re.fullmatch(_form(name), key)]
+
+
+@cache
+def _form(name: str) -> str:
+    if name in OUTSIDE:
+        return OUTSIDE[name]
+    kind = OF_ALL_KINDS.get(name) or rf"{name.rpartition('_')[2]}(:.*)?"
+    return rf"rs:\{{[^}}]*\}}:{kind}"

@@ -195,7 +195,7 @@ class Agent:
         claims = await self._read_claims(cell, set().union(*ids))
         for host, held in zip(hosts, ids, strict=True):
             if host.name in self.hosts:
-                host.sight.unknown &= held
+                host.sight.forget_unknown(claims[one] for one in held & claims.keys())
                 self._works[host.name].compare(held, claims)
                 self._works[host.name].find_local(host.sight.local)
 

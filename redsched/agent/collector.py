@@ -28,10 +28,14 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A claim that this host holds, and what its hook named; None when no hook named anything."""
+    """A placement that this host holds, and what its hook named; None when no hook named anything.
+
+    Two of them can be of one claim: `placed` tells them apart.
+    """
 
     claim_id: str
     named: Named | None = None
+    placed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +97,7 @@ class Collector(Protocol):
         ...
 
     def look(self, works: Sequence[Work]) -> Look:
-        """Look at the host now; `works` are the claims it holds. Raises OSError when the host cannot be read."""
+        """Look at the host now; `works` are the placements it holds. Raises OSError when the host cannot be read."""
         ...
 
 

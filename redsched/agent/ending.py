@@ -1,4 +1,4 @@
-"""The last steps of a claim on its host: stopping its work, with the store's word or on it."""
+"""The last steps of a placement on its host: stopping its work, because the store asks for it or has freed it."""
 
 import dataclasses
 
@@ -13,29 +13,29 @@ _log = structlog.get_logger("redsched.agent")
 
 
 class EndSteps(StepParts):
-    """Ending a claim, and losing one."""
+    """Ending a placement, and losing one."""
 
     __slots__ = ()
 
     async def end(self, work: HeldWork, entry_id: str = "") -> None:
         """Stop the work, and tell the store that it is gone and what is in use now."""
-        work = dataclasses.replace(self.held.get(work.id) or work, state=ClaimStatus.ENDING)
+        work = dataclasses.replace(self.held.get(work.placed) or work, state=ClaimStatus.ENDING)
         # Durable first: after a crash, the new epoch must not hear of it as active.
         await self._write(work)
         await self._stop(work)
         await self._tell_gone(work, entry_id)
 
     async def lose(self, work: HeldWork) -> None:
-        """Stop the work of a claim that the store has ended or given to another host: there is nobody to tell."""
-        _log.info("a claim has ended without this host", host=self.host.name, claim=work.id)
+        """Stop the work of a placement that the store has freed: there is nobody to tell."""
+        _log.info("a placement was freed without this host", host=self.host.name, claim=work.id, placed=work.placed)
         await self._stop(work)
-        await self.host.journal.write_ended(self.host.name, work.id, work.token, self.host.now_ms)
+        await self.host.journal.write_ended(self.host.name, work, self.host.now_ms)
 
     async def _tell_gone(self, work: HeldWork, entry_id: str = "") -> None:
-        """Say that the work is gone, by its newest token where a resize has come in between."""
-        external = await self.host.look_without(work.id)
+        """Report that the work is gone, by the newest token where a resize has come in between."""
+        external = await self.host.look_without(work.placed)
         answer = await self._say_gone(work, external, entry_id)
-        if answer.outcome is Outcome.STALE and (anew := await self._placed_anew(work)) is not None:
+        if answer.outcome is Outcome.STALE and (anew := await self._resized_meanwhile(work)) is not None:
             work, answer = anew, await self._say_gone(anew, external, entry_id)
         if answer.outcome is Outcome.OK:
             self.host.note_external(external)

@@ -41,7 +41,8 @@ class CommandHook:
             return stdout.read()
 
     async def _start(self, order: Order, stdin: IO[bytes], stdout: int, stderr: int) -> asyncio.subprocess.Process:
-        environment = os.environ | {"REDSCHED_CLAIM_ID": order.work.id, "REDSCHED_TOKEN": order.work.token}
+        work = order.work
+        names = {"REDSCHED_CLAIM_ID": work.id, "REDSCHED_TOKEN": work.token, "REDSCHED_PLACED": work.placed}
         try:
             return await asyncio.create_subprocess_exec(
                 *self._command,
@@ -49,7 +50,7 @@ class CommandHook:
                 stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,
-                env=environment,
+                env=os.environ | names,
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:

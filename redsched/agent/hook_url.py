@@ -49,6 +49,7 @@ class UrlHook:
             "Redsched-Verb": order.verb.value,
             "Redsched-Claim-Id": order.work.id,
             "Redsched-Token": order.work.token,
+            "Redsched-Placed": order.work.placed,
         }
         target = (self._url.path or "/") + (f"?{self._url.query}" if self._url.query else "")
         deadline = monotonic() + self._timeout_s

@@ -1,7 +1,8 @@
 """Hooks: what starts, stops and resizes the work of a claim. What they are told, and what they may answer.
 
-A hook gets the verb, the claim as JSON, its id and its token. It may run twice for one claim, so it must be idempotent
-by id and token. It may name the work that it started, as JSON or as lines; anything else that it prints is ignored:
+A hook gets the verb, the placement as JSON, its claim's id and its token. It may run twice for one placement, so it
+must be idempotent by id and token; `placed` names the placement through all its resizes. It may name the work that it
+started, as JSON or as lines; anything else that it prints is ignored:
 
     {"pids": [4711, 4712]}        {"cgroup": "machine.slice/job-7.scope"}        {"domain": "instance-0007"}
     pids: 4711 4712               cgroup: machine.slice/job-7.scope              domain: instance-0007
@@ -18,7 +19,6 @@ import structlog
 from redsched.agent.collector import Named
 from redsched.agent.journal_schema import HeldWork
 from redsched.agent.usage import start_time
-from redsched.model import Why
 
 MOST_OUTPUT_BYTES = 65_536
 """What a hook prints beyond this is read and thrown away, so that it neither blocks nor fills memory."""
@@ -53,12 +53,13 @@ class Order:
     work: HeldWork
 
     def body(self) -> bytes:
-        """The claim as JSON. A stop or resize is told what the start named, the start of a move what it moves."""
+        """Return the placement as JSON: for a stop or resize with what the start named, for a move with its source."""
         work = self.work
         words: dict[str, Any] = {
             "verb": self.verb.value,
             "claim_id": work.id,
             "token": work.token,
+            "placed": work.placed,
             "cell": self.cell,
             "host": self.host,
             "slots": dict(work.wanted or work.amounts),
@@ -69,8 +70,8 @@ class Order:
             words |= {"domain": work.named.domain, "cgroup": work.named.cgroup, "pids": list(work.named.pids)}
         if self.verb is Verb.RESIZE:
             words["former_slots"] = dict(work.before)
-        if self.verb is Verb.START and work.succession.former_why is Why.MOVED:
-            words["moves"] = {"claim": work.succession.former, "host": work.succession.former_host}
+        if self.verb is Verb.START and work.moves:
+            words["moves"] = dict(work.moves)
         return json.dumps(words).encode()
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from redsched import tasks
-from redsched.agent.epochs import is_newer, is_newer_token
+from redsched.agent.epochs import is_newer
 from redsched.agent.external import is_worth_sending
 from redsched.agent.journal import Journal
 from redsched.agent.journal_schema import HeldWork
@@ -25,18 +25,21 @@ from redsched.agent.sight import Sight
 from redsched.errors import OtherAgent, StoreUnavailable
 from redsched.model import AgentStamp, HostReport
 from redsched.settings import Settings
-from redsched.store import CellStore, HeldClaim, Outcome, ReportAnswer
+from redsched.store import CellStore, EndedPlacement, HeldClaim, Outcome, ReportAnswer
 
 BEATS_IN_LEASE = 3
 MOST_ATTESTS = 10
 """Attestations in a row that the store answers with yet another epoch, before the host waits for its next turn."""
+
+MOST_REQUESTS = 100
+"""Requests that a host puts back at once."""
 
 _log = structlog.get_logger("redsched.agent")
 
 
 @dataclass(slots=True, eq=False)
 class Host:
-    """One host of this process. `nonce` is the process'; `on_open` is told which claims the store wants dropped."""
+    """One host of this process. `nonce` is the process'; `on_open` is told which placements the store wants dropped."""
 
     cell: CellStore
     sight: Sight
@@ -58,6 +61,8 @@ class Host:
     _version: tuple[str, int] = field(default=("", 0), init=False)
     _number: int = field(default=1, init=False)
     _report_at_s: float = field(default=0.0, init=False)
+    _owes_requests: bool = field(default=True, init=False)
+    """Whether the store may have lost requests since this host put back those that it holds."""
     _speaking: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     def __post_init__(self) -> None:
@@ -69,13 +74,16 @@ class Host:
         """Do what the host's standing asks for: report, attest, or a heartbeat. Raises Unavailable, OtherAgent."""
         async with self._speaking:
             if self.sight.is_blind:
-                self.sight.unknown = frozenset(await self.cell.held_ids(self.name))
+                self.sight.unknown = await self._placements_in_store()
             if not self._is_known or tasks.now_s() >= self._report_at_s:
                 await self._send(self.sight.report or await self.sight.look())
             if not self.epoch:
                 await self._attest()
-                return
-            await self._heartbeat()
+            else:
+                await self._heartbeat()
+            if self.epoch and self._owes_requests:
+                await self._put_requests_back()
+                self._owes_requests = False
 
     async def look(self) -> None:
         """Look at the host, and report it if something has changed. Raises Unavailable, OtherAgent, OSError."""
@@ -84,9 +92,9 @@ class Host:
             if self._sent is not None and is_worth_sending(report, self._sent):
                 await self._send(report)
 
-    async def look_without(self, claim_id: str) -> dict[str, int]:
-        """Return the external usage that is new now that the work of a claim is gone."""
-        report = await self.sight.look(without=claim_id)
+    async def look_without(self, placed: str) -> dict[str, int]:
+        """Return the external usage that is new now that the work of a placement is gone."""
+        report = await self.sight.look(without=placed)
         sent = self._sent.external if self._sent is not None else {}
         slots = report.external.keys() | sent.keys()
         return {
@@ -141,9 +149,9 @@ class Host:
     async def _attest(self) -> None:
         for _ in range(MOST_ATTESTS):
             epoch = await self._leave()
-            claims, ended = await self._all_claims()
+            held, ended = await self._all_placements()
             stamp = await self._stamp()
-            answer = await self.cell.attest(self.name, epoch, stamp, claims, ended, self.settings.lease_s)
+            answer = await self.cell.attest(self.name, epoch, stamp, held, ended, self.settings.lease_s)
             self._expect_ours(answer.outcome)
             self.hears(answer.epoch, answer.now_ms)
             if answer.outcome is Outcome.UNKNOWN:
@@ -152,6 +160,7 @@ class Host:
             elif answer.outcome in (Outcome.OK, Outcome.SAME):
                 # Not waited for: should it be lost, the host attests once more and hears SAME.
                 self.journal.write_attested(self.name, answer.epoch)
+                self._owes_requests = True
                 self._open(answer.epoch, answer.drop)
                 return
             elif answer.outcome is not Outcome.EPOCH:
@@ -172,15 +181,27 @@ class Host:
             await self.journal.write_left(self.name, page.attested_epoch)
         return self._met
 
-    async def _all_claims(self) -> tuple[list[HeldClaim], list[tuple[str, str]]]:
-        """What the journal holds, and what it remembers as ended."""
-        # In this order: a claim that ends in between is in both, never in neither.
+    async def _all_placements(self) -> tuple[list[HeldClaim], list[EndedPlacement]]:
+        """Return what the journal holds, and what it remembers as ended."""
+        # In this order: a placement that ends in between is in both, never in neither.
         held = list(self.journal.pages[self.name].held.values())
         ended = await self.journal.ended(self.name)
-        over = dict(ended)
-        # An id may have come back since an earlier placing of it ended here.
-        live = {one.id: one for one in held if is_newer_token(one.token, over.get(one.id, ""))}
-        return [_as_held(one) for one in live.values()], [one for one in ended if one[0] not in live]
+        over = {one.placed for one in ended}
+        return [_as_held(one) for one in held if one.placed not in over], ended
+
+    async def _placements_in_store(self) -> dict[str, str]:
+        """Return the placements that the store has on this host: claim ids by `placed`."""
+        claims = await self.cell.read_claims(await self.cell.held_ids(self.name))
+        return {one.placed: claim.id for claim in claims.values() for one in claim.placements if one.host == self.name}
+
+    async def _put_requests_back(self) -> None:
+        """Give the store the requests that it has lost, so that claims that came back can be placed anew."""
+        known = self.journal.requests
+        digests = {work.digest for work in self.journal.pages[self.name].held.values()}
+        missing = await self.cell.missing_requests(digests & known.keys())
+        for first in range(0, len(missing), MOST_REQUESTS):
+            some = missing[first : first + MOST_REQUESTS]
+            await asyncio.gather(*(self.cell.keep_request(one, known[one]) for one in some if one in known))
 
     async def _raise_above(self, epoch: str, met: str) -> None:
         """The store is back at what this host has left or outrun. A higher epoch costs no more than attesting anew."""
@@ -234,17 +255,4 @@ class Host:
 
 
 def _as_held(work: HeldWork) -> HeldClaim:
-    return HeldClaim(
-        work.id,
-        work.token,
-        work.state,
-        work.amounts,
-        work.project,
-        work.consumer,
-        work.digest,
-        group=work.group,
-        counted=work.counted,
-        wanted=work.wanted,
-        quota=work.quota,
-        **dataclasses.asdict(work.succession),
-    )
+    return HeldClaim(work.id, work.placed, work.token, work.root, work.state, work.record)

@@ -15,8 +15,9 @@ from pathlib import Path
 
 from redsched.agent import journal_schema as sql
 from redsched.agent.epochs import is_newer_token
-from redsched.agent.journal_file import JournalBroken, JournalFile, opening
+from redsched.agent.journal_file import JournalFile, opening
 from redsched.agent.journal_schema import VERSION, HeldWork, HostPage, from_row, to_row
+from redsched.store import EndedPlacement
 
 BLOCK = 1000
 """Report numbers reserved at a time. A process that dies leaves the rest of its block unused."""
@@ -28,7 +29,7 @@ MAX_TOMBSTONES = 200_000
 """Above this the oldest go, though no new epoch has come since: some 20 MB of file."""
 
 MOST_IN_MEMORY = 20_000
-"""Tombstones that `has_ended` knows of, the newest of all hosts."""
+"""Claims whose tombstones `has_ended` knows of, the newest of all hosts."""
 
 
 class Journal(JournalFile):
@@ -38,6 +39,8 @@ class Journal(JournalFile):
         super().__init__(connection, path)
         self.id = ""
         self.pages: defaultdict[str, HostPage] = defaultdict(HostPage)
+        self.requests: dict[str, str] = {}
+        """The requests of placements that are held, as canonical JSON, by digest."""
         self._newest: dict[tuple[str, str], str] = {}
         self._number = 0
         self._ceiling = 0
@@ -75,50 +78,64 @@ class Journal(JournalFile):
         self.pages[host].external = external
         return self._write_page(host)
 
-    # -- claims
+    # -- placements
 
     def write_held(self, host: str, work: HeldWork) -> Awaitable[None]:
-        """Hold a claim, or change what is known of one that is held."""
-        self.pages[host].held[work.id] = work
-        return self._write(sql.SET_CLAIM, to_row(host, work))
+        """Hold a placement, or change what is known of one that is held."""
+        self.pages[host].held[work.placed] = work
+        return self._write(sql.SET_PLACEMENT, to_row(host, work))
 
-    def write_ended(self, host: str, claim_id: str, token: str, now_ms: int) -> Awaitable[None]:
-        """Put a tombstone in the claim's place. `now_ms` is the store's time, which alone is used for its age."""
-        self.pages[host].held.pop(claim_id, None)
-        epoch = self.pages[host].attested_epoch
-        self._remember(host, claim_id, token)
-        self._write(sql.DELETE_CLAIM, (host, claim_id))
-        return self._write(sql.SET_TOMBSTONE, (host, claim_id, token, epoch, now_ms))
+    def write_ended(self, host: str, work: HeldWork, now_ms: int) -> Awaitable[None]:
+        """Replace a placement by its tombstone. `now_ms` is the store's time, which alone is used for its age."""
+        page = self.pages[host]
+        page.held.pop(work.placed, None)
+        self._remember(host, work.id, work.token)
+        self._write(sql.DELETE_PLACEMENT, (host, work.placed))
+        row = (host, work.placed, work.id, work.token, page.attested_epoch, now_ms)
+        return self._write(sql.SET_TOMBSTONE, row)
 
-    def write_forgotten(self, host: str, claim_id: str) -> Awaitable[None]:
-        """Drop a claim that never became this host's: no work of it was begun, so nothing is to be said of its end."""
-        self.pages[host].held.pop(claim_id, None)
-        return self._write(sql.DELETE_CLAIM, (host, claim_id))
+    def write_forgotten(self, host: str, placed: str) -> Awaitable[None]:
+        """Drop a placement of which no work was begun, so that there is nothing to tell of its end."""
+        self.pages[host].held.pop(placed, None)
+        return self._write(sql.DELETE_PLACEMENT, (host, placed))
 
     def has_ended(self, host: str, claim_id: str, token: str) -> bool:
-        """Whether this placing of a claim, or a later one, ended here, as far as the newest tombstones tell."""
+        """Return whether this token of a claim, or a newer one, ended here, as far as the newest tombstones tell."""
         ended = self.ended_token(host, claim_id)
         return ended != "" and not is_newer_token(token, ended)
 
     def ended_token(self, host: str, claim_id: str) -> str:
-        """The token by which a claim ended here last; '' where the newest tombstones do not tell."""
+        """Return the newest token by which a claim ended here; '' where the newest tombstones do not tell."""
         return self._newest.get((host, claim_id), "")
 
-    async def ended(self, host: str) -> list[tuple[str, str]]:
-        """Return id and token of the claims that ended here, as far as they are remembered."""
-        return await self._read(lambda: self._connection.execute(sql.TOMBSTONES, (host,)).fetchall())
+    async def ended(self, host: str) -> list[EndedPlacement]:
+        """Return the placements that ended here, as far as they are remembered."""
+        rows = await self._read(lambda: self._connection.execute(sql.TOMBSTONES, (host,)).fetchall())
+        return [EndedPlacement(*row) for row in rows]
+
+    # -- requests
+
+    def write_request(self, digest: str, text: str) -> Awaitable[None]:
+        """Keep the request of placements with this digest."""
+        self.requests[digest] = text
+        return self._write(sql.SET_REQUEST, (digest, text))
 
     def prune(self, now_ms: int) -> None:
-        """Forget tombstones older than REMEMBER_MS whose host has attested since, and the oldest above the limit."""
+        """Forget tombstones older than REMEMBER_MS whose host has attested since, and the oldest above the limit.
+
+        And requests of which no placement is held any more.
+        """
         self._write(sql.PRUNE_OLD, (now_ms - REMEMBER_MS,))
         self._write(sql.PRUNE_MANY, (MAX_TOMBSTONES,))
+        named = {work.digest for page in self.pages.values() for work in page.held.values()}
+        for digest in self.requests.keys() - named:
+            del self.requests[digest]
+            self._write(sql.DELETE_REQUEST, (digest,))
 
     # -- inside
 
     def _load(self) -> None:
         meta = dict(self._connection.execute("SELECT name, value FROM meta"))
-        if meta.get("schema", VERSION) != VERSION:
-            raise JournalBroken(f"journal {self.path} is of schema {meta['schema']}, this redsched reads {VERSION}")
         self.id = meta.get("id") or uuid.uuid4().hex
         # Durable before the first number is used; one block on, so that a start needs no further write.
         self._number = int(meta.get("ceiling", 0))
@@ -128,16 +145,16 @@ class Journal(JournalFile):
             self._connection.executemany(sql.SET_META, pairs)
         for name, left, attested, external in self._connection.execute(sql.HOSTS):
             self.pages[name] = HostPage(left, attested, json.loads(external))
-        for row in self._connection.execute(sql.CLAIMS):
+        for row in self._connection.execute(sql.PLACEMENTS):
             host, work = from_row(row)
-            self.pages[host].held[work.id] = work
-
+            self.pages[host].held[work.placed] = work
+        self.requests = dict(self._connection.execute(sql.REQUESTS))
         for host, claim_id, token in self._connection.execute(sql.NEWEST, (MOST_IN_MEMORY,)):
-            self._newest[host, claim_id] = token
+            self._remember(host, claim_id, token)
 
     def _remember(self, host: str, claim_id: str, token: str) -> None:
-        self._newest.pop((host, claim_id), None)
-        self._newest[host, claim_id] = token
+        before = self._newest.pop((host, claim_id), "")
+        self._newest[host, claim_id] = token if is_newer_token(token, before) else before
         if len(self._newest) > MOST_IN_MEMORY:
             del self._newest[next(iter(self._newest))]
 

@@ -140,7 +140,7 @@ def opening(path: Path) -> Iterator[sqlite3.Connection]:
             f"journal {path} cannot be opened: {error}; set REDSCHED_JOURNAL to another place"
         ) from error
     try:
-        _prepare(connection)
+        _prepare(connection, path)
         yield connection
     except JournalBroken:
         connection.close()
@@ -158,19 +158,23 @@ def _unusable(path: Path, error: Exception) -> RedschedError:
     return JournalBroken(f"journal {path} cannot be used: {error}; move it away to begin with an empty one")
 
 
-def _prepare(connection: sqlite3.Connection) -> None:
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     # Exclusive: two processes that share one journal would give out the same numbers. It also keeps WAL out of shared
     # memory. FULL makes every commit of a WAL reach the disk; NORMAL would lose the last ones with the power.
     connection.execute("PRAGMA locking_mode = EXCLUSIVE")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
+    _check_schema(connection, path)
     connection.executescript(sql.TABLES)
-    _migrate(connection)
 
 
-def _migrate(connection: sqlite3.Connection) -> None:
-    """Bring a journal of an older redsched up to this schema. A newer one is refused when it is loaded."""
-    while row := connection.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone():
-        if row[0] not in sql.MIGRATIONS:
-            return
-        connection.executescript(sql.MIGRATIONS[row[0]])
+def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a journal of another schema, before anything is written to it."""
+    has_meta = connection.execute(sql.HAS_META).fetchone()
+    row = connection.execute(sql.SCHEMA).fetchone() if has_meta else None
+    if row and row[0] != sql.VERSION:
+        raise JournalBroken(
+            f"journal {path} has schema {row[0]}, this release reads only schema {sql.VERSION}: start the release that "
+            "wrote it and end the claims of its hosts, or move the file away to begin with an empty one, which starts "
+            "the work of claims that are still there anew"
+        )

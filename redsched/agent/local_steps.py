@@ -1,12 +1,14 @@
 """The steps of a local claim: work that this host found running, and that the store is told of as a fact."""
 
+import dataclasses
+
 import structlog
 
 from redsched.agent.collector import LocalWork
 from redsched.agent.ending import EndSteps
 from redsched.agent.journal_schema import HeldWork
 from redsched.model import ClaimStatus
-from redsched.store import Answer, Outcome
+from redsched.store import Answer, Outcome, record_with
 from redsched.store.agent_calls import LOCAL
 
 _log = structlog.get_logger("redsched.agent")
@@ -19,7 +21,7 @@ class LocalSteps(EndSteps):
 
     async def hold_local(self, found: LocalWork) -> None:
         """Claim for work that runs here, or tell its new amounts."""
-        known = self.held.get(found.id)
+        known = next((work for work in self.held.values() if work.id == found.id), None)
         token = known.token if known is not None else self.host.journal.ended_token(self.host.name, found.id)
         answer = await self._claim_local(found, token)
         if answer.outcome is Outcome.STALE:
@@ -27,12 +29,21 @@ class LocalSteps(EndSteps):
             answer = await self._claim_local(found, answer.facts[0])
         if answer.outcome in (Outcome.OK, Outcome.SAME):
             self.conflicts.discard(found.id)
-            await self._write(held_local(found, answer.facts[0]))
+            await self._write_local(found, known, answer)
         elif found.id not in self.conflicts:
             self.conflicts.add(found.id)
             _log.error(
                 "local work has the id of another claim: give it one of its own", host=self.host.name, claim=found.id
             )
+
+    async def _write_local(self, found: LocalWork, known: HeldWork | None, answer: Answer) -> None:
+        token, placed = answer.facts
+        if known is not None and known.placed != placed:
+            # The store had ended the placement that the journal has, and made another for the same work.
+            self.host.journal.write_ended(self.host.name, known, answer.now_ms)
+            known = None
+        base = known or HeldWork(found.id, placed, token, placed, {"claimed_at_ms": str(answer.now_ms)})
+        await self._write(as_found(found, dataclasses.replace(base, token=token)))
 
     async def end_local(self, work: HeldWork) -> None:
         """Give a local claim back: its work is there no more, so nothing is to be stopped."""
@@ -46,16 +57,14 @@ class LocalSteps(EndSteps):
         )
 
 
-def held_local(found: LocalWork, token: str) -> HeldWork:
-    """Local work as the journal holds it."""
-    return HeldWork(
-        found.id,
-        token,
-        found.amounts,
-        ClaimStatus.ACTIVE,
+def as_found(found: LocalWork, held: HeldWork) -> HeldWork:
+    """Return local work that the journal holds as it was found to be now."""
+    own = {"project": found.project, "consumer": found.consumer, "digest": LOCAL}
+    return dataclasses.replace(
+        held,
+        record=record_with({**held.record, **own}, found.amounts, {}),
+        state=ClaimStatus.ACTIVE,
         is_running=True,
-        project=found.project,
-        consumer=found.consumer,
-        digest=LOCAL,
         named=found.named,
+        before={},
     )

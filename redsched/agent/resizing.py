@@ -38,9 +38,9 @@ class ResizeSteps(EndSteps):
                 )
             )
             if answer.outcome in (Outcome.OK, Outcome.SAME):
-                self._write(dataclasses.replace(work, amounts=work.wanted, wanted={}, before={}))
+                self._write(work.with_amounts(work.wanted, wanted={}, before={}))
                 return
-            anew = await self._placed_anew(work) if answer.outcome is Outcome.STALE else None
+            anew = await self._resized_meanwhile(work) if answer.outcome is Outcome.STALE else None
             if anew is None:
                 await (self.end(work) if answer.outcome is Outcome.ENDING else self.lose(work))
                 return
@@ -48,7 +48,7 @@ class ResizeSteps(EndSteps):
 
     async def _run_resize(self, work: HeldWork) -> HeldWork:
         """Have the hook make the work so. What could not be done is given back: the work keeps what it had."""
-        reason = await self._lacks(dataclasses.replace(work, amounts=work.wanted))
+        reason = await self._lacks(work, work.wanted)
         if not reason:
             try:
                 output = await self._run_hook(Verb.RESIZE, work)
@@ -56,5 +56,6 @@ class ResizeSteps(EndSteps):
                 reason = str(error)
         if reason:
             _log.warning("a claim could not be resized", host=self.host.name, claim=work.id, reason=reason)
-            return dataclasses.replace(work, wanted=work.before or work.amounts, before=work.before or work.amounts)
+            kept = work.before or work.amounts
+            return work.with_amounts(work.amounts, wanted=kept, before=kept)
         return dataclasses.replace(work, before=work.wanted, named=named_in(output) or work.named)

@@ -1,4 +1,4 @@
-"""What every step of a claim on its host is made of: asking the store, writing the journal, running a hook."""
+"""What every step of a placement on its host is made of: asking the store, writing the journal, running a hook."""
 
 import asyncio
 import dataclasses
@@ -13,10 +13,10 @@ from redsched.agent.double_check import lacking
 from redsched.agent.epochs import is_newer_token
 from redsched.agent.hooks import Hook, HookFailed, Order, Verb
 from redsched.agent.host import Host
-from redsched.agent.journal_schema import HeldWork, Succession
+from redsched.agent.journal_schema import HeldWork
 from redsched.agent.line import Line
-from redsched.model import Claim, ClaimStatus
-from redsched.store import Answer, Outcome, drawn_on
+from redsched.model import Amounts, Claim, ClaimStatus, Placement
+from redsched.store import Answer, Outcome, drawn_on, record_of
 
 FIRST_RETRY_S, LONGEST_RETRY_S = 0.5, 60.0
 """Pauses between the tries of a hook that fails to stop work. It must succeed some day: the work is still there."""
@@ -43,7 +43,7 @@ class StepParts:
 
     @property
     def held(self) -> dict[str, HeldWork]:
-        """The claims in this host's journal."""
+        """The placements in this host's journal, by `placed`."""
         return self.host.journal.pages[self.host.name].held
 
     async def _say(self, call: Callable[[], Awaitable[Answer]]) -> Answer:
@@ -57,27 +57,33 @@ class StepParts:
             self.host.hears(answer.epoch, answer.now_ms, attest=answer.epoch == self.host.epoch)
             await asyncio.sleep(random.uniform(0.5, 1.5) * ASK_AGAIN_S)
 
-    async def _placed_anew(self, work: HeldWork) -> HeldWork | None:
-        """The claim by its newer token, once that is durable; None where the store knows no later placing of it here.
+    async def _resized_meanwhile(self, work: HeldWork) -> HeldWork | None:
+        """Return the placement by its newer token, once that is durable; None where the store has no newer one.
 
-        STALE is all that a script says of a claim that was resized meanwhile. A plain read is enough to go on with its
-        work; only a script may stop it.
+        STALE is all that a script answers about a placement that was resized meanwhile, and about one that is gone. A
+        plain read is enough to go on with its work; only a script may stop it.
         """
         read = await self.line.ask(lambda: self.host.cell.read_claims([work.id]))
-        claim = read.get(work.id)
-        is_here = claim is not None and claim.host == self.host.name and claim.state is not ClaimStatus.ENDED
-        if claim is None or not is_here or not is_newer_token(claim.token, work.token):
+        if work.id not in read:
             return None
-        return await self._adopt(work, work_of(claim))
+        found = {one.placed: one for one in placements_here(read[work.id], self.host.name)}.get(work.placed)
+        if found is None or not is_newer_token(found.token, work.token):
+            return None
+        return await self._adopt(work, work_of(read[work.id], found))
 
-    async def _adopt(self, known: HeldWork, placing: HeldWork) -> HeldWork:
-        """Hold a claim by its newer placing, durably. Its work has what it had before the first resize."""
-        before = (known.before or known.amounts) if placing.wanted else {}
-        work = dataclasses.replace(
-            known, token=placing.token, amounts=placing.amounts, wanted=placing.wanted, before=before
-        )
+    async def _adopt(self, known: HeldWork, resized: HeldWork) -> HeldWork:
+        """Hold a placement by its newer token, durably. Its work has what it had before the first resize."""
+        before = (known.before or known.amounts) if resized.wanted else {}
+        work = dataclasses.replace(known, token=resized.token, record=resized.record, before=before)
         await self._write(work)
         return work
+
+    async def _keep_request(self, digest: str) -> None:
+        """Read a claim's request, unless it is known: this host gives it back to a store that has lost it."""
+        if digest and digest not in self.host.journal.requests:
+            text = await self.line.ask(lambda: self.host.cell.read_request(digest))
+            if text:
+                await self.host.journal.write_request(digest, text)
 
     async def _stop(self, work: HeldWork) -> None:
         """Run the stop hook until it succeeds: as long as it does not, the work may be there."""
@@ -99,21 +105,21 @@ class StepParts:
             return await self.hook.run(Order(verb, self.host.cell.name, self.host.name, work))
 
     async def _bury(self, work: HeldWork, answer: Answer) -> None:
-        await self.host.journal.write_ended(self.host.name, work.id, work.token, answer.now_ms)
+        await self.host.journal.write_ended(self.host.name, work, answer.now_ms)
 
-    async def _lacks(self, work: HeldWork) -> str:
-        """What the host lacks for this claim beside all that runs there, in words; '' when it can hold it.
+    async def _lacks(self, work: HeldWork, amounts: Amounts) -> str:
+        """Return what the host lacks to hold these amounts beside all else that runs there, in words; '' for nothing.
 
         The store gives room away as soon as it has this host's word that work is gone; the host may still wait for the
         answer, or have died before it was journaled. So claims that are ending are waited for, half a lease at most.
         """
         until = tasks.now_s() + self._lease_s() / 2
         while True:
-            report = await self.host.sight.look_again(without=work.id if work.state is ClaimStatus.CLAIMED else "")
-            others = [one for one in self.held.values() if one.id != work.id]
-            reason = lacking(report, [one.amounts for one in others], work.amounts)
+            report = await self.host.sight.look_again(without=work.placed if work.state is ClaimStatus.CLAIMED else "")
+            others = [one for one in self.held.values() if one.placed != work.placed]
+            reason = lacking(report, [one.amounts for one in others], amounts)
             staying = [one.amounts for one in others if one.state is not ClaimStatus.ENDING]
-            if not reason or lacking(report, staying, work.amounts) or tasks.now_s() >= until:
+            if not reason or lacking(report, staying, amounts) or tasks.now_s() >= until:
                 return reason
             await asyncio.sleep(LOOK_AGAIN_S)
 
@@ -124,24 +130,31 @@ class StepParts:
         return self.host.settings.lease_s
 
 
-def work_of(claim: Claim) -> HeldWork:
-    """A claim of the store as one that its host is still to take up."""
+def work_of(claim: Claim, placement: Placement) -> HeldWork:
+    """Return one of a claim's placements as its host is still to take it up."""
     return HeldWork(
         claim.id,
-        claim.token,
-        claim.amounts,
-        project=claim.project,
-        consumer=claim.consumer,
-        digest=claim.digest,
-        group=claim.group,
-        counted=claim.counted,
-        wanted=claim.wanted,
-        succession=Succession(claim.origin, claim.former, claim.former_host, claim.former_token, claim.former_why),
-        gang=claim.gang,
-        quota=claim.quota,
+        placement.placed,
+        placement.token,
+        placement.root,
+        record_of(claim.view(placement)),
+        moves=_moved_from(claim, placement),
     )
 
 
+def placements_here(claim: Claim, host: str) -> list[Placement]:
+    """Return a claim's placements on a host."""
+    return [one for one in claim.placements if one.host == host]
+
+
+def _moved_from(claim: Claim, placement: Placement) -> dict[str, str]:
+    """Return host and token of the placement that this one is to replace in a move; nothing where it is no move."""
+    source = next((one for one in claim.placements if one.token == placement.based_on), None)
+    if source is None or source.state is not ClaimStatus.ACTIVE:
+        return {}
+    return {"host": source.host, "token": source.token}
+
+
 def things_of(work: HeldWork) -> tuple[str, ...]:
-    """What a claim counts in beside its host, as the store's calls name it: knowing it saves them a second one."""
+    """Return what a claim counts in beside its host, as the store's calls name it: knowing it saves a second call."""
     return drawn_on(work.group, work.amounts, work.gang)

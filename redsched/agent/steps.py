@@ -1,11 +1,12 @@
-"""The steps of a claim's life on its host: taking it up, and what goes wrong on the way.
+"""The steps of a placement on its host: taking it up, and what goes wrong on the way.
 
     CLAIMED -accept-> STARTING -hook start-> running -confirm-> ACTIVE -end-> ENDING -hook stop, gone-> tombstone
 
 The journal is durable before accept, and the hook runs only after it: what a crash interrupts is asked for again.
-Whether a claim stands is the store's word alone, given to this host in the epoch that it has attested to. Orders of an
-older token than the journal's are not followed. How claims end is in `ending`, resizing in `resizing`, local work in
-`local_steps`.
+Only the store decides whether a placement stands, by an answer in the epoch that this host has attested to. A host can
+have two placements of one claim, as when it moves to other pools there; each goes its own way. Orders of an older token
+than the journal has for the same placement are not followed. How placements end is in `ending`, resizing in `resizing`,
+local work in `local_steps`.
 """
 
 import asyncio
@@ -31,7 +32,7 @@ _log = structlog.get_logger("redsched.agent")
 
 
 class _Ended(Exception):
-    """The store's word on a claim whose hook is running: it is to be stopped."""
+    """The store's answer about a placement whose hook is running: it is to be stopped."""
 
     def __init__(self, work: HeldWork, outcome: Outcome) -> None:
         super().__init__(outcome)
@@ -40,24 +41,26 @@ class _Ended(Exception):
 
 
 class Steps(ResizeSteps, LocalSteps):
-    """What one host does with a claim."""
+    """What one host does with a placement."""
 
     __slots__ = ()
 
     async def take_up(self, work: HeldWork, entry_id: str = "") -> None:
         """Journal it, tell the store, start its work, say that it runs. What is half done goes on, a resize too."""
-        known = self.held.get(work.id)
+        known = self.held.get(work.placed)
         if known is not None and is_newer_token(known.token, work.token):
             await self._refuse(work, entry_id)
             return
         is_new = known is None or (known.token != work.token and known.state is ClaimStatus.CLAIMED)
         if known is None or is_new:
-            await self._write(work)
+            durable = self._write(work)
+            await self._keep_request("" if work.is_local else work.digest)
+            await durable
         elif known.token != work.token:
             work = await self._adopt(known, work)
         elif work.wanted and not known.wanted:
             # Resized, as the journal knows, and the store has lost the word of it: it is said again.
-            work = dataclasses.replace(known, wanted=known.amounts, before=known.amounts)
+            work = known.with_amounts(known.amounts, wanted=known.amounts, before=known.amounts)
         else:
             work = known
         answer = await self._accept(work, entry_id)
@@ -69,14 +72,14 @@ class Steps(ResizeSteps, LocalSteps):
         elif answer.outcome is Outcome.ENDING:
             await self.end(work)
         elif is_new:
-            await self.host.journal.write_forgotten(self.host.name, work.id)
-        elif answer.outcome is not Outcome.STALE or await self._placed_anew(work) is None:
+            await self.host.journal.write_forgotten(self.host.name, work.placed)
+        elif answer.outcome is not Outcome.STALE or await self._resized_meanwhile(work) is None:
             await self.lose(work)
 
     async def _refuse(self, work: HeldWork, entry_id: str) -> None:
-        """An order of an older placing than the journal's: late, and its hint is taken out.
+        """Discard an order by an older token than the journal's, with its hint.
 
-        Should the store say that this placing stands, it has lost the later one.
+        Should the store answer that the older token stands, it has lost the newer one.
         """
         _log.warning("an order by an older token is discarded", host=self.host.name, claim=work.id, token=work.token)
         answer = await self._accept(work, entry_id)
@@ -84,8 +87,8 @@ class Steps(ResizeSteps, LocalSteps):
             await self.line.ask(self.host.begin_new_epoch)
 
     async def _tell_that_it_ended(self, work: HeldWork) -> None:
-        """The store holds what it had been told is gone: it has lost writes. Attesting anew ends the claim again."""
-        await self.host.journal.write_forgotten(self.host.name, work.id)
+        """The store holds what it had been told is gone: it has lost writes. Attesting anew ends it again."""
+        await self.host.journal.write_forgotten(self.host.name, work.placed)
         await self.line.ask(self.host.begin_new_epoch)
 
     async def _start(self, work: HeldWork) -> None:
@@ -95,7 +98,7 @@ class Steps(ResizeSteps, LocalSteps):
             # is called claimed would be freed by a lease or a release at once.
             begun = dataclasses.replace(work, state=ClaimStatus.STARTING)
             durable = self._write(begun)
-            if reason := await self._lacks(work):
+            if reason := await self._lacks(work, work.amounts):
                 await self._fail(work, f"the host cannot hold it: {reason}", began=False)
                 return
             await durable
@@ -119,7 +122,7 @@ class Steps(ResizeSteps, LocalSteps):
             await self._resize(work)
         elif answer.outcome is Outcome.ENDING:
             await self.end(work)
-        elif answer.outcome is Outcome.STALE and (anew := await self._placed_anew(work)) is not None:
+        elif answer.outcome is Outcome.STALE and (anew := await self._resized_meanwhile(work)) is not None:
             await self._confirm(anew)
         else:
             await self.lose(work)
@@ -131,7 +134,7 @@ class Steps(ResizeSteps, LocalSteps):
         return dataclasses.replace(work, is_running=True, named=named, before=started if work.wanted else {})
 
     async def _renewing(self, work: HeldWork, hook: Coroutine[None, None, bytes]) -> tuple[HeldWork, bytes]:
-        """Run a hook and keep the claim's lease meanwhile; the claim comes back by a newer token when it was resized.
+        """Run a hook and keep the lease meanwhile; the placement comes back by a newer token when it was resized.
 
         That the hook is done is noticed although a renewal waits for a store that is away.
         """
@@ -139,8 +142,8 @@ class Steps(ResizeSteps, LocalSteps):
         try:
             await asyncio.wait([running, renewing], return_when=asyncio.FIRST_COMPLETED)
             if not running.done():
-                raise _Ended(self.held.get(work.id, work), renewing.result())
-            return self.held.get(work.id, work), running.result()
+                raise _Ended(self.held.get(work.placed, work), renewing.result())
+            return self.held.get(work.placed, work), running.result()
         finally:
             await end_all([running, renewing])
 
@@ -148,7 +151,7 @@ class Steps(ResizeSteps, LocalSteps):
         while True:
             await asyncio.sleep(self._lease_s() / BEATS_IN_LEASE)
             answer = await self._renew(work)
-            anew = await self._placed_anew(work) if answer.outcome is Outcome.STALE else None
+            anew = await self._resized_meanwhile(work) if answer.outcome is Outcome.STALE else None
             if anew is None and answer.outcome not in _DONE:
                 return answer.outcome
             work = anew or work
@@ -160,7 +163,7 @@ class Steps(ResizeSteps, LocalSteps):
         may_be_there = began or work.state is not ClaimStatus.CLAIMED
         is_gone = not may_be_there or await self._stop_once(work)
         answer = await self._say_failed(work, is_gone)
-        if answer.outcome is Outcome.STALE and (anew := await self._placed_anew(work)) is not None:
+        if answer.outcome is Outcome.STALE and (anew := await self._resized_meanwhile(work)) is not None:
             work, answer = anew, await self._say_failed(anew, is_gone)
         if is_gone:
             await self._bury(work, answer)
@@ -170,9 +173,9 @@ class Steps(ResizeSteps, LocalSteps):
             await self.lose(work)
 
     async def ask_about(self, work: HeldWork) -> None:
-        """Ask about a claim that only the journal holds. A plain read found none, but only a script may stop work."""
+        """Ask about a placement that only the journal has. A plain read found none, but only a script may stop work."""
         answer = await self._renew(work)
-        if answer.outcome is Outcome.STALE and await self._placed_anew(work) is not None:
+        if answer.outcome is Outcome.STALE and await self._resized_meanwhile(work) is not None:
             return
         if answer.outcome in _ENDED:
             await self.lose(work)
@@ -180,8 +183,8 @@ class Steps(ResizeSteps, LocalSteps):
             await self.end(work)
 
     async def discard(self, entry: InboxEntry) -> None:
-        """Take out a hint whose claim has ended: accept does that. Should it not have ended, comparing finds it."""
-        await self._accept(HeldWork(entry.claim_id, entry.token, {}), entry.entry_id)
+        """Take out a hint whose placement is gone: accept does that. Should it not be gone, comparing finds it."""
+        await self._accept(HeldWork(entry.claim_id, entry.token, entry.token, entry.token), entry.entry_id)
 
     # -- what the store is told
 

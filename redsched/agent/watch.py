@@ -22,8 +22,8 @@ LONGEST_FEED_PAUSE_S = 0.1
 LONGEST_INBOX_PAUSE_S = 0.5
 GROWTH = 1.5
 
-_INBOX_OPS = frozenset(("claimed", "resizing", "resized", "ending", "moved"))
-"""Changes that may have put something into an inbox: `moved` where another host attested to a later placing."""
+_INBOX_OPS = frozenset(("claimed", "resizing", "resized", "ending"))
+"""Changes that may have put something into an inbox."""
 
 _log = structlog.get_logger("redsched.agent")
 

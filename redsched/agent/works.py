@@ -1,4 +1,4 @@
-"""The claims of one host: what is asked for by hints and comparisons, and one task for each claim that is acted on."""
+"""The placements of one host: what hints and comparisons ask for, and one task for each that is acted on."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
@@ -9,10 +9,10 @@ import structlog
 from redsched.agent.collector import LocalWork
 from redsched.agent.epochs import is_newer_token
 from redsched.agent.journal_schema import HeldWork
-from redsched.agent.local_steps import held_local
-from redsched.agent.step_parts import work_of
+from redsched.agent.local_steps import as_found
+from redsched.agent.step_parts import placements_here, work_of
 from redsched.agent.steps import Steps
-from redsched.model import Claim, ClaimStatus
+from redsched.model import Claim, ClaimStatus, Placement
 from redsched.store import InboxEntry
 from redsched.tasks import end, end_all
 
@@ -29,9 +29,9 @@ class _Doing:
 
 @dataclass(slots=True, eq=False)
 class Works:
-    """The claims of one host that something is being done about.
+    """The placements of one host that something is being done about, by `placed`.
 
-    `on_missed` is called when something was asked for while its claim was busy: the inbox is to be read again.
+    `on_missed` is called when something was asked for while its placement was busy: the inbox is to be read again.
     """
 
     steps: Steps
@@ -45,118 +45,130 @@ class Works:
         """Do what hints ask for. `claims` are those that they name, as just read."""
         for entry in entries:
             # Stamped with another epoch: it was written by a store that this host has not attested to, or has left.
-            if entry.epoch != self.steps.host.epoch:
-                continue
-            claim = claims.get(entry.claim_id)
-            held = self.steps.held.get(entry.claim_id)
-            is_late = held is not None and is_newer_token(held.token, entry.token)
-            if entry.op == "end" and not is_late:
-                self.end(held or _unknown_work(entry, claim), entry.entry_id)
-            elif (
-                not is_late
-                and claim is not None
-                and claim.state is not ClaimStatus.ENDED
-                and claim.token == entry.token
-            ):
-                # To be resized is to be taken up by a newer token.
-                self.take_up(work_of(claim), entry.entry_id)
-            else:
-                self._do(entry.claim_id, entry.token, self.steps.discard(entry))
+            if entry.epoch == self.steps.host.epoch:
+                self._follow(entry, claims.get(entry.claim_id))
 
     def compare(self, ids: set[str], claims: Mapping[str, Claim]) -> None:
-        """Compare the journal with what the store says: `ids` on this host, and those claims.
+        """Compare the journal with the store: `ids` of the claims on this host, and those claims.
 
         Also what goes on with that which an earlier process, or an earlier epoch, has left half done.
         """
         if not self.steps.host.epoch:
             return
+        in_store = set()
         for claim_id in ids & claims.keys():
-            self._compare_one(claims[claim_id])
-        for claim_id in self.steps.held.keys() - ids:
-            work = self.steps.held[claim_id]
-            self._do(claim_id, work.token, self.steps.ask_about(work))
+            for placement in placements_here(claims[claim_id], self.steps.host.name):
+                in_store.add(placement.placed)
+                self._compare_one(claims[claim_id], placement)
+        for placed in self.steps.held.keys() - in_store:
+            work = self.steps.held[placed]
+            self._do(work, self.steps.ask_about(work))
 
-    def drop(self, ids: Iterable[str]) -> None:
-        """Stop work that the store has given to another host, or has ended while it could not say so."""
-        for claim_id in ids:
-            work = self.steps.held.get(claim_id)
+    def drop(self, placed: Iterable[str]) -> None:
+        """Stop the work of placements that the store has freed while this host could not hear of it."""
+        for name in placed:
+            work = self.steps.held.get(name)
             if work is not None:
-                self._do(claim_id, work.token, self.steps.lose(work), is_end=True)
+                self._do(work, self.steps.lose(work), is_end=True)
 
     def take_up(self, work: HeldWork, entry_id: str = "") -> None:
-        """Begin to take a claim up, unless that is being done."""
-        self._do(work.id, work.token, self.steps.take_up(work, entry_id))
+        """Begin to take a placement up, unless that is being done."""
+        self._do(work, self.steps.take_up(work, entry_id))
 
     def find_local(self, found: Sequence[LocalWork]) -> None:
         """Claim for local work that runs here now, which is all of `found`, and give back what does not any more."""
         if not self.steps.host.epoch:
             return
+        held = {work.id: work for work in self.steps.held.values()}
         for one in found:
-            work = self.steps.held.get(one.id)
+            work = held.get(one.id)
             # Under the id of a claim that was made for this host, it is that claim's work.
-            if work is None or (work.is_local and work.state is ACTIVE and work != held_local(one, work.token)):
-                self._do(one.id, work.token if work else "", self.steps.hold_local(one))
+            if work is None or (work.is_local and work.state is ACTIVE and work != as_found(one, work)):
+                # Work that was never claimed has no placement yet: its id stands for the name.
+                self._do(work or HeldWork(one.id, one.id, "", one.id), self.steps.hold_local(one))
         runs = {one.id for one in found}
         for work in [*self.steps.held.values()]:
             if work.is_local and work.id not in runs:
-                self._do(work.id, work.token, self.steps.end_local(work), is_end=True)
+                self._do(work, self.steps.end_local(work), is_end=True)
 
     def end(self, work: HeldWork, entry_id: str = "") -> None:
-        """Begin to end a claim, unless that is being done. Taking it up is broken off."""
-        self._do(work.id, work.token, self.steps.end(work, entry_id), is_end=True)
+        """Begin to end a placement, unless that is being done. Taking it up is broken off."""
+        self._do(work, self.steps.end(work, entry_id), is_end=True)
 
     async def close(self) -> None:
         """Break off everything. The journal knows where to go on."""
         await end_all([doing.task for doing in self._doing.values()])
 
-    # -- one task for each claim
+    # -- what is to be done about each
 
-    def _do(self, claim_id: str, token: str, steps: Coroutine[None, None, None], is_end: bool = False) -> None:
-        before = self._doing.get(claim_id)
+    def _follow(self, entry: InboxEntry, claim: Claim | None) -> None:
+        held = next((one for one in self.steps.held.values() if _means(entry, one.id, one)), None)
+        placements = placements_here(claim, self.steps.host.name) if claim is not None else []
+        placement = next((one for one in placements if _means(entry, entry.claim_id, one)), None)
+        if placement is not None:
+            held = self.steps.held.get(placement.placed, held)
+        if held is not None and is_newer_token(held.token, entry.token):
+            self._discard(entry)
+        elif entry.op == "end" and held is not None:
+            self.end(held, entry.entry_id)
+        elif claim is None or placement is None or placement.token != entry.token:
+            self._discard(entry)
+        elif entry.op == "end":
+            # The journal does not know it: the hook is asked to stop it all the same.
+            self.end(work_of(claim, placement), entry.entry_id)
+        else:
+            # To be resized is to be taken up by a newer token.
+            self.take_up(work_of(claim, placement), entry.entry_id)
+
+    def _discard(self, entry: InboxEntry) -> None:
+        self._do(HeldWork(entry.claim_id, entry.token, entry.token, entry.token), self.steps.discard(entry))
+
+    def _compare_one(self, claim: Claim, placement: Placement) -> None:
+        work = self.steps.held.get(placement.placed)
+        # The journal counts too: it is ending there only because the store once said so, and it may be stopped already.
+        if placement.state is ClaimStatus.ENDING or (work is not None and work.state is ClaimStatus.ENDING):
+            self.end(work or work_of(claim, placement))
+        elif work is None or _asks(placement, work):
+            self.take_up(work_of(claim, placement))
+
+    # -- one task for each placement
+
+    def _do(self, work: HeldWork, steps: Coroutine[None, None, None], is_end: bool = False) -> None:
+        before = self._doing.get(work.placed)
         # A start or a resize is never broken off for another one: it learns from the store that its token is old.
         if before is not None and (before.is_end or not is_end):
             steps.close()
-            self._missed |= before.token != token
+            self._missed |= before.token != work.token
             return
-        task = asyncio.create_task(_after(before, steps), name=f"claim {claim_id}")
-        doing = self._doing[claim_id] = _Doing(task, token, is_end)
+        task = asyncio.create_task(_after(before, steps), name=f"claim {work.id}")
+        doing = self._doing[work.placed] = _Doing(task, work.token, is_end)
         # A task that is cancelled before its first step never comes to await `steps`.
         task.add_done_callback(lambda _: steps.close())
-        task.add_done_callback(lambda _: self._done(claim_id, doing))
+        task.add_done_callback(lambda _: self._done(work, doing))
 
-    def _done(self, claim_id: str, doing: _Doing) -> None:
-        if self._doing.get(claim_id) is doing:
-            del self._doing[claim_id]
+    def _done(self, work: HeldWork, doing: _Doing) -> None:
+        if self._doing.get(work.placed) is doing:
+            del self._doing[work.placed]
         if not doing.task.cancelled() and (error := doing.task.exception()) is not None:
-            _log.error("a claim's task failed", host=self.steps.host.name, claim=claim_id, error=repr(error))
+            _log.error("a claim's task failed", host=self.steps.host.name, claim=work.id, error=repr(error))
         if self._missed:
             self._missed = False
             self.on_missed()
 
-    def _compare_one(self, claim: Claim) -> None:
-        work = self.steps.held.get(claim.id)
-        # The journal's word too: it says so only because the store once did, and the work may be stopped already.
-        if claim.state is ClaimStatus.ENDING or (work is not None and work.state is ClaimStatus.ENDING):
-            self.end(work or work_of(claim))
-        elif claim.state is ClaimStatus.ENDED or claim.host != self.steps.host.name:
-            return
-        elif work is None or _asks(claim, work):
-            self.take_up(work_of(claim))
+
+def _means(entry: InboxEntry, claim_id: str, one: HeldWork | Placement) -> bool:
+    """Return whether a hint is about this placement of a claim: by its present token, or by its first one."""
+    return entry.claim_id == claim_id and entry.token in (one.token, one.placed)
 
 
-def _asks(claim: Claim, work: HeldWork) -> bool:
-    """Whether something is to be done about a claim: it is not all done, or its token is newer than the journal's."""
-    if claim.token != work.token:
-        return is_newer_token(claim.token, work.token)
-    return work.state is not ACTIVE or claim.state is not ACTIVE or bool(work.wanted or claim.wanted)
+def _asks(placement: Placement, work: HeldWork) -> bool:
+    """Return whether something is to be done: it is not all done, or the store has a newer token than the journal."""
+    if placement.token != work.token:
+        return is_newer_token(placement.token, work.token)
+    return work.state is not ACTIVE or placement.state is not ACTIVE or bool(work.wanted or placement.wanted)
 
 
 async def _after(before: _Doing | None, steps: Coroutine[None, None, None]) -> None:
     if before is not None:
         await end(before.task)
     await steps
-
-
-def _unknown_work(entry: InboxEntry, claim: Claim | None) -> HeldWork:
-    """A claim to be ended that the journal does not know: its hook is asked to stop it all the same."""
-    return work_of(claim) if claim is not None else HeldWork(entry.claim_id, entry.token, {})

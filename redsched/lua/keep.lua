@@ -1,5 +1,6 @@
 #!lua
--- keep: put back a request of an exported cell, so that its claims can be placed anew.
+-- keep: put back a request that the store has lost, from an exported cell or by an agent, so that claims can be placed
+-- anew.
 -- KEYS meta changes hosts request
 -- ARGV text for_ms
 --   text  the request as canonical JSON

@@ -6,7 +6,7 @@
 -- Further keys: host, claims and inbox of the host, then shared pools; include/passed.lua. token: of the last placing that
 -- the host knows of ('' for none). Then slot, amount ...: all that it has.
 -- Reply outcome, epoch, now_ms, then by outcome
---   OK        token
+--   OK        token, placed
 --   SAME      likewise: it stands so already
 --   STALE     the token of a placing that the host does not know of, of a claim that lives or has ended: a late copy
 --   CONFLICT  the id is another claim's, or is in use on another host
@@ -29,7 +29,7 @@ end
 local fields = claim.fields
 local same = placement and placement.state == 'active' and not next(placement.wanted)
 if same and fields.project == ARG.project and fields.consumer == ARG.consumer and equal_amounts(placement.amounts, now) then
-  return answer_about(it, 'SAME', placement.token)
+  return answer_about(it, 'SAME', placement.token, placement.placed)
 elseif claim.exists and last.token ~= ARG.token then
   return answer_about(it, 'STALE', last.token)
 end
@@ -45,7 +45,7 @@ end
 placement.op = 'local'
 fields.project, fields.consumer, fields.digest = ARG.project, ARG.consumer, 'local'
 fields.claimed_at_ms = fields.claimed_at_ms or text(cell.now_ms)
-local reply = commit_about(it, 'OK', token)
+local reply = commit_about(it, 'OK', token, placement.placed)
 if reply[1] == 'OK' then
   for _, thing in ipairs(things) do
     if thing.kind == 'host' or thing.kind == 'pool' then

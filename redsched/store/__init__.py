@@ -25,7 +25,7 @@ from redsched.store.answers import (
     Thing,
 )
 from redsched.store.cell import CellStore
-from redsched.store.claim_fields import record_of
+from redsched.store.claim_fields import AMOUNT, WANTED, amounts_in, record_of, record_with
 from redsched.store.claim_wire import counted_by, drawn_on
 from redsched.store.keys import Kind
 from redsched.store.ledger_reads import LedgerEntry, LedgerState
@@ -35,6 +35,8 @@ from redsched.store.quota_calls import Marked
 from redsched.store.store import Store
 
 __all__ = [
+    "AMOUNT",
+    "WANTED",
     "Again",
     "Answer",
     "AttestAnswer",
@@ -68,7 +70,9 @@ __all__ = [
     "Store",
     "Taking",
     "Thing",
+    "amounts_in",
     "counted_by",
     "drawn_on",
     "record_of",
+    "record_with",
 ]

@@ -44,8 +44,8 @@ class AgentCalls(ClaimCalls):
         """The host's word that it runs work which nobody claimed, or that such work has other amounts. (local.lua)
 
         `token` is that of the claim's last placing that the host knows of, '' for none. OK | SAME (facts of both:
-        token) | STALE (the store knows a later placing; facts: its token, '' for a claim that has ended) | CONFLICT
-        (the id is another claim's) | ATTEST.
+        token, placed) | STALE (the store knows a later placing; facts: its token, '' for a claim that has ended) |
+        CONFLICT (the id is another claim's) | ATTEST.
         """
         check_name("claim", claim_id)
         _check(amounts)

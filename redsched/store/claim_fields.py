@@ -4,15 +4,27 @@ From this table come the lists of the Lua scripts (`-- include: claim_fields`), 
 the rows of docs/keys.md that a test compares with it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from redsched.model import Claim, ClaimStatus
-from redsched.names import MAX_AMOUNT
+from redsched.model import Amounts, Claim, ClaimStatus
+from redsched.names import MAX_AMOUNT, whole
 
-__all__ = ["CLAIM", "FIELDS", "PLACEMENT", "Field", "lua_tables", "record_of"]
+__all__ = [
+    "AMOUNT",
+    "CLAIM",
+    "FIELDS",
+    "PLACEMENT",
+    "WANTED",
+    "Field",
+    "amounts_in",
+    "lua_tables",
+    "record_of",
+    "record_with",
+]
 
 CLAIM, PLACEMENT = "claim", "placement"
+AMOUNT, WANTED = "amount", "wanted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +128,32 @@ def is_of_placement(name: str) -> bool:
 
 
 _JOURNALED = frozenset(one.name for one in FIELDS if one.journaled and one.of == CLAIM)
+_JOURNALED_PLAIN = frozenset(one.name for one in FIELDS if one.journaled and one.of == PLACEMENT and not one.is_family)
 
 
 def record_of(claim: Claim) -> dict[str, str]:
     """Return the store's part of a claim as an agent keeps it: fields as in the hash, of the placement that it shows."""
     record = {name: value for name, value in claim.raw.items() if name in _JOURNALED}
-    for name, amounts in (("amount", claim.amounts), ("wanted", claim.wanted)):
-        record |= {f"{name}.{slot}": str(min(amount, MAX_AMOUNT)) for slot, amount in amounts.items()}
+    record |= {f"in.{topology}": domain for topology, domain in claim.counted.items()}
+    is_main = claim.raw.get("placed", claim.raw.get("token")) == claim.placed
+    prefix = "" if is_main else f"placement.{claim.placed}."
+    record |= {name: claim.raw[prefix + name] for name in _JOURNALED_PLAIN if prefix + name in claim.raw}
     if claim.state is ClaimStatus.CLAIMED and claim.expires_at_ms is not None:
         record["expires_at_ms"] = str(claim.expires_at_ms)
-    return record | {f"in.{topology}": domain for topology, domain in claim.counted.items()}
+    return record_with(record, claim.amounts, claim.wanted)
+
+
+def record_with(record: Mapping[str, str], amounts: Amounts, wanted: Amounts) -> dict[str, str]:
+    """Return such a record with other amounts."""
+    others = {name: value for name, value in record.items() if name.partition(".")[0] not in (AMOUNT, WANTED)}
+    return others | _fields(AMOUNT, amounts) | _fields(WANTED, wanted)
+
+
+def amounts_in(record: Mapping[str, str], family: str) -> dict[str, int]:
+    """Return the AMOUNT or WANTED amounts of such a record, by slot."""
+    pairs = ((name.partition("."), value) for name, value in record.items())
+    return {slot: whole(value, 0) for (name, _, slot), value in pairs if name == family}
+
+
+def _fields(family: str, amounts: Amounts) -> dict[str, str]:
+    return {f"{family}.{slot}": str(min(amount, MAX_AMOUNT)) for slot, amount in amounts.items()}

@@ -93,7 +93,7 @@ class MendCalls(Reads):
         raise StoreUnavailable("what these claims count in changes faster than it can be read: try again")
 
     async def keep_request(self, digest: str, text: str) -> None:
-        """Put a request of an exported cell back. (keep.lua)"""
+        """Put a request back that the store has lost. (keep.lua)"""
         await self._answer("keep", (self.keys.request(digest),), (text, REQUEST_KEPT_MS))
 
     async def key_names(self) -> dict[str, list[str]]:

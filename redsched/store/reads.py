@@ -153,6 +153,18 @@ class Reads(CellBase):
             text: str | None = await self._reader.get(self.keys.request(digest))
         return text
 
+    async def missing_requests(self, digests: Iterable[str]) -> list[str]:
+        """Return those digests whose request is not kept any more."""
+        missing: list[str] = []
+        for some in chunks(sorted(digests)):
+            pipe = self._reader.pipeline(transaction=False)
+            for digest in some:
+                pipe.exists(self.keys.request(digest))
+            with reading(self._url):
+                found = await pipe.execute() if some else []
+            missing += [digest for digest, is_there in zip(some, found, strict=True) if not is_there]
+        return missing
+
     async def keep_requests(self, digests: Iterable[str]) -> None:
         """Keep these requests for another day."""
         pipe = self._reader.pipeline(transaction=False)

@@ -9,19 +9,40 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from redsched.agent.collector import Collector
+from redsched.agent.journal_schema import HeldWork
 from redsched.agent.run import run
-from redsched.model import Candidate, Claim, ClaimStatus, HostReport, Inventory
+from redsched.model import Candidate, Claim, ClaimStatus, HostReport, Inventory, Placement, Why
 from redsched.settings import Settings
-from redsched.store import CellStore, ClaimAnswer, ClaimCall, Member, Store
+from redsched.store import Again, CellStore, ClaimAnswer, ClaimCall, Member, Store
 from redsched.tasks import end
 from tests.support.waiting import wait_until
 
 H1 = HostReport("h1", {"VCPU": Inventory(8), "MEMORY_MB": Inventory(8192)}, lease_s=2)
 TWO = {"VCPU": 2, "MEMORY_MB": 1024}
+
+DIGEST = "d" * 32
+"""Of the request that all claims here were made by."""
+
+
+def held_work(
+    claim_id: str,
+    token: str,
+    amounts: Mapping[str, int] | None = None,
+    wanted: Mapping[str, int] | None = None,
+    placed: str = "",
+    **changes: Any,
+) -> HeldWork:
+    """Return a placement as a journal holds it. `changes`: its own fields, and any text that its record has."""
+    own = {name: changes.pop(name) for name in [*changes] if name in HeldWork.__dataclass_fields__}
+    own.setdefault("root", placed or token)
+    work = HeldWork(claim_id, placed or token, token, record=changes, **own)
+    return work.with_amounts(amounts or {}, wanted or {}, work.before)
+
 
 # Notes its call; does what a file named after the verb says (a line of shell), if there is one.
 HOOK = """#!/bin/sh
@@ -76,14 +97,50 @@ class World:
                 await self.stop(task)
 
     async def place(
-        self, claim_id: str, amounts: Mapping[str, int] = TWO, host: str = "h1", lease_s: int = 30, group: str = ""
+        self,
+        claim_id: str,
+        amounts: Mapping[str, int] = TWO,
+        host: str = "h1",
+        lease_s: int = 30,
+        group: str = "",
+        request: str = "",
+        max_attempts: int = 1,
     ) -> ClaimAnswer:
         """Claim amounts on a host, as a scheduler would."""
         clock = await self.cell.tick()
         member = Member(claim_id, (Candidate(host, amounts),), group)
         return await self.cell.claim(
-            ClaimCall((member,), clock.epoch, clock.now_ms, clock.seq, "d" * 32, fresh=True, lease_ms=lease_s * 1000)
+            ClaimCall(
+                (member,),
+                clock.epoch,
+                clock.now_ms,
+                clock.seq,
+                DIGEST,
+                fresh=True,
+                lease_ms=lease_s * 1000,
+                request=request,
+                max_attempts=max_attempts,
+            )
         )
+
+    async def move(
+        self, claim_id: str, host: str, amounts: Mapping[str, int], source: Placement | None = None
+    ) -> ClaimAnswer:
+        """Place an active claim at another place beside the one that it has, as a scheduler would to move it."""
+        claim = await self.claim(claim_id)
+        assert claim is not None
+        source = source or claim.placements[0]
+        clock = await self.cell.tick()
+        again = Again(source.host, source.token, Why.MOVED)
+        member = Member(claim_id, (Candidate(host, amounts),), again=again)
+        return await self.cell.claim(
+            ClaimCall((member,), clock.epoch, clock.now_ms, clock.seq, DIGEST, fresh=False, lease_ms=30_000)
+        )
+
+    async def placements(self, claim_id: str) -> dict[str, str]:
+        """Return the states of a claim's placements, by `placed`."""
+        claim = await self.claim(claim_id)
+        return {one.placed: one.state.value for one in claim.placements} if claim is not None else {}
 
     async def claim(self, claim_id: str) -> Claim | None:
         return (await self.cell.read_claims([claim_id])).get(claim_id)
@@ -109,7 +166,9 @@ class World:
         """What schedulers do every second."""
         clock = await self.cell.tick()
         await self.cell.mark_down(await self.cell.lapsed_hosts(0, clock.now_ms, 0, 100))
-        await self.cell.expire(await self.cell.due_claims(clock.now_ms, 0, 100))
+        due = await self.cell.due_claims(clock.now_ms, 0, 100)
+        chores = await self.cell.due_chores(clock.now_ms, 0, 100)
+        await self.cell.reconcile([*dict.fromkeys((*due, *chores))])
 
     # -- the hook
 

@@ -13,7 +13,7 @@ from redsched.agent.journal import Journal, open_journal
 from redsched.agent.journal_schema import HeldWork
 from redsched.agent.steps import Steps
 from redsched.errors import OtherAgent
-from redsched.model import ClaimStatus, HostStatus
+from redsched.model import Amounts, ClaimStatus, HostStatus
 from redsched.settings import Settings
 from redsched.store import AttestAnswer, CellStore, Outcome, Store
 from redsched.store.server import PrivateServer
@@ -276,7 +276,7 @@ async def test_the_journal_says_active_before_the_store_does(
         await asked.wait()
     await world.stop(task)
     journal = open_journal(world.folder / "journal.sqlite")
-    assert journal.pages["h1"].held["a"].state is ClaimStatus.ACTIVE
+    assert [(work.id, work.state) for work in journal.pages["h1"].held.values()] == [("a", ClaimStatus.ACTIVE)]
     await journal.close()
 
 
@@ -306,11 +306,11 @@ async def test_what_an_epoch_meets_before_its_hook_is_attested_as_being_started(
     states: list[str] = []
     looks, real = Steps._lacks, CellStore.attest
 
-    async def epoch_changes_meanwhile(steps: Steps, work: HeldWork) -> str:
+    async def epoch_changes_meanwhile(steps: Steps, work: HeldWork, amounts: Amounts) -> str:
         if not states:
             await world.cell.raise_epoch((await world.cell.tick()).epoch)
             await wait_until(lambda: bool(states), what="the host has attested")
-        return await looks(steps, work)
+        return await looks(steps, work, amounts)
 
     async def noted(cell: CellStore, *arguments: Any, **more: Any) -> AttestAnswer:
         claims = arguments[3]

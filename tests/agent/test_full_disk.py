@@ -13,9 +13,8 @@ import pytest
 
 from redsched.agent.journal import open_journal
 from redsched.agent.journal_file import JournalBroken
-from redsched.agent.journal_schema import HeldWork
 from redsched.model import ClaimStatus
-from tests.agent.conftest import World
+from tests.agent.conftest import World, held_work
 from tests.support.waiting import wait_until
 
 FLEET = "hosts: [{name: h1, lease_s: 2, inventories: {VCPU: {total: 8}, MEMORY_MB: {total: 8192}}}]"
@@ -96,7 +95,7 @@ async def test_what_a_full_disk_did_not_take_is_not_called_durable(tmp_path: Pat
     async def write_on() -> None:
         nonlocal kept
         while True:
-            await journal.write_held("h1", HeldWork(f"a{kept}", "t", {"VCPU": 1}))
+            await journal.write_held("h1", held_work(f"a{kept}", f"t{kept}", {"VCPU": 1}))
             kept += 1
 
     with pytest.raises(JournalBroken, match="database or disk is full; see to its disk"):
@@ -104,8 +103,8 @@ async def test_what_a_full_disk_did_not_take_is_not_called_durable(tmp_path: Pat
     assert journal.failed.is_set()
     await journal.close()
     journal = open_journal(tmp_path / "j.sqlite")
-    assert journal.pages["h1"].held.keys() == {f"a{number}" for number in range(kept)}, "whole, and nothing else"
-    await journal.write_held("h1", HeldWork("later", "t", {"VCPU": 1}))
+    assert journal.pages["h1"].held.keys() == {f"t{number}" for number in range(kept)}, "whole, and nothing else"
+    await journal.write_held("h1", held_work("later", "t", {"VCPU": 1}))
     await journal.close()
 
 

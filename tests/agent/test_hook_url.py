@@ -11,13 +11,13 @@ import pytest
 
 from redsched.agent.hook_url import UrlHook
 from redsched.agent.hooks import MOST_OUTPUT_BYTES, HookFailed, HookNotRun, Order, Verb
-from redsched.agent.journal_schema import HeldWork
 from redsched.agent.run import hook_of
 from redsched.settings import Settings
 from redsched.tasks import end
+from tests.agent.conftest import held_work
 from tests.support.waiting import wait_until
 
-WORK = HeldWork("c1.a", "1-a.7", {"VCPU": 2})
+WORK = held_work("c1.a", "1-a.7", {"VCPU": 2}, placed="1-a.5")
 START, STOP = Order(Verb.START, "c1", "h1", WORK), Order(Verb.STOP, "c1", "h1", WORK)
 
 Answering = Callable[[BaseHTTPRequestHandler], None]
@@ -78,11 +78,13 @@ async def test_a_url_gets_the_claim_as_a_post(serve: Serve) -> None:
     assert path == "/hook?key=1"
     assert json.loads(body) == json.loads(START.body())
     assert headers["Content-Type"] == "application/json"
-    assert (headers["Redsched-Verb"], headers["Redsched-Claim-Id"], headers["Redsched-Token"]) == (
-        "start",
-        "c1.a",
-        "1-a.7",
-    )
+    own = {name: value for name, value in headers.items() if name.startswith("Redsched-")}
+    assert own == {
+        "Redsched-Verb": "start",
+        "Redsched-Claim-Id": "c1.a",
+        "Redsched-Token": "1-a.7",
+        "Redsched-Placed": "1-a.5",
+    }
 
 
 async def test_its_answer_may_name_the_work(serve: Serve) -> None:

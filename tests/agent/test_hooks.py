@@ -14,15 +14,22 @@ from redsched.agent import hook_command
 from redsched.agent.collector import Named
 from redsched.agent.hook_command import CommandHook
 from redsched.agent.hooks import MOST_OUTPUT_BYTES, HookFailed, HookNotRun, NoHook, Order, Verb, named_in
-from redsched.agent.journal_schema import HeldWork, Succession
 from redsched.agent.run import hook_of
 from redsched.agent.usage import start_time
 from redsched.errors import InvalidRequest
-from redsched.model import Why
 from redsched.settings import Settings
+from tests.agent.conftest import held_work
 from tests.support.waiting import wait_until
 
-WORK = HeldWork("c1.a", "1-a.7", {"VCPU": 2}, project="web", consumer="x", named=Named(cgroup="a.slice", pids={7: 1.0}))
+WORK = held_work(
+    "c1.a",
+    "1-a.7",
+    {"VCPU": 2},
+    placed="1-a.5",
+    project="web",
+    consumer="x",
+    named=Named(cgroup="a.slice", pids={7: 1.0}),
+)
 START = Order(Verb.START, "c1", "h1", WORK)
 
 
@@ -40,13 +47,14 @@ def hook(tmp_path: Path, body: str, timeout_s: float = 20.0) -> CommandHook:
 
 @pytest.mark.parametrize("verb", Verb)
 async def test_a_hook_is_told_the_verb_the_claim_and_the_token(tmp_path: Path, verb: Verb) -> None:
-    tell = hook(tmp_path, 'echo "$1 $REDSCHED_CLAIM_ID $REDSCHED_TOKEN"; cat')
+    tell = hook(tmp_path, 'echo "$1 $REDSCHED_CLAIM_ID $REDSCHED_TOKEN $REDSCHED_PLACED"; cat')
     first, _, claim = (await tell.run(Order(verb, "c1", "h1", WORK))).decode().partition("\n")
-    assert first == f"{verb.value} c1.a 1-a.7"
+    assert first == f"{verb.value} c1.a 1-a.7 1-a.5"
     assert json.loads(claim) == {
         "verb": verb.value,
         "claim_id": "c1.a",
         "token": "1-a.7",
+        "placed": "1-a.5",
         "cell": "c1",
         "host": "h1",
         "slots": {"VCPU": 2},
@@ -61,7 +69,7 @@ async def test_a_hook_is_told_the_verb_the_claim_and_the_token(tmp_path: Path, v
 
 async def test_a_hook_is_told_from_which_pools_the_claim_takes(tmp_path: Path) -> None:
     slots = {"numa0/PCPU": 2, "gpu0/CUSTOM_GPU_MILLI": 250, "pool:lic/CUSTOM_SEAT": 1}
-    said = await hook(tmp_path, "cat").run(Order(Verb.START, "c1", "h1", HeldWork("a", "1-a.7", slots)))
+    said = await hook(tmp_path, "cat").run(Order(Verb.START, "c1", "h1", held_work("a", "1-a.7", slots)))
     assert json.loads(said)["slots"] == slots
 
 
@@ -125,7 +133,7 @@ async def test_more_output_than_a_pipe_holds_is_read_and_cut(tmp_path: Path) -> 
 
 
 async def test_input_that_nobody_reads_holds_up_nobody(tmp_path: Path) -> None:
-    large = HeldWork("c1.a", "1-a.7", {f"CUSTOM_{number}": number for number in range(20_000)})
+    large = held_work("c1.a", "1-a.7", {f"CUSTOM_{number}": number for number in range(20_000)})
     assert await hook(tmp_path, "exit 0").run(Order(Verb.START, "c1", "h1", large)) == b""
 
 
@@ -197,14 +205,14 @@ def test_an_empty_setting_is_no_hook() -> None:
 
 async def test_the_start_of_a_move_is_told_what_it_moves(tmp_path: Path) -> None:
     tell = hook(tmp_path, "cat")
-    for why, moves in ((Why.MOVED, {"claim": "c1.old", "host": "h9"}), (Why.FAILED, None), (None, None)):
-        work = dataclasses.replace(WORK, succession=Succession("c1.root", "c1.old", "h9", "1-a.3", why))
+    for moves in ({"host": "h9", "token": "1-a.3"}, None):
+        work = dataclasses.replace(WORK, moves=moves or {})
         for verb in Verb:
             told = json.loads(await tell.run(Order(verb, "c1", "h1", work)))
             assert told.get("moves") == (moves if verb is Verb.START else None)
 
 
 async def test_what_is_to_be_resized_is_told_both_amounts(tmp_path: Path) -> None:
-    work = dataclasses.replace(WORK, amounts={"VCPU": 4}, wanted={"VCPU": 1}, before={"VCPU": 4})
+    work = WORK.with_amounts({"VCPU": 4}, wanted={"VCPU": 1}, before={"VCPU": 4})
     told = json.loads(await hook(tmp_path, "cat").run(Order(Verb.RESIZE, "c1", "h1", work)))
     assert (told["slots"], told["former_slots"]) == ({"VCPU": 1}, {"VCPU": 4})

@@ -1,6 +1,7 @@
 """The journal: what it says is durable is still there after a crash, and its numbers are never given out twice."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import sqlite3
@@ -16,29 +17,35 @@ from redsched.agent import journal as journal_module
 from redsched.agent.collector import Named
 from redsched.agent.journal import BLOCK, REMEMBER_MS, Journal, open_journal
 from redsched.agent.journal_file import JournalBroken
-from redsched.agent.journal_schema import VERSION, HeldWork, Succession
+from redsched.agent.journal_schema import HeldWork
 from redsched.errors import OtherAgent
-from redsched.model import ClaimStatus, Why
+from redsched.model import ClaimStatus
+from redsched.store import EndedPlacement
+from tests.agent.conftest import held_work
 
 E1, E2 = "1790000000000-aaaaaaaa", "1790000000001-bbbbbbbb"
-WORK = HeldWork(
+WORK = held_work(
     "c1.a",
     f"{E1}.7",
     {"VCPU": 2, "MEMORY_MB": 4096},
-    ClaimStatus.STARTING,
+    {"VCPU": 1, "MEMORY_MB": 4096},
+    placed=f"{E1}.5",
+    root=f"{E1}.3",
+    state=ClaimStatus.STARTING,
     is_running=True,
     project="web",
     consumer="x",
     digest="d" * 32,
     named=Named("vm", "a.slice", {17: 1.25}),
     group="db",
-    counted={"zone": "az1", "label:rack": "r4"},
-    wanted={"VCPU": 1, "MEMORY_MB": 4096},
-    before={"VCPU": 2, "MEMORY_MB": 2048},
-    succession=Succession("c1.root", "c1.former", "h9", f"{E1}.5", Why.MOVED),
     gang="c1.first",
-    quota=True,
+    before={"VCPU": 2, "MEMORY_MB": 2048},
+    moves={"host": "h9", "token": f"{E1}.3"},
 )
+
+
+def placing(claim_id: str, number: int = 7) -> HeldWork:
+    return held_work(claim_id, f"{E1}.{number}", {"VCPU": 1})
 
 
 async def reopened(path: Path, act: Callable[[Journal], Any]) -> Journal:
@@ -60,34 +67,71 @@ async def test_what_was_written_is_there_again(tmp_path: Path) -> None:
 
     journal = await reopened(tmp_path / "deep" / "j.sqlite", act)
     page = journal.pages["h1"]
-    assert page.held == {WORK.id: WORK}
+    assert page.held == {WORK.placed: WORK}
     assert (page.attested_epoch, page.left_epoch, page.external) == (E1, "", {"MEMORY_MB": 64})
     assert (journal.pages["h2"].left_epoch, journal.pages["h2"].attested_epoch) == (E1, "")
     await journal.close()
 
 
 async def test_a_change_replaces_and_forgetting_removes(tmp_path: Path) -> None:
+    changed = held_work(WORK.id, f"{E1}.8", {"VCPU": 1}, placed=WORK.placed)
+
     def act(journal: Journal) -> None:
         journal.write_held("h1", WORK)
-        journal.write_held("h1", HeldWork(WORK.id, f"{E1}.8", {"VCPU": 1}))
+        journal.write_held("h1", changed)
         journal.write_held("h2", WORK)
-        journal.write_forgotten("h2", WORK.id)
+        journal.write_forgotten("h2", WORK.placed)
 
     journal = await reopened(tmp_path / "j.sqlite", act)
-    assert journal.pages["h1"].held == {WORK.id: HeldWork(WORK.id, f"{E1}.8", {"VCPU": 1})}
+    assert journal.pages["h1"].held == {WORK.placed: changed}
     assert journal.pages["h2"].held == {}
     assert await journal.ended("h2") == []
     await journal.close()
 
 
-async def test_an_ended_claim_leaves_a_tombstone(tmp_path: Path) -> None:
+async def test_a_host_holds_two_placements_of_one_claim(tmp_path: Path) -> None:
+    """As while it moves to other pools there: each has its own entry, and its own end."""
+    second = held_work(WORK.id, f"{E1}.9", {"numa1/VCPU": 2}, root=WORK.root, state=ClaimStatus.STARTING)
+
     def act(journal: Journal) -> None:
         journal.write_held("h1", WORK)
-        journal.write_ended("h1", WORK.id, WORK.token, 1000)
+        journal.write_held("h1", second)
+
+    journal = await reopened(tmp_path / "j.sqlite", act)
+    assert journal.pages["h1"].held == {WORK.placed: WORK, second.placed: second}
+    journal.write_ended("h1", second, 1000)
+    assert journal.pages["h1"].held == {WORK.placed: WORK}
+    journal.write_ended("h1", WORK, 1001)
+    assert [one.placed for one in await journal.ended("h1")] == [second.placed, WORK.placed]
+    assert journal.ended_token("h1", WORK.id) == second.token, "the newest, whichever ended last"
+    await journal.close()
+
+
+async def test_requests_are_kept_for_as_long_as_a_placement_names_them(tmp_path: Path) -> None:
+    def act(journal: Journal) -> None:
+        journal.write_held("h1", WORK)
+        journal.write_held("h2", placing("c1.b"))
+        journal.write_request(WORK.digest, "text")
+        journal.write_request("another", "another text")
+
+    journal = await reopened(tmp_path / "j.sqlite", act)
+    assert journal.requests == {WORK.digest: "text", "another": "another text"}
+    journal.prune(0)
+    assert journal.requests == {WORK.digest: "text"}
+    await journal.close()
+    journal = open_journal(tmp_path / "j.sqlite")
+    assert journal.requests == {WORK.digest: "text"}
+    await journal.close()
+
+
+async def test_an_ended_placement_leaves_a_tombstone(tmp_path: Path) -> None:
+    def act(journal: Journal) -> None:
+        journal.write_held("h1", WORK)
+        journal.write_ended("h1", WORK, 1000)
 
     journal = await reopened(tmp_path / "j.sqlite", act)
     assert journal.pages["h1"].held == {}
-    assert await journal.ended("h1") == [(WORK.id, WORK.token)]
+    assert await journal.ended("h1") == [EndedPlacement(WORK.id, WORK.placed, WORK.token)]
     assert await journal.ended("h2") == []
     await journal.close()
 
@@ -95,7 +139,7 @@ async def test_an_ended_claim_leaves_a_tombstone(tmp_path: Path) -> None:
 async def test_a_read_sees_what_was_written_before_it(tmp_path: Path) -> None:
     journal = open_journal(tmp_path / "j.sqlite")
     for number in range(20):
-        journal.write_ended("h1", f"a{number}", WORK.token, number)
+        journal.write_ended("h1", placing(f"a{number}", number), number)
         assert len(await journal.ended("h1")) == number + 1
     await journal.close()
 
@@ -103,18 +147,18 @@ async def test_a_read_sees_what_was_written_before_it(tmp_path: Path) -> None:
 async def test_tombstones_stay_until_they_are_old_and_their_host_has_attested_since(tmp_path: Path) -> None:
     journal = open_journal(tmp_path / "j.sqlite")
     journal.write_attested("h1", E1)
-    journal.write_ended("h1", "old", WORK.token, 1000)
+    journal.write_ended("h1", placing("old", 1), 1000)
     journal.prune(now_ms=1000 + REMEMBER_MS + 1)
-    assert [one for one, _ in await journal.ended("h1")] == ["old"], "no attestation has told it yet"
+    assert [one.id for one in await journal.ended("h1")] == ["old"], "no attestation has told it yet"
     journal.write_left("h1", E1)
     journal.prune(now_ms=1000 + REMEMBER_MS + 1)
-    assert [one for one, _ in await journal.ended("h1")] == ["old"], "the new epoch has not been told yet"
+    assert [one.id for one in await journal.ended("h1")] == ["old"], "the new epoch has not been told yet"
     journal.write_attested("h1", E2)
-    journal.write_ended("h1", "new", WORK.token, 1000)
+    journal.write_ended("h1", placing("new", 2), 1000)
     journal.prune(now_ms=1000 + REMEMBER_MS)
-    assert [one for one, _ in await journal.ended("h1")] == ["new", "old"], "neither is old enough"
+    assert [one.id for one in await journal.ended("h1")] == ["old", "new"], "neither is old enough"
     journal.prune(now_ms=1000 + REMEMBER_MS + 1)
-    assert [one for one, _ in await journal.ended("h1")] == ["new"]
+    assert [one.id for one in await journal.ended("h1")] == ["new"]
     await journal.close()
 
 
@@ -122,9 +166,9 @@ async def test_tombstones_have_a_limit(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(journal_module, "MAX_TOMBSTONES", 3)
     journal = open_journal(tmp_path / "j.sqlite")
     for number in range(6):
-        journal.write_ended("h1", f"a{number}", WORK.token, number)
+        journal.write_ended("h1", placing(f"a{number}", number), number)
     journal.prune(now_ms=10)
-    assert [one for one, _ in await journal.ended("h1")] == ["a3", "a4", "a5"]
+    assert [one.id for one in await journal.ended("h1")] == ["a3", "a4", "a5"]
     await journal.close()
 
 
@@ -199,13 +243,13 @@ async def test_one_waiter_that_is_cancelled_does_not_disturb_the_others(tmp_path
 WRITER = """
 import asyncio, pathlib, sys
 from redsched.agent.journal import open_journal
-from redsched.agent.journal_schema import VERSION, HeldWork, Succession
+from redsched.agent.journal_schema import HeldWork
 
 async def write():
     journal = open_journal(pathlib.Path(sys.argv[1]))
     for number in range(10**9):
         report = await journal.next_number()
-        await journal.write_held("h1", HeldWork(f"a{number}", "t", {"VCPU": number}))
+        await journal.write_held("h1", HeldWork(f"a{number}", f"t{number}", "t", "t", {"amount.VCPU": str(number)}))
         print(number, report, flush=True)
 
 asyncio.run(write())
@@ -224,7 +268,7 @@ async def test_a_writer_that_is_killed_has_lost_nothing_that_it_called_durable(t
         said = writer.communicate()[0].splitlines()
         number, report = map(int, said[-1].split()) if said and len(said[-1].split()) == 2 else (49, 0)
         journal = open_journal(path)
-        assert [journal.pages["h1"].held[f"a{one}"].amounts for one in range(number + 1)] == [
+        assert [journal.pages["h1"].held[f"t{one}"].amounts for one in range(number + 1)] == [
             {"VCPU": one} for one in range(number + 1)
         ]
         ceilings.append(await journal.next_number())
@@ -263,72 +307,29 @@ async def test_a_journal_of_another_schema_is_refused(tmp_path: Path) -> None:
         open_journal(tmp_path / "j.sqlite")
 
 
-SCHEMA_1 = """
+SCHEMA_3 = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE host (
-    name TEXT PRIMARY KEY, left_epoch TEXT NOT NULL, attested_epoch TEXT NOT NULL, external TEXT NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE claim (
-    host TEXT, id TEXT, token TEXT NOT NULL, state TEXT NOT NULL, is_running INTEGER NOT NULL, amounts TEXT NOT NULL,
-    project TEXT NOT NULL, consumer TEXT NOT NULL, digest TEXT NOT NULL, named TEXT NOT NULL, PRIMARY KEY (host, id)
-) WITHOUT ROWID;
-CREATE TABLE tombstone (
-    host TEXT, id TEXT, token TEXT NOT NULL, epoch TEXT NOT NULL, ended_at_ms INTEGER NOT NULL, PRIMARY KEY (host, id)
-) WITHOUT ROWID;
-INSERT INTO meta VALUES ('schema', '1'), ('id', 'j7'), ('ceiling', '3000');
-INSERT INTO host VALUES ('h1', '', '1790000000000-aaaaaaaa', '{"MEMORY_MB": 64}');
-INSERT INTO claim VALUES ('h1', 'a', '1790000000000-aaaaaaaa.7', 'active', 1, '{"VCPU": 2}', 'web', 'x', 'dd', '');
-INSERT INTO tombstone VALUES ('h1', 'b', '1790000000000-aaaaaaaa.6', '1790000000000-aaaaaaaa', 1000);
+CREATE TABLE claim (host TEXT, id TEXT, token TEXT NOT NULL, PRIMARY KEY (host, id)) WITHOUT ROWID;
+INSERT INTO meta VALUES ('schema', '3'), ('id', 'j7'), ('ceiling', '3000');
+INSERT INTO claim VALUES ('h1', 'a', '1790000000000-aaaaaaaa.7');
 """
 
 
-SCHEMA_2 = (
-    SCHEMA_1.replace("named TEXT NOT NULL,", "named TEXT NOT NULL, server_group TEXT NOT NULL DEFAULT '',")
-    .replace("server_group TEXT NOT NULL DEFAULT '',", "server_group TEXT NOT NULL DEFAULT '', counted TEXT NOT NULL,")
-    .replace("('schema', '1')", "('schema', '2')")
-    .replace("'web', 'x', 'dd', '')", """'web', 'x', 'dd', '', 'db', '{"zone": "az1"}')""")
-)
-
-
-@pytest.mark.parametrize(
-    ("schema", "group", "counted"), [(SCHEMA_1, "", {}), (SCHEMA_2, "db", {"zone": "az1"})], ids=["1", "2"]
-)
-async def test_a_journal_of_an_older_schema_opens_with_all_that_it_held(
-    tmp_path: Path, schema: str, group: str, counted: dict[str, str]
-) -> None:
-    connection = sqlite3.connect(tmp_path / "j.sqlite")
-    connection.executescript(schema)
-    connection.close()
-    journal = open_journal(tmp_path / "j.sqlite")
-    old = HeldWork(
-        "a",
-        f"{E1}.7",
-        {"VCPU": 2},
-        ClaimStatus.ACTIVE,
-        is_running=True,
-        project="web",
-        consumer="x",
-        digest="dd",
-        group=group,
-        counted=counted,
-    )
-    assert (journal.id, journal.pages["h1"].held) == ("j7", {"a": old})
-    assert (journal.pages["h1"].attested_epoch, journal.pages["h1"].external) == (E1, {"MEMORY_MB": 64})
-    assert await journal.ended("h1") == [("b", f"{E1}.6")]
-    assert await journal.next_number() > 3000
-    await journal.write_held("h1", WORK)
-    await journal.close()
-    journal = open_journal(tmp_path / "j.sqlite")
-    assert journal.pages["h1"].held == {"a": old, WORK.id: WORK}
-    await journal.close()
-    with sqlite3.connect(tmp_path / "j.sqlite") as connection:
-        schema_now = connection.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()[0]
-    assert schema_now == VERSION, "an older redsched refuses it from now on"
+async def test_a_journal_of_an_older_schema_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "j.sqlite"
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.executescript(SCHEMA_3)
+    with pytest.raises(JournalBroken, match=r"has schema 3, .* only schema 4: start the release that wrote it"):
+        open_journal(path)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        assert names == {"meta", "claim"}
+        assert connection.execute("SELECT id FROM claim").fetchall() == [("a",)]
 
 
 async def test_a_placing_has_ended_when_it_or_a_later_one_has(tmp_path: Path) -> None:
     journal = open_journal(tmp_path / "j.sqlite")
-    journal.write_ended("h1", "a", f"{E1}.10", 1000)
+    journal.write_ended("h1", placing("a", 10), 1000)
     assert [journal.has_ended("h1", "a", token) for token in (f"{E1}.9", f"{E1}.10", f"{E1}.11", f"{E2}.1")] == [
         True,
         True,

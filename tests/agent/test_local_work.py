@@ -267,6 +267,6 @@ async def test_the_journal_has_it(tmp_path: Path, world: World) -> None:
     await world.reaches("console", ClaimStatus.ACTIVE)
     await world.stop(agent)
     journal = open_journal(world.folder / "journal.sqlite")
-    held = journal.pages["h1"].held["console"]
-    assert (held.is_local, held.state, held.amounts) == (True, ClaimStatus.ACTIVE, {"VCPU": 2})
+    (held,) = journal.pages["h1"].held.values()
+    assert (held.id, held.is_local, held.state, held.amounts) == ("console", True, ClaimStatus.ACTIVE, {"VCPU": 2})
     await journal.close()

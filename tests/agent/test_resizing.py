@@ -1,6 +1,5 @@
 """Resizing work in place: what the hook is asked, what the store frees, and going on with what was interrupted."""
 
-import dataclasses
 import json
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -12,7 +11,7 @@ from redsched.agent.hooks import HookFailed
 from redsched.agent.journal_schema import HeldWork
 from redsched.model import Claim, ClaimStatus, Why
 from redsched.store import Outcome
-from tests.agent.conftest import StartProcess, World
+from tests.agent.conftest import StartProcess, World, held_work
 from tests.agent.test_steps import E1, WORK, Bench
 from tests.support.waiting import wait_until
 
@@ -187,14 +186,11 @@ async def test_two_resizes_end_with_the_second(world: World) -> None:
 
 # -- against answers that the test chooses
 
-RESIZED = HeldWork("a", f"{E1}.9", {"VCPU": 4}, wanted={"VCPU": 4})
+RESIZED = held_work("a", f"{E1}.9", {"VCPU": 4}, wanted={"VCPU": 4}, placed=WORK.placed)
 
 
 async def resizing(bench: Bench, **changes: object) -> HeldWork:
-    work = await bench.hold(state=ClaimStatus.ACTIVE, is_running=True)
-    work = dataclasses.replace(work, **changes)  # type: ignore[arg-type]
-    await bench.journal.write_held("h1", work)
-    return work
+    return await bench.hold(state=ClaimStatus.ACTIVE, is_running=True, **changes)
 
 
 async def test_the_journal_knows_of_it_before_the_hook_and_of_the_hooks_word_before_the_store(
@@ -216,26 +212,27 @@ async def test_the_journal_knows_of_it_before_the_hook_and_of_the_hooks_word_bef
     assert seen[0] == ("9", {"VCPU": 4}, {"VCPU": 2}, [], [])
     assert ("9", {"VCPU": 4}, {"VCPU": 4}, ["resize"], ["confirm"]) in seen
     assert bench.scripted.asked == ["accept", "confirm", "resized"]
-    assert bench.held["a"] == dataclasses.replace(bench.held["a"], token=RESIZED.token, amounts={"VCPU": 4}, wanted={})
+    held = bench.held["a"]
+    assert (held.token, held.placed, held.amounts, held.wanted) == (RESIZED.token, WORK.placed, {"VCPU": 4}, {})
 
 
 async def test_a_hook_that_has_said_its_word_is_not_asked_again(bench: Bench) -> None:
     """The store's answer to `resized` was lost with the agent's process."""
-    work = await resizing(bench, token=RESIZED.token, amounts={"VCPU": 4}, wanted={"VCPU": 4}, before={"VCPU": 4})
+    work = await resizing(bench, token=RESIZED.token, record=RESIZED.record, before={"VCPU": 4})
     await bench.steps.take_up(work)
     assert bench.hook.calls == []
     assert bench.scripted.asked == ["accept", "confirm", "resized"]
 
 
 async def test_what_the_journal_has_done_and_the_store_forgotten_is_said_again(bench: Bench) -> None:
-    await resizing(bench, token=RESIZED.token, amounts={"VCPU": 4})
+    await resizing(bench, token=RESIZED.token, record=held_work("a", "", {"VCPU": 4}).record)
     await bench.steps.take_up(RESIZED)
     assert (bench.hook.calls, bench.scripted.asked[-1]) == ([], "resized")
 
 
 async def test_a_resize_that_the_host_cannot_hold_is_not_tried(bench: Bench) -> None:
     await resizing(bench)
-    await bench.steps.take_up(dataclasses.replace(RESIZED, amounts={"VCPU": 9}, wanted={"VCPU": 9}))
+    await bench.steps.take_up(RESIZED.with_amounts({"VCPU": 9}, {"VCPU": 9}, {}))
     assert bench.hook.calls == []
     assert bench.held["a"].amounts == {"VCPU": 2}
 

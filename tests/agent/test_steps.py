@@ -1,6 +1,7 @@
 """The steps of a claim, against a store whose every answer the test chooses."""
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import cast
@@ -15,14 +16,14 @@ from redsched.agent.journal_schema import HeldWork
 from redsched.agent.line import Line
 from redsched.agent.sight import Sight
 from redsched.agent.steps import Steps
-from redsched.model import ClaimStatus, HostReport, Inventory, Pool
+from redsched.model import Claim, ClaimStatus, HostReport, Inventory, Pool
 from redsched.settings import Settings
 from redsched.store import Answer, CellStore, Outcome
-from tests.agent.conftest import H1
+from tests.agent.conftest import H1, held_work
 from tests.support.waiting import wait_until
 
 E1, E2 = "1790000000000-aaaaaaaa", "1790000000001-bbbbbbbb"
-WORK = HeldWork("a", f"{E1}.7", {"VCPU": 2})
+WORK = held_work("a", f"{E1}.7", {"VCPU": 2})
 
 
 class ScriptedCell:
@@ -33,13 +34,18 @@ class ScriptedCell:
     def __init__(self) -> None:
         self.answers: dict[str, list[tuple[Outcome, str]]] = {}
         self.asked: list[str] = []
+        """The scripts that were called; reads are not among them."""
+        self.claims: dict[str, Claim] = {}
+        self.requests: dict[str, str] = {}
         self.things: list[tuple[str, Sequence[str]]] = []
 
     def __getattr__(self, script: str) -> object:
-        async def call(*arguments: object, **named: object) -> Answer:
-            self.asked.append(script)
+        async def call(*arguments: object, **named: object) -> object:
             if script in ("fail", "gone"):
                 self.things.append((script, cast("Sequence[str]", named.get("things", arguments[-1]))))
+            if script in ("read_claims", "read_request"):
+                return self.claims if script == "read_claims" else self.requests.get(cast(str, arguments[0]))
+            self.asked.append(script)
             outcome, epoch = self.answers[script].pop(0) if self.answers.get(script) else (Outcome.OK, E1)
             return Answer(outcome, epoch, 1000)
 
@@ -80,13 +86,18 @@ class Bench:
         self.closed += 1
 
     async def hold(self, **changes: object) -> HeldWork:
-        work = HeldWork(WORK.id, WORK.token, WORK.amounts, **changes)  # type: ignore[arg-type]
+        work = dataclasses.replace(WORK, **changes)  # type: ignore[arg-type]
         await self.journal.write_held("h1", work)
         return work
 
     @property
     def held(self) -> dict[str, HeldWork]:
-        return self.journal.pages["h1"].held
+        """Its placements, by claim id: the tests that look here have one of each."""
+        return {work.id: work for work in self.journal.pages["h1"].held.values()}
+
+    async def ended(self) -> list[tuple[str, str]]:
+        """Return id and token of the placements that ended here."""
+        return [(one.id, one.token) for one in await self.journal.ended("h1")]
 
 
 @pytest.fixture
@@ -107,7 +118,7 @@ async def test_taking_up_ends_with_an_active_claim(bench: Bench) -> None:
 async def test_nothing_is_started_or_remembered_of_a_claim_that_had_ended(bench: Bench, outcome: Outcome) -> None:
     bench.scripted.answers["accept"] = [(outcome, E1)]
     await bench.steps.take_up(WORK)
-    assert (bench.hook.calls, bench.held, await bench.journal.ended("h1")) == ([], {}, [])
+    assert (bench.hook.calls, bench.held, await bench.ended()) == ([], {}, [])
 
 
 async def test_what_an_earlier_process_may_have_started_is_stopped_when_its_claim_has_ended(bench: Bench) -> None:
@@ -115,7 +126,7 @@ async def test_what_an_earlier_process_may_have_started_is_stopped_when_its_clai
     bench.scripted.answers["accept"] = [(Outcome.GONE, E1)]
     await bench.steps.take_up(work)
     assert bench.hook.calls == ["stop"]
-    assert await bench.journal.ended("h1") == [("a", WORK.token)]
+    assert await bench.ended() == [("a", WORK.token)]
 
 
 async def test_work_that_runs_is_not_started_again(bench: Bench) -> None:
@@ -160,7 +171,7 @@ async def test_what_may_have_begun_is_stopped_although_the_store_has_freed_it(be
     bench.scripted.answers["fail"] = [(answer, E1)]
     await bench.steps.take_up(WORK)
     assert bench.hook.calls == ["start", "stop", "stop"]
-    assert await bench.journal.ended("h1") == [("a", WORK.token)]
+    assert await bench.ended() == [("a", WORK.token)]
 
 
 @pytest.mark.parametrize(
@@ -173,7 +184,7 @@ async def test_a_start_that_never_began_is_stopped_only_if_an_earlier_one_may_ha
     await bench.steps.take_up(await bench.hold(state=state))
     assert bench.hook.calls == calls
     assert bench.scripted.asked == ["accept", "fail"]
-    assert await bench.journal.ended("h1") == [("a", WORK.token)]
+    assert await bench.ended() == [("a", WORK.token)]
 
 
 async def test_an_end_is_durable_before_the_hook_stops_anything(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,14 +194,16 @@ async def test_an_end_is_durable_before_the_hook_stops_anything(bench: Bench, mo
 
     def noted(statements: list[tuple[str, tuple[object, ...]]]) -> None:
         transaction(statements)
-        seen.extend(f"{values[3]} after {bench.hook.calls}" for _, values in statements if "ending" in values)
+        seen.extend(
+            f"{state} after {bench.hook.calls}" for _, values in statements for state in values if state == "ending"
+        )
 
     monkeypatch.setattr(bench.journal, "_transaction", noted)
     await bench.steps.end(work)
     assert seen == ["ending after []"]
     assert bench.hook.calls == ["stop"]
     assert bench.scripted.asked == ["gone"]
-    assert await bench.journal.ended("h1") == [("a", WORK.token)]
+    assert await bench.ended() == [("a", WORK.token)]
 
 
 GPU_HOST = HostReport(
@@ -220,8 +233,8 @@ async def test_the_host_starts_only_what_each_of_its_pools_can_hold(
     bench: Bench, amounts: dict[str, int], calls: list[str]
 ) -> None:
     bench.host.sight.collector = StaticCollector(GPU_HOST)
-    await bench.journal.write_held("h1", HeldWork("other", f"{E1}.6", {"gpu0/CUSTOM_GPU_MILLI": 600}))
-    await bench.steps.take_up(HeldWork("a", f"{E1}.7", amounts))
+    await bench.journal.write_held("h1", held_work("other", f"{E1}.6", {"gpu0/CUSTOM_GPU_MILLI": 600}))
+    await bench.steps.take_up(held_work("a", f"{E1}.7", amounts))
     assert bench.hook.calls == calls
     assert bench.scripted.asked == ["accept", "confirm" if calls else "fail"]
 
@@ -230,20 +243,20 @@ async def test_the_host_starts_only_what_each_of_its_pools_can_hold(
 async def test_an_order_by_an_older_token_than_the_journals_is_discarded(bench: Bench, state: ClaimStatus) -> None:
     work = await bench.hold(state=state)
     bench.scripted.answers["accept"] = [(Outcome.STALE, E1)]
-    await bench.steps.take_up(HeldWork("a", f"{E1}.6", {"VCPU": 8}), "1-1")
+    await bench.steps.take_up(held_work("a", f"{E1}.6", {"VCPU": 8}, placed=WORK.placed), "1-1")
     assert bench.scripted.asked == ["accept"], "which takes its hint out"
     assert (bench.hook.calls, bench.held) == ([], {"a": work})
 
 
 async def test_a_store_that_stands_by_an_older_token_has_lost_writes(bench: Bench) -> None:
     work = await bench.hold(state=ClaimStatus.ACTIVE)
-    await bench.steps.take_up(HeldWork("a", f"{E1}.6", {"VCPU": 8}))
+    await bench.steps.take_up(held_work("a", f"{E1}.6", {"VCPU": 8}, placed=WORK.placed))
     assert bench.scripted.asked == ["accept", "raise_epoch"]
     assert (bench.hook.calls, bench.held) == ([], {"a": work})
 
 
 async def test_a_placing_older_than_one_that_ended_here_is_not_begun(bench: Bench) -> None:
-    bench.journal.write_ended("h1", "a", f"{E1}.9", 1000)
+    bench.journal.write_ended("h1", held_work("a", f"{E1}.9"), 1000)
     await bench.steps.take_up(WORK)
     assert bench.scripted.asked == ["accept", "raise_epoch"]
     assert (bench.hook.calls, bench.held) == ([], {})
@@ -252,10 +265,10 @@ async def test_a_placing_older_than_one_that_ended_here_is_not_begun(bench: Benc
 async def test_the_store_is_told_what_the_claim_counts_in(bench: Bench) -> None:
     """So that it need not ask for the keys of group and pools with a second call."""
     amounts = {"VCPU": 2, "pool:lic/CUSTOM_SEAT": 1}
-    work = HeldWork("a", f"{E1}.7", amounts, ClaimStatus.ACTIVE, is_running=True, group="db")
+    work = held_work("a", f"{E1}.7", amounts, state=ClaimStatus.ACTIVE, is_running=True, group="db")
     await bench.journal.write_held("h1", work)
     await bench.steps.end(work)
     bench.hook.fails = {"start": [HookFailed("no")]}
-    await bench.steps.take_up(HeldWork("b", f"{E1}.8", amounts, group="db"))
+    await bench.steps.take_up(held_work("b", f"{E1}.8", amounts, group="db"))
     told = [(script, {"server-group:db", "pool:lic"} <= set(things)) for script, things in bench.scripted.things]
     assert told == [("gone", True), ("fail", True)]

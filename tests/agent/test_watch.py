@@ -73,7 +73,7 @@ async def test_only_hosts_of_ours_that_something_is_asked_of_are_hinted_at() -> 
     noted = Noted(
         ScriptedFeed(
             poll(change(11), change(12, "h2", "ending"), change(13, "h3", "report"), change(14, "elsewhere")),
-            poll(change(15, "h4", kind="pool"), change(16, "h5"), change(17, "h6", "moved")),
+            poll(change(15, "h4", kind="pool"), change(16, "h5"), change(17, "h6", "resizing")),
             poll(),
         )
     )

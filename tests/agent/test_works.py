@@ -8,12 +8,34 @@ from typing import cast
 from redsched.agent.journal_schema import HeldWork
 from redsched.agent.steps import Steps
 from redsched.agent.works import Works
-from redsched.model import Claim, ClaimStatus
+from redsched.model import Claim, ClaimStatus, Placement
 from redsched.store import InboxEntry
+from tests.agent.conftest import held_work
 from tests.support.waiting import wait_until
 
 E1, E2 = "1790000000000-aaaaaaaa", "1790000000001-bbbbbbbb"
-CLAIM = Claim("a", "c1", "h1", ClaimStatus.CLAIMED, f"{E1}.7", {"VCPU": 1})
+
+
+def claim_of(*placements: Placement, claim_id: str = "a") -> Claim:
+    """A claim that has these placements, or has ended."""
+    if not placements:
+        return Claim(claim_id, "c1", "h1", ClaimStatus.ENDED, f"{E1}.7", {})
+    main = placements[0]
+    return Claim(claim_id, "c1", main.host, main.state, main.token, main.amounts, placements=placements)
+
+
+def at(token: str, state: ClaimStatus = ClaimStatus.CLAIMED, placed: str = "", host: str = "h1") -> Placement:
+    return Placement(placed or token, token, placed or token, host, state, {"VCPU": 1})
+
+
+def held(*works: HeldWork) -> dict[str, HeldWork]:
+    return {work.placed: work for work in works}
+
+
+TOKEN = f"{E1}.7"
+CLAIM = claim_of(at(TOKEN))
+ACTIVE = claim_of(at(TOKEN, ClaimStatus.ACTIVE))
+RUNNING = held_work("a", TOKEN, {"VCPU": 1}, state=ClaimStatus.ACTIVE)
 
 
 class NotedSteps:
@@ -53,7 +75,7 @@ def works_of(steps: NotedSteps, missed: list[str] | None = None) -> Works:
     return Works(cast(Steps, steps), lambda: (missed if missed is not None else []).append("missed"))
 
 
-def hint(op: str = "claim", epoch: str = E2, token: str = CLAIM.token) -> InboxEntry:
+def hint(op: str = "claim", epoch: str = E2, token: str = TOKEN) -> InboxEntry:
     return InboxEntry("1-1", 1, epoch, op, "a", token)
 
 
@@ -79,8 +101,13 @@ async def test_hints_of_another_epoch_are_not_followed() -> None:
     await works.close()
 
 
-async def test_a_hint_whose_claim_has_ended_is_taken_out() -> None:
-    for claims in ({}, {"a": Claim("a", "c1", "h1", ClaimStatus.ENDED, CLAIM.token, {})}):
+async def test_a_hint_whose_placement_is_not_here_by_that_token_is_taken_out() -> None:
+    for claims in (
+        {},
+        {"a": claim_of()},
+        {"a": claim_of(at(f"{E1}.8", placed=TOKEN))},
+        {"a": claim_of(at(TOKEN, host="h2"))},
+    ):
         steps = NotedSteps()
         works = works_of(steps)
         works.read_inbox([hint()], claims)
@@ -106,14 +133,14 @@ async def test_an_end_breaks_off_a_start_and_is_not_broken_off_itself() -> None:
     works.read_inbox([hint()], {"a": CLAIM})
     await begun(steps, "take up 7")
     works.read_inbox([hint("end")], {"a": CLAIM})
-    works.read_inbox([hint(token=f"{E2}.8")], {"a": CLAIM})
+    works.read_inbox([hint("resize", token=f"{E2}.8")], {"a": claim_of(at(f"{E2}.8", placed=TOKEN))})
     await begun(steps, "take up 7", "broken off: take up 7", "end")
     steps.may_end.set()
     await wait_until(lambda: missed == ["missed"], what="the inbox is to be read again for what came meanwhile")
 
 
 async def test_what_only_the_journal_holds_is_asked_about_and_nothing_while_not_open() -> None:
-    steps = NotedSteps({"a": HeldWork("a", CLAIM.token, {}, ClaimStatus.ACTIVE)})
+    steps = NotedSteps(held(RUNNING))
     works = works_of(steps)
     steps.host.epoch = ""
     works.compare(set(), {})
@@ -125,25 +152,24 @@ async def test_what_only_the_journal_holds_is_asked_about_and_nothing_while_not_
 
 
 async def test_a_claim_that_both_sides_know_to_run_needs_nothing() -> None:
-    active = Claim("a", "c1", "h1", ClaimStatus.ACTIVE, CLAIM.token, {"VCPU": 1})
-    works = works_of(NotedSteps({"a": HeldWork("a", CLAIM.token, {}, ClaimStatus.ACTIVE)}))
-    works.compare({"a"}, {"a": active})
+    works = works_of(NotedSteps(held(RUNNING)))
+    works.compare({"a"}, {"a": ACTIVE})
     assert works._doing == {}
 
 
 async def test_what_is_half_done_goes_on() -> None:
     for state, step in ((ClaimStatus.STARTING, "take up 7"), (ClaimStatus.ENDING, "end")):
-        steps = NotedSteps({"a": HeldWork("a", CLAIM.token, {}, state)})
+        steps = NotedSteps(held(dataclasses.replace(RUNNING, state=state)))
         works = works_of(steps)
-        works.compare({"a"}, {"a": Claim("a", "c1", "h1", ClaimStatus.ACTIVE, CLAIM.token, {"VCPU": 1})})
+        works.compare({"a"}, {"a": ACTIVE})
         await begun(steps, step)
         await works.close()
 
 
 async def test_only_what_the_journal_holds_is_dropped() -> None:
-    steps = NotedSteps({"a": HeldWork("a", CLAIM.token, {}, ClaimStatus.ACTIVE)})
+    steps = NotedSteps(held(RUNNING))
     works = works_of(steps)
-    works.drop(["a", "b"])
+    works.drop([TOKEN, f"{E1}.8"])
     await begun(steps, "lose")
     await works.close()
 
@@ -158,7 +184,7 @@ async def test_a_task_broken_off_before_its_first_step_leaves_nothing() -> None:
 
 async def test_orders_by_an_older_token_than_the_journals_are_taken_out_and_not_followed() -> None:
     for op in ("claim", "resize", "end"):
-        steps = NotedSteps({"a": HeldWork("a", f"{E2}.8", {}, ClaimStatus.ACTIVE)})
+        steps = NotedSteps(held(dataclasses.replace(RUNNING, token=f"{E2}.8")))
         works = works_of(steps)
         works.read_inbox([hint(op)], {"a": CLAIM})
         works.compare({"a"}, {"a": CLAIM})
@@ -167,9 +193,9 @@ async def test_orders_by_an_older_token_than_the_journals_are_taken_out_and_not_
 
 
 async def test_a_hint_to_resize_is_followed_by_its_newer_token() -> None:
-    steps = NotedSteps({"a": HeldWork("a", f"{E1}.6", {}, ClaimStatus.ACTIVE)})
+    steps = NotedSteps(held(dataclasses.replace(RUNNING, token=f"{E1}.6", placed=f"{E1}.6")))
     works = works_of(steps)
-    works.read_inbox([hint("resize")], {"a": CLAIM})
+    works.read_inbox([hint("resize")], {"a": claim_of(at(TOKEN, ClaimStatus.ACTIVE, placed=f"{E1}.6"))})
     await begun(steps, "take up 7")
     await works.close()
 
@@ -179,23 +205,68 @@ async def test_a_start_is_not_broken_off_for_a_resize() -> None:
     works = works_of(steps, missed)
     works.read_inbox([hint()], {"a": CLAIM})
     await begun(steps, "take up 7")
-    resized = Claim("a", "c1", "h1", ClaimStatus.STARTING, f"{E1}.8", {"VCPU": 2}, wanted={"VCPU": 2})
-    works.read_inbox([hint("resize", token=f"{E1}.8")], {"a": resized})
+    resized = dataclasses.replace(at(f"{E1}.8", ClaimStatus.STARTING, placed=TOKEN), wanted={"VCPU": 2})
+    works.read_inbox([hint("resize", token=f"{E1}.8")], {"a": claim_of(resized)})
     steps.may_end.set()
     await wait_until(lambda: missed == ["missed"], what="the inbox is to be read again")
     assert steps.begun == ["take up 7"]
 
 
 async def test_a_resize_that_either_side_has_half_done_goes_on() -> None:
-    journal = HeldWork("a", CLAIM.token, {"VCPU": 1}, ClaimStatus.ACTIVE)
-    store = Claim("a", "c1", "h1", ClaimStatus.ACTIVE, CLAIM.token, {"VCPU": 1})
     wanted = {"VCPU": 1}
-    for held, claim in (
-        (dataclasses.replace(journal, wanted=wanted), store),
-        (journal, dataclasses.replace(store, wanted=wanted)),
+    for work, claim in (
+        (RUNNING.with_amounts(wanted, wanted, {}), ACTIVE),
+        (RUNNING, claim_of(dataclasses.replace(at(TOKEN, ClaimStatus.ACTIVE), wanted=wanted))),
     ):
-        steps = NotedSteps({"a": held})
+        steps = NotedSteps(held(work))
         works = works_of(steps)
         works.compare({"a"}, {"a": claim})
         await begun(steps, "take up 7")
         await works.close()
+
+
+async def test_a_late_hint_never_stops_another_placement_of_its_claim() -> None:
+    """Its token was a resize ago, of a placement that runs on; the hook knows it by the same id."""
+    steps = NotedSteps(held(dataclasses.replace(RUNNING, token=f"{E1}.9")))
+    works = works_of(steps)
+    works.read_inbox([hint("end", token=f"{E1}.8")], {"a": claim_of(at(f"{E1}.9", ClaimStatus.ACTIVE, placed=TOKEN))})
+    await begun(steps, "discard")
+    await works.close()
+
+
+async def test_an_end_that_the_journal_does_not_know_is_stopped_all_the_same() -> None:
+    steps = NotedSteps()
+    works = works_of(steps)
+    works.read_inbox([hint("end")], {"a": claim_of(at(TOKEN, ClaimStatus.ENDING))})
+    await begun(steps, "end")
+    await works.close()
+
+
+async def test_two_placements_of_one_claim_go_their_own_ways() -> None:
+    """A move to other pools of the same host: the old one runs while the new one starts."""
+    steps = NotedSteps(held(RUNNING))
+    works = works_of(steps)
+    both = claim_of(at(TOKEN, ClaimStatus.ACTIVE), at(f"{E1}.8"))
+    works.read_inbox([hint(token=f"{E1}.8")], {"a": both})
+    await begun(steps, "take up 8")
+    works.compare({"a"}, {"a": both})
+    assert steps.begun == ["take up 8"], "nothing is asked of the one that runs"
+    works.compare({"a"}, {"a": claim_of(at(f"{E1}.8", ClaimStatus.STARTING), at(TOKEN, ClaimStatus.ENDING))})
+    await begun(steps, "take up 8", "end")
+    await works.close()
+
+
+async def test_a_placement_on_another_host_is_none_of_this_hosts() -> None:
+    steps = NotedSteps()
+    works = works_of(steps)
+    works.compare({"a"}, {"a": claim_of(at(f"{E1}.8"), at(f"{E1}.9", ClaimStatus.ACTIVE, host="h2"))})
+    await begun(steps, "take up 8")
+    await works.close()
+
+
+async def test_of_a_claim_that_is_still_here_a_placement_that_is_gone_is_asked_about() -> None:
+    steps = NotedSteps(held(RUNNING, held_work("a", f"{E1}.8", state=ClaimStatus.ACTIVE)))
+    works = works_of(steps)
+    works.compare({"a"}, {"a": ACTIVE})
+    await begun(steps, "ask about")
+    await works.close()

@@ -203,7 +203,10 @@ def nothing_runs(works: Works, journals: Mapping[tuple[str, str], Journaled]) ->
 
 
 def read_journals(files: Collection[Path]) -> dict[tuple[str, str], Journaled]:
-    """The claims in the journals' files, by host and id. Read from copies: an agent has its own for itself alone."""
+    """Return the placements in the journals' files, by host and claim id.
+
+    Read from copies: an agent has its own for itself alone.
+    """
     found: dict[tuple[str, str], Journaled] = {}
     for path in files:
         with tempfile.TemporaryDirectory() as folder:
@@ -211,7 +214,7 @@ def read_journals(files: Collection[Path]) -> dict[tuple[str, str], Journaled]:
                 shutil.copy(one, folder)
             connection = sqlite3.connect(Path(folder) / path.name)
             try:
-                rows = connection.execute("SELECT host, id, token, state, is_running FROM claim").fetchall()
+                rows = connection.execute("SELECT host, id, token, state, is_running FROM placement").fetchall()
             finally:
                 connection.close()
         found |= {(host, one): Journaled(token, state, bool(runs)) for host, one, token, state, runs in rows}

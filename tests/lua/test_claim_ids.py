@@ -11,7 +11,6 @@ from tests.support.cells import (
     active,
     call_of,
     claim_on,
-    ended,
     ending,
     known,
     member,

@@ -8,7 +8,7 @@ import pytest
 from redsched.model import Claim, ClaimRule, ClaimStatus, GroupPolicy, HostStatus, RuleKind, Why
 from redsched.store import Again, CellStore, ClaimAnswer, Outcome
 from tests.support.cells import HOUR_S, call_of, new_epoch, nothing_written, report_of
-from tests.support.company import ask, causes, counts, given, group, joining, open_in
+from tests.support.company import ask, causes, counts, group, joining, open_in
 from tests.support.placements import arrive, held_claim, settle
 
 AFFINITY, ANTI_AFFINITY = GroupPolicy.AFFINITY, GroupPolicy.ANTI_AFFINITY

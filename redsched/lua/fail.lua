@@ -10,10 +10,14 @@
 --   state of the claim (pending: it is to be placed again)
 --   or RETRY, epoch, now_ms and the names of missing keys
 -- include: about
+local RETRIED = {failed = true, expired = true}
 local it = about()
 local claim, placement, by_host = it.claim, it.placement, ARG.by_host == '1'
-if it.no == 'GONE' and (by_host or claim.tombstone.why == 'failed') then
+if it.no == 'GONE' and (by_host or (claim.tombstone.why == 'failed' and ARG.again ~= '1')) then
   return answer_about(it, 'SAME', claim.tombstone.state)
+elseif it.no == 'GONE' and ARG.again == '1' and RETRIED[claim.tombstone.why] and not claim.fields.closed then
+  retry(claim, claim.tombstone, claim.tombstone.why, true)
+  return commit_about(it, 'OK', 'pending')
 elseif it.no then
   return answer_about(it, it.no)
 end

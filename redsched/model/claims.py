@@ -131,6 +131,8 @@ class Claim:
     """While it is pending: the token of the placement that has failed."""
     attempts: int = 1
     """Placements since it was active last, the present one included."""
+    tried: frozenset[str] = frozenset()
+    """Hosts on which it has failed since it was active last."""
     raw: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     """The hash as it was read."""
 

@@ -27,7 +27,7 @@ from redsched.scheduler.views import (
     Stats,
     UsageRow,
 )
-from redsched.store import HeldClaim, InboxEntry
+from redsched.store import EndedPlacement, HeldClaim, InboxEntry
 
 __all__ = [
     "AggregateView",
@@ -35,6 +35,7 @@ __all__ = [
     "Change",
     "Check",
     "Effort",
+    "EndedPlacement",
     "EventFilter",
     "EventView",
     "Exceeded",

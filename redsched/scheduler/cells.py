@@ -105,7 +105,10 @@ class Cells:
         return await asyncio.gather(*(cell.caught_up(partial(look, cell)) for cell in self._cells.values()))
 
     async def find_claim(self, claim_id: str) -> tuple[Cell, Claim]:
-        """The claim of an id, and its cell, read from the store. Raises Unknown; Settling while it might be forgotten."""
+        """Return the claim of an id, and its cell, read from the store.
+
+        Raises Unknown; Settling while it might only be forgotten.
+        """
         known = await self.known([claim_id])
         if known is None:
             await self.refuse_unsettled(f"claim {claim_id}")

@@ -1,4 +1,4 @@
-"""Chores: what claims leave to be done, of one cell. Placements to take back, gangs to end, failed claims to place again.
+"""Chores: what claims leave to be done, of one cell: placements to take back, gangs to end, failed claims to place.
 
 The scripts that make a chore note it in the same call, so a scheduler that dies between two steps leaves none undone:
 any other one finds it here. Each can be done twice, or by two at once.
@@ -32,12 +32,11 @@ class Chores:
         self.place_again: PlaceAgain | None = None
 
     async def work_off(self) -> None:
-        """Do what is due; what cannot be done yet is put off by the script. Raises Unavailable."""
-        seen = set[str]()
-        while due := await self._store.due_chores(self._mirror.now_ms(), 0, BATCH):
+        """Do what is due, each once; what cannot be done yet waits for the next round. Raises Unavailable."""
+        seen, offset = set[str](), 0
+        while due := await self._store.due_chores(self._mirror.now_ms(), offset, BATCH):
             fresh = [one for one in due if one not in seen]
-            if not fresh:
-                break  # still due although it was done: next time
+            offset += len(due) - len(fresh)  # still due although it was done: step over it
             seen.update(fresh)
             claims = await self._store.read_claims(fresh)
             for first in range(0, len(fresh), AT_ONCE):

@@ -41,16 +41,22 @@ class PlacedAnew:
             return await self._end_failed(cell, claim)
         if claim.state is not ClaimStatus.PENDING:
             answer = await cell.store.fail(claim.host, claim.id, token, False, counted_by(claim), again=True)
+            # Somebody else may have said the same at once, and placed it again by now.
+            cell, claim, known = await self._find_placing(claim_id, token)
+            if known is not None:
+                return known
             told(claim, answer, ending=True)
-            claim = await self._read(claim.id)
-        wanted = Wanted(Why.FAILED, frozenset(alternates or ()), frozenset((claim.host,)))
+        wanted = Wanted(Why.FAILED, frozenset(alternates or ()), _failed_on(claim))
         return await self.place_again(cell, claim, wanted)
 
     async def place_again(self, cell: Cell, claim: Claim, wanted: Wanted | None = None) -> Claim:
-        """Give a pending claim its next placement, or end it. Raises NoValidHost (it has ended), ClaimState, Settling."""
+        """Give a pending claim its next placement, or end it.
+
+        Raises NoValidHost, ClaimState (both: it has ended), Settling.
+        """
         try:
-            exclude = frozenset((claim.host,))
-            found, _ = await self._successors.place(cell, claim, wanted or Wanted(Why.FAILED, exclude=exclude))
+            wanted = wanted or Wanted(Why.FAILED, exclude=_failed_on(claim))
+            found, _ = await self._successors.place(cell, claim, wanted)
         except (NoValidHost, ClaimState, Unknown) as error:
             # Whatever comes after, the work does not run there.
             await self._end_failed(cell, claim)
@@ -137,6 +143,10 @@ class PlacedAnew:
 
     async def _read(self, claim_id: str) -> Claim:
         return (await self._cells.find_claim(claim_id))[1]
+
+
+def _failed_on(claim: Claim) -> frozenset[str]:
+    return claim.tried | {claim.host}
 
 
 def _refuse_over(claim: Claim, besides: Collection[Why] = ()) -> None:

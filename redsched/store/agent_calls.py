@@ -21,7 +21,8 @@ class AgentCalls(ClaimCalls):
         """The owner wants other amounts: all of them, by slot. (resize.lua)
 
         OK | SAME (this token was resized to these amounts; facts of both: token, state) | FULL (facts: slot) | MOVING
-        (it is being moved) | ENDING | GONE | STALE | UNKNOWN | ATTEST. `things` as in `fail`, of what it holds and of what it is to hold.
+        (it is being moved) | ENDING | GONE | STALE | UNKNOWN | ATTEST.
+        `things` as in `fail`, of what it holds and of what it is to hold.
         """
         _check(amounts)
         return await self._about("resize", host, claim_id, token, *flat(amounts), things=things)

@@ -41,7 +41,7 @@ class ReportAnswer:
 
 @dataclass(frozen=True, slots=True)
 class AttestAnswer:
-    """OK | SAME | EPOCH | UNKNOWN | OTHER | CONFLICT. `drop`: the placements whose work the host must stop, by `placed`."""
+    """OK | SAME | EPOCH | UNKNOWN | OTHER | CONFLICT. `drop`: placements whose work the host must stop, by `placed`."""
 
     outcome: Outcome
     epoch: str
@@ -51,7 +51,7 @@ class AttestAnswer:
 
 @dataclass(frozen=True, slots=True)
 class HeldClaim:
-    """A placement as an agent's journal holds it, for attesting: `record` as `record_of` made it when it was taken up."""
+    """A placement as an agent's journal holds it, for attesting: `record` as `record_of` had it when it was taken up."""
 
     id: str
     placed: str

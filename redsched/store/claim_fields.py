@@ -48,6 +48,9 @@ FIELDS = (
     Field("retry_from", CLAIM, "while it is `pending`: the token of that placement"),
     Field("retry_why", CLAIM, "while it is `pending`: why that placement ended"),
     Field(
+        "tried", CLAIM, "`1` for a host on which it has failed since it was active last", False, True, is_family=True
+    ),
+    Field(
         "closed", CLAIM, "up to which token it was given back: no placement with such a `root` is wanted", survives=True
     ),
     Field("closed_why", CLAIM, "why: `released`, `shelved` or `failed`", survives=True),
@@ -94,7 +97,7 @@ FIELDS = (
 def lua_tables() -> str:
     """Return what the scripts know of these fields: PLAIN_FIELDS of a placement, and which SURVIVE of a claim."""
     plain = (one.name for one in FIELDS if one.of == PLACEMENT and not one.is_family)
-    survive = (one.name for one in FIELDS if one.of == CLAIM and one.survives)
+    survive = (one.name for one in FIELDS if one.of == CLAIM and one.survives and not one.is_family)
     return f"-- Generated from redsched/store/claim_fields.py.\nlocal PLAIN_FIELDS = {_set(plain)}\nlocal SURVIVE = {_set(survive)}\n"
 
 

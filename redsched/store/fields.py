@@ -25,6 +25,7 @@ AMOUNT = "amount."
 WANTED = "wanted."
 COUNTED = "in."
 LIMIT = "limit."
+TRIED = "tried."
 WRITTEN_OFF = "lost"
 """The epoch of a host that was written off and has not come back."""
 ROOT = "/"
@@ -143,6 +144,7 @@ def claim_from(cell: str, claim_id: str, fields: Mapping[str, str]) -> Claim:
         closed_why=_why(fields, "closed_why"),
         retry_from=fields.get("retry_from", ""),
         attempts=_whole(fields.get("attempts")) or 1,
+        tried=frozenset(name[len(TRIED) :] for name in fields if name.startswith(TRIED)),
         raw=fields,
     )
 

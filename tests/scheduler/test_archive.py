@@ -165,7 +165,7 @@ async def test_a_host_that_attested_meanwhile_keeps_its_word(living: Scheduler, 
     await wiped(living, clean_store)
     await living.hosts.report(FULL)
     store = store_of(living)
-    answer = await store.restore("h1", {"kept": archive.claims["kept"]})
+    answer = await store.restore({"kept": archive.claims["kept"]})
     assert answer.outcome == "HELD"
     assert await store.read_claims(["kept"]) == {}
 

@@ -22,14 +22,14 @@ async def test_a_claim_moves(clean_store: str) -> None:
     async with at_work(clean_store, 4, 3) as work:
         claim = await work.active(TWO)
         target, fresh = await work.scheduler.claims.move("mine", claim.token)
-        assert (fresh, target.host, target.former, target.amounts) == (True, "h1", "mine", {"VCPU": 2})
+        assert (fresh, target.id, target.host, target.amounts) == (True, "mine", "h1", {"VCPU": 2})
         assert (target.project, target.consumer) == ("web", "job")
         assert (await work.scheduler.claims.get("mine")).host == "h0"
-        assert await work.held() == {"h0": ["mine"], "h1": [target.id]}
+        assert await work.held() == {"h0": ["mine"], "h1": ["mine"]}
         await work.settle()
         now = await work.scheduler.claims.get("mine")
-        assert (now.id, now.origin, now.host, now.state) == (target.id, "mine", "h1", ClaimStatus.ACTIVE)
-        assert await work.held() == {"h1": [target.id]}
+        assert (now.host, now.state, now.token) == ("h1", ClaimStatus.ACTIVE, target.token)
+        assert await work.held() == {"h1": ["mine"]}
         assert work.hosts[0].held == {}
         await work.is_sound()
 
@@ -50,12 +50,12 @@ async def test_a_move_sent_again_is_the_same_move(clean_store: str) -> None:
         claim = await work.active(TWO)
         first, _ = await work.scheduler.claims.move("mine", claim.token)
         again, fresh = await work.scheduler.claims.move("mine", claim.token, hosts=["h2"])
-        assert (again.id, fresh) == (first.id, False)
+        assert (again.token, fresh) == (first.token, False)
         with pytest.raises(StaleToken):
             await work.scheduler.claims.move("mine", "1-a.1")
         await work.settle()
         later, fresh = await work.scheduler.claims.move("mine", claim.token)
-        assert (later.id, later.state, fresh) == (first.id, ClaimStatus.ACTIVE, False)
+        assert (later.token, later.state, fresh) == (first.token, ClaimStatus.ACTIVE, False)
         assert len(await work.held()) == 1
 
 
@@ -76,14 +76,14 @@ async def test_movers_at_once_move_once(clean_store: str) -> None:
         claim = await work.active(TWO)
         movers = [one.claims.move("mine", claim.token) for one in (work.scheduler, other) * 4]
         found = await asyncio.gather(*movers)
-        assert len({target.id for target, _ in found}) == 1
+        assert len({target.token for target, _ in found}) == 1
         assert [fresh for _, fresh in found].count(True) == 1
         await work.settle()
         assert sum(len(ids) for ids in (await work.held()).values()) == 1
         await work.is_sound()
 
 
-async def test_it_moves_again_and_its_first_id_still_leads_to_it(clean_store: str) -> None:
+async def test_it_moves_again_and_keeps_its_id(clean_store: str) -> None:
     """Three times round, back to where it was first."""
     async with at_work(clean_store, 4, 3, 3) as work:
         claim = await work.active(TWO)
@@ -91,7 +91,7 @@ async def test_it_moves_again_and_its_first_id_still_leads_to_it(clean_store: st
             await work.scheduler.claims.move("mine", claim.token, hosts=[host])
             await work.settle()
             claim = await work.scheduler.claims.get("mine")
-            assert (claim.host, claim.origin, claim.state) == (host, "mine", ClaimStatus.ACTIVE)
+            assert (claim.host, claim.id, claim.state) == (host, "mine", ClaimStatus.ACTIVE)
         assert await work.held() == {"h0": [claim.id]}
         assert not await work.scheduler.claims.release("mine", claim.token)
         await work.settle()
@@ -99,8 +99,8 @@ async def test_it_moves_again_and_its_first_id_still_leads_to_it(clean_store: st
         await work.is_sound()
 
 
-async def test_its_first_id_leads_to_it_as_soon_as_a_wiped_cell_has_settled(clean_store: str) -> None:
-    """The host that has it knows that id, and the chore which has the store know it is not due yet."""
+async def test_it_is_found_as_soon_as_a_wiped_cell_has_settled(clean_store: str) -> None:
+    """Its host has brought it back under its id."""
     async with at_work(clean_store, 4, 3) as work, raw_client(clean_store) as raw:
         claim = await work.active(TWO)
         await work.scheduler.claims.move("mine", claim.token)
@@ -110,14 +110,14 @@ async def test_its_first_id_leads_to_it_as_soon_as_a_wiped_cell_has_settled(clea
         await work.sweep()
         await raw.hset(work.store.keys.meta, "settle_at_ms", 1)
         found = await work.scheduler.claims.get("mine")
-        assert (found.host, found.origin, found.state) == ("h1", "mine", ClaimStatus.ACTIVE)
+        assert (found.host, found.state) == ("h1", ClaimStatus.ACTIVE)
         assert not await work.scheduler.claims.release("mine")
         await work.settle()
         assert await work.held() == {}
 
 
-async def test_its_first_id_leads_to_an_alternate_that_a_wiped_cell_got_back(clean_store: str) -> None:
-    """Which was alone when its host took it up: nobody knows any more what it had succeeded, and on which host."""
+async def test_another_attempt_that_a_wiped_cell_got_back_has_its_id(clean_store: str) -> None:
+    """It was alone when its host took it up: nobody knows any more where it was before."""
     async with at_work(clean_store, 4, 3) as work, raw_client(clean_store) as raw:
         claim = await work.active(TWO)
         await work.scheduler.claims.fail("mine", claim.token)
@@ -127,7 +127,7 @@ async def test_its_first_id_leads_to_an_alternate_that_a_wiped_cell_got_back(cle
         await raw.hset(work.store.keys.meta, "settle_at_ms", 1)
         await work.settle()
         found = await work.scheduler.claims.get("mine")
-        assert (found.host, found.origin, found.state) == ("h1", "mine", ClaimStatus.ACTIVE)
+        assert (found.host, found.state) == ("h1", ClaimStatus.ACTIVE)
         assert not await work.scheduler.claims.release("mine")
         await work.settle()
         assert (await work.held(), await work.scheduler.claims.release("mine")) == ({}, True)
@@ -157,7 +157,7 @@ async def test_a_target_that_fails_leaves_the_source_as_it_was(clean_store: str)
         await work.store.fail(target.host, target.id, target.token, by_host=True)
         await work.sweep()
         now = await work.scheduler.claims.get("mine")
-        assert (now.host, now.state, now.next, now.token) == ("h0", ClaimStatus.ACTIVE, "", claim.token)
+        assert (now.host, now.state, now.target, now.token) == ("h0", ClaimStatus.ACTIVE, None, claim.token)
         second, fresh = await work.scheduler.claims.move("mine", claim.token, hosts=["h2"])
         assert (fresh, second.host) == (True, "h2")
 
@@ -167,16 +167,17 @@ async def test_a_live_move_that_takes_too_long_is_given_up(clean_store: str) -> 
     async with at_work(clean_store, 4, 3) as work:
         claim = await work.active(TWO)
         target, _ = await work.scheduler.claims.move("mine", claim.token, live=True)
-        assert target.by_ms is not None
-        assert target.claimed_at_ms is not None
-        assert target.by_ms - target.claimed_at_ms == 300_000
+        [placement] = [one for one in target.placements if one.token == target.token]
+        now_ms = (await work.store.tick()).now_ms
+        assert placement.move_by_ms is not None
+        assert now_ms + 240_000 < placement.move_by_ms <= now_ms + 300_000
         async with raw_client(clean_store) as raw:
-            await raw.hset(work.store.keys.claim(target.id), "by_ms", "1")
-            await raw.zadd(work.store.keys.chores, {target.id: 1})
+            await raw.hset(work.store.keys.claim("mine"), f"placement.{placement.placed}.move_by_ms", "1")
+            await raw.zadd(work.store.keys.deadlines, {"mine": 1})
         await work.sweep()
         await work.settle()
         assert await work.held() == {"h0": ["mine"]}
-        assert (await work.scheduler.claims.get("mine")).next == ""
+        assert (await work.scheduler.claims.get("mine")).target is None
         await work.is_sound()
 
 

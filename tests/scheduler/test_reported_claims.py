@@ -2,9 +2,9 @@
 
 from redsched.model import ClaimStatus, Request
 from redsched.scheduler import Scheduler
-from tests.support.placements import held_claim
-from redsched.store import Store
+from redsched.store import EndedPlacement, Store
 from tests.scheduler.conftest import report_of
+from tests.support.placements import held_claim
 
 H1 = report_of("h1", VCPU=8, MEMORY_MB=8192)
 
@@ -28,7 +28,7 @@ async def test_local_work_that_comes_back_under_its_id_is_claimed_again(schedule
     local = held_claim("console", "", ClaimStatus.ACTIVE, {"VCPU": 2})
     await scheduler.hosts.report(H1, held=[local])
     first = await scheduler.claims.get("console")
-    await scheduler.hosts.report(H1, ended=[("console", first.token)])
+    await scheduler.hosts.report(H1, ended=[EndedPlacement("console", first.token, first.token)])
     await scheduler.hosts.report(H1, held=[local])
     second = await scheduler.claims.get("console")
     assert (second.state, second.token != first.token) == (ClaimStatus.ACTIVE, True)

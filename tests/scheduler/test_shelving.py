@@ -24,13 +24,13 @@ async def test_a_claim_is_shelved_and_comes_back(clean_store: str) -> None:
         assert (shelved.state, shelved.why, await work.held()) == (ClaimStatus.ENDED, Why.SHELVED, {})
         await work.scheduler.select(Request({"VCPU": 3}, hosts=frozenset({"h0"})))
         back, fresh = await work.scheduler.claims.unshelve("mine")
-        assert (back.host, back.origin, back.amounts, back.project, fresh) == ("h1", "mine", {"VCPU": 2}, "web", True)
+        assert (back.host, back.id, back.amounts, back.project, fresh) == ("h1", "mine", {"VCPU": 2}, "web", True)
         again, fresh = await work.scheduler.claims.unshelve("mine")
-        assert (again.id, fresh) == (back.id, False)
+        assert (again.token, fresh) == (back.token, False)
         await work.settle()
         now = await work.scheduler.claims.get("mine")
-        assert (now.id, now.state) == (back.id, ClaimStatus.ACTIVE)
-        assert (await work.scheduler.claims.unshelve("mine"))[0].id == back.id
+        assert (now.token, now.state) == (back.token, ClaimStatus.ACTIVE)
+        assert (await work.scheduler.claims.unshelve("mine"))[0].token == back.token
         await work.is_sound()
 
 
@@ -49,7 +49,7 @@ async def test_what_finds_no_place_stays_shelved(clean_store: str) -> None:
         await work.settle()
         assert (await work.scheduler.claims.get("mine")).why is Why.SHELVED
         again, fresh = await work.scheduler.claims.unshelve("mine")
-        assert (again.id != back.id, fresh) == (True, True)
+        assert (again.token != back.token, fresh) == (True, True)
 
 
 async def test_a_shelved_claim_can_be_released(clean_store: str) -> None:
@@ -94,7 +94,7 @@ async def test_a_release_with_a_stale_token_leaves_what_is_unshelved(clean_store
             await work.scheduler.claims.release("mine", claim.token)
         await work.settle()
         now = await work.scheduler.claims.get("mine")
-        assert (now.id, now.state) == (back.id, ClaimStatus.ACTIVE)
+        assert (now.token, now.state) == (back.token, ClaimStatus.ACTIVE)
 
 
 async def test_a_release_with_a_stale_token_leaves_what_is_shelved(clean_store: str) -> None:
@@ -126,19 +126,18 @@ async def test_what_is_shelved_while_it_is_moved_is_shelved_and_can_be_released(
     """The place that it was to move to is given up; the id stands for what is shelved."""
     async with at_work(clean_store, 4, 4, 4) as work:
         claim = await work.active(TWO)
-        target, _ = await work.scheduler.claims.move("mine", claim.token)
+        await work.scheduler.claims.move("mine", claim.token)
         shelved = await work.scheduler.claims.shelve("mine", claim.token)
         assert (shelved.id, shelved.state, shelved.why) == ("mine", ClaimStatus.ENDING, Why.SHELVED)
         assert not await work.scheduler.claims.release("mine")
         await work.settle()
         assert (await work.scheduler.claims.get("mine")).why is Why.RELEASED
-        assert await work.scheduler.claims.release(target.id)
         assert (await work.store.shelved_ids(), await work.held()) == ([], {})
         await work.is_sound()
 
 
 async def test_what_was_moved_before_it_was_shelved_is_found_by_its_id_and_nothing_is_wrong(clean_store: str) -> None:
-    """What is remembered of where it first was points to what is shelved."""
+    """All of its placements are over."""
     async with at_work(clean_store, 4, 4) as work:
         claim = await work.active(TWO)
         await work.scheduler.claims.move("mine", claim.token)
@@ -152,7 +151,7 @@ async def test_what_was_moved_before_it_was_shelved_is_found_by_its_id_and_nothi
 
 
 async def test_what_has_been_moved_and_is_being_shelved_is_not_taken_for_unshelved(clean_store: str) -> None:
-    """It is not at the id's own claim, and that was how a first sending was told; but it is about to leave its host."""
+    """It is about to leave its host."""
     async with at_work(clean_store, 4, 4) as work:
         claim = await work.active(TWO)
         await work.scheduler.claims.move("mine", claim.token)
@@ -168,7 +167,7 @@ async def test_two_who_unshelve_at_once_claim_once(clean_store: str) -> None:
         found = (await work.scheduler.select(TWO)).selections[0]
         await work.scheduler.claims.shelve("mine", found.token or "")
         both = await asyncio.gather(*(one.claims.unshelve("mine") for one in (work.scheduler, other) * 3))
-        assert len({one.id for one, _ in both}) == 1
+        assert len({one.token for one, _ in both}) == 1
         assert sum(len(ids) for ids in (await work.held()).values()) == 1
 
 

@@ -2,7 +2,7 @@
 
 from redsched.model import ClaimStatus, Request, Why
 from tests.scheduler.working import at_work
-from tests.support.cells import make_due, raw_client
+from tests.support.cells import raw_client
 
 
 async def test_what_was_ending_ends_with_the_word_that_its_host_is_lost(clean_store: str) -> None:
@@ -27,10 +27,11 @@ async def test_a_move_to_a_host_that_was_written_off_ends_with_its_lease(clean_s
         target, _ = await work.scheduler.claims.move("mine", claim.token)
         await work.store.accept(target.host, target.id, target.token, 60)
         await work.scheduler.hosts.lost(target.host)
-        await make_due(raw, work.store, target.id)
+        await raw.hset(work.store.keys.claim("mine"), f"placement.{target.placed}.expires_at_ms", 1)
+        await raw.zadd(work.store.keys.deadlines, {"mine": 1})
         work.hosts = [host for host in work.hosts if host.name != target.host]
         await work.settle()
         mine = await work.scheduler.claims.get("mine")
-        assert (mine.host, mine.state, mine.next) == ("h0", ClaimStatus.ACTIVE, "")
+        assert (mine.host, mine.state, mine.target) == ("h0", ClaimStatus.ACTIVE, None)
         again, _ = await work.scheduler.claims.move("mine", mine.token)
         assert again.host not in ("h0", target.host)

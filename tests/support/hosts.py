@@ -6,8 +6,7 @@ Small on purpose: `redsched.agent` has hooks, a durable journal and a loop of it
 from collections.abc import Iterable, Sequence
 
 from redsched.model import AgentStamp, Claim, ClaimStatus, HostReport, Inventory, Why
-from redsched.store import AttestAnswer, CellStore, HeldClaim, Outcome
-from tests.support.placements import held_claim
+from redsched.store import AttestAnswer, CellStore, EndedPlacement, HeldClaim, Outcome, record_of
 
 
 class PlainHost:
@@ -17,7 +16,8 @@ class PlainHost:
         self.name = name
         self.report = HostReport(name, {"VCPU": Inventory(vcpu)}, lease_s=lease_s)
         self.held: dict[str, HeldClaim] = {}
-        self.ended: dict[str, str] = {}
+        self.ended: dict[str, EndedPlacement] = {}
+        """Both by `placed`."""
         self.restored_over = False
         """Whether an attestation has brought back more than the host has: claims are facts, and all of them count."""
         self._cell = cell
@@ -32,12 +32,12 @@ class PlainHost:
         if answer.outcome is Outcome.OK:
             [now] = await self._cell.read_hosts([self.name])
             self.restored_over |= int(now.fields.get("claimed.VCPU", "0")) > self.report.inventories["VCPU"].total
-        for claim_id in answer.drop:
-            self._forget(claim_id)
+        for placed in answer.drop:
+            self._forget(placed)
 
     async def _attest(self) -> AttestAnswer:
         await self._cell.report(self.report, self._stamp())
-        held, ended = tuple(self.held.values()), tuple(self.ended.items())
+        held, ended = tuple(self.held.values()), tuple(self.ended.values())
         return await self._cell.attest(self.name, "", self._stamp(), held, ended)
 
     async def measure(self, external: int) -> None:
@@ -54,40 +54,29 @@ class PlainHost:
                 await self._take_up(entry.claim_id, entry.token, entry.entry_id)
             else:
                 await self._cell.gone(self.name, entry.claim_id, entry.token, Why.RELEASED, {}, entry.entry_id)
-                self._forget(entry.claim_id)
+                for held in [one for one in self.held.values() if entry.token in (one.token, one.placed)]:
+                    self._forget(held.placed)
 
     async def _take_up(self, claim_id: str, token: str, entry_id: str) -> None:
         answer = await self._cell.accept(self.name, claim_id, token, 60, entry_id)
         if answer.outcome not in (Outcome.OK, Outcome.SAME):
             return
         claim = (await self._cell.read_claims([claim_id])).get(claim_id)
-        if claim is None or claim.token != token:
+        here = claim.at(token) if claim else None
+        if here is None:
             return
-        self.held[claim_id] = self.holding(claim)
+        held = self.holding(here)
+        self.held[held.placed] = held
         await self._cell.confirm(self.name, claim_id, token)
 
     def holding(self, claim: Claim) -> HeldClaim:
         """A claim as the journal has it once its work runs."""
-        return held_claim(
-            id=claim.id,
-            token=claim.token,
-            state=ClaimStatus.ACTIVE,
-            amounts=claim.amounts,
-            project=claim.project,
-            consumer=claim.consumer,
-            digest=claim.digest,
-            group=claim.group,
-            counted=claim.counted,
-            origin=claim.origin,
-            former=claim.former,
-            former_host=claim.former_host,
-            former_token=claim.former_token,
-            former_why=claim.former_why,
-        )
+        placement = next(one for one in claim.placements if one.token == claim.token)
+        return HeldClaim(claim.id, placement.placed, claim.token, placement.root, ClaimStatus.ACTIVE, record_of(claim))
 
-    def _forget(self, claim_id: str) -> None:
-        if claim := self.held.pop(claim_id, None):
-            self.ended[claim_id] = claim.token
+    def _forget(self, placed: str) -> None:
+        if held := self.held.pop(placed, None):
+            self.ended[placed] = EndedPlacement(held.id, placed, held.token)
 
     def _stamp(self) -> AgentStamp:
         self._number += 1

@@ -14,7 +14,7 @@ from redsched.api.parsing import merged, parse
 from redsched.api.routes.parts import KNOWN_QUERY, HostName, scheduler
 from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, OtherAgent, OutcomeUnknown, Settling, Unknown
 from redsched.model import ClaimStatus
-from redsched.scheduler import HeldClaim
+from redsched.scheduler import EndedPlacement, HeldClaim
 
 router = APIRouter(prefix="/v1/hosts/{host}", tags=["agents"], dependencies=[KNOWN_QUERY])
 

@@ -47,8 +47,8 @@ end
 
 local REFUSAL = {}
 
--- A move: the claim is active there and wanted, and all hosts have been heard. A repeated move would mint another
--- placement while the first is still only in a journal.
+-- A move: the claim is wanted there, not itself on its way, and all hosts have been heard. A repeated move would mint
+-- another placement while the first is still only in a journal.
 function REFUSAL.moved(cell, claim, again)
   local base = based_on(claim, again.token)
   local stands = standing(cell, again.host_key)
@@ -60,7 +60,7 @@ function REFUSAL.moved(cell, claim, again)
     return claim.tombstone and claim.tombstone.token == again.token and 'GONE' or 'STALE'
   elseif base.state == 'ending' or is_doomed(claim, base) then
     return 'GONE'
-  elseif base.state ~= 'active' then
+  elseif base.state ~= 'active' and goes_on(claim, base) then
     return 'MOVING'
   end
   again.root = base.root
@@ -102,8 +102,7 @@ local function again_outcome(cell, call)
       elseif not claim.exists then
         return {'NO_CLAIM', cell.epoch, cell.now_ms}
       end
-      local no = REFUSAL[again.why](cell, claim, again)
-        or (not stands_alone(claim, again.gang_key) and 'GANG' or nil)
+      local no = not stands_alone(claim, again.gang_key) and 'GANG' or REFUSAL[again.why](cell, claim, again)
       if no then
         return {no, cell.epoch, cell.now_ms}
       end

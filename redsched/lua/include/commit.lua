@@ -45,7 +45,7 @@ local function conclude(claim)
     state, why = 'pending', fields.retry_why
   else
     for field in pairs(fields) do
-      fields[field] = SURVIVE[field] and fields[field] or nil
+      fields[field] = (SURVIVE[field] or string.sub(field, 1, #TRIED) == TRIED) and fields[field] or nil
     end
   end
   claim.tombstone = {host = last.host, token = last.token, placed = last.placed, root = last.root, state = state,

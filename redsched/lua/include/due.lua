@@ -48,7 +48,7 @@ local function note_due(cell, claim, due)
   if now and now ~= before then
     due.deadlines[#due.deadlines + 1] = text(now)
     due.deadlines[#due.deadlines + 1] = claim.id
-  elseif before and not now then
+  elseif not now and (before or not next(claim.placements)) then
     due.gone[#due.gone + 1] = claim.id
   end
   if is_unfinished(claim) then

@@ -67,6 +67,8 @@ local function close(claim, token, why)
   claim.fields.retry_root, claim.fields.retry_from, claim.fields.retry_why = nil, nil, nil
 end
 
+local TRIED = 'tried.' -- and the name of a host on which it has failed since it was active last
+
 -- Is all of it closed already, for this reason or for good?
 local function is_closed(claim, why)
   for _, placement in pairs(claim.placements) do
@@ -83,6 +85,11 @@ local function activate(claim, placement)
   placement.hint = 'none'
   raise_current(claim, placement)
   claim.fields.attempts = nil
+  for field in pairs(claim.fields) do
+    if string.sub(field, 1, #TRIED) == TRIED then
+      claim.fields[field] = nil
+    end
+  end
 end
 
 -- Does another placement of the claim go on? Then the failure of this one ends only itself.
@@ -108,6 +115,7 @@ local function retry(claim, placement, why, in_any_case)
   if in_any_case or attempts < whole(claim.fields.max_attempts, MAX_ATTEMPTS, MAX_ATTEMPTS) then
     claim.fields.retry_root, claim.fields.retry_from = placement.root, placement.token
     claim.fields.retry_why = why
+    claim.fields[TRIED .. placement.host] = '1'
     claim.retry_in_ms = attempts == 1 and 0 or math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ^ (attempts - 2))
   end
 end

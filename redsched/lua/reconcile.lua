@@ -75,9 +75,10 @@ for _, claim in ipairs(claims) do
 end
 local known = {}
 for _, claim in ipairs(claims) do
-  known[#known + 1] = claim.exists and claim or nil
-  if not deadline_of(claim) then
-    due.gone[#due.gone + 1] = claim.id -- also one that nobody knows any more: it would be due for ever
+  if claim.exists then
+    known[#known + 1] = claim
+  else
+    due.gone[#due.gone + 1] = claim.id
   end
 end
 lacking = commit(cell, known, things, due)

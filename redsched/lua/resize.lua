@@ -32,7 +32,7 @@ elseif placement.state == 'ending' then
   return answer('ENDING')
 elseif equal_amounts(wanted, next(placement.wanted) and placement.wanted or placement.amounts) then
   return answer('SAME', placement.token, placement.state)
-elseif next(claim.placements, next(claim.placements)) then
+elseif goes_on(claim, placement) then
   return answer('MOVING') -- one of the two will go, and the other was decided on these amounts
 end
 local was, lacking = placement.amounts, {}

@@ -26,7 +26,8 @@ from tests.support.cells import (
     stamp,
     taken_up,
 )
-from tests.support.placements import held_claim
+from tests.support.placements import ended as has_ended
+from tests.support.placements import held_claim, settle, states
 
 
 @pytest.fixture
@@ -222,7 +223,7 @@ async def test_what_was_ending_and_is_lost_to_the_journal_is_asked_back_again(ce
 async def test_what_the_journal_remembers_as_ended_ends(cell: CellStore, raw: Any) -> None:
     placed = await active(cell, "a", VCPU=2)
     await new_epoch(cell)
-    await cell.attest("h1", "", ended=[("a", placed.token), ("never-was", placed.token)])
+    await cell.attest("h1", "", ended=[has_ended("a", placed.token), has_ended("never-was", placed.token)])
     claim = (await cell.read_claims("a"))["a"]
     assert (claim.state, claim.why) == ("ended", Why.VOID)
     assert (await claimed(raw, cell), await cell.held_ids("h1")) == (0, set())
@@ -233,88 +234,62 @@ async def test_what_the_journal_remembers_as_ended_ends(cell: CellStore, raw: An
 async def test_an_end_of_an_earlier_placing_does_not_end_the_present_one(cell: CellStore, raw: Any) -> None:
     placed = await active(cell, "a", VCPU=2)
     await new_epoch(cell)
-    await cell.attest("h1", "", ended=[("a", "1-a.1")])
+    await cell.attest("h1", "", ended=[has_ended("a", placed.token, "1-a.1"), has_ended("a", "1-a.1", placed.token)])
     assert (await cell.read_claims("a"))["a"].state == "claimed"
     assert [one.token for one in await cell.inbox("h1")] == [placed.token]
 
 
-async def test_work_whose_claim_has_ended_is_dropped(cell: CellStore, raw: Any) -> None:
-    """A tombstone of this placing or a later one stands; a later placing than the tombstone's is restored."""
+async def test_work_whose_claim_has_ended_is_counted_until_its_host_has_stopped_it(cell: CellStore, raw: Any) -> None:
     placed = await ended(cell, "a", VCPU=2)
     await new_epoch(cell)
     answer = await cell.attest("h1", "", held=[held(placed)])
-    assert (answer.outcome, answer.drop) == (Outcome.OK, ("a",))
-    assert await claimed(raw, cell) == 0
+    assert (answer.outcome, answer.drop) == (Outcome.OK, ())
+    assert (await states(cell, "a"), await claimed(raw, cell)) == ({"h1": "ending void"}, 2)
+    assert [(one.op, one.token) for one in await cell.inbox("h1")] == [("end", placed.token)]
+    assert await raw.pttl(cell.keys.claim("a")) == -1
+    assert (await cell.gone("h1", "a", placed.token, Why.VOID, {})).outcome is Outcome.OK
+    assert (await states(cell, "a"), await claimed(raw, cell)) == ({"": "ended released"}, 0)
+    assert await raw.pttl(cell.keys.claim("a")) > 0
+
+
+async def test_what_was_placed_after_its_claim_had_ended_is_restored(cell: CellStore, raw: Any) -> None:
+    placed = await ended(cell, "a", VCPU=2)
     await new_epoch(cell)
-    newer = replace(held(placed), token=later(placed.token))
-    assert (await cell.attest("h1", "", held=[newer])).drop == ()
+    newer = later(placed.token)
+    assert (await cell.attest("h1", "", held=[replace(held(placed), placed=newer, token=newer, root=newer)])).drop == ()
     assert (await raw.pttl(cell.keys.claim("a")), await claimed(raw, cell)) == (-1, 2)
+    assert await states(cell, "a") == {"h1": "active"}
 
 
-async def test_work_that_the_store_has_placed_elsewhere_is_dropped(cell: CellStore, raw: Any) -> None:
-    """The id was lost in a failover and claimed again on another host: that placing is the later one."""
+@pytest.mark.parametrize("first", ["h1", "h2"])
+async def test_of_two_that_were_active_both_come_back_and_the_earlier_is_asked_back(
+    cell: CellStore, raw: Any, first: str
+) -> None:
+    """The id was lost in a failover and claimed again on another host. Both are counted for as long as they run."""
     old = await active(cell, "a", "h1", VCPU=2)
     await forget_claim(raw, cell)
     await open_host(cell, "h2")
     new = await active(cell, "a", "h2", VCPU=2)
     await new_epoch(cell)
-    assert (await cell.attest("h1", "", held=[held(old)])).drop == ("a",)
-    assert (await cell.attest("h2", "", held=[held(new)])).drop == ()
+    for name in sorted(("h1", "h2"), reverse=first == "h2"):
+        assert (await cell.attest(name, "", held=[held(old if name == "h1" else new)])).drop == ()
+    assert await states(cell, "a") == {"h1": "active", "h2": "active"}
+    assert (await claimed(raw, cell, "h1"), await claimed(raw, cell, "h2")) == (2, 2)
+    await settle(cell)
+    assert await states(cell, "a") == {"h1": "ending moved", "h2": "active"}
+    assert [(one.op, one.token) for one in await cell.inbox("h1")] == [("end", old.token)]
+    assert (await cell.gone("h1", "a", old.token, Why.RELEASED, {})).outcome is Outcome.OK
     assert (await claimed(raw, cell, "h1"), await claimed(raw, cell, "h2")) == (0, 2)
-    assert (await cell.read_claims("a"))["a"].host == "h2"
-
-
-@pytest.mark.parametrize("first", ["h1", "h2"])
-async def test_the_later_placing_wins_whoever_attests_first(cell: CellStore, raw: Any, first: str) -> None:
-    """The store had lost the later placing. The claim is on that host, once; the other one is told to stop its work."""
-    placed = await active(cell, "a", "h1", VCPU=2)
-    await open_host(cell, "h2")
-    await new_epoch(cell)
-    journals = {"h1": held(placed), "h2": replace(held(placed), token=later(placed.token))}
-    drops = {
-        name: (await cell.attest(name, "", held=[journals[name]])).drop
-        for name in sorted(journals, reverse=first == "h2")
-    }
-    assert (await claimed(raw, cell, "h1"), await claimed(raw, cell, "h2")) == (0, 2)
-    claim = (await cell.read_claims("a"))["a"]
-    assert (claim.host, claim.token) == ("h2", journals["h2"].token)
     assert (await cell.held_ids("h1"), await cell.held_ids("h2")) == (set(), {"a"})
-    told = [(one.op, one.claim_id, one.token) for one in await cell.inbox("h1")]
-    assert (drops["h1"], told) == (((), [("end", "a", placed.token)]) if first == "h1" else (("a",), []))
-    for end in await cell.inbox("h1"):
-        assert (await cell.gone("h1", "a", placed.token, Why.RELEASED, {}, end.entry_id)).outcome is Outcome.STALE
-        assert await cell.inbox("h1") == []
-    assert [change.more for change in await cell.changes("0-0", 1000) if change.op in ("attest", "moved")][-1] == 0
-
-
-async def test_a_rival_that_moved_meanwhile_is_read_again(cell: CellStore, raw: Any) -> None:
-    """The store has the claim on a third host by then: nothing is written with the keys of another."""
-    placed = await active(cell, "a", "h1", VCPU=2)
-    await open_host(cell, "h2")
-    await new_epoch(cell)
-    await cell.attest("h1", "", held=[held(placed)])
-    mine = replace(held(placed), token=later(placed.token))
-    seen: list[str] = []
-    rivals = type(cell)._rivals
-
-    async def wrong_once(self: CellStore, host: str, claims: Any) -> dict[str, str]:
-        found = await rivals(self, host, claims)
-        seen.append(found["a"])
-        return {"a": "h3"} if len(seen) == 1 else found
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(cell), "_rivals", wrong_once)
-        assert (await cell.attest("h2", "", held=[mine])).outcome is Outcome.OK
-    assert seen == ["h1", "h1"]
-    assert (await claimed(raw, cell, "h1"), await claimed(raw, cell, "h2")) == (0, 2)
 
 
 async def test_within_an_epoch_the_store_decides(cell: CellStore, raw: Any) -> None:
     """A claim that only the journal has, has ended; one that both have is not touched."""
     known = await active(cell, "a")
     async with nothing_written(raw):
-        answer = await cell.attest("h1", "", held=[held(known, "a", vcpu=5), held(known, "b")])
-    assert (answer.outcome, answer.drop) == (Outcome.SAME, ("b",))
+        other = replace(held(known, "b"), placed="1-a.1")
+        answer = await cell.attest("h1", "", held=[held(known, "a", vcpu=5), other])
+    assert (answer.outcome, answer.drop) == (Outcome.SAME, ("1-a.1",))
 
 
 async def test_what_was_ended_while_a_host_was_written_off_stays_ended(cell: CellStore, raw: Any) -> None:
@@ -325,7 +300,7 @@ async def test_what_was_ended_while_a_host_was_written_off_stays_ended(cell: Cel
     await cell.release("h1", "a", how=Giving.FORCE)
     await raw.delete(cell.keys.claim("a"))
     answer = await cell.attest("h1", epoch, held=[held(placed)])
-    assert (answer.outcome, answer.drop, await claimed(raw, cell)) == (Outcome.OK, ("a",), 0)
+    assert (answer.outcome, answer.drop, await claimed(raw, cell)) == (Outcome.OK, (placed.token,), 0)
 
 
 async def test_what_was_released_by_force_while_its_host_was_away_stays_ended(cell: CellStore, raw: Any) -> None:
@@ -334,10 +309,12 @@ async def test_what_was_released_by_force_while_its_host_was_away_stays_ended(ce
     await raw.hset(cell.keys.host("h1"), "alive_until_ms", "1")
     await cell.release("h1", "a", how=Giving.FORCE)
     await raw.delete(cell.keys.claim("a"))
-    for _ in range(2):  # it may not have heard the first answer
+    for _ in range(2):  # it may not have heard of the first answer
         epoch = await new_epoch(cell)
-        assert (await cell.attest("h1", epoch, held=[held(placed), held(kept, "b")])).drop == ("a",)
-        assert await cell.held_ids("h1") == {"b"}
+        assert (await cell.attest("h1", epoch, held=[held(placed), held(kept, "b")])).drop == ()
+        assert (await states(cell, "a"), await states(cell, "b")) == ({"h1": "ending void"}, {"h1": "active"})
+        assert [one.claim_id for one in await cell.inbox("h1")] == ["a"]
+    assert (await cell.gone("h1", "a", placed.token, Why.RELEASED, {})).outcome is Outcome.OK
     await cell.attest("h1", await new_epoch(cell), held=[held(kept, "b")])
     assert not [name for name in await fields_of(raw, cell.keys.host("h1")) if name.startswith("dropped.")]
 

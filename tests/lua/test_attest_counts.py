@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from redsched.model import Candidate, ClaimStatus, Token
+from redsched.model import Candidate, ClaimStatus, Token, Why
 from redsched.store import CellStore, Giving, HeldClaim, Member, Outcome
 from tests.support.cells import active, claimed, fields_of, new_epoch, nothing_written, open_host, report_of
 from tests.support.company import SEAT, ask, causes, counts, drawing, given, group, open_in, pool, seats
-from tests.support.placements import held_claim
+from tests.support.placements import ended, held_claim, settle
 
 HELD_AMOUNTS = {"VCPU": 1, SEAT: 3}
 
@@ -22,14 +22,17 @@ async def placed(cell: CellStore, claim_id: str = "a", host: str = "h1") -> Held
     return held(answer.placed[0].token, claim_id)
 
 
-def held(token: str, claim_id: str = "a", state: ClaimStatus = ClaimStatus.ACTIVE) -> HeldClaim:
-    return held_claim(claim_id, token, state, HELD_AMOUNTS, group="web", counted={"zone": "az1", "label:rack": "r1"})
+COUNTED = {"zone": "az1", "label:rack": "r1"}
 
 
-def later(one: HeldClaim, **changes: Any) -> HeldClaim:
-    """The same claim by a later placing."""
+def held(token: str, claim_id: str = "a", state: ClaimStatus = ClaimStatus.ACTIVE, **words: Any) -> HeldClaim:
+    values = {"amounts": HELD_AMOUNTS, "group": "web", "counted": COUNTED} | words
+    return held_claim(claim_id, token, state, **values)
+
+
+def later_token(one: HeldClaim) -> str:
     token = Token.parse(one.token)
-    return replace(one, token=str(replace(token, seq=token.seq + 1000)), **changes)
+    return str(replace(token, seq=token.seq + 1000))
 
 
 @pytest.fixture
@@ -63,7 +66,7 @@ async def test_work_that_the_store_has_forgotten_counts_again(cell: CellStore, r
     assert (await cell.attest("h1", "", held=[journal])).outcome is Outcome.OK
     assert (await counts(raw, cell), await seats(raw, cell), await claimed(raw, cell)) == (ONE, 3, 1)
     claim = (await cell.read_claims("a"))["a"]
-    assert (claim.group, claim.counted, claim.amounts) == ("web", journal.counted, HELD_AMOUNTS)
+    assert (claim.group, claim.counted, claim.amounts) == ("web", COUNTED, HELD_AMOUNTS)
     host = await fields_of(raw, cell.keys.host("h1"))
     assert (host["claims"], host.get("starting", "0")) == ("1", "0")
     entries = [one for one in await cell.changes("0-0", 100) if one.seq > seq]
@@ -94,46 +97,51 @@ async def test_what_the_store_has_kept_is_not_counted_twice(cell: CellStore, raw
 async def test_what_the_journal_remembers_as_ended_leaves(cell: CellStore, raw: Any) -> None:
     journal = await placed(cell)
     await new_epoch(cell)
-    await cell.attest("h1", "", ended=[("a", journal.token)])
+    await cell.attest("h1", "", ended=[ended("a", journal.token)])
     assert (await counts(raw, cell), await seats(raw, cell)) == ({"members": 0}, 0)
     assert (await fields_of(raw, cell.keys.host("h1")))["claims"] == "0"
 
 
-async def test_of_two_placings_the_later_one_counts(cell: CellStore, raw: Any) -> None:
-    """With its own group, pools and domains."""
-    await group(cell, "other")
+async def test_after_a_resize_that_the_store_has_lost_the_later_amounts_count(cell: CellStore, raw: Any) -> None:
+    """With the domains that the journal says."""
     journal = await placed(cell)
     await new_epoch(cell)
-    moved = later(journal, amounts={"VCPU": 1, SEAT: 5}, group="other", counted={"zone": "az7"})
-    await cell.attest("h1", "", held=[moved])
-    assert await counts(raw, cell) == {"members": 0}
-    assert await counts(raw, cell, "other") == {"members": 1, "host=h1": 1, "zone=az7": 1}
+    amounts, counted = {"VCPU": 1, SEAT: 5}, {"zone": "az7"}
+    resized = held(later_token(journal), amounts=amounts, counted=counted, placed=journal.placed)
+    await cell.attest("h1", "", held=[resized])
+    assert await counts(raw, cell) == {"members": 1, "host=h1": 1, "zone=az7": 1}
     assert await seats(raw, cell) == 5
 
 
 @pytest.mark.parametrize("first", ["h1", "h2"])
-async def test_a_claim_that_two_hosts_attest_counts_once(cell: CellStore, raw: Any, first: str) -> None:
+async def test_a_claim_that_two_hosts_attest_counts_on_both_while_it_runs_there(
+    cell: CellStore, raw: Any, first: str
+) -> None:
     await open_in(cell, "h2", "az2")
     journal = await placed(cell)
     await new_epoch(cell)
-    journals = {"h1": journal, "h2": later(journal, counted={"zone": "az2"})}
+    journals = {"h1": journal, "h2": held(later_token(journal), counted={"zone": "az2"})}
     seq = (await cell.tick()).seq
     for name in sorted(journals, reverse=first == "h2"):
         assert (await cell.attest(name, "", held=[journals[name]])).outcome is Outcome.OK
+    both = {"members": 2, "host=h1": 1, "host=h2": 1, "zone=az1": 1, "zone=az2": 1, "label:rack=r1": 1}
+    assert (await counts(raw, cell), await seats(raw, cell)) == (both, 6)
+    entries = [one for one in await cell.changes("0-0", 100) if one.seq > seq]
+    assert [one.more for one in entries if one.op == "attest"] == ([0, 2, 1, 0] if first == "h1" else [2, 1, 0, 0])
+    await settle(cell)
+    assert (await counts(raw, cell), await seats(raw, cell)) == (both, 6)
+    await cell.gone("h1", "a", journal.token, Why.RELEASED, {}, things=("server-group:web", "pool:lic"))
     assert await counts(raw, cell) == {"members": 1, "host=h2": 1, "zone=az2": 1}
     assert await seats(raw, cell) == 3
     hosts = [await fields_of(raw, cell.keys.host(name)) for name in ("h1", "h2")]
     assert [(one["claims"], one.get("starting", "0")) for one in hosts] == [("0", "0"), ("1", "0")]
-    entries = [one for one in await cell.changes("0-0", 100) if one.seq > seq]
-    taken = [one.more for one in entries if one.op in ("attest", "moved")]
-    assert taken == ([0, 2, 1, 0] if first == "h1" else [2, 1, 0, 0])
 
 
 async def test_within_an_epoch_a_journal_counts_nothing(cell: CellStore, raw: Any) -> None:
     known = await placed(cell)
     async with nothing_written(raw):
-        answer = await cell.attest("h1", "", held=[known, replace(known, id="b")])
-    assert (answer.outcome, answer.drop) == (Outcome.SAME, ("b",))
+        answer = await cell.attest("h1", "", held=[known, held("1-a.1", "b")])
+    assert (answer.outcome, answer.drop) == (Outcome.SAME, ("1-a.1",))
 
 
 async def test_what_comes_back_before_its_group_and_pool_is_counted_and_stays_unknown(
@@ -161,7 +169,7 @@ async def test_what_comes_back_counts_although_it_is_more_than_the_pool_has(cell
     """Work that runs is a fact; `over` tells it from a claim that should not have been made."""
     journal = await back_to_before(cell, raw, placed(cell))
     many = {"VCPU": 1, SEAT: 100}
-    await cell.attest("h1", "", held=[replace(journal, amounts=many)])
+    await cell.attest("h1", "", held=[held(journal.token, amounts=many)])
     assert (await seats(raw, cell), await raw.hget(cell.keys.pool("lic"), "over.CUSTOM_SEAT")) == (100, "1")
     assert causes(await ask(cell, drawing("b", "h1"))) == {"h1": SEAT}
 
@@ -176,7 +184,7 @@ async def test_a_damaged_pool_keeps_no_host_from_attesting(cell: CellStore, raw:
 async def test_nonsense_amounts_of_a_shared_pool_are_a_conflict(cell: CellStore, raw: Any) -> None:
     journal = await placed(cell)
     await new_epoch(cell)
-    nonsense = later(journal, amounts={"VCPU": 1, SEAT: -3})
+    nonsense = held(later_token(journal), placed=journal.placed, amounts={"VCPU": 1, SEAT: -3})
     async with nothing_written(raw):
         assert (await cell.attest("h1", "", held=[nonsense])).outcome is Outcome.CONFLICT
 

@@ -11,7 +11,6 @@ from tests.support.cells import (
     active,
     call_of,
     claim_on,
-    ended,
     ending,
     known,
     member,
@@ -133,7 +132,8 @@ async def test_a_callers_id_waits_while_a_host_might_still_name_it(cell: CellSto
 
 async def test_an_ended_claim_is_remembered_for_remember_s(cell: CellStore, raw: Any) -> None:
     await raw.hset(cell.keys.meta, "remember_s", "7")
-    placed = await ended(cell)
+    placed = await claim_on(cell)
+    (closed,) = (await cell.release("h1", "a")).facts
     key = cell.keys.claim("a")
     assert 6000 < await raw.pttl(key) <= 7000
     assert await raw.hgetall(key) == {
@@ -144,6 +144,8 @@ async def test_an_ended_claim_is_remembered_for_remember_s(cell: CellStore, raw:
         "token": placed.token,
         "project": "project",
         "consumer": "consumer",
+        "closed": closed,
+        "closed_why": "released",
     }
     assert await cell.deadlines() == {}
 

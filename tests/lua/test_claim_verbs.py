@@ -57,7 +57,7 @@ TABLE = {
     ("fail-by-host", "starting"): ("OK", "ended"),
     ("fail-by-host", "active"): ("OK", "ended"),
     ("fail-by-host", "ending"): ("OK", "ended"),
-    ("fail-by-host", "ended"): ("GONE", "ended"),
+    ("fail-by-host", "ended"): ("SAME", "ended"),
     ("fail", "claimed"): ("OK", "ended"),
     ("fail", "starting"): ("ENDING", "ending"),
     ("fail", "active"): ("ENDING", "ending"),
@@ -140,7 +140,11 @@ async def test_a_word_sent_again_gets_its_first_outcome_and_writes_nothing(
     assert again.outcome is (Outcome.SAME if first.outcome is Outcome.OK else first.outcome)
 
 
-@pytest.mark.parametrize("verb", VERBS)
+OF_CLAIM = ("release", "release-force")
+OF_PLACEMENT = sorted(set(VERBS) - set(OF_CLAIM))
+
+
+@pytest.mark.parametrize("verb", OF_PLACEMENT)
 @pytest.mark.parametrize("state", IN_STATE)
 async def test_another_token_or_host_is_stale_and_an_unknown_id_unknown(
     cell: CellStore, raw: Any, verb: str, state: str
@@ -153,7 +157,28 @@ async def test_another_token_or_host_is_stale_and_an_unknown_id_unknown(
         assert (await VERBS[verb](cell, "h1", "nothing", placed.token)).outcome is Outcome.UNKNOWN
 
 
-@pytest.mark.parametrize("verb", sorted(set(VERBS) - {"release", "release-force"}))
+@pytest.mark.parametrize("verb", OF_CLAIM)
+@pytest.mark.parametrize("state", IN_STATE)
+async def test_a_release_with_another_token_is_stale_until_the_claim_has_ended(
+    cell: CellStore, raw: Any, verb: str, state: str
+) -> None:
+    """Its first sending may have ended another placement last: what has ended answers SAME whatever the token."""
+    await IN_STATE[state](cell)
+    outcome = Outcome.SAME if state == "ended" else Outcome.STALE
+    async with nothing_written(raw):
+        assert (await VERBS[verb](cell, "h1", "a", "1-a.1")).outcome is outcome
+        assert (await VERBS[verb](cell, "h1", "nothing", "1-a.1")).outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize("host", ["", "h2"])
+async def test_a_release_finds_the_host_that_its_caller_does_not_know(cell: CellStore, host: str) -> None:
+    await open_host(cell, "h2")
+    placed = await active(cell)
+    assert (await cell.release(host, "a", placed.token)).outcome is Outcome.ENDING
+    assert [one.op for one in await cell.inbox("h1")] == ["end"]
+
+
+@pytest.mark.parametrize("verb", OF_PLACEMENT)
 async def test_only_a_release_may_leave_the_token_out(cell: CellStore, raw: Any, verb: str) -> None:
     await claim_on(cell)
     async with nothing_written(raw):
@@ -165,7 +190,7 @@ async def test_a_release_without_a_token_is_for_whichever_placing_it_is(cell: Ce
     assert (await cell.release("h1", "a")).outcome is Outcome.OK
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", OF_PLACEMENT)
 async def test_nothing_is_said_about_claims_of_a_host_that_has_not_attested(
     cell: CellStore, raw: Any, verb: str
 ) -> None:

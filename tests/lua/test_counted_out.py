@@ -135,7 +135,7 @@ async def test_who_knows_what_a_claim_counts_in_saves_a_call(cell: CellStore, ra
 
 
 async def test_a_batch_of_due_claims_is_ended_with_all_that_they_count_in(cell: CellStore, raw: Any) -> None:
-    """Those that count in nothing in the first call, the others in a second one; each shown whole."""
+    """And shown whole: an entry of the feed for each claim, and one for each thing that counts several of them."""
     await group(cell, "other")
     await placed(cell, "a")
     await placed(cell, "b")
@@ -144,18 +144,17 @@ async def test_a_batch_of_due_claims_is_ended_with_all_that_they_count_in(cell: 
     for name in ("a", "b", "c", "plain"):
         await make_due(raw, cell, name)
     seq = (await cell.tick()).seq
-    due = [(name, "h1") for name in ("a", "plain", "b", "c")]
-    assert await cell.expire(due) == 4
+    due = ["a", "plain", "b", "c"]
+    assert await cell.reconcile(due) == 4
     assert (await counts(raw, cell), await counts(raw, cell, "other")) == ({"members": 0}, {"members": 0})
     assert await seats(raw, cell) == 0
     entries = [one for one in await cell.changes("0-0", 100) if one.seq > seq]
-    told = [(one.kind, one.more) for one in entries]
-    assert told[0] == ("host", 0)
-    assert [one for one in told if one[0] == "host"] == [("host", 0), ("host", 2), ("host", 2), ("host", 1)]
-    claimed = [one.fields["claimed.CUSTOM_SEAT"] for one in entries if one.kind == "pool"]
-    assert claimed == ["3", "0"]
+    assert [one.more for one in entries] == [6, 5, 4, 3, 2, 1, 0]
+    assert [one.fields["claims"] for one in entries if one.kind == "host"] == ["3", "2", "1", "0"]
+    assert sorted(one.kind for one in entries[4:]) == ["pool", "server-group", "server-group"]
+    assert [one.fields["claimed.CUSTOM_SEAT"] for one in entries if one.kind == "pool"] == ["0"]
     async with nothing_written(raw):
-        assert await cell.expire(due) == 0
+        assert await cell.reconcile(due) == 0
 
 
 async def test_a_forgotten_host_takes_all_its_claims_out_at_once(cell: CellStore, raw: Any) -> None:

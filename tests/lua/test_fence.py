@@ -269,7 +269,6 @@ async def test_every_writing_script_has_the_fence_in_front(cell: CellStore, raw:
         "confirm": lambda: cell.confirm("h1", "a", token),
         "renew": lambda: cell.renew("h1", "a", token, 60),
         "fail": lambda: cell.fail("h1", "a", token, True),
-        "release": lambda: cell.release("h1", "a", token),
         "heartbeat": lambda: cell.heartbeat("h1", 60),
         "init": cell.init,
         "status": lambda: cell.set_status("nowhere", HostStatus.DRAINING),
@@ -285,11 +284,13 @@ async def test_every_writing_script_has_the_fence_in_front(cell: CellStore, raw:
         answer: Any = await say()
         assert answer.epoch != before, word
         assert (await meta_of(raw, cell))["epoch"] == answer.epoch, word
-    for word, batch in {"expire": cell.reconcile(["a"]), "down": cell.mark_down(["h1"])}.items():
+    for word, batch in {"reconcile": cell.reconcile(["a"]), "down": cell.mark_down(["h1"])}.items():
         before = await changed()
         assert await batch == 0, word
         assert (await meta_of(raw, cell))["epoch"] != before, word
     assert (await cell.read_claims("a"))["a"].state == "claimed"
+    before = await changed()
+    assert (await cell.release("h1", "a", token)).epoch != before  # the one that is told also before it is known
 
 
 async def test_cells_of_one_store_have_their_own_epochs(clean_store: str) -> None:

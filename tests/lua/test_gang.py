@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from redsched.model import ClaimStatus, Why
-from redsched.store import CellStore, ClaimAnswer, Former, Giving, Outcome, Placed, drawn_on
+from redsched.store import Again, CellStore, ClaimAnswer, Giving, Outcome, Placed, drawn_on
 from tests.support.cells import HOUR_S, call_of, claimed, make_due, member, new_epoch, nothing_written, open_host
-from tests.support.succession import arrive, ask_target, held, settle, states
+from tests.support.placements import arrive, ask_again, ended, held, main_states, settle
 
 
 @pytest.fixture
@@ -26,11 +26,9 @@ async def gang(cell: CellStore, ids: str = "abc") -> dict[str, Placed]:
     return dict(zip(ids, answer.placed, strict=True))
 
 
-async def succeeded_by(
-    cell: CellStore, claim_id: str, former_id: str, placed: Placed, why: Why, gang: str = "a"
-) -> ClaimAnswer:
-    """Ask for a claim that is to succeed a member."""
-    return await ask_target(cell, claim_id, "h1", Former(former_id, "h1", placed.token, why, gang=gang))
+async def placed_again(cell: CellStore, claim_id: str, placed: Placed, why: Why, gang: str = "a") -> ClaimAnswer:
+    """Ask for another placement of a member."""
+    return await ask_again(cell, claim_id, "h1", Again("h1", placed.token, why, gang=gang))
 
 
 async def test_a_gang_is_remembered_until_all_of_it_is_active(cell: CellStore, raw: Any) -> None:
@@ -44,7 +42,7 @@ async def test_a_gang_is_remembered_until_all_of_it_is_active(cell: CellStore, r
     assert not await raw.exists(cell.keys.gang("a"))
     await cell.fail("h1", "a", placed["a"].token, by_host=True)
     await settle(cell)
-    assert await states(cell, "abc") == {"a": "ended failed", "b": "active", "c": "active"}
+    assert await main_states(cell, "abc") == {"a": "ended failed", "b": "active", "c": "active"}
     assert (await cell.read_claims("a"))["a"].gang == ""
 
 
@@ -79,7 +77,7 @@ async def test_when_one_fails_the_others_end_too_whatever_they_are(cell: CellSto
     why = "expired" if end.startswith("expire") else "failed"
     first = f"{'ending' if end == 'expire starting' else 'ended'} {why}"
     rest = {"b": "ending failed", "c": "ending failed", "d": "ended failed"}
-    assert await states(cell, "abcd") == {"a": first, **rest}
+    assert await main_states(cell, "abcd") == {"a": first, **rest}
     for one in "abc":
         await cell.gone("h1", one, placed[one].token, Why.RELEASED, {})
     await settle(cell)
@@ -93,7 +91,7 @@ async def test_an_active_member_that_fails_while_others_are_waited_for_ends_all(
     await arrive(cell, "b", placed["b"])
     await cell.fail("h1", "b", placed["b"].token, by_host=True)
     await settle(cell)
-    assert await states(cell, "ab") == {"a": "ended failed", "b": "ended failed"}
+    assert await main_states(cell, "ab") == {"a": "ended failed", "b": "ended failed"}
 
 
 async def test_the_last_one_that_was_waited_for_fails_and_ends_all(cell: CellStore) -> None:
@@ -101,7 +99,7 @@ async def test_the_last_one_that_was_waited_for_fails_and_ends_all(cell: CellSto
     await arrive(cell, "b", placed["b"])
     await cell.fail("h1", "a", placed["a"].token, by_host=True)
     await settle(cell)
-    assert await states(cell, "ab") == {"a": "ended failed", "b": "ending failed"}
+    assert await main_states(cell, "ab") == {"a": "ended failed", "b": "ending failed"}
 
 
 @pytest.mark.parametrize("taken_up", [False, True])
@@ -114,7 +112,7 @@ async def test_a_member_that_confirms_after_another_has_failed_is_asked_back(
         await cell.accept("h1", "b", placed["b"].token, HOUR_S)
     await cell.fail("h1", "a", placed["a"].token, by_host=True)
     assert (await cell.confirm("h1", "b", placed["b"].token)).outcome is Outcome.ENDING
-    assert await states(cell, "b") == {"b": "ending failed"}
+    assert await main_states(cell, "b") == {"b": "ending failed"}
     assert [one.op for one in await cell.inbox("h1")] == ["end"]
     await settle(cell)
     await cell.gone("h1", "b", placed["b"].token, Why.RELEASED, {})
@@ -134,27 +132,30 @@ async def test_none_is_placed_anew_alone_while_its_gang_is_waited_for(cell: Cell
     """Nor after it has fallen with its gang, whether or not the others have been given back by then."""
     placed = await gang(cell, "abc")
     await arrive(cell, "b", placed["b"])
-    for why in (Why.MOVED, Why.FAILED):
-        async with nothing_written(raw):
-            assert (await succeeded_by(cell, "x", "b", placed["b"], why)).outcome is Outcome.GANG
-    await cell.fail("h1", "a", placed["a"].token, by_host=True)
-    for one in "abc":
-        assert (await succeeded_by(cell, "x", one, placed[one], Why.FAILED)).outcome is Outcome.GANG
+    async with nothing_written(raw):
+        assert (await placed_again(cell, "b", placed["b"], Why.MOVED)).outcome is Outcome.GANG
+        assert (await placed_again(cell, "b", placed["b"], Why.MOVED, gang="")).outcome is Outcome.GANG
+        assert (await placed_again(cell, "b", placed["b"], Why.FAILED)).outcome is Outcome.GANG
+    answer = await cell.fail("h1", "a", placed["a"].token, by_host=True, again=True)
+    assert (answer.outcome, answer.facts) == (Outcome.OK, ("ended",))
+    async with nothing_written(raw):
+        assert (await placed_again(cell, "a", placed["a"], Why.FAILED)).outcome is Outcome.GANG
+        assert (await placed_again(cell, "b", placed["b"], Why.MOVED)).outcome is Outcome.GANG
     await settle(cell)
     await cell.gone("h1", "b", placed["b"].token, Why.RELEASED, {})
-    assert await states(cell, "abc") == {"a": "ended failed", "b": "ended failed", "c": "ended failed"}
+    assert await main_states(cell, "abc") == {"a": "ended failed", "b": "ended failed", "c": "ended failed"}
     for one in "abc":
-        assert (await succeeded_by(cell, "x", one, placed[one], Why.FAILED)).outcome is Outcome.GANG
+        assert (await placed_again(cell, one, placed[one], Why.FAILED)).outcome is Outcome.GONE
 
 
 async def test_a_member_of_a_gang_that_has_come_up_is_placed_anew_like_any_claim(cell: CellStore) -> None:
     placed = await gang(cell, "ab")
     for one in "ab":
         await arrive(cell, one, placed[one])
-    assert (await succeeded_by(cell, "x", "a", placed["a"], Why.MOVED, gang="")).outcome is Outcome.STALE
-    assert (await succeeded_by(cell, "x", "a", placed["a"], Why.MOVED)).outcome is Outcome.OK
-    await cell.fail("h1", "b", placed["b"].token, by_host=True)
-    assert (await succeeded_by(cell, "y", "b", placed["b"], Why.FAILED)).outcome is Outcome.OK
+    assert (await placed_again(cell, "a", placed["a"], Why.MOVED)).outcome is Outcome.OK
+    await cell.fail("h1", "b", placed["b"].token, by_host=True, again=True)
+    assert (await placed_again(cell, "b", placed["b"], Why.FAILED)).outcome is Outcome.OK
+    assert {one.gang for one in (await cell.read_claims("ab")).values()} == {""}
 
 
 async def test_what_its_owner_let_go_has_not_fallen_with_the_gang(cell: CellStore) -> None:
@@ -162,7 +163,7 @@ async def test_what_its_owner_let_go_has_not_fallen_with_the_gang(cell: CellStor
     await cell.fail("h1", "a", placed["a"].token, by_host=True)
     assert (await cell.shelve("h1", "b", placed["b"].token)).outcome is Outcome.OK
     await settle(cell)
-    assert (await succeeded_by(cell, "x", "b", placed["b"], Why.SHELVED)).outcome is Outcome.OK
+    assert (await placed_again(cell, "b", placed["b"], Why.SHELVED)).outcome is Outcome.OK
 
 
 @pytest.mark.parametrize("how", [Giving.ASK, Giving.FORCE, Giving.UNLESS_ACTIVE])
@@ -176,7 +177,7 @@ async def test_an_owner_may_let_one_go(cell: CellStore, raw: Any, how: Giving) -
     assert not await raw.exists(cell.keys.gang("a"))
     await cell.gone("h1", "b", placed["b"].token, Why.RELEASED, {})
     await settle(cell)
-    assert await states(cell, "abc") == {"a": "active", "b": "ended released", "c": "active"}
+    assert await main_states(cell, "abc") == {"a": "active", "b": "ended released", "c": "active"}
 
 
 async def test_an_owner_may_let_all_go(cell: CellStore, raw: Any) -> None:
@@ -193,7 +194,7 @@ async def test_a_removed_host_ends_its_members_and_so_the_others(cell: CellStore
     await arrive(cell, "b", answer.placed[1])
     await cell.forget("h1", force=True)
     await settle(cell)
-    assert await states(cell, "ab") == {"a": "ended void", "b": "ending failed"}
+    assert await main_states(cell, "ab") == {"a": "ended void", "b": "ending failed"}
 
 
 async def test_what_is_left_of_a_gone_host_ends_its_members_and_so_the_others(cell: CellStore, raw: Any) -> None:
@@ -205,7 +206,7 @@ async def test_what_is_left_of_a_gone_host_ends_its_members_and_so_the_others(ce
     assert (await cell.mend_gone_host("h1", "it is gone", operator=False)).outcome is Outcome.OK
     assert await cell.read_gang("a") == {"b": "h2"}
     await settle(cell)
-    assert await states(cell, "ab") == {"a": "ended void", "b": "ending failed"}
+    assert await main_states(cell, "ab") == {"a": "ended void", "b": "ending failed"}
     assert not await raw.exists(cell.keys.gang("a"))
 
 
@@ -225,7 +226,7 @@ async def test_a_journal_that_knows_a_member_ended_ends_it_quietly(cell: CellSto
     placed = await gang(cell, "ab")
     await cell.accept("h1", "a", placed["a"].token, HOUR_S)
     epoch = await new_epoch(cell)
-    await cell.attest("h1", epoch, None, [], [("a", placed["a"].token)])
+    await cell.attest("h1", epoch, None, [], [ended("a", placed["a"].token)])
     assert await cell.read_gang("a") == {"b": "h1"}
 
 
@@ -243,7 +244,7 @@ async def test_a_gang_that_the_store_has_lost_leaves_claims_that_stand_alone(cel
     await arrive(cell, "a", placed["a"])
     await cell.fail("h1", "b", placed["b"].token, by_host=True)
     await settle(cell)
-    assert await states(cell, "ab") == {"a": "active", "b": "ended failed"}
+    assert await main_states(cell, "ab") == {"a": "active", "b": "ended failed"}
 
 
 async def test_a_caller_may_call_its_claims_what_it_likes(cell: CellStore, raw: Any) -> None:

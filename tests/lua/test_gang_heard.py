@@ -8,7 +8,7 @@ import pytest
 from redsched.model import ClaimStatus, HostStatus, Why
 from redsched.store import CellStore, Outcome, Placed
 from tests.support.cells import HOUR_S, call_of, member, new_epoch, open_host
-from tests.support.succession import arrive, held, settle, states
+from tests.support.placements import arrive, held, main_states, settle
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ async def test_a_host_that_has_lost_one_and_runs_the_other_waits_for_the_first(c
 async def test_one_that_has_come_up_is_not_waited_for_because_its_host_lost_it(cell: CellStore, raw: Any) -> None:
     await gang(cell, active="ab")
     await cell.attest("h1", await new_epoch(cell))
-    assert await states(cell, "a") == {"a": "claimed"}
+    assert await main_states(cell, "a") == {"a": "claimed"}
     assert not await raw.exists(cell.keys.gang("a"))
 
 
@@ -67,7 +67,7 @@ async def test_a_member_that_its_journal_is_ending_has_left(cell: CellStore, raw
     """The release that its host has heard of is one that the store has forgotten."""
     placed = await gang(cell, active=active)
     await cell.attest("h2", await new_epoch(cell), None, [held("b", placed["b"], ClaimStatus.ENDING)])
-    assert await states(cell, "b") == {"b": "ending void"}
+    assert await main_states(cell, "b") == {"b": "ending void"}
     assert await cell.read_gang("a") == {"a": "h1"}
     assert await waiting(cell, raw) == "1"
     await cell.gone("h2", "b", placed["b"].token, Why.RELEASED, {})
@@ -82,9 +82,9 @@ async def test_a_member_that_came_up_after_another_had_failed_is_asked_back(cell
     epoch = await new_epoch(cell)
     await cell.attest("h1", epoch)
     await cell.attest("h2", epoch, None, [held("b", placed["b"])])
-    assert await states(cell, "b") == {"b": "active"}
+    assert await main_states(cell, "b") == {"b": "active"}
     await settle(cell)
-    assert await states(cell, "ab") == {"a": "ended failed", "b": "ending failed"}
+    assert await main_states(cell, "ab") == {"a": "ended failed", "b": "ending failed"}
     assert not await raw.exists(cell.keys.gang("a"))
 
 
@@ -104,5 +104,5 @@ async def test_a_written_off_host_that_comes_back_counts_likewise(cell: CellStor
     await cell.write_off("h1")
     await cell.attest("h1", "")
     await cell.set_status("h1", HostStatus.ENABLED)
-    assert await states(cell, "a") == {"a": "claimed"}
+    assert await main_states(cell, "a") == {"a": "claimed"}
     assert await waiting(cell, raw) == "2"

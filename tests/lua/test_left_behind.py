@@ -1,4 +1,4 @@
-"""claim.lua: what a server group counts on hosts that were written off, for the successors of claims there."""
+"""claim.lua: what a server group counts on hosts that were written off, for claims that are moved away from there."""
 
 from dataclasses import replace
 from typing import Any
@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 
 from redsched.model import Claim, ClaimRule, ClaimStatus, GroupPolicy, HostStatus, RuleKind, Why
-from redsched.store import CellStore, ClaimAnswer, Former, Outcome
+from redsched.store import Again, CellStore, ClaimAnswer, Outcome
 from tests.support.cells import HOUR_S, call_of, new_epoch, nothing_written, report_of
-from tests.support.company import ask, causes, counts, given, group, joining, open_in
-from tests.support.placements import held_claim
-from tests.support.succession import arrive, settle
+from tests.support.company import ask, causes, counts, group, joining, open_in
+from tests.support.placements import arrive, held_claim, settle
 
 AFFINITY, ANTI_AFFINITY = GroupPolicy.AFFINITY, GroupPolicy.ANTI_AFFINITY
 
@@ -40,17 +39,15 @@ async def evacuate(
     rules: tuple[ClaimRule, ...] = (),
     why: Why = Why.MOVED,
 ) -> ClaimAnswer:
-    """Ask for `<id>2` in the place of a claim; `lost` are the hosts that the caller takes for written off."""
+    """Ask for another placement of a claim; `lost` are the hosts that the caller takes for written off."""
     claim = (await cell.read_claims([claim_id]))[claim_id]
-    former = Former(claim.id, claim.host, claim.token, why)
-    member = replace(joining(f"{claim_id}2", *hosts), former=former)
+    member = replace(joining(claim_id, *hosts), again=Again(claim.host, claim.token, why))
     return await cell.claim(replace(call_of(await cell.tick(), member), written_off=lost, rules=rules))
 
 
 async def come_up(cell: CellStore, answer: ClaimAnswer, claim_id: str) -> None:
-    """The work of a successor runs, and its former is given back."""
+    """The work of a claim runs at its new placement, and the former is given back."""
     await arrive(cell, claim_id, answer.placed[0])
-    assert (await cell.succeed(claim_id)).outcome is Outcome.OK
     await settle(cell)
 
 
@@ -78,7 +75,7 @@ async def test_the_first_of_a_group_goes_anywhere_and_the_others_follow_it(cell:
     async with nothing_written(raw):
         assert causes(await evacuate(cell, "b", "h4", "h2")) == {"h4": "GROUP", "h2": "GROUP"}
     assert (await evacuate(cell, "b", "h4", "h3")).placed[0].host == "h3"
-    await come_up(cell, first, "a2")
+    await come_up(cell, first, "a")
     assert await counts(raw, cell) == {"members": 4, "host=h1": 2, "host=h3": 2, "zone=az1": 2, "zone=az2": 2}
     assert (await evacuate(cell, "c", "h3")).outcome is Outcome.OK
 
@@ -87,10 +84,10 @@ async def test_of_two_that_were_decided_at_once_for_different_hosts_one_is_refus
     await group(cell, policy=AFFINITY)
     await run_on(cell, "h1", "a", "b")
     await cell.write_off("h1", evacuate=True)
-    former = {one.id: Former(one.id, "h1", one.token, Why.MOVED) for one in (await cell.read_claims("ab")).values()}
+    again = {one.id: Again("h1", one.token, Why.MOVED) for one in (await cell.read_claims("ab")).values()}
     clock = await cell.tick()
     calls = [
-        replace(call_of(clock, replace(joining(f"{one}2", host), former=former[one])), written_off=("h1",))
+        replace(call_of(clock, replace(joining(one, host), again=again[one])), written_off=("h1",))
         for one, host in (("a", "h2"), ("b", "h3"))
     ]
     answers = [await cell.claim(call) for call in calls]
@@ -109,7 +106,7 @@ async def test_who_is_new_finds_the_whole_check(cell: CellStore) -> None:
 
     for claim_id in "ab":
         assert causes(await join("new", "h2", "h3")) == {"h2": "GROUP", "h3": "GROUP"}
-        await come_up(cell, await evacuate(cell, claim_id, "h2"), f"{claim_id}2")
+        await come_up(cell, await evacuate(cell, claim_id, "h2"), claim_id)
     assert causes(await join("new", "h3")) == {"h3": "GROUP"}
     assert (await join("new", "h2")).outcome is Outcome.OK
 
@@ -120,7 +117,7 @@ async def test_a_host_that_comes_back_in_the_middle_holds_its_members_again(cell
     await run_on(cell, "h1", "a", "b")
     held = (await cell.read_claims("ab")).values()
     await cell.write_off("h1", evacuate=True)
-    await come_up(cell, await evacuate(cell, "a", "h2"), "a2")
+    await come_up(cell, await evacuate(cell, "a", "h2"), "a")
     await come_back(cell, "h1", *held)
     assert await cell.held_ids("h1") == {"b"}
     await cell.set_status("h1", HostStatus.ENABLED)
@@ -175,10 +172,10 @@ async def test_a_group_whose_new_host_dies_too_goes_on_to_a_third(cell: CellStor
     await group(cell, policy=AFFINITY)
     await run_on(cell, "h1", "a", "b")
     await cell.write_off("h1", evacuate=True)
-    await come_up(cell, await evacuate(cell, "a", "h2"), "a2")
+    await come_up(cell, await evacuate(cell, "a", "h2"), "a")
     await cell.write_off("h2", evacuate=True)
     both = ("h1", "h2")
-    assert (await evacuate(cell, "a2", "h3", lost=both)).outcome is Outcome.OK
+    assert (await evacuate(cell, "a", "h3", lost=both)).outcome is Outcome.OK
     assert (await evacuate(cell, "b", "h4", "h3", lost=both)).placed[0].host == "h3"
 
 
@@ -188,7 +185,7 @@ async def test_a_group_leaves_a_host_whose_zone_has_changed_since_its_members_ca
     await run_on(cell, "h1", "a", "b")
     await open_in(cell, "h1", "az2", rack="r1")
     await cell.write_off("h1", evacuate=True)
-    await come_up(cell, await evacuate(cell, "a", "h3"), "a2")
+    await come_up(cell, await evacuate(cell, "a", "h3"), "a")
     assert (await evacuate(cell, "b", "h2", "h5", "h4")).placed[0].host == "h4"
 
 
@@ -234,7 +231,7 @@ async def test_in_an_epoch_that_has_not_settled_it_is_not_told(cell: CellStore) 
 
 
 @pytest.mark.parametrize("by", ["zone", "label:rack"])
-async def test_what_is_to_be_succeeded_takes_no_place_of_its_own_group(cell: CellStore, by: str) -> None:
+async def test_what_is_to_be_moved_takes_no_place_of_its_own_group(cell: CellStore, by: str) -> None:
     """One in each zone: the other host of its zone is the only place, and it stands on none there that works."""
     await group(cell, policy=ANTI_AFFINITY, by=by)
     for claim_id, host in (("a", "h1"), ("b", "h3"), ("c", "h5")):
@@ -246,7 +243,7 @@ async def test_what_is_to_be_succeeded_takes_no_place_of_its_own_group(cell: Cel
     moved = await evacuate(cell, "a", *everywhere)
     assert moved.placed[0].host == "h2"
     assert causes(await ask(cell, joining("new", "h2", "h4"))) == {"h2": "GROUP", "h4": "GROUP"}
-    await come_up(cell, moved, "a2")
+    await come_up(cell, moved, "a")
     assert (await evacuate(cell, "b", "h2", "h4")).placed[0].host == "h4"
 
 
@@ -264,12 +261,12 @@ async def test_spreading_counts_what_will_be_when_the_former_is_gone(cell: CellS
 
 
 async def test_what_is_not_counted_by_a_label_is_left_behind_where_it_is(cell: CellStore) -> None:
-    """A former that stands in no rack counts in none."""
+    """A placement that stands in no rack counts in none."""
     await open_in(cell, "h7", "az1")
     await group(cell, policy=ANTI_AFFINITY, by="label:rack")
     await group(cell, name="other", policy=ANTI_AFFINITY, by="zone", count_by=("label:rack",))
-    assert await given(cell, joining("x", "h7", to="other")) == ["h7"]
+    await arrive(cell, "x", (await ask(cell, joining("x", "h7", to="other"))).placed[0])
     await cell.write_off("h7", evacuate=True)
     claim = (await cell.read_claims("x"))["x"]
-    member = replace(joining("x2", "h1", to="other"), former=Former("x", "h7", claim.token, Why.MOVED))
+    member = replace(joining("x", "h1", to="other"), again=Again("h7", claim.token, Why.MOVED))
     assert (await cell.claim(call_of(await cell.tick(), member))).outcome is Outcome.OK

@@ -98,6 +98,12 @@ async def states(cell: CellStore, claim_id: str) -> dict[str, str]:
     return {host: f"{state} {why}" if why else str(state) for host, state, why in views}
 
 
+async def main_states(cell: CellStore, ids: Collection[str]) -> dict[str, str]:
+    """`state` or `state why` of each claim at its main placement; those that are not known are left out."""
+    found = await cell.read_claims(ids)
+    return {one: f"{claim.state} {claim.why}" if claim.why else str(claim.state) for one, claim in found.items()}
+
+
 async def is_kept(cell: CellStore, raw: Any, claim_id: str) -> bool:
     """Whether a claim that has ended is remembered without end."""
     return bool(await raw.pttl(cell.keys.claim(claim_id)) == -1)

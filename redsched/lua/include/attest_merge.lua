@@ -8,7 +8,7 @@
 -- include: claim_record
 -- include: transitions
 local RANK = {claimed = 1, starting = 2, active = 3, ending = 4}
-local JOURNALS = {'amounts', 'wanted', 'counted', 'token', 'resized_from'}
+local JOURNALS = {'amounts', 'wanted', 'counted', 'token', 'resized_from', 'unreadable'}
 
 -- The journal's placement of the same name: the further state, and the amounts of the later token.
 local function join(claim, placement, held)

@@ -246,5 +246,7 @@ def _as_held(work: HeldWork) -> HeldClaim:
         counted=work.counted,
         wanted=work.wanted,
         quota=work.quota,
+        on_exit=work.on_exit,
+        work_ended_at_ms=None if work.work_end is None else work.work_end.at_ms,
         **dataclasses.asdict(work.succession),
     )

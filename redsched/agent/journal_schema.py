@@ -3,13 +3,15 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from redsched.agent.collector import Named
-from redsched.model import Amounts, ClaimStatus, Why
+from redsched.model import Amounts, ClaimStatus, OnExit, Why
 from redsched.store.agent_calls import LOCAL
 
-VERSION = "3"
+T = TypeVar("T")
+
+VERSION = "4"
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -21,7 +23,8 @@ CREATE TABLE IF NOT EXISTS claim (
     project TEXT NOT NULL, consumer TEXT NOT NULL, digest TEXT NOT NULL, named TEXT NOT NULL,
     server_group TEXT NOT NULL DEFAULT '', counted TEXT NOT NULL DEFAULT '{}', wanted TEXT NOT NULL DEFAULT '{}',
     before TEXT NOT NULL DEFAULT '{}', succession TEXT NOT NULL DEFAULT '{}', gang TEXT NOT NULL DEFAULT '',
-    quota INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (host, id)
+    quota INTEGER NOT NULL DEFAULT 0, on_exit TEXT NOT NULL DEFAULT 'release', work_end TEXT NOT NULL DEFAULT '',
+    PRIMARY KEY (host, id)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS tombstone (
     host TEXT, id TEXT, token TEXT NOT NULL, epoch TEXT NOT NULL, ended_at_ms INTEGER NOT NULL, PRIMARY KEY (host, id)
@@ -47,20 +50,28 @@ ALTER TABLE claim ADD COLUMN quota INTEGER NOT NULL DEFAULT 0;
 UPDATE meta SET value = '3' WHERE name = 'schema';
 COMMIT;
 """,
+    "3": """
+BEGIN;
+ALTER TABLE claim ADD COLUMN on_exit TEXT NOT NULL DEFAULT 'release';
+ALTER TABLE claim ADD COLUMN work_end TEXT NOT NULL DEFAULT '';
+UPDATE meta SET value = '4' WHERE name = 'schema';
+COMMIT;
+""",
 }
 """From each older schema to the next, whole or not at all.
 
-Schema 2 keeps a claim's server group, schema 3 a resize under way, and what the claim succeeds.
+Schema 2 keeps a claim's server group, schema 3 a resize under way, and what the claim succeeds,
+schema 4 what becomes of a claim whose work ends by itself, and that it has.
 """
 
 SET_META = "INSERT OR REPLACE INTO meta VALUES (?, ?)"
 SET_HOST = "INSERT OR REPLACE INTO host VALUES (?, ?, ?, ?)"
-SET_CLAIM = "INSERT OR REPLACE INTO claim VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+SET_CLAIM = "INSERT OR REPLACE INTO claim VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 DELETE_CLAIM = "DELETE FROM claim WHERE host = ? AND id = ?"
 SET_TOMBSTONE = "INSERT OR REPLACE INTO tombstone VALUES (?, ?, ?, ?, ?)"
 TOMBSTONES = "SELECT id, token FROM tombstone WHERE host = ? ORDER BY ended_at_ms"
 CLAIMS = """SELECT host, id, token, state, is_running, amounts, project, consumer, digest, named, server_group, counted,
-    wanted, before, succession, gang, quota FROM claim"""
+    wanted, before, succession, gang, quota, on_exit, work_end FROM claim"""
 NEWEST = """SELECT host, id, token FROM
     (SELECT * FROM tombstone ORDER BY ended_at_ms DESC LIMIT ?) ORDER BY ended_at_ms"""
 HOSTS = "SELECT name, left_epoch, attested_epoch, external FROM host"
@@ -83,13 +94,21 @@ class Succession:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkEnd:
+    """That work has ended by itself: what was seen, and when (the store's time)."""
+
+    text: str
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class HeldWork:
     """A claim as the journal holds it.
 
     `state` CLAIMED: not known to be accepted yet. `is_running`: its hook said that the work was started. `named` is
     what the hook named as that work. `group` is the server group that the claim counts in, `counted` under which zone
     and label values. While it is resized, `wanted` is what it will hold and `before` what its work has; `amounts` are
-    the larger of both. A local claim has the digest LOCAL.
+    the larger of both. A local claim has the digest LOCAL. `work_end` is set once its work has ended by itself.
     """
 
     id: str
@@ -108,6 +127,8 @@ class HeldWork:
     succession: Succession = Succession()
     gang: str = ""
     quota: bool = False
+    on_exit: OnExit = OnExit.RELEASE
+    work_end: WorkEnd | None = None
 
     @property
     def is_local(self) -> bool:
@@ -145,13 +166,15 @@ def to_row(host: str, work: HeldWork) -> tuple[Any, ...]:
         json.dumps(asdict(work.succession)),
         work.gang,
         int(work.quota),
+        work.on_exit.value,
+        "" if work.work_end is None else json.dumps(asdict(work.work_end)),
     )
 
 
 def from_row(row: tuple[Any, ...]) -> tuple[str, HeldWork]:
     """Return the host and the claim of a row of table `claim`."""
     host, claim_id, token, state, is_running, amounts, project, consumer, digest, named, group, counted, *life = row
-    wanted, before, succession, gang, quota = life
+    wanted, before, succession, gang, quota, on_exit, work_end = life
     return host, HeldWork(
         id=claim_id,
         token=token,
@@ -169,6 +192,8 @@ def from_row(row: tuple[Any, ...]) -> tuple[str, HeldWork]:
         succession=_succession(json.loads(succession)),
         gang=gang,
         quota=bool(quota),
+        on_exit=OnExit(on_exit),
+        work_end=WorkEnd(**json.loads(work_end)) if work_end else None,
     )
 
 
@@ -180,11 +205,16 @@ def _succession(words: dict[str, Any]) -> Succession:
 def _named_to_text(named: Named | None) -> str:
     if named is None:
         return ""
-    return json.dumps({"domain": named.domain, "cgroup": named.cgroup, "pids": dict(named.pids)})
+    return json.dumps(asdict(named))
 
 
 def _named_from_text(text: str) -> Named | None:
     if not text:
         return None
     words = json.loads(text)
-    return Named(words["domain"], words["cgroup"], {int(pid): started for pid, started in words["pids"].items()})
+    pids, started = _by_pid(words["pids"]), _by_pid(words.get("started", {}))
+    return Named(words["domain"], words["cgroup"], pids, started, words.get("is_watched", False))
+
+
+def _by_pid(words: Mapping[str, T]) -> dict[int, T]:
+    return {int(pid): value for pid, value in words.items()}

@@ -57,4 +57,6 @@ class ResizeSteps(EndSteps):
         if reason:
             _log.warning("a claim could not be resized", host=self.host.name, claim=work.id, reason=reason)
             return dataclasses.replace(work, wanted=work.before or work.amounts, before=work.before or work.amounts)
-        return dataclasses.replace(work, before=work.wanted, named=named_in(output) or work.named)
+        if named := named_in(output):
+            return dataclasses.replace(work, before=work.wanted, named=named, work_end=None)
+        return dataclasses.replace(work, before=work.wanted)

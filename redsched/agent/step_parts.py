@@ -139,6 +139,7 @@ def work_of(claim: Claim) -> HeldWork:
         succession=Succession(claim.origin, claim.former, claim.former_host, claim.former_token, claim.former_why),
         gang=claim.gang,
         quota=claim.quota,
+        on_exit=claim.on_exit,
     )
 
 

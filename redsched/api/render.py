@@ -105,6 +105,9 @@ def claim(one: Claim) -> dict[str, Any]:
         "former_host": one.former_host,
         "former_token": one.former_token,
         "former_why": one.former_why,
+        "on_exit": one.on_exit,
+        "work_ended_at_ms": one.work_ended_at_ms,
+        "reason": None if one.reason is None else asdict(one.reason),
     }
 
 

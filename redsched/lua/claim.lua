@@ -6,7 +6,8 @@
 -- ARGV  1 epoch, 2 now_ms and 3 seen_seq of the decision, 4 fresh (1: the ids were made for this very call),
 --       5 lease_ms, 6 digest, 7 project, 8 consumer, 9 members, 10 hosts, 11 amount lists, 12 request ('' for
 --       none to be kept), 13 quota (1: these claims count in one), 14 gang (1: they stand or fall together),
---       15 formers, 16 mark of this call, where it may have to be undone ('' else); then the hosts' names; then
+--       15 formers, 16 mark of this call, where it may have to be undone ('' else), 17 on_exit ('' for release);
+--       then the hosts' names; then
 --       each amount list as length, slot, amount ...; then each member as id, candidates, host number, list number ...
 --       (numbers from 1); then the formers: see include/claim_former.lua; then the conditions, if there are any: see
 --       include/claim_conditions.lua

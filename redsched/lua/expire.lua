@@ -2,8 +2,8 @@
 -- expire: end the claims whose lease has run out, in bounded batches, by any scheduler. What no host has taken up is
 -- freed; what a host is starting becomes `ending`, for its work may already be there. Nobody waits for a host that was
 -- written off: there both end, and so does what was ending before, with the reason that it had.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, then claim, host, claims, inbox of each, then groups,
---       shared pools and gangs
+-- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, then claim, host, claims, inbox of each, then the reason
+--       of each, then groups, shared pools and gangs
 -- ARGV  id and host of each
 -- Reply OK, epoch, now_ms, number expired, then the groups, pools and gangs whose keys are missing: claims that count
 --   in them are left for another call. So are claims on hosts that have not attested to this epoch.
@@ -17,6 +17,7 @@
 -- include: passed_things
 -- include: publish
 -- include: read_hash
+-- include: reason
 local function expire_claim(cell, keys, claim, id, things, deserted)
   if claim.state == 'claimed' or deserted then
     end_claim(cell, keys, claim, id, claim.why or 'expired', {}, things)
@@ -25,8 +26,14 @@ local function expire_claim(cell, keys, claim, id, things, deserted)
   end
 end
 
+-- Which deadline has passed.
+local function deadline_of(claim)
+  return 'its lease ended at ' .. claim.expires_at_ms .. ', and host ' .. claim.host .. ' had not '
+    .. (claim.state == 'claimed' and 'taken it up' or 'confirmed that its work runs')
+end
+
 local cell, expired = fence(), 0
-local things, reply = passed_things(6 + 2 * #ARGV), {'OK', cell.epoch, cell.now_ms, 0}
+local things, reply = passed_things(6 + 2 * #ARGV + #ARGV / 2), {'OK', cell.epoch, cell.now_ms, 0}
 for i = 1, #ARGV, 2 do
   local keys = key_set(4 + 2 * i)
   local claim = read_hash(keys.claim)
@@ -35,7 +42,9 @@ for i = 1, #ARGV, 2 do
   local deserted = redis.call('HGET', keys.host, 'epoch') ~= cell.epoch
   if not no and (due or (deserted and claim.state == 'ending')) then
     if not lacks(things, claim, reply) then
+      local said, ends = due and deadline_of(claim) or '', claim.state == 'claimed' or deserted
       expire_claim(cell, keys, claim, ARGV[i], things, deserted)
+      keep_reason(cell, KEYS[5 + 2 * #ARGV + (i + 1) / 2], claim.host, claim.token, said, ends)
       expired = expired + 1
     end
   elseif not claim.state or claim.state == 'ended' then

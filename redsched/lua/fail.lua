@@ -2,9 +2,9 @@
 -- fail: the work could not be started. From its host it frees at once (the host has cleaned up); from anyone else only
 -- what no host has taken up, and the rest is `ending`. The host's word counts in its `failures`. Where nothing is to
 -- succeed it, whoever says so is told that this is the end.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 claim, 7 host, 8 claims, 9 inbox, then groups, shared
---       pools and gangs
--- ARGV  1 host, 2 id, 3 token, 4 by_host (0 or 1)
+-- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 claim, 7 host, 8 claims, 9 inbox, 10 reason, then groups,
+--       shared pools and gangs
+-- ARGV  1 host, 2 id, 3 token, 4 by_host (0 or 1), 5 why, in words ('' for none)
 -- Reply OK (freed) | ENDING | SAME (had failed) | GONE (ended otherwise) | STALE | UNKNOWN | ATTEST; epoch, now_ms
 --   or RETRY, epoch, now_ms and the groups, pools and gangs that it counts in and whose keys are missing
 -- include: claim_state
@@ -13,6 +13,7 @@
 -- include: key_set
 -- include: passed_things
 -- include: read_hash
+-- include: reason
 -- include: whole
 local cell, keys = fence(), key_set(6)
 local claim = read_hash(keys.claim)
@@ -27,7 +28,10 @@ local by_host, also = ARGV[4] == '1', {}
 if by_host then
   also = {'failures', text(math.min(MOST, whole(redis.call('HGET', keys.host, 'failures'), 0, 0) + 1))}
 end
-local reply = give_back(cell, keys, claim, ARGV[2], 'failed', by_host, also, passed_things(10))
+local reply = give_back(cell, keys, claim, ARGV[2], 'failed', by_host, also, passed_things(11))
+if reply[1] ~= 'RETRY' then
+  keep_reason(cell, KEYS[10], ARGV[1], ARGV[3], ARGV[5], reply[1] == 'OK')
+end
 -- One that its owner has given up is over as it is, and one that is being shelved may be placed again.
 local ends = claim.why ~= 'released' and claim.why ~= 'shelved' and not claim.next
 if reply[1] ~= 'RETRY' and not by_host and ends then

@@ -5,7 +5,7 @@ Redis is read and written in `redsched.store`; both turn into these.
 """
 
 from redsched.model.checks import MAX_CLASSES, MAX_LEASE_S
-from redsched.model.claims import HELD, LEASED, OVER, Amounts, Claim, ClaimStatus, Token, Why
+from redsched.model.claims import HELD, LEASED, OVER, Amounts, Claim, ClaimStatus, OnExit, Reason, Token, Why
 from redsched.model.declared import CLAIMS, Aggregate, GroupPolicy, Quota, ServerGroup, SharedPool
 from redsched.model.hosts import (
     MAX_LABELS,
@@ -68,9 +68,11 @@ __all__ = [
     "Numa",
     "NumaAffinity",
     "NumaCell",
+    "OnExit",
     "PciDevices",
     "Pool",
     "Quota",
+    "Reason",
     "Relation",
     "RelationType",
     "Request",

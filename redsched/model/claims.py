@@ -37,6 +37,19 @@ class Why(StrEnum):
     MOVED = "moved"
     SHELVED = "shelved"
     VOID = "void"
+    WORK_ENDED = "work-ended"
+    """Its work ended by itself, and the request's `on_exit` is `release`."""
+
+
+class OnExit(StrEnum):
+    """What becomes of a claim whose work ends by itself."""
+
+    RELEASE = "release"
+    """It ends."""
+    REPLACE = "replace"
+    """It fails on its host, and is placed again like any that fails."""
+    KEEP = "keep"
+    """It stays, and shows when its work ended."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -63,6 +76,16 @@ class Token:
         if not (epoch_ms.isdecimal() and seq.isdecimal() and epoch_id.isalnum() and text.isascii() and len(text) <= 64):
             raise InvalidRequest(f"token {text[:80]!r} is not a token: pass it as the claim's answer gave it")
         return cls(int(epoch_ms), epoch_id, int(seq))
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a claim failed, expired or lost its work, in words: what was seen on `host`, of the placing `token`."""
+
+    at_ms: int
+    host: str
+    token: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,3 +125,8 @@ class Claim:
     """Whether a quota counts it, which is to be told when it has ended."""
     wanted: Amounts = field(default_factory=dict)
     """While its host resizes it: what it will hold."""
+    on_exit: OnExit = OnExit.RELEASE
+    work_ended_at_ms: int | None = None
+    """When its work was found to have ended, where it is kept nevertheless, or about to be placed again."""
+    reason: Reason | None = None
+    """Only where it was asked for: it lies in a key of its own."""

@@ -93,8 +93,8 @@ class HostWords:
             for one in self._waits.get(claim_id, ()):
                 if change.op == ClaimStatus.ACTIVE:
                     one.is_active(claim_id)
-                elif change.op == ClaimStatus.ENDING:
-                    self._look_at((claim_id,))  # for why
+                elif change.op in (ClaimStatus.ENDING, Why.WORK_ENDED):
+                    self._look_at((claim_id,))  # for why, and whether it is kept
                 elif change.op in _WHY:
                     one.is_lost(claim_id, f"{change.op} on {change.name}")
 

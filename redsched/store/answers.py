@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from redsched.model import Amounts, Candidate, ClaimRule, ClaimStatus, HostLimit, Why
+from redsched.model import Amounts, Candidate, ClaimRule, ClaimStatus, HostLimit, OnExit, Why
 from redsched.store.outcomes import Outcome
 
 
@@ -72,6 +72,8 @@ class HeldClaim:
     quota: bool = False
     wanted: Amounts = field(default_factory=dict)
     """While it is resized: what it will hold."""
+    on_exit: OnExit = OnExit.RELEASE
+    work_ended_at_ms: int | None = None
 
 
 class Giving(StrEnum):
@@ -138,6 +140,7 @@ class ClaimCall:
     """Whether failure of one ends all, until all are active."""
     mark: str = ""
     """What undoing names, so that it leaves what another call was told of since; '' for none."""
+    on_exit: OnExit = OnExit.RELEASE
     written_off: tuple[str, ...] = ()
     """Hosts that were written off: members of an affinity group there do not hold who succeeds one of them."""
 

@@ -1,4 +1,4 @@
-"""Scripts about claims: claim, bind, void, accept, confirm, renew, fail, release, shelve, gone, expire."""
+"""Scripts about claims: claim, bind, void, accept, confirm, renew, fail, release, shelve, gone, work_ended, expire."""
 
 import secrets
 from collections.abc import Collection, Mapping, Sequence
@@ -11,6 +11,9 @@ from redsched.store.base import MOST_TRIES, flat
 from redsched.store.claim_wire import ClaimWire
 from redsched.store.outcomes import Outcome
 from redsched.store.reads import Reads
+
+MOST_REASON = 1000
+"""Characters of a reason that are kept."""
 
 
 class ClaimCalls(Reads):
@@ -71,12 +74,24 @@ class ClaimCalls(Reads):
         """A fresh lease. OK (facts: expires_at_ms) | SAME | ENDING | GONE | STALE | UNKNOWN | ATTEST. (renew.lua)"""
         return await self._about("renew", host, claim_id, token, lease_s * 1000)
 
-    async def fail(self, host: str, claim_id: str, token: str, by_host: bool, things: Collection[str] = ()) -> Answer:
+    async def fail(
+        self, host: str, claim_id: str, token: str, by_host: bool, things: Collection[str] = (), reason: str = ""
+    ) -> Answer:
         """The work could not be started. OK | ENDING | SAME | GONE | STALE | UNKNOWN | ATTEST. (fail.lua)
 
         `things`: what it counts in beside its host (see `drawn_on`), where the caller knows: it saves a second call.
+        `reason`: why, in words.
         """
-        return await self._about("fail", host, claim_id, token, int(by_host), things=things)
+        beside, said = (self.keys.reason(claim_id),), (int(by_host), reason[:MOST_REASON])
+        return await self._about("fail", host, claim_id, token, *said, things=things, beside=beside)
+
+    async def work_ended(self, host: str, claim_id: str, token: str, reason: str) -> Answer:
+        """The host's word that its work has ended, though the claim goes on. (work_ended.lua)
+
+        OK | SAME | ENDING | GONE | STALE | UNKNOWN | ATTEST.
+        """
+        beside = (self.keys.reason(claim_id),)
+        return await self._about("work_ended", host, claim_id, token, reason[:MOST_REASON], beside=beside)
 
     async def release(
         self,
@@ -116,18 +131,22 @@ class ClaimCalls(Reads):
         external: Mapping[str, int],
         entry_id: str = "",
         things: Collection[str] = (),
+        reason: str = "",
     ) -> Answer:
         """The host's word that the work has ended, with its new external usage. OK | SAME | STALE | UNKNOWN | ATTEST.
 
-        `things` as in `fail`. (gone.lua)
+        `things` and `reason` as in `fail`. (gone.lua)
         """
-        return await self._about("gone", host, claim_id, token, why.value, entry_id, *flat(external), things=things)
+        said = (why.value, entry_id, reason[:MOST_REASON], *flat(external))
+        beside = (self.keys.reason(claim_id),)
+        return await self._about("gone", host, claim_id, token, *said, things=things, beside=beside)
 
     async def expire(self, due: Sequence[tuple[str, str]]) -> int:
         """End those of the claims (id, host) whose lease has run out; the number expired. (expire.lua)"""
         keys = list(self.keys.due)
         for claim_id, host in due:
             keys += self._claim_keys(host, claim_id)
+        keys += [self.keys.reason(claim_id) for claim_id, _ in due]
         expired, things = 0, set[str]()
         for _ in range(MOST_TRIES):
             reply = await self._run("expire", (*keys, *self._thing_keys(things)), flat(due))

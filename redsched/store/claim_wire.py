@@ -5,7 +5,7 @@ Formers and conditions (server groups, shared pools, rules, limits) follow every
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from redsched.model import ClaimRule, ClaimStatus
+from redsched.model import ClaimRule, ClaimStatus, OnExit
 from redsched.names import SHARED_POOL, split_slot
 from redsched.store.answers import ClaimAnswer, ClaimCall, Former, LookedAt, Placed, Thing
 from redsched.store.base import flat
@@ -49,7 +49,8 @@ class ClaimWire:
         self.arguments: Arguments = [call.epoch, call.now_ms, call.seen_seq, int(call.fresh), call.lease_ms]
         self.arguments += (call.digest, call.project, call.consumer)
         self.arguments += (len(call.members), len(self._hosts), len(self._lists))
-        self.arguments += (call.request, int(call.quota), int(is_gang), len(formers), mark, *self._hosts)
+        self.arguments += (call.request, int(call.quota), int(is_gang), len(formers), mark)
+        self.arguments += ("" if call.on_exit == OnExit.RELEASE else str(call.on_exit), *self._hosts)
         shared: list[tuple[int, str, int]] = []
         for amounts, number in self._lists.items():
             own = [entry for entry in amounts if not entry[0].startswith(SHARED_POOL)]

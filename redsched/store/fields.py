@@ -10,8 +10,10 @@ from redsched.model import (
     ClaimStatus,
     HostReport,
     Inventory,
+    OnExit,
     Pool,
     Quota,
+    Reason,
     ServerGroup,
     SharedPool,
     Why,
@@ -121,7 +123,14 @@ def claim_from(cell: str, claim_id: str, fields: Mapping[str, str]) -> Claim:
         gang=fields.get("gang", ""),
         quota=fields.get("quota") == "1",
         wanted=_amounts(fields, WANTED),
+        on_exit=OnExit(fields.get("on_exit", OnExit.RELEASE)),
+        work_ended_at_ms=_whole(fields.get("work_ended_at_ms")),
     )
+
+
+def reason_from(fields: Mapping[str, str]) -> Reason:
+    """A claim's reason from its hash."""
+    return Reason(int(fields["at_ms"]), fields["host"], fields["token"], fields["text"])
 
 
 def _amounts(fields: Mapping[str, str], prefix: str) -> dict[str, int]:

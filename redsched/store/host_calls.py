@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import chain
 
 from redsched.errors import StoreUnavailable
-from redsched.model import AgentStamp, ClaimStatus, HostReport, HostStatus, Token
+from redsched.model import AgentStamp, ClaimStatus, HostReport, HostStatus, OnExit, Token
 from redsched.store.answers import Answer, AttestAnswer, Clock, HeldClaim, ReportAnswer
 from redsched.store.base import MOST_TRIES, flat
 from redsched.store.claim_wire import drawn_on
@@ -143,6 +143,8 @@ def _held_entry(claim: HeldClaim, rival: str) -> tuple[str | int, ...]:
         "former_token": claim.former_token,
         "former_why": claim.former_why or "",
         "quota": "1" if claim.quota else "",
+        "on_exit": "" if claim.on_exit == OnExit.RELEASE else str(claim.on_exit),
+        "work_ended_at_ms": str(claim.work_ended_at_ms or ""),
     }
     fields |= {name: value for name, value in succession.items() if value}
     if claim.group:

@@ -14,7 +14,7 @@ import pytest
 
 from redsched.agent.collector import Collector
 from redsched.agent.run import run
-from redsched.model import Candidate, Claim, ClaimStatus, HostReport, Inventory
+from redsched.model import Candidate, Claim, ClaimStatus, HostReport, Inventory, OnExit, Reason
 from redsched.settings import Settings
 from redsched.store import CellStore, ClaimAnswer, ClaimCall, Member, Store
 from redsched.tasks import end
@@ -31,13 +31,14 @@ if [ -e {folder}/$1 ]; then . {folder}/$1; fi
 
 
 def quick(**changes: object) -> Settings:
-    """Settings that make an agent act soon."""
+    """Settings that make an agent act soon. Made-up work of hooks is watched only where that is tested."""
     values: dict[str, object] = {
         "lease_s": 2,
         "collect_s": 0.05,
         "poll_s": 0.01,
         "compare_s": 0.5,
         "hook_timeout_s": 20,
+        "work_watch_s": 3600,
     }
     return Settings.model_validate(values | changes)
 
@@ -76,17 +77,35 @@ class World:
                 await self.stop(task)
 
     async def place(
-        self, claim_id: str, amounts: Mapping[str, int] = TWO, host: str = "h1", lease_s: int = 30, group: str = ""
+        self,
+        claim_id: str,
+        amounts: Mapping[str, int] = TWO,
+        host: str = "h1",
+        lease_s: int = 30,
+        group: str = "",
+        on_exit: OnExit = OnExit.RELEASE,
     ) -> ClaimAnswer:
         """Claim amounts on a host, as a scheduler would."""
         clock = await self.cell.tick()
         member = Member(claim_id, (Candidate(host, amounts),), group)
         return await self.cell.claim(
-            ClaimCall((member,), clock.epoch, clock.now_ms, clock.seq, "d" * 32, fresh=True, lease_ms=lease_s * 1000)
+            ClaimCall(
+                (member,),
+                clock.epoch,
+                clock.now_ms,
+                clock.seq,
+                "d" * 32,
+                fresh=True,
+                lease_ms=lease_s * 1000,
+                on_exit=on_exit,
+            )
         )
 
     async def claim(self, claim_id: str) -> Claim | None:
         return (await self.cell.read_claims([claim_id])).get(claim_id)
+
+    async def reason(self, claim_id: str) -> Reason | None:
+        return (await self.cell.read_reasons([claim_id])).get(claim_id)
 
     async def reaches(self, claim_id: str, state: ClaimStatus) -> Claim:
         """Wait until a claim is in a state."""

@@ -15,6 +15,7 @@ from redsched.agent.collector import Named
 from redsched.agent.hook_command import CommandHook
 from redsched.agent.hooks import MOST_OUTPUT_BYTES, HookFailed, HookNotRun, NoHook, Order, Verb, named_in
 from redsched.agent.journal_schema import HeldWork, Succession
+from redsched.agent.processes import start_mark
 from redsched.agent.run import hook_of
 from redsched.agent.usage import start_time
 from redsched.errors import InvalidRequest
@@ -155,7 +156,8 @@ async def test_no_hook_does_everything_at_once() -> None:
         (b"[1, 2]", None),
         (b"{}", None),
         (b'{"pids": "many", "cgroup": 7, "domain": null}', None),
-        (b'{"pids": [999999999, -1, 1.5, true, "x", null]}', None),
+        (b'{"pids": [0, -1, 1.5, true, "x", null]}', None),
+        (b'{"pids": [999999999]}', Named(started={999999999: ""})),
         (b"pids: none\n", None),
         (b'{"domain": "vm-7", "more": 1}', Named(domain="vm-7")),
         (b"starting ...\ndomain: vm-7\n", Named(domain="vm-7")),
@@ -170,8 +172,8 @@ def test_what_a_hook_prints_names_work_or_is_ignored(output: bytes, expected: Na
 
 def test_pids_get_the_start_times_of_their_processes() -> None:
     me = os.getpid()
-    expected = Named(pids={me: start_time(me) or 0.0})
-    for output in (f"pids: {me} {me}, 999999999", f'{{"pids": [{me}]}}', f'{{"pids": {me}}}', f'{{"pids": ["{me}"]}}'):
+    expected = Named(pids={me: start_time(me) or 0.0}, started={me: start_mark(me)})
+    for output in (f"pids: {me} {me}, none", f'{{"pids": [{me}]}}', f'{{"pids": {me}}}', f'{{"pids": ["{me}"]}}'):
         assert named_in(output.encode()) == expected
 
 

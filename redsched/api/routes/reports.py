@@ -115,4 +115,6 @@ def _held(one: HeldClaimBody) -> HeldClaim:
         one.former_token,
         Why(one.former_why) if one.former_why else None,
         one.quota,
+        on_exit=one.on_exit,
+        work_ended_at_ms=one.work_ended_at_ms,
     )

@@ -131,6 +131,15 @@ async def test_a_claim_shows_that_its_work_has_ended(cell: CellStore, raw: Any) 
     assert await left_ms(cell, raw) == pytest.approx(DAY_MS, abs=10_000)
 
 
+async def test_a_claim_that_lost_the_note_of_it_gets_it_anew(cell: CellStore, raw: Any) -> None:
+    """Its host brought it back by a journal from before, and the reason was never lost."""
+    placed = await active(cell)
+    await cell.work_ended("h1", "a", placed.token, "gone")
+    await raw.hdel(cell.keys.claim("a"), "work_ended_at_ms")
+    assert (await cell.work_ended("h1", "a", placed.token, "gone")).outcome is Outcome.OK
+    assert (await cell.read_claims(["a"]))["a"].work_ended_at_ms
+
+
 async def test_the_work_of_a_later_placing_may_end_too(cell: CellStore) -> None:
     placed = await active(cell, VCPU=2)
     await cell.work_ended("h1", "a", placed.token, "first")

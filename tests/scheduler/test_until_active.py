@@ -423,7 +423,10 @@ async def test_work_that_ended_and_is_kept_does_not_end_the_wait_for_others(clea
         await first.work()
         kept = await one_claim(store, "h0")
         assert kept.on_exit is OnExit.KEEP
+        [waiting] = scheduler._cells.named("c1").words._waits[kept.id]
         await store.work_ended("h0", kept.id, kept.token, "no process 7 is left")
+        await scheduler._cells.catch_up()
+        assert not waiting.done.is_set()
         await second.work()
         async with asyncio.timeout(20):
             assert {one.state for one in (await task).selections} == {ClaimStatus.ACTIVE}

@@ -5,7 +5,19 @@ Redis is read and written in `redsched.store`; both turn into these.
 """
 
 from redsched.model.checks import MAX_CLASSES, MAX_LEASE_S
-from redsched.model.claims import HELD, LEASED, OVER, Amounts, Claim, ClaimStatus, Placement, Token, Why
+from redsched.model.claims import (
+    HELD,
+    LEASED,
+    OVER,
+    Amounts,
+    Claim,
+    ClaimStatus,
+    OnExit,
+    Placement,
+    Reason,
+    Token,
+    Why,
+)
 from redsched.model.declared import CLAIMS, Aggregate, GroupPolicy, Quota, ServerGroup, SharedPool
 from redsched.model.hosts import (
     MAX_LABELS,
@@ -68,10 +80,12 @@ __all__ = [
     "Numa",
     "NumaAffinity",
     "NumaCell",
+    "OnExit",
     "PciDevices",
     "Placement",
     "Pool",
     "Quota",
+    "Reason",
     "Relation",
     "RelationType",
     "Request",

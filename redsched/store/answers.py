@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from redsched.model import Candidate, ClaimRule, ClaimStatus, HostLimit, Why
+from redsched.model import Candidate, ClaimRule, ClaimStatus, HostLimit, OnExit, Why
 from redsched.store.outcomes import Outcome
 
 
@@ -51,7 +51,7 @@ class AttestAnswer:
 
 @dataclass(frozen=True, slots=True)
 class HeldClaim:
-    """A placement as an agent's journal holds it, for attesting: `record` as `record_of` had it when it was taken up."""
+    """A placement as an agent's journal holds it, for attesting: `record` as `record_of` made it."""
 
     id: str
     placed: str
@@ -134,6 +134,7 @@ class ClaimCall:
     """Whether failure of one ends all, until all are active."""
     mark: str = ""
     """What undoing names, so that it leaves what another call was told of since; '' for none."""
+    on_exit: OnExit = OnExit.RELEASE
     written_off: tuple[str, ...] = ()
     """Hosts that were written off: members of an affinity group there do not bind the replacement of one of them."""
     max_attempts: int = 1

@@ -1,11 +1,12 @@
 """What claim.lua is sent and what it answers: a ClaimCall as KEYS and ARGV, and the flat reply as a ClaimAnswer.
 
-Claims that are placed again, and conditions (server groups, shared pools, rules, limits) follow everything else, only where a call has any.
+Claims that are placed again, and conditions (server groups, shared pools, rules, limits) follow
+everything else, only where a call has any.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from redsched.model import Claim, ClaimRule, ClaimStatus
+from redsched.model import Claim, ClaimRule, ClaimStatus, OnExit
 from redsched.names import SHARED_POOL, split_slot
 from redsched.store.answers import Again, ClaimAnswer, ClaimCall, LookedAt, Placed, Thing
 from redsched.store.base import flat
@@ -56,7 +57,8 @@ class ClaimWire:
         self.arguments += (call.digest, call.project, call.consumer)
         self.arguments += (len(call.members), len(self._hosts), len(self._lists))
         self.arguments += (call.request, int(call.quota), int(is_gang), len(again), mark)
-        self.arguments += (call.max_attempts if call.max_attempts > 1 else "", *self._hosts)
+        self.arguments.append(call.max_attempts if call.max_attempts > 1 else "")
+        self.arguments += ("" if call.on_exit == OnExit.RELEASE else str(call.on_exit), *self._hosts)
         shared: list[tuple[int, str, int]] = []
         for amounts, number in self._lists.items():
             own = [entry for entry in amounts if not entry[0].startswith(SHARED_POOL)]

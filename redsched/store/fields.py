@@ -11,9 +11,11 @@ from redsched.model import (
     ClaimStatus,
     HostReport,
     Inventory,
+    OnExit,
     Placement,
     Pool,
     Quota,
+    Reason,
     ServerGroup,
     SharedPool,
     Why,
@@ -145,6 +147,8 @@ def claim_from(cell: str, claim_id: str, fields: Mapping[str, str]) -> Claim:
         retry_from=fields.get("retry_from", ""),
         attempts=_whole(fields.get("attempts")) or 1,
         tried=frozenset(name[len(TRIED) :] for name in fields if name.startswith(TRIED)),
+        on_exit=OnExit(fields.get("on_exit", OnExit.RELEASE)),
+        work_ended_at_ms=_whole(fields.get("work_ended_at_ms")),
         raw=fields,
     )
 
@@ -164,6 +168,7 @@ def _placement(fields: Mapping[str, str]) -> Placement:
         wanted=_amounts(fields, WANTED),
         based_on=fields.get("from", ""),
         move_by_ms=_whole(fields.get("move_by_ms")),
+        work_ended_at_ms=_whole(fields.get("work_ended_at_ms")),
     )
 
 
@@ -173,6 +178,11 @@ def _counted(fields: Mapping[str, str]) -> dict[str, str]:
 
 def _why(fields: Mapping[str, str], name: str) -> Why | None:
     return Why(fields[name]) if fields.get(name) else None
+
+
+def reason_from(fields: Mapping[str, str]) -> Reason:
+    """A claim's reason from its hash."""
+    return Reason(int(fields["at_ms"]), fields["host"], fields["token"], fields["text"])
 
 
 def _amounts(fields: Mapping[str, str], prefix: str) -> dict[str, int]:

@@ -86,6 +86,10 @@ class Keys:
         """Hash: a claim, or what is remembered of an ended one."""
         return f"{self._prefix}claim:{claim_id}"
 
+    def reason(self, claim_id: str) -> str:
+        """Hash: why a claim failed, expired or lost its work, in words."""
+        return f"{self._prefix}reason:{claim_id}"
+
     def gang(self, gang_id: str) -> str:
         """Hash: the members of a gang, until all of them are active."""
         return f"{self._prefix}gang:{gang_id}"

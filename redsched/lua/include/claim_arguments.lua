@@ -12,8 +12,8 @@ local function parse_call()
     members = {}, hosts = {}, lists = {}}
   call.member_count, call.host_count = tonumber(ARGV[9]), tonumber(ARGV[10])
   call.quota, call.gang = ARGV[13] == '1', ARGV[14] == '1'
-  call.mark, call.max_attempts = ARGV[16], ARGV[17]
-  local at = 17 + call.host_count -- past the hosts' names
+  call.mark, call.max_attempts, call.on_exit = ARGV[16], ARGV[17], ARGV[18]
+  local at = 18 + call.host_count -- past the hosts' names
   local function take()
     at = at + 1
     return ARGV[at]
@@ -48,7 +48,7 @@ local function host_of(call, number)
   local host = call.hosts[number]
   if not host then
     local first = 6 + call.member_count + 3 * (number - 1)
-    host = {name = ARGV[17 + number], slots = {}, seen = {}, placed = 0,
+    host = {name = ARGV[18 + number], slots = {}, seen = {}, placed = 0,
       keys = {host = KEYS[first + 1], claims = KEYS[first + 2], inbox = KEYS[first + 3]}}
     if call.things then
       host.domains = {host = host.name}

@@ -165,11 +165,11 @@ async def test_a_pid_that_was_reused_while_no_agent_ran_is_told_apart(shop: Work
     await shop.run("b")
     await shop.world.stop(agent)
     with edited(shop.world.folder / "journal.sqlite") as file:
-        (text,) = file.execute("SELECT named FROM claim WHERE id = 'a'").fetchone()
+        (text,) = file.execute("SELECT named FROM placement WHERE id = 'a'").fetchone()
         named = json.loads(text)
         (mark,) = named["started"].values()
         named["started"] = {str(shop.pid("a")): mark + "0"}
-        file.execute("UPDATE claim SET named = ? WHERE id = 'a'", (json.dumps(named),))
+        file.execute("UPDATE placement SET named = ? WHERE id = 'a'", (json.dumps(named),))
     await shop.start()
     assert (await shop.world.reaches("a", ENDED)).why is Why.WORK_ENDED
     os.kill(shop.pid("a"), 0)
@@ -219,7 +219,7 @@ async def test_kept_it_stays_active_and_shows_when_its_work_ended(shop: Workshop
     assert shop.world.calls("stop") == []
     await shop.world.stop(agent)
     page = open_journal(shop.world.folder / "journal.sqlite")
-    held = page.pages["h1"].held["a"]
+    (held,) = page.pages["h1"].held.values()
     await page.close()
     assert held.work_end is not None
     assert not is_watched(held), "it is said once, also by the next agent"
@@ -264,7 +264,10 @@ def test_a_pid_and_a_cgroup_are_gone_when_both_are(tmp_path: Path, pid: int) -> 
     assert both == f"work-ended: no process {NO_PID} is left, cgroup a.slice is gone or empty"
 
 
-RUNNING = HeldWork("a", "1-a.7", {"VCPU": 2}, ACTIVE, is_running=True, named=Named(cgroup="a.slice"))
+RUNNING = HeldWork(
+    "a", "1-a.7", "1-a.7", "1-a.7", {"amount.VCPU": "2"}, ACTIVE, is_running=True, named=Named(cgroup="a.slice")
+)
+KEPT = {"on_exit": "keep"}
 
 
 @pytest.mark.parametrize(
@@ -276,11 +279,11 @@ RUNNING = HeldWork("a", "1-a.7", {"VCPU": 2}, ACTIVE, is_running=True, named=Nam
         ({"named": Named(cgroup="a.slice", is_watched=False)}, False),
         ({"state": ClaimStatus.STARTING}, False),
         ({"state": ClaimStatus.ENDING}, False),
-        ({"wanted": {"VCPU": 4}}, False),
-        ({"digest": "local"}, False),
-        ({"on_exit": OnExit.KEEP}, True),
-        ({"on_exit": OnExit.KEEP, "work_end": WorkEnd("gone", 1)}, False),
-        ({"on_exit": OnExit.RELEASE, "work_end": WorkEnd("gone", 1)}, True),
+        ({"record": {"wanted.VCPU": "4"}}, False),
+        ({"record": {"digest": "local"}}, False),
+        ({"record": KEPT}, True),
+        ({"record": KEPT, "work_end": WorkEnd("gone", 1)}, False),
+        ({"work_end": WorkEnd("gone", 1)}, True),
     ],
     ids=str,
 )
@@ -330,16 +333,3 @@ async def test_a_claim_that_changed_between_two_looks_is_looked_at_anew(tmp_path
     assert works.told == []
     await watch.look()
     assert works.told != []
-
-
-async def test_work_that_an_older_release_has_noted_is_not_watched(tmp_path: Path) -> None:
-    journal = open_journal(tmp_path / "j.sqlite")
-    journal.write_held("h1", RUNNING)
-    await journal.close()
-    with edited(tmp_path / "j.sqlite") as file:
-        file.execute("""UPDATE claim SET named = '{"domain": "", "cgroup": "a.slice", "pids": {"7": 1.5}}'""")
-    journal = open_journal(tmp_path / "j.sqlite")
-    held = journal.pages["h1"].held["a"]
-    await journal.close()
-    assert held.named == Named(cgroup="a.slice", pids={7: 1.5}, is_watched=False)
-    assert not is_watched(held)

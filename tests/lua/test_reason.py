@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from redsched.model import ClaimStatus, OnExit, Reason, Why
-from redsched.store import CellStore, Giving, HeldClaim, Outcome
+from redsched.store import CellStore, Giving, Outcome
 from redsched.store.claim_calls import MOST_REASON
 from tests.support.cells import (
     IN_STATE,
@@ -21,6 +21,7 @@ from tests.support.cells import (
     open_host,
     taken_up,
 )
+from tests.support.placements import held_claim
 
 REMEMBER_MS, DAY_MS = 600_000, 24 * 3600 * 1000
 
@@ -106,7 +107,7 @@ async def test_a_lease_that_ran_out_says_which_and_what_was_missing(
     await make_due(raw, cell, "a")
     await make_due(raw, cell, "other")
     due_ms = (await cell.read_claims(["a"]))["a"].expires_at_ms
-    assert await cell.expire([("other", "h1"), ("a", "h1")]) == 2
+    assert await cell.reconcile(["other", "a"]) == 2
     reason = await reason_of(cell)
     assert reason is not None
     assert reason.text == f"its lease ended at {due_ms}, and host h1 had not {word}"
@@ -166,7 +167,7 @@ async def test_a_host_brings_back_what_becomes_of_it_and_that_its_work_has_ended
     await cell.release("h1", "a", token, Giving.FORCE)
     await raw.delete(cell.keys.claim("a"))
     epoch = await new_epoch(cell)
-    held = HeldClaim("a", token, ClaimStatus.ACTIVE, {"VCPU": 1}, on_exit=OnExit.KEEP, work_ended_at_ms=7)
+    held = held_claim("a", token, on_exit="keep", work_ended_at_ms="7")
     assert (await cell.attest("h1", epoch, None, [held])).outcome is Outcome.OK
     claim = (await cell.read_claims(["a"]))["a"]
     assert (claim.state, claim.on_exit, claim.work_ended_at_ms) == (ClaimStatus.ACTIVE, OnExit.KEEP, 7)

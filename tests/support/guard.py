@@ -21,7 +21,10 @@ from redsched.store import calls, runner, scripts
 
 GUARDED = "REDSCHEDTEST_GUARDED"
 """Environment variable: set for the processes that a test starts."""
-UNGUARDED = frozenset(f"quota_{name}" for name in "close count declare drop hold mark mend open recall reserve".split())
+UNGUARDED = frozenset(
+    f"quota_{name}"
+    for name in ["close", "count", "declare", "drop", "hold", "mark", "mend", "open", "recall", "reserve"]
+)
 """Scripts that still break the rule."""
 
 MARK = "GUARD "

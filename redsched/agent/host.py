@@ -245,6 +245,5 @@ def _as_held(work: HeldWork) -> HeldClaim:
         group=work.group,
         counted=work.counted,
         wanted=work.wanted,
-        quota=work.quota,
         **dataclasses.asdict(work.succession),
     )

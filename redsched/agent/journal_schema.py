@@ -9,7 +9,7 @@ from redsched.agent.collector import Named
 from redsched.model import Amounts, ClaimStatus, Why
 from redsched.store.agent_calls import LOCAL
 
-VERSION = "3"
+VERSION = "4"
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -21,7 +21,7 @@ CREATE TABLE IF NOT EXISTS claim (
     project TEXT NOT NULL, consumer TEXT NOT NULL, digest TEXT NOT NULL, named TEXT NOT NULL,
     server_group TEXT NOT NULL DEFAULT '', counted TEXT NOT NULL DEFAULT '{}', wanted TEXT NOT NULL DEFAULT '{}',
     before TEXT NOT NULL DEFAULT '{}', succession TEXT NOT NULL DEFAULT '{}', gang TEXT NOT NULL DEFAULT '',
-    quota INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (host, id)
+    PRIMARY KEY (host, id)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS tombstone (
     host TEXT, id TEXT, token TEXT NOT NULL, epoch TEXT NOT NULL, ended_at_ms INTEGER NOT NULL, PRIMARY KEY (host, id)
@@ -47,20 +47,27 @@ ALTER TABLE claim ADD COLUMN quota INTEGER NOT NULL DEFAULT 0;
 UPDATE meta SET value = '3' WHERE name = 'schema';
 COMMIT;
 """,
+    "3": """
+BEGIN;
+ALTER TABLE claim DROP COLUMN quota;
+UPDATE meta SET value = '4' WHERE name = 'schema';
+COMMIT;
+""",
 }
 """From each older schema to the next, whole or not at all.
 
-Schema 2 keeps a claim's server group, schema 3 a resize under way, and what the claim succeeds.
+Schema 2 keeps a claim's server group, schema 3 a resize under way, and what the claim succeeds; schema 4
+no longer whether a quota counts it.
 """
 
 SET_META = "INSERT OR REPLACE INTO meta VALUES (?, ?)"
 SET_HOST = "INSERT OR REPLACE INTO host VALUES (?, ?, ?, ?)"
-SET_CLAIM = "INSERT OR REPLACE INTO claim VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+SET_CLAIM = "INSERT OR REPLACE INTO claim VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 DELETE_CLAIM = "DELETE FROM claim WHERE host = ? AND id = ?"
 SET_TOMBSTONE = "INSERT OR REPLACE INTO tombstone VALUES (?, ?, ?, ?, ?)"
 TOMBSTONES = "SELECT id, token FROM tombstone WHERE host = ? ORDER BY ended_at_ms"
 CLAIMS = """SELECT host, id, token, state, is_running, amounts, project, consumer, digest, named, server_group, counted,
-    wanted, before, succession, gang, quota FROM claim"""
+    wanted, before, succession, gang FROM claim"""
 NEWEST = """SELECT host, id, token FROM
     (SELECT * FROM tombstone ORDER BY ended_at_ms DESC LIMIT ?) ORDER BY ended_at_ms"""
 HOSTS = "SELECT name, left_epoch, attested_epoch, external FROM host"
@@ -107,7 +114,6 @@ class HeldWork:
     before: Amounts = field(default_factory=dict)
     succession: Succession = Succession()
     gang: str = ""
-    quota: bool = False
 
     @property
     def is_local(self) -> bool:
@@ -144,14 +150,13 @@ def to_row(host: str, work: HeldWork) -> tuple[Any, ...]:
         json.dumps(dict(work.before)),
         json.dumps(asdict(work.succession)),
         work.gang,
-        int(work.quota),
     )
 
 
 def from_row(row: tuple[Any, ...]) -> tuple[str, HeldWork]:
     """Return the host and the claim of a row of table `claim`."""
     host, claim_id, token, state, is_running, amounts, project, consumer, digest, named, group, counted, *life = row
-    wanted, before, succession, gang, quota = life
+    wanted, before, succession, gang = life
     return host, HeldWork(
         id=claim_id,
         token=token,
@@ -168,7 +173,6 @@ def from_row(row: tuple[Any, ...]) -> tuple[str, HeldWork]:
         before=json.loads(before),
         succession=_succession(json.loads(succession)),
         gang=gang,
-        quota=bool(quota),
     )
 
 

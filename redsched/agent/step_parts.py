@@ -138,10 +138,9 @@ def work_of(claim: Claim) -> HeldWork:
         wanted=claim.wanted,
         succession=Succession(claim.origin, claim.former, claim.former_host, claim.former_token, claim.former_why),
         gang=claim.gang,
-        quota=claim.quota,
     )
 
 
 def things_of(work: HeldWork) -> tuple[str, ...]:
     """What a claim counts in beside its host, as the store's calls name it: knowing it saves them a second one."""
-    return drawn_on(work.group, work.amounts, work.gang)
+    return drawn_on(work.group, work.amounts, work.gang, work.project)

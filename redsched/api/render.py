@@ -101,7 +101,6 @@ def claim(one: Claim) -> dict[str, Any]:
         "wanted": one.wanted,
         "digest": one.digest,
         "counted": one.counted,
-        "quota": one.quota,
         "former_host": one.former_host,
         "former_token": one.former_token,
         "former_why": one.former_why,

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- attest: a host tells a new epoch all claims that it knows of, and so opens itself for claims in that epoch.
 -- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 host, 7 claims, 8 inbox, 9 leaving, then the claim of
---       each entry, then host, claims, inbox of each rival, then groups, shared pools and gangs
+--       each entry, then host, claims, inbox of each rival, then groups, shared pools, gangs and quotas
 -- ARGV  1 host, 2 epoch ('' for whichever it is), 3 journal, 4 nonce, 5 number, 6 lease_ms, 7 entries; then each as
 --       id and one of
 --         held   token, state, project, consumer, digest, rival, group ('' for none), length, field, value ...: the
@@ -12,8 +12,8 @@
 -- Reply outcome, epoch, now_ms, then the ids that the host must drop
 --   OK | SAME (had attested to this epoch, or this number was passed) | EPOCH (another epoch: build it anew)
 --   UNKNOWN (report first) | OTHER
---   RETRY (KEYS[7] holds an id that is no entry, or a rival is another one: read again; or the groups, pools and
---         gangs that follow are not in KEYS)
+--   RETRY (KEYS[7] holds an id that is no entry, or a rival is another one: read again; or the groups, pools,
+--         gangs and quotas that follow are not in KEYS)
 --   CONFLICT (the amounts do not sum to a whole number)
 -- Merging: protocol, section 5. Within an epoch the store decides; at a new one the union counts.
 -- include: attest_entries

@@ -2,7 +2,7 @@
 -- chore_done: what was to be done about a claim has been done, or cannot be done yet. Its succession is not said here:
 -- succeed.lua does it, and says so itself.
 -- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 claim
--- ARGV  1 id, 2 in how many ms to try again (0: it is done), then what was done: quota, gang
+-- ARGV  1 id, 2 in how many ms to try again (0: it is done), then what was done: gang
 -- Reply OK | SAME (it was no chore) | EARLY (more is left, or it is to be tried again); epoch, now_ms
 -- include: chores
 -- include: fence

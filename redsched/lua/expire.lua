@@ -3,10 +3,10 @@
 -- freed; what a host is starting becomes `ending`, for its work may already be there. Nobody waits for a host that was
 -- written off: there both end, and so does what was ending before, with the reason that it had.
 -- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, then claim, host, claims, inbox of each, then groups,
---       shared pools and gangs
+--       shared pools, gangs and quotas
 -- ARGV  id and host of each
--- Reply OK, epoch, now_ms, number expired, then the groups, pools and gangs whose keys are missing: claims that count
---   in them are left for another call. So are claims on hosts that have not attested to this epoch.
+-- Reply OK, epoch, now_ms, number expired, then the groups, pools, gangs and quotas whose keys are missing: claims that
+--   count in them are left for another call. So are claims on hosts that have not attested to this epoch.
 -- include: begin_ending
 -- include: claim_state
 -- include: counted_in

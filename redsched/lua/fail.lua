@@ -3,10 +3,10 @@
 -- what no host has taken up, and the rest is `ending`. The host's word counts in its `failures`. Where nothing is to
 -- succeed it, whoever says so is told that this is the end.
 -- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 claim, 7 host, 8 claims, 9 inbox, then groups, shared
---       pools and gangs
+--       pools, gangs and quotas
 -- ARGV  1 host, 2 id, 3 token, 4 by_host (0 or 1)
 -- Reply OK (freed) | ENDING | SAME (had failed) | GONE (ended otherwise) | STALE | UNKNOWN | ATTEST; epoch, now_ms
---   or RETRY, epoch, now_ms and the groups, pools and gangs that it counts in and whose keys are missing
+--   or RETRY, epoch, now_ms and the groups, pools, gangs and quotas that it counts in and whose keys are missing
 -- include: claim_state
 -- include: fence
 -- include: give_back

@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
 -- forget: remove a host. Refused while it holds claims, unless forced: then they end with it, as void.
 -- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 host, 7 claims, 8 inbox, 9 facts, 10 leaving,
---       11 removed, then the claim of each id, then groups, shared pools and gangs
+--       11 removed, then the claim of each id, then groups, shared pools, gangs and quotas
 -- ARGV  1 host, 2 force (0 or 1), then the ids in KEYS[7]
--- Reply OK | UNKNOWN | HELD (it holds claims) | RETRY (KEYS[7] holds an id that is not in ARGV, or the groups, pools
---   and gangs that follow are not in KEYS); epoch, now_ms
+-- Reply OK | UNKNOWN | HELD (it holds claims) | RETRY (KEYS[7] holds an id that is not in ARGV, or the groups, pools,
+--   gangs and quotas that follow are not in KEYS); epoch, now_ms
 -- include: counted_in
 -- include: fence
 -- include: finish_declared

@@ -7,7 +7,7 @@
 -- include: fence
 -- include: give_up
 local cell = fence()
-local claim = redis.call('HMGET', KEYS[6], 'state', 'why', 'origin', 'next', 'quota')
+local claim = redis.call('HMGET', KEYS[6], 'state', 'why', 'origin', 'next')
 if claim[2] ~= 'shelved' then
   return {claim[1] and 'SAME' or 'UNKNOWN', cell.epoch, cell.now_ms}
 end
@@ -18,7 +18,7 @@ if KEYS[8] ~= KEYS[6] then
 end
 if claim[1] == 'ending' then
   return {'ENDING', cell.epoch, cell.now_ms}
-elseif claim[3] or claim[4] or claim[5] then
+elseif claim[3] or claim[4] then
   redis.call('ZADD', KEYS[5], text(cell.now_ms), ARGV[1])
 else
   redis.call('PEXPIRE', KEYS[6], cell.remember_ms)

@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
 -- gone: the host's word that a claim's work has ended. The amounts return together with its new external usage.
 -- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 claim, 7 host, 8 claims, 9 inbox, then groups, shared
---       pools and gangs
+--       pools, gangs and quotas
 -- ARGV  1 host, 2 id, 3 token, 4 why (used unless the claim is ending, which has its own),
 --       5 id of the inbox entry or '', then slot, external amount ...
 -- Reply OK | SAME (had ended) | STALE | UNKNOWN | ATTEST; epoch, now_ms
---   or RETRY, epoch, now_ms and the groups, pools and gangs that it counts in and whose keys are missing
+--   or RETRY, epoch, now_ms and the groups, pools, gangs and quotas that it counts in and whose keys are missing
 -- include: claim_state
 -- include: counted_in
 -- include: end_claim

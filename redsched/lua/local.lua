@@ -2,7 +2,7 @@
 -- local: the host's word that it runs work which nobody has claimed, or that such work has other amounts now. It is
 -- a fact, so it is accepted even where the host is over then; it is active, and its host ends it (gone).
 -- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 claim, 7 host, 8 claims, 9 inbox, 10 shelved, then shared
---       pools
+--       pools and quotas
 -- ARGV  1 host, 2 id, 3 token of the last placing that the host knows of ('' for none), 4 project, 5 consumer, then
 --       slot, amount ...: all that it has
 -- Reply outcome, epoch, now_ms, then by outcome
@@ -10,10 +10,11 @@
 --   SAME      likewise: it stands so already
 --   STALE     the token of a placing that the host does not know of, of a claim that lives or has ended: a late copy
 --   CONFLICT  the id is another claim's, or is in use on another host
---   RETRY     the pools whose keys are missing
+--   RETRY     the pools and quotas whose keys are missing
 --   ENDING (its host has been asked to stop it) ATTEST   nothing more
 -- include: change_host
 -- include: claim_state
+-- include: counted_in
 -- include: fence
 -- include: key_set
 -- include: mark_over
@@ -46,12 +47,17 @@ if known and claim.token ~= ARGV[3] then
   return answer('STALE', claim.token)
 end
 local things, retry = passed_things(11), answer('RETRY')
-if lacks_pools(things, larger_of(was, now), retry) then
+local lacking = lacks_counters(things, larger_of(was, now), ARGV[4], retry)
+if lives and lacks_counters(things, was, claim.project, retry) or lacking then
   return retry
 end
 
 local host = redis.call('HMGET', keys.host, 'claims', 'starting')
 local fields = exchanged(keys.host, things, was, now)
+if lives then
+  count_usage(things, as_claim(was, claim.project), -1)
+end
+count_usage(things, as_claim(now, ARGV[4]), 1)
 if not lives then
   fields[#fields + 1] = 'claims'
   fields[#fields + 1] = text(whole(host[1], 0, MOST - 1) + 1)
@@ -68,12 +74,6 @@ redis.call('ZREM', KEYS[4], ARGV[2])
 redis.call('DEL', keys.claim) -- with it goes the time to live of a tombstone
 redis.call('HSET', keys.claim, 'host', ARGV[1], 'state', 'active', 'project', ARGV[4], 'consumer', ARGV[5],
   'digest', 'local', 'claimed_at_ms', claim.claimed_at_ms or text(cell.now_ms), 'token', token)
-if ARGV[4] ~= '' then
-  redis.call('ZADD', KEYS[5], text(cell.now_ms), ARGV[2]) -- a quota may be to count it
-end
-if claim.quota and lives and claim.project == ARGV[4] then
-  redis.call('HSET', keys.claim, 'quota', '1')
-end
 write_amounts(keys.claim, 'amount.', {}, now)
 redis.call('SADD', keys.claims, ARGV[2])
 redis.call('SREM', KEYS[10], ARGV[2])

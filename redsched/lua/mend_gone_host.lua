@@ -2,12 +2,13 @@
 -- mend_gone_host: what is left of a host that is not there any more goes: its inbox, its facts, and its claims, which
 -- end as void. What a host had taken up may still run, so that only an operator ends it.
 -- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 host, 7 claims, 8 inbox, 9 facts, 10 removed, then the
---       claim of each id, then groups, shared pools and gangs
+--       claim of each id, then groups, shared pools, gangs and quotas
 -- ARGV  1 host, 2 reason, 3 operator (1: what was taken up ends too), then the ids in KEYS[7], and others that name
 --       the host
 -- Reply OK | SAME (it is there, or nothing is left) | HELD (claims that were taken up are left)
 --   | SETTLING (it may come back); epoch, now_ms
---   or RETRY (KEYS[7] holds an id that is not in ARGV, or the groups, pools and gangs that follow are not in KEYS)
+--   or RETRY (KEYS[7] holds an id that is not in ARGV, or the groups, pools, gangs and quotas that
+--   follow are not in KEYS)
 -- include: counted_in
 -- include: fence
 -- include: gang

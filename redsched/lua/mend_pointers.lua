@@ -29,7 +29,7 @@ local function mend(id, key, next_id, next_key)
   local follower = next_id ~= '' and redis.call('HMGET', next_key, 'state', 'why') or {}
   if follower[1] and (follower[1] ~= 'ended' or follower[2] == 'shelved') then
     return false
-  elseif listed or claim.next or claim.origin or claim.former or claim.gang or claim.quota then
+  elseif listed or claim.next or claim.origin or claim.former or claim.gang then
     redis.call('ZADD', KEYS[5], text(cell.now_ms), id)
   else
     redis.call('PEXPIRE', key, cell.remember_ms)

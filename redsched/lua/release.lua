@@ -1,14 +1,14 @@
 #!lua flags=allow-oom
 -- release: the owner gives the claim back. Frees at once what no host has taken up, or by force; else it is `ending`.
 -- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 claim, 7 host, 8 claims, 9 inbox, 10 shelved, 11 claim of
---       the id by which its owner knows it (6 again: its own id, or only this one is meant), then groups, shared pools
---       and gangs
+--       the id by which its owner knows it (6 again: its own id, or only this one is meant), then groups, shared pools,
+--       gangs and quotas
 -- ARGV  1 host, 2 id, 3 token ('' for any), 4 how: ask, force, or unless-active (as ask), 5 mark of the call that is
 --       undone ('' for none): STALE where another call has been told of the claim since, 6 whole (1: that id has
 --       led here, and is given up whatever the claim has come to)
 -- Reply OK (freed) | ENDING | SAME (had ended) | STALE | UNKNOWN | ATTEST
 --   | ACTIVE (and was to be given back only unless it was: nothing is written); epoch, now_ms
---   or RETRY, epoch, now_ms and the groups, pools and gangs that it counts in and whose keys are missing
+--   or RETRY, epoch, now_ms and the groups, pools, gangs and quotas that it counts in and whose keys are missing
 -- include: claim_state
 -- include: fence
 -- include: give_back

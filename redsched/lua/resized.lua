@@ -2,9 +2,10 @@
 -- resized: the host's word that a claim's work has these amounts: the wanted ones, or those of before where it could
 -- not be resized. What the claim holds above them is free.
 -- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 claim, 7 host, 8 claims, 9 inbox, then shared pools
+--       and the quota
 -- ARGV  1 host, 2 id, 3 token, then slot, amount ...: all that it has
 -- Reply OK | SAME (no resize is under way) | CONFLICT (it does not hold as much) | ENDING | GONE | STALE | UNKNOWN
---   | ATTEST; epoch, now_ms; or RETRY, epoch, now_ms and the pools whose keys are missing
+--   | ATTEST; epoch, now_ms; or RETRY, epoch, now_ms and the pools and the quota whose keys are missing
 -- include: change_host
 -- include: claim_state
 -- include: fence
@@ -27,10 +28,10 @@ if no then
   return {no, cell.epoch, cell.now_ms}
 end
 local things, retry = passed_things(10), {'RETRY', cell.epoch, cell.now_ms}
-if lacks_pools(things, was, retry) then
+if lacks_counters(things, was, claim.project, retry) then
   return retry
 end
-local fields = exchanged(keys.host, things, was, now)
+local fields = exchanged(keys.host, things, was, now, claim.project)
 local changed, op = changed_things(things), equal_amounts(now, wanted) and 'resized' or 'resize-failed'
 change_host(cell, keys.host, ARGV[1], op, #changed, ARGV[2], fields)
 write_things(cell, changed, op)
@@ -38,8 +39,5 @@ write_amounts(keys.claim, 'amount.', was, now)
 write_amounts(keys.claim, 'wanted.', wanted, {})
 take_hint(keys.inbox, claim.inbox_id)
 redis.call('HDEL', keys.claim, 'inbox_id')
-if claim.quota then
-  redis.call('ZADD', KEYS[5], text(cell.now_ms), ARGV[2]) -- its quota is to count what it holds now
-end
 finish(cell)
 return {'OK', cell.epoch, cell.now_ms}

@@ -2,11 +2,11 @@
 -- restore: claims of an exported cell are put back as the store's word. Their hosts must not have attested to this
 -- epoch: what such a one has said itself stands, and counts.
 -- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 shelved, 7 host, 8 claims, then the claim of each, then
---       groups, shared pools and gangs
+--       groups, shared pools, gangs and quotas
 -- ARGV  1 host, 2 lease_ms, 3 number of claims, then each as id, number of values, field, value ...
 -- Reply OK | UNKNOWN (living claims, and no such host) | HELD (it has attested) | CONFLICT (an amount is no whole
 --   number); epoch, now_ms, then the ids that the store had already, which stay as they are
---   or RETRY, epoch, now_ms and the groups, pools and gangs whose keys are missing
+--   or RETRY, epoch, now_ms and the groups, pools, gangs and quotas whose keys are missing
 -- include: counted_in
 -- include: fence
 -- include: in_chunks
@@ -95,7 +95,7 @@ for _, list in ipairs({fresh, ended}) do
     if claim.why == 'shelved' then
       redis.call('SADD', KEYS[6], entry.id)
     end
-    if claim.former or (claim.state == 'ended' and (claim.next or claim.origin or claim.quota)) then
+    if claim.former or (claim.state == 'ended' and (claim.next or claim.origin)) then
       redis.call('ZADD', KEYS[5], text(cell.now_ms), entry.id)
     end
   end

@@ -2,11 +2,11 @@
 -- shelve: the owner gives a claim back and wants it again later. As release, but what is left of it stays until it has
 -- been placed again (a claim that succeeds it), or is forgotten.
 -- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 claim, 7 host, 8 claims, 9 inbox, 10 shelved, then groups,
---       shared pools and gangs
+--       shared pools, gangs and quotas
 -- ARGV  1 host, 2 id, 3 token
 -- Reply OK (freed) | ENDING | SAME (it is shelved) | GONE (it ended, or ends, otherwise) | STALE | UNKNOWN | ATTEST
 --   | MOVING (it is itself still to succeed another); epoch, now_ms
---   or RETRY, epoch, now_ms and the groups, pools and gangs that it counts in and whose keys are missing
+--   or RETRY, epoch, now_ms and the groups, pools, gangs and quotas that it counts in and whose keys are missing
 -- include: claim_state
 -- include: fence
 -- include: give_back

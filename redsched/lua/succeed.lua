@@ -3,21 +3,25 @@
 -- target is active, the target once it is not wanted; have the owner's id point to the one that lives; forget the rest.
 -- The outcome depends on the two alone, so that it can be called at any time, by anyone, and as often as one likes.
 -- KEYS  1 meta, 2 changes, 3 hosts, 4 deadlines, 5 chores, 6 shelved, 7 target's claim, 8 host, 9 claims, 10 inbox,
---       11 to 14 likewise of the former, 15 claim of the id by which their owner knows them, then groups, shared pools
---       and gangs
+--       11 to 14 likewise of the former, 15 claim of the id by which their owner knows them, then groups, shared pools,
+--       gangs and quotas
 -- ARGV  1 id and 2 host of the target, 3 id and 4 host of the former, 5 owner's id (perhaps that of the former). A
 --       claim without any succession is sent as all three
 -- Reply OK | SAME (nothing was due) | EARLY (the target is not active yet) | ATTEST (a host has not attested to this
 --   epoch) | UNKNOWN; epoch, now_ms
---   or RETRY, epoch, now_ms and the groups, pools and gangs whose keys are missing; none: a claim is on another host
+--   or RETRY, epoch, now_ms and the groups, pools, gangs and quotas whose keys are missing; none: a claim is on
+--   another host
 -- include: chores
 -- include: claim_state
 -- include: conclude
 -- include: fence
 -- include: give_back
+-- include: counted_in
 -- include: passed_things
+-- include: quota_swap
 -- include: read_hash
 -- include: succession
+-- include: things
 local cell = fence()
 local target, former = side(7, ARGV[1]), side(11, ARGV[3])
 local root = ARGV[5] == ARGV[3] and former or {id = ARGV[5], keys = {claim = KEYS[15]}, claim = read_hash(KEYS[15])}
@@ -53,12 +57,15 @@ if step.waits then
   end
   return answer('EARLY')
 end
-local given = step.gives
+local things, retry, given = passed_things(16), answer('RETRY'), step.gives
+if step.points and target.claim.state and lacks(things, target.claim, retry) then
+  return retry
+end
 if given and given.claim.state and not OVER[given.claim.state] then
   if step.points then
     former.claim.next, former.claim.next_token = target.id, target.claim.token
   end
-  local reply = give_back(cell, given.keys, given.claim, given.id, step.why, false, {}, passed_things(16))
+  local reply = give_back(cell, given.keys, given.claim, given.id, step.why, false, {}, things)
   if reply[1] == 'RETRY' then
     return reply
   end
@@ -74,6 +81,10 @@ if given == target then
     end
   end
   return answer('OK')
+end
+if step.points then
+  swap_shared(things, target, former)
+  write_things(cell, changed_things(things), 'moved')
 end
 conclude(cell, step, target, former, root)
 local done = given or step.points or step.clears or step.closes

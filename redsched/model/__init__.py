@@ -6,7 +6,7 @@ Redis is read and written in `redsched.store`; both turn into these.
 
 from redsched.model.checks import MAX_CLASSES, MAX_LEASE_S
 from redsched.model.claims import HELD, LEASED, OVER, Amounts, Claim, ClaimStatus, Token, Why
-from redsched.model.declared import CLAIMS, Aggregate, GroupPolicy, Quota, ServerGroup, SharedPool
+from redsched.model.declared import CLAIMS, Aggregate, Exceeded, GroupPolicy, Quota, ServerGroup, SharedPool
 from redsched.model.hosts import (
     MAX_LABELS,
     MAX_RATIO,
@@ -57,6 +57,7 @@ __all__ = [
     "ClaimRule",
     "ClaimStatus",
     "CpuPolicy",
+    "Exceeded",
     "Gang",
     "Group",
     "GroupPolicy",

@@ -98,7 +98,5 @@ class Claim:
     """The claim that is to succeed it, or has."""
     gang: str = ""
     """The gang that it was claimed with: the id of its first member."""
-    quota: bool = False
-    """Whether a quota counts it, which is to be told when it has ended."""
     wanted: Amounts = field(default_factory=dict)
     """While its host resizes it: what it will hold."""

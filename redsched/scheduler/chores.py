@@ -1,10 +1,8 @@
-"""Chores: what claims leave to be done, of one cell. Successions to finish, gangs to end, quotas to free.
+"""Chores: what claims leave to be done, of one cell. Successions to finish, gangs to end.
 
 The scripts that make a chore note it in the same call, so a scheduler that dies between two steps leaves none undone:
 any other one finds it here. Each can be done twice, or by two at once.
 """
-
-from collections.abc import Awaitable, Callable
 
 import structlog
 
@@ -21,9 +19,6 @@ LONGEST_PAUSE_MS = 60_000
 MOST_TRIES_KNOWN = 10_000
 ANY_TIME_MS = 1 << 53
 
-TellQuota = Callable[[Claim], Awaitable[bool]]
-"""Has the quota of a claim's project count what it holds now: nothing, where it has ended. False: ask again later."""
-
 log = structlog.get_logger(__name__)
 
 
@@ -35,7 +30,6 @@ class Chores:
         self._mirror = mirror
         self._tries: dict[str, int] = {}
         """How often a chore could not be done yet, by claim. Who forgets it only asks sooner."""
-        self.tell_quota: TellQuota | None = None
 
     async def work_off(self) -> None:
         """Do what is due; what cannot be done yet is put off. Raises Unavailable."""
@@ -94,10 +88,6 @@ class Chores:
             ended = await self._store.end_gang(claim.gang)
             fields |= {"gang"} if ended else set()
             all_done = all_done and ended
-        if claim.project:
-            told = await self.tell_quota(claim) if self.tell_quota else not claim.quota
-            fields |= {"quota"} if told and is_over else set()
-            all_done = all_done and told
         if all_done or fields:
             await self._store.chore_done(claim_id, fields)
         return all_done

@@ -37,10 +37,7 @@ class ClaimDesk(PlacedAnew, ClaimList):
         """
         cell, claim = await self._find(claim_id, token)
         amounts = absolute(claim, slots, resources)
-        things = drawn_on(claim.group, {**claim.amounts, **amounts}, claim.gang)
-        await self._quotas.grow(cell, claim, amounts)
-        answer = await cell.store.resize(claim.host, claim.id, token, amounts, things)
-        await self._quotas.changed(cell, claim)
+        answer = await self._quotas.resize(cell, claim, token, amounts)
         if answer.outcome is Outcome.FULL:
             slot = answer.facts[0]
             raise NoValidHost(
@@ -58,7 +55,7 @@ class ClaimDesk(PlacedAnew, ClaimList):
         Raises Unknown, ClaimState, StaleToken, Settling.
         """
         cell, claim = await self._find(claim_id, token)
-        things = drawn_on(claim.group, claim.amounts, claim.gang)
+        things = drawn_on(claim.group, claim.amounts, claim.gang, claim.project)
         told(claim, await cell.store.shelve(claim.host, claim.id, token, things), ending=True)
         return await self.get(claim.id)
 
@@ -87,7 +84,7 @@ class ClaimDesk(PlacedAnew, ClaimList):
                 await cell.store.forget_shelved(before.id)
         how, led_here = Giving.FORCE if force else Giving.ASK, claim.id != claim_id
         whole = led_here and not token  # by a token it may prove to be another one's by now
-        things = drawn_on(claim.group, claim.amounts, claim.gang)
+        things = drawn_on(claim.group, claim.amounts, claim.gang, claim.project)
         answer = await cell.store.release(claim.host, claim.id, token, how, things, origin=claim.origin, whole=whole)
         if answer.outcome is not Outcome.OK and await self._has_moved_on(claim_id, claim):
             return await self.release(claim_id, token, force)
@@ -100,8 +97,6 @@ class ClaimDesk(PlacedAnew, ClaimList):
             for target in (await cell.store.read_claims([claim.next])).values():
                 cell.released.note(target, Giving.ASK, answer.epoch)
             await cell.store.succeed(claim.id)
-        if answer.outcome is not Outcome.ENDING:
-            await self._quotas.changed(cell, claim)
         return answer.outcome is not Outcome.ENDING
 
     async def _has_moved_on(self, claim_id: str, claim: Claim) -> bool:

@@ -13,7 +13,7 @@ from redsched.scheduler.placings import earlier, present
 from redsched.scheduler.quotas import Quotas
 from redsched.scheduler.room import RoomLine
 from redsched.scheduler.successors import Successors, Wanted
-from redsched.store import Giving, Outcome, drawn_on
+from redsched.store import Giving, drawn_on
 
 LIVE_DEADLINE_S = 300
 """How long a live move may take where nobody says."""
@@ -132,13 +132,11 @@ class PlacedAnew:
         return frozenset((claim.host, *(one.host for one in before if one.why is Why.FAILED)))
 
     async def _end_failed(self, cell: Cell, claim: Claim) -> Claim:
-        things = drawn_on(claim.group, claim.amounts, claim.gang)
+        things = drawn_on(claim.group, claim.amounts, claim.gang, claim.project)
         answer = told(claim, await cell.store.fail(claim.host, claim.id, claim.token, False, things), ending=True)
         if not claim.next:
             # Nothing of it is left, which the store may lose like any release.
             cell.released.note(claim, Giving.ASK, answer.epoch)
-        if answer.outcome is not Outcome.ENDING:
-            await self._quotas.changed(cell, claim)
         return await self._read(claim.id)
 
     async def _read(self, claim_id: str) -> Claim:

@@ -97,7 +97,7 @@ class Successors:
             claim_id = claim_id_in(cell)
             written_off = written_off_with(cell.mirror.columns, claim)
             call = succession_call(asked.request, cell, decision, claim_id, former, written_off, *decided_on)
-            answer = await self._quotas.claim(cell, call, claim)
+            answer = await self._quotas.claim(cell, call)
             cell.mirror.apply_reply(answer)
             if answer.outcome in (Outcome.OK, Outcome.SAME):
                 cell.requests.has_written(call.digest, answer.epoch)

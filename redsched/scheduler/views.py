@@ -206,7 +206,7 @@ class Mend(StrEnum):
     GONE_HOST = "gone-host"
     """Clear away what is left of a host that is not there."""
     COUNTS = "counts"
-    """Work out anew what a server group or shared pool counts."""
+    """Work out anew what a server group, shared pool or quota counts."""
     DUE = "due"
     """Take out deadlines and chores that are for nothing."""
     GANG = "gang"
@@ -215,12 +215,6 @@ class Mend(StrEnum):
     """Let ended claims be forgotten in their time, or not."""
     CACHE = "cache"
     """Read this scheduler's picture anew."""
-    LEDGER = "ledger"
-    """Work out anew what a ledger says of its entries."""
-    SETTLE = "settle"
-    """Have a ledger say of a claim what the cells hold."""
-    COUNT = "count"
-    """Forget a ledger, and count it anew where there is a quota."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,12 +24,9 @@ from redsched.store.answers import (
     Thing,
 )
 from redsched.store.cell import CellStore
-from redsched.store.claim_wire import drawn_on
+from redsched.store.claim_wire import drawn_on, exceeded
 from redsched.store.keys import Kind
-from redsched.store.ledger_reads import LedgerEntry, LedgerState
-from redsched.store.ledgers import Epochs, Ledgers, Taking
 from redsched.store.outcomes import Cause, Outcome
-from redsched.store.quota_calls import Marked
 from redsched.store.store import Store
 
 __all__ = [
@@ -42,7 +39,6 @@ __all__ = [
     "ClaimAnswer",
     "ClaimCall",
     "Clock",
-    "Epochs",
     "Event",
     "FeedEnd",
     "Former",
@@ -51,11 +47,7 @@ __all__ = [
     "HostHashes",
     "InboxEntry",
     "Kind",
-    "LedgerEntry",
-    "LedgerState",
-    "Ledgers",
     "LookedAt",
-    "Marked",
     "Member",
     "Outcome",
     "Placed",
@@ -63,7 +55,7 @@ __all__ = [
     "Recorded",
     "ReportAnswer",
     "Store",
-    "Taking",
     "Thing",
     "drawn_on",
+    "exceeded",
 ]

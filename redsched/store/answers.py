@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from redsched.model import Amounts, Candidate, ClaimRule, ClaimStatus, HostLimit, Why
+from redsched.model import Amounts, Candidate, ClaimRule, ClaimStatus, Exceeded, HostLimit, Why
 from redsched.store.outcomes import Outcome
 
 
@@ -64,12 +64,11 @@ class HeldClaim:
     """The server group that it counts in, and `counted`: under which zone and label values (`{"zone": "az1"}`)."""
     counted: Mapping[str, str] = field(default_factory=dict)
     origin: str = ""
-    """As in Claim, and so are the four of the claim that it was to succeed when it was taken up, and `quota`."""
+    """As in Claim, and so are the four of the claim that it was to succeed when it was taken up."""
     former: str = ""
     former_host: str = ""
     former_token: str = ""
     former_why: Why | None = None
-    quota: bool = False
     wanted: Amounts = field(default_factory=dict)
     """While it is resized: what it will hold."""
 
@@ -132,8 +131,8 @@ class ClaimCall:
     """By host; none for hosts without any."""
     request: str = ""
     """The request as canonical JSON, to be kept under the digest; '' where it is known to lie there."""
-    quota: bool = False
-    """Whether a quota counts these claims."""
+    limited: bool = False
+    """Whether the project is known to have a quota, so that its limits must be in the cell."""
     is_gang: bool = False
     """Whether failure of one ends all, until all are active."""
     mark: str = ""
@@ -184,7 +183,7 @@ class Thing:
 
 @dataclass(frozen=True, slots=True)
 class ClaimAnswer:
-    """OK | SAME | FULL | UNKNOWN | GONE | CONFLICT | LATE | EPOCH | SETTLING | BEHIND.
+    """OK | SAME | FULL | OVER | UNSHARED | UNKNOWN | GONE | CONFLICT | LATE | EPOCH | SETTLING | BEHIND.
 
     Where a member is to succeed a claim, of that one: FORMER (not known), STALE, GONE, ATTEST, GANG (its gang is waited
     for, or has failed), or MOVING with `next`: the claim that is to succeed it already, or its own id while it is
@@ -192,7 +191,7 @@ class ClaimAnswer:
     `placed` in the order of the members.
 
     `things` are the groups and shared pools that it wrote, `unknown` those that nobody has declared, written
-    `server-group:web` and `pool:licences`.
+    `server-group:web` and `pool:licences`; `over` is what the project's quota does not allow.
     """
 
     outcome: Outcome
@@ -203,6 +202,7 @@ class ClaimAnswer:
     things: tuple[Thing, ...] = ()
     unknown: tuple[str, ...] = ()
     next: str = ""
+    over: tuple[Exceeded, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,8 +40,9 @@ class CellBase:
         return as_answer(await self._run(script, keys, arguments))
 
     def _thing_keys(self, names: Iterable[str]) -> list[str]:
-        """The keys of things that are named as their keys end: `server-group:web`, `pool:licences`, `gang:a`."""
-        key_of = {"server-group": self.keys.server_group, "pool": self.keys.pool, "gang": self.keys.gang}
+        """The keys of things named as keys end: `server-group:web`, `pool:licences`, `gang:a`, `quota:web`."""
+        keys = self.keys
+        key_of = {"server-group": keys.server_group, "pool": keys.pool, "gang": keys.gang, "quota": keys.quota}
         pairs = (name.partition(":") for name in names)
         return [key_of[kind](own) for kind, _, own in pairs]
 

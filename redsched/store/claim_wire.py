@@ -5,7 +5,7 @@ Formers and conditions (server groups, shared pools, rules, limits) follow every
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from redsched.model import ClaimRule, ClaimStatus
+from redsched.model import ClaimRule, ClaimStatus, Exceeded
 from redsched.names import SHARED_POOL, split_slot
 from redsched.store.answers import ClaimAnswer, ClaimCall, Former, LookedAt, Placed, Thing
 from redsched.store.base import flat
@@ -18,10 +18,11 @@ GROUP = "server-group:"
 Arguments = list[str | int]
 
 
-def drawn_on(group: str, slots: Iterable[str], gang: str = "") -> tuple[str, ...]:
-    """The things that a claim counts in beside its host, named as their keys end: its group, shared pools and gang."""
+def drawn_on(group: str, slots: Iterable[str], gang: str = "", project: str = "") -> tuple[str, ...]:
+    """The things that a claim counts in beside its host, named as keys end: group, gang, quota and shared pools."""
     pools = dict.fromkeys(split_slot(slot)[0] for slot in slots if slot.startswith(SHARED_POOL))
-    return (*((f"{GROUP}{group}",) if group else ()), *((f"gang:{gang}",) if gang else ()), *pools)
+    named = (("server-group", group), ("gang", gang), ("quota", project))
+    return (*(f"{kind}:{name}" for kind, name in named if name), *pools)
 
 
 class ClaimWire:
@@ -35,7 +36,7 @@ class ClaimWire:
         self.things: tuple[str, ...] = ()
         candidates = (one.host for member in call.members for one in member.candidates)
         self._hosts = list(dict.fromkeys((*candidates, *call.written_off)))
-        self.keys = [*keys.due, *(keys.claim(member.id) for member in call.members)]
+        self.keys = [*keys.due, keys.quota(call.project), *(keys.claim(member.id) for member in call.members)]
         for host in self._hosts:
             self.keys += (keys.host(host), keys.claims(host), keys.inbox(host))
         self._number_of = {host: number for number, host in enumerate(self._hosts, 1)}
@@ -49,7 +50,7 @@ class ClaimWire:
         self.arguments: Arguments = [call.epoch, call.now_ms, call.seen_seq, int(call.fresh), call.lease_ms]
         self.arguments += (call.digest, call.project, call.consumer)
         self.arguments += (len(call.members), len(self._hosts), len(self._lists))
-        self.arguments += (call.request, int(call.quota), int(is_gang), len(formers), mark, *self._hosts)
+        self.arguments += (call.request, int(call.limited), int(is_gang), len(formers), mark, *self._hosts)
         shared: list[tuple[int, str, int]] = []
         for amounts, number in self._lists.items():
             own = [entry for entry in amounts if not entry[0].startswith(SHARED_POOL)]
@@ -114,7 +115,14 @@ class ClaimWire:
             looked_at = tuple(_looked_at(rest, self._hosts[int(number) - 1]) for number in rest)
         unknown = tuple(rest) if outcome is Outcome.UNKNOWN else ()
         after = str(next(rest)) if outcome is Outcome.MOVING else ""
-        return ClaimAnswer(outcome, reply[1], int(reply[2]), placed, looked_at, things, unknown, after)
+        over = exceeded(tuple(rest)) if outcome is Outcome.OVER else ()
+        return ClaimAnswer(outcome, reply[1], int(reply[2]), placed, looked_at, things, unknown, after, over)
+
+
+def exceeded(facts: Sequence[str | int]) -> tuple[Exceeded, ...]:
+    """What a call was refused for, by class."""
+    rows = (facts[first : first + 4] for first in range(0, len(facts), 4))
+    return tuple(sorted(Exceeded(str(name), int(limit), int(used), int(asked)) for name, limit, used, asked in rows))
 
 
 def _former_keys(keys: Keys, former: Former) -> tuple[str, str, str]:

@@ -55,7 +55,7 @@ class HostCalls(Reads):
 
         `ended` are ids and tokens that the journal remembers as ended; `lease_s` runs for claims to be taken up again.
         """
-        things = {name for claim in held for name in drawn_on(claim.group, claim.amounts)}
+        things = {name for claim in held for name in drawn_on(claim.group, claim.amounts, project=claim.project)}
         for _ in range(MOST_TRIES):
             rivals = await self._rivals(host, held)
             spoken = {claim.id: _held_entry(claim, rivals.get(claim.id, "")) for claim in held}
@@ -142,7 +142,6 @@ def _held_entry(claim: HeldClaim, rival: str) -> tuple[str | int, ...]:
         "former_host": claim.former_host,
         "former_token": claim.former_token,
         "former_why": claim.former_why or "",
-        "quota": "1" if claim.quota else "",
     }
     fields |= {name: value for name, value in succession.items() if value}
     if claim.group:

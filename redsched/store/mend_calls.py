@@ -11,6 +11,7 @@ from redsched.store.base import MOST_TRIES, chunks, flat
 from redsched.store.claim_wire import drawn_on
 from redsched.store.connection import reading
 from redsched.store.fields import AMOUNT
+from redsched.store.keys import Kind
 from redsched.store.outcomes import Outcome
 from redsched.store.reads import REQUEST_KEPT_MS, Reads
 
@@ -21,7 +22,7 @@ LOST_LEASE_MS = 120_000
 def counted_in(claim: Mapping[str, str]) -> tuple[str, ...]:
     """What a claim's hash says that it counts in beside its host, named as keys end."""
     slots = (name[len(AMOUNT) :] for name in claim if name.startswith(AMOUNT))
-    return drawn_on(claim.get("group", ""), slots, claim.get("gang", ""))
+    return drawn_on(claim.get("group", ""), slots, claim.get("gang", ""), claim.get("project", ""))
 
 
 class MendCalls(Reads):
@@ -56,10 +57,10 @@ class MendCalls(Reads):
         return await self._with_ids("mend_gone_host", host, suspects, call, things)
 
     async def mend_counts(self, thing: str, version: str, reason: str, claim_ids: Sequence[str]) -> Answer:
-        """Work out anew what a `server-group:web` or `pool:licences` counts, from all claims that name it.
+        """Work out anew what a `server-group:web`, `pool:licences` or `quota:web` counts, from all claims that name it.
 
-        `version`: its own, read before the claims were looked for. OK | SAME | SETTLING | CONFLICT | RETRY.
-        (mend_counts.lua)
+        `version`: its own (`version_of`), read before the claims were looked for.
+        OK | SAME | SETTLING | CONFLICT | RETRY. (mend_counts.lua)
         """
         keys = (*map(self.keys.claim, claim_ids), *self._thing_keys([thing]))
         return await self._answer("mend_counts", keys, (version, reason))
@@ -82,13 +83,6 @@ class MendCalls(Reads):
         pairs = [key for pair in successors.items() for key in (pair[0], pair[1] or pair[0])]
         keys = (*self.keys.due, self.keys.shelved, self.keys.events, *map(self.keys.claim, pairs))
         return await self._answer("mend_pointers", keys, (reason, *flat(successors)))
-
-    async def told(self, repair: str, reason: str, fields: Mapping[str, str]) -> Answer:
-        """Put into the event log that something was mended which lies in no cell. OK | SAME. (told.lua)
-
-        `repair` names this very repair.
-        """
-        return await self._answer("told", (self.keys.events,), (repair, reason, *flat(fields)))
 
     async def restore(self, host: str, claims: Mapping[str, Mapping[str, str]]) -> Answer:
         """Put claims of an exported cell back, as they were. OK | UNKNOWN | HELD | CONFLICT. (restore.lua)
@@ -141,9 +135,10 @@ class MendCalls(Reads):
         return found
 
     async def version_of(self, kind: str, name: str) -> str:
-        """The version of a server group or shared pool; '' where there is none."""
+        """The version of a server group or shared pool, the seq of a quota; '' where there is none."""
+        field = "seq" if kind == Kind.QUOTA else "version"
         with reading(self._url):
-            return str(await self._reader.hget(self._thing_keys([f"{kind}:{name}"])[0], "version") or "")
+            return str(await self._reader.hget(self._thing_keys([f"{kind}:{name}"])[0], field) or "")
 
     async def chores(self) -> dict[str, int]:
         """All chores: claim id -> Unix ms."""

@@ -52,7 +52,7 @@ class SuccessionCalls(ClaimCalls):
         return side, other_side, (one.origin if one else "") or other_id, drawn
 
     async def chore_done(self, claim_id: str, fields: Collection[str], again_ms: int = 0) -> Answer:
-        """What was to be done for these fields (quota, gang) of a claim is done. (chore_done.lua)
+        """What was to be done for these fields (gang) of a claim is done. (chore_done.lua)
 
         OK | SAME (it was no chore) | EARLY (more is left to be done, or it is to be tried again).
         `again_ms`: nothing has been done yet, and it is to be tried again in so many milliseconds.
@@ -79,4 +79,4 @@ class SuccessionCalls(ClaimCalls):
 
 
 def _drawn_on(claim: Claim | None) -> tuple[str, ...]:
-    return drawn_on(claim.group, claim.amounts, claim.gang) if claim else ()
+    return drawn_on(claim.group, claim.amounts, claim.gang, claim.project) if claim else ()

@@ -1,4 +1,4 @@
-"""Quota marks, requests and chores: what a claim's end leaves to be done is remembered until somebody has done it."""
+"""Requests and chores: what a claim's end leaves to be done is remembered until somebody has done it."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from redsched.model import ClaimStatus, Why
-from redsched.store import CellStore, Former, Giving, Outcome, Placed
+from redsched.model import Why
+from redsched.store import CellStore, Former, Giving, Outcome
 from tests.support.cells import (
     HOUR_S,
     active,
@@ -20,7 +20,7 @@ from tests.support.cells import (
     nothing_written,
     open_host,
 )
-from tests.support.succession import held, settle, states, target
+from tests.support.succession import states, target
 
 
 @pytest.fixture
@@ -29,13 +29,6 @@ async def cell(cell: CellStore) -> CellStore:
     await open_host(cell)
     await open_host(cell, "h2")
     return cell
-
-
-async def counted(cell: CellStore, claim_id: str = "a") -> Placed:
-    """A claim that a quota counts."""
-    answer = await cell.claim(replace(call_of(await cell.tick(), member(claim_id, "h1")), quota=True))
-    assert answer.outcome is Outcome.OK
-    return answer.placed[0]
 
 
 async def due(cell: CellStore) -> list[str]:
@@ -64,39 +57,19 @@ ENDS: dict[str, Callable[[CellStore, Any, str], Awaitable[Any]]] = {
 
 
 @pytest.mark.parametrize("end", ENDS)
-async def test_a_quota_hears_of_every_way_of_ending(cell: CellStore, raw: Any, end: str) -> None:
-    """For whom it was claimed is known until then, and for remember_s after."""
-    placed = await counted(cell)
-    assert (await cell.read_claims("a"))["a"].quota
-    assert await due(cell) == []
+async def test_an_end_that_concerns_nobody_else_leaves_no_chore(cell: CellStore, raw: Any, end: str) -> None:
+    """For whom it was claimed is known for remember_s, and of what is shelved for as long as that."""
+    placed = await claim_on(cell)
     await ENDS[end](cell, raw, placed.token)
     claim = (await cell.read_claims("a"))["a"]
-    assert (claim.state, claim.quota, claim.project, claim.consumer) == ("ended", True, "project", "consumer")
-    assert (await due(cell), await raw.pttl(cell.keys.claim("a"))) == (["a"], -1)
-    assert (await cell.chore_done("a", ("quota",))).outcome is Outcome.OK
-    assert (await cell.chore_done("a", ("quota",))).outcome is Outcome.SAME
-    claim = (await cell.read_claims("a"))["a"]
-    assert (claim.quota, claim.project, await due(cell)) == (False, "project", [])
+    assert (claim.state, claim.project, claim.consumer) == ("ended", "project", "consumer")
+    assert await due(cell) == []
     assert (await raw.pttl(cell.keys.claim("a")) > 0) == (end != "shelve")
 
 
-async def test_a_claim_that_no_quota_counts_leaves_no_chore(cell: CellStore, raw: Any) -> None:
-    await claim_on(cell)
-    await cell.release("h1", "a")
-    assert not await raw.exists(cell.keys.chores)
-
-
-async def test_a_claim_that_is_ending_still_counts(cell: CellStore) -> None:
-    placed = await counted(cell)
-    await cell.accept("h1", "a", placed.token, HOUR_S)
-    await cell.release("h1", "a")
-    assert await due(cell) == []
-    await cell.gone("h1", "a", placed.token, Why.RELEASED, {})
-    assert await due(cell) == ["a"]
-
-
 async def test_a_chore_that_cannot_be_done_is_tried_later(cell: CellStore, raw: Any) -> None:
-    await counted(cell)
+    placed = await claim_on(cell)
+    await target(cell, "a", placed)
     await cell.release("h1", "a")
     answer = await cell.chore_done("a", (), 5000)
     assert answer.outcome is Outcome.EARLY
@@ -109,35 +82,6 @@ async def test_a_chore_of_a_claim_that_nobody_knows_is_let_go(cell: CellStore, r
     await raw.zadd(cell.keys.chores, {"nothing": 1})
     assert (await cell.chore_done("nothing", ())).outcome is Outcome.OK
     assert not await raw.exists(cell.keys.chores, cell.keys.claim("nothing"))
-
-
-@pytest.mark.parametrize("quota_first", [False, True])
-async def test_a_succession_and_a_quota_do_not_end_each_others_chores(
-    cell: CellStore, raw: Any, quota_first: bool
-) -> None:
-    placed = await counted(cell)
-    found = await target(cell, "a", placed)
-    await cell.confirm("h2", "b", found.token)
-    await cell.release("h1", "a", placed.token, Giving.FORCE)
-    if quota_first:
-        assert (await cell.chore_done("a", ("quota",))).outcome is Outcome.EARLY
-        assert await due(cell) == ["b", "a"] or await due(cell) == ["a", "b"]
-    else:
-        await cell.succeed("a")
-        assert "a" in await due(cell)
-        assert (await cell.read_claims("a"))["a"].quota
-    await settle(cell)
-    assert await states(cell, "ab") == {"a": "ended released", "b": "ending released"}
-    assert not (await cell.read_claims("a"))["a"].quota
-
-
-async def test_a_later_placing_in_a_journal_does_not_hide_what_the_store_knows(cell: CellStore) -> None:
-    placed = await counted(cell)
-    epoch = await new_epoch(cell)
-    token = f"{epoch}.999999"
-    await cell.attest("h1", epoch, None, [replace(held("a", placed, ClaimStatus.STARTING), token=token)])
-    claim = (await cell.read_claims("a"))["a"]
-    assert (claim.token, claim.quota) == (token, True)
 
 
 # Requests
@@ -167,10 +111,10 @@ async def test_request_gang_former_and_conditions_in_one_call(cell: CellStore, r
     clock = await cell.tick()
     former = Former("x", "h1", placed.token, Why.MOVED, 60)
     members = (member("a", "h2"), replace(member("b", "h2"), former=former))
-    call = replace(call_of(clock, *members), request="{}", quota=True, is_gang=True, limits={})
+    call = replace(call_of(clock, *members), request="{}", is_gang=True, limits={})
     assert (await cell.claim(call)).outcome is Outcome.OK
     found = (await cell.read_claims("ab")).values()
-    assert [(one.gang, one.quota, one.former) for one in found] == [("a", True, ""), ("a", True, "x")]
+    assert [(one.gang, one.former) for one in found] == [("a", ""), ("a", "x")]
     assert await cell.read_gang("a") == {"a": "h2", "b": "h2"}
     assert await cell.read_request("digest") == "{}"
 

@@ -7,7 +7,7 @@ import pytest
 
 from redsched.model import ClaimStatus, HostStatus, Why
 from redsched.store import CellStore, Outcome, Placed
-from tests.support.cells import active, claim_on, claimed, new_epoch, open_host, report_of
+from tests.support.cells import active, claimed, new_epoch, open_host, report_of
 from tests.support.succession import arrive, held, kept, moved, settle, states, target
 
 pytestmark = pytest.mark.usefixtures("three_hosts")
@@ -241,13 +241,6 @@ async def test_a_former_that_was_moved_elsewhere_meanwhile_has_one_successor(cel
     await settle(cell)
     assert await states(cell, "abc") == {"a": "ended moved", "b": "ending moved", "c": "active"}
     assert (await cell.read_claims("a"))["a"].next == "c"
-
-
-async def test_quota_and_origin_come_back_with_the_journal(cell: CellStore, raw: Any) -> None:
-    placed = await claim_on(cell, "a")
-    epoch = await wipe(cell, raw)
-    await cell.attest("h1", epoch, None, [held("a", placed, quota=True)])
-    assert (await cell.read_claims("a"))["a"].quota
 
 
 @pytest.mark.parametrize("has_stopped", [True, False])

@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from redsched.scheduler.quota_count import QuotaCount
 
 from redsched.errors import ClaimState, NoValidHost, QuotaExceeded, Settling, Unknown
 from redsched.model import Quota, Request, Why
 from redsched.scheduler import Exceeded, Scheduler
-from redsched.scheduler.quota_count import QuotaCount
 from redsched.scheduler.quotas import Quotas
 from redsched.scheduler.usage import UsageBy
 from redsched.store import ClaimAnswer, ClaimCall, Kind, Outcome

@@ -9,12 +9,10 @@ from redsched.store import CellStore, ClaimAnswer, Former, HeldClaim, Outcome, P
 from tests.support.cells import HOUR_S, call_of, member
 
 
-async def ask_target(
-    cell: CellStore, claim_id: str, host: str, former: Former, quota: bool = False, **amounts: int
-) -> ClaimAnswer:
+async def ask_target(cell: CellStore, claim_id: str, host: str, former: Former, **amounts: int) -> ClaimAnswer:
     """Ask for a claim that is to succeed another."""
     one = replace(member(claim_id, host, **amounts), former=former)
-    return await cell.claim(replace(call_of(await cell.tick(), one), quota=quota))
+    return await cell.claim(call_of(await cell.tick(), one))
 
 
 async def target(
@@ -61,8 +59,6 @@ async def settle(cell: CellStore, but: Collection[str] = ()) -> None:
             if claim.gang and claim.state in (ClaimStatus.ENDING, ClaimStatus.ENDED):
                 assert await cell.end_gang(claim.gang)
                 await cell.chore_done(claim_id, ("gang",))
-            if claim.quota and claim.state is ClaimStatus.ENDED:
-                await cell.chore_done(claim_id, ("quota",))
     raise AssertionError(f"chores are left: {due}")
 
 

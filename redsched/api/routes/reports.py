@@ -114,5 +114,4 @@ def _held(one: HeldClaimBody) -> HeldClaim:
         one.former_host,
         one.former_token,
         Why(one.former_why) if one.former_why else None,
-        one.quota,
     )

@@ -10,7 +10,7 @@ local RANK = {claimed = 1, starting = 2, active = 3, ending = 4}
 
 -- What a journal does not know of a claim, or knew when it was taken up.
 local STORES_OWN = {'why', 'claimed_at_ms', 'host', 'origin', 'next', 'next_token', 'former', 'former_host',
-  'former_token', 'former_why', 'by_ms', 'arrived', 'came_from', 'gang', 'fell', 'final', 'quota'}
+  'former_token', 'former_why', 'by_ms', 'arrived', 'came_from', 'gang', 'fell', 'final'}
 
 -- The journal's word counts where its placing is the later one; else the store's, with the state further along.
 local function joined(stored, held)

@@ -41,7 +41,7 @@ local function keep(cell, entry, inbox, lease_ms)
     claim.arrived = nil -- its work does not run after all
   end
   local restored = claim ~= entry.stored
-  if claim.arrived or (restored and (claim.origin or (claim.project or '') ~= '')) then
+  if claim.arrived or (restored and claim.origin) then
     redis.call('ZADD', KEYS[5], text(cell.now_ms), entry.id)
   end
   for field, value in pairs(claim) do

@@ -1,10 +1,9 @@
--- left_to_do(): does a claim's gang or quota still call for a chore? Both are cleared once they have been told; its
--- succession is done by succeed.lua. What is shelved is not forgotten, nor an owner's id while what it points to lives.
+-- left_to_do(): does a claim's gang still call for a chore? It is cleared once that has ended; the claim's succession
+-- is done by succeed.lua. What is shelved is not forgotten, nor an owner's id while what it points to lives.
 local OVER = {ending = true, ended = true}
 
 local function left_to_do(claim)
-  local ended = claim.state == 'ended'
-  return (OVER[claim.state] and claim.gang) or (ended and claim.quota)
+  return OVER[claim.state] and claim.gang
 end
 
 -- Nothing is left to be done about a claim: it is no chore any more, and forgotten in its time unless it `stays`.

@@ -86,6 +86,9 @@ local function add_former(cell, claim, member)
   if former.by_ms then
     put('by_ms', text(due_ms))
   end
+  for class, amount in pairs(member.with_former or {}) do
+    put('with_former.' .. class, text(amount))
+  end
   redis.call('HSET', former.key, 'next', member.id)
   redis.call('HDEL', former.key, 'final')
   redis.call('PERSIST', former.key) -- until when one that has failed is remembered, who finishes this says

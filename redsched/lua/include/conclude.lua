@@ -25,7 +25,7 @@ local function is_living(claim)
   return claim.state and (claim.state ~= 'ended' or claim.why == 'shelved')
 end
 
--- What is over about a claim, unless something else is left: its own end as a former one, its quota, its gang.
+-- What is over about a claim, unless something else is left: its own end as a former one, its gang.
 local function rest(cell, one, stays)
   if one.claim.state and not one.claim.former and not left_to_do(one.claim) then
     close_chore(cell, one.keys.claim, one.id, one.claim, stays)

@@ -1,7 +1,9 @@
--- The groups, shared pools and gangs of claims that end or come back. The caller of a script may not know them; the
--- claim's hash does. A script that lacks the key of one answers RETRY with its name before it writes anything.
--- The names of what a claim counts in: `server-group:web`, `pool:licences`, `gang:a`.
+-- The groups, shared pools, gangs and quotas of claims that end or come back. The caller of a script may not know them;
+-- the claim's hash does. A script that lacks the key of one answers RETRY with its name before it writes anything.
+-- The names of what a claim counts in: `server-group:web`, `pool:licences`, `gang:a`, `quota:web`.
 -- include: amounts
+-- include: quota_of
+-- include: quota_usage
 -- include: things
 local function counted_in(claim)
   local names, seen = {}, {}
@@ -16,6 +18,9 @@ local function counted_in(claim)
   end
   if claim.gang then
     put('gang:' .. claim.gang)
+  end
+  if quota_of(claim) then
+    put(quota_of(claim))
   end
   local _, shared = amounts_of(claim, 0)
   for slot in pairs(shared) do
@@ -36,7 +41,14 @@ local function lacks(things, claim, reply)
   return lacking
 end
 
--- Count a claim in (by = 1) or out (by = -1) wherever it counts, in memory. A thing that is not there stays so when a
+-- Count what a claim uses of its project's quota in (by = 1) or out (by = -1), in memory.
+local function count_usage(things, claim, by)
+  for class, amount in pairs(quota_of(claim) and quota_usage(claim) or {}) do
+    add(things[quota_of(claim)], 'used.' .. class, by * amount)
+  end
+end
+
+-- Count a claim in or out wherever it counts, in memory. A thing that is not there stays so when a
 -- claim leaves it: what is 0 remains 0.
 local function count_claim(things, claim, by)
   local function count(name, field, amount)
@@ -58,4 +70,5 @@ local function count_claim(things, claim, by)
     local name, class = string.match(slot, '^(.+)/(.+)$')
     count(name, 'claimed.' .. class, amount)
   end
+  count_usage(things, claim, by)
 end

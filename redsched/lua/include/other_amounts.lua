@@ -47,22 +47,23 @@ local function larger_of(a, b)
   return both
 end
 
-local function as_fields(amounts)
-  local fields = {}
+-- A claim of these amounts as its hash would be, as far as it is counted beside its host.
+local function as_claim(amounts, project)
+  local fields = {project = project}
   for slot, amount in pairs(amounts) do
     fields['amount.' .. slot] = text(amount)
   end
   return fields
 end
 
--- Append to `reply` the names of the shared pools of these amounts whose keys were not passed; true if there is any.
-local function lacks_pools(things, amounts, reply)
-  return lacks(things, as_fields(amounts), reply)
+-- Append to `reply` the names of what these amounts count in and whose keys were not passed; true if there is any.
+local function lacks_counters(things, amounts, project, reply)
+  return lacks(things, as_claim(amounts, project), reply)
 end
 
--- What changes when a claim has `now` instead of `was`: the host's fields as a flat list of field, new absolute value;
--- pools in memory.
-local function exchanged(host_key, things, was, now)
+-- What changes when a claim of a project has `now` instead of `was`: the host's fields as a flat list of field, new
+-- absolute value; pools and quota in memory.
+local function exchanged(host_key, things, was, now, project)
   local fields = {}
   for slot in pairs(larger_of(was, now)) do
     local by = (now[slot] or 0) - (was[slot] or 0)
@@ -72,8 +73,8 @@ local function exchanged(host_key, things, was, now)
       fields[#fields + 1] = text(math.max(0, math.min(MOST, held + by)))
     end
   end
-  count_claim(things, as_fields(now), 1)
-  count_claim(things, as_fields(was), -1)
+  count_claim(things, as_claim(now, project), 1)
+  count_claim(things, as_claim(was, project), -1)
   return fields
 end
 

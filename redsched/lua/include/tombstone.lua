@@ -4,7 +4,7 @@
 -- Uses KEYS 4 deadlines, 5 chores.
 -- include: fence
 local REMEMBERED = {'project', 'consumer', 'origin', 'next', 'next_token', 'former', 'former_host', 'former_token',
-  'former_why', 'arrived', 'came_from', 'gang', 'fell', 'final', 'quota', 'mark'}
+  'former_why', 'arrived', 'came_from', 'gang', 'fell', 'final', 'mark'}
 
 local function bury(cell, key, id, claim, why)
   if claim.state == 'ending' and claim.why == 'shelved' and why ~= 'released' then
@@ -20,7 +20,7 @@ local function bury(cell, key, id, claim, why)
   redis.call('ZREM', KEYS[4], id)
   redis.call('DEL', key)
   redis.call('HSET', key, unpack(left))
-  if claim.origin or claim.next or claim.gang or claim.quota then
+  if claim.origin or claim.next or claim.gang then
     redis.call('ZADD', KEYS[5], text(cell.now_ms), id)
   elseif why ~= 'shelved' then
     redis.call('PEXPIRE', key, cell.remember_ms)

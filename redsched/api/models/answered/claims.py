@@ -30,7 +30,6 @@ class ClaimAnswer(Answer):
     wanted: Annotated[Amounts, Field(description="While its host resizes it: what it will hold.")]
     digest: Annotated[str, Field(description="Of the request. This and what follows are for its host's journal.")]
     counted: Annotated[dict[str, str], Field(description="Under which zone and label values it counts in its group.")]
-    quota: Annotated[bool, Field(description="Whether a quota counts it.")]
     former_host: str
     former_token: str
     former_why: Why | None

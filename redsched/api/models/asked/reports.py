@@ -84,7 +84,6 @@ class HeldClaimBody(Strict):
     counted: Annotated[
         dict[GivenTopology, LabelValue], Field(description="Under which zone and label values it counts there.")
     ] = Field(default_factory=dict)
-    quota: Annotated[bool, Field(description="Whether a quota counts it.")] = False
     origin: Annotated[GivenName | Literal[""], Field(description="The id by which its owner knows it.")] = ""
     former: Annotated[GivenName | Literal[""], Field(description="The claim that it was to succeed.")] = ""
     former_host: GivenName | Literal[""] = ""

@@ -1,0 +1,227 @@
+"""Shares of quotas: how several cells use no more together than a limit, though no script sees two of them.
+
+Each cell may use its share of each limit; all shares together are never more than the limit.
+
+- **Dividing.** When a quota is declared, and when a cell is in a new epoch, for it may have lost what it had given
+  away: every cell is closed first, so that nobody uses a share of before, and then given what it uses and a part of
+  the rest.
+- **Handing over.** A cell that has to spare takes it out of its share and notes that; the other one adds it, once; the
+  note goes. What a crash leaves is a note: then the other cell is closed to it first, and after that it returns.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+import structlog
+
+from redsched import tasks
+from redsched.errors import RedschedError, Settling
+from redsched.model import Amounts, Exceeded, Quota
+from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.duty import Duty
+from redsched.scheduler.identity import unique
+from redsched.scheduler.repeating import repeat
+from redsched.store import Kind, Outcome
+from redsched.store.quota_calls import QuotaState, Transfer
+
+SWEEP_S = 5.0
+"""How often one scheduler looks for what crashes have left."""
+RETURNED_AFTER_MS = 10_000
+"""How long a transfer may be on its way before it is taken back."""
+
+States = Mapping[str, QuotaState]
+
+log = structlog.get_logger(__name__)
+
+
+class QuotaShares:
+    """The shares of all quotas, over all cells of a scheduler."""
+
+    def __init__(self, cells: Cells) -> None:
+        self._cells = cells
+        self._first = next(iter(cells))
+        self._duty = Duty(self._first.store, "quotas")
+        self._locks: dict[tuple[str, str], asyncio.Lock] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to see to what crashes leave, where there are several cells."""
+        if len(self._cells) > 1:
+            sweeping = repeat(self._sweep_on_duty, SWEEP_S, log, "quota-sweep", first_s=SWEEP_S)
+            self._task = asyncio.create_task(sweeping, name="redsched-quotas")
+
+    async def stop(self) -> None:
+        """End that."""
+        await tasks.end(self._task)
+
+    async def read(self, project: str) -> dict[str, QuotaState]:
+        """What each cell has of a project's quota, by its name."""
+        found = await asyncio.gather(*(cell.store.read_things(Kind.QUOTA, [project]) for cell in self._cells))
+        return {
+            cell.name: QuotaState.parse(hashes.get(project, {}))
+            for cell, hashes in zip(self._cells, found, strict=True)
+        }
+
+    # Dividing
+
+    async def divide(self, project: str) -> None:
+        """Have every cell get a share of the limits, where one has none; nothing where another one is at it.
+
+        Raises Settling.
+        """
+        async with self._lock(project, ""):
+            states = await self.read(project)
+            limits = states[self._first.name].limits
+            if not limits:
+                await self._clear(project, states)
+            elif not await self._is_divided(states):
+                await self._declare(Quota(project, limits), states)
+                if len(self._cells) > 1:
+                    await self._divide(project, limits, states)
+
+    async def is_divided(self, project: str) -> bool:
+        """Whether every cell has a share in its present epoch, or is alone."""
+        return await self._is_divided(await self.read(project))
+
+    async def _is_divided(self, states: States) -> bool:
+        first = states[self._first.name]
+        if any(one.limits != first.limits or one.cells != self._names() for one in states.values()):
+            return False
+        epochs = {cell.name: (await cell.store.tick()).epoch for cell in self._cells}
+        has_share = all(one.division and one.share_epoch == epochs[cell] for cell, one in states.items())
+        return len(states) == 1 or (has_share and len({one.division for one in states.values()}) == 1)
+
+    async def _declare(self, quota: Quota, states: States) -> None:
+        """The first cell's declaration is what counts: another one may have lost its own."""
+        await self._cells.refuse_unsettled(f"what project {quota.project} uses of its quota")
+        for cell in self._cells:
+            if states[cell.name].limits != quota.limits or states[cell.name].cells != self._names():
+                await cell.store.put_quota(quota, [one.name for one in self._cells])
+
+    async def _divide(self, project: str, limits: Amounts, states: States) -> None:
+        division, closed = unique(), list[tuple[Cell, str, QuotaState]]()
+        for cell in self._cells:
+            answer, state = await cell.store.quota_close(project, states[cell.name].division, division)
+            if answer.outcome not in (Outcome.OK, Outcome.SAME) or state.limits != limits:
+                return
+            closed.append((cell, answer.epoch, state))
+        shares = divided(limits, [state.used for _, _, state in closed])
+        for (cell, epoch, state), share in zip(closed, shares, strict=True):
+            await cell.store.quota_share(project, division, epoch, state.version, share)
+
+    async def _clear(self, project: str, states: States) -> None:
+        """The first cell has no such quota: what another one has is left over from taking it back."""
+        await self._cells.refuse_unsettled(f"the quota of project {project}")
+        for cell in self._cells:
+            if states[cell.name].limits:
+                await cell.store.delete_quota(project)
+
+    # Handing over
+
+    async def gather(self, cell: Cell, project: str, over: Sequence[Exceeded]) -> tuple[Exceeded, ...]:
+        """Hand what a cell lacks of its share over to it; what the quota does not allow, where no other has it.
+
+        The numbers are of all cells then. Nothing: try again. Raises Unavailable.
+        """
+        if len(self._cells) == 1:
+            return tuple(over)
+        async with self._lock(project, cell.name):
+            states = await self.read(project)
+            own, asked = states[cell.name], {one.resource: one.asked for one in over}
+            lacking = {name: own.used.get(name, 0) + more - own.share.get(name, 0) for name, more in asked.items()}
+            lacking = {name: amount for name, amount in lacking.items() if amount > 0}
+            if not lacking:
+                return ()  # another task has had it handed over meanwhile
+            if found := exceeded_by(list(states.values()), asked):
+                return found
+            for other in self._cells:
+                if other is not cell and lacking:
+                    got = await self._hand_over(project, own.division, other, states[other.name], cell, lacking)
+                    lacking = {name: amount - got.get(name, 0) for name, amount in lacking.items()}
+                    lacking = {name: amount for name, amount in lacking.items() if amount > 0}
+            return ()
+
+    async def _hand_over(
+        self, project: str, division: str, giver: Cell, state: QuotaState, cell: Cell, lacking: Amounts
+    ) -> Amounts:
+        """Hand over what is lacking, and half of what else the giver has to spare; what the cell has got."""
+        spare = {name: state.share.get(name, 0) - state.used.get(name, 0) for name in lacking}
+        wanted = {name: min(spare[name], max(lacking[name], (spare[name] + 1) // 2)) for name in lacking}
+        wanted = {name: amount for name, amount in wanted.items() if amount > 0}
+        if not wanted:
+            return {}
+        outcome, transfer = await giver.store.quota_give(project, division, cell.name, unique(), wanted)
+        if transfer is None:
+            return {}
+        if outcome is Outcome.HELD:
+            await self._take_back(project, division, giver, cell, transfer)
+            return {}
+        answer = await cell.store.quota_take(project, division, giver.name, transfer)
+        if answer.outcome is Outcome.STALE:
+            return {}
+        has_it = answer.outcome is not Outcome.GONE
+        await giver.store.quota_given(project, division, cell.name, transfer, back=not has_it)
+        return transfer.amounts if has_it else {}
+
+    async def _take_back(self, project: str, division: str, giver: Cell, to: Cell, transfer: Transfer) -> None:
+        """End a transfer that has been on its way for too long. The other cell is closed to it before it returns."""
+        if giver.mirror.now_ms() - transfer.at_ms < RETURNED_AFTER_MS:
+            return
+        answer = await to.store.quota_void(project, division, giver.name, transfer)
+        if answer.outcome is not Outcome.STALE:
+            back = answer.outcome is Outcome.OK
+            await giver.store.quota_given(project, division, to.name, transfer, back)
+
+    # What crashes leave
+
+    async def _sweep_on_duty(self) -> None:
+        if await self._duty.is_mine(2 * SWEEP_S):
+            await self.sweep()
+
+    async def sweep(self) -> None:
+        """End transfers that nobody sees to any more, and divide what is not divided. Raises Unavailable."""
+        for project in sorted({name for cell in self._cells for name in cell.mirror.columns.declared.quotas}):
+            try:
+                await self.divide(project)
+            except Settling:
+                continue
+            for giver, state in (await self.read(project)).items():
+                for to, transfer in state.given.items():
+                    await self._end(project, state.division, giver, to, transfer)
+
+    async def _end(self, project: str, division: str, giver: str, to: str, transfer: Transfer) -> None:
+        try:
+            await self._take_back(project, division, self._cells.named(giver), self._cells.named(to), transfer)
+        except RedschedError as error:
+            log.warning("quota-transfer", project=project, giver=giver, to=to, problem=error.detail)
+
+    def _names(self) -> str:
+        return ",".join(cell.name for cell in self._cells) if len(self._cells) > 1 else ""
+
+    def _lock(self, project: str, cell: str) -> asyncio.Lock:
+        return self._locks.setdefault((project, cell), asyncio.Lock())
+
+
+def exceeded_by(states: Sequence[QuotaState], asked: Amounts) -> tuple[Exceeded, ...]:
+    """What these amounts would exceed beside what is used in all cells; the first cell's limits count."""
+    limits, used = states[0].limits, {name: sum(one.used.get(name, 0) for one in states) for name in asked}
+    return tuple(
+        Exceeded(name, limits[name], used[name], amount)
+        for name, amount in sorted(asked.items())
+        if name in limits and amount and used[name] + amount > limits[name]
+    )
+
+
+def divided(limits: Amounts, used: Sequence[Amounts]) -> list[dict[str, int]]:
+    """A share of each limit for each cell: what it uses and an equal part of the rest. Together never more than that.
+
+    Where more is used than the limit, so much less in proportion.
+    """
+    shares: list[dict[str, int]] = [{} for _ in used]
+    for name, limit in limits.items():
+        held = [one.get(name, 0) for one in used]
+        total, spare = sum(held), max(0, limit - sum(held))
+        for number, amount in enumerate(held):
+            part = spare // len(held) + (spare % len(held) if number == 0 else 0)
+            shares[number][name] = amount + part if total <= limit else amount * limit // total
+    return shares

@@ -222,7 +222,6 @@ class Problem:
     """Something broken: the number of the invariant in docs/architecture.md, where, what it says and should say.
 
     `mend` puts it right, told of `subject`; None where nothing may do so by itself. `advice` is what a person can do.
-    `cell` is '' for a ledger, which lies in none.
     """
 
     invariant: int

@@ -37,7 +37,6 @@ WORK = HeldWork(
     before={"VCPU": 2, "MEMORY_MB": 2048},
     succession=Succession("c1.root", "c1.former", "h9", f"{E1}.5", Why.MOVED),
     gang="c1.first",
-    quota=True,
 )
 
 

@@ -156,11 +156,11 @@ async def test_a_claim_on_a_pool_is_attested_with_its_slots(empty_api: httpx.Asy
 
 async def test_what_a_claim_shows_brings_it_back_whole_after_a_wipe(empty_api: httpx.AsyncClient) -> None:
     """It has succeeded another claim: its owner knows it by that one's id."""
-    entry = {"id": "second", "token": STALE, "slots": {"VCPU": 1}, "digest": "ab", "project": "web", "quota": True}
+    entry = {"id": "second", "token": STALE, "slots": {"VCPU": 1}, "digest": "ab", "project": "web"}
     placed = {"origin": "mine", "former": "mine", "former_host": "h2", "former_token": STALE, "former_why": "moved"}
     await put_host(empty_api, "h1", claims=[{**entry, **placed}])
     found = (await empty_api.get("/v1/claims/second")).json()
-    shown = {**placed, "digest": "ab", "quota": True}
+    shown = {**placed, "digest": "ab"}
     assert {name: found[name] for name in shown} == shown
 
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 import structlog
 
 from redsched import tasks
-from redsched.errors import RedschedError, Settling
+from redsched.errors import Settling
 from redsched.model import Amounts, Exceeded, Quota
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.duty import Duty
@@ -64,17 +64,17 @@ class QuotaShares:
 
     # Dividing
 
-    async def divide(self, project: str) -> None:
+    async def divide(self, project: str, instead_of: str = "") -> None:
         """Have every cell get a share of the limits, where one has none; nothing where another one is at it.
 
-        Raises Settling.
+        `instead_of`: a division that will not do. Raises Settling.
         """
         async with self._lock(project, ""):
             states = await self.read(project)
             limits = states[self._first.name].limits
             if not limits:
                 await self._clear(project, states)
-            elif not await self._is_divided(states):
+            elif instead_of == states[self._first.name].division != "" or not await self._is_divided(states):
                 await self._declare(Quota(project, limits), states)
                 if len(self._cells) > 1:
                     await self._divide(project, limits, states)
@@ -87,9 +87,12 @@ class QuotaShares:
         first = states[self._first.name]
         if any(one.limits != first.limits or one.cells != self._names() for one in states.values()):
             return False
+        if len(states) == 1:
+            return True
         epochs = {cell.name: (await cell.store.tick()).epoch for cell in self._cells}
         has_share = all(one.division and one.share_epoch == epochs[cell] for cell, one in states.items())
-        return len(states) == 1 or (has_share and len({one.division for one in states.values()}) == 1)
+        same = len({one.division for one in states.values()}) == 1
+        return has_share and same and not _lets_too_much_in(list(states.values()))
 
     async def _declare(self, quota: Quota, states: States) -> None:
         """The first cell's declaration is what counts: another one may have lost its own."""
@@ -119,42 +122,50 @@ class QuotaShares:
     # Handing over
 
     async def gather(self, cell: Cell, project: str, over: Sequence[Exceeded]) -> tuple[Exceeded, ...]:
-        """Hand what a cell lacks of its share over to it; what the quota does not allow, where no other has it.
+        """Hand what a cell lacks of its share over to it; nothing: try again.
 
-        The numbers are of all cells then. Nothing: try again. Raises Unavailable.
+        Where all cells together have no room, what is exceeded, with the numbers of all. Raises Settling, Unavailable.
         """
         if len(self._cells) == 1:
-            return tuple(over)
+            return await self._alone(project, over)
         async with self._lock(project, cell.name):
             states = await self.read(project)
             own, asked = states[cell.name], {one.resource: one.asked for one in over}
-            lacking = {name: own.used.get(name, 0) + more - own.share.get(name, 0) for name, more in asked.items()}
-            lacking = {name: amount for name, amount in lacking.items() if amount > 0}
+            lacking = _positive(
+                {name: own.used.get(name, 0) + more - own.share.get(name, 0) for name, more in asked.items()}
+            )
             if not lacking:
                 return ()  # another task has had it handed over meanwhile
             if found := exceeded_by(list(states.values()), asked):
                 return found
+            await self._end_transfers(project, states)
             for other in self._cells:
                 if other is not cell and lacking:
                     got = await self._hand_over(project, own.division, other, states[other.name], cell, lacking)
-                    lacking = {name: amount - got.get(name, 0) for name, amount in lacking.items()}
-                    lacking = {name: amount for name, amount in lacking.items() if amount > 0}
+                    lacking = _positive({name: amount - got.get(name, 0) for name, amount in lacking.items()})
+            if any(_at_hand(list(states.values()), name) < own.limits[name] for name in lacking):
+                await self.divide(project, instead_of=own.division)
             return ()
+
+    async def _alone(self, project: str, over: Sequence[Exceeded]) -> tuple[Exceeded, ...]:
+        """What a single cell does not allow: all of the limits is its own, unless there were others before."""
+        if await self.is_divided(project):
+            return tuple(over)
+        await self.divide(project)
+        return ()
 
     async def _hand_over(
         self, project: str, division: str, giver: Cell, state: QuotaState, cell: Cell, lacking: Amounts
     ) -> Amounts:
         """Hand over what is lacking, and half of what else the giver has to spare; what the cell has got."""
         spare = {name: state.share.get(name, 0) - state.used.get(name, 0) for name in lacking}
-        wanted = {name: min(spare[name], max(lacking[name], (spare[name] + 1) // 2)) for name in lacking}
-        wanted = {name: amount for name, amount in wanted.items() if amount > 0}
+        wanted = _positive({name: min(spare[name], max(lacking[name], (spare[name] + 1) // 2)) for name in lacking})
         if not wanted:
             return {}
         outcome, transfer = await giver.store.quota_give(project, division, cell.name, unique(), wanted)
-        if transfer is None:
-            return {}
-        if outcome is Outcome.HELD:
-            await self._take_back(project, division, giver, cell, transfer)
+        if outcome is Outcome.STALE:
+            await self.divide(project)
+        if transfer is None or outcome is Outcome.HELD:
             return {}
         answer = await cell.store.quota_take(project, division, giver.name, transfer)
         if answer.outcome is Outcome.STALE:
@@ -164,7 +175,7 @@ class QuotaShares:
         return transfer.amounts if has_it else {}
 
     async def _take_back(self, project: str, division: str, giver: Cell, to: Cell, transfer: Transfer) -> None:
-        """End a transfer that has been on its way for too long. The other cell is closed to it before it returns."""
+        """Have a transfer return that nobody sees to any more. The other cell is closed to it before."""
         if giver.mirror.now_ms() - transfer.at_ms < RETURNED_AFTER_MS:
             return
         answer = await to.store.quota_void(project, division, giver.name, transfer)
@@ -185,15 +196,15 @@ class QuotaShares:
                 await self.divide(project)
             except Settling:
                 continue
-            for giver, state in (await self.read(project)).items():
-                for to, transfer in state.given.items():
-                    await self._end(project, state.division, giver, to, transfer)
+            await self._end_transfers(project, await self.read(project))
 
-    async def _end(self, project: str, division: str, giver: str, to: str, transfer: Transfer) -> None:
-        try:
-            await self._take_back(project, division, self._cells.named(giver), self._cells.named(to), transfer)
-        except RedschedError as error:
-            log.warning("quota-transfer", project=project, giver=giver, to=to, problem=error.detail)
+    async def _end_transfers(self, project: str, states: States) -> None:
+        """Take back what has been on its way for too long."""
+        known = {cell.name: cell for cell in self._cells}
+        for giver, state in states.items():
+            for to, transfer in state.given.items():
+                if to in known:
+                    await self._take_back(project, state.division, known[giver], known[to], transfer)
 
     def _names(self) -> str:
         return ",".join(cell.name for cell in self._cells) if len(self._cells) > 1 else ""
@@ -213,15 +224,35 @@ def exceeded_by(states: Sequence[QuotaState], asked: Amounts) -> tuple[Exceeded,
 
 
 def divided(limits: Amounts, used: Sequence[Amounts]) -> list[dict[str, int]]:
-    """A share of each limit for each cell: what it uses and an equal part of the rest. Together never more than that.
+    """A share of each limit for each cell: what it uses and an equal part of the rest.
 
-    Where more is used than the limit, so much less in proportion.
+    Nothing for anyone where more is used than the limit: one that comes to use less must not let in what another one
+    uses too much. Once there is room again, whoever asks for it divides anew.
     """
     shares: list[dict[str, int]] = [{} for _ in used]
     for name, limit in limits.items():
         held = [one.get(name, 0) for one in used]
-        total, spare = sum(held), max(0, limit - sum(held))
+        each, rest = divmod(max(0, limit - sum(held)), len(held))
         for number, amount in enumerate(held):
-            part = spare // len(held) + (spare % len(held) if number == 0 else 0)
-            shares[number][name] = amount + part if total <= limit else amount * limit // total
+            shares[number][name] = amount + each + (rest if number == 0 else 0) if sum(held) <= limit else 0
     return shares
+
+
+def _positive(amounts: Amounts) -> dict[str, int]:
+    return {name: amount for name, amount in amounts.items() if amount > 0}
+
+
+def _at_hand(states: Sequence[QuotaState], name: str) -> int:
+    """How much of a limit cells have, or have handed over and not heard of."""
+    moving = (transfer.amounts.get(name, 0) for one in states for transfer in one.given.values())
+    return sum(one.share.get(name, 0) for one in states) + sum(moving)
+
+
+def _lets_too_much_in(states: Sequence[QuotaState]) -> bool:
+    """Whether a cell uses more than its share, which its hosts' own word can bring about, and others do not know."""
+    for name, limit in states[0].limits.items():
+        shares = [one.share.get(name, 0) for one in states]
+        most = sum(max(share, one.used.get(name, 0)) for share, one in zip(shares, states, strict=True))
+        if most > limit and any(shares):
+            return True
+    return False

@@ -41,8 +41,8 @@ class ClaimCalls(Reads):
     async def _undo(self, call: ClaimCall, answer: ClaimAnswer, mark: str) -> None:
         with suppress(Unavailable):  # their leases end them then
             for member, placed in zip(call.members, answer.placed, strict=True):
-                # It may arrive late. Whoever was answered with the claim since, by the same id, is to keep it. A move is
-                # called off; what was pending or shelved comes up all the same, for to release it would end the claim.
+                # It may arrive late. Whoever was answered with the claim since, by the same id, is to keep it. A move
+                # is called off; what was pending or shelved comes up all the same: a release would end the claim.
                 if member.again is None:
                     await self.release(placed.host, member.id, placed.token, mark=mark)
                 elif member.again.why is Why.MOVED:

@@ -129,6 +129,7 @@ class Settings(BaseSettings):
         "", description="Command or http(s) URL that starts, stops and resizes work. Empty: confirm at once."
     )
     hook_timeout_s: Seconds = Field(300.0, description="How long a hook may run.")
+    work_watch_s: Seconds = Field(2.0, description="How often the agent looks whether the work that hooks named runs.")
     numa_pools: bool = Field(
         False, description="Report VCPU, PCPU, MEMORY_MB and huge pages by NUMA node, in pools numa0, numa1, ..."
     )

@@ -20,9 +20,10 @@ from redsched.agent.journal import Journal
 from redsched.agent.line import Line
 from redsched.agent.local_file import LocalFile
 from redsched.agent.sight import Sight
-from redsched.agent.steps import Steps
 from redsched.agent.turns import Turns
 from redsched.agent.watch import Watch
+from redsched.agent.work_ended import WorkEndedSteps
+from redsched.agent.work_watch import WorkWatch
 from redsched.agent.works import Works
 from redsched.errors import OtherAgent, RedschedError, Unavailable
 from redsched.model import Claim
@@ -77,7 +78,7 @@ class Agent:
     def _add(self, collector: Collector, nonce: str, hooks: asyncio.Semaphore) -> None:
         cell, sight = self.store.cell(collector.cell), Sight(collector, self.journal, self.local_file)
         host = Host(cell, sight, self.journal, self.settings, nonce, self._opened, self._closed)
-        steps = Steps(host, self.line, self.hook, hooks)
+        steps = WorkEndedSteps(host, self.line, self.hook, hooks)
         self._works[host.name] = Works(steps, lambda: self._inboxes.set(host, 0.0))
         self.hosts[host.name] = self._by_cell[cell.name][host.name] = host
         self._unopened.add(host.name)
@@ -93,6 +94,7 @@ class Agent:
             watch = Watch(cell, self.line, hosts, self.settings.poll_s, self._hint, self._look_after)
             loops.append(watch.run())
         loops += [self._read_inboxes(), self._compare()]
+        loops.append(WorkWatch(self.hosts, self._works, self.settings.work_watch_s).run())
         tasks = [asyncio.create_task(self._guard(loop)) for loop in [*loops, self._journal_breaks()]]
         try:
             await self._fatal

@@ -19,11 +19,17 @@ GROUP = "redsched.collectors"
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What a hook named as a claim's work. `pids` maps a pid to its start time, so that a reused pid is not counted."""
+    """What a hook named as a claim's work. `pids` maps a pid to its start time, so that a reused pid is not counted.
+
+    `started` has the start mark of each pid that was named, '' for one that was not running then (see processes.py).
+    Without `is_watched` an older release has noted the work, and nobody knows whether this machine ever showed it.
+    """
 
     domain: str = ""
     cgroup: str = ""
     pids: Mapping[int, float] = field(default_factory=dict)
+    started: Mapping[int, str] = field(default_factory=dict)
+    is_watched: bool = True
 
 
 @dataclass(frozen=True, slots=True)

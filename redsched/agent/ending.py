@@ -42,8 +42,10 @@ class EndSteps(StepParts):
         await self._bury(work, answer)
 
     async def _say_gone(self, work: HeldWork, external: dict[str, int], entry_id: str) -> Answer:
+        # Of a claim that its owner has given back the store knows why: then this does not count.
+        why, reason = (Why.WORK_ENDED, work.work_end.text) if work.work_end is not None else (Why.RELEASED, "")
         return await self._say(
             lambda: self.host.cell.gone(
-                self.host.name, work.id, work.token, Why.RELEASED, external, entry_id, things_of(work)
+                self.host.name, work.id, work.token, why, external, entry_id, things_of(work), reason=reason
             )
         )

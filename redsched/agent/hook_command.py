@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import IO
 
-from redsched.agent.hooks import MOST_OUTPUT_BYTES, HookFailed, HookNotRun, Order
+from redsched.agent.hooks import HookFailed, HookNotRun, Order, Output
 from redsched.errors import InvalidRequest
 from redsched.tasks import finish
 
@@ -35,10 +35,15 @@ class CommandHook:
             process = await self._start(order, stdin, stdout.write_end, stderr.write_end)
             stdout.follow()
             stderr.follow()
-            code = await self._wait(process, order)
+            try:
+                code = await self._wait(process)
+            except TimeoutError:
+                slow = f"{self._said(order)} took longer than {self._timeout_s:g} s and was ended"
+                raise HookFailed(slow, stderr.read().reason(slow)) from None
             if code != 0:
-                raise HookFailed(f"{self._said(order)} ended with exit code {code}: {_last_line(stderr.read())}")
-            return stdout.read()
+                failed, said = f"{self._said(order)} ended with exit code {code}", stderr.read()
+                raise HookFailed(f"{failed}: {_last_line(said.last)}", said.reason(failed))
+            return bytes(stdout.read().first)
 
     async def _start(self, order: Order, stdin: IO[bytes], stdout: int, stderr: int) -> asyncio.subprocess.Process:
         work = order.work
@@ -56,11 +61,10 @@ class CommandHook:
         except (OSError, ValueError) as error:
             raise HookNotRun(f"{self._said(order)} cannot be run: {error}") from error
 
-    async def _wait(self, process: asyncio.subprocess.Process, order: Order) -> int:
+    async def _wait(self, process: asyncio.subprocess.Process) -> int:
+        """Return the exit code. Raises TimeoutError, once the hook and all of its session have been ended."""
         try:
             return await asyncio.wait_for(process.wait(), self._timeout_s)
-        except TimeoutError:
-            raise HookFailed(f"{self._said(order)} took longer than {self._timeout_s:g} s and was ended") from None
         finally:
             if process.returncode is None:
                 await finish(_end(process))
@@ -70,14 +74,14 @@ class CommandHook:
 
 
 class _Capture:
-    """A pipe of which the first MOST_OUTPUT_BYTES are kept.
+    """A pipe, and the Output that comes through it.
 
     Not a pipe of asyncio's: there a process counts as running until its pipes are closed, and work that the hook left
     running in the background holds them open.
     """
 
     def __init__(self) -> None:
-        self._kept = bytearray()
+        self._kept = Output()
         self._read_end, self.write_end = os.pipe()
         os.set_blocking(self._read_end, False)
         self._loop = asyncio.get_running_loop()
@@ -89,10 +93,10 @@ class _Capture:
         self._followed = True
         self._loop.add_reader(self._read_end, self._drain)
 
-    def read(self) -> bytes:
+    def read(self) -> Output:
         """Return what was printed until now."""
         self._drain()
-        return bytes(self._kept)
+        return self._kept
 
     def _drain(self) -> None:
         # Bounded: one that prints without end must not hold up the event loop.
@@ -104,7 +108,7 @@ class _Capture:
             if not part:
                 self._loop.remove_reader(self._read_end)
                 return
-            self._kept += part[: MOST_OUTPUT_BYTES - len(self._kept)]
+            self._kept.add(part)
 
     def __enter__(self) -> "_Capture":
         return self
@@ -142,6 +146,6 @@ def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None
         os.killpg(process.pid, number)
 
 
-def _last_line(text: bytes) -> str:
+def _last_line(text: bytes | bytearray) -> str:
     lines = text.decode(errors="replace").split("\n")
     return next((line.strip()[:200] for line in reversed(lines) if line.strip()), "it said nothing on stderr")

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
 from urllib.parse import SplitResult, urlsplit
 
-from redsched.agent.hooks import MOST_OUTPUT_BYTES, HookFailed, HookNotRun, Order
+from redsched.agent.hooks import HookFailed, HookNotRun, Order, Output
 from redsched.errors import InvalidRequest
 
 THREADS = 16
@@ -66,8 +66,9 @@ class UrlHook:
             # AttributeError: http.client's, when its socket is closed under it.
             raise HookFailed(f"{self._said(order)} failed: {error or type(error).__name__}") from error
         if not 200 <= response.status < 300:
-            raise HookFailed(f"{self._said(order)} answered {response.status} {response.reason}"[:300])
-        return body
+            refused = f"{self._said(order)} answered {response.status} {response.reason}"[:300]
+            raise HookFailed(refused, body.reason(refused))
+        return bytes(body.first)
 
     def _connect(self, connection: http.client.HTTPConnection, order: Order) -> None:
         try:
@@ -102,14 +103,14 @@ def _check(url: str) -> SplitResult:
     return parts
 
 
-def _read(response: http.client.HTTPResponse, deadline: float) -> bytes:
-    """Read the body to its end, keep its beginning. A socket's timeout alone lets a server drip for ever."""
-    kept = bytearray()
+def _read(response: http.client.HTTPResponse, deadline: float) -> Output:
+    """Read the body to its end. A socket's timeout alone lets a server drip for ever."""
+    body = Output()
     while part := response.read1(65_536):
-        kept += part[: MOST_OUTPUT_BYTES - len(kept)]
+        body.add(part)
         if monotonic() > deadline:
             raise TimeoutError("its answer does not end")
-    return bytes(kept)
+    return body
 
 
 def _hang_up(connection: http.client.HTTPConnection) -> None:

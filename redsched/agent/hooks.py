@@ -9,7 +9,7 @@ started, as JSON or as lines; anything else that it prints is ignored:
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
@@ -18,10 +18,16 @@ import structlog
 
 from redsched.agent.collector import Named
 from redsched.agent.journal_schema import HeldWork
+from redsched.agent.processes import start_mark
 from redsched.agent.usage import start_time
 
 MOST_OUTPUT_BYTES = 65_536
 """What a hook prints beyond this is read and thrown away, so that it neither blocks nor fills memory."""
+
+LAST_WORDS = 500
+"""Characters of a failed hook's output, from its end, that the reason of the failure keeps."""
+
+_MOST_BYTES_A_CHARACTER = 4
 
 _WORDS = ("domain", "cgroup", "pids")
 _log = structlog.get_logger("redsched.agent")
@@ -36,7 +42,11 @@ class Verb(StrEnum):
 
 
 class HookFailed(Exception):
-    """The hook did not do what it was asked to. Says why in one line."""
+    """The hook did not do what it was asked to. Says why in one line; `reason` adds the last of what it printed."""
+
+    def __init__(self, message: str, reason: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason or message
 
 
 class HookNotRun(HookFailed):
@@ -75,6 +85,31 @@ class Order:
         return json.dumps(words).encode()
 
 
+class Output:
+    """What a hook prints, part by part. `first` is its beginning, up to MOST_OUTPUT_BYTES; `last` its end."""
+
+    def __init__(self) -> None:
+        self.first = bytearray()
+        self.last = bytearray()
+
+    def add(self, part: bytes) -> None:
+        """Take in what was printed next."""
+        self.first += part[: MOST_OUTPUT_BYTES - len(self.first)]
+        self.last += part
+        del self.last[: -LAST_WORDS * _MOST_BYTES_A_CHARACTER]
+
+    def reason(self, what: str) -> str:
+        """Return what went wrong, and below it the last words of the output."""
+        return f"{what}\n{last_words(self.last)}".strip()
+
+
+def last_words(output: bytes | bytearray) -> str:
+    """Return the last LAST_WORDS characters of a hook's output; controls, but for line breaks, become spaces."""
+    text = output.decode(errors="replace")
+    plain = "".join(one if one.isprintable() or one == "\n" else " " for one in text)
+    return plain.strip()[-LAST_WORDS:]
+
+
 class Hook(Protocol):
     """Runs one order and returns what it printed. Raises HookFailed. Cancelled, it leaves nothing of itself behind."""
 
@@ -99,11 +134,9 @@ def named_in(output: bytes) -> Named | None:
 
 def named_by(words: Mapping[str, Any]) -> Named | None:
     """Return the work that `domain`, `cgroup` and `pids` name, None when they name none."""
-    named = Named(
-        domain=_path(words.get("domain")),
-        cgroup=_path(words.get("cgroup")),
-        pids=_with_start_times(words.get("pids")),
-    )
+    pids = _pids(words.get("pids"))
+    started = {pid: start_mark(pid) for pid in pids}
+    named = Named(_path(words.get("domain")), _path(words.get("cgroup")), _with_start_times(pids), started)
     return named if named != Named() else None
 
 
@@ -127,9 +160,13 @@ def _path(value: object) -> str:
     return value if isinstance(value, str) and len(value) <= 4096 and ".." not in value.split("/") else ""
 
 
-def _with_start_times(value: object) -> dict[int, float]:
-    """Pids with the start times of their processes; those that are no running process are left out."""
+def _pids(value: object) -> list[int]:
     given = value if isinstance(value, list) else [value]
     pids = {int(one) for one in given if isinstance(one, int | str) and str(one).isdecimal() and len(str(one)) < 10}
-    started = {pid: start_time(pid) for pid in sorted(pids)[:1000]}
+    return sorted(pids - {0})[:1000]
+
+
+def _with_start_times(pids: Iterable[int]) -> dict[int, float]:
+    """Pids with the start times of their processes; those that are no running process are left out."""
+    started = {pid: start_time(pid) for pid in pids}
     return {pid: at_s for pid, at_s in started.items() if at_s is not None}

@@ -255,4 +255,7 @@ class Host:
 
 
 def _as_held(work: HeldWork) -> HeldClaim:
-    return HeldClaim(work.id, work.placed, work.token, work.root, work.state, work.record)
+    record = dict(work.record)
+    if work.work_end is not None:
+        record["work_ended_at_ms"] = str(work.work_end.at_ms)
+    return HeldClaim(work.id, work.placed, work.token, work.root, work.state, record)

@@ -3,13 +3,15 @@
 import dataclasses
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeVar
 
 from redsched.agent.collector import Named
-from redsched.model import Amounts, ClaimStatus
+from redsched.model import Amounts, ClaimStatus, OnExit
 from redsched.store import AMOUNT, WANTED, amounts_in, record_with
 from redsched.store.agent_calls import LOCAL
+
+T = TypeVar("T")
 
 VERSION = "4"
 
@@ -21,7 +23,7 @@ CREATE TABLE IF NOT EXISTS host (
 CREATE TABLE IF NOT EXISTS placement (
     host TEXT, placed TEXT, id TEXT NOT NULL, token TEXT NOT NULL, root TEXT NOT NULL, state TEXT NOT NULL,
     is_running INTEGER NOT NULL, named TEXT NOT NULL, record TEXT NOT NULL, before TEXT NOT NULL, moves TEXT NOT NULL,
-    PRIMARY KEY (host, placed)
+    work_end TEXT NOT NULL, PRIMARY KEY (host, placed)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS request (digest TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS tombstone (
@@ -36,8 +38,9 @@ SCHEMA = "SELECT value FROM meta WHERE name = 'schema'"
 SET_META = "INSERT OR REPLACE INTO meta VALUES (?, ?)"
 HOSTS = "SELECT name, left_epoch, attested_epoch, external FROM host"
 SET_HOST = "INSERT OR REPLACE INTO host VALUES (?, ?, ?, ?)"
-PLACEMENTS = "SELECT host, placed, id, token, root, state, is_running, named, record, before, moves FROM placement"
-SET_PLACEMENT = "INSERT OR REPLACE INTO placement VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+PLACEMENTS = """SELECT host, placed, id, token, root, state, is_running, named, record, before, moves, work_end
+    FROM placement"""
+SET_PLACEMENT = "INSERT OR REPLACE INTO placement VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 DELETE_PLACEMENT = "DELETE FROM placement WHERE host = ? AND placed = ?"
 REQUESTS = "SELECT digest, text FROM request"
 SET_REQUEST = "INSERT OR REPLACE INTO request VALUES (?, ?)"
@@ -54,6 +57,14 @@ PRUNE_MANY = """DELETE FROM tombstone WHERE (host, placed) IN
 
 
 @dataclass(frozen=True, slots=True)
+class WorkEnd:
+    """That work has ended by itself: what was seen, and when (the store's time)."""
+
+    text: str
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class HeldWork:
     """A placement as the journal holds it: `id` is its claim, `placed` its name, `token` the fence.
 
@@ -61,7 +72,7 @@ class HeldWork:
     amounts. `state` CLAIMED: not known to be accepted yet. `is_running`: the hook has started the work. `named` is what
     the hook named as that work. While it is resized, `wanted` is what it will hold, `before` what its work has, and
     `amounts` are the larger of both. `moves` has the host and token of the placement that this one is to replace in a
-    move. A local claim has the digest LOCAL.
+    move. `work_end` is set once its work has ended by itself. A local claim has the digest LOCAL.
     """
 
     id: str
@@ -74,6 +85,12 @@ class HeldWork:
     named: Named | None = None
     before: Amounts = field(default_factory=dict)
     moves: Mapping[str, str] = field(default_factory=dict)
+    work_end: WorkEnd | None = None
+
+    @property
+    def on_exit(self) -> OnExit:
+        """What becomes of it when its work ends by itself."""
+        return OnExit(self.record.get("on_exit", OnExit.RELEASE))
 
     @property
     def amounts(self) -> dict[str, int]:
@@ -144,12 +161,13 @@ def to_row(host: str, work: HeldWork) -> tuple[Any, ...]:
         json.dumps(dict(work.record)),
         json.dumps(dict(work.before)),
         json.dumps(dict(work.moves)),
+        "" if work.work_end is None else json.dumps(asdict(work.work_end)),
     )
 
 
 def from_row(row: tuple[Any, ...]) -> tuple[str, HeldWork]:
     """Return the host and the placement of a row of table `placement`."""
-    host, placed, claim_id, token, root, state, is_running, named, record, before, moves = row
+    host, placed, claim_id, token, root, state, is_running, named, record, before, moves, work_end = row
     return host, HeldWork(
         id=claim_id,
         placed=placed,
@@ -161,17 +179,23 @@ def from_row(row: tuple[Any, ...]) -> tuple[str, HeldWork]:
         named=_named_from_text(named),
         before=json.loads(before),
         moves=json.loads(moves),
+        work_end=WorkEnd(**json.loads(work_end)) if work_end else None,
     )
 
 
 def _named_to_text(named: Named | None) -> str:
     if named is None:
         return ""
-    return json.dumps({"domain": named.domain, "cgroup": named.cgroup, "pids": dict(named.pids)})
+    return json.dumps(asdict(named))
 
 
 def _named_from_text(text: str) -> Named | None:
     if not text:
         return None
     words = json.loads(text)
-    return Named(words["domain"], words["cgroup"], {int(pid): started for pid, started in words["pids"].items()})
+    pids, started = _by_pid(words["pids"]), _by_pid(words.get("started", {}))
+    return Named(words["domain"], words["cgroup"], pids, started, words.get("is_watched", False))
+
+
+def _by_pid(words: Mapping[str, T]) -> dict[int, T]:
+    return {int(pid): value for pid, value in words.items()}

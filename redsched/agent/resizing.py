@@ -58,4 +58,6 @@ class ResizeSteps(EndSteps):
             _log.warning("a claim could not be resized", host=self.host.name, claim=work.id, reason=reason)
             kept = work.before or work.amounts
             return work.with_amounts(work.amounts, wanted=kept, before=kept)
-        return dataclasses.replace(work, before=work.wanted, named=named_in(output) or work.named)
+        if named := named_in(output):
+            return dataclasses.replace(work, before=work.wanted, named=named, work_end=None)
+        return dataclasses.replace(work, before=work.wanted)

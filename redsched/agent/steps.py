@@ -105,7 +105,7 @@ class Steps(ResizeSteps, LocalSteps):
             try:
                 work = begun if isinstance(self.hook, NoHook) else await self._run_start(begun)
             except HookFailed as error:
-                await self._fail(work, str(error), began=not isinstance(error, HookNotRun))
+                await self._fail(work, error.reason, began=not isinstance(error, HookNotRun))
                 return
             except _Ended as ended:
                 await (self.end(ended.work) if ended.outcome is Outcome.ENDING else self.lose(ended.work))
@@ -158,13 +158,13 @@ class Steps(ResizeSteps, LocalSteps):
 
     async def _fail(self, work: HeldWork, reason: str, began: bool) -> None:
         """Clean up, and tell the store. Freed at once only where nothing is left of it, else when it is stopped."""
-        _log.warning("a claim could not be started", host=self.host.name, claim=work.id, reason=reason)
+        _log.warning("a claim has failed on its host", host=self.host.name, claim=work.id, reason=reason)
         # Not only this process: one before it may have begun to start the work.
         may_be_there = began or work.state is not ClaimStatus.CLAIMED
         is_gone = not may_be_there or await self._stop_once(work)
-        answer = await self._say_failed(work, is_gone)
+        answer = await self._say_failed(work, is_gone, reason)
         if answer.outcome is Outcome.STALE and (anew := await self._resized_meanwhile(work)) is not None:
-            work, answer = anew, await self._say_failed(anew, is_gone)
+            work, answer = anew, await self._say_failed(anew, is_gone, reason)
         if is_gone:
             await self._bury(work, answer)
         elif answer.outcome is Outcome.ENDING:
@@ -196,7 +196,7 @@ class Steps(ResizeSteps, LocalSteps):
     async def _renew(self, work: HeldWork) -> Answer:
         return await self._say(lambda: self.host.cell.renew(self.host.name, work.id, work.token, self._lease_s()))
 
-    async def _say_failed(self, work: HeldWork, is_gone: bool) -> Answer:
+    async def _say_failed(self, work: HeldWork, is_gone: bool, reason: str) -> Answer:
         return await self._say(
-            lambda: self.host.cell.fail(self.host.name, work.id, work.token, is_gone, things_of(work))
+            lambda: self.host.cell.fail(self.host.name, work.id, work.token, is_gone, things_of(work), reason=reason)
         )

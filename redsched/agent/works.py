@@ -11,8 +11,8 @@ from redsched.agent.epochs import is_newer_token
 from redsched.agent.journal_schema import HeldWork
 from redsched.agent.local_steps import as_found
 from redsched.agent.step_parts import placements_here, work_of
-from redsched.agent.steps import Steps
-from redsched.model import Claim, ClaimStatus, Placement
+from redsched.agent.work_ended import WorkEndedSteps
+from redsched.model import Claim, ClaimStatus, OnExit, Placement
 from redsched.store import InboxEntry
 from redsched.tasks import end, end_all
 
@@ -34,7 +34,7 @@ class Works:
     `on_missed` is called when something was asked for while its placement was busy: the inbox is to be read again.
     """
 
-    steps: Steps
+    steps: WorkEndedSteps
     on_missed: Callable[[], None]
     _doing: dict[str, _Doing] = field(default_factory=dict)
     _missed: bool = False
@@ -94,6 +94,19 @@ class Works:
     def end(self, work: HeldWork, entry_id: str = "") -> None:
         """Begin to end a placement, unless that is being done. Taking it up is broken off."""
         self._do(work, self.steps.end(work, entry_id), is_end=True)
+
+    def at_rest(self) -> list[HeldWork]:
+        """The claims that nothing is being done about; none while this host is not open."""
+        if not self.steps.host.epoch:
+            return []
+        return [one for one in self.steps.held.values() if one.placed not in self._doing]
+
+    def find_ended(self, work: HeldWork, text: str) -> None:
+        """Begin what is due about work that has ended by itself, unless its claim has changed since that was seen."""
+        if self.steps.host.epoch and work.placed not in self._doing and self.steps.held.get(work.placed) is work:
+            # What is kept goes on, and is ended like any other claim.
+            is_end = work.on_exit is not OnExit.KEEP
+            self._do(work, self.steps.work_ended(work, text), is_end)
 
     async def close(self) -> None:
         """Break off everything. The journal knows where to go on."""

@@ -10,7 +10,7 @@ from redsched.cli import options, tables
 from redsched.cli.asked import Asked, request_of, takes_asked
 from redsched.cli.options import After, AsJson, Force, Limit, Url
 from redsched.cli.with_store import with_scheduler
-from redsched.model import Claim, ClaimStatus, Token
+from redsched.model import Claim, ClaimStatus, OnExit, Reason, Token
 from redsched.names import check_name
 from redsched.scheduler import Explanation, Miss, Page, Scheduler, Selection
 
@@ -44,6 +44,9 @@ def select(
     wait_s: Annotated[
         int | None, typer.Option("--wait", help="Seconds to wait for room, and then for the hosts' word.")
     ] = None,
+    on_exit: Annotated[
+        OnExit | None, typer.Option(help="What becomes of it when its work ends by itself. Default: release.")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing.")] = False,
     as_json: AsJson = False,
     url: Url = "",
@@ -58,6 +61,7 @@ def select(
         lease_s=lease_s,
         until=until,
         wait_s=wait_s,
+        on_exit=on_exit,
         claim=False if dry_run else None,
     )
     _show_selections(with_scheduler(url, lambda s: s.select(request)).selections, as_json)
@@ -97,7 +101,7 @@ def claims(
     if claim:
         check_name("claim id", claim)
         found = with_scheduler(url, lambda s: s.claims.get(claim))
-        return tables.show_json(render.claim(found)) if as_json else _show_claims([found])
+        return tables.show_json(render.claim(found)) if as_json else _show_claim(found)
     given = {"host": host, "project": project, "consumer": consumer, "zone": zone}
     wanted: dict[str, Any] = {name: options.filter_name(name, value) for name, value in given.items()}
     page = with_scheduler(url, lambda s: s.claims.list(**wanted, state=state, limit=limit, after=after))
@@ -194,6 +198,18 @@ def _show_claims(found: Sequence[Claim]) -> None:
         for one in found
     )
     tables.show_table(CLAIM_HEADS, rows, "no claims")
+
+
+def _show_claim(found: Claim) -> None:
+    _show_claims([found])
+    if found.work_ended_at_ms is not None:
+        print(f"its work ended at {tables.time(found.work_ended_at_ms)}; on_exit is {found.on_exit}")
+    if found.reason is not None:
+        _show_reason(found.reason)
+
+
+def _show_reason(reason: Reason) -> None:
+    print(f"reason ({tables.time(reason.at_ms)}, {reason.host}): {reason.text}")
 
 
 def _on_its_way(one: Claim) -> str:

@@ -1,7 +1,6 @@
 """`redsched events`: the log of who claimed, moved and released what; and following it."""
 
 import json
-from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -66,7 +65,7 @@ async def _follow(url: str, after: str, wanted: EventFilter, as_json: bool) -> N
 
 
 def _row(one: EventView) -> tuple[object, ...]:
-    time = datetime.fromtimestamp(one.at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    rest = (f"{name}={value}" for name, value in one.facts.items() if name not in SHOWN)
+    time = tables.time(one.at_ms)
+    rest = (f"{name}={' '.join(value.split())}" for name, value in one.facts.items() if name not in SHOWN)
     what = " ".join((tables.amounts(one.slots), *rest)).strip()
     return (time, one.kind, *(one.facts.get(name, tables.NOTHING) for name in SHOWN), what or tables.NOTHING)

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from pydantic_core import to_json
@@ -33,6 +34,11 @@ def show_table(heads: Sequence[str], rows: Iterable[Sequence[object]], empty: st
 def amounts(found: Mapping[str, int]) -> str:
     """Amounts in one cell: `VCPU=2 MEMORY_MB=4096`."""
     return " ".join(f"{slot}={amount}" for slot, amount in sorted(found.items()))
+
+
+def time(at_ms: int) -> str:
+    """A time (Unix ms) in UTC: `2026-01-02T03:04:05.678Z`."""
+    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _text(value: object) -> str:

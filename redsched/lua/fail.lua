@@ -3,9 +3,10 @@
 -- from anyone else only what no host has taken up, and the rest is `ending`. The host's word counts in its `failures`.
 -- Unless the claim goes on elsewhere, it is to be placed again, as often as its request allows; else it has ended.
 -- KEYS meta changes hosts deadlines chores shelved claim ...
--- ARGV host id token by_host again
+-- ARGV host id token by_host again reason
 -- Further keys: host, claims and inbox of the host, and what the claim counts in; include/passed.lua.
--- by_host: 0 or 1. again: 1 (place it again in any case), 0 (do not), '' (as its request says).
+-- by_host: 0 or 1. again: 1 (place it again in any case), 0 (do not), '' (as its request says). reason: in
+-- words, '' for none.
 -- Reply OK (freed) | ENDING | SAME (had failed, or its host has it no more) | GONE (ended otherwise) | STALE | UNKNOWN | ATTEST; epoch, now_ms,
 --   state of the claim (pending: it is to be placed again)
 --   or RETRY, epoch, now_ms and the names of missing keys
@@ -26,6 +27,7 @@ bind_gangs({claim}, it.things, lacking)
 if #lacking > 0 then
   return answer_about(it, 'RETRY', unpack(lacking))
 end
+it.reason = ARG.reason
 local was_ending = placement.state == 'ending'
 if by_host then
   free(claim, placement, placement.why or 'failed')

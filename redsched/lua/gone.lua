@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
 -- gone: the host's word that a placement's work has ended. The amounts return together with its new external usage.
 -- KEYS meta changes hosts deadlines chores shelved claim ...
--- ARGV host id token why entry_id ...
+-- ARGV host id token why entry_id reason ...
 -- Further keys: host, claims and inbox of the host, and what the claim counts in; include/passed.lua.
--- why: used unless the placement is ending, which has its own. entry_id: of the inbox entry, or ''. Then slot, external
--- amount ...
+-- why: used unless the placement is ending, which has its own. entry_id: of the inbox entry, or ''. reason: in words,
+-- '' for none. Then slot, external amount ...
 -- Reply OK | SAME (had ended) | STALE | UNKNOWN | ATTEST; epoch, now_ms
 --   or RETRY, epoch, now_ms and the names of missing keys
 -- include: about
@@ -16,10 +16,10 @@ if it.no then
   return answer_about(it, it.no == 'GONE' and 'SAME' or it.no)
 end
 local external = {}
-for i = 6, #ARGV, 2 do
+for i = 7, #ARGV, 2 do
   external[#external + 1] = 'external.' .. ARGV[i]
   external[#external + 1] = ARGV[i + 1]
 end
-it.host.also = external
+it.host.also, it.reason = external, ARG.reason
 free(it.claim, it.placement, it.placement.why or ARG.why)
 return commit_about(it, 'OK')

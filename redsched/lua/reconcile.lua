@@ -9,14 +9,23 @@
 -- Reply OK, epoch, now_ms, number of claims changed; or RETRY, epoch, now_ms and the names of missing keys
 -- What depends on a host that has not attested to this epoch is left for later.
 -- include: commit
+-- include: reason
 -- include: transitions
 local cell, claims, lacking = fence(), {}, {}
 local things = passed(6 + #ARGV)
+
+local function is_past(at_ms)
+  return at_ms and tonumber(at_ms) <= cell.now_ms
+end
+
 for i = 2, #ARGV do
   local claim = load_claim(KEYS[5 + i], ARGV[i])
   claims[#claims + 1] = claim
   for _, placement in pairs(claim.placements) do
     needs(things, lacking, 'host:' .. placement.host)
+    if is_past(placement.expires_at_ms) then
+      needs(things, lacking, 'reason:' .. claim.id)
+    end
   end
 end
 bind_gangs(claims, things, lacking)
@@ -24,9 +33,7 @@ if #lacking > 0 then
   return {'RETRY', cell.epoch, cell.now_ms, unpack(lacking)}
 end
 
-local function is_past(at_ms)
-  return at_ms and tonumber(at_ms) <= cell.now_ms
-end
+local MISSED = {claimed = 'taken it up', starting = 'confirmed that its work runs'}
 
 -- What is due about one placement: `why` it is to be taken back, or nil.
 local function due_reason(claim, placement, stands)
@@ -54,6 +61,10 @@ local function step(claim, placement)
   local why = due_reason(claim, placement, stands)
   if not why or (placement.state == 'ending' and stands == 'here') then
     return false
+  end
+  if why == 'expired' and is_past(placement.expires_at_ms) then
+    claim.expired = {placement = placement, said = 'its lease ended at ' .. placement.expires_at_ms .. ', and host '
+      .. placement.host .. ' had not ' .. MISSED[placement.state]}
   end
   local not_taken_up = placement.state == 'claimed' and why == 'expired'
   take_back(claim, placement, why, stands)
@@ -92,5 +103,10 @@ end
 lacking = commit(cell, known, things, due)
 if lacking then
   return {'RETRY', cell.epoch, cell.now_ms, unpack(lacking)}
+end
+for _, claim in ipairs(known) do
+  if claim.expired then
+    keep_reason(cell, claim, things['reason:' .. claim.id], claim.expired.placement, claim.expired.said)
+  end
 end
 return {'OK', cell.epoch, cell.now_ms, changed}

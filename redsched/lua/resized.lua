@@ -20,4 +20,5 @@ if no then
 end
 placement.op = equal_amounts(now, placement.wanted) and 'resized' or 'resize-failed'
 placement.amounts, placement.wanted, placement.hint = now, {}, 'none'
+placement.work_ended_at_ms = nil -- by resizing, the hook may have begun other work
 return commit_about(it, 'OK')

@@ -13,9 +13,9 @@ local cell = fence()
 local function answer(outcome, rest)
   return {outcome, cell.epoch, cell.now_ms, unpack(rest or {})}
 end
-local count, at, claims, there, lacking = tonumber(ARG.claims), 2, {}, {}, {}
-local things = passed(7 + count)
-for number = 1, count do
+local expected, at, claims, there, lacking = tonumber(ARG.claims), 2, {}, {}, {}
+local things = passed(7 + expected)
+for number = 1, expected do
   local id, values, fields = ARGV[at + 1], tonumber(ARGV[at + 2]), {}
   for i = at + 3, at + 2 + values, 2 do
     fields[ARGV[i]] = ARGV[i + 1]

@@ -5,8 +5,20 @@ Redis is read and written in `redsched.store`; both turn into these.
 """
 
 from redsched.model.checks import MAX_CLASSES, MAX_LEASE_S
-from redsched.model.claims import HELD, LEASED, OVER, Amounts, Claim, ClaimStatus, Placement, Token, Why
-from redsched.model.declared import CLAIMS, Aggregate, GroupPolicy, Quota, ServerGroup, SharedPool
+from redsched.model.claims import (
+    HELD,
+    LEASED,
+    OVER,
+    Amounts,
+    Claim,
+    ClaimStatus,
+    OnExit,
+    Placement,
+    Reason,
+    Token,
+    Why,
+)
+from redsched.model.declared import CLAIMS, Aggregate, Exceeded, GroupPolicy, Quota, ServerGroup, SharedPool
 from redsched.model.hosts import (
     MAX_LABELS,
     MAX_RATIO,
@@ -57,6 +69,7 @@ __all__ = [
     "ClaimRule",
     "ClaimStatus",
     "CpuPolicy",
+    "Exceeded",
     "Gang",
     "Group",
     "GroupPolicy",
@@ -68,10 +81,12 @@ __all__ = [
     "Numa",
     "NumaAffinity",
     "NumaCell",
+    "OnExit",
     "PciDevices",
     "Placement",
     "Pool",
     "Quota",
+    "Reason",
     "Relation",
     "RelationType",
     "Request",

@@ -41,6 +41,19 @@ class Why(StrEnum):
     MOVED = "moved"
     SHELVED = "shelved"
     VOID = "void"
+    WORK_ENDED = "work-ended"
+    """Its work ended by itself, and the request's `on_exit` is `release`."""
+
+
+class OnExit(StrEnum):
+    """What becomes of a claim whose work ends by itself."""
+
+    RELEASE = "release"
+    """It ends."""
+    REPLACE = "replace"
+    """It fails on its host, and is placed again like any that fails."""
+    KEEP = "keep"
+    """It stays, and shows when its work ended."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -92,6 +105,18 @@ class Placement:
     """The token of the placement that it was moved from, or is another attempt of."""
     move_by_ms: int | None = None
     """The deadline of a move: when it is given back unless it is active."""
+    work_ended_at_ms: int | None = None
+    """When its work was found to have ended, where it is kept nevertheless, or about to be placed again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a claim failed, expired or lost its work, in words: what was seen on `host`, of the placing `token`."""
+
+    at_ms: int
+    host: str
+    token: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +144,6 @@ class Claim:
     counted: Mapping[str, str] = field(default_factory=dict)
     gang: str = ""
     """The gang that it was claimed with: the id of its first member."""
-    quota: bool = False
-    """Whether a quota counts it."""
     wanted: Amounts = field(default_factory=dict)
     placements: tuple[Placement, ...] = ()
     """All that it has, the main one first; none where it has ended or is pending."""
@@ -133,6 +156,11 @@ class Claim:
     """Placements since it was active last, the present one included."""
     tried: frozenset[str] = frozenset()
     """Hosts on which it has failed since it was active last."""
+    on_exit: OnExit = OnExit.RELEASE
+    work_ended_at_ms: int | None = None
+    """When its work was found to have ended, where it is kept nevertheless, or about to be placed again."""
+    reason: Reason | None = None
+    """Only where it was asked for: it lies in a key of its own."""
     raw: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     """The hash as it was read."""
 
@@ -148,6 +176,7 @@ class Claim:
             expires_at_ms=placement.expires_at_ms,
             counted=placement.counted,
             wanted=placement.wanted,
+            work_ended_at_ms=placement.work_ended_at_ms,
         )
 
     def at(self, token: str) -> "Claim | None":

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from redsched.errors import InvalidRequest
 from redsched.model.canonical import Fields, Worded, as_text, from_text
-from redsched.model.claims import Amounts
+from redsched.model.claims import Amounts, OnExit
 from redsched.model.parts import Gang, Group, Hints, Numa, PciDevices, Relation, Spread
 from redsched.model.request_checks import check_request
 
@@ -63,6 +63,8 @@ class Request(Worded):
     wait_s: int = 0
     """How long to wait: for room where nothing fits, and then, with until active, for the hosts' word (0: lease_s)."""
     claim: bool = True
+    on_exit: OnExit = OnExit.RELEASE
+    """What becomes of each claim when the work that its hook named (pids, a cgroup) ends by itself."""
 
     def __post_init__(self) -> None:
         if self.members:
@@ -104,7 +106,7 @@ class Request(Worded):
 # Of the call and not of a place: they change neither which hosts fit nor how good those are. The project may, where
 # aggregates are kept for projects: who remembers shapes has to look.
 _OF_THE_ANSWER = frozenset(("claim_ids", "claim", "alternates", "until", "wait_s"))
-_CALL_FIELDS = _OF_THE_ANSWER | {"count", "mode", "members", "relations", "project", "consumer", "lease_s"}
+_CALL_FIELDS = _OF_THE_ANSWER | {"count", "mode", "members", "relations", "project", "consumer", "lease_s", "on_exit"}
 _ALL_FIELDS = tuple(one.name for one in fields(Request))
 _DEFAULTS: Mapping[str, Any] = {
     one.name: one.default_factory() if callable(one.default_factory) else one.default for one in fields(Request)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from redsched.errors import InvalidRequest
 from redsched.model.checks import MAX_CLASSES, MAX_PARTS, check_any_of, check_lease, check_range, check_size
+from redsched.model.claims import OnExit
 from redsched.names import check_amount, check_class, check_condition, check_metadata, check_name, check_trait
 
 if TYPE_CHECKING:
@@ -135,6 +136,8 @@ def _check_numbers(request: "Request") -> None:
     if request.until not in ("claimed", "active"):
         raise InvalidRequest(f"until is claimed or active, not {request.until!r}")
     check_range("wait_s", request.wait_s, 0, MAX_WAIT_S)
+    if request.on_exit not in tuple(OnExit):
+        raise InvalidRequest(f"on_exit is {', '.join(OnExit)}, not {request.on_exit!r}")
     if request.group_policy not in ("none", "isolate"):
         raise InvalidRequest(f"group_policy is none or isolate, not {request.group_policy!r}")
 

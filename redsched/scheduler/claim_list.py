@@ -1,6 +1,7 @@
 """ClaimList: reading claims, one and many. What is answered is read from the store, not from memory."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from redsched.errors import InvalidRequest
 from redsched.model import Claim, ClaimStatus
@@ -17,7 +18,8 @@ class ClaimList:
 
     async def get(self, claim_id: str) -> Claim:
         """Return a claim, an ended one too while it is remembered. Raises Unknown, Settling."""
-        return (await self._cells.find_claim(claim_id))[1]
+        cell, claim = await self._cells.find_claim(claim_id)
+        return (await _with_reasons(cell, [claim]))[0]
 
     async def list(
         self,
@@ -59,10 +61,21 @@ async def _claims_on(hosts: "list[tuple[Cell, str]]", only_main: bool) -> "list[
     for cell in dict.fromkeys(cell for cell, _ in hosts):
         names = [name for one, name in hosts if one is cell]
         async for living in cell.store.living_on(names):
-            for claim in living:
+            for claim in await _with_reasons(cell, living):
                 views = (claim.view(one) for one in claim.placements[: 1 if only_main else None])
                 found += [view for view in views if view.host in names]
     return sorted(found, key=lambda one: (one.host, one.id))
+
+
+async def _with_reasons(cell: Cell, claims: "Sequence[Claim]") -> "list[Claim]":
+    """The claims, each with what is kept of why it failed. What is older than a claim was said of another by its id."""
+    reasons = await cell.store.read_reasons(one.id for one in claims)
+    return [
+        replace(one, reason=reasons[one.id])
+        if one.id in reasons and reasons[one.id].at_ms >= (one.claimed_at_ms or 0)
+        else one
+        for one in claims
+    ]
 
 
 def _cursor(after: str) -> tuple[str, str]:

@@ -35,6 +35,7 @@ def claim_call(
         limits=_limits(cell, decision),
         request=cell.requests.to_write(request, digest, epoch),
         is_gang=request.mode == "all" and len(members) > 1,
+        on_exit=request.on_exit,
     )
 
 

@@ -12,7 +12,7 @@ from redsched.scheduler.claim_words import stale, told
 from redsched.scheduler.quotas import Quotas
 from redsched.scheduler.room import RoomLine
 from redsched.scheduler.successors import Successors, Wanted
-from redsched.store import Outcome, counted_by
+from redsched.store import counted_by
 
 LIVE_DEADLINE_S = 300
 """How long a live move may take where nobody says."""
@@ -137,8 +137,6 @@ class PlacedAnew:
         told(claim, answer, ending=True)
         # Nothing of it is left, which the store may lose like any release.
         cell.released.note(claim.id, answer, Why.FAILED)
-        if answer.outcome is not Outcome.ENDING:
-            await self._quotas.changed(cell, claim)
         return await self._read(claim.id)
 
     async def _read(self, claim_id: str) -> Claim:

@@ -7,6 +7,7 @@ anyone recorded them are an event too, which says how many they were.
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from redsched.model import Reason
 from redsched.settings import Settings
 from redsched.store import CellStore, Change, Kind, Outcome, Recorded
 from redsched.store.fields import AMOUNT
@@ -18,6 +19,10 @@ BATCH = 100
 HOLE = "missing"
 MENDED = "mended"
 
+SAME_MS = 1000
+"""How far the times of a change and of its reason may lie apart: older servers read the clock anew for each."""
+
+_EXPLAINED = frozenset(("failed", "expired", "ending", "work-ended"))
 _OF_CLAIM = ("project", "consumer", "why", "former", "former_why", "origin", "next", "gang")
 _DECLARED = ("declared", "removed", MENDED)
 _NEWS_OF_HOST = ("up", "down", "attest", "status", "lost", "membership", "removed", MENDED)
@@ -50,13 +55,16 @@ class Recorder:
     async def _events(self, last: Recorded, changes: Sequence[Change]) -> list[dict[str, str]]:
         ids = sorted({change.fields["claim"] for change in changes if "claim" in change.fields})
         claims = await self._cell.claim_hashes(ids)
+        reasons = await self._cell.read_reasons(
+            {one.fields.get("claim", "") for one in changes if one.op in _EXPLAINED}
+        )
         events: list[dict[str, str]] = []
         seq = last.seq
         for change in changes:
             if change.seq > seq + 1:
                 events.append({**_head(change, HOLE), "changes": str(change.seq - seq - 1)})
             seq = change.seq
-            events += _events_of(change, claims)
+            events += (_with_reason(one, reasons) for one in _events_of(change, claims))
         return events
 
 
@@ -70,6 +78,15 @@ def _events_of(change: Change, claims: Mapping[str, Mapping[str, str]]) -> Itera
         yield {**_head(change, MENDED if reason else change.op), "host": change.name, **status, **reason}
     elif change.kind != Kind.HOST and change.op in _DECLARED:
         yield {**_head(change, change.op), "thing": f"{change.kind}:{change.name}", **reason}
+
+
+def _with_reason(event: dict[str, str], reasons: Mapping[str, Reason]) -> dict[str, str]:
+    """Add why it failed, where that was said of this very change and not of a later one."""
+    reason = reasons.get(event.get("claim", ""))
+    if reason is None or event["kind"] not in _EXPLAINED or event["host"] != reason.host:
+        return event
+    is_of_it = abs(int(event["at_ms"]) - reason.at_ms) <= SAME_MS
+    return {**event, "reason": reason.text} if is_of_it else event
 
 
 def _head(change: Change, kind: str) -> dict[str, str]:

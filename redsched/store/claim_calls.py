@@ -1,4 +1,4 @@
-"""Scripts about claims: claim, bind, void, accept, confirm, renew, fail, release, gone, reconcile."""
+"""Scripts about claims: claim, bind, void, accept, confirm, renew, fail, release, gone, work_ended, reconcile."""
 
 import secrets
 from collections.abc import Collection, Mapping, Sequence
@@ -11,6 +11,9 @@ from redsched.store.base import MOST_TRIES, chunks, flat
 from redsched.store.claim_wire import ClaimWire, counted_by
 from redsched.store.outcomes import Outcome
 from redsched.store.reads import Reads
+
+MOST_REASON = 1000
+"""Characters of a reason that are kept."""
 
 
 class ClaimCalls(Reads):
@@ -38,8 +41,8 @@ class ClaimCalls(Reads):
     async def _undo(self, call: ClaimCall, answer: ClaimAnswer, mark: str) -> None:
         with suppress(Unavailable):  # their leases end them then
             for member, placed in zip(call.members, answer.placed, strict=True):
-                # It may arrive late. Whoever was answered with the claim since, by the same id, is to keep it. A move is
-                # called off; what was pending or shelved comes up all the same, for to release it would end the claim.
+                # It may arrive late. Whoever was answered with the claim since, by the same id, is to keep it. A move
+                # is called off; what was pending or shelved comes up all the same: a release would end the claim.
                 if member.again is None:
                     await self.release(placed.host, member.id, placed.token, mark=mark)
                 elif member.again.why is Why.MOVED:
@@ -83,14 +86,25 @@ class ClaimCalls(Reads):
         by_host: bool,
         things: Collection[str] = (),
         again: bool | None = None,
+        reason: str = "",
     ) -> Answer:
         """The work could not be started. OK | ENDING | SAME | GONE | STALE | UNKNOWN | ATTEST; facts: state. (fail.lua)
 
-        `again`: whether it is to be placed again; None: as its request says. `things`: what it counts in beside its host
-        (see `drawn_on`), where the caller knows: it saves a second call.
+        `again`: whether it is to be placed again; None: as its request says. `things`: what it counts in beside its
+        host (see `drawn_on`), where the caller knows: it saves a second call. `reason`: why, in words.
         """
         retry = "" if again is None else int(again)
-        return await self._about("fail", host, claim_id, token, int(by_host), retry, things=things)
+        beside = (f"reason:{claim_id}", *things)
+        arguments = (int(by_host), retry, reason[:MOST_REASON])
+        return await self._about("fail", host, claim_id, token, *arguments, things=beside)
+
+    async def work_ended(self, host: str, claim_id: str, token: str, reason: str) -> Answer:
+        """The host's word that its work has ended, though the claim goes on. (work_ended.lua)
+
+        OK | SAME | ENDING | GONE | STALE | UNKNOWN | ATTEST.
+        """
+        things = (f"reason:{claim_id}",)
+        return await self._about("work_ended", host, claim_id, token, reason[:MOST_REASON], things=things)
 
     async def release(
         self,
@@ -105,8 +119,8 @@ class ClaimCalls(Reads):
     ) -> Answer:
         """Give a claim back, wherever it is. OK | ENDING | SAME | GONE | ACTIVE | STALE | UNKNOWN. (release.lua)
 
-        `host` ('' if it is not known) and `things` save a second call. `token`: '' for any; that of a placement which the
-        claim is being moved to calls off only the move. `why`: RELEASED, FAILED, or SHELVED, to have it again later
+        `host` ('' if it is not known) and `things` save a second call. `token`: '' for any; that of a placement which
+        the claim is being moved to calls off only the move. `why`: RELEASED, FAILED, or SHELVED, to have it again later
         (GONE: it ended otherwise). `mark`: only what the claim call of this mark was the last to be answered with.
         `closed`: repeat an earlier closing. Facts: the token up to which it is closed.
         ACTIVE only with UNLESS_ACTIVE: nothing was written.
@@ -128,12 +142,15 @@ class ClaimCalls(Reads):
         external: Mapping[str, int],
         entry_id: str = "",
         things: Collection[str] = (),
+        reason: str = "",
     ) -> Answer:
         """The host's word that the work has ended, with its new external usage. OK | SAME | STALE | UNKNOWN | ATTEST.
 
-        `things` as in `fail`. (gone.lua)
+        `things` and `reason` as in `fail`. (gone.lua)
         """
-        return await self._about("gone", host, claim_id, token, why.value, entry_id, *flat(external), things=things)
+        arguments = (why.value, entry_id, reason[:MOST_REASON], *flat(external))
+        beside = (f"reason:{claim_id}", *things)
+        return await self._about("gone", host, claim_id, token, *arguments, things=beside)
 
     async def reconcile(self, ids: Collection[str], things: Collection[str] = (), gang_done: bool = False) -> int:
         """Do whatever is due about claims; the number changed. (reconcile.lua)

@@ -31,8 +31,8 @@ AMOUNT, WANTED = "amount", "wanted"
 class Field:
     """One field, or all whose names begin with it and a dot (`is_family`).
 
-    `of`: whether it belongs to the claim or to one of its placements. `journaled`: agents keep it and bring it back with
-    an attestation. `survives`: it is still there when the claim has ended.
+    `of`: whether it belongs to the claim or to one of its placements. `journaled`: agents keep it and bring it back
+    with an attestation. `survives`: it is still there when the claim has ended.
     """
 
     name: str
@@ -49,7 +49,6 @@ FIELDS = (
     Field("digest", CLAIM, "the digest of the request; `local` for work that its host found", True, True),
     Field("group", CLAIM, "the server group that it counts in", journaled=True),
     Field("gang", CLAIM, "the gang that it was claimed with: the id of its first member", True, True),
-    Field("quota", CLAIM, "`1` where a quota counts it", journaled=True, survives=True),
     Field("mark", CLAIM, "of the call that was answered with it last: only that one may undo it", survives=True),
     Field("claimed_at_ms", CLAIM, "when it was made (Unix, ms)", journaled=True),
     Field(
@@ -69,6 +68,12 @@ FIELDS = (
     Field("current", CLAIM, "the highest placement that was ever active, where no active one says it", survives=True),
     Field("current_root", CLAIM, "its `root`, where that is another one", survives=True),
     Field("voided_at_ms", CLAIM, "when an id that nobody knew was closed (Unix, ms)", survives=True),
+    Field(
+        "on_exit",
+        CLAIM,
+        "what becomes of it when its work ends by itself; `release` if it is not there",
+        journaled=True,
+    ),
     Field("host", PLACEMENT, "where it is", survives=True),
     Field(
         "state",
@@ -97,6 +102,7 @@ FIELDS = (
     Field("expires_at_ms", PLACEMENT, "when its lease runs out, while it is not active (Unix, ms)"),
     Field("move_by_ms", PLACEMENT, "by when a move must have made it active (Unix, ms)"),
     Field("inbox_id", PLACEMENT, "the entry of its host's inbox that tells of it"),
+    Field("work_ended_at_ms", PLACEMENT, "when its work was found to have ended by itself (Unix, ms)", journaled=True),
     Field("resized_from", PLACEMENT, "the token before the last resize", journaled=True),
     Field("amount", PLACEMENT, "what it holds of a slot", journaled=True, is_family=True),
     Field(
@@ -110,7 +116,9 @@ def lua_tables() -> str:
     """Return what the scripts know of these fields: PLAIN_FIELDS of a placement, and which SURVIVE of a claim."""
     plain = (one.name for one in FIELDS if one.of == PLACEMENT and not one.is_family)
     survive = (one.name for one in FIELDS if one.of == CLAIM and one.survives and not one.is_family)
-    return f"-- Generated from redsched/store/claim_fields.py.\nlocal PLAIN_FIELDS = {_set(plain)}\nlocal SURVIVE = {_set(survive)}\n"
+    tables = (("PLAIN_FIELDS", plain), ("SURVIVE", survive))
+    lists = "".join(f"local {name} = {_set(names)}\n" for name, names in tables)
+    return f"-- From redsched/store/claim_fields.py.\n{lists}"
 
 
 def _set(names: Iterable[str]) -> str:
@@ -132,7 +140,7 @@ _JOURNALED_PLAIN = frozenset(one.name for one in FIELDS if one.journaled and one
 
 
 def record_of(claim: Claim) -> dict[str, str]:
-    """Return the store's part of a claim as an agent keeps it: fields as in the hash, of the placement that it shows."""
+    """Return the store's part of a claim as an agent keeps it: fields as in the hash, of the placement shown."""
     record = {name: value for name, value in claim.raw.items() if name in _JOURNALED}
     record |= {f"in.{topology}": domain for topology, domain in claim.counted.items()}
     is_main = claim.raw.get("placed", claim.raw.get("token")) == claim.placed

@@ -1,7 +1,7 @@
 """What the store's hashes hold: reports and declarations as fields, fields as claims. docs/keys.md names them all."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from redsched.model import (
     HELD,
@@ -11,9 +11,11 @@ from redsched.model import (
     ClaimStatus,
     HostReport,
     Inventory,
+    OnExit,
     Placement,
     Pool,
     Quota,
+    Reason,
     ServerGroup,
     SharedPool,
     Why,
@@ -94,9 +96,10 @@ def pool_fields(pool: SharedPool) -> dict[str, str]:
     return values | {f"aggregate.{name}": "1" for name in sorted(pool.aggregates)}
 
 
-def quota_fields(quota: Quota) -> dict[str, str]:
-    """The fields of a declared quota's hash."""
-    return {f"{LIMIT}{name}": str(limit) for name, limit in quota.limits.items()}
+def quota_fields(quota: Quota, cells: Sequence[str] = ()) -> dict[str, str]:
+    """The fields of a quota's hash that operators own; `cells`: over which it is shared, where there are several."""
+    fields = {f"{LIMIT}{name}": str(limit) for name, limit in quota.limits.items()}
+    return fields | ({"cells": ",".join(cells)} if len(cells) > 1 else {})
 
 
 def placement_fields(fields: Mapping[str, str]) -> list[dict[str, str]]:
@@ -137,7 +140,6 @@ def claim_from(cell: str, claim_id: str, fields: Mapping[str, str]) -> Claim:
         group=fields.get("group", ""),
         counted=_counted(main),
         gang=fields.get("gang", ""),
-        quota=fields.get("quota") == "1",
         wanted=_amounts(main, WANTED),
         placements=tuple(placements),
         closed=fields.get("closed", ""),
@@ -145,6 +147,8 @@ def claim_from(cell: str, claim_id: str, fields: Mapping[str, str]) -> Claim:
         retry_from=fields.get("retry_from", ""),
         attempts=_whole(fields.get("attempts")) or 1,
         tried=frozenset(name[len(TRIED) :] for name in fields if name.startswith(TRIED)),
+        on_exit=OnExit(fields.get("on_exit", OnExit.RELEASE)),
+        work_ended_at_ms=_whole(fields.get("work_ended_at_ms")),
         raw=fields,
     )
 
@@ -164,6 +168,7 @@ def _placement(fields: Mapping[str, str]) -> Placement:
         wanted=_amounts(fields, WANTED),
         based_on=fields.get("from", ""),
         move_by_ms=_whole(fields.get("move_by_ms")),
+        work_ended_at_ms=_whole(fields.get("work_ended_at_ms")),
     )
 
 
@@ -173,6 +178,11 @@ def _counted(fields: Mapping[str, str]) -> dict[str, str]:
 
 def _why(fields: Mapping[str, str], name: str) -> Why | None:
     return Why(fields[name]) if fields.get(name) else None
+
+
+def reason_from(fields: Mapping[str, str]) -> Reason:
+    """A claim's reason from its hash."""
+    return Reason(int(fields["at_ms"]), fields["host"], fields["token"], fields["text"])
 
 
 def _amounts(fields: Mapping[str, str], prefix: str) -> dict[str, int]:

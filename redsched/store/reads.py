@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 
 from redsched.errors import StoreUnavailable
-from redsched.model import Claim, ClaimStatus
+from redsched.model import Claim, ClaimStatus, Reason
 from redsched.store.answers import AuditedHost, Change, Clock, FeedEnd, HostHashes, InboxEntry, Poll
 from redsched.store.base import MOST_TRIES, CellBase, chunks
 from redsched.store.connection import reading
-from redsched.store.fields import claim_from
+from redsched.store.fields import claim_from, reason_from
 from redsched.store.keys import CELLS, Kind
 from redsched.store.outcomes import Outcome
 
@@ -107,6 +107,17 @@ class Reads(CellBase):
             hashes = await pipe.execute() if wanted else []
         pairs = zip(wanted, hashes, strict=True)
         return {claim_id: claim_from(self.name, claim_id, fields) for claim_id, fields in pairs if fields}
+
+    async def read_reasons(self, ids: Iterable[str]) -> dict[str, Reason]:
+        """Why claims failed, expired or lost their work; those of which nothing is kept are left out."""
+        wanted = list(ids)
+        pipe = self._reader.pipeline(transaction=False)
+        for claim_id in wanted:
+            pipe.hgetall(self.keys.reason(claim_id))
+        with reading(self._url):
+            hashes = await pipe.execute() if wanted else []
+        pairs = zip(wanted, hashes, strict=True)
+        return {claim_id: reason_from(fields) for claim_id, fields in pairs if fields}
 
     async def living_on(self, hosts: Sequence[str]) -> AsyncIterator[list[Claim]]:
         """The claims on these hosts that have not ended: one page for each HOSTS_AT_ONCE of them, even an empty one."""
@@ -221,8 +232,8 @@ class Reads(CellBase):
         return await self._names_after(self.keys.claim(""))
 
     async def all_names(self, kind: Kind) -> list[str]:
-        """The names of all groups or pools that have a key, declared or not. Walks the keys: for audits only."""
-        return await self._names_after(self.keys.pool("") if kind is Kind.POOL else self.keys.server_group(""))
+        """The names of all things of a kind that have a key, declared or not. Walks the keys: for audits only."""
+        return await self._names_after(self._thing_keys([f"{kind}:"])[0])
 
     async def _names_after(self, prefix: str) -> list[str]:
         with reading(self._url):

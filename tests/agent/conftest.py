@@ -16,7 +16,7 @@ import pytest
 from redsched.agent.collector import Collector
 from redsched.agent.journal_schema import HeldWork
 from redsched.agent.run import run
-from redsched.model import Candidate, Claim, ClaimStatus, HostReport, Inventory, Placement, Why
+from redsched.model import Candidate, Claim, ClaimStatus, HostReport, Inventory, OnExit, Placement, Reason, Why
 from redsched.settings import Settings
 from redsched.store import Again, CellStore, ClaimAnswer, ClaimCall, Member, Store
 from redsched.tasks import end
@@ -52,13 +52,14 @@ if [ -e {folder}/$1 ]; then . {folder}/$1; fi
 
 
 def quick(**changes: object) -> Settings:
-    """Settings that make an agent act soon."""
+    """Settings that make an agent act soon. Made-up work of hooks is watched only where that is tested."""
     values: dict[str, object] = {
         "lease_s": 2,
         "collect_s": 0.05,
         "poll_s": 0.01,
         "compare_s": 0.5,
         "hook_timeout_s": 20,
+        "work_watch_s": 3600,
     }
     return Settings.model_validate(values | changes)
 
@@ -105,6 +106,7 @@ class World:
         group: str = "",
         request: str = "",
         max_attempts: int = 1,
+        on_exit: OnExit = OnExit.RELEASE,
     ) -> ClaimAnswer:
         """Claim amounts on a host, as a scheduler would."""
         clock = await self.cell.tick()
@@ -120,6 +122,7 @@ class World:
                 lease_ms=lease_s * 1000,
                 request=request,
                 max_attempts=max_attempts,
+                on_exit=on_exit,
             )
         )
 
@@ -144,6 +147,9 @@ class World:
 
     async def claim(self, claim_id: str) -> Claim | None:
         return (await self.cell.read_claims([claim_id])).get(claim_id)
+
+    async def reason(self, claim_id: str) -> Reason | None:
+        return (await self.cell.read_reasons([claim_id])).get(claim_id)
 
     async def reaches(self, claim_id: str, state: ClaimStatus) -> Claim:
         """Wait until a claim is in a state."""

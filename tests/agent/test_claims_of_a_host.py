@@ -48,6 +48,9 @@ async def test_a_hook_that_fails_frees_the_resources(world: World) -> None:
     assert claim.why is Why.FAILED
     assert (await world.host())["claimed.VCPU"] == "0"
     assert [call.split()[0] for call in world.calls()] == ["start", "stop"], "what it half started is cleaned up"
+    reason = await world.reason("a")
+    assert reason is not None
+    assert reason.text.endswith("start for a ended with exit code 1\nno disk")
 
 
 async def test_what_could_not_be_started_is_not_freed_before_it_is_stopped(world: World) -> None:
@@ -61,6 +64,7 @@ async def test_what_could_not_be_started_is_not_freed_before_it_is_stopped(world
     assert (await world.host())["claimed.VCPU"] == "2"
     world.on("stop", "exit 0")
     assert (await world.reaches("a", ClaimStatus.ENDED)).why is Why.FAILED
+    assert await world.reason("a"), "said with the failure, kept over the end"
     assert (await world.host())["claimed.VCPU"] == "0"
     assert len(world.calls("start")) == 1
 
@@ -146,6 +150,9 @@ async def test_a_host_fails_what_it_cannot_hold(world: World) -> None:
     assert (await world.place("large", {"VCPU": 7})).outcome is Outcome.OK
     assert (await world.reaches("large", ClaimStatus.ENDED)).why is Why.FAILED
     assert [call.split()[1] for call in world.calls()] == ["small"]
+    reason = await world.reason("large")
+    assert reason is not None
+    assert reason.text.startswith("the host cannot hold it: it needs 7 VCPU: of 8 its other claims hold 2")
 
 
 async def test_a_host_waits_for_room_that_the_store_has_given_away_before_it_knew(world: World) -> None:

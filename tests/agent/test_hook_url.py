@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from redsched.agent.hook_url import UrlHook
-from redsched.agent.hooks import MOST_OUTPUT_BYTES, HookFailed, HookNotRun, Order, Verb
+from redsched.agent.hooks import LAST_WORDS, MOST_OUTPUT_BYTES, HookFailed, HookNotRun, Order, Verb
 from redsched.agent.run import hook_of
 from redsched.settings import Settings
 from redsched.tasks import end
@@ -93,6 +93,15 @@ async def test_its_answer_may_name_the_work(serve: Serve) -> None:
 
 async def test_a_large_answer_is_cut(serve: Serve) -> None:
     assert await UrlHook(serve(answering(200, b"x" * 3_000_000)), 20).run(START) == b"x" * MOST_OUTPUT_BYTES
+
+
+async def test_the_reason_of_a_failure_has_the_status_and_the_end_of_the_body(serve: Serve) -> None:
+    body = b"x" * 100_000 + b"\x1b no more disks"
+    with pytest.raises(HookFailed) as failed:
+        await UrlHook(serve(answering(503, body)), 20).run(START)
+    what, _, said = failed.value.reason.partition("\n")
+    assert what.endswith("start for c1.a answered 503 Service Unavailable")
+    assert said == "x" * (LAST_WORDS - 15) + "  no more disks"
 
 
 @pytest.mark.parametrize("status", [301, 302, 400, 404, 500, 503])

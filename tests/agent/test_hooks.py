@@ -13,7 +13,18 @@ import pytest
 from redsched.agent import hook_command
 from redsched.agent.collector import Named
 from redsched.agent.hook_command import CommandHook
-from redsched.agent.hooks import MOST_OUTPUT_BYTES, HookFailed, HookNotRun, NoHook, Order, Verb, named_in
+from redsched.agent.hooks import (
+    LAST_WORDS,
+    MOST_OUTPUT_BYTES,
+    HookFailed,
+    HookNotRun,
+    NoHook,
+    Order,
+    Verb,
+    last_words,
+    named_in,
+)
+from redsched.agent.processes import start_mark
 from redsched.agent.run import hook_of
 from redsched.agent.usage import start_time
 from redsched.errors import InvalidRequest
@@ -83,6 +94,46 @@ async def test_an_exit_code_fails_it_with_its_last_words(tmp_path: Path) -> None
         await hook(tmp_path, "echo first >&2; echo 'no more disks' >&2; echo; exit 3").run(START)
     with pytest.raises(HookFailed, match="it said nothing on stderr"):
         await hook(tmp_path, "exit 1").run(START)
+
+
+async def reason_of(running: CommandHook) -> str:
+    """Why it fails."""
+    with pytest.raises(HookFailed) as failed:
+        await running.run(START)
+    return failed.value.reason
+
+
+async def test_the_reason_of_a_failure_has_the_exit_code_and_the_last_words(tmp_path: Path) -> None:
+    """Of much more than a pipe or a reason holds: the end counts, not the beginning."""
+    long = "i=0; while [ $i -lt 20000 ]; do echo 0123456789 >&2; i=$((i+1)); done; echo the end >&2; exit 7"
+    what, _, said = (await reason_of(hook(tmp_path, long))).partition("\n")
+    assert what.endswith("start for c1.a ended with exit code 7")
+    assert said.endswith("0123456789\nthe end")
+    assert len(said) == LAST_WORDS
+
+
+async def test_the_reason_of_a_timeout_has_the_last_words_too(tmp_path: Path) -> None:
+    reason = await reason_of(hook(tmp_path, "echo waiting for the disk >&2; sleep 600", timeout_s=0.5))
+    assert reason.endswith("took longer than 0.5 s and was ended\nwaiting for the disk")
+
+
+async def test_a_failure_without_words_has_a_reason_of_one_line(tmp_path: Path) -> None:
+    assert (await reason_of(hook(tmp_path, "exit 1"))).endswith("ended with exit code 1")
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        (b"plain\ntwo lines\n\n", "plain\ntwo lines"),
+        (b"\x1b[31mred\x1b[0m\ttab\x00nul\r\n", "[31mred [0m tab nul"),
+        (b"not UTF-8: \xff\xfe", "not UTF-8: \N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}"),
+        ("\N{RIGHT-TO-LEFT OVERRIDE}x\N{LINE SEPARATOR}y".encode(), "x y"),
+        ("\N{GRINNING FACE}".encode() * 600, "\N{GRINNING FACE}" * LAST_WORDS),
+    ],
+)
+def test_last_words_are_plain_text(output: bytes, expected: str) -> None:
+    """Nothing in them can move a terminal's cursor, or turn a line around."""
+    assert last_words(output) == expected
 
 
 async def test_a_command_that_cannot_be_run_fails(tmp_path: Path) -> None:
@@ -163,7 +214,8 @@ async def test_no_hook_does_everything_at_once() -> None:
         (b"[1, 2]", None),
         (b"{}", None),
         (b'{"pids": "many", "cgroup": 7, "domain": null}', None),
-        (b'{"pids": [999999999, -1, 1.5, true, "x", null]}', None),
+        (b'{"pids": [0, -1, 1.5, true, "x", null]}', None),
+        (b'{"pids": [999999999]}', Named(started={999999999: ""})),
         (b"pids: none\n", None),
         (b'{"domain": "vm-7", "more": 1}', Named(domain="vm-7")),
         (b"starting ...\ndomain: vm-7\n", Named(domain="vm-7")),
@@ -178,8 +230,8 @@ def test_what_a_hook_prints_names_work_or_is_ignored(output: bytes, expected: Na
 
 def test_pids_get_the_start_times_of_their_processes() -> None:
     me = os.getpid()
-    expected = Named(pids={me: start_time(me) or 0.0})
-    for output in (f"pids: {me} {me}, 999999999", f'{{"pids": [{me}]}}', f'{{"pids": {me}}}', f'{{"pids": ["{me}"]}}'):
+    expected = Named(pids={me: start_time(me) or 0.0}, started={me: start_mark(me)})
+    for output in (f"pids: {me} {me}, none", f'{{"pids": [{me}]}}', f'{{"pids": {me}}}', f'{{"pids": ["{me}"]}}'):
         assert named_in(output.encode()) == expected
 
 

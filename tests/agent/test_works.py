@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import cast
 
 from redsched.agent.journal_schema import HeldWork
-from redsched.agent.steps import Steps
+from redsched.agent.work_ended import WorkEndedSteps
 from redsched.agent.works import Works
 from redsched.model import Claim, ClaimStatus, Placement
 from redsched.store import InboxEntry
@@ -72,7 +72,7 @@ class NotedSteps:
 
 
 def works_of(steps: NotedSteps, missed: list[str] | None = None) -> Works:
-    return Works(cast(Steps, steps), lambda: (missed if missed is not None else []).append("missed"))
+    return Works(cast(WorkEndedSteps, steps), lambda: (missed if missed is not None else []).append("missed"))
 
 
 def hint(op: str = "claim", epoch: str = E2, token: str = TOKEN) -> InboxEntry:

@@ -5,7 +5,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.api.parts import STALE, check_problem, held, put_host, select
+from redsched.store import Store
+from tests.api.parts import NEED, STALE, check_problem, held, put_host, select
 
 VERBS = ("confirm", "renew", "fail", "move", "shelve")
 BAD_BODIES: dict[str, dict[str, Any]] = {
@@ -153,3 +154,29 @@ async def test_a_bad_query_is_a_problem(api: httpx.AsyncClient, query: str) -> N
 async def test_an_unknown_claim_is_404(api: httpx.AsyncClient) -> None:
     check_problem(await api.get("/v1/claims/nix"), 404, "not-found")
     check_problem(await api.get("/v1/claims/a%7Bb"), 422, "invalid-request")
+
+
+async def test_a_claim_shows_what_becomes_of_it_and_why_it_failed(api: httpx.AsyncClient, clean_store: str) -> None:
+    claim = await select(api, on_exit="keep", claim_ids=["mine"])
+    shown = (await api.get("/v1/claims/mine")).json()
+    assert (shown["on_exit"], shown["work_ended_at_ms"], shown["reason"]) == ("keep", None, None)
+    assert (await api.post("/v1/selections", json={**NEED, "claim_ids": ["mine"]})).status_code == 422, (
+        "part of the digest"
+    )
+    async with Store.connect(clean_store) as store:
+        await store.cell("c1").work_ended("h1", "mine", claim["token"], "no process 7 is left")
+    shown = (await api.get("/v1/claims/mine")).json()
+    assert shown["work_ended_at_ms"] == shown["reason"]["at_ms"]
+    assert shown["reason"] == {
+        "at_ms": shown["work_ended_at_ms"],
+        "host": "h1",
+        "token": claim["token"],
+        "text": "no process 7 is left",
+    }
+    plain = await select(api)
+    assert (await api.get(f"/v1/claims/{plain['claim_id']}")).json()["on_exit"] == "release"
+
+
+@pytest.mark.parametrize("on_exit", ["", "restart", None, 7, True])
+async def test_what_cannot_become_of_a_claim_is_a_problem(api: httpx.AsyncClient, on_exit: object) -> None:
+    check_problem(await api.post("/v1/selections", json={**NEED, "on_exit": on_exit}), 422, "invalid-request")

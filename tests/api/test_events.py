@@ -35,3 +35,30 @@ async def test_what_cannot_be_asked_of_events(api: httpx.AsyncClient) -> None:
     check_problem(await api.get("/v1/events", params={"newest": "true", "after": "c1:1-1"}), 422, "invalid-request")
     check_problem(await api.get("/v1/events", params={"after": "c9:1-1"}), 404, "not-found")
     check_problem(await api.get("/v1/events", params={"colour": "red"}), 422, "invalid-request")
+
+
+async def test_a_claim_has_a_history_of_its_own(api: httpx.AsyncClient, clean_store: str) -> None:
+    """The same events as those of the log that name it, page by page."""
+    for number in range(2):
+        await select(api, claim_ids=[f"id-{number}"], project="web")
+        await api.delete(f"/v1/claims/id-{number}")
+    await record(clean_store)
+    found = (await api.get("/v1/claims/id-1/events")).json()
+    assert [one["kind"] for one in found["events"]] == ["claimed", "released"]
+    assert found == (await api.get("/v1/events", params={"claim": "id-1"})).json()
+    first = (await api.get("/v1/claims/id-1/events", params={"limit": 1})).json()
+    rest = (await api.get("/v1/claims/id-1/events", params={"after": first["next"]})).json()
+    assert first["events"] + rest["events"] == found["events"]
+    newest = (await api.get("/v1/claims/id-1/events", params={"newest": "true", "limit": 1})).json()
+    assert newest["events"] == found["events"][-1:]
+    only = (await api.get("/v1/claims/id-1/events", params={"kind": "released"})).json()
+    assert only["events"] == found["events"][1:]
+    assert (await api.get("/v1/claims/nobody/events")).json() == {"events": [], "next": None}
+
+
+async def test_what_cannot_be_asked_of_a_history(api: httpx.AsyncClient) -> None:
+    check_problem(await api.get("/v1/claims/a b/events"), 422, "invalid-request")
+    check_problem(await api.get("/v1/claims/a/events", params={"claim": "b"}), 422, "invalid-request")
+    check_problem(
+        await api.get("/v1/claims/a/events", params={"newest": "1", "after": "c1:1-1"}), 422, "invalid-request"
+    )

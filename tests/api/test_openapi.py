@@ -27,6 +27,7 @@ def test_the_document_has_every_route_of_the_contract() -> None:
         "POST /v1/explain",
         "GET /v1/claims",
         "GET /v1/claims/{claim_id}",
+        "GET /v1/claims/{claim_id}/events",
         "DELETE /v1/claims/{claim_id}",
         "POST /v1/claims/{claim_id}/confirm",
         "POST /v1/claims/{claim_id}/renew",

@@ -1,10 +1,15 @@
 """`redsched events`: a table, JSON, and following as JSON lines until it is ended."""
 
+import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 
+from redsched.scheduler.recorder import Recorder
+from redsched.settings import Settings
+from redsched.store import Store
 from tests.cli.conftest import Redsched
 from tests.cli.parts import COMMAND
 
@@ -39,3 +44,27 @@ def test_events_of_one_claim_are_shown_and_followed(redsched: Redsched, store: s
     assert [one["kind"] for one in page["events"]] == ["claimed"]
     assert page["next"]
     redsched("events", "--after", "nonsense").check_failed(2, "nonsense")
+
+
+def test_a_claim_and_its_events_show_why_it_failed(redsched: Redsched, store: str) -> None:
+    """In the table on one line, below the claim as it was said."""
+    arguments = ("select", "VCPU=2", "--host", "h1", "--id", "mine", "--on-exit", "keep", "--json")
+    [found] = redsched(*arguments).check().json()["selections"]
+
+    async def fail() -> None:
+        async with Store.connect(store) as opened:
+            cell = opened.cell("c1")
+            await cell.confirm("h1", "mine", found["token"])
+            await cell.work_ended("h1", "mine", found["token"], "no process 7 is left")
+            shown = redsched("claims", "mine").check().output
+            assert re.search(r"^its work ended at 2.*Z; on_exit is keep$", shown, re.MULTILINE)
+            assert re.search(r"^reason \(2.*Z, h1\): no process 7 is left$", shown, re.MULTILINE)
+            await cell.fail("h1", "mine", found["token"], by_host=True, reason="exit code 3\nno more disks")
+            await Recorder(cell, Settings()).record()
+
+    asyncio.run(fail())
+    assert redsched("claims", "mine").check().output.endswith("h1): exit code 3\nno more disks\n")
+    assert redsched("claims", "mine", "--json").check().json()["reason"]["text"] == "exit code 3\nno more disks"
+    failed = [line for line in redsched("events", "--claim", "mine").check().output.splitlines() if " failed " in line]
+    assert failed[0].endswith("reason=exit code 3 no more disks")
+    redsched("select", "VCPU=1", "--on-exit", "restart").check_failed(2, "--on-exit")

@@ -12,7 +12,7 @@ from redsched.errors import NotDurable, StoreUnavailable
 from redsched.model import ClaimStatus, Request, Why
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
-from redsched.store import Answer, CellStore, Former, Outcome, Store
+from redsched.store import Again, Answer, CellStore, Outcome, Store
 from redsched.store.server import PrivateServer, ServerBinary
 from tests.support.cells import call_of, member
 from tests.support.hosts import fleet
@@ -104,13 +104,12 @@ async def test_what_became_active_in_the_place_of_another_claim_is_not_undone(
             return await undone(self, host, claim_id, token, *how, **more)
 
         monkeypatch.setattr(CellStore, "release", confirmed_first)
-        target = replace(
-            member("b", former.host),
-            former=Former(former.claim_id or "", former.host, former.token or "", Why.MOVED),
-        )
+        again = Again(former.host, former.token or "", Why.MOVED)
+        target = replace(member(former.claim_id or "", former.host), again=again)
         with pytest.raises(NotDurable):
             await cell.claim(call_of(await cell.tick(), target))
-        assert (await cell.read_claims(["b"]))["b"].state is ClaimStatus.ACTIVE
+        claim = (await cell.read_claims([target.id]))[target.id]
+        assert (claim.state, claim.token != former.token) == (ClaimStatus.ACTIVE, True)
 
 
 async def test_an_id_sent_again_waits_for_what_its_first_sending_wrote(pair: tuple[Node, Node]) -> None:

@@ -269,6 +269,7 @@ async def test_every_writing_script_has_the_fence_in_front(cell: CellStore, raw:
         "confirm": lambda: cell.confirm("h1", "a", token),
         "renew": lambda: cell.renew("h1", "a", token, 60),
         "fail": lambda: cell.fail("h1", "a", token, True),
+        "work_ended": lambda: cell.work_ended("h1", "a", token, ""),
         "heartbeat": lambda: cell.heartbeat("h1", 60),
         "init": cell.init,
         "status": lambda: cell.set_status("nowhere", HostStatus.DRAINING),

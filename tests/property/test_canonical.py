@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redsched.errors import InvalidRequest
-from redsched.model import Gang, Numa, NumaCell, Request
+from redsched.model import Gang, Numa, NumaCell, OnExit, Request
 from tests.support.filter_fleets import filtered_request
 from tests.support.fleets import requests, seeds
 from tests.support.gangs import random_call, random_tiny
@@ -41,9 +41,10 @@ def test_parts_come_back_as_what_they_were() -> None:
         until="active",
         wait_s=5,
         claim_ids=("a", "b"),
+        on_exit=OnExit.KEEP,
     )
     assert Request.from_canonical(request.canonical()) == Request(
-        numa=request.numa, query=request.query, count=2, project="web"
+        numa=request.numa, query=request.query, count=2, project="web", on_exit=OnExit.KEEP
     )
     whole = Request(members=(Gang("db", Request({"VCPU": 1}, count=2)),), project="web")
     assert Request.from_canonical(whole.canonical()) == whole
@@ -63,3 +64,13 @@ def test_what_is_no_request_is_refused(text: str, says: str) -> None:
     with pytest.raises(InvalidRequest, match="not the text of a Request") as refused:
         Request.from_canonical(text)
     assert says in refused.value.detail
+
+
+def test_what_becomes_of_a_claim_is_part_of_what_was_asked_for() -> None:
+    """And no matter of where it fits. The default is left out, so that ids from before it keep their digest."""
+    plain, keep = Request({"VCPU": 1}), Request({"VCPU": 1}, on_exit=OnExit.KEEP)
+    assert plain.digest() != keep.digest()
+    assert plain.shape() == keep.shape()
+    assert "on_exit" not in plain.canonical()
+    with pytest.raises(InvalidRequest, match="on_exit is release, replace, keep, not 'restart'"):
+        Request({"VCPU": 1}, on_exit="restart")  # type: ignore[arg-type]

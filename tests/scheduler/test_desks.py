@@ -250,3 +250,22 @@ async def test_a_lapsed_lease_is_found_after_time_went_back(scheduler: Scheduler
         await raw.zadd(cell.store.keys.hosts, {"h1": (await cell.store.tick()).now_ms})
         await cell.sweeper.sweep()
         assert not (await scheduler.hosts.get("h1")).alive
+
+
+async def test_a_claim_shows_why_it_failed_and_not_why_another_by_its_id_did(
+    scheduler: Scheduler, clean_store: str
+) -> None:
+    store = scheduler._cells.named("c1").store
+    for claim_id in ("mine", "other"):
+        await scheduler.select(Request({"VCPU": 1}, claim_ids=(claim_id,), hosts=frozenset({"h1"})))
+    claim = await scheduler.claims.get("mine")
+    await store.confirm("h1", "mine", claim.token)
+    await store.work_ended("h1", "mine", claim.token, "no process 7 is left")
+    shown = await scheduler.claims.get("mine")
+    assert shown.reason is not None
+    assert (shown.reason.text, shown.reason.token) == ("no process 7 is left", claim.token)
+    listed = {one.id: one.reason for one in (await scheduler.claims.list()).items}
+    assert listed == {"mine": shown.reason, "other": None}
+    async with raw_client(clean_store) as raw:
+        await raw.hset(store.keys.reason("mine"), "at_ms", str((claim.claimed_at_ms or 0) - 1))
+    assert (await scheduler.claims.get("mine")).reason is None, "it is older than the claim"

@@ -158,3 +158,32 @@ async def test_a_repair_is_an_event(quiet: Scheduler, clean_store: str) -> None:
     told = {one.facts.get("host") or one.facts["claim"]: one.facts for one in mended}
     assert told.keys() == {"h1", "nix"}
     assert told["h1"]["reason"] == "claimed of h1 VCPU was 3"
+
+
+async def test_a_failure_is_told_with_its_reason(quiet: Scheduler) -> None:
+    """Of the change that it was said with: not of what has happened to that claim before, or long ago."""
+    store, recorder = store_of(quiet), Recorder(store_of(quiet), Settings())
+    await quiet.select(Request({"VCPU": 1}, claim_ids=("mine",)))
+    claim = await quiet.claims.get("mine")
+    assert claim.reason is None
+    await store.confirm("h1", "mine", claim.token)
+    await store.work_ended("h1", "mine", claim.token, "no process 7 is left")
+    await store.fail("h1", "mine", claim.token, by_host=True, reason="exit code 3\nno more disks")
+    await recorder.record()
+    told = await all_of(quiet, EventFilter(claim="mine"))
+    reasons = {one.kind: one.facts.get("reason") for one in told}
+    assert reasons["failed"] == "exit code 3\nno more disks"
+    assert (reasons["claimed"], reasons["active"]) == (None, None)
+    assert "work-ended" in reasons
+
+
+async def test_a_reason_of_another_time_or_host_is_not_told(quiet: Scheduler, clean_store: str) -> None:
+    store, recorder = store_of(quiet), Recorder(store_of(quiet), Settings())
+    for claim_id, changed in (("late", {"at_ms": "1"}), ("elsewhere", {"host": "h9"})):
+        await quiet.select(Request({"VCPU": 1}, claim_ids=(claim_id,)))
+        await store.fail("h1", claim_id, (await quiet.claims.get(claim_id)).token, by_host=True, reason="no disks")
+        async with raw_client(clean_store) as raw:
+            await raw.hset(store.keys.reason(claim_id), mapping=changed)
+    await recorder.record()
+    told = [one.facts.get("reason") for one in await all_of(quiet, EventFilter(kind="failed"))]
+    assert told == [None, None]

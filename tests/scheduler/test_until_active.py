@@ -11,7 +11,7 @@ import pytest
 
 from redsched.agent.run import run
 from redsched.errors import NotConfirmed
-from redsched.model import Claim, ClaimStatus, HostReport, Inventory, Request
+from redsched.model import Claim, ClaimStatus, HostReport, Inventory, OnExit, Request
 from redsched.scheduler import Scheduler
 from redsched.scheduler.views import Selections
 from redsched.settings import Settings
@@ -411,3 +411,21 @@ async def test_many_who_wait_cost_the_store_little(clean_store: str, monkeypatch
         assert {one.selections[0].state for one in found} == {ClaimStatus.ACTIVE}
         assert sum(reads) == 100
         assert (await store.release("h0", "nix")).outcome is Outcome.UNKNOWN
+
+
+async def test_work_that_ended_and_is_kept_does_not_end_the_wait_for_others(clean_store: str) -> None:
+    """The claim goes on, so the gang can still come up."""
+    async with scheduler_with(clean_store, 2, 2) as (scheduler, store, [first, second]):
+        gang = Request({"VCPU": 2}, count=2, until="active", wait_s=30, on_exit=OnExit.KEEP)
+        task = asyncio.create_task(scheduler.select(gang))
+        await one_claim(store, "h1")
+        await first.work()
+        kept = await one_claim(store, "h0")
+        assert kept.on_exit is OnExit.KEEP
+        [waiting] = scheduler._cells.named("c1").words._waits[kept.id]
+        await store.work_ended("h0", kept.id, kept.token, "no process 7 is left")
+        await scheduler._cells.catch_up()
+        assert not waiting.done.is_set()
+        await second.work()
+        async with asyncio.timeout(20):
+            assert {one.state for one in (await task).selections} == {ClaimStatus.ACTIVE}

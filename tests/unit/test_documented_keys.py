@@ -21,6 +21,7 @@ from redsched.model import (
     HostReport,
     HostStatus,
     Inventory,
+    OnExit,
     Pool,
     Quota,
     ServerGroup,
@@ -63,7 +64,7 @@ def with_placeholders(key: str) -> str:
     key = re.sub(r"^rs:\{(claim|server-group|quota):[^}]+\}", r"rs:{\1:<>}", key)
     key = re.sub(r"^(rs:\{quota:<>\}:claim:).+", r"\1<>", key)
     return re.sub(
-        r"^(rs:\{c\}:(host|facts|claims|claim|inbox|gang|request|duty|aggregate|server-group|pool|quota|probe):).+",
+        r"^(rs:\{c\}:(host|facts|claims|claim|reason|inbox|gang|request|duty|aggregate|server-group|pool|quota|probe):).+",
         r"\1<>",
         key,
     )
@@ -158,7 +159,8 @@ async def claim(cell: CellStore, claim_id: str) -> str:
     clock = await cell.tick()
     amounts = {"VCPU": 2, "pool:licences/CUSTOM_SEAT": 2}
     members = (Member(claim_id, (Candidate("h1", amounts),), group="db"),)
-    answer = await cell.claim(ClaimCall(members, clock.epoch, clock.now_ms, clock.seq, "d", True, 60_000, "p", "c"))
+    call = ClaimCall(members, clock.epoch, clock.now_ms, clock.seq, "d", True, 60_000, "p", "c", on_exit=OnExit.KEEP)
+    answer = await cell.claim(call)
     assert answer.outcome is Outcome.OK
     return answer.placed[0].token
 
@@ -215,11 +217,12 @@ async def live(cell: CellStore, seen: Seen) -> None:
     answer = await cell.report(report(), AgentStamp("journal", "nonce", 1))
     await cell.attest("h1", answer.epoch, AgentStamp("journal", "nonce", 2))
     await declare(cell)
-    await cell.fail("h1", "failed", await claim(cell, "failed"), by_host=True)
+    await cell.fail("h1", "failed", await claim(cell, "failed"), by_host=True, reason="exit code 3")
     token = await claim(cell, "kept")
     await seen.look()
     await cell.accept("h1", "kept", token, 30)
     await cell.confirm("h1", "kept", token)
+    await cell.work_ended("h1", "kept", token, "no process 7 is left")
     token = (await cell.resize("h1", "kept", token, {"VCPU": 4})).facts[0]
     await cell.claim_local("h1", "found", {"VCPU": 2}, "p", "c")
     await cell.release("h1", "kept")

@@ -1,4 +1,4 @@
-"""GET /v1/events: the log of who claimed, moved and released what, and of operators' words."""
+"""The log of who claimed, moved and released what, and of operators' words: all of it, and one claim's history."""
 
 from typing import Annotated
 
@@ -6,19 +6,33 @@ from fastapi import APIRouter, Query, Request, Response
 
 from redsched.api import render
 from redsched.api.models.answered import EventsAnswer
-from redsched.api.models.asked import EventsQuery
+from redsched.api.models.asked import ClaimEventsQuery, EventsQuery
 from redsched.api.openapi import answers
-from redsched.api.routes.parts import KNOWN_QUERY, scheduler
+from redsched.api.routes.parts import KNOWN_QUERY, ClaimId, scheduler
 from redsched.errors import InvalidRequest, Unknown
 from redsched.scheduler import EventFilter
 
-router = APIRouter(prefix="/v1/events", tags=["changes"], dependencies=[KNOWN_QUERY])
+router = APIRouter(prefix="/v1", tags=["changes"], dependencies=[KNOWN_QUERY])
+
+PAGE = answers({200: EventsAnswer}, InvalidRequest, Unknown)
 
 
-@router.get("", summary="List events", responses=answers({200: EventsAnswer}, InvalidRequest, Unknown))
+@router.get("/events", summary="List events", responses=PAGE)
 async def list_events(request: Request, query: Annotated[EventsQuery, Query()]) -> Response:
     """A page of events, cell by cell, the oldest first; with `newest` the latest ones."""
     wanted = EventFilter(query.claim or "", query.project or "", query.host or "", query.kind or "")
+    return await _page(request, query, wanted)
+
+
+@router.get("/claims/{claim_id}/events", summary="A claim's history", responses=PAGE)
+async def list_claim_events(
+    request: Request, claim_id: ClaimId, query: Annotated[ClaimEventsQuery, Query()]
+) -> Response:
+    """A page of the events of one claim, and of those that it succeeded or that succeeded it. None known: empty."""
+    return await _page(request, query, EventFilter(claim=claim_id, kind=query.kind or ""))
+
+
+async def _page(request: Request, query: ClaimEventsQuery, wanted: EventFilter) -> Response:
     events = scheduler(request).events
     if query.newest:
         if query.after:

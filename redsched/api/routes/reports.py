@@ -13,7 +13,7 @@ from redsched.api.openapi import BODY, answers, body
 from redsched.api.parsing import merged, parse
 from redsched.api.routes.parts import KNOWN_QUERY, HostName, scheduler
 from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, OtherAgent, OutcomeUnknown, Settling, Unknown
-from redsched.model import ClaimStatus
+from redsched.model import ClaimStatus, OnExit
 from redsched.scheduler import EndedPlacement, HeldClaim
 
 router = APIRouter(prefix="/v1/hosts/{host}", tags=["agents"], dependencies=[KNOWN_QUERY])
@@ -100,8 +100,10 @@ async def _report(request: Request, host: str, asked: ReportBody) -> Response:
 
 def _held(one: HeldClaimBody) -> HeldClaim:
     words = {"project": one.project, "consumer": one.consumer, "digest": one.digest, "group": one.group}
-    record = {name: value for name, value in words.items() if value} | ({"quota": "1"} if one.quota else {})
+    record = {name: value for name, value in words.items() if value}
     record |= {f"amount.{slot}": str(amount) for slot, amount in one.slots.items()}
     record |= {f"in.{topology}": domain for topology, domain in one.counted.items()}
+    record |= {"on_exit": one.on_exit.value} if one.on_exit is not OnExit.RELEASE else {}
+    record |= {"work_ended_at_ms": str(one.work_ended_at_ms)} if one.work_ended_at_ms else {}
     placed = one.placed or one.token
     return HeldClaim(one.id, placed, one.token, one.root or placed, ClaimStatus(one.state), record)

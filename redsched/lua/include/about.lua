@@ -1,7 +1,9 @@
 -- about(): what the scripts about one placement of a claim begin with: the cell, the things passed from KEYS[8] on, the
 -- claim, the host, and the placement that ARG.host and ARG.token mean, or the outcome that says why there is none.
--- answer_about(): the reply; RETRY with the names of missing keys where nothing could be written.
+-- answer_about(): the reply. commit_about(): write it, with `reason` where there is one; RETRY with the names of missing
+-- keys where nothing could be written.
 -- include: commit
+-- include: reason
 -- include: transitions
 local function about()
   local cell, things = fence(), passed(8)
@@ -18,6 +20,9 @@ local function commit_about(it, outcome, ...)
   local lacking = commit(it.cell, {it.claim}, it.things, new_due())
   if lacking then
     return answer_about(it, 'RETRY', unpack(lacking))
+  end
+  if it.reason then
+    keep_reason(it.cell, it.claim, it.things['reason:' .. ARG.id], it.placement, it.reason)
   end
   return answer_about(it, outcome, ...)
 end

@@ -18,6 +18,7 @@ local function join(claim, placement, held)
       placement[field] = held[field]
     end
   end
+  placement.work_ended_at_ms = placement.work_ended_at_ms or held.work_ended_at_ms
   if RANK[held.state] > RANK[placement.state] then
     placement.state = held.state
     if held.state == 'active' then

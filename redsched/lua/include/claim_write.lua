@@ -39,11 +39,11 @@ local function write_claim(cell, call, member, expires, more)
   if call.things then
     add_conditions(claim, member)
   end
-  if call.quota then
-    claim[#claim + 1], claim[#claim + 2] = 'quota', '1'
-  end
   if call.mark ~= '' then
     claim[#claim + 1], claim[#claim + 2] = 'mark', call.mark
+  end
+  if call.on_exit ~= '' then
+    claim[#claim + 1], claim[#claim + 2] = 'on_exit', call.on_exit
   end
   if call.gang then
     claim[#claim + 1], claim[#claim + 2] = 'gang', call.members[1].id

@@ -1,6 +1,6 @@
 """What goes out: the shape of every answer, for the OpenAPI, by subject. `redsched.api.render` builds them."""
 
-from redsched.api.models.answered.claims import ClaimAnswer, ClaimsAnswer, EndingAnswer
+from redsched.api.models.answered.claims import ClaimAnswer, ClaimsAnswer, EndingAnswer, ReasonAnswer
 from redsched.api.models.answered.declared import (
     AggregateAnswer,
     AggregatesAnswer,
@@ -76,6 +76,7 @@ __all__ = [
     "QuotaProblem",
     "QuotasAnswer",
     "ReadyAnswer",
+    "ReasonAnswer",
     "ReasonCount",
     "ReportAnswer",
     "SelectionAnswer",

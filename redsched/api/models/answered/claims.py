@@ -5,7 +5,16 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from redsched.api.models.words import Amounts, Answer
-from redsched.model import ClaimStatus, Why
+from redsched.model import ClaimStatus, OnExit, Why
+
+
+class ReasonAnswer(Answer):
+    """Why a claim failed, expired or lost its work."""
+
+    at_ms: int
+    host: Annotated[str, Field(description="The host that it is about.")]
+    token: Annotated[str, Field(description="The placing that it is about.")]
+    text: Annotated[str, Field(description="What was seen: a hook's exit code and last output, a slot, a deadline.")]
 
 
 class PlacementAnswer(Answer):
@@ -48,7 +57,9 @@ class ClaimAnswer(Answer):
     wanted: Annotated[Amounts, Field(description="While its host resizes it: what it will hold.")]
     digest: Annotated[str, Field(description="Of the request. This and what follows are for its host's journal.")]
     counted: Annotated[dict[str, str], Field(description="Under which zone and label values it counts in its group.")]
-    quota: Annotated[bool, Field(description="Whether a quota counts it.")]
+    on_exit: Annotated[OnExit, Field(description="What becomes of it when its work ends by itself.")]
+    work_ended_at_ms: Annotated[int | None, Field(description="When its work was found to have ended, null if not.")]
+    reason: Annotated[ReasonAnswer | None, Field(description="Why it failed, expired or lost its work, while kept.")]
 
 
 class ClaimsAnswer(Answer):

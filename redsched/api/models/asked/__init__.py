@@ -8,6 +8,7 @@ sets.py        lists that mean sets       made.py     bodies become the model's 
 
 from redsched.api.models.asked.declared import AggregateBody, QuotaBody, ServerGroupBody, SharedPoolBody
 from redsched.api.models.asked.queries import (
+    ClaimEventsQuery,
     ClaimsQuery,
     EventsQuery,
     ExplainQuery,
@@ -33,6 +34,7 @@ from redsched.api.models.asked.verbs import (
 
 __all__ = [
     "AggregateBody",
+    "ClaimEventsQuery",
     "ClaimsQuery",
     "DrainBody",
     "EventsQuery",

@@ -28,14 +28,19 @@ class ClaimsQuery(PageQuery):
     state: ClaimStatus | None = None
 
 
-class EventsQuery(PageQuery):
+class ClaimEventsQuery(PageQuery):
+    """A filter of one claim's events, and whether to begin at the newest."""
+
+    kind: GivenName | None = None
+    newest: Annotated[bool, Field(description="The latest ones, by their times; not with `after`.")] = False
+
+
+class EventsQuery(ClaimEventsQuery):
     """Filters of events, and whether to begin at the newest."""
 
     claim: GivenName | None = None
     project: GivenName | None = None
     host: GivenName | None = None
-    kind: GivenName | None = None
-    newest: Annotated[bool, Field(description="The latest ones, by their times; not with `after`.")] = False
 
 
 class HostsQuery(PageQuery):

@@ -23,7 +23,7 @@ from redsched.api.models.words import (
     Slot,
     Strict,
 )
-from redsched.model import MAX_RATIO, AgentStamp, HostReport, Inventory, Pool
+from redsched.model import MAX_RATIO, AgentStamp, HostReport, Inventory, OnExit, Pool
 from redsched.model.hosts import MAX_POOLS
 
 Ratio = Annotated[float, WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": MAX_RATIO})]
@@ -84,9 +84,10 @@ class HeldClaimBody(Strict):
     counted: Annotated[
         dict[GivenTopology, LabelValue], Field(description="Under which zone and label values it counts there.")
     ] = Field(default_factory=dict)
-    quota: Annotated[bool, Field(description="Whether a quota counts it.")] = False
     placed: Annotated[GivenToken | Literal[""], Field(description="The placement's name; its token if left out.")] = ""
     root: Annotated[GivenToken | Literal[""], Field(description="What it descends from; `placed` if left out.")] = ""
+    on_exit: Annotated[OnExit, Field(description="What becomes of it when its work ends.")] = OnExit.RELEASE
+    work_ended_at_ms: Annotated[int | None, Field(ge=0, description="When its work ended, where it is kept.")] = None
 
 
 class EndedClaimBody(Strict):

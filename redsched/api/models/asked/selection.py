@@ -18,7 +18,7 @@ from redsched.api.models.words import (
     Strict,
     whole_from,
 )
-from redsched.model import MAX_ALTERNATES, MAX_COUNT, MAX_WAIT_S, Gang, Request
+from redsched.model import MAX_ALTERNATES, MAX_COUNT, MAX_WAIT_S, Gang, OnExit, Request
 from redsched.model.checks import MAX_PARTS
 
 Multiplier = Annotated[float, WithJsonSchema({"type": "number", "minimum": -1e6, "maximum": 1e6})]
@@ -126,6 +126,10 @@ class SelectionRequest(PlaceBody):
     wait_s: Annotated[
         int, whole_from(0, MAX_WAIT_S), Field(description="Seconds to wait for room, and then for the hosts' word.")
     ] = 0
+    on_exit: Annotated[
+        OnExit,
+        Field(description="When the work that a hook named ends by itself: end the claim, place it again, keep."),
+    ] = OnExit.RELEASE
     claim: Annotated[bool, Field(description="false: a dry run, which writes nothing.")] = True
 
     model_config = ConfigDict(

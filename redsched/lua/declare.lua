@@ -42,7 +42,7 @@ redis.call('HSET', KEYS[4], 'version', version)
 in_chunks('HSET', KEYS[4], set)
 in_chunks('HDEL', KEYS[4], gone)
 if ARGV[1] == 'quota' then
-  redis.call('HDEL', KEYS[4], 'share_epoch', 'closed_at_ms') -- the shares were those of other limits
+  redis.call('HDEL', KEYS[4], 'share_epoch') -- the shares were those of other limits
 end
 mark_over(KEYS[4])
 redis.call('SADD', KEYS[5], ARGV[2])

@@ -204,7 +204,7 @@ async def test_a_division_that_nobody_finishes_is_made_anew(
         patched.setattr(CellStore, step, killed)
         with pytest.raises(asyncio.CancelledError):
             await scheduler.quotas.put(Quota("web", {"VCPU": 9}))
-    assert calls == ["a", "b"]
+    assert calls == (["a", "b"] if step == "quota_close" else ["c", "b"])
     async with raw_client(clean_store) as raw:
         for cell in CELLS:  # the time is over for which it might be at it still
             await raw.hset(store_of(scheduler, cell).keys.quota("web"), "closed_at_ms", 1)
@@ -321,7 +321,7 @@ def test_shares_are_the_limit_and_no_less_than_what_is_used(limits: dict[str, in
     """Where more is used than the limit, nobody has any."""
     shares = divided(limits, used)
     for name, limit in limits.items():
-        held, given_ = [one.get(name, 0) for one in used], [one[name] for one in shares]
+        held, given_ = [one.get(name, 0) for one in used], [one.get(name, 0) for one in shares]
         if sum(held) <= limit:
             assert sum(given_) == limit
             assert all(share >= amount for share, amount in zip(given_, held, strict=True))

@@ -28,12 +28,12 @@ CELLS = ("a", "b")
 LIMIT = 6
 STEPS = ("read_things", "quota_close", "quota_share", "quota_give", "quota_take", "quota_given", "claim")
 SETTINGS = Settings(cells=CELLS, pick_from=1, check_s=0, tick_s=3600, events_keep_s=0)
-EXAMPLES = LONG_EXAMPLES if is_long() else 15
+EXAMPLES = LONG_EXAMPLES if is_long() else 20
 
-orders = st.lists(st.integers(0, 1000), min_size=20, max_size=70)
+orders = st.lists(st.integers(0, 1000), min_size=60, max_size=90)
 words = st.lists(
-    st.tuples(st.sampled_from(("claim", "claim", "gather", "divide")), st.sampled_from(CELLS), st.integers(1, 4)),
-    min_size=2,
+    st.tuples(st.sampled_from(("claim", "gather", "gather", "divide")), st.sampled_from(CELLS), st.integers(2, 6)),
+    min_size=3,
     max_size=6,
 )
 
@@ -85,16 +85,16 @@ async def next_step(turns: Turns, number: int) -> None:
     """Let one of the calls that wait have its turn: or another thing come to pass, now and then."""
     for _ in range(20):
         await asyncio.sleep(0)
-    if number % 19 == 0 and turns.past:
-        await turns.past[number % len(turns.past)]()  # a late copy
+    if number % 5 == 0 and turns.past:
+        await turns.past[-1 - number // 5 % min(6, len(turns.past))]()  # a late copy
     elif turns.waiting:
         turn = turns.waiting.pop(number % len(turns.waiting))
-        if number % 11 == 0:
+        if number % 17 == 0:
             turn.cancel()  # its scheduler dies
         elif not turn.done():
             turn.set_result(None)
     for _ in range(20):
-        await asyncio.sleep(0.0005)
+        await asyncio.sleep(0.0002)
 
 
 async def may_use(raw: Any, epochs: dict[str, str]) -> int:
@@ -131,7 +131,7 @@ async def play(url: str, monkeypatch: pytest.MonkeyPatch, said: list[tuple[str, 
             turns.on = True
             begun = [asyncio.ensure_future(begin(*one, shares)) for one, shares in zip(said, others, strict=True)]
             for number in order:
-                if number % 23 == 0:
+                if number % 31 == 0:
                     await new_epoch_in(stores[CELLS[number % 2]], f"{CELLS[number % 2]}1")
                 await next_step(turns, number)
                 epochs = {cell: (await store.tick()).epoch for cell, store in stores.items()}

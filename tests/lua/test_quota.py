@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from redsched.model import Candidate, Exceeded, Quota, Why
-from redsched.store import Again, CellStore, ClaimAnswer, Giving, Kind, Member, Outcome, exceeded
+from redsched.store import Again, CellStore, ClaimAnswer, EndedPlacement, Giving, Kind, Member, Outcome, exceeded
 from tests.support.cells import (
     HOUR_S,
     active,
@@ -148,7 +148,7 @@ async def test_a_limit_below_what_is_used_ends_nothing(cell: CellStore, raw: Any
 
 async def _expired(cell: CellStore, raw: Any) -> None:
     await make_due(raw, cell, "a")
-    assert await cell.expire([("a", "h1")]) == 1
+    assert await cell.reconcile(["a"]) == 1
 
 
 ENDS: dict[str, Callable[[CellStore, Any, str], Awaitable[Any]]] = {
@@ -287,7 +287,7 @@ async def test_an_attestation_counts_out_what_the_journal_says_has_ended(cell: C
     await cell.put_quota(QUOTA)
     placed = await active(cell, "a", VCPU=1)
     epoch = await new_epoch(cell)
-    await cell.attest("h1", epoch, None, [], [("a", placed.token)])
+    await cell.attest("h1", epoch, None, [], [EndedPlacement("a", placed.token, placed.token)])
     assert await used(raw, cell) == {}
 
 
@@ -298,7 +298,7 @@ async def test_restoring_an_exported_claim_counts_it(cell: CellStore, raw: Any) 
     await raw.delete(cell.keys.claim("a"))
     assert (placed.host, await used(raw, cell)) == ("h1", {})
     await cell.report(report_of("h1", VCPU=32))
-    assert (await cell.restore("h1", {"a": fields})).outcome is Outcome.OK
+    assert (await cell.restore({"a": fields})).outcome is Outcome.OK
     assert await used(raw, cell) == {"VCPU": 3, "claims": 1}
 
 

@@ -300,7 +300,7 @@ async def test_what_a_host_was_given_after_its_write_off_comes_back_with_it(
     await open_host(cell, "h1")
     after = await active(cell, "a")
     epoch = await new_epoch(cell)
-    await raw.delete(cell.keys.claim("old"), cell.keys.claim("a"))
+    await raw.delete(cell.keys.claim("old"), cell.keys.claim("a"), cell.keys.quota("project"))
     await raw.srem(cell.keys.claims("h1"), "a")
     await raw.hset(cell.keys.host("h1"), mapping={"claims": "0", "claimed.VCPU": "0"})
     await play.attest("h1", epoch, held("old", before), held("a", after))

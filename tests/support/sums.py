@@ -81,15 +81,28 @@ def _expected(claims: Any) -> Counts:
                 counts[group, f"count.host={one.host}"] += 1
                 for topology, domain in one.counted.items():
                     counts[group, f"count.{topology}={domain}"] += 1
+        if claim.project:
+            counts.update(
+                {(f"quota:{claim.project}", f"used.{name}"): number for name, number in _usage(claim).items()}
+            )
     return +counts
+
+
+def _usage(claim: Claim) -> Counter[str]:
+    """What a claim takes of its project's quota: of each class, the most that any of its placements holds."""
+    usage: Counter[str] = Counter()
+    for one in claim.placements:
+        usage |= Counter({"claims": 1})
+        usage |= sum((Counter({split_slot(slot)[1]: amount}) for slot, amount in one.amounts.items()), Counter[str]())
+    return usage
 
 
 async def _counted(cell: CellStore, raw: Any) -> Counts:
     counts: Counts = Counter()
     start = len(cell.keys.host("")) - len("host:")
-    for kind in ("host", "server-group", "pool"):
+    for kind in ("host", "server-group", "pool", "quota"):
         async for key in raw.scan_iter(match=f"{cell.keys.host('')[:start]}{kind}:*", count=1000):
             for field, value in (await raw.hgetall(key)).items():
-                if field in ("claims", "starting", "members") or field.startswith(("claimed.", "count.")):
+                if field in ("claims", "starting", "members") or field.startswith(("claimed.", "count.", "used.")):
                     counts[key[start:], field] += int(value)
     return +counts

@@ -1,0 +1,332 @@
+"""Hosts with journals, an owner and schedulers, at play with a store that may lose its data.
+
+What really runs stands in the journals; what the owner was told, and what schedulers repeat in a new epoch, stands
+here. So it can be said at any time what should live, whatever the store believes. docs/model/placements.pml is about
+the same world.
+"""
+
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from redsched.model import LEASED, OVER, Candidate, Claim, ClaimStatus, Placement, Why
+from redsched.store import Again, Answer, CellStore, ClaimAnswer, ClaimCall, EndedPlacement, HeldClaim, Member, Outcome
+from redsched.store.claim_fields import record_of
+from redsched.store.claim_wire import counted_by
+from tests.support.cells import HOUR_S, call_of, report_of
+from tests.support.placements import Snapshot, let_settle, snapshot
+from tests.support.sums import all_claims, check_sums
+
+ROOM = 1000
+CLAIMED, STARTING, ACTIVE, ENDING = (ClaimStatus(one) for one in ("claimed", "starting", "active", "ending"))
+STOPPED = (Outcome.GONE, Outcome.STALE, Outcome.UNKNOWN)
+
+
+@dataclass
+class Entry:
+    """A placement in a journal. A `claimed` one has not been accepted: nothing runs yet."""
+
+    claim_id: str
+    placed: str
+    token: str
+    root: str
+    state: ClaimStatus
+    record: dict[str, str]
+
+    def held(self) -> HeldClaim:
+        return HeldClaim(self.claim_id, self.placed, self.token, self.root, self.state, self.record)
+
+
+@dataclass
+class Agent:
+    """A host's agent: what it has, and what it remembers to have ended."""
+
+    name: str
+    journal: dict[str, Entry] = field(default_factory=dict)
+    ended: dict[str, EndedPlacement] = field(default_factory=dict)
+    is_dead: bool = False
+    """It was written off, and has not attested since."""
+
+    def end(self, entry: Entry) -> None:
+        """Stop the work."""
+        del self.journal[entry.placed]
+        self.ended[entry.placed] = EndedPlacement(entry.claim_id, entry.placed, entry.token)
+
+
+@dataclass
+class Owned:
+    """What the owner of a claim knows: its last wish, whether work was confirmed since, and what may be repeated."""
+
+    wish: str = "lives"
+    is_owed: bool = False
+    """A host has confirmed it, and since then neither its owner nor its host has ended it, nor an operator the host."""
+    closings: list[tuple[str, Why]] = field(default_factory=list)
+
+
+class Histories:
+    """The world. Each method is a step that somebody takes, whatever the others have done."""
+
+    def __init__(self, cell: CellStore, raw: Any, hosts: tuple[str, ...]) -> None:
+        self.cell, self.raw = cell, raw
+        self.agents = {name: Agent(name) for name in hosts}
+        self.claims: dict[str, Owned] = {}
+        self.sent: list[tuple[str, ClaimCall]] = []
+        self.said: list[Callable[[], Coroutine[Any, Any, Answer]]] = []
+        self.snapshots: list[Snapshot] = []
+
+    # What is true
+
+    def entries(self, claim_id: str) -> Iterator[tuple[Agent, Entry]]:
+        """All journal entries of a claim."""
+        for agent in self.agents.values():
+            for entry in list(agent.journal.values()):
+                if entry.claim_id == claim_id:
+                    yield agent, entry
+
+    async def read(self, claim_id: str) -> Claim | None:
+        return (await self.cell.read_claims([claim_id])).get(claim_id)
+
+    async def is_heard(self, agent: Agent) -> bool:
+        """Whether it has attested to this epoch."""
+        epoch = (await self.cell.tick()).epoch
+        return bool(await self.raw.hget(self.cell.keys.host(agent.name), "epoch") == epoch)
+
+    # Hosts
+
+    async def attest(self, agent: Agent) -> None:
+        """It reports, and attests with its journal if it has to."""
+        await self.cell.report(report_of(agent.name, VCPU=ROOM))
+        held = [one.held() for one in agent.journal.values()]
+        answer = await self.cell.attest(agent.name, "", None, held, list(agent.ended.values()), HOUR_S)
+        assert answer.outcome in (Outcome.OK, Outcome.SAME)
+        for placed in answer.drop:
+            agent.end(agent.journal[placed])
+        agent.is_dead = False
+        if await self.raw.hget(self.cell.keys.host(agent.name), "status") != "enabled":
+            await self.raw.hset(self.cell.keys.host(agent.name), "status", "enabled")
+
+    async def hear(self, agent: Agent, confirm: bool) -> None:
+        """It does what its inbox says. With `confirm`, whatever is starting comes up."""
+        if not await self.is_heard(agent):
+            await self.attest(agent)
+        for hint in await self.cell.inbox(agent.name):
+            await self._take(agent, hint.claim_id, hint.token, hint.entry_id)
+        for entry in list(agent.journal.values()):
+            if entry.state is CLAIMED:
+                await self.accept(agent, entry)
+            if entry.state is STARTING and confirm:
+                await self.confirm(agent, entry)
+            elif entry.state is ENDING:
+                await self.stop(agent, entry)
+
+    async def _take(self, agent: Agent, claim_id: str, token: str, entry_id: str) -> None:
+        found = await self.read(claim_id)
+        view = found.at(token) if found else None
+        known = next((one for one in agent.journal.values() if (one.claim_id, one.token) == (claim_id, token)), None)
+        if view is None or view.host != agent.name:
+            await self.cell.accept(agent.name, claim_id, token, HOUR_S, entry_id)
+        elif view.state is ENDING and known:
+            known.state = ENDING
+        elif view.state is ENDING:
+            answer = await self.cell.gone(agent.name, claim_id, token, Why.RELEASED, {}, entry_id)
+            assert answer.outcome is Outcome.OK
+        elif known is None:
+            (root,) = [one.root for one in view.placements if one.token == token]
+            agent.journal[view.placed] = Entry(claim_id, view.placed, token, root, CLAIMED, record_of(view))
+
+    async def accept(self, agent: Agent, entry: Entry) -> None:
+        answer = await self.cell.accept(agent.name, entry.claim_id, entry.token, HOUR_S)
+        await self._heard(agent, entry, answer, STARTING)
+
+    async def confirm(self, agent: Agent, entry: Entry) -> None:
+        answer = await self.cell.confirm(agent.name, entry.claim_id, entry.token)
+        await self._heard(agent, entry, answer, ACTIVE)
+        if answer.outcome in (Outcome.OK, Outcome.SAME):
+            self.claims[entry.claim_id].is_owed = self.claims[entry.claim_id].wish == "lives"
+
+    async def _heard(self, agent: Agent, entry: Entry, answer: Answer, state: ClaimStatus) -> None:
+        if answer.outcome is Outcome.ATTEST:
+            await self.attest(agent)
+        elif answer.outcome is Outcome.ENDING:
+            entry.state = ENDING
+        elif answer.outcome in STOPPED:
+            agent.end(entry)
+        elif entry.state is not ACTIVE:
+            entry.state = state
+
+    async def stop(self, agent: Agent, entry: Entry) -> None:
+        """The work of what is ending has stopped: first in the journal, then the store hears it."""
+        answer = await self.cell.gone(agent.name, entry.claim_id, entry.token, Why.RELEASED, {})
+        if answer.outcome is Outcome.ATTEST:
+            await self.attest(agent)
+        else:
+            agent.end(entry)
+
+    async def fail(self, agent: Agent, entry: Entry, again: bool | None) -> None:
+        """The host's word that a placement has failed."""
+        answer = await self.cell.fail(agent.name, entry.claim_id, entry.token, by_host=True, again=again)
+        if answer.outcome is Outcome.ATTEST:
+            await self.attest(agent)
+            return
+        if entry.state is ACTIVE:
+            self.claims[entry.claim_id].is_owed = False
+        agent.end(entry)
+
+    async def write_off(self, agent: Agent) -> None:
+        """The operator says that it is dead, and so is what runs there."""
+        answer = await self.cell.write_off(agent.name)
+        if answer.outcome is Outcome.UNKNOWN:
+            return
+        agent.is_dead = True
+        for entry in agent.journal.values():
+            self.claims[entry.claim_id].is_owed = False
+
+    # The owner, and schedulers
+
+    async def send(self, claim_id: str, member: Member) -> ClaimAnswer:
+        call = call_of(await self.cell.tick(), member)
+        call = replace(call, max_attempts=2)
+        self.sent.append((claim_id, call))
+        return await self.cell.claim(call)
+
+    async def claim(self, host: str) -> str:
+        claim_id = f"c{len(self.claims) + 1}"
+        self.claims[claim_id] = Owned()
+        await self.send(claim_id, Member(claim_id, (Candidate(host, {"VCPU": 1}),)))
+        return claim_id
+
+    async def place_again(self, claim_id: str, host: str, why: Why, by_s: int = 0) -> Outcome | None:
+        """Place a claim another time, by what the store says of it."""
+        found = await self.read(claim_id)
+        if found is None:
+            return None
+        token = found.retry_from if why is Why.FAILED else found.token
+        again = Again(found.host, token, why, by_s)
+        answer = await self.send(claim_id, Member(claim_id, (Candidate(host, {"VCPU": 1}),), again=again))
+        if why is Why.SHELVED and answer.outcome is Outcome.OK:
+            self.claims[claim_id].wish, self.claims[claim_id].is_owed = "lives", False
+        return answer.outcome
+
+    async def send_again(self, which: int) -> None:
+        """A late copy of a call, whose answer nobody waits for any more."""
+        if self.sent:
+            claim_id, call = self.sent[-1 - which % len(self.sent)]
+            if self.claims[claim_id].wish != "shelved":
+                await self.cell.claim(call)
+
+    async def release(self, claim_id: str, why: Why) -> None:
+        """The owner gives a claim back, and is answered."""
+        answer = await self.cell.release("", claim_id, why=why)
+        if answer.outcome is Outcome.UNKNOWN:
+            answer = await self.cell.void(claim_id, "digest", unheard=True, why=why)
+        if answer.outcome in (Outcome.OK, Outcome.ENDING, Outcome.SAME):
+            owned = self.claims[claim_id]
+            owned.wish, owned.is_owed = why.value if owned.wish != "released" else owned.wish, False
+            owned.closings.append((answer.facts[0], why))
+
+    async def repeat_closings(self) -> None:
+        """As schedulers do in a new epoch, with what they have answered."""
+        for claim_id, owned in self.claims.items():
+            for closed, why in owned.closings:
+                answer = await self.cell.release("", claim_id, why=why, closed=closed)
+                if answer.outcome is Outcome.UNKNOWN:
+                    await self.cell.void(claim_id, "digest", unheard=True, token=closed, why=why)
+
+    async def call_off(self, claim_id: str) -> None:
+        """The owner calls off a move."""
+        found = await self.read(claim_id)
+        target = found.target if found and found.state is ACTIVE else None
+        if target and target.state in LEASED:
+            answer = await self.cell.release(target.host, claim_id, target.token)
+            assert answer.outcome in (Outcome.OK, Outcome.ENDING)
+            assert answer.facts == ("",)
+
+    async def reconcile(self, claim_id: str) -> None:
+        found = await self.read(claim_id)
+        await self.cell.reconcile([claim_id], counted_by(found) if found else ())
+
+    async def expire(self, claim_id: str, of_move: bool) -> None:
+        """Let all leases of a claim have run out, or the deadline of its move have passed."""
+        found = await self.read(claim_id)
+        name = "move_by_ms" if of_move else "expires_at_ms"
+        due = [one for one in found.placements if getattr(one, name) is not None] if found else []
+        for one in due:
+            await self.raw.hset(self.cell.keys.claim(claim_id), self._field(found, one, name), 1)
+        if due:
+            await self.raw.zadd(self.cell.keys.deadlines, {claim_id: 1})
+            await self.reconcile(claim_id)
+
+    @staticmethod
+    def _field(claim: Claim | None, one: Placement, name: str) -> str:
+        assert claim
+        return name if one is claim.placements[0] else f"placement.{one.placed}.{name}"
+
+    # The store
+
+    async def remember(self) -> None:
+        self.snapshots = [*self.snapshots[-2:], await snapshot(self.raw)]
+
+    async def lose(self, to: Snapshot | None) -> None:
+        """The store goes back to a snapshot, or forgets all."""
+        epoch = (await self.cell.tick()).epoch
+        await self.raw.flushall()
+        for key, (value, ttl_ms) in (to or {}).items():
+            await self.raw.restore(key, ttl_ms, value)
+        if to is None:
+            self.snapshots = []
+        await self.cell.raise_epoch(epoch)
+        await self.raw.hset(self.cell.keys.meta, mapping={"jump_s": "3600", "settle_s": "3600"})
+
+    # What must hold
+
+    async def check_always(self) -> None:
+        """The counters are those of the claims, and nothing was freed while a host that was heard runs it."""
+        await check_sums(self.cell, self.raw)
+        claims = await all_claims(self.cell, self.raw)
+        for agent in self.agents.values():
+            if await self.is_heard(agent):
+                counted = {one.placed for claim in claims.values() for one in claim.placements if one.host == agent.name}
+                runs = {one.placed for one in agent.journal.values() if one.state is not CLAIMED}
+                assert runs <= counted, f"{agent.name} runs what is not counted: {runs - counted}"
+
+    async def settle(self) -> None:
+        """Everybody does what there is to do, until nothing is left."""
+        await self.repeat_closings()
+        for agent in self.agents.values():
+            if not agent.is_dead:
+                await self.attest(agent)
+        if not (await self.cell.tick()).settled:
+            for agent in self.agents.values():
+                if agent.is_dead:
+                    await self.cell.write_off(agent.name)
+            await let_settle(self.cell, self.raw)
+        for _ in range(8):
+            for claim_id in self.claims:
+                await self._finish(claim_id)
+            for agent in self.agents.values():
+                if not agent.is_dead:
+                    await self.hear(agent, confirm=True)
+
+    async def _finish(self, claim_id: str) -> None:
+        await self.reconcile(claim_id)
+        found = await self.read(claim_id)
+        open_hosts = [agent.name for agent in self.agents.values() if not agent.is_dead]
+        if found and found.state is ClaimStatus.PENDING and open_hosts:
+            await self.place_again(claim_id, open_hosts[0], Why.FAILED)
+
+    async def check_settled(self) -> None:
+        """What lives is what its owners were told."""
+        await self.check_always()
+        stored = await all_claims(self.cell, self.raw)
+        for claim_id, owned in self.claims.items():
+            found = stored.get(claim_id)
+            running = [(agent, one) for agent, one in self.entries(claim_id) if not agent.is_dead]
+            there = [one for one in found.placements if not self.agents[one.host].is_dead] if found else []
+            assert sorted(one.placed for _, one in running) == sorted(one.placed for one in there), claim_id
+            assert len(running) <= 1, f"{claim_id} runs {len(running)} times"
+            assert all(one.state is ACTIVE for _, one in running), claim_id
+            if owned.wish == "lives":
+                assert running or not owned.is_owed, f"{claim_id} was confirmed, and is lost"
+            else:
+                assert not running, f"{claim_id} was {owned.wish}, and lives"
+                assert not found or found.state in OVER, claim_id

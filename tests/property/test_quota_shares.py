@@ -70,7 +70,7 @@ def in_turn(monkeypatch: pytest.MonkeyPatch) -> Iterator[Turns]:
         return call
 
     with monkeypatch.context() as patched:
-        patched.setattr(quota_shares, "UNDER_WAY_MS", 0)
+        patched.setattr(quota_shares, "UNDER_WAY_MS", -1_000_000)
         patched.setattr(quota_shares, "RETURNED_AFTER_MS", -1_000_000)
         patched.setattr(quotas, "PAUSE_S", 0.0)
         for name in STEPS:

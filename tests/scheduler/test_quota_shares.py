@@ -216,7 +216,7 @@ async def test_a_division_that_nobody_finishes_is_made_anew(
 
 async def test_of_two_divisions_at_once_only_one_is_used(scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch) -> None:
     """One is overtaken when it has closed the first cell. It closes no other after that."""
-    monkeypatch.setattr(quota_shares, "UNDER_WAY_MS", 0)
+    monkeypatch.setattr(quota_shares, "UNDER_WAY_MS", -1_000_000)
     division, really, calls = (await scheduler._quotas.shares.read("web"))["a"].division, CellStore.quota_close, 0
 
     async def overtaken(self: CellStore, *arguments: Any) -> Any:

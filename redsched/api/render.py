@@ -102,7 +102,6 @@ def claim(one: Claim) -> dict[str, Any]:
         "wanted": one.wanted,
         "digest": one.digest,
         "counted": one.counted,
-        "quota": one.quota,
         "on_exit": one.on_exit,
         "work_ended_at_ms": one.work_ended_at_ms,
         "reason": None if one.reason is None else asdict(one.reason),

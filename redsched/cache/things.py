@@ -198,17 +198,20 @@ class PoolState:
 
 
 class QuotaState:
-    """A project's quota: `limits` by class, and by `claims`. What is taken of it stands in its ledger."""
+    """A project's quota: `limits` by class, and by `claims`. What is used of it only the store knows."""
 
     __slots__ = ("_limits", "limits", "name", "version")
-
-    declared = True
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.version = 0
         self._limits: dict[str, int] = {}
         self.limits: Mapping[str, int] = MappingProxyType(self._limits)
+
+    @property
+    def declared(self) -> bool:
+        """Whether it limits anything."""
+        return bool(self._limits)
 
     def apply(self, fields: Mapping[str, str]) -> bool:
         """Set fields; never that what hosts are chosen by has changed."""

@@ -1,6 +1,6 @@
 """Deciding: filter, weigh, pick, as pure functions of columns and a request. Knows neither Redis nor asyncio."""
 
-from redsched.decide.answers import Check, Decision, Exceeded, Explanation, HostCheck, Miss, Place, ReasonCount
+from redsched.decide.answers import Check, Decision, Explanation, HostCheck, Miss, Place, ReasonCount
 from redsched.decide.decide import Decider
 from redsched.decide.weighers.demand import taken_by
 
@@ -8,7 +8,6 @@ __all__ = [
     "Check",
     "Decider",
     "Decision",
-    "Exceeded",
     "Explanation",
     "HostCheck",
     "Miss",

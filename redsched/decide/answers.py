@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from redsched.model import Candidate, ClaimRule
+from redsched.model import Candidate, ClaimRule, Exceeded
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,27 +92,13 @@ class HostCheck:
 
 
 @dataclass(frozen=True, slots=True)
-class Exceeded:
-    """A limit of a project's quota that a request would exceed: `used` + `asked` is more than `limit`."""
-
-    resource: str
-    limit: int
-    used: int
-    asked: int
-
-    @property
-    def detail(self) -> str:
-        """All of it in words."""
-        return f"{self.used} of {self.limit} {self.resource} are used, {self.asked} more asked for"
-
-
-@dataclass(frozen=True, slots=True)
 class Explanation:
     """How a decision comes about: the counts over all hosts, the nearest misses, and the checks of a named host.
 
     In a large fleet not all hosts' pools are searched only to be counted: `unsearched` of the hosts that fit pass
     every rule, and their pools may yet fail. So `fits` are at most, and `pools` among the reasons at least so many.
-    `exceeded` is what the quota of the project does not allow, whatever fits; None while it is being counted.
+    `exceeded` is what the quota of the project does not allow, whatever fits; None while hosts may still bring back
+    claims that count.
     """
 
     hosts: int

@@ -1,13 +1,14 @@
 #!lua
 -- claim: members x ordered candidates. Each member gets the first of its candidates that fits now; all or nothing.
--- KEYS meta changes hosts deadlines chores shelved ...
--- ARGV epoch now_ms seen_seq fresh lease_ms digest project consumer members hosts lists request quota gang again
+-- KEYS meta changes hosts deadlines chores shelved quota ...
+-- ARGV epoch now_ms seen_seq fresh lease_ms digest project consumer members hosts lists request limited gang again
 -- ARGV call_id max_attempts on_exit most_alternates alternates ...
 -- Further keys: the claim of each member, then host, claims, inbox of each host; with conditions the facts of each host
 -- where ARGV says so, then each group and shared pool; with members that are placed again two each
 -- (include/claim_again.lua); with a gang its key; with a request its key.
 -- epoch, now_ms, seen_seq: those of the decision. fresh: 1 where the ids were made for this very call. members, hosts,
--- lists: how many there are of them. request: '' for none to be kept. quota: 1 where these claims count in one. gang: 1
+-- lists: how many there are of them. request: '' for none to be kept. limited: 1 where the project is known to have a
+-- quota. quota: of the project. gang: 1
 -- where they stand or fall together. again: how many members are placed again. call_id: of this call, where it may have to
 -- be undone ('' else). max_attempts: '' for one. on_exit: '' for release.
 -- alternates: hosts that fit too, a space between them; so many of those that no member gets are kept with each claim.
@@ -20,6 +21,7 @@
 --   SAME      n and the members as OK ('' for the candidate), for what these ids were given before; nothing is written
 --             but the mark: what is answered now, the undoing of an earlier call must leave
 --   FULL      number of the first member that no candidate has room for; then the hosts looked at
+--   OVER SETTLING UNSHARED   of the project's quota, where all members have a place: see include/quota_room.lua
 --   UNKNOWN   a group or pool that nobody has declared, as `server-group:web`, `pool:licences`
 --   GONE CONFLICT LATE EPOCH SETTLING BEHIND   nothing more (the protocol's "Ids"; EPOCH: decided in another epoch;
 --             BEHIND: decided before an aggregate, a pool or a host's own word changed which hosts may be chosen: that
@@ -36,6 +38,8 @@
 -- include: claim_write
 -- include: fence
 -- include: publish
+-- include: quota_claim
+-- include: quota_write
 -- include: things
 local cell = fence()
 local call = parse_call()
@@ -52,6 +56,11 @@ for number, member in ipairs(call.members) do
   end
 end
 
+local over = over_quota(cell, call)
+if over then
+  return over
+end
+
 -- Every check is passed. From here on, only writes.
 local things = call.things and changed_things(call.things) or {}
 local expires = text(cell.now_ms + call.lease_ms)
@@ -65,6 +74,9 @@ for _, host in pairs(call.hosts) do
 end
 if call.things then
   write_things(cell, things, 'claimed')
+end
+if call.quota then
+  write_quota(cell, call.quota)
 end
 write_beside(call)
 finish(cell)

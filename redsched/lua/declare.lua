@@ -45,6 +45,9 @@ publish(cell, ARG.kind, ARG.name, version, 'declared', 0, changed)
 redis.call('HSET', KEY.thing, 'version', version)
 in_chunks('HSET', KEY.thing, set)
 in_chunks('HDEL', KEY.thing, gone)
+if ARG.kind == 'quota' then
+  redis.call('HDEL', KEY.thing, 'share_epoch', 'closed_at_ms') -- the shares were those of other limits
+end
 mark_over(KEY.thing)
 redis.call('SADD', KEY.names, ARG.name)
 local done = ARG.kind == 'server-group' and finish or finish_declared -- claim.lua reads all of a group itself

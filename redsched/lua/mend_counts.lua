@@ -1,10 +1,11 @@
 #!lua flags=allow-oom
--- mend_counts: what a server group or shared pool counts is worked out anew from its claims, all read at this instant.
+-- mend_counts: what a server group, shared pool or quota counts is worked out anew from its claims, all read at
+-- this instant.
 -- That these are all of them its version shows, which every claim that joins or leaves moves: it was read before they
 -- were looked for.
 -- KEYS meta changes hosts ...
 -- ARGV version reason ...
--- Further keys: each claim that counts in it, and last the group or shared pool. version: that of the thing when the
+-- Further keys: each claim that counts in it, and last the group, pool or quota. version: that of the thing (of a quota its seq) when the
 -- claims were looked for ('' where there was none). Then the ids of the claims.
 -- Reply OK (mended) | SAME (nothing was wrong) | SETTLING (its claims may still come back) | CONFLICT (an amount is no
 --   whole number) | RETRY (claims have joined or left since); epoch, now_ms
@@ -21,7 +22,7 @@ local thing = passed(#KEYS)[1]
 local stored = read_hash(thing.key)
 if not cell.settled then
   return answer('SETTLING')
-elseif (stored.version or '') ~= ARG.version then
+elseif (thing.kind == 'quota' and stored.seq or stored.version or '') ~= ARG.version then
   return answer('RETRY')
 end
 for i = 4, #KEYS - 1 do
@@ -36,12 +37,17 @@ for i = 4, #KEYS - 1 do
   end
 end
 for field, value in pairs(stored) do
-  if field == 'members' or string.match(field, '^count%.') or string.match(field, '^claimed%.') then
+  if field == 'members' or string.match(field, '^count%.') or string.match(field, '^claimed%.')
+      or string.match(field, '^used%.') then
     thing.now[field] = thing.now[field] or 0
     thing.was[field] = whole(value, 0, -1)
   end
 end
+thing.hash = thing.kind == 'quota' and stored or nil
 local changed = changed_things({thing})
+if #changed.quotas > 0 then
+  changed = {thing, quotas = {}} -- a repair is told, unlike what claims use
+end
 if #changed == 0 then
   return answer('SAME')
 end

@@ -1,19 +1,46 @@
 #!lua
--- quota_close: a count has found everything. From now on the ledger can be relied on, in these epochs of the cells.
--- KEYS  1 meta, 2 ledger, 3 deadlines, 4 claims
--- ARGV  1 count: its name, 2 number of cells; then cell, epoch of each
--- Reply OK | SAME (a copy) | STALE (that count does not run any more); epoch, now_ms
--- include: quota_counted
--- include: quota_ledger
-local cell, ledger = open_ledger()
-if ledger and (is_counted(cell, ledger, 2)) then
-  return {'SAME', cell.epoch, cell.now_ms}
-elseif not ledger or ledger.count ~= ARGV[1] or ledger.count_epoch ~= cell.epoch then
-  return {'STALE', cell.epoch, cell.now_ms}
+-- quota_close: begin to divide a quota's limits over several cells anew. This one lets nothing more in until it is
+-- given a share of that division: so the shares that cells use at any time are all of one division.
+-- KEYS meta changes hosts quota
+-- ARGV former division
+-- Reply OK | SAME (this division has begun here) | STALE (another one than `former` was the last) | HELD (another one
+--   is under way) | SETTLING (hosts may still bring back claims that count) | UNKNOWN (it has no limits to share);
+--   epoch, now_ms, then field, value ... of the quota
+-- include: fence
+-- include: in_chunks
+-- include: quota_division
+-- include: read_hash
+-- include: whole
+local UNDER_WAY_MS = 2000
+
+local cell = fence()
+local quota = read_hash(KEY.quota)
+local function answer(outcome)
+  local reply = {outcome, cell.epoch, cell.now_ms}
+  for field, value in pairs(quota) do
+    reply[#reply + 1] = field
+    reply[#reply + 1] = value
+  end
+  return reply
 end
-redis.call('HSET', KEYS[2], 'counted_in', cell.epoch)
-for i = 3, #ARGV, 2 do
-  redis.call('HSET', KEYS[2], 'epoch.' .. ARGV[i], ARGV[i + 1])
+local begun_ms = not quota.share_epoch and whole(quota.closed_at_ms, 0, 0) or 0
+if not quota.cells then
+  return answer('UNKNOWN')
+elseif not cell.settled then
+  return answer('SETTLING')
+elseif quota.division == ARG.division then
+  return answer(quota.share_epoch and 'STALE' or 'SAME')
+elseif (quota.division or '') ~= ARG.former then
+  return answer('STALE')
+elseif begun_ms <= cell.now_ms and cell.now_ms < begun_ms + UNDER_WAY_MS then
+  return answer('HELD')
 end
-redis.call('HDEL', KEYS[2], 'count', 'count_epoch', 'count_until_ms')
-return {'OK', cell.epoch, cell.now_ms}
+local gone = {}
+for field in pairs(quota) do
+  if is_of_division(field) then
+    gone[#gone + 1] = field
+  end
+end
+in_chunks('HDEL', KEY.quota, gone)
+redis.call('HSET', KEY.quota, 'division', ARG.division, 'closed_at_ms', text(cell.now_ms))
+return answer('OK')

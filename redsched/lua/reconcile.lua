@@ -43,8 +43,16 @@ local function due_reason(claim, placement, stands)
   elseif placement.state == 'ending' then
     return written_off and (placement.why or 'void') or nil
   elseif LEASED[placement.state] and (stands == 'here' or stands == 'lost') then
-    return (is_past(placement.expires_at_ms) or is_past(placement.move_by_ms)) and 'expired' or nil
+    local too_long = is_past(placement.move_by_ms) and goes_on(claim, placement)
+    return (is_past(placement.expires_at_ms) or too_long) and 'expired' or nil
   end
+end
+
+-- A move whose former has failed has nothing to go back to: its lease is all that ends it.
+local function drop_move_deadline(claim, placement)
+  local drops = is_past(placement.move_by_ms) and not goes_on(claim, placement)
+  placement.move_by_ms = not drops and placement.move_by_ms or nil
+  return drops
 end
 
 local function step(claim, placement)
@@ -76,7 +84,7 @@ for _, claim in ipairs(claims) do
     list[#list + 1] = placement
   end
   for _, placement in ipairs(list) do
-    any = step(claim, placement) or any
+    any = step(claim, placement) or drop_move_deadline(claim, placement) or any
   end
   if ARG.gang_done == '1' and phase_of(claim) == 'out' then
     claim.fields.gang = nil

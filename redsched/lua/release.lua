@@ -21,6 +21,11 @@ local function answer(outcome, ...)
 end
 local main = main_of(claim)
 
+-- Might a host still bring something back that this epoch has not heard of?
+local function is_unheard()
+  return redis.call('HGET', KEY.meta, 'unattested') ~= '0'
+end
+
 local function meant()
   for _, placement in pairs(claim.placements) do
     if placement.token == ARG.token then
@@ -29,21 +34,38 @@ local function meant()
   end
 end
 
+-- Is only a move called off by this? A token that the claim has moved on from means the claim.
+local function is_on_its_way(target)
+  return target ~= nil and ARG.why == 'released' and target.state ~= 'active' and not is_doomed(claim, target)
+    and goes_on(claim, target) and (target.from ~= nil or main.state == 'active')
+end
+
+-- Has it ended, and is that all there is to say? What a host may still bring back is closed with it.
+local function is_over(last)
+  if main or last.state ~= 'ended' then
+    return false
+  end
+  local closed_why = claim.fields.closed_why
+  local for_good = closed_why ~= nil and closed_why ~= 'shelved'
+  return for_good or (not is_unheard() and (last.why ~= 'shelved' or ARG.why == 'shelved'))
+end
+
 -- Why nothing is to be done, or nil.
 local function refusal()
-  local last = claim.tombstone
+  local last, target = claim.tombstone, meant()
   if not claim.exists then
     return 'UNKNOWN'
   elseif ARG.call_id ~= '' and claim.fields.mark ~= ARG.call_id then
     return 'STALE'
-  elseif not main and last.state == 'ended' and (last.why ~= 'shelved' or ARG.why == 'shelved') then
+  elseif is_over(last) then
     local done = ARG.why ~= 'shelved' or last.why == 'shelved'
     return done and 'SAME' or 'GONE'
-  elseif ARG.token ~= '' and not meant() and not (last and last.token == ARG.token) then
+  elseif ARG.token ~= '' and not target and not (last and last.token == ARG.token) then
     return 'STALE'
-  elseif ARG.how == 'unless-active' and main and main.state == 'active' then
+  elseif ARG.how == 'unless-active' and main and not is_on_its_way(target) and main.state == 'active' then
     return 'ACTIVE'
-  elseif ARG.why == 'shelved' and main and main.state == 'ending' and main.why ~= 'shelved' then
+  elseif ARG.why == 'shelved' and main and main.state == 'ending' and main.why ~= 'shelved'
+      and not claim.fields.retry_root then
     return 'GONE'
   end
 end
@@ -60,9 +82,9 @@ end
 if #lacking > 0 then
   return answer('RETRY', unpack(lacking))
 end
-local target = ARG.token ~= '' and meant()
-local called_off = target and target ~= main and ARG.why == 'released' and goes_on(claim, target)
-if not called_off and not is_closed(claim, ARG.why) then
+local target = meant()
+local called_off = is_on_its_way(target)
+if not called_off and (not is_closed(claim, ARG.why) or (claim.fields.closed_why == 'shelved' and is_unheard())) then
   close(claim, ARG.closed ~= '' and ARG.closed or token_now(cell), ARG.why)
 end
 local list = {}

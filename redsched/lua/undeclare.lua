@@ -12,15 +12,16 @@
 -- include: finish_declared
 -- include: in_chunks
 -- include: publish
+-- include: quota_division
 -- include: read_hash
 -- include: whole
 local cell = fence()
 local thing, known = read_hash(KEY.thing)
 local defined, held = {}, false
 for field, value in pairs(thing) do
-  if is_definition(field) then
+  if is_definition(field) or is_of_division(field) then
     defined[#defined + 1] = field
-  elseif field == 'members' or string.find(field, '^claimed%.') then
+  elseif field == 'members' or string.find(field, '^claimed%.') or string.find(field, '^used%.') then
     held = held or whole(value, 0, MOST) > 0
   end
 end

@@ -18,7 +18,7 @@ from redsched.model.claims import (
     Token,
     Why,
 )
-from redsched.model.declared import CLAIMS, Aggregate, GroupPolicy, Quota, ServerGroup, SharedPool
+from redsched.model.declared import CLAIMS, Aggregate, Exceeded, GroupPolicy, Quota, ServerGroup, SharedPool
 from redsched.model.hosts import (
     MAX_LABELS,
     MAX_RATIO,
@@ -70,6 +70,7 @@ __all__ = [
     "ClaimRule",
     "ClaimStatus",
     "CpuPolicy",
+    "Exceeded",
     "Gang",
     "Group",
     "GroupPolicy",

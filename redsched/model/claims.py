@@ -144,8 +144,6 @@ class Claim:
     counted: Mapping[str, str] = field(default_factory=dict)
     gang: str = ""
     """The gang that it was claimed with: the id of its first member."""
-    quota: bool = False
-    """Whether a quota counts it."""
     wanted: Amounts = field(default_factory=dict)
     placements: tuple[Placement, ...] = ()
     """All that it has, the main one first; none where it has ended or is pending."""

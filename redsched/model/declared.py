@@ -95,6 +95,21 @@ CLAIMS = "claims"
 """What a quota calls the number of claims, beside the classes."""
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Exceeded:
+    """A limit of a project's quota that a request would exceed: `used` + `asked` is more than `limit`."""
+
+    resource: str
+    limit: int
+    used: int
+    asked: int
+
+    @property
+    def detail(self) -> str:
+        """All of it in words."""
+        return f"{self.used} of {self.limit} {self.resource} are used, {self.asked} more asked for"
+
+
 @dataclass(frozen=True, slots=True)
 class Quota:
     """What the claims of a project may take together, over all cells: `limits` by class, and `claims` their number.

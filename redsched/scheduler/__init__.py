@@ -1,6 +1,7 @@
 """The scheduler library: mirror, decide, claim. All that the API and the CLI talk to."""
 
-from redsched.decide import Check, Exceeded, Explanation, HostCheck, Miss, ReasonCount
+from redsched.decide import Check, Explanation, HostCheck, Miss, ReasonCount
+from redsched.model import Exceeded
 from redsched.scheduler.events import EventFilter
 from redsched.scheduler.refusal import miss_facts
 from redsched.scheduler.scheduler import Scheduler

@@ -1,8 +1,8 @@
 """Auditing invariants 1, 2, 5 and 10 of docs/architecture.md over the live store, while work goes on, and mending.
 
-Each host is read with its claims in one script. What spans more than that (deadlines, keys without a host, groups and
-pools) is read at different instants, so a suspicion counts only when it is seen again. What is mended is looked at once
-more afterwards: what was still wrong then, was not mended.
+Each host is read with its claims in one script. What spans more than that (deadlines, keys without a host, groups,
+pools and quotas) is read at different instants, so a suspicion counts only when it is seen again. What is mended is
+looked at once more afterwards: what was still wrong then, was not mended.
 """
 
 from collections.abc import Sequence
@@ -16,25 +16,22 @@ from redsched.scheduler.audit_hosts import over_by_rights as host_over
 from redsched.scheduler.audit_leftovers import leftover_problems
 from redsched.scheduler.audit_reading import Seen, read_cell
 from redsched.scheduler.cells import Cell, Cells
-from redsched.scheduler.ledger_upkeep import LedgerUpkeep
 from redsched.scheduler.mending import mend
 from redsched.scheduler.views import AuditReport
 from redsched.store import CellStore
 
 
-async def audit(cells: Cells, ledgers: LedgerUpkeep) -> AuditReport:
+async def audit(cells: Cells) -> AuditReport:
     """Look at everything; again at what looked wrong. Raises StoreUnavailable."""
-    return _together([*[await audit_cell(cell) for cell in cells], AuditReport(0, 0, await ledgers.audit())])
+    return _together([await audit_cell(cell) for cell in cells])
 
 
-async def repair(cells: Cells, ledgers: LedgerUpkeep, operator: bool) -> AuditReport:
+async def repair(cells: Cells, operator: bool) -> AuditReport:
     """Audit, mend what can be mended, and look again. Raises StoreUnavailable.
 
     `operator`: a person has asked for it, so that claims which only a person may end are ended too.
     """
-    found = [await repair_cell(cell, operator) for cell in cells]
-    # What a claim is, is known once the cells have been mended.
-    return _together([*found, AuditReport(0, 0, await ledgers.repair())])
+    return _together([await repair_cell(cell, operator) for cell in cells])
 
 
 async def audit_cell(cell: Cell) -> AuditReport:

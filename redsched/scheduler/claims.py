@@ -10,7 +10,7 @@ from redsched.scheduler.claim_list import ClaimList
 from redsched.scheduler.claim_words import told
 from redsched.scheduler.placed_anew import PlacedAnew
 from redsched.scheduler.resizing import absolute
-from redsched.store import Giving, Outcome, counted_by, drawn_on
+from redsched.store import Giving, Outcome, counted_by
 
 
 class ClaimDesk(PlacedAnew, ClaimList):
@@ -36,10 +36,7 @@ class ClaimDesk(PlacedAnew, ClaimList):
         """
         cell, claim = await self._find(claim_id, token)
         amounts = absolute(claim, slots, resources)
-        things = drawn_on(claim.group, {**claim.amounts, **amounts}, claim.gang)
-        await self._quotas.grow(cell, claim, amounts)
-        answer = await cell.store.resize(claim.host, claim.id, token, amounts, things)
-        await self._quotas.changed(cell, claim)
+        answer = await self._quotas.resize(cell, claim, token, amounts)
         if answer.outcome is Outcome.FULL:
             slot = answer.facts[0]
             raise NoValidHost(
@@ -79,8 +76,6 @@ class ClaimDesk(PlacedAnew, ClaimList):
         told(claim, answer, ending=True)
         if answer.facts[0]:
             cell.released.note(claim.id, answer, how=how)
-        if answer.outcome is not Outcome.ENDING:
-            await self._quotas.changed(cell, claim)
         return answer.outcome is not Outcome.ENDING
 
     async def _find(self, claim_id: str, token: str) -> tuple[Cell, Claim]:

@@ -6,7 +6,7 @@ Each is sent with the token of the placing that it is based on, and sent again w
 from collections.abc import Collection
 from contextlib import suppress
 
-from redsched.errors import ClaimState, NoValidHost, RedschedError, Unknown
+from redsched.errors import ClaimState, NoValidHost, QuotaExceeded, RedschedError, Unknown
 from redsched.model import OVER, Claim, ClaimStatus, Token, Why
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claim_words import stale, told
@@ -33,7 +33,7 @@ class PlacedAnew:
 
         `alternates` are the hosts to try; None: those that were chosen with its first host, then any on which it has
         not failed; none of them: the claim ends.
-        Raises NoValidHost (it has ended all the same), ClaimState, StaleToken, Unknown, Settling.
+        Raises NoValidHost, QuotaExceeded (both: it has ended all the same), ClaimState, StaleToken, Unknown, Settling.
         """
         cell, claim, known = await self._find_placing(claim_id, token)
         if known is not None:
@@ -54,11 +54,11 @@ class PlacedAnew:
         """Give a pending claim its next placement, or end it: on one of `hosts` if any are named.
 
         Else on the first alternate that still fits, or on any host on which it has not failed.
-        Raises NoValidHost, ClaimState (both: it has ended), Settling.
+        Raises NoValidHost, QuotaExceeded, ClaimState (with any of them it has ended), Settling.
         """
         try:
             return await self._next_placement(cell, claim, frozenset(hosts))
-        except (NoValidHost, ClaimState, Unknown) as error:
+        except (NoValidHost, QuotaExceeded, ClaimState, Unknown) as error:
             # Whatever comes after, the work does not run there. Another scheduler may have placed it meanwhile.
             answer = await self._give_up(cell, claim, claim.retry_from or claim.token)
             if answer.outcome is Outcome.STALE:
@@ -151,8 +151,6 @@ class PlacedAnew:
         if answer.outcome in (Outcome.OK, Outcome.SAME, Outcome.ENDING):
             # Nothing of it is left, which the store may lose like any release.
             cell.released.note(claim.id, answer, Why.FAILED)
-        if answer.outcome in (Outcome.OK, Outcome.SAME):
-            await self._quotas.changed(cell, claim)
         return answer
 
     async def _read(self, claim_id: str) -> Claim:

@@ -21,7 +21,6 @@ from redsched.scheduler.hosts import HostDesk
 from redsched.scheduler.identity import Identity
 from redsched.scheduler.importing import Imported, import_cell, import_declared
 from redsched.scheduler.leaving import Leaving
-from redsched.scheduler.ledger_upkeep import LedgerUpkeep
 from redsched.scheduler.quota_desk import QuotaDesk
 from redsched.scheduler.quotas import Quotas
 from redsched.scheduler.refusal import merge_nearest, merge_reasons
@@ -49,16 +48,15 @@ class Scheduler:
     """
 
     def __init__(self, store: Store, cells: Cells, settings: Settings, observe: Observe | None = None) -> None:
-        quotas = self._quotas = Quotas(cells, store.ledgers)
+        quotas = self._quotas = Quotas(cells)
         line, successors = RoomLine(cells), Successors(cells, quotas)
         self.claims = ClaimDesk(cells, line, successors, quotas)
         self.hosts = HostDesk(cells, successors)
         self.aggregates = AggregateDesk(cells)
         self.server_groups = ServerGroupDesk(cells)
         self.pools = SharedPoolDesk(cells)
-        self.quotas = QuotaDesk(cells, store.ledgers, quotas.counting)
+        self.quotas = QuotaDesk(cells, quotas.shares)
         self.events = EventDesk(cells)
-        self._ledgers = LedgerUpkeep(cells, store.ledgers, quotas)
         self._store = store
         self._cells = cells
         self._selector = Selector(cells, settings, Identity(cells), line, quotas, observe)
@@ -81,17 +79,16 @@ class Scheduler:
             store = await stack.enter_async_context(Store.connect(url, settings))
             cells = [Cell(store.cell(name), settings, known) for name in settings.cells]
             opened = cls(store, Cells(cells), settings, observe)
-            stack.push_async_callback(opened._quotas.counting.stop)  # after the chores, which begin counts
             for cell in cells:
                 stack.push_async_callback(cell.stop)
                 await cell.start()
             for cell in cells:
-                upkeep = Upkeep(cell, settings, opened._ledgers if cell is cells[0] else None)
+                upkeep = Upkeep(cell, settings)
                 stack.push_async_callback(upkeep.stop)
                 upkeep.start()
-            stack.push_async_callback(opened._quotas.stop)
+            stack.push_async_callback(opened._quotas.shares.stop)
             stack.push_async_callback(opened._selector.stop)
-            opened._quotas.start()
+            opened._quotas.shares.start()
             yield opened
 
     async def select(self, request: Request) -> Selections:
@@ -140,11 +137,11 @@ class Scheduler:
 
     async def audit(self) -> AuditReport:
         """Check invariants 1, 2, 5 and 10 over the live store. Raises StoreUnavailable."""
-        return await audit(self._cells, self._ledgers)
+        return await audit(self._cells)
 
     async def repair(self) -> AuditReport:
         """Audit, and mend what is broken, by a person's word. Raises StoreUnavailable."""
-        return await repair(self._cells, self._ledgers, operator=True)
+        return await repair(self._cells, operator=True)
 
     async def usage(self, by: Sequence[UsageBy] = (UsageBy.CLASS,)) -> tuple[UsageRow, ...]:
         """What all claims hold, summed by these. Raises StoreUnavailable."""

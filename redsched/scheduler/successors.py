@@ -95,7 +95,7 @@ class Successors:
                 raise await self._refusal(cell, asked)
             written_off = written_off_with(cell.mirror.columns, claim)
             call = again_call(asked.request, cell, decision, claim.id, again, written_off, *decided_on)
-            answer = await self._quotas.claim(cell, call, claim)
+            answer = await self._quotas.claim(cell, call)
             cell.mirror.apply_reply(answer)
             if answer.outcome in (Outcome.OK, Outcome.SAME):
                 cell.requests.has_written(call.digest, answer.epoch)

@@ -1,10 +1,11 @@
 """What claims take of a quota: amounts by class, over all their slots, and `claims`, their number."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Mapping
 
-from redsched.model import CLAIMS, Amounts, Claim
-from redsched.names import split_slot
+from redsched.model import CLAIMS, Amounts
+from redsched.names import split_slot, whole
+from redsched.store.fields import AMOUNT, placement_fields
 
 
 def by_class(slots: Amounts) -> Counter[str]:
@@ -20,9 +21,10 @@ def taken(slots: Amounts) -> Amounts:
     return {**by_class(slots), CLAIMS: 1}
 
 
-def taken_together(claims: Iterable[Claim]) -> Amounts:
-    """What claims take of which one succeeds the other: the larger of each class; nothing where there is none."""
-    most: Counter[str] = Counter()
-    for claim in claims:
-        most |= Counter(taken(claim.amounts))
-    return most
+def usage_of(fields: Mapping[str, str]) -> Amounts:
+    """What the hash of a living claim says that it takes: while it moves, the largest of its placements' amounts."""
+    usage: Counter[str] = Counter()
+    for one in placement_fields(fields):
+        amounts = {name[len(AMOUNT) :]: whole(value, 0) for name, value in one.items() if name.startswith(AMOUNT)}
+        usage |= Counter(taken(amounts))
+    return usage

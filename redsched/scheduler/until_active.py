@@ -106,7 +106,7 @@ class UntilActive:
         claim_id, until = claim.id, tasks.now_s() + UNDONE_WITHIN_S
         while tasks.now_s() < until:
             try:
-                things = drawn_on(claim.group, claim.amounts, claim.gang)
+                things = drawn_on(claim.group, claim.amounts, claim.gang, claim.project)
                 answer = await cell.store.release(claim.host, claim.id, "", how, things, mark)
             except StoreUnavailable:
                 await asyncio.sleep(AGAIN_AFTER_S)

@@ -5,7 +5,6 @@ Both are done by one scheduler at a time. What every one does for itself is to c
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 
 import structlog
 
@@ -14,7 +13,6 @@ from redsched.errors import RedschedError
 from redsched.scheduler.audit import repair_cell, repair_picture
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.duty import Duty
-from redsched.scheduler.ledger_upkeep import LedgerUpkeep
 from redsched.scheduler.recorder import Recorder
 from redsched.scheduler.repeating import repeat
 from redsched.scheduler.views import AuditReport
@@ -30,10 +28,10 @@ log = structlog.get_logger(__name__)
 
 
 class Upkeep:
-    """The upkeep of one cell; with `ledgers`, those of all quotas too: that is the first cell's."""
+    """The upkeep of one cell."""
 
-    def __init__(self, cell: Cell, settings: Settings, ledgers: LedgerUpkeep | None = None) -> None:
-        self._cell, self._settings, self._ledgers = cell, settings, ledgers
+    def __init__(self, cell: Cell, settings: Settings) -> None:
+        self._cell, self._settings = cell, settings
         self._recorder = Recorder(cell.store, settings)
         self._recording, self._checking = Duty(cell.store, "record"), Duty(cell.store, "check")
         self._tasks: list[asyncio.Task[None]] = []
@@ -66,8 +64,6 @@ class Upkeep:
         # Kept for less than the time to the next check, so that each time it is whoever comes first.
         if await self._checking.is_mine(self._settings.check_s * 0.7):
             report = await repair_cell(self._cell, operator=False)
-            if self._ledgers is not None:
-                report = replace(report, problems=(*report.problems, *await self._ledgers.repair()))
         else:
             report = await repair_picture(self._cell)
         for one in report.broken:

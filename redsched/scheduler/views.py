@@ -206,19 +206,13 @@ class Mend(StrEnum):
     GONE_HOST = "gone-host"
     """Clear away what is left of a host that is not there."""
     COUNTS = "counts"
-    """Work out anew what a server group or shared pool counts."""
+    """Work out anew what a server group, shared pool or quota counts."""
     DUE = "due"
     """Work out anew when something is due about claims, and which are remembered."""
     GANG = "gang"
     """Have a gang be waited for as it should."""
     CACHE = "cache"
     """Read this scheduler's picture anew."""
-    LEDGER = "ledger"
-    """Work out anew what a ledger says of its entries."""
-    SETTLE = "settle"
-    """Have a ledger say of a claim what the cells hold."""
-    COUNT = "count"
-    """Forget a ledger, and count it anew where there is a quota."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +220,6 @@ class Problem:
     """Something broken: the number of the invariant in docs/architecture.md, where, what it says and should say.
 
     `mend` puts it right, told of `subject`; None where nothing may do so by itself. `advice` is what a person can do.
-    `cell` is '' for a ledger, which lies in none.
     """
 
     invariant: int

@@ -26,12 +26,9 @@ from redsched.store.answers import (
 )
 from redsched.store.cell import CellStore
 from redsched.store.claim_fields import AMOUNT, WANTED, amounts_in, record_of, record_with
-from redsched.store.claim_wire import counted_by, drawn_on
+from redsched.store.claim_wire import counted_by, drawn_on, exceeded
 from redsched.store.keys import Kind
-from redsched.store.ledger_reads import LedgerEntry, LedgerState
-from redsched.store.ledgers import Epochs, Ledgers, Taking
 from redsched.store.outcomes import Cause, Outcome
-from redsched.store.quota_calls import Marked
 from redsched.store.store import Store
 
 __all__ = [
@@ -48,7 +45,6 @@ __all__ = [
     "ClaimCall",
     "Clock",
     "EndedPlacement",
-    "Epochs",
     "Event",
     "FeedEnd",
     "Giving",
@@ -56,11 +52,7 @@ __all__ = [
     "HostHashes",
     "InboxEntry",
     "Kind",
-    "LedgerEntry",
-    "LedgerState",
-    "Ledgers",
     "LookedAt",
-    "Marked",
     "Member",
     "Outcome",
     "Placed",
@@ -68,11 +60,11 @@ __all__ = [
     "Recorded",
     "ReportAnswer",
     "Store",
-    "Taking",
     "Thing",
     "amounts_in",
     "counted_by",
     "drawn_on",
+    "exceeded",
     "record_of",
     "record_with",
 ]

@@ -16,16 +16,22 @@ class AgentCalls(ClaimCalls):
     """One coroutine for each script that a host has to have its part in."""
 
     async def resize(
-        self, host: str, claim_id: str, token: str, amounts: Amounts, things: Collection[str] = ()
+        self,
+        host: str,
+        claim_id: str,
+        token: str,
+        amounts: Amounts,
+        things: Collection[str] = (),
+        limited: bool = False,
     ) -> Answer:
         """The owner wants other amounts: all of them, by slot. (resize.lua)
 
         OK | SAME (this token was resized to these amounts; facts of both: token, state) | FULL (facts: slot) | MOVING
-        (it is being moved) | ENDING | GONE | STALE | UNKNOWN | ATTEST.
-        `things` as in `fail`, of what it holds and of what it is to hold.
+        (it is being moved) | ENDING | GONE | STALE | UNKNOWN | ATTEST | OVER (facts: see `exceeded`) | UNSHARED.
+        `things` as in `fail`, of what it holds and of what it is to hold; `limited` as in a ClaimCall.
         """
         _check(amounts)
-        return await self._about("resize", host, claim_id, token, *flat(amounts), things=things)
+        return await self._about("resize", host, claim_id, token, int(limited), *flat(amounts), things=things)
 
     async def resized(
         self, host: str, claim_id: str, token: str, amounts: Amounts, things: Collection[str] = ()

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from redsched.model import Candidate, ClaimRule, ClaimStatus, HostLimit, OnExit, Why
+from redsched.model import Candidate, ClaimRule, ClaimStatus, Exceeded, HostLimit, OnExit, Why
 from redsched.store.outcomes import Outcome
 
 
@@ -128,8 +128,8 @@ class ClaimCall:
     """By host; none for hosts without any."""
     request: str = ""
     """The request as canonical JSON, to be kept under the digest; '' where it is known to lie there."""
-    quota: bool = False
-    """Whether a quota counts these claims."""
+    limited: bool = False
+    """Whether the project is known to have a quota, so that its limits must be in the cell."""
     is_gang: bool = False
     """Whether failure of one ends all, until all are active."""
     mark: str = ""
@@ -186,14 +186,14 @@ class Thing:
 
 @dataclass(frozen=True, slots=True)
 class ClaimAnswer:
-    """OK | SAME | FULL | UNKNOWN | GONE | CONFLICT | LATE | EPOCH | SETTLING | BEHIND.
+    """OK | SAME | FULL | OVER | UNSHARED | UNKNOWN | GONE | CONFLICT | LATE | EPOCH | SETTLING | BEHIND.
 
     Where a member is placed again, of its claim: NO_CLAIM, STALE, GONE, ATTEST, GANG (its gang is waited for, or has
     failed), MOVING (it is not active yet).
     `placed` in the order of the members.
 
     `things` are the groups and shared pools that it wrote, `unknown` those that nobody has declared, written
-    `server-group:web` and `pool:licences`.
+    `server-group:web` and `pool:licences`; `over` is what the project's quota does not allow.
     """
 
     outcome: Outcome
@@ -203,6 +203,7 @@ class ClaimAnswer:
     looked_at: tuple[LookedAt, ...] = ()
     things: tuple[Thing, ...] = ()
     unknown: tuple[str, ...] = ()
+    over: tuple[Exceeded, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

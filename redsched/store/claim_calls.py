@@ -23,7 +23,7 @@ class ClaimCalls(Reads):
         """Place every member on the first of its candidates that fits now, or none of them. (claim.lua)
 
         Returns when the claims are as durable as the settings ask. Raises NotDurable when that has not come about in
-        time; claims that this call has made are ended then.
+        time; claims that this call has made are ended then, and moves called off.
         """
         mark = call.mark or (secrets.token_hex(4) if self._runner.waits else "")
         wire = ClaimWire(self.keys, call, mark)
@@ -41,11 +41,12 @@ class ClaimCalls(Reads):
     async def _undo(self, call: ClaimCall, answer: ClaimAnswer, mark: str) -> None:
         with suppress(Unavailable):  # their leases end them then
             for member, placed in zip(call.members, answer.placed, strict=True):
-                # It may arrive late. Whoever was answered with the claim since, by the same id, is to keep it; and a
-                # placement beside another one only calls off the move.
-                how = Giving.UNLESS_ACTIVE if member.again else Giving.ASK
-                call_id = "" if member.again else mark
-                await self.release(placed.host, member.id, placed.token, how, mark=call_id)
+                # It may arrive late. Whoever was answered with the claim since, by the same id, is to keep it. A move
+                # is called off; what was pending or shelved comes up all the same: a release would end the claim.
+                if member.again is None:
+                    await self.release(placed.host, member.id, placed.token, mark=mark)
+                elif member.again.why is Why.MOVED:
+                    await self.release(placed.host, member.id, placed.token, Giving.UNLESS_ACTIVE)
 
     async def bind(self, claim_id: str, former: str, kept_ms: int) -> str:
         """Bind a caller's id to this cell unless it is bound to another than `former`; its cell now. (bind.lua)"""

@@ -49,7 +49,6 @@ FIELDS = (
     Field("digest", CLAIM, "the digest of the request; `local` for work that its host found", True, True),
     Field("group", CLAIM, "the server group that it counts in", journaled=True),
     Field("gang", CLAIM, "the gang that it was claimed with: the id of its first member", True, True),
-    Field("quota", CLAIM, "`1` where a quota counts it", journaled=True, survives=True),
     Field("mark", CLAIM, "of the call that was answered with it last: only that one may undo it", survives=True),
     Field("claimed_at_ms", CLAIM, "when it was made (Unix, ms)", journaled=True),
     Field(
@@ -122,7 +121,9 @@ def lua_tables() -> str:
     """Return what the scripts know of these fields: PLAIN_FIELDS of a placement, and which SURVIVE of a claim."""
     plain = (one.name for one in FIELDS if one.of == PLACEMENT and not one.is_family)
     survive = (one.name for one in FIELDS if one.of == CLAIM and one.survives and not one.is_family)
-    return f"-- From redsched/store/claim_fields.py.\nlocal PLAIN_FIELDS = {_set(plain)}\nlocal SURVIVE = {_set(survive)}\n"
+    tables = (("PLAIN_FIELDS", plain), ("SURVIVE", survive))
+    lists = "".join(f"local {name} = {_set(names)}\n" for name, names in tables)
+    return f"-- From redsched/store/claim_fields.py.\n{lists}"
 
 
 def _set(names: Iterable[str]) -> str:

@@ -6,7 +6,7 @@ everything else, only where a call has any.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from redsched.model import Claim, ClaimRule, ClaimStatus, OnExit
+from redsched.model import Claim, ClaimRule, ClaimStatus, Exceeded, OnExit
 from redsched.names import SHARED_POOL, split_slot
 from redsched.store.answers import Again, ClaimAnswer, ClaimCall, LookedAt, Placed, Thing
 from redsched.store.base import flat
@@ -22,13 +22,14 @@ Arguments = list[str | int]
 def counted_by(claim: Claim) -> tuple[str, ...]:
     """Return all things that count a claim, at every placement, its hosts too: named as their keys end."""
     slots = dict.fromkeys(slot for one in claim.placements for slot in one.amounts)
-    return (*(f"host:{host}" for host in claim.hosts), *drawn_on(claim.group, slots, claim.gang))
+    return (*(f"host:{host}" for host in claim.hosts), *drawn_on(claim.group, slots, claim.gang, claim.project))
 
 
-def drawn_on(group: str, slots: Iterable[str], gang: str = "") -> tuple[str, ...]:
-    """The things that a claim counts in beside its host, named as their keys end: its group, shared pools and gang."""
+def drawn_on(group: str, slots: Iterable[str], gang: str = "", project: str = "") -> tuple[str, ...]:
+    """The things that a claim counts in beside its host, named as keys end: group, gang, quota and shared pools."""
     pools = dict.fromkeys(split_slot(slot)[0] for slot in slots if slot.startswith(SHARED_POOL))
-    return (*((f"{GROUP}{group}",) if group else ()), *((f"gang:{gang}",) if gang else ()), *pools)
+    named = (("server-group", group), ("gang", gang), ("quota", project))
+    return (*(f"{kind}:{name}" for kind, name in named if name), *pools)
 
 
 class ClaimWire:
@@ -42,7 +43,7 @@ class ClaimWire:
         self.things: tuple[str, ...] = ()
         candidates = (one.host for member in call.members for one in member.candidates)
         self._hosts = list(dict.fromkeys((*candidates, *call.written_off)))
-        self.keys = [*keys.due, *(keys.claim(member.id) for member in call.members)]
+        self.keys = [*keys.due, keys.quota(call.project), *(keys.claim(member.id) for member in call.members)]
         for host in self._hosts:
             self.keys += (keys.host(host), keys.claims(host), keys.inbox(host))
         self._number_of = {host: number for number, host in enumerate(self._hosts, 1)}
@@ -56,7 +57,7 @@ class ClaimWire:
         self.arguments: Arguments = [call.epoch, call.now_ms, call.seen_seq, int(call.fresh), call.lease_ms]
         self.arguments += (call.digest, call.project, call.consumer)
         self.arguments += (len(call.members), len(self._hosts), len(self._lists))
-        self.arguments += (call.request, int(call.quota), int(is_gang), len(again), mark)
+        self.arguments += (call.request, int(call.limited), int(is_gang), len(again), mark)
         self.arguments.append(call.max_attempts if call.max_attempts > 1 else "")
         self.arguments += ("" if call.on_exit == OnExit.RELEASE else str(call.on_exit),)
         self.arguments += (call.most_alternates, " ".join(call.alternates), *self._hosts)
@@ -123,7 +124,14 @@ class ClaimWire:
         if outcome in (Outcome.OK, Outcome.FULL):
             looked_at = tuple(_looked_at(rest, self._hosts[int(number) - 1]) for number in rest)
         unknown = tuple(rest) if outcome is Outcome.UNKNOWN else ()
-        return ClaimAnswer(outcome, reply[1], int(reply[2]), placed, looked_at, things, unknown)
+        over = exceeded(tuple(rest)) if outcome is Outcome.OVER else ()
+        return ClaimAnswer(outcome, reply[1], int(reply[2]), placed, looked_at, things, unknown, over)
+
+
+def exceeded(facts: Sequence[str | int]) -> tuple[Exceeded, ...]:
+    """What a call was refused for, by class."""
+    rows = (facts[first : first + 4] for first in range(0, len(facts), 4))
+    return tuple(sorted(Exceeded(str(name), int(limit), int(used), int(asked)) for name, limit, used, asked in rows))
 
 
 def _again_keys(keys: Keys, again: Again) -> tuple[str, str]:

@@ -56,13 +56,13 @@ class DeclaredCalls(Reads):
         """Take a shared pool back. OK | UNKNOWN | HELD (something of it is claimed). (undeclare.lua)"""
         return await self._undeclare(Kind.POOL, name, force)
 
-    async def put_quota(self, quota: Quota) -> Answer:
-        """Declare the quota of a project. OK | SAME. (declare.lua)"""
-        return await self._declare(Kind.QUOTA, quota.project, quota_fields(quota))
+    async def put_quota(self, quota: Quota, cells: Sequence[str] = ()) -> Answer:
+        """Declare the quota of a project, over these cells where there are several. OK | SAME. (declare.lua)"""
+        return await self._declare(Kind.QUOTA, quota.project, quota_fields(quota, cells))
 
     async def delete_quota(self, project: str) -> Answer:
         """Take the quota of a project back. OK | UNKNOWN. (undeclare.lua)"""
-        return await self._undeclare(Kind.QUOTA, project, force=False)
+        return await self._undeclare(Kind.QUOTA, project, force=True)
 
     async def declared_names(self, kind: Kind) -> list[str]:
         """The names of the declared things of a kind, in order."""

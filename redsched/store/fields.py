@@ -1,7 +1,7 @@
 """What the store's hashes hold: reports and declarations as fields, fields as claims. docs/keys.md names them all."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from redsched.model import (
     HELD,
@@ -96,9 +96,10 @@ def pool_fields(pool: SharedPool) -> dict[str, str]:
     return values | {f"aggregate.{name}": "1" for name in sorted(pool.aggregates)}
 
 
-def quota_fields(quota: Quota) -> dict[str, str]:
-    """The fields of a declared quota's hash."""
-    return {f"{LIMIT}{name}": str(limit) for name, limit in quota.limits.items()}
+def quota_fields(quota: Quota, cells: Sequence[str] = ()) -> dict[str, str]:
+    """The fields of a quota's hash that operators own; `cells`: over which it is shared, where there are several."""
+    fields = {f"{LIMIT}{name}": str(limit) for name, limit in quota.limits.items()}
+    return fields | ({"cells": ",".join(cells)} if len(cells) > 1 else {})
 
 
 def placement_fields(fields: Mapping[str, str]) -> list[dict[str, str]]:
@@ -139,7 +140,6 @@ def claim_from(cell: str, claim_id: str, fields: Mapping[str, str]) -> Claim:
         group=fields.get("group", ""),
         counted=_counted(main),
         gang=fields.get("gang", ""),
-        quota=fields.get("quota") == "1",
         wanted=_amounts(main, WANTED),
         placements=tuple(placements),
         closed=fields.get("closed", ""),

@@ -6,8 +6,6 @@ All keys of a cell carry the hash tag `{cell}`, so that one script can touch any
 from enum import StrEnum
 
 CELLS = "rs:cells"
-LEDGERS = "rs:{quota:"
-"""What every key of a ledger begins with."""
 
 
 class Kind(StrEnum):
@@ -119,7 +117,7 @@ class Keys:
         return f"{self._prefix}duty:{duty}"
 
     def quota(self, project: str) -> str:
-        """Hash: the limits of a project, as they were declared. What it takes of them stands in its ledger."""
+        """Hash: the limits of a project, and what its claims in this cell use."""
         return f"{self._prefix}quota:{project}"
 
     def binding(self, claim_id: str) -> str:
@@ -133,22 +131,3 @@ class Keys:
     def probe(self, number: int) -> str:
         """Scratch keys of probe.lua, deleted by it."""
         return f"{self._prefix}probe:{number}"
-
-
-class LedgerKeys:
-    """The keys of a project's ledger. They carry a hash tag of their own: it lies outside every cell."""
-
-    __slots__ = ("_prefix", "claims", "deadlines", "head", "ledger", "meta")
-
-    def __init__(self, project: str) -> None:
-        self.ledger = f"{LEDGERS}{project}}}"
-        self._prefix = f"{self.ledger}:"
-        self.meta = f"{self._prefix}meta"
-        self.deadlines = f"{self._prefix}deadlines"
-        self.claims = f"{self._prefix}claims"
-        self.head = (self.meta, self.ledger, self.deadlines, self.claims)
-        """The first four KEYS of every script about a ledger."""
-
-    def claim(self, claim_id: str) -> str:
-        """Hash: what one claim takes of the quota, or that it has been freed."""
-        return f"{self._prefix}claim:{claim_id}"

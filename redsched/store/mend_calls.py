@@ -11,6 +11,7 @@ from redsched.store.base import MOST_TRIES, chunks, flat
 from redsched.store.claim_wire import counted_by
 from redsched.store.connection import reading
 from redsched.store.fields import claim_from
+from redsched.store.keys import Kind
 from redsched.store.outcomes import Outcome
 from redsched.store.reads import REQUEST_KEPT_MS, Reads
 
@@ -50,7 +51,7 @@ class MendCalls(Reads):
         return await self._with_ids("mend_gone_host", host, suspects, call, things)
 
     async def mend_counts(self, thing: str, version: str, reason: str, claim_ids: Sequence[str]) -> Answer:
-        """Work out anew what a `server-group:web` or `pool:licences` counts, from all claims that name it.
+        """Work out anew what a `server-group:web`, `pool:licences` or `quota:web` counts, from all its claims.
 
         `version`: its own, read before the claims were looked for. OK | SAME | SETTLING | CONFLICT | RETRY.
         (mend_counts.lua)
@@ -67,13 +68,6 @@ class MendCalls(Reads):
         """Have a gang be waited for as it should. OK | SAME | SETTLING | RETRY. (mend_gang.lua)"""
         keys = (self.keys.gang(gang), self.keys.events, *map(self.keys.claim, members))
         return await self._answer("mend_gang", keys, (gang, reason, *members))
-
-    async def told(self, repair: str, reason: str, fields: Mapping[str, str]) -> Answer:
-        """Put into the event log that something was mended which lies in no cell. OK | SAME. (told.lua)
-
-        `repair` names this very repair.
-        """
-        return await self._answer("told", (self.keys.events,), (repair, reason, *flat(fields)))
 
     async def restore(self, claims: Mapping[str, Mapping[str, str]]) -> Answer:
         """Put claims of an exported cell back, as they were. OK | UNKNOWN | HELD | CONFLICT. (restore.lua)
@@ -130,9 +124,10 @@ class MendCalls(Reads):
         return found
 
     async def version_of(self, kind: str, name: str) -> str:
-        """The version of a server group or shared pool; '' where there is none."""
+        """The version of a server group or shared pool, the seq of a quota; '' where there is none."""
+        field = "seq" if kind == Kind.QUOTA else "version"
         with reading(self._url):
-            return str(await self._reader.hget(self._thing_keys([f"{kind}:{name}"])[0], "version") or "")
+            return str(await self._reader.hget(self._thing_keys([f"{kind}:{name}"])[0], field) or "")
 
     async def chores(self) -> dict[str, int]:
         """All chores: claim id -> Unix ms."""

@@ -50,6 +50,8 @@ class Outcome(StrEnum):
     """Another release of redsched has changed what the cell's keys mean: this one must not write there."""
     OVER = "OVER"
     """It would exceed the project's quota."""
+    UNSHARED = "UNSHARED"
+    """The cell has no share of the project's quota in this epoch: its limits are to be divided over the cells."""
     RETRY = "RETRY"
     """What was read to build the call has changed since: read again."""
 

@@ -238,8 +238,8 @@ class Reads(CellBase):
         return await self._names_after(self.keys.claim(""))
 
     async def all_names(self, kind: Kind) -> list[str]:
-        """The names of all groups or pools that have a key, declared or not. Walks the keys: for audits only."""
-        return await self._names_after(self.keys.pool("") if kind is Kind.POOL else self.keys.server_group(""))
+        """The names of all things of a kind that have a key, declared or not. Walks the keys: for audits only."""
+        return await self._names_after(self._thing_keys([f"{kind}:"])[0])
 
     async def _names_after(self, prefix: str) -> list[str]:
         with reading(self._url):

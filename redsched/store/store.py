@@ -13,7 +13,6 @@ from redsched.store.connection import reading
 from redsched.store.durability import check_fsync, durability_of
 from redsched.store.keys import Keys
 from redsched.store.lanes import Lanes, lanes_to
-from redsched.store.ledgers import Ledgers
 from redsched.store.runner import Runner
 from redsched.store.url import Kind, check_url, parse, without_password
 
@@ -33,7 +32,6 @@ class Store:
         self._settings = settings
         self._lanes: Lanes = lanes_to(url, settings)
         self.runner = Runner(url, settings, self._lanes)
-        self.ledgers = Ledgers(self.url, self.runner, self._lanes.outside)
         self._cells: dict[str, CellStore] = {}
 
     @classmethod

@@ -155,13 +155,13 @@ async def test_a_claim_on_a_pool_is_attested_with_its_slots(empty_api: httpx.Asy
 
 
 async def test_what_a_claim_shows_brings_it_back_whole_after_a_wipe(empty_api: httpx.AsyncClient) -> None:
-    """It has succeeded another claim: its owner knows it by that one's id."""
+    """A placement that was moved there, and resized since."""
     entry = {"id": "second", "token": STALE, "slots": {"VCPU": 1}, "digest": "ab", "project": "web", "quota": True}
-    placed = {"origin": "mine", "former": "mine", "former_host": "h2", "former_token": STALE, "former_why": "moved"}
-    await put_host(empty_api, "h1", claims=[{**entry, **placed}])
+    await put_host(empty_api, "h1", claims=[{**entry, "placed": "1-a.3", "root": "1-a.2"}])
     found = (await empty_api.get("/v1/claims/second")).json()
-    shown = {**placed, "digest": "ab", "quota": True}
-    assert {name: found[name] for name in shown} == shown
+    assert (found["digest"], found["quota"], found["token"]) == ("ab", True, STALE)
+    (placement,) = found["placements"]
+    assert (placement["placed"], placement["root"]) == ("1-a.3", "1-a.2")
 
 
 async def test_an_inventory_needs_a_total(api: httpx.AsyncClient, clean_store: str) -> None:

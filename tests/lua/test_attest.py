@@ -244,7 +244,7 @@ async def test_work_whose_claim_has_ended_is_counted_until_its_host_has_stopped_
     await new_epoch(cell)
     answer = await cell.attest("h1", "", held=[held(placed)])
     assert (answer.outcome, answer.drop) == (Outcome.OK, ())
-    assert (await states(cell, "a"), await claimed(raw, cell)) == ({"h1": "ending void"}, 2)
+    assert (await states(cell, "a"), await claimed(raw, cell)) == ({"h1": "ending released"}, 2)
     assert [(one.op, one.token) for one in await cell.inbox("h1")] == [("end", placed.token)]
     assert await raw.pttl(cell.keys.claim("a")) == -1
     assert (await cell.gone("h1", "a", placed.token, Why.VOID, {})).outcome is Outcome.OK

@@ -1,6 +1,7 @@
 """Whatever ends a claim, its group and its shared pools are counted down in that same script, exactly once."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,18 +12,20 @@ from redsched.store.runner import Reply
 from tests.support.cells import (
     HOUR_S,
     active,
+    call_of,
     claim_on,
     ended,
     ending,
     fields_of,
     make_due,
+    member,
     nothing_written,
     open_host,
     taken_up,
 )
 from tests.support.company import SEAT, ask, counts, group, open_in, pool, seats
 
-THINGS = ("server-group:web", "pool:lic")
+THINGS = ("server-group:web", "quota:project", "pool:lic")
 
 
 def both(claim_id: str, host: str = "h1") -> Member:
@@ -128,7 +131,7 @@ async def calls_of(cell: CellStore, work: Callable[[], Awaitable[Any]]) -> list[
 async def test_who_knows_what_a_claim_counts_in_saves_a_call(cell: CellStore, raw: Any) -> None:
     claims = [await placed(cell, name) for name in "ab"]
     claim = (await cell.read_claims("a"))["a"]
-    things = drawn_on(claim.group, claim.amounts)
+    things = drawn_on(claim.group, claim.amounts, project=claim.project)
     assert things == THINGS
     assert await calls_of(cell, lambda: cell.release("h1", "a", claims[0], things=things)) == ["release"]
     assert await calls_of(cell, lambda: cell.release("h1", "b", claims[1])) == ["release", "release"]
@@ -140,7 +143,8 @@ async def test_a_batch_of_due_claims_is_ended_with_all_that_they_count_in(cell: 
     await placed(cell, "a")
     await placed(cell, "b")
     await ask(cell, Member("c", (Candidate("h1", {"VCPU": 1}),), "other"))
-    await claim_on(cell, "plain", "h1")
+    plain = replace(call_of(await cell.tick(), member("plain", "h1")), project="")
+    assert (await cell.claim(plain)).outcome is Outcome.OK
     for name in ("a", "b", "c", "plain"):
         await make_due(raw, cell, name)
     seq = (await cell.tick()).seq

@@ -202,7 +202,7 @@ async def test_a_claim_that_is_being_moved_is_not_resized(cell: CellStore, raw: 
         assert (await cell.resize("h2", "a", found.token, {"VCPU": 4})).outcome is Outcome.MOVING
         assert (await cell.resize("h1", "a", placed.token, {"VCPU": 3})).outcome is Outcome.SAME
     await arrive(cell, "a", found)
-    assert (await cell.resize("h2", "a", found.token, {"VCPU": 4})).outcome is Outcome.MOVING
+    assert (await cell.resize("h1", "a", token, {"VCPU": 4})).outcome is Outcome.MOVING
     await settle(cell)
     assert (await cell.resize("h2", "a", found.token, {"VCPU": 4})).outcome is Outcome.OK
     assert (await cell.resize("h1", "a", token, {"VCPU": 4})).outcome is Outcome.ENDING

@@ -20,7 +20,7 @@ EXAMPLES = LONG_EXAMPLES if is_long() else SHORT_EXAMPLES
 RELEASED = ("release", "release_force", "release_whole", "release_unless_active")
 GIVEN_BACK = ("fail_by_host", "fail", *RELEASED, "gone", "shelve")
 SAID = ("accept", "confirm", "renew", *GIVEN_BACK)
-PLAYED = ("forget_shelved", "succeed", "resize", "resized", "lapse", "deadline", "work_off", "quota")
+PLAYED = ("forget_shelved", "succeed", "resize", "resized", "lapse", "deadline", "work_off")
 LIKELY = ("arrive", "arrive", "succeed", "work_off", "gone")
 REASONS = (Why.MOVED, Why.MOVED, Why.FAILED, Why.SHELVED)
 
@@ -37,10 +37,10 @@ places = st.lists(st.integers(0, 2), min_size=1, max_size=3)
 class SuccessionMachine(LivesAtPlay, RuleBasedStateMachine):
     """Chooses what is said. As in the other machine no rule has a precondition: without a subject it does nothing."""
 
-    @rule(where=places, wanted=amounts, is_gang=st.booleans(), quota=st.booleans(), then=words)
-    def claim(self, where: list[int], wanted: dict[str, int], is_gang: bool, quota: bool, then: Words) -> None:
+    @rule(where=places, wanted=amounts, is_gang=st.booleans(), then=words)
+    def claim(self, where: list[int], wanted: dict[str, int], is_gang: bool, then: Words) -> None:
         """Claims, perhaps a gang, and words on them."""
-        self.play_words(self.place(where, wanted, is_gang, quota), then)
+        self.play_words(self.place(where, wanted, is_gang), then)
 
     @rule(which=numbers, why=st.sampled_from(REASONS), where=numbers, by=st.booleans(), then=words)
     def succeed_by(self, which: int, why: Why, where: int, by: bool, then: Words) -> None:

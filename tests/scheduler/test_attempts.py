@@ -74,7 +74,7 @@ async def test_its_alternate_takes_it_and_then_any_host(clean_store: str) -> Non
         assert (await mine(work)).state is PENDING
         await work.sweep()
         second = await mine(work)
-        assert (second.host, second.state, second.attempts, second.tried) == ("h1", CLAIMED, 2, {"h0"})
+        assert (second.host, second.state, second.attempts, second.tried) == ("h1", CLAIMED, 2, frozenset({"h0"}))
         await fails(work, second)
 
         async def is_placed() -> bool:
@@ -152,7 +152,7 @@ async def test_it_fails_where_no_host_is_left(clean_store: str) -> None:
     async with at_work(clean_store, 6, 5) as work:
         await work.scheduler.select(replace(MINE, max_attempts=50))
         ended = await fails_until(work, ENDED)
-        assert (ended.why, ended.tried) == (Why.FAILED, {"h0", "h1"})
+        assert (ended.why, ended.tried) == (Why.FAILED, frozenset({"h0", "h1"}))
 
 
 async def expired(work: Work) -> Claim:
@@ -172,7 +172,7 @@ async def test_what_no_agent_takes_up_in_time_goes_to_the_next_host(clean_store:
     async with at_work(clean_store, 6, 5) as work:
         await work.scheduler.select(replace(MINE, lease_s=1))
         now = await expired(work)
-        assert (now.host, now.state, now.attempts, now.tried) == ("h1", CLAIMED, 2, {"h0"})
+        assert (now.host, now.state, now.attempts, now.tried) == ("h1", CLAIMED, 2, frozenset({"h0"}))
         await work.work([1])
         assert await work.held() == {"h1": ["mine"]}
 

@@ -1,15 +1,16 @@
 """The store beside a plain model of claims that succeed each other: every key of them, what is left to do, the feed."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import Any
 
+from redsched.scheduler.taken import usage_of
 from redsched.store import CellStore
 from redsched.store.keys import Keys
 from tests.support.model_life import LEASED, Life
 from tests.support.model_succession import Successions
 
 FIELDS = ("state", "host", "token", "why", "origin", "former", "former_why", "next", "gang", "resized_from")
-FLAGS = ("arrived", "quota", "fell", "final")
+FLAGS = ("arrived", "fell", "final")
 
 
 class Comparison:
@@ -37,14 +38,20 @@ class Comparison:
             pipe.hgetall(keys.gang(gang))
         for name in (keys.deadlines, keys.chores):
             pipe.zrange(name, 0, -1)
+        pipe.hgetall(keys.quota("project"))
         pipe.smembers(keys.shelved)
         pipe.xrange(keys.changes, f"({self._entry}")
         found = iter(await pipe.execute())
-        ends = {one.id: self._claim(one, next(found), next(found)) for one in self._model.claims.values()}
+        hashes = [(next(found), next(found)) for _ in self._model.claims]
+        ends = {
+            one.id: self._claim(one, *claim) for one, claim in zip(self._model.claims.values(), hashes, strict=True)
+        }
         versions = {name: self._host(name, next(found), next(found), next(found)) for name in self._model.hosts}
         for gang in self._model.claims:
             self._gang(gang, next(found))
-        self._lists(set(next(found)), set(next(found)), set(next(found)), ends)
+        lists = (set(next(found)), set(next(found)))
+        self._quota(next(found), hashes)
+        self._lists(*lists, set(next(found)), ends)
         self._feed(next(found), versions)
         self._one_of_each_line()
 
@@ -76,6 +83,16 @@ class Comparison:
         assert max(numbers, default=0) <= int(fields.get("inbox", 0))
         return int(fields["version"])
 
+    def _quota(self, fields: dict[str, str], claims: list[tuple[dict[str, str], int]]) -> None:
+        """What the project uses is what the hashes of its living claims say, each step in the step's own script."""
+        used: Counter[str] = Counter()
+        for claim, _ in claims:
+            if claim.get("state", "ended") != "ended" and claim.get("project") == "project":
+                used.update(usage_of(claim))
+        says = {name.removeprefix("used."): int(value) for name, value in fields.items() if name.startswith("used.")}
+        assert says == {name: amount for name, amount in used.items() if amount}
+        assert bool(fields) == bool(says), "nothing is left of a quota that nobody declares and nothing uses"
+
     def _gang(self, gang_id: str, fields: dict[str, str]) -> None:
         gang = self._model.gangs.get(gang_id)
         if gang is None:
@@ -94,7 +111,7 @@ class Comparison:
             target, former = model.pair(one)
             if model.needs_chore(one):
                 assert chores & {target.id, former.id, one.id}, f"nobody would do what is left about {one.id}"
-            if one.state == "ended" and (one.quota or one.gang):
+            if one.state == "ended" and one.gang:
                 assert one.id in chores, one.id
             self._end(one, ends[one.id], chores)
 

@@ -40,7 +40,7 @@ class LivesAtPlay(PlayedCell):
         latest = list(self.model.claims.values())[-8:]
         return latest[-1 - which % len(latest)] if latest else None
 
-    def place(self, where: list[int], wanted: dict[str, int], is_gang: bool, quota: bool) -> list[str]:
+    def place(self, where: list[int], wanted: dict[str, int], is_gang: bool) -> list[str]:
         """Their ids; none where no host is open."""
         names = self.model.open_hosts()
         first, self.ids = self.ids + 1, self.ids + len(where)
@@ -50,11 +50,11 @@ class LivesAtPlay(PlayedCell):
             member(f"c{number}", names[one % len(names)], **wanted) for number, one in enumerate(where, start=first)
         ]
         clock = self.play(self.cell.tick())
-        answer = self.play(self.cell.claim(replace(call_of(clock, *members), is_gang=is_gang, quota=quota)))
+        answer = self.play(self.cell.claim(replace(call_of(clock, *members), is_gang=is_gang)))
         assert answer.outcome is Outcome.OK
         gang = members[0].id if is_gang and len(members) > 1 else ""
         for one, placed in zip(members, answer.placed, strict=True):
-            life = Life(one.id, placed.host, placed.token, wanted, quota=quota, gang=gang)
+            life = Life(one.id, placed.host, placed.token, wanted, gang=gang)
             self.model.claims[one.id] = life
         if gang:
             self.model.gangs[gang] = Gang({one.id for one in members})
@@ -69,7 +69,7 @@ class LivesAtPlay(PlayedCell):
         further: list[Words],
     ) -> None:
         """A claim whose work runs, another in its place, and perhaps a third and fourth."""
-        ids = self.place([where], {"VCPU": 1}, False, by)
+        ids = self.place([where], {"VCPU": 1}, False)
         if not ids:
             return
         shelved = [(0, "shelve"), (0, "gone")] if why is Why.SHELVED else []
@@ -79,27 +79,27 @@ class LivesAtPlay(PlayedCell):
             self.place_anew(list(self.model.claims.values())[-1], Why.MOVED, where + number, by, last)
 
     def place_anew(self, former: Life, why: Why, where: int, by: bool, then: Words) -> None:
-        """`by`: with a deadline, where it is a move, and counted by a quota."""
+        """`by`: with a deadline, where it is a move."""
         names = self.model.open_hosts()
         if former.is_local or not names:
             return
         self.ids += 1
         claim_id, name, by_s = f"c{self.ids}", names[where % len(names)], 3600 if by and why is Why.MOVED else 0
-        answer = self.ask_target(claim_id, name, former, why, by_s, by)
+        answer = self.ask_target(claim_id, name, former, why, by_s)
         expected = self.model.may_succeed(former, why)
         assert answer.outcome == (expected or "OK")
         if expected:
             assert answer.next == (former.next or former.id if expected == "MOVING" else "")
             return
-        life = Life(claim_id, name, answer.placed[0].token, {"VCPU": 1}, quota=by)
+        life = Life(claim_id, name, answer.placed[0].token, {"VCPU": 1})
         self.model.place(life, former, why, "later" if by_s else "")
         self.compare()
         self.play_words([claim_id, former.id, former.origin or former.id], then)
 
-    def ask_target(self, claim_id: str, name: str, former: Life, why: Why, by_s: int, quota: bool) -> ClaimAnswer:
+    def ask_target(self, claim_id: str, name: str, former: Life, why: Why, by_s: int) -> ClaimAnswer:
         named = Former(former.id, former.host, former.token, why, by_s, former.gang)
         one = replace(member(claim_id, name), former=named)
-        return self.play(self.cell.claim(replace(call_of(self.play(self.cell.tick()), one), quota=quota)))
+        return self.play(self.cell.claim(call_of(self.play(self.cell.tick()), one)))
 
     def play_words(self, ids: list[str], then: Words) -> None:
         for number, word in then if ids else ():
@@ -116,7 +116,6 @@ class LivesAtPlay(PlayedCell):
             "lapse": lambda: self.lapse(claim),
             "deadline": lambda: self.let_a_deadline_pass(claim),
             "work_off": lambda: self.work_off(number, number),
-            "quota": lambda: self.tell_a_quota(claim),
         }
         if word in played:
             played[word]()
@@ -204,18 +203,9 @@ class LivesAtPlay(PlayedCell):
             done = self.play(self.cell.end_gang(claim.gang))
             assert done == self.model.end_gang(claim.gang)
             fields |= {"gang"} if done else set()
-        if claim.quota and claim.state == "ended":
-            fields |= {"quota"}
         if outcome != "ATTEST" or fields:
             self.play(self.cell.chore_done(claim.id, fields))
         claim.gang = "" if "gang" in fields else claim.gang
-        claim.quota = claim.quota and "quota" not in fields
-
-    def tell_a_quota(self, claim: Life) -> None:
-        """By another way than the chore, which is told so."""
-        if claim.quota and claim.state == "ended":
-            self.play(self.cell.chore_done(claim.id, ("quota",)))
-            claim.quota = False
 
     def attest(self, name: str, words: Mapping[str, str]) -> None:
         """A host reports, tells its journal (a word for each claim), and is open for claims. What ended is dropped."""

@@ -47,7 +47,6 @@ class Life:
     resized_from: str = ""
     due: bool = False
     hint: str = "claim"
-    quota: bool = False
     is_local: bool = False
     gang: str = ""
     fell: bool = False

@@ -128,7 +128,7 @@ class Successions(Lives):
     def needs_chore(self, claim: Life) -> bool:
         """Whether something is left to be done about it that nothing else would bring about."""
         target, former = self.pair(claim)
-        if claim.state == "ended" and (claim.quota or claim.gang):
+        if claim.state == "ended" and claim.gang:
             return True
         if not claim.former:
             return False

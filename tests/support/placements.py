@@ -6,7 +6,7 @@ from typing import Any
 
 from redsched.model import Amounts, ClaimStatus, Why
 from redsched.store import Again, CellStore, ClaimAnswer, EndedPlacement, HeldClaim, Outcome, Placed, counted_by
-from tests.support.cells import HOUR_S, call_of, member
+from tests.support.cells import HOUR_S, call_of, member, new_epoch
 
 
 def held_claim(
@@ -71,6 +71,50 @@ async def moved(cell: CellStore, claim_id: str, placed: Placed, host: str = "h2"
     await settle(cell)
     assert (await cell.gone(placed.host, claim_id, placed.token, Why.RELEASED, {})).outcome is Outcome.OK
     return found
+
+
+async def shelved(cell: CellStore, claim_id: str, placed: Placed) -> str:
+    """A claim was active, is shelved, and its host has stopped its work. Up to which token it is closed."""
+    answer = await cell.shelve(placed.host, claim_id, placed.token)
+    assert answer.outcome is Outcome.ENDING
+    assert (await cell.gone(placed.host, claim_id, placed.token, Why.RELEASED, {})).outcome is Outcome.OK
+    return answer.facts[0]
+
+
+async def unshelved(cell: CellStore, claim_id: str, placed: Placed, host: str = "h2") -> Placed:
+    """A shelved claim is placed again, and its work runs."""
+    found = await move_to(cell, claim_id, placed, host, Why.SHELVED)
+    await arrive(cell, claim_id, found)
+    return found
+
+
+Snapshot = Mapping[str, tuple[bytes, int]]
+"""What a store holds: each key's value and how long it is kept (ms; 0: without end)."""
+
+
+async def snapshot(raw: Any) -> Snapshot:
+    """What a failover or a restored backup takes the store back to."""
+    return {key: (await raw.dump(key), max(0, await raw.pttl(key))) async for key in raw.scan_iter()}
+
+
+async def roll_back(cell: CellStore, raw: Any, to: Snapshot) -> str:
+    """The store has never heard of anything that came after the snapshot. The epoch that begins with that."""
+    await raw.flushall()
+    for key, (value, ttl_ms) in to.items():
+        await raw.restore(key, ttl_ms, value)
+    return await new_epoch(cell)
+
+
+async def let_settle(cell: CellStore, raw: Any) -> None:
+    """The time that a cell waits for its hosts is over."""
+    await raw.hset(cell.keys.meta, "settle_at_ms", 1)
+    assert (await cell.tick()).settled
+
+
+async def make_move_due(raw: Any, cell: CellStore, claim_id: str, placed: Placed) -> None:
+    """Let the deadline of a move have passed, without waiting for it."""
+    await raw.hset(cell.keys.claim(claim_id), f"placement.{placed.token}.move_by_ms", 1)
+    await raw.zadd(cell.keys.deadlines, {claim_id: 1})
 
 
 async def settle(cell: CellStore, but: Collection[str] = ()) -> None:

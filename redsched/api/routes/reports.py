@@ -100,7 +100,7 @@ async def _report(request: Request, host: str, asked: ReportBody) -> Response:
 
 def _held(one: HeldClaimBody) -> HeldClaim:
     words = {"project": one.project, "consumer": one.consumer, "digest": one.digest, "group": one.group}
-    record = {name: value for name, value in words.items() if value} | ({"quota": "1"} if one.quota else {})
+    record = {name: value for name, value in words.items() if value}
     record |= {f"amount.{slot}": str(amount) for slot, amount in one.slots.items()}
     record |= {f"in.{topology}": domain for topology, domain in one.counted.items()}
     record |= {"on_exit": one.on_exit.value} if one.on_exit is not OnExit.RELEASE else {}

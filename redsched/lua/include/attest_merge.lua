@@ -6,6 +6,7 @@
 -- is told to drop it. Returns the claims by id, and the placements to drop.
 -- include: attest_entries
 -- include: claim_record
+-- include: leased
 -- include: transitions
 local RANK = {claimed = 1, starting = 2, active = 3, ending = 4}
 local JOURNALS = {'amounts', 'wanted', 'counted', 'token', 'resized_from', 'unreadable'}
@@ -28,25 +29,31 @@ local function join(claim, placement, held)
   end
 end
 
--- Did the store end this placement, in an epoch that the host has not heard of?
-local function has_ended(claim, held, host)
+-- Why the store has ended this placement, in an epoch that the host has not heard of; nil if it has not. Of one that was
+-- active only a closing or a write-off says so: the claim may have ended here because this host had not been heard.
+local function why_ended(claim, held, host)
   for _, token in pairs({host.lost_token or false, host['dropped.' .. held.placed] or false}) do
     if token and not newer(held.token, token) then
-      return true
+      return 'void'
     end
   end
-  local last = claim.tombstone
-  return claim.exists and last and last.state == 'ended' and last.token and not newer(held.placed, last.token)
+  local closed, last = claim.fields.closed, claim.tombstone
+  if closed and not newer(held.root, closed) then
+    return claim.fields.closed_why
+  end
+  local had_ended = claim.exists and last and last.state == 'ended' and last.token
+  return LEASED[held.state] and had_ended and not newer(held.placed, last.token) and 'void' or nil
 end
 
 local function restore(claim, entry, held, host)
-  if not claim.exists and not next(claim.placements) then
-    local record = parse_claim(claim.id, claim.key, entry.record, true)
-    claim.fields, claim.current = record.fields, record.current
+  if not next(claim.placements) then
+    for field, value in pairs(parse_claim(claim.id, claim.key, entry.record, true).fields) do
+      claim.fields[field] = value -- of one that had ended little was left
+    end
+    claim.fields.voided_at_ms = nil
   end
-  if has_ended(claim, held, host) then
-    held.state, held.why = 'ending', 'void'
-  end
+  held.why = why_ended(claim, held, host)
+  held.state = held.why and 'ending' or held.state
   claim.fields.retry_root, claim.fields.retry_from, claim.fields.retry_why = nil, nil, nil
   add_placement(claim, held)
 end

@@ -4,6 +4,7 @@
 -- of them would cost a tenth of the whole claim.
 -- include: claim_conditions
 -- include: claim_again
+-- include: thing_at
 local SLOT_FIELDS = {'capacity.', 'claimed.', 'external.', 'min.', 'max.', 'step.'}
 
 local function parse_call()
@@ -11,7 +12,8 @@ local function parse_call()
     fresh = ARGV[4] == '1', lease_ms = tonumber(ARGV[5]), digest = ARGV[6], project = ARGV[7], consumer = ARGV[8],
     members = {}, hosts = {}, lists = {}}
   call.member_count, call.host_count = tonumber(ARGV[9]), tonumber(ARGV[10])
-  call.quota, call.gang = ARGV[13] == '1', ARGV[14] == '1'
+  call.quota = call.project ~= '' and thing_at(KEYS[7]) or nil
+  call.limited, call.gang = ARGV[13] == '1', ARGV[14] == '1'
   call.mark, call.max_attempts, call.on_exit = ARGV[16], ARGV[17], ARGV[18]
   call.most_alternates, call.alternates = tonumber(ARGV[19]), ARGV[20]
   local at = 20 + call.host_count -- past the hosts' names
@@ -31,7 +33,7 @@ local function parse_call()
     call.lists[i] = list
   end
   for i = 1, call.member_count do
-    local member = {id = take(), key = KEYS[6 + i], candidates = tonumber(take())}
+    local member = {id = take(), key = KEYS[7 + i], candidates = tonumber(take())}
     member.first = at + 1
     at = at + 2 * member.candidates
     call.members[i] = member
@@ -48,7 +50,7 @@ end
 local function host_of(call, number)
   local host = call.hosts[number]
   if not host then
-    local first = 6 + call.member_count + 3 * (number - 1)
+    local first = 7 + call.member_count + 3 * (number - 1)
     host = {name = ARGV[20 + number], slots = {}, seen = {}, placed = 0,
       keys = {host = KEYS[first + 1], claims = KEYS[first + 2], inbox = KEYS[first + 3]}}
     if call.things then

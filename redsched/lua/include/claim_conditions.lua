@@ -10,7 +10,7 @@
 -- include: thing_at
 local function parse_conditions(call, at)
   local things = {}
-  local key_at = 6 + call.member_count + 3 * call.host_count
+  local key_at = 7 + call.member_count + 3 * call.host_count
   local function take()
     at = at + 1
     return ARGV[at]

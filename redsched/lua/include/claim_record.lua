@@ -103,8 +103,8 @@ local function load_claim(key, id)
   return parse_claim(id, key, stored, exists)
 end
 
--- The placement that lies in plain fields: the current one, or else the one that ranks highest, first of those that
--- are not ending.
+-- The placement that lies in plain fields: the current one while it is active; else the first of those that are not
+-- ending, for a move goes on from there until its target is active.
 local function main_of(claim)
   local main
   for placed, placement in pairs(claim.placements) do
@@ -113,7 +113,7 @@ local function main_of(claim)
       return placement
     end
     local ending, main_ending = placement.state == 'ending', main and main.state == 'ending'
-    if not main or (main_ending and not ending) or (main_ending == ending and ranks_above(placement, main)) then
+    if not main or (main_ending and not ending) or (main_ending == ending and ranks_above(main, placement)) then
       main = placement
     end
   end

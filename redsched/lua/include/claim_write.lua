@@ -53,9 +53,6 @@ local function write_claim(cell, call, member, expires, more)
   if call.things then
     add_conditions(claim, member)
   end
-  if call.quota then
-    claim[#claim + 1], claim[#claim + 2] = 'quota', '1'
-  end
   if call.mark ~= '' then
     claim[#claim + 1], claim[#claim + 2] = 'mark', call.mark
   end

@@ -1,8 +1,9 @@
 -- counters(): all that the placements of a claim add up to, by the thing that counts it: name of the thing (`host:h1`,
--- `server-group:web`, `pool:licences`) -> field -> number. What a script changes in numbers is the difference between
+-- `server-group:web`, `pool:licences`, `quota:web`) -> field -> number. What a script changes in numbers is the difference between
 -- before and after, so that no script adds or subtracts by itself.
 -- include: claim_record
 -- include: leased
+-- include: quota_usage
 local function count(counts, name, field, amount)
   counts[name] = counts[name] or {}
   counts[name][field] = (counts[name][field] or 0) + amount
@@ -30,6 +31,11 @@ end
 
 local function counters(claim)
   local counts = {}
+  if (claim.fields.project or '') ~= '' then
+    for class, amount in pairs(quota_usage(claim)) do
+      count(counts, 'quota:' .. claim.fields.project, 'used.' .. class, amount)
+    end
+  end
   for _, placement in pairs(claim.placements) do
     local host = 'host:' .. placement.host
     count(counts, host, 'claims', 1)

@@ -1,5 +1,5 @@
--- thing_at(): what a key stands for beside the host: a server group, a shared pool or a gang, named as its key ends:
--- `server-group:web`, `pool:licences`, `gang:a`.
+-- thing_at(): what a key stands for beside the host: a server group, a shared pool, a gang or a quota, named as its key
+-- ends: `server-group:web`, `pool:licences`, `gang:a`, `quota:web`.
 local function thing_at(key)
   local name = string.match(key, '}:(.+)$')
   local kind, own_name = string.match(name, '^([^:]+):(.+)$')

@@ -95,10 +95,10 @@ local function activate(cell, claim, placement)
   end
 end
 
--- Does another placement of the claim go on? Then the failure of this one ends only itself.
+-- Does another placement of the claim go on, and is wanted? Then the failure of this one ends only itself.
 local function goes_on(claim, placement)
   for _, other in pairs(claim.placements) do
-    if other ~= placement and other.state ~= 'ending' then
+    if other ~= placement and other.state ~= 'ending' and not is_doomed(claim, other) then
       return true
     end
   end

@@ -62,7 +62,6 @@ class ClaimAnswer(Answer):
     wanted: Annotated[Amounts, Field(description="While its host resizes it: what it will hold.")]
     digest: Annotated[str, Field(description="Of the request. This and what follows are for its host's journal.")]
     counted: Annotated[dict[str, str], Field(description="Under which zone and label values it counts in its group.")]
-    quota: Annotated[bool, Field(description="Whether a quota counts it.")]
     on_exit: Annotated[OnExit, Field(description="What becomes of it when its work ends by itself.")]
     work_ended_at_ms: Annotated[int | None, Field(description="When its work was found to have ended, null if not.")]
     reason: Annotated[ReasonAnswer | None, Field(description="Why it failed, expired or lost its work, while kept.")]

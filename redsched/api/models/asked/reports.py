@@ -84,7 +84,6 @@ class HeldClaimBody(Strict):
     counted: Annotated[
         dict[GivenTopology, LabelValue], Field(description="Under which zone and label values it counts there.")
     ] = Field(default_factory=dict)
-    quota: Annotated[bool, Field(description="Whether a quota counts it.")] = False
     placed: Annotated[GivenToken | Literal[""], Field(description="The placement's name; its token if left out.")] = ""
     root: Annotated[GivenToken | Literal[""], Field(description="What it descends from; `placed` if left out.")] = ""
     on_exit: Annotated[OnExit, Field(description="What becomes of it when its work ends.")] = OnExit.RELEASE

@@ -1,0 +1,50 @@
+-- over_quota(): count the members of a call of claim.lua, all placed, in their project's quota, in memory; the refusal
+-- where they do not fit, or nil.
+-- include: quota_room
+-- include: quota_usage
+-- include: things
+local function usage_of(list)
+  if not list.usage then
+    local usage = {claims = 1}
+    local function count(class, amount)
+      usage[class] = (usage[class] or 0) + amount
+    end
+    for _, entry in ipairs(list) do
+      count(string.match(entry.slot, '[^/]+$'), entry.amount)
+    end
+    for _, entry in ipairs(list.shared or {}) do
+      count(entry.class, entry.amount)
+    end
+    list.usage = usage
+  end
+  return list.usage
+end
+
+-- What one more placement adds to what its claim uses already.
+local function added_usage(member)
+  local usage, before = usage_of(member.amounts), member.again and quota_usage(member.again.claim) or {}
+  local added = {}
+  for class, amount in pairs(usage) do
+    added[class] = math.max(0, amount - (before[class] or 0))
+  end
+  return added
+end
+
+local function over_quota(cell, call)
+  local quota, more = call.quota, {}
+  if not quota then
+    return nil
+  end
+  for _, member in ipairs(call.members) do
+    for class, amount in pairs(added_usage(member)) do
+      more[class] = (more[class] or 0) + amount
+    end
+  end
+  local refusal = quota_refusal(cell, quota, more, call.limited)
+  if not refusal then
+    for class, amount in pairs(more) do
+      add(quota, 'used.' .. class, amount)
+    end
+  end
+  return refusal
+end

@@ -1,0 +1,31 @@
+-- quota_refusal(): why a claim may not use so much more (class -> amount) of its project's quota, or nil. What uses no
+-- more of what is limited is never refused. `limited`: there are several cells, and the first of them has limits.
+--   OVER, then class, limit or share of this cell, used, asked of each class that would be exceeded
+--   SETTLING (hosts may still bring back claims that count)
+--   UNSHARED (of several cells this one has no share of the limits in this epoch)
+-- include: read_hash
+-- include: things
+-- include: whole
+local function quota_refusal(cell, quota, more, limited)
+  quota.hash = quota.hash or read_hash(quota.key)
+  local hash, grows, over = quota.hash, false, {'OVER', cell.epoch, cell.now_ms}
+  local lost = limited and not hash.cells
+  for class, amount in pairs(more) do
+    if amount > 0 and (lost or hash['limit.' .. class]) then
+      grows = true
+      local limit = whole(hash[(hash.cells and 'share.' or 'limit.') .. class], 0, 0)
+      local used = number_of(quota, 'used.' .. class)
+      if not (used + amount <= limit) then
+        for _, word in ipairs({class, limit, used, amount}) do
+          over[#over + 1] = word
+        end
+      end
+    end
+  end
+  if grows and not cell.settled then
+    return {'SETTLING', cell.epoch, cell.now_ms}
+  elseif grows and (lost or hash.cells and hash.share_epoch ~= cell.epoch) then
+    return {'UNSHARED', cell.epoch, cell.now_ms}
+  end
+  return #over > 3 and over or nil
+end

@@ -1,0 +1,44 @@
+#!lua
+-- quota_give: hand a part of a cell's share of a quota that it does not use over to another cell. The share is less
+-- from here on; what is on its way is noted until quota_given says what has become of it, one transfer for each cell.
+-- KEYS meta changes hosts quota
+-- ARGV division to id ...
+--      to: the cell that gets it; id: of this call; then class, amount wanted ...
+-- Reply OK | SAME (this call has given it) | HELD (another one is on its way there) | FULL (nothing is to spare)
+--   | STALE (no share of this division); epoch, now_ms; of OK, SAME and HELD: id, number, at_ms, CLASS=amount ...
+-- include: fence
+-- include: quota_transfer
+-- include: read_hash
+-- include: whole
+local cell = fence()
+local quota = read_hash(KEY.quota)
+local field = 'given.' .. ARG.to
+local function answer(outcome, record)
+  local reply = {outcome, cell.epoch, cell.now_ms}
+  for word in string.gmatch(record or '', '%S+') do
+    reply[#reply + 1] = word
+  end
+  return reply
+end
+if not has_share(cell, quota, ARG.division) then
+  return answer('STALE')
+elseif quota[field] then
+  return answer(string.match(quota[field], '^%S+') == ARG.id and 'SAME' or 'HELD', quota[field])
+end
+local number = text(whole(quota['handed.' .. ARG.to], 0, 0) + 1)
+local record, shares = ARG.id .. ' ' .. number .. ' ' .. text(cell.now_ms), {}
+for i = 4, #ARGV, 2 do
+  local class = ARGV[i]
+  local share = whole(quota['share.' .. class], 0, 0)
+  local amount = math.min(tonumber(ARGV[i + 1]), share - whole(quota['used.' .. class], 0, MOST))
+  if amount > 0 then
+    record = record .. ' ' .. class .. '=' .. text(amount)
+    shares[#shares + 1] = 'share.' .. class
+    shares[#shares + 1] = text(share - amount)
+  end
+end
+if #shares == 0 then
+  return answer('FULL')
+end
+redis.call('HSET', KEY.quota, field, record, 'handed.' .. ARG.to, number, unpack(shares))
+return answer('OK', record)

@@ -1,0 +1,27 @@
+#!lua
+-- quota_given: what has become of what a cell has handed over: the other one has it, or never will.
+-- KEYS meta changes hosts quota
+-- ARGV division to number back
+--      back: 1 where the other cell is closed to it, so that it returns
+-- Reply OK | SAME (no such transfer is on its way) | STALE (no share of this division); epoch, now_ms
+-- include: fence
+-- include: quota_transfer
+-- include: read_hash
+-- include: whole
+local cell = fence()
+local quota = read_hash(KEY.quota)
+local field = 'given.' .. ARG.to
+local function answer(outcome)
+  return {outcome, cell.epoch, cell.now_ms}
+end
+if not has_share(cell, quota, ARG.division) then
+  return answer('STALE')
+elseif string.match(quota[field] or '', '^%S+ (%S+)') ~= ARG.number then
+  return answer('SAME')
+end
+for class, amount in string.gmatch(ARG.back == '1' and quota[field] or '', '(%S+)=(%d+)') do
+  local share = whole(quota['share.' .. class], 0, 0) + tonumber(amount)
+  redis.call('HSET', KEY.quota, 'share.' .. class, text(share))
+end
+redis.call('HDEL', KEY.quota, field)
+return answer('OK')

@@ -1,0 +1,25 @@
+#!lua
+-- quota_share: give a cell its share of a division, once, where nothing has changed since it was closed for that.
+-- KEYS meta changes hosts quota
+-- ARGV division epoch version ...
+--      the epoch and the quota's version that closing it was answered; then class, share of each limit
+-- Reply OK | SAME (it has one of this division) | STALE (another division, epoch or declaration); epoch, now_ms
+-- include: fence
+-- include: in_chunks
+local cell = fence()
+local function answer(outcome)
+  return {outcome, cell.epoch, cell.now_ms}
+end
+local quota = redis.call('HMGET', KEY.quota, 'division', 'version', 'share_epoch')
+if quota[1] ~= ARG.division or quota[2] ~= ARG.version or cell.epoch ~= ARG.epoch then
+  return answer('STALE')
+elseif quota[3] then
+  return answer('SAME')
+end
+local fields = {'share_epoch', cell.epoch}
+for i = 4, #ARGV, 2 do
+  fields[#fields + 1] = 'share.' .. ARGV[i]
+  fields[#fields + 1] = ARGV[i + 1]
+end
+in_chunks('HSET', KEY.quota, fields)
+return answer('OK')

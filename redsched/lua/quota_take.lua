@@ -1,0 +1,35 @@
+#!lua
+-- quota_take: a cell gets what another one has handed over, once; or is closed to it (void), so that the other can have
+-- it back. Transfers of a cell are numbered and come one after the other: what is older than the last has been heard.
+-- KEYS meta changes hosts quota
+-- ARGV division from number void ...
+--      from: the cell that gives; void: 1 or 0; then class, amount ...
+-- Reply OK (it has it now; of a void: it has not, and never will) | SAME (it has had it) | GONE (it was voided)
+--   | STALE (no share of this division); epoch, now_ms
+-- include: fence
+-- include: quota_transfer
+-- include: read_hash
+-- include: whole
+local cell = fence()
+local quota = read_hash(KEY.quota)
+local heard, taken, number = 'heard.' .. ARG.from, 'taken.' .. ARG.from, tonumber(ARG.number)
+local function answer(outcome)
+  return {outcome, cell.epoch, cell.now_ms}
+end
+if not has_share(cell, quota, ARG.division) then
+  return answer('STALE')
+elseif whole(quota[taken], 0, 0) == number then
+  return answer('SAME')
+elseif whole(quota[heard], 0, MOST) >= number then
+  return answer(ARG.void == '1' and 'OK' or 'GONE')
+end
+local fields = {heard, ARG.number}
+if ARG.void ~= '1' then
+  fields = {heard, ARG.number, taken, ARG.number}
+  for i = 5, #ARGV, 2 do
+    fields[#fields + 1] = 'share.' .. ARGV[i]
+    fields[#fields + 1] = text(whole(quota['share.' .. ARGV[i]], 0, 0) + tonumber(ARGV[i + 1]))
+  end
+end
+redis.call('HSET', KEY.quota, unpack(fields))
+return answer('OK')

@@ -1,0 +1,425 @@
+"""Moves: a claim has another placement beside the one that it has, and gives that one back once the new one is active."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from redsched.model import Why
+from redsched.store import Again, CellStore, Giving, Outcome
+from tests.support.cells import (
+    HOUR_S,
+    IN_STATE,
+    active,
+    call_of,
+    claim_on,
+    claimed,
+    everything,
+    fields_of,
+    known,
+    make_due,
+    member,
+    new_epoch,
+    nothing_written,
+    open_host,
+    taken_up,
+)
+from tests.support.company import SEAT, ask, counts, group, joining, open_in, pool, seats
+from tests.support.placements import (
+    arrive,
+    ask_again,
+    held,
+    make_move_due,
+    move_to,
+    moved,
+    settle,
+    states,
+)
+from tests.support.sums import check_sums
+
+pytestmark = pytest.mark.usefixtures("three_hosts", "sums")
+
+MOVED = Why.MOVED
+
+
+@pytest.fixture
+async def sums(cell: CellStore, raw: Any) -> AsyncIterator[None]:
+    """After each test, whatever it did, the counters are those of the claims."""
+    yield
+    await check_sums(cell, raw)
+
+
+# How it lies in the store
+
+
+async def test_an_everyday_claim_is_flat(cell: CellStore, raw: Any) -> None:
+    await taken_up(cell, "a", VCPU=2)
+    assert set(await fields_of(raw, cell.keys.claim("a"))) == {
+        "host",
+        "state",
+        "token",
+        "project",
+        "consumer",
+        "digest",
+        "claimed_at_ms",
+        "expires_at_ms",
+        "amount.VCPU",
+    }
+
+
+async def test_the_placement_of_a_move_lies_beside_the_flat_one_under_its_token(cell: CellStore, raw: Any) -> None:
+    placed = await active(cell, "a")
+    flat = await fields_of(raw, cell.keys.claim("a"))
+    found = await move_to(cell, "a", placed, by_s=60)
+    fields = dict(await fields_of(raw, cell.keys.claim("a")))
+    beside = {name: fields.pop(name) for name in list(fields) if name.startswith("placement.")}
+    now_ms = int(fields.pop("expires_at_ms", "0")) or (await cell.tick()).now_ms
+    prefix = f"placement.{found.token}."
+    assert fields == flat
+    assert now_ms - 5_000 < int(beside.pop(f"{prefix}move_by_ms")) - 60_000 <= now_ms
+    assert beside == {
+        f"{prefix}host": "h2",
+        f"{prefix}state": "claimed",
+        f"{prefix}token": found.token,
+        f"{prefix}root": placed.token,
+        f"{prefix}from": placed.token,
+        f"{prefix}expires_at_ms": str(found.expires_at_ms),
+        f"{prefix}inbox_id": (await cell.inbox("h2"))[0].entry_id,
+        f"{prefix}amount.VCPU": "1",
+    }
+
+
+async def test_the_active_placement_is_the_flat_one_and_after_the_move_nothing_else_is_left(
+    cell: CellStore, raw: Any
+) -> None:
+    placed = await active(cell, "a")
+    flat = set(await fields_of(raw, cell.keys.claim("a")))
+    found = await move_to(cell, "a", placed)
+    await arrive(cell, "a", found)
+    fields = await fields_of(raw, cell.keys.claim("a"))
+    assert (fields["host"], fields[f"placement.{placed.token}.host"]) == ("h2", "h1")
+    await settle(cell)
+    await cell.gone("h1", "a", placed.token, Why.RELEASED, {})
+    fields = await fields_of(raw, cell.keys.claim("a"))
+    assert (fields["host"], fields["token"], fields["root"]) == ("h2", found.token, placed.token)
+    assert set(fields) == flat | {"root", "from"}
+
+
+# What a move is refused for
+
+
+@pytest.mark.parametrize(
+    ("state", "outcome"), [("ending", "GONE"), ("ended", "GONE"), ("unknown", "NO_CLAIM"), ("active", "OK")]
+)
+async def test_only_a_claim_that_is_wanted_can_be_moved(cell: CellStore, raw: Any, state: str, outcome: str) -> None:
+    token = "1-a.1" if state == "unknown" else (await IN_STATE[state](cell, "a")).token
+    before = await everything(raw)
+    assert (await ask_again(cell, "a", "h2", Again("h1", token, MOVED))).outcome == outcome
+    assert (await everything(raw) == before) == (outcome != "OK")
+
+
+async def test_a_move_with_another_token_is_stale(cell: CellStore, raw: Any) -> None:
+    placed = await active(cell, "a")
+    async with nothing_written(raw):
+        assert (await ask_again(cell, "a", "h2", Again("h1", f"{placed.token}1", MOVED))).outcome is Outcome.STALE
+
+
+async def test_what_is_itself_on_its_way_cannot_be_moved(cell: CellStore, raw: Any) -> None:
+    found = await move_to(cell, "a", await active(cell, "a"))
+    async with nothing_written(raw):
+        assert (await ask_again(cell, "a", "h3", Again("h2", found.token, MOVED))).outcome is Outcome.MOVING
+
+
+async def test_what_a_claim_was_moved_from_cannot_be_moved(cell: CellStore, raw: Any) -> None:
+    """Neither before it is asked back nor after."""
+    placed = await active(cell, "a")
+    await arrive(cell, "a", await move_to(cell, "a", placed))
+    for _ in range(2):
+        answer = await ask_again(cell, "a", "h3", Again("h1", placed.token, MOVED))
+        assert answer.outcome in (Outcome.SAME, Outcome.GONE)
+        await settle(cell)
+    assert set(await states(cell, "a")) == {"h1", "h2"}
+
+
+async def test_a_target_without_room_leaves_the_claim_alone(cell: CellStore, raw: Any) -> None:
+    placed = await active(cell, "a")
+    async with nothing_written(raw):
+        assert (await ask_again(cell, "a", "h2", Again("h1", placed.token, MOVED), VCPU=99)).outcome is Outcome.FULL
+
+
+async def test_nothing_is_moved_from_a_host_that_has_not_attested_nor_before_all_have(
+    cell: CellStore, raw: Any
+) -> None:
+    placed = await active(cell, "a")
+    epoch = await new_epoch(cell)
+    await cell.attest("h2", epoch)
+    async with nothing_written(raw):
+        assert (await ask_again(cell, "a", "h2", Again("h1", placed.token, MOVED))).outcome is Outcome.ATTEST
+    await cell.attest("h1", epoch, held=[held("a", placed)])
+    async with nothing_written(raw):
+        assert (await ask_again(cell, "a", "h2", Again("h1", placed.token, MOVED))).outcome is Outcome.SETTLING
+    await cell.attest("h3", epoch)
+    await move_to(cell, "a", placed)
+
+
+async def test_the_same_move_sent_again_gets_its_first_answer(cell: CellStore, raw: Any) -> None:
+    """Also once its target is active, and wherever the copy would place it."""
+    placed = await active(cell, "a")
+    found = await move_to(cell, "a", placed)
+    async with nothing_written(raw):
+        again = await ask_again(cell, "a", "h3", Again("h1", placed.token, MOVED))
+    assert (again.outcome, again.placed) == (Outcome.SAME, known(found))
+    await arrive(cell, "a", found)
+    async with nothing_written(raw):
+        again = await ask_again(cell, "a", "h3", Again("h1", placed.token, MOVED))
+    assert (again.outcome, again.placed[0].token, again.placed[0].state) == (Outcome.SAME, found.token, "active")
+
+
+# The move itself
+
+
+async def test_a_claim_goes_on_where_it_is_until_its_target_is_active_and_is_then_asked_back(
+    cell: CellStore, raw: Any
+) -> None:
+    placed = await active(cell, "a")
+    found = await move_to(cell, "a", placed)
+    await cell.reconcile(["a"])
+    assert await states(cell, "a") == {"h1": "active", "h2": "claimed"}
+    await cell.accept("h2", "a", found.token, HOUR_S)
+    await cell.reconcile(["a"])
+    assert await states(cell, "a") == {"h1": "active", "h2": "starting"}
+    assert not await raw.exists(cell.keys.chores)
+    await cell.confirm("h2", "a", found.token)
+    claim = (await cell.read_claims("a"))["a"]
+    assert (claim.host, claim.token, claim.state) == ("h2", found.token, "active")
+    assert await cell.due_chores((await cell.tick()).now_ms, 0, 10) == ["a"]
+    assert await cell.reconcile(["a"]) == 1
+    assert await states(cell, "a") == {"h1": "ending moved", "h2": "active"}
+    assert [(one.op, one.token) for one in await cell.inbox("h1")] == [("end", placed.token)]
+    async with nothing_written(raw):
+        assert await cell.reconcile(["a"]) == 0
+    assert (await claimed(raw, cell, "h1"), await claimed(raw, cell, "h2")) == (1, 1)
+
+
+async def test_its_amounts_return_with_the_word_of_the_host_that_it_has_left(cell: CellStore, raw: Any) -> None:
+    placed = await active(cell, "a", VCPU=3)
+    found = await move_to(cell, "a", placed)
+    await arrive(cell, "a", found)
+    await settle(cell)
+    assert await claimed(raw, cell, "h1") == 3
+    assert (await cell.gone("h1", "a", placed.token, Why.RELEASED, {"VCPU": 2})).outcome is Outcome.OK
+    assert (await claimed(raw, cell, "h1"), await claimed(raw, cell, "h2")) == (0, 1)
+    assert (await cell.held_ids("h1"), await cell.held_ids("h2")) == (set(), {"a"})
+    assert await states(cell, "a") == {"h2": "active"}
+    assert (await cell.gone("h1", "a", placed.token, Why.RELEASED, {})).outcome is Outcome.STALE
+
+
+async def test_both_placements_count_in_group_and_pool_for_as_long_as_they_are_there(cell: CellStore, raw: Any) -> None:
+    await open_in(cell, "h1", "az1")
+    await open_in(cell, "h2", "az2")
+    await group(cell, count_by=("zone",))
+    await pool(cell)
+    first = (await ask(cell, joining("a", "h1", **{"VCPU": 1, SEAT: 3}))).placed[0]
+    await arrive(cell, "a", first)
+    again = replace(joining("a", "h2", **{"VCPU": 1, SEAT: 2}), again=Again("h1", first.token, MOVED))
+    second = (await cell.claim(call_of(await cell.tick(), again))).placed[0]
+    both = {"members": 2, "host=h1": 1, "host=h2": 1, "zone=az1": 1, "zone=az2": 1}
+    assert (await counts(raw, cell), await seats(raw, cell)) == (both, 5)
+    await arrive(cell, "a", second)
+    await settle(cell)
+    assert (await counts(raw, cell), await seats(raw, cell)) == (both, 5)
+    await cell.gone("h1", "a", first.token, Why.RELEASED, {})
+    assert (await counts(raw, cell), await seats(raw, cell)) == ({"members": 1, "host=h2": 1, "zone=az2": 1}, 2)
+
+
+async def test_a_claim_moves_on_its_own_host(cell: CellStore, raw: Any) -> None:
+    placed = await active(cell, "a")
+    found = await move_to(cell, "a", placed, "h1")
+    assert await claimed(raw, cell, "h1") == 2
+    await check_sums(cell, raw)
+    await arrive(cell, "a", found)
+    await settle(cell)
+    claim = (await cell.read_claims("a"))["a"]
+    assert [(one.token, one.state) for one in claim.placements] == [(found.token, "active"), (placed.token, "ending")]
+    await check_sums(cell, raw)
+    await cell.gone("h1", "a", placed.token, Why.RELEASED, {})
+    assert (await claimed(raw, cell, "h1"), await cell.held_ids("h1")) == (1, {"a"})
+
+
+async def test_a_claim_moves_again_and_back(cell: CellStore, raw: Any) -> None:
+    first = await active(cell, "a")
+    second = await moved(cell, "a", first)
+    third = await moved(cell, "a", second, "h1")
+    claim = (await cell.read_claims("a"))["a"]
+    assert (claim.host, claim.token, claim.placements[0].root) == ("h1", third.token, first.token)
+    assert (await claimed(raw, cell, "h1"), await claimed(raw, cell, "h2")) == (1, 0)
+
+
+async def test_two_schedulers_that_reconcile_it_at_once_do_it_once(cell: CellStore, raw: Any) -> None:
+    placed = await active(cell, "a")
+    await arrive(cell, "a", await move_to(cell, "a", placed))
+    assert [await cell.reconcile(["a"]), await cell.reconcile(["a"])] == [1, 0]
+    assert [one.op for one in await cell.inbox("h1")] == ["end"]
+
+
+# A move that comes to nothing
+
+
+@pytest.mark.parametrize("end", ["fail by host", "fail", "gone", "expire"])
+async def test_a_target_that_ends_before_it_is_active_leaves_the_claim_as_it_was(
+    cell: CellStore, raw: Any, end: str
+) -> None:
+    placed = await active(cell, "a")
+    before = await fields_of(raw, cell.keys.claim("a"))
+    found = await move_to(cell, "a", placed)
+    if end == "expire":
+        await raw.hset(cell.keys.claim("a"), f"placement.{found.token}.expires_at_ms", 1)
+        await raw.zadd(cell.keys.deadlines, {"a": 1})
+        assert await cell.reconcile(["a"]) == 1
+    elif end == "gone":
+        await cell.gone("h2", "a", found.token, Why.FAILED, {})
+    else:
+        assert (await cell.fail("h2", "a", found.token, by_host=end == "fail by host")).outcome is Outcome.OK
+    assert await fields_of(raw, cell.keys.claim("a")) == before
+    assert (await claimed(raw, cell, "h2"), await raw.pttl(cell.keys.claim("a"))) == (0, -1)
+    await move_to(cell, "a", placed, "h3")
+
+
+async def test_a_move_that_is_not_done_by_its_deadline_is_called_off(cell: CellStore, raw: Any) -> None:
+    """Also one that its host has taken up, and whose lease it renews."""
+    placed = await active(cell, "a")
+    found = await move_to(cell, "a", placed, by_s=60)
+    await cell.accept("h2", "a", found.token, HOUR_S)
+    await cell.renew("h2", "a", found.token, HOUR_S)
+    deadline_ms = int((await fields_of(raw, cell.keys.claim("a")))[f"placement.{found.token}.move_by_ms"])
+    assert await cell.deadlines() == {"a": deadline_ms}
+    assert await cell.reconcile(["a"]) == 0
+    await make_move_due(raw, cell, "a", found)
+    assert await cell.reconcile(["a"]) == 1
+    assert await states(cell, "a") == {"h1": "active", "h2": "ending expired"}
+    assert (await cell.confirm("h2", "a", found.token)).outcome is Outcome.ENDING
+    assert (await cell.gone("h2", "a", found.token, Why.RELEASED, {})).outcome is Outcome.OK
+    assert await states(cell, "a") == {"h1": "active"}
+    assert await cell.deadlines() == {}
+
+
+async def test_without_anything_to_go_back_to_a_move_has_no_deadline(cell: CellStore, raw: Any) -> None:
+    """What it was moved from has failed: its lease is all that ends it."""
+    placed = await active(cell, "a")
+    found = await move_to(cell, "a", placed, by_s=60)
+    await cell.fail("h1", "a", placed.token, by_host=True)
+    await raw.hset(cell.keys.claim("a"), "move_by_ms", 1)
+    await raw.zadd(cell.keys.deadlines, {"a": 1})
+    await cell.reconcile(["a"])
+    assert await states(cell, "a") == {"h2": "claimed"}
+    assert await cell.deadlines() == {"a": found.expires_at_ms}
+    await arrive(cell, "a", found)
+
+
+@pytest.mark.parametrize("by_host", [False, True])
+async def test_what_fails_while_it_is_moved_goes_on_at_its_target(cell: CellStore, raw: Any, by_host: bool) -> None:
+    """It is not placed a third time."""
+    placed = await active(cell, "a")
+    found = await move_to(cell, "a", placed)
+    answer = await cell.fail("h1", "a", placed.token, by_host=by_host, again=True)
+    assert answer.outcome is (Outcome.OK if by_host else Outcome.ENDING)
+    assert await states(cell, "a") == {"h2": "claimed"} | ({} if by_host else {"h1": "ending failed"})
+    await arrive(cell, "a", found)
+    await settle(cell)
+    assert (await states(cell, "a"))["h2"] == "active"
+
+
+async def test_a_claim_that_fails_where_it_has_moved_to_does_not_go_back(cell: CellStore) -> None:
+    """Nobody has asked the former back yet, but it has been overtaken: the claim waits for another place."""
+    placed = await active(cell, "a")
+    found = await move_to(cell, "a", placed)
+    await arrive(cell, "a", found)
+    answer = await cell.fail("h2", "a", found.token, by_host=True, again=True)
+    assert answer.facts == ("pending",)
+    await cell.reconcile(["a"])
+    assert await states(cell, "a") == {"h1": "ending moved", "": "pending"}
+    third = await move_to(cell, "a", found, "h3", Why.FAILED)
+    await arrive(cell, "a", third)
+    assert await states(cell, "a") == {"h1": "ending moved", "h3": "active"}
+
+
+async def test_the_target_can_be_called_off_by_its_token(cell: CellStore, raw: Any) -> None:
+    placed = await active(cell, "a")
+    found = await move_to(cell, "a", placed)
+    answer = await cell.release("h2", "a", found.token)
+    assert (answer.outcome, answer.facts) == (Outcome.OK, ("",))
+    assert await states(cell, "a") == {"h1": "active"}
+    assert "closed" not in await fields_of(raw, cell.keys.claim("a"))
+    found = await move_to(cell, "a", placed)
+    await cell.accept("h2", "a", found.token, HOUR_S)
+    for _ in range(2):
+        assert (await cell.release("h2", "a", found.token)).outcome is Outcome.ENDING
+        assert await states(cell, "a") == {"h1": "active", "h2": "ending released"}
+    assert (await cell.confirm("h2", "a", found.token)).outcome is Outcome.ENDING
+
+
+async def test_undoing_a_move_leaves_the_claim_although_that_is_active(cell: CellStore) -> None:
+    """Whoever is not sure that it is durable gives it back unless it is active: the target is meant."""
+    placed = await active(cell, "a")
+    found = await move_to(cell, "a", placed)
+    assert (await cell.release("h2", "a", found.token, Giving.UNLESS_ACTIVE)).outcome is Outcome.OK
+    assert await states(cell, "a") == {"h1": "active"}
+    found = await move_to(cell, "a", placed)
+    await arrive(cell, "a", found)
+    assert (await cell.release("h2", "a", found.token, Giving.UNLESS_ACTIVE)).outcome is Outcome.ACTIVE
+    assert await states(cell, "a") == {"h1": "active", "h2": "active"}
+
+
+@pytest.mark.parametrize("taken_up_first", [False, True])
+async def test_a_move_of_what_is_not_active_yet_can_be_called_off_too(cell: CellStore, taken_up_first: bool) -> None:
+    placed = await (taken_up if taken_up_first else claim_on)(cell, "a")
+    found = await move_to(cell, "a", placed)
+    assert (await cell.release("h2", "a", found.token)).outcome is Outcome.OK
+    assert await states(cell, "a") == {"h1": "starting" if taken_up_first else "claimed"}
+    found = await move_to(cell, "a", placed)
+    assert (await cell.release("h1", "a", placed.token)).outcome is (Outcome.ENDING if taken_up_first else Outcome.OK)
+    assert (await cell.confirm("h2", "a", found.token)).outcome in (Outcome.GONE, Outcome.STALE)
+
+
+async def test_a_move_of_what_was_claimed_only_is_done_when_the_target_is_active(cell: CellStore, raw: Any) -> None:
+    await claim_on(cell, "b")
+    placed = await claim_on(cell, "a")
+    await arrive(cell, "a", await move_to(cell, "a", placed))
+    await settle(cell)
+    assert await states(cell, "a") == {"h2": "active"}
+    assert await claimed(raw, cell, "h1") == 1
+
+
+async def test_a_host_that_is_removed_takes_only_its_placement_along(cell: CellStore, raw: Any) -> None:
+    placed = await active(cell, "a")
+    found = await move_to(cell, "a", placed)
+    assert (await cell.forget("h2", force=True)).outcome is Outcome.OK
+    assert await states(cell, "a") == {"h1": "active"}
+    await open_host(cell, "h2")
+    found = await move_to(cell, "a", placed)
+    assert (await cell.forget("h1", force=True)).outcome is Outcome.OK
+    assert await states(cell, "a") == {"h2": "claimed"}
+    await arrive(cell, "a", found)
+
+
+async def test_both_placements_expire_with_their_leases(cell: CellStore, raw: Any) -> None:
+    await claim_on(cell, "b", "h3")
+    placed = await claim_on(cell, "a")
+    found = await move_to(cell, "a", placed)
+    await make_due(raw, cell, "a")
+    prefix = f"placement.{placed.token}." if (await fields_of(raw, cell.keys.claim("a")))["host"] == "h2" else ""
+    await raw.hset(cell.keys.claim("a"), f"{prefix or f'placement.{found.token}.'}expires_at_ms", 1)
+    assert await cell.reconcile(["a"]) == 1
+    assert await states(cell, "a") == {"": "ended expired"}
+
+
+async def test_a_move_and_a_fresh_claim_are_made_by_one_call_or_not_at_all(cell: CellStore, raw: Any) -> None:
+    placed = await active(cell, "a")
+    again = replace(member("a", "h2"), again=Again("h1", placed.token, MOVED))
+    async with nothing_written(raw):
+        answer = await cell.claim(call_of(await cell.tick(), again, member("b", "h2", VCPU=99)))
+    assert answer.outcome is Outcome.FULL
+    answer = await cell.claim(call_of(await cell.tick(), again, member("b", "h2")))
+    assert answer.outcome is Outcome.OK
+    assert (await states(cell, "a"), await states(cell, "b")) == ({"h1": "active", "h2": "claimed"}, {"h2": "claimed"})

@@ -1,0 +1,329 @@
+"""A quota over several cells: shares change hands where they are needed, and what crashes and losses leave heals."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redsched.errors import QuotaExceeded, Settling, Unknown
+from redsched.model import Quota, Request
+from redsched.scheduler import Scheduler, UsageBy, quota_shares
+from redsched.scheduler.quota_shares import divided
+from redsched.settings import Settings
+from redsched.store import CellStore, Kind, Outcome
+from tests.scheduler.conftest import report_all, report_of
+from tests.support.cells import new_epoch, raw_client
+from tests.support.waiting import wait_until
+
+CELLS = ("a", "b", "c")
+LIMIT = 12
+
+
+@pytest.fixture
+async def scheduler(clean_store: str) -> AsyncIterator[Scheduler]:
+    """Cells a, b and c with a host of 64 VCPU each, and a quota of 12 VCPU over them."""
+    async with opened(clean_store) as found:
+        await found.quotas.put(Quota("web", {"VCPU": LIMIT}))
+        yield found
+
+
+@asynccontextmanager
+async def opened(url: str, cells: Iterable[str] = CELLS) -> AsyncIterator[Scheduler]:
+    async with Scheduler.connect(url, Settings(cells=tuple(cells), pick_from=1, check_s=0)) as found:
+        await found.init()
+        await report_all(found, [report_of(f"{name}1", cell=name, VCPU=64) for name in cells])
+        yield found
+
+
+def web(cell: str, vcpu: int = 1, **more: Any) -> Request:
+    return Request({"VCPU": vcpu}, project="web", hosts=frozenset((f"{cell}1",)), **more)
+
+
+def store_of(scheduler: Scheduler, cell: str) -> CellStore:
+    return scheduler._cells.named(cell).store
+
+
+async def assert_exact(scheduler: Scheduler, vcpu: int) -> None:
+    """What is used is what is held, and that is this; and what cells may use is never more than the limit."""
+    rows = await scheduler.usage((UsageBy.CLASS,))
+    found = await scheduler.quotas.get("web")
+    held = dict(rows[0].used).get("VCPU", 0) if rows else 0
+    assert (held, found.used.get("VCPU", 0)) == (vcpu, vcpu)
+    assert await all_shares(scheduler) <= found.limits["VCPU"]
+    assert (await scheduler.audit()).problems == ()
+
+
+async def all_shares(scheduler: Scheduler) -> int:
+    """What the cells may use together."""
+    states = (await scheduler._quotas.shares.read("web")).values()
+    assert len({one.division for one in states}) == 1
+    return sum(one.share["VCPU"] for one in states)
+
+
+async def moving(scheduler: Scheduler) -> int:
+    """What givers have noted as on its way."""
+    states = (await scheduler._quotas.shares.read("web")).values()
+    return sum(transfer.amounts["VCPU"] for one in states for transfer in one.given.values())
+
+
+async def test_all_of_the_limit_can_be_used_in_any_cell(scheduler: Scheduler) -> None:
+    """Each has a third of it to begin with."""
+    for cell in CELLS:
+        found = [await scheduler.select(web(cell)) for _ in range(LIMIT)]
+        for other in CELLS:
+            with pytest.raises(QuotaExceeded, match="12 of 12 VCPU are used, 1 more"):
+                await scheduler.select(web(other))
+        await assert_exact(scheduler, LIMIT)
+        for one in found:
+            await scheduler.claims.release(str(one.selections[0].claim_id))
+    await assert_exact(scheduler, 0)
+
+
+async def test_the_refusal_has_the_numbers_of_all_cells(scheduler: Scheduler) -> None:
+    for cell in CELLS:
+        await scheduler.select(web(cell, 3))
+    for claim in (True, False):
+        with pytest.raises(QuotaExceeded) as refused:
+            await scheduler.select(web("b", 4, claim=claim))
+        assert refused.value.facts["exceeded"] == [{"resource": "VCPU", "limit": 12, "used": 9, "asked": 4}]
+    await scheduler.select(web("b", 3))
+    await assert_exact(scheduler, LIMIT)
+
+
+async def test_a_claim_within_the_share_is_one_call(scheduler: Scheduler) -> None:
+    counters = scheduler._store.runner.counters
+    before = counters.calls
+    await scheduler.select(web("b", 4))
+    assert counters.calls - before == 1
+
+
+async def test_many_at_once_in_all_cells_use_the_limit_up(scheduler: Scheduler) -> None:
+    results = await asyncio.gather(*(scheduler.select(web(CELLS[n % 3])) for n in range(30)), return_exceptions=True)
+    outcomes = Counter(type(one).__name__ for one in results)
+    assert outcomes == {"Selections": LIMIT, "QuotaExceeded": 30 - LIMIT}
+    await assert_exact(scheduler, LIMIT)
+
+
+async def test_a_claim_that_grows_takes_of_other_cells_too(scheduler: Scheduler) -> None:
+    one = (await scheduler.select(web("a", 4))).selections[0]
+    grown = await scheduler.claims.resize(str(one.claim_id), str(one.token), {}, {"VCPU": 12})
+    await assert_exact(scheduler, LIMIT)
+    with pytest.raises(QuotaExceeded, match="12 of 12 VCPU are used, 1 more"):
+        await scheduler.claims.resize(grown.id, grown.token, {}, {"VCPU": 13})
+
+
+async def test_limits_change_and_go(scheduler: Scheduler) -> None:
+    """Below what is used nothing ends, and nothing gets in until less is used than the new limit."""
+    found = [(await scheduler.select(web(cell, 3))).selections[0] for cell in CELLS]
+    view, new = await scheduler.quotas.put(Quota("web", {"VCPU": 5, "claims": 9}))
+    assert (view.limits, view.used, new) == ({"VCPU": 5, "claims": 9}, {"VCPU": 9, "claims": 3}, False)
+    await scheduler.claims.release(str(found[0].claim_id))
+    for cell in CELLS:
+        with pytest.raises(QuotaExceeded, match="6 of 5"):
+            await scheduler.select(web(cell))
+    await scheduler.claims.release(str(found[1].claim_id))
+    await scheduler.select(web("a", 2))
+    await assert_exact(scheduler, 5)
+    await scheduler.quotas.put(Quota("web", {"VCPU": 20}))
+    await scheduler.select(web("a", 15))
+    await scheduler.quotas.delete("web")
+    await scheduler.select(web("a", 15))
+    with pytest.raises(Unknown):
+        await scheduler.quotas.get("web")
+    fields = await store_of(scheduler, "a").read_things(Kind.QUOTA, ["web"])
+    assert fields["web"].keys() <= {"seq", "version", "used.VCPU", "used.claims"}
+
+
+# Crashes
+
+
+async def killed_at(scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch, step: str) -> Any:
+    """A scheduler that dies when it is to take this step of a transfer to the first cell; the step's arguments."""
+    arguments: list[Any] = []
+
+    async def killed(*given: Any, **_: Any) -> Any:
+        arguments.extend(given)
+        raise asyncio.CancelledError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(CellStore, step, killed)
+        with pytest.raises(asyncio.CancelledError):
+            await scheduler.select(web("a", LIMIT))
+    assert await moving(scheduler) > 0
+    return arguments
+
+
+@pytest.mark.parametrize("step", ["quota_take", "quota_given"])
+async def test_what_was_on_its_way_is_not_lost_with_its_scheduler(
+    scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Before the other cell has it, or before the giver heard that it has. And it is never there twice."""
+    arguments = await killed_at(scheduler, monkeypatch, step)
+    assert await all_shares(scheduler) + (await moving(scheduler) if step == "quota_take" else 0) == LIMIT
+    await scheduler._quotas.shares.sweep()
+    assert await moving(scheduler) > 0, "whoever is at it has some seconds"
+    monkeypatch.setattr(quota_shares, "RETURNED_AFTER_MS", -1_000_000)
+    await scheduler._quotas.shares.sweep()
+    assert (await moving(scheduler), await all_shares(scheduler)) == (0, LIMIT)
+    if step == "quota_take":
+        assert (await CellStore.quota_take(*arguments)).outcome is Outcome.GONE, "a late copy adds nothing"
+    assert await all_shares(scheduler) == LIMIT
+    await scheduler.select(web("a", LIMIT))
+    await assert_exact(scheduler, LIMIT)
+
+
+async def test_who_needs_what_was_on_its_way_does_not_wait_for_a_sweep(
+    scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await killed_at(scheduler, monkeypatch, "quota_take")
+    monkeypatch.setattr(quota_shares, "RETURNED_AFTER_MS", -1_000_000)
+    await scheduler.select(web("a", LIMIT))
+    await assert_exact(scheduler, LIMIT)
+
+
+@pytest.mark.parametrize("step", ["quota_close", "quota_share"])
+async def test_a_division_that_nobody_finishes_is_made_anew(
+    scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch, clean_store: str, step: str
+) -> None:
+    """Its scheduler died with some of the cells closed, or with a share given to some of them."""
+    await scheduler.select(web("b", 5))
+    really, calls = getattr(CellStore, step), list[str]()
+
+    async def killed(self: CellStore, *arguments: Any) -> Any:
+        calls.append(self.name)
+        if self.name == "b":
+            raise asyncio.CancelledError
+        return await really(self, *arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(CellStore, step, killed)
+        with pytest.raises(asyncio.CancelledError):
+            await scheduler.quotas.put(Quota("web", {"VCPU": 9}))
+    assert calls == ["a", "b"]
+    async with raw_client(clean_store) as raw:
+        for cell in CELLS:  # the time is over for which it might be at it still
+            await raw.hset(store_of(scheduler, cell).keys.quota("web"), "closed_at_ms", 1)
+    await scheduler.select(web("c", 4))
+    with pytest.raises(QuotaExceeded, match="9 of 9"):
+        await scheduler.select(web("a", 1))
+    await assert_exact(scheduler, 9)
+
+
+# Losses of data
+
+
+async def test_a_cell_in_a_new_epoch_gets_a_share_once_its_hosts_have_attested(scheduler: Scheduler) -> None:
+    """Until then the others go on with theirs; and none of them has less in the end than it uses."""
+    for cell in CELLS:
+        await scheduler.select(web(cell, 2))
+    store = store_of(scheduler, "b")
+    epoch = await new_epoch(store)
+    with pytest.raises(Settling):
+        await scheduler.select(web("b"))
+    await scheduler.select(web("a", 2))
+    with pytest.raises(Settling):
+        await scheduler.quotas.get("web")
+    await store.attest("b1", epoch)
+    await scheduler.select(web("b", 4))
+    with pytest.raises(QuotaExceeded, match="12 of 12"):
+        await scheduler.select(web("c"))
+    await assert_exact(scheduler, LIMIT)
+
+
+async def test_a_rolled_back_giver_does_not_use_what_it_has_given(scheduler: Scheduler, clean_store: str) -> None:
+    """Its share of before comes back with its data, and the other cell uses what it was handed over."""
+    key = store_of(scheduler, "b").keys.quota("web")
+    async with raw_client(clean_store) as raw:
+        before = await raw.hgetall(key)
+        await scheduler.select(web("a", 10))
+        await raw.delete(key)
+        await raw.hset(key, mapping=before)
+    store = store_of(scheduler, "b")
+    await store.attest("b1", await new_epoch(store))
+    with pytest.raises(QuotaExceeded, match="10 of 12 VCPU are used, 4 more"):
+        await scheduler.select(web("b", 4))
+    await scheduler.select(web("b", 2))
+    await assert_exact(scheduler, LIMIT)
+
+
+async def test_a_cell_that_lost_its_declaration_gets_it_back(scheduler: Scheduler, clean_store: str) -> None:
+    """The first cell has it: nothing is claimed past it in another one that was wiped."""
+    await scheduler.select(web("a", 10))
+    async with raw_client(clean_store) as raw:
+        await raw.delete(*[key async for key in raw.scan_iter(match="rs:{b}:*")])
+    store = store_of(scheduler, "b")
+    await store.init()
+    epoch = (await store.tick()).epoch
+    await report_all(scheduler, [report_of("b1", cell="b", VCPU=64)])
+    await wait_until(lambda: scheduler._cells.named("b").mirror.epoch == epoch)
+    with pytest.raises(QuotaExceeded):
+        await scheduler.select(web("b", 3))
+    assert await store.declared_names(Kind.QUOTA) == ["web"]
+    await scheduler.select(web("b", 2))
+    await assert_exact(scheduler, LIMIT)
+
+
+async def test_what_another_cell_still_has_of_a_quota_that_was_taken_back_goes(
+    scheduler: Scheduler, clean_store: str
+) -> None:
+    """Whoever took it back died after the first cell, which is the one that counts."""
+    await store_of(scheduler, "a").delete_quota("web")
+    with pytest.raises(Unknown):
+        await scheduler.quotas.get("web")
+    await scheduler._cells.catch_up()
+    await scheduler._quotas.shares.sweep()
+    assert [await store_of(scheduler, cell).declared_names(Kind.QUOTA) for cell in CELLS] == [[], [], []]
+    await scheduler.select(web("b", LIMIT + 1))
+
+
+async def test_a_cell_more_or_less_divides_anew(clean_store: str) -> None:
+    """Schedulers of other settings: what the new cell adds is no room, and alone a cell has all of the limit."""
+    async with opened(clean_store, "a") as alone:
+        await alone.quotas.put(Quota("web", {"VCPU": LIMIT}))
+        await alone.select(web("a", 7))
+    async with opened(clean_store, "ab") as both:
+        await both.select(web("b", 5))
+        for cell in "ab":
+            with pytest.raises(QuotaExceeded, match="12 of 12"):
+                await both.select(web(cell))
+        await assert_exact(both, LIMIT)
+    async with opened(clean_store, "a") as alone:
+        await alone.select(web("a", 5))
+        with pytest.raises(QuotaExceeded, match="12 of 12"):
+            await alone.select(web("a"))
+
+
+async def test_what_hosts_run_by_themselves_leaves_no_room_elsewhere(scheduler: Scheduler) -> None:
+    """It is counted and not refused; once a scheduler has looked, no other cell lets anything in beside it."""
+    answer = await store_of(scheduler, "b").claim_local("b1", "own", {"VCPU": LIMIT}, "web")
+    await scheduler._quotas.shares.sweep()
+    for cell in CELLS:
+        with pytest.raises(QuotaExceeded, match="12 of 12"):
+            await scheduler.select(web(cell))
+    await store_of(scheduler, "b").claim_local("b1", "own", {"VCPU": 2}, "web", token=answer.facts[0])
+    await scheduler.select(web("a", LIMIT - 2))
+    await assert_exact(scheduler, LIMIT)
+
+
+# Dividing
+
+
+amounts = st.dictionaries(st.sampled_from(("VCPU", "claims")), st.integers(0, 50))
+
+
+@given(limits=amounts, used=st.lists(amounts, min_size=1, max_size=5))
+def test_shares_are_the_limit_and_no_less_than_what_is_used(limits: dict[str, int], used: list[dict[str, int]]) -> None:
+    """Where more is used than the limit, nobody has any."""
+    shares = divided(limits, used)
+    for name, limit in limits.items():
+        held, given_ = [one.get(name, 0) for one in used], [one[name] for one in shares]
+        if sum(held) <= limit:
+            assert sum(given_) == limit
+            assert all(share >= amount for share, amount in zip(given_, held, strict=True))
+        else:
+            assert not any(given_)

@@ -1,0 +1,93 @@
+"""Everything that claims add up to, worked out anew from their hashes: each counter, set and deadline must say the same."""
+
+from collections import Counter
+from typing import Any
+
+from redsched.model import LEASED, Claim, ClaimStatus, Token, Why
+from redsched.names import SHARED_POOL, split_slot
+from redsched.store import CellStore
+from redsched.store.fields import claim_from
+
+Counts = Counter[tuple[str, str]]
+"""Number by the end of a key (`host:h1`) and field."""
+
+
+async def check_sums(cell: CellStore, raw: Any) -> None:
+    """Fail unless all counters of the cell are those of its claims, and all that is noted of them is true."""
+    claims = await all_claims(cell, raw)
+    assert await _counted(cell, raw) == _expected(claims.values())
+    assert await cell.deadlines() == {name: at for name, one in claims.items() if (at := _deadline(one)) is not None}
+    for host in await cell.host_names():
+        assert await cell.held_ids(host) == {name for name, one in claims.items() if host in one.hosts}
+        told = {one.entry_id for one in await cell.inbox(host)}
+        assert told == {entry for one in claims.values() for entry in _hints(one, host)}
+        assert await raw.exists(cell.keys.inbox(host)) == bool(told)
+    shelved = {name for name, one in claims.items() if _is_shelved(one)}
+    assert set(await cell.shelved_ids()) == shelved
+    chores = set(await raw.zrange(cell.keys.chores, 0, -1))
+    for name, one in claims.items():
+        forgotten = one.state is ClaimStatus.ENDED and name not in shelved | chores
+        assert (await raw.pttl(cell.keys.claim(name)) > 0) == forgotten, name
+        if one.state is ClaimStatus.PENDING:
+            assert name in chores
+
+
+async def all_claims(cell: CellStore, raw: Any) -> dict[str, Claim]:
+    """All claims of the cell by id."""
+    start = len(cell.keys.claim(""))
+    keys = [key async for key in raw.scan_iter(match=cell.keys.claim("*"), count=1000)]
+    return {key[start:]: claim_from(cell.name, key[start:], await raw.hgetall(key)) for key in keys}
+
+
+def _is_shelved(claim: Claim) -> bool:
+    if not claim.placements:
+        return claim.state is ClaimStatus.ENDED and claim.why is Why.SHELVED
+    return claim.closed_why is Why.SHELVED and all(
+        Token.parse(one.root) <= Token.parse(claim.closed) for one in claim.placements
+    )
+
+
+def _deadline(claim: Claim) -> int | None:
+    ends = [at for one in claim.placements for at in (one.expires_at_ms, one.move_by_ms) if at is not None]
+    return min(ends, default=None)
+
+
+def _hints(claim: Claim, host: str) -> list[str]:
+    """The entries of a host's inbox that the claim's placements there name."""
+    names = {one.placed: f"placement.{one.placed}.inbox_id" for one in claim.placements if one.host == host}
+    fields = [claim.raw.get(name) for name in names.values()]
+    main = claim.placements[0] if claim.placements else None
+    if main and main.host == host:
+        fields.append(claim.raw.get("inbox_id"))
+    return [entry for entry in fields if entry]
+
+
+def _expected(claims: Any) -> Counts:
+    counts: Counts = Counter()
+    for claim in claims:
+        for one in claim.placements:
+            host = f"host:{one.host}"
+            counts[host, "claims"] += 1
+            counts[host, "starting"] += one.state in LEASED
+            for slot, amount in one.amounts.items():
+                pool, name = split_slot(slot)
+                shared = pool.startswith(SHARED_POOL)
+                counts[pool if shared else host, f"claimed.{name if shared else slot}"] += amount
+            if claim.group:
+                group = f"server-group:{claim.group}"
+                counts[group, "members"] += 1
+                counts[group, f"count.host={one.host}"] += 1
+                for topology, domain in one.counted.items():
+                    counts[group, f"count.{topology}={domain}"] += 1
+    return +counts
+
+
+async def _counted(cell: CellStore, raw: Any) -> Counts:
+    counts: Counts = Counter()
+    start = len(cell.keys.host("")) - len("host:")
+    for kind in ("host", "server-group", "pool"):
+        async for key in raw.scan_iter(match=f"{cell.keys.host('')[:start]}{kind}:*", count=1000):
+            for field, value in (await raw.hgetall(key)).items():
+                if field in ("claims", "starting", "members") or field.startswith(("claimed.", "count.")):
+                    counts[key[start:], field] += int(value)
+    return +counts

@@ -151,7 +151,7 @@ async def _with_reasons(cell: Cell, missing: Mapping[str, str]) -> Mapping[str, 
         reasons = await cell.store.read_reasons(missing)
     except RedschedError:
         return missing
-    said = {claim_id: f" (on {one.host}: {one.text})" for claim_id, one in reasons.items()}
+    said = {claim_id: f" (on {one.host}: {' '.join(one.text.split())})" for claim_id, one in reasons.items()}
     return {claim_id: why + said.get(claim_id, "") for claim_id, why in missing.items()}
 
 

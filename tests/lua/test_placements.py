@@ -1,4 +1,4 @@
-"""Moves: a claim has another placement beside the one that it has, and gives that one back once the new one is active."""
+"""Moves: a claim has another placement beside its present one, which is given back once the new one is active."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace

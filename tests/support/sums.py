@@ -1,4 +1,4 @@
-"""Everything that claims add up to, worked out anew from their hashes: each counter, set and deadline must say the same."""
+"""What claims add up to, worked out anew from their hashes: each counter, set and deadline must say the same."""
 
 from collections import Counter
 from typing import Any
@@ -26,8 +26,10 @@ async def check_sums(cell: CellStore, raw: Any) -> None:
     assert set(await cell.shelved_ids()) == shelved
     chores = set(await raw.zrange(cell.keys.chores, 0, -1))
     for name, one in claims.items():
-        forgotten = one.state is ClaimStatus.ENDED and name not in shelved | chores
-        assert (await raw.pttl(cell.keys.claim(name)) > 0) == forgotten, name
+        if one.state is not ClaimStatus.ENDED or name in shelved:
+            assert await raw.pttl(cell.keys.claim(name)) == -1, name
+        elif name not in chores:
+            assert await raw.pttl(cell.keys.claim(name)) > 0, name
         if one.state is ClaimStatus.PENDING:
             assert name in chores
 

@@ -12,10 +12,7 @@ SOURCES = {
     for entry in sorted((files("redsched") / "lua").iterdir(), key=lambda one: one.name)
     if entry.name.endswith(".lua")
 }
-UNNAMED = {
-    *("quota_close", "quota_count", "quota_declare", "quota_drop", "quota_hold", "quota_mark", "quota_mend"),
-    *("quota_open", "quota_recall", "quota_reserve"),
-}
+UNNAMED: set[str] = set()
 """Scripts whose headers number their KEYS and ARGV still."""
 NUMBERED = re.compile(r"\b(KEYS|ARGV)\[(\d+)\]")
 

@@ -52,7 +52,7 @@ local function restore(claim, entry, held, host)
     end
     claim.fields.voided_at_ms = nil
   end
-  held.why = why_ended(claim, held, host)
+  held.why = why_ended(claim, held, host) or (held.state == 'ending' and 'void' or nil)
   held.state = held.why and 'ending' or held.state
   claim.fields.retry_root, claim.fields.retry_from, claim.fields.retry_why = nil, nil, nil
   add_placement(claim, held)

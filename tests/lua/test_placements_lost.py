@@ -1,0 +1,558 @@
+"""Losses of data and written-off hosts: what goes wrong with the placements of a claim without a rule, rule by rule.
+
+docs/model/placements.pml has the rules. Each test plays what breaks without one of them, and looks at every counter
+after each step.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from redsched.model import ClaimStatus, HostStatus, Why
+from redsched.store import Again, CellStore, HeldClaim, Outcome, Placed
+from tests.support.cells import (
+    HOUR_S,
+    active,
+    claimed,
+    fields_of,
+    new_epoch,
+    open_host,
+    report_of,
+)
+from tests.support.placements import (
+    arrive,
+    ask_again,
+    ended,
+    held,
+    let_settle,
+    main_states,
+    make_move_due,
+    move_to,
+    moved,
+    roll_back,
+    settle,
+    shelved,
+    snapshot,
+    states,
+    unshelved,
+)
+from tests.support.sums import check_sums
+
+pytestmark = pytest.mark.usefixtures("three_hosts")
+
+STARTING = ClaimStatus.STARTING
+
+
+class Play:
+    """Claim `a` in a cell whose counters are checked with each look at it."""
+
+    def __init__(self, cell: CellStore, raw: Any) -> None:
+        self.cell, self.raw = cell, raw
+
+    async def is_now(self, **expected: str) -> None:
+        """Fail unless these are the states of its placements by host, and all counters say so."""
+        assert await states(self.cell, "a") == {host.strip("_"): state for host, state in expected.items()}
+        await check_sums(self.cell, self.raw)
+
+    async def attest(self, host: str, epoch: str, *has: HeldClaim, stopped: Sequence[Placed] = ()) -> None:
+        """A host attests with this journal."""
+        entries = [ended("a", one.token) for one in stopped]
+        assert (await self.cell.attest(host, epoch, held=has, ended=entries)).outcome is Outcome.OK
+        await check_sums(self.cell, self.raw)
+
+    async def stop(self, placed: Placed) -> None:
+        """The host of a placement has stopped its work."""
+        assert (await self.cell.gone(placed.host, "a", placed.token, Why.RELEASED, {})).outcome is Outcome.OK
+        await check_sums(self.cell, self.raw)
+
+    async def settle(self) -> None:
+        await settle(self.cell)
+        await check_sums(self.cell, self.raw)
+
+
+@pytest.fixture
+def play(cell: CellStore, raw: Any) -> Play:
+    return Play(cell, raw)
+
+
+# What is closed is closed by root, at the token of the first answer
+
+
+async def test_a_repeated_release_ends_what_was_evacuated_since(cell: CellStore, raw: Any, play: Play) -> None:
+    """It descends from what was released, although its own token is later."""
+    first = await active(cell, "a")
+    before = await snapshot(raw)
+    closed = (await cell.release("h1", "a")).facts[0]
+    epoch = await roll_back(cell, raw, before)
+    await play.attest("h2", epoch)
+    await play.attest("h3", epoch)
+    await cell.write_off("h1", evacuate=True)
+    second = await move_to(cell, "a", first)
+    await arrive(cell, "a", second)
+    await play.settle()
+    await play.is_now(h2="active")
+    assert (await cell.release("", "a", closed=closed)).outcome is Outcome.ENDING
+    await play.is_now(h2="ending released")
+    await play.stop(second)
+    await play.is_now(_="ended released")
+
+
+@pytest.mark.parametrize("then_moved", [False, True])
+async def test_a_repeated_shelving_leaves_what_was_unshelved_since(
+    cell: CellStore, raw: Any, play: Play, then_moved: bool
+) -> None:
+    first = await active(cell, "a")
+    before = await snapshot(raw)
+    closed = await shelved(cell, "a", first)
+    last = await unshelved(cell, "a", first)
+    root = last.token
+    last = await moved(cell, "a", last, "h3") if then_moved else last
+    epoch = await roll_back(cell, raw, before)
+    await play.attest("h1", epoch, stopped=[first])
+    assert (await cell.release("", "a", why=Why.SHELVED, closed=closed)).facts == (closed,)
+    await play.attest(last.host, epoch, held("a", last, root=root))
+    await play.settle()
+    await play.is_now(**{last.host: "active"})
+
+
+async def test_a_shelving_that_is_repeated_before_its_host_is_heard_tells_it_to_stop(
+    cell: CellStore, raw: Any, play: Play
+) -> None:
+    first = await active(cell, "a")
+    before = await snapshot(raw)
+    closed = (await cell.shelve("h1", "a", first.token)).facts[0]
+    epoch = await roll_back(cell, raw, before)
+    assert (await cell.release("", "a", why=Why.SHELVED, closed=closed)).outcome is Outcome.ENDING
+    await play.attest("h1", epoch, held("a", first))
+    await play.is_now(h1="ending shelved")
+    await play.stop(first)
+    await play.is_now(_="ended shelved")
+
+
+# The order of placements is by root, and then by token
+
+
+async def test_what_was_evacuated_of_a_former_line_does_not_end_what_was_unshelved(
+    cell: CellStore, raw: Any, play: Play
+) -> None:
+    """It is later, and of an older root; the repeated shelving ends it, and nothing would live."""
+    first = await active(cell, "a")
+    before = await snapshot(raw)
+    closed = await shelved(cell, "a", first)
+    second = await unshelved(cell, "a", first)
+    epoch = await roll_back(cell, raw, before)
+    await play.attest("h3", epoch)
+    await cell.write_off("h1", evacuate=True)
+    await let_settle(cell, raw)
+    third = await move_to(cell, "a", first, "h3")
+    await arrive(cell, "a", third)
+    await play.attest("h2", epoch, held("a", second))
+    await play.is_now(h1="active", h2="active", h3="active")
+    await play.settle()
+    await play.is_now(h2="active", h3="ending moved")
+    await cell.release("", "a", why=Why.SHELVED, closed=closed)
+    await play.stop(third)
+    await play.settle()
+    await play.is_now(h2="active")
+
+
+@pytest.mark.parametrize("order", ["123", "231", "312", "321"])
+async def test_of_a_whole_line_that_comes_back_the_last_is_left(
+    cell: CellStore, raw: Any, play: Play, order: str
+) -> None:
+    """In whatever order their hosts attest after a wipe."""
+    first = await active(cell, "a")
+    second = await moved(cell, "a", first)
+    third = await moved(cell, "a", second, "h3")
+    line = {"1": first, "2": second, "3": third}
+    await raw.flushall()
+    for number in order:
+        placed = line[number]
+        await cell.report(report_of(placed.host))
+        await play.attest(placed.host, "", held("a", placed, root=first.token))
+        await play.settle()
+    await play.is_now(h1="ending moved", h2="ending moved", h3="active")
+    await play.stop(first)
+    await play.stop(second)
+    await play.is_now(h3="active")
+    assert [await claimed(raw, cell, host) for host in ("h1", "h2", "h3")] == [0, 0, 1]
+
+
+# Nothing expires on a host that has not been heard in this epoch
+
+
+@pytest.mark.parametrize("due", ["lease", "move"])
+async def test_what_has_come_up_does_not_expire_before_its_host_is_heard(
+    cell: CellStore, raw: Any, play: Play, due: str
+) -> None:
+    """The store takes it for starting. Its former has stopped."""
+    first = await active(cell, "a")
+    second = await move_to(cell, "a", first, by_s=60)
+    await cell.accept("h2", "a", second.token, HOUR_S)
+    before = await snapshot(raw)
+    await cell.confirm("h2", "a", second.token)
+    await settle(cell)
+    await play.stop(first)
+    epoch = await roll_back(cell, raw, before)
+    if due == "move":
+        await make_move_due(raw, cell, "a", second)
+    else:
+        await raw.hset(cell.keys.claim("a"), f"placement.{second.token}.expires_at_ms", 1)
+        await raw.zadd(cell.keys.deadlines, {"a": 1})
+    assert await cell.reconcile(["a"]) == 0
+    await play.attest("h1", epoch, stopped=[first])
+    assert await cell.reconcile(["a"]) == (1 if due == "move" else 0), "a move without a former has no deadline"
+    await play.attest("h2", epoch, held("a", second, root=first.token))
+    await play.is_now(h2="active")
+
+
+async def test_a_write_off_of_an_earlier_epoch_expires_nothing(cell: CellStore, raw: Any, play: Play) -> None:
+    """The host had come back, and had confirmed, in what the store has lost."""
+    first = await active(cell, "a")
+    second = await move_to(cell, "a", first)
+    await cell.accept("h2", "a", second.token, HOUR_S)
+    await cell.write_off("h2")
+    before = await snapshot(raw)
+    await cell.attest("h2", "", held=[held("a", second, STARTING, root=first.token)])
+    await cell.confirm("h2", "a", second.token)
+    await settle(cell)
+    await play.stop(first)
+    epoch = await roll_back(cell, raw, before)
+    await raw.hset(cell.keys.claim("a"), f"placement.{second.token}.expires_at_ms", 1)
+    await raw.zadd(cell.keys.deadlines, {"a": 1})
+    assert await cell.reconcile(["a"]) == 0
+    assert (await cell.fail("h2", "a", second.token, by_host=False)).outcome is Outcome.ATTEST
+    await play.attest("h1", epoch, stopped=[first])
+    await play.attest("h2", epoch, held("a", second, root=first.token))
+    await play.is_now(h2="active")
+
+
+async def test_a_write_off_of_this_epoch_expires_what_was_starting_there(cell: CellStore, raw: Any, play: Play) -> None:
+    first = await active(cell, "a")
+    second = await move_to(cell, "a", first)
+    await cell.accept("h2", "a", second.token, HOUR_S)
+    epoch = await new_epoch(cell)
+    await play.attest("h1", epoch, held("a", first))
+    await cell.write_off("h2")
+    await raw.hset(cell.keys.claim("a"), f"placement.{second.token}.expires_at_ms", 1)
+    await raw.zadd(cell.keys.deadlines, {"a": 1})
+    assert await cell.reconcile(["a"]) == 1
+    await play.is_now(h1="active")
+
+
+# What was lost with a written-off host comes back as ending, always
+
+
+async def test_what_expired_on_a_written_off_host_is_not_confirmed_when_it_comes_back(
+    cell: CellStore, raw: Any, play: Play
+) -> None:
+    """The claim is known, and is elsewhere; confirmed, it would have the former stopped."""
+    first = await active(cell, "a")
+    second = await move_to(cell, "a", first)
+    await cell.accept("h2", "a", second.token, HOUR_S)
+    await cell.write_off("h2")
+    await raw.hset(cell.keys.claim("a"), f"placement.{second.token}.expires_at_ms", 1)
+    await raw.zadd(cell.keys.deadlines, {"a": 1})
+    assert await cell.reconcile(["a"]) == 1
+    epoch = await new_epoch(cell)
+    await play.attest("h1", epoch, held("a", first))
+    await play.attest("h2", epoch, held("a", second, STARTING, root=first.token))
+    await play.is_now(h1="active", h2="ending void")
+    assert (await cell.confirm("h2", "a", second.token)).outcome is Outcome.ENDING
+    await play.stop(second)
+    await play.is_now(h1="active")
+
+
+@pytest.mark.parametrize("epochs", [0, 1, 2])
+async def test_an_evacuated_host_that_comes_back_is_to_stop_what_was_placed_elsewhere(
+    cell: CellStore, raw: Any, play: Play, epochs: int
+) -> None:
+    """In this epoch it drops it; later, when nobody remembers the claim, too. What was not evacuated it keeps."""
+    first, left = await active(cell, "a"), await active(cell, "left")
+    await cell.write_off("h1", evacuate=True)
+    assert await cell.leaving_hosts() == {"h1": "evacuate"}
+    second = await move_to(cell, "a", first)
+    await arrive(cell, "a", second)
+    await play.settle()
+    await play.is_now(h2="active")
+    for _ in range(epochs):
+        epoch = await new_epoch(cell)
+        await play.attest("h2", epoch, held("a", second, root=first.token))
+        await play.attest("h3", epoch)
+    answer = await cell.attest("h1", "", held=[held("left", left), held("a", first)])
+    assert (answer.outcome, answer.drop) == (Outcome.OK, () if epochs else (first.token,))
+    await play.settle()
+    expected = {"h2": "active"} | ({"h1": "ending void"} if epochs else {})
+    await play.is_now(**expected)
+    assert await states(cell, "left") == {"h1": "active"}
+    assert (await cell.leaving_hosts(), await raw.hget(cell.keys.host("h1"), "leaving")) == ({}, None)
+
+
+async def test_what_a_host_was_given_after_its_write_off_comes_back_with_it(
+    cell: CellStore, raw: Any, play: Play
+) -> None:
+    before = await active(cell, "old")
+    await cell.write_off("h1")
+    await cell.release("h1", "old", before.token)
+    await cell.attest("h1", "")
+    await cell.set_status("h1", HostStatus.ENABLED)
+    await open_host(cell, "h1")
+    after = await active(cell, "a")
+    epoch = await new_epoch(cell)
+    await raw.delete(cell.keys.claim("old"), cell.keys.claim("a"))
+    await raw.srem(cell.keys.claims("h1"), "a")
+    await raw.hset(cell.keys.host("h1"), mapping={"claims": "0", "claimed.VCPU": "0"})
+    await play.attest("h1", epoch, held("old", before), held("a", after))
+    assert await main_states(cell, ("old", "a")) == {"old": "ending void", "a": "active"}
+
+
+# What still runs is counted, whoever else is current
+
+
+async def test_a_placement_that_was_overtaken_is_counted_until_its_host_has_stopped_it(
+    cell: CellStore, raw: Any, play: Play
+) -> None:
+    first = await active(cell, "a", VCPU=2)
+    await arrive(cell, "a", await move_to(cell, "a", first))
+    (second,) = [one for one in (await cell.read_claims("a"))["a"].placements if one.host == "h2"]
+    epoch = await new_epoch(cell)
+    await play.attest("h2", epoch, held("a", _placed(second), root=first.token))
+    await play.attest("h1", epoch, held("a", first, amounts={"VCPU": 2}))
+    assert await claimed(raw, cell, "h1") == 2
+    await play.settle()
+    await play.is_now(h1="ending moved", h2="active")
+    assert await claimed(raw, cell, "h1") == 2
+    await play.stop(first)
+    assert await claimed(raw, cell, "h1") == 0
+
+
+def _placed(one: Any) -> Placed:
+    return Placed(one.host, one.token, one.state, None)
+
+
+# A placement is current when it is active, and not when it is placed
+
+
+async def test_a_target_that_expires_has_ended_nothing(cell: CellStore, raw: Any, play: Play) -> None:
+    """Nor in a new epoch that brings it back."""
+    first = await active(cell, "a")
+    second = await move_to(cell, "a", first)
+    await play.settle()
+    await cell.reconcile(["a"])
+    await play.is_now(h1="active", h2="claimed")
+    epoch = await new_epoch(cell)
+    await play.attest("h1", epoch, held("a", first))
+    await play.attest("h2", epoch, held("a", second, STARTING, root=first.token))
+    await play.settle()
+    await play.is_now(h1="active", h2="starting")
+    await raw.hset(cell.keys.claim("a"), f"placement.{second.token}.expires_at_ms", 1)
+    await raw.zadd(cell.keys.deadlines, {"a": 1})
+    await cell.reconcile(["a"])
+    await play.is_now(h1="active", h2="ending expired")
+
+
+async def test_which_placement_was_active_is_remembered_when_it_is_gone(cell: CellStore, raw: Any, play: Play) -> None:
+    """Its former is not taken for current again: it has been overtaken, and its host stops it."""
+    first = await active(cell, "a")
+    second = await move_to(cell, "a", first)
+    await arrive(cell, "a", second)
+    await cell.fail("h2", "a", second.token, by_host=True)
+    fields = await fields_of(raw, cell.keys.claim("a"))
+    assert (fields["current"], fields["current_root"]) == (second.token, first.token)
+    epoch = await new_epoch(cell)
+    await play.attest("h1", epoch, held("a", first))
+    await play.settle()
+    await play.is_now(h1="ending moved")
+
+
+# A move waits until all hosts have been heard
+
+
+async def test_a_move_that_is_repeated_before_all_are_heard_makes_no_second_target(
+    cell: CellStore, raw: Any, play: Play
+) -> None:
+    first = await active(cell, "a")
+    before = await snapshot(raw)
+    second = await move_to(cell, "a", first)
+    await cell.accept("h2", "a", second.token, HOUR_S)
+    epoch = await roll_back(cell, raw, before)
+    await play.attest("h1", epoch, held("a", first))
+    await play.attest("h3", epoch)
+    assert (await ask_again(cell, "a", "h3", Again("h1", first.token, Why.MOVED))).outcome is Outcome.SETTLING
+    await play.attest("h2", epoch, held("a", second, STARTING, root=first.token))
+    await play.is_now(h1="active", h2="starting")
+
+
+# Two targets of one claim, by a loss of data between them
+
+
+@pytest.mark.parametrize("first_up", ["lost", "later"])
+@pytest.mark.parametrize("release", ["before", "between", "after", "never"])
+async def test_of_two_targets_the_later_is_left_or_none(
+    cell: CellStore, raw: Any, play: Play, first_up: str, release: str
+) -> None:
+    """The store has lost the first move, whose work runs; the claim is moved again, and both come up."""
+    first = await active(cell, "a")
+    before = await snapshot(raw)
+    lost = await move_to(cell, "a", first)
+    await arrive(cell, "a", lost)
+    epoch = await roll_back(cell, raw, before)
+    await play.attest("h1", epoch, held("a", first))
+    await play.attest("h3", epoch)
+    await let_settle(cell, raw)
+    later = await move_to(cell, "a", first, "h3")
+
+    async def comes_up(which: str) -> None:
+        if which == "lost":
+            await play.attest("h2", epoch, held("a", lost, root=first.token))
+        elif (await cell.accept("h3", "a", later.token, HOUR_S)).outcome is Outcome.OK:
+            await cell.confirm("h3", "a", later.token)
+
+    async def released(when: str) -> None:
+        if release == when:
+            assert (await cell.release("", "a")).outcome in (Outcome.OK, Outcome.ENDING)
+
+    await released("before")
+    await comes_up(first_up)
+    await released("between")
+    await comes_up("later" if first_up == "lost" else "lost")
+    await play.settle()
+    await released("after")
+    found = await states(cell, "a")
+    living = {host for host, state in found.items() if not state.startswith("end")}
+    assert living == ({"h3"} if release == "never" else set())
+    for placed in (first, lost, later):
+        if found.get(placed.host, "").startswith("ending"):
+            await play.stop(placed)
+    await play.settle()
+    await play.is_now(**({"h3": "active"} if release == "never" else {"_": "ended released"}))
+
+
+async def test_a_target_that_nobody_took_up_gives_way_to_one_that_has_come_up(
+    cell: CellStore, raw: Any, play: Play
+) -> None:
+    """The store goes back to when the first target had been placed; it had expired, and another has come up since."""
+    first = await active(cell, "a")
+    second = await move_to(cell, "a", first)
+    before = await snapshot(raw)
+    await cell.release("h2", "a", second.token)
+    third = await move_to(cell, "a", first, "h3")
+    await arrive(cell, "a", third)
+    await settle(cell)
+    await play.stop(first)
+    epoch = await roll_back(cell, raw, before)
+    await play.attest("h2", epoch)
+    await play.attest("h1", epoch, stopped=[first])
+    await play.is_now(h2="claimed")
+    await play.attest("h3", epoch, held("a", third, root=first.token))
+    await play.settle()
+    await play.is_now(h3="active")
+
+
+async def test_what_its_target_has_replaced_at_last_is_not_taken_for_released(
+    cell: CellStore, raw: Any, play: Play
+) -> None:
+    """Its host is at stopping it, which was for the target."""
+    first = await active(cell, "a")
+    before = await snapshot(raw)
+    second = await move_to(cell, "a", first)
+    await arrive(cell, "a", second)
+    await settle(cell)
+    epoch = await roll_back(cell, raw, before)
+    await play.attest("h1", epoch, held("a", first, ClaimStatus.ENDING))
+    await play.is_now(h1="ending void")
+    await play.attest("h2", epoch, held("a", second, root=first.token))
+    await play.stop(first)
+    await play.is_now(h2="active")
+
+
+async def test_a_journalled_claim_that_nobody_took_up_in_its_lease_is_dropped(
+    cell: CellStore, raw: Any, play: Play
+) -> None:
+    """The store may have ended it, and forgotten that."""
+    first = await active(cell, "a")
+    second = await move_to(cell, "a", first)
+    before = await snapshot(raw)
+    await cell.release("h2", "a", second.token)
+    await roll_back(cell, raw, before)
+    await raw.hdel(
+        cell.keys.claim("a"), *[f for f in await raw.hkeys(cell.keys.claim("a")) if f.startswith("placement")]
+    )
+    await raw.srem(cell.keys.claims("h2"), "a")
+    await raw.delete(cell.keys.inbox("h2"), cell.keys.deadlines)
+    await raw.hset(cell.keys.host("h2"), mapping={"claims": "0", "starting": "0", "claimed.VCPU": "0"})
+    entry = held("a", second, ClaimStatus.CLAIMED, root=first.token, expires_at_ms="1")
+    answer = await cell.attest("h2", "", held=[entry])
+    assert (answer.outcome, answer.drop) == (Outcome.OK, (second.token,))
+    await play.is_now(h1="active")
+    fresh = held("a", second, ClaimStatus.CLAIMED, root=first.token, expires_at_ms=str(2**52))
+    assert (await cell.attest("h2", await new_epoch(cell), held=[fresh])).drop == ()
+    await play.is_now(h1="active", h2="claimed")
+
+
+async def test_one_host_has_two_placements_and_brings_both_back(cell: CellStore, raw: Any, play: Play) -> None:
+    first = await active(cell, "a")
+    second = await move_to(cell, "a", first, "h1")
+    await arrive(cell, "a", second)
+    await raw.flushall()
+    await cell.report(report_of("h1"))
+    await play.attest("h1", "", held("a", first), held("a", second, root=first.token))
+    assert await claimed(raw, cell, "h1") == 2
+    await play.settle()
+    assert [(one.token, one.state) for one in (await cell.read_claims("a"))["a"].placements] == [
+        (second.token, "active"),
+        (first.token, "ending"),
+    ]
+    await play.stop(first)
+    await play.is_now(h1="active")
+
+
+async def test_a_host_that_comes_back_before_the_target_is_active_goes_on_until_it_is(
+    cell: CellStore, raw: Any, play: Play
+) -> None:
+    first = await active(cell, "a")
+    await cell.write_off("h1", evacuate=True)
+    second = await move_to(cell, "a", first)
+    answer = await cell.attest("h1", "", held=[held("a", first)])
+    assert answer.drop == ()
+    await play.settle()
+    await play.is_now(h1="active", h2="claimed")
+    await arrive(cell, "a", second)
+    await play.settle()
+    await play.is_now(h1="ending moved", h2="active")
+
+
+async def test_an_evacuation_goes_on_in_later_epochs(cell: CellStore, raw: Any, play: Play) -> None:
+    """The operator's word that a host is dead is not for one epoch. Without `evacuate` it is."""
+    first, other = await active(cell, "a"), await active(cell, "other", "h3")
+    await cell.write_off("h1", evacuate=True)
+    await cell.write_off("h3")
+    epoch = await new_epoch(cell)
+    await play.attest("h2", epoch)
+    await let_settle(cell, raw)
+    await arrive(cell, "a", await move_to(cell, "a", first))
+    await play.settle()
+    await play.is_now(h2="active")
+    answer = await ask_again(cell, "other", "h2", Again("h3", other.token, Why.MOVED))
+    assert answer.outcome is Outcome.ATTEST
+
+
+@pytest.mark.parametrize("state", ["claimed", "starting", "active"])
+async def test_a_target_whose_journal_was_lost_is_to_be_taken_up_again(
+    cell: CellStore, raw: Any, play: Play, state: str
+) -> None:
+    """Its former goes on meanwhile, even where the target had been active."""
+    first = await active(cell, "a")
+    second = await move_to(cell, "a", first)
+    if state != "claimed":
+        await cell.accept("h2", "a", second.token, HOUR_S)
+    if state == "active":
+        await cell.confirm("h2", "a", second.token)
+    epoch = await new_epoch(cell)
+    await play.attest("h2", epoch)
+    await play.attest("h1", epoch, held("a", first))
+    await play.is_now(h1="active", h2="claimed")
+    await arrive(cell, "a", second)
+    await play.settle()
+    await play.is_now(h1="ending moved", h2="active")

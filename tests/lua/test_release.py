@@ -1,0 +1,301 @@
+"""release: a claim is closed at a token, wherever it is: what was placed until then is not wanted any more."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from redsched.model import ClaimStatus, Why
+from redsched.store import Again, CellStore, Giving, Outcome
+from tests.support.cells import (
+    HOUR_S,
+    active,
+    claim_on,
+    claimed,
+    ended,
+    fields_of,
+    new_epoch,
+    nothing_written,
+    open_host,
+    report_of,
+)
+from tests.support.placements import (
+    arrive,
+    ask_again,
+    held,
+    let_settle,
+    main_states,
+    move_to,
+    roll_back,
+    settle,
+    snapshot,
+    states,
+)
+from tests.support.placements import ended as has_ended
+from tests.support.sums import check_sums
+
+pytestmark = pytest.mark.usefixtures("three_hosts", "sums")
+
+
+@pytest.fixture
+async def sums(cell: CellStore, raw: Any) -> AsyncIterator[None]:
+    """After each test, whatever it did, the counters are those of the claims."""
+    yield
+    await check_sums(cell, raw)
+
+
+async def closed(cell: CellStore, raw: Any) -> tuple[str | None, str | None]:
+    """Up to which token claim `a` is closed, and why."""
+    fields = await fields_of(raw, cell.keys.claim("a"))
+    return fields.get("closed"), fields.get("closed_why")
+
+
+async def test_a_release_tells_up_to_which_token_it_has_closed_the_claim(cell: CellStore, raw: Any) -> None:
+    """That is above every placement so far."""
+    placed = await active(cell, "a")
+    clock = await cell.tick()
+    answer = await cell.release("h1", "a", placed.token)
+    assert answer.facts == (f"{clock.epoch}.{clock.seq}",)
+    assert await closed(cell, raw) == (answer.facts[0], "released")
+    async with nothing_written(raw):
+        assert (await cell.release("h1", "a", placed.token)).facts == answer.facts
+    await cell.gone("h1", "a", placed.token, Why.RELEASED, {})
+    async with nothing_written(raw):
+        again = await cell.release("h1", "a", placed.token)
+    assert (again.outcome, again.facts) == (Outcome.SAME, answer.facts)
+
+
+@pytest.mark.parametrize("by", ["", "former", "target"])
+async def test_a_release_while_both_run_takes_both_back(cell: CellStore, raw: Any, by: str) -> None:
+    """The owner has been told of one, of the other, or of neither."""
+    placed = await active(cell, "a")
+    found = await move_to(cell, "a", placed)
+    await arrive(cell, "a", found)
+    token = {"former": placed.token, "target": found.token}.get(by, "")
+    assert (await cell.release("", "a", token)).outcome is Outcome.ENDING
+    assert await states(cell, "a") == {"h1": "ending released", "h2": "ending released"}
+    for one in (placed, found):
+        assert (await cell.gone(one.host, "a", one.token, Why.RELEASED, {})).outcome is Outcome.OK
+    assert await states(cell, "a") == {"": "ended released"}
+
+
+async def test_a_release_by_a_token_that_the_claim_is_just_leaving_means_the_claim(cell: CellStore) -> None:
+    """Its owner has read it before it moved; the former host has not stopped its work yet."""
+    placed = await active(cell, "a")
+    await arrive(cell, "a", await move_to(cell, "a", placed))
+    await settle(cell)
+    assert (await cell.release("h1", "a", placed.token)).outcome is Outcome.ENDING
+    assert (await states(cell, "a"))["h2"] == "ending released"
+
+
+async def test_a_release_of_a_claim_takes_along_what_it_is_being_moved_to(cell: CellStore, raw: Any) -> None:
+    placed = await active(cell, "a")
+    found = await move_to(cell, "a", placed)
+    assert (await cell.release("h1", "a", placed.token)).outcome is Outcome.ENDING
+    assert await states(cell, "a") == {"h1": "ending released"}
+    assert await claimed(raw, cell, "h2") == 0
+    assert (await cell.confirm("h2", "a", found.token)).outcome is Outcome.STALE
+
+
+async def test_a_release_by_force_frees_all_placements_at_once(cell: CellStore, raw: Any) -> None:
+    placed = await active(cell, "a")
+    await arrive(cell, "a", await move_to(cell, "a", placed))
+    assert (await cell.release("", "a", how=Giving.FORCE)).outcome is Outcome.OK
+    assert [await claimed(raw, cell, host) for host in ("h1", "h2")] == [0, 0]
+
+
+async def test_a_written_off_host_is_not_waited_for_while_the_other_one_is_asked(cell: CellStore) -> None:
+    placed = await active(cell, "a")
+    await arrive(cell, "a", await move_to(cell, "a", placed))
+    await cell.write_off("h1")
+    assert (await cell.release("", "a")).outcome is Outcome.ENDING
+    assert await states(cell, "a") == {"h2": "ending released"}
+
+
+# Before its hosts have been heard
+
+
+async def test_a_claim_on_an_unheard_host_is_closed_and_told_to_it_when_it_attests(cell: CellStore, raw: Any) -> None:
+    placed = await active(cell, "a")
+    epoch = await new_epoch(cell)
+    assert (await cell.release("h1", "a")).outcome is Outcome.ENDING
+    assert (await states(cell, "a"), await cell.inbox("h1")) == ({"h1": "ending released"}, [])
+    assert await claimed(raw, cell) == 1
+    await cell.attest("h1", epoch, held=[held("a", placed)])
+    assert [(one.op, one.token) for one in await cell.inbox("h1")] == [("end", placed.token)]
+    assert (await cell.gone("h1", "a", placed.token, Why.RELEASED, {})).outcome is Outcome.OK
+    assert await states(cell, "a") == {"": "ended released"}
+
+
+async def test_what_no_host_had_taken_up_stays_counted_until_its_host_is_heard(cell: CellStore, raw: Any) -> None:
+    """It may have been taken up since, in what the store has lost."""
+    await claim_on(cell, "a")
+    epoch = await new_epoch(cell)
+    assert (await cell.release("h1", "a")).outcome is Outcome.ENDING
+    assert await claimed(raw, cell) == 1
+    await cell.attest("h1", epoch)
+    assert (await states(cell, "a"), [one.op for one in await cell.inbox("h1")]) == ({"h1": "ending released"}, ["end"])
+
+
+@pytest.mark.parametrize("how", [Giving.ASK, Giving.FORCE])
+async def test_what_a_host_brings_back_of_a_released_claim_is_to_stop(cell: CellStore, raw: Any, how: Giving) -> None:
+    """The store had lost its move to there."""
+    first = await active(cell, "a")
+    before = await snapshot(raw)
+    second = await move_to(cell, "a", first)
+    await arrive(cell, "a", second)
+    epoch = await roll_back(cell, raw, before)
+    await cell.release("h1", "a", first.token, how)
+    await cell.attest("h1", epoch, ended=[has_ended("a", first.token)])
+    await cell.attest("h2", epoch, held=[held("a", second, root=first.token)])
+    assert await states(cell, "a") == {"h2": "ending released"}
+    assert [one.op for one in await cell.inbox("h2")] == ["end"]
+
+
+async def test_a_release_of_what_has_ended_here_reaches_what_is_still_to_be_heard(cell: CellStore, raw: Any) -> None:
+    """The first host's journal says that it has ended, which was for its move: the owner hears that it is free."""
+    first = await active(cell, "a")
+    before = await snapshot(raw)
+    second = await move_to(cell, "a", first)
+    await arrive(cell, "a", second)
+    epoch = await roll_back(cell, raw, before)
+    await cell.attest("h1", epoch, ended=[has_ended("a", first.token)])
+    assert await states(cell, "a") == {"": "ended void"}
+    assert (await cell.release("h1", "a")).outcome is Outcome.OK
+    async with nothing_written(raw):
+        assert (await cell.release("h1", "a")).outcome is Outcome.SAME
+    await cell.attest("h2", epoch, held=[held("a", second, root=first.token)])
+    assert await states(cell, "a") == {"h2": "ending released"}
+
+
+async def test_what_has_ended_here_goes_on_where_a_host_brings_it_back_and_nobody_has_released_it(
+    cell: CellStore, raw: Any
+) -> None:
+    first = await active(cell, "a")
+    before = await snapshot(raw)
+    second = await move_to(cell, "a", first)
+    await arrive(cell, "a", second)
+    epoch = await roll_back(cell, raw, before)
+    await cell.attest("h1", epoch, ended=[has_ended("a", first.token)])
+    await cell.attest("h2", epoch, held=[held("a", second, root=first.token)])
+    assert (await states(cell, "a"), await raw.pttl(cell.keys.claim("a"))) == ({"h2": "active"}, -1)
+
+
+@pytest.mark.parametrize("heard", [True, False])
+async def test_a_release_is_repeated_at_the_token_of_its_first_answer(cell: CellStore, raw: Any, heard: bool) -> None:
+    """As schedulers do in a new epoch, with all that they have answered in the last minute."""
+    placed = await active(cell, "a")
+    before = await snapshot(raw)
+    first = (await cell.release("h1", "a")).facts[0]
+    epoch = await roll_back(cell, raw, before)
+    assert await closed(cell, raw) == (None, None)
+    if heard:
+        await cell.attest("h1", epoch, held=[held("a", placed)])
+    again = await cell.release("h1", "a", closed=first)
+    assert (again.outcome, again.facts) == (Outcome.ENDING, (first,))
+    assert (await states(cell, "a"), await closed(cell, raw)) == ({"h1": "ending released"}, (first, "released"))
+
+
+async def test_a_repeated_release_closes_no_further_than_it_was_closed_since(cell: CellStore, raw: Any) -> None:
+    await active(cell, "a")
+    first = (await cell.shelve("h1", "a", "")).facts[0]
+    second = (await cell.release("h1", "a")).facts[0]
+    assert (await cell.release("h1", "a", closed=first, why=Why.SHELVED)).facts == (second,)
+    assert await closed(cell, raw) == (second, "released")
+
+
+# Ids that nobody knows
+
+
+async def test_an_id_that_was_told_to_be_unknown_is_not_brought_back(cell: CellStore, raw: Any) -> None:
+    placed = await active(cell, "a")
+    await raw.flushall()
+    await open_host(cell, "h2")
+    assert (await cell.release("h1", "a")).outcome is Outcome.UNKNOWN
+    answer = await cell.void("a", "", unheard=True)
+    assert (answer.outcome, await main_states(cell, "a")) == (Outcome.OK, {"a": "ended void"})
+    await open_host_with(cell, "h1", held("a", placed))
+    assert await states(cell, "a") == {"h1": "ending released"}
+
+
+async def test_what_was_placed_after_its_id_was_closed_comes_back_whole(cell: CellStore, raw: Any) -> None:
+    """And is what its journal says of it, and not what was noted of an unknown id."""
+    told = await cell.void("a", "other")
+    before = await snapshot(raw)
+    placed = await active(cell, "a")
+    epoch = await roll_back(cell, raw, before)
+    entry = held("a", placed, digest="digest", project="p", consumer="c", group="web", counted={"zone": "az1"})
+    await cell.attest("h1", epoch, held=[entry])
+    claim = (await cell.read_claims("a"))["a"]
+    assert (claim.state, claim.closed) == ("active", told.facts[0])
+    assert (claim.digest, claim.project, claim.consumer, claim.group) == ("digest", "p", "c", "web")
+    assert "voided_at_ms" not in await fields_of(raw, cell.keys.claim("a"))
+
+
+async def open_host_with(cell: CellStore, name: str, *entries: Any) -> None:
+    """A host reports and attests with what it has in its journal."""
+    said = await cell.report(report_of(name))
+    assert (await cell.attest(name, said.epoch, held=entries)).outcome is Outcome.OK
+
+
+# With other calls on their way
+
+
+async def test_nothing_is_placed_again_after_a_release(cell: CellStore, raw: Any) -> None:
+    placed = await active(cell, "a")
+    await cell.release("h1", "a")
+    for why in (Why.MOVED, Why.FAILED, Why.SHELVED):
+        answer = await ask_again(cell, "a", "h2", Again("h1", placed.token, why))
+        assert answer.outcome in (Outcome.GONE, Outcome.STALE), why
+    await cell.gone("h1", "a", placed.token, Why.RELEASED, {})
+    for why in (Why.MOVED, Why.FAILED, Why.SHELVED):
+        assert (await ask_again(cell, "a", "h2", Again("h1", placed.token, why))).outcome is Outcome.GONE, why
+
+
+async def test_a_release_of_a_pending_claim_ends_it(cell: CellStore, raw: Any) -> None:
+    placed = await claim_on(cell, "a")
+    await cell.fail("h1", "a", placed.token, by_host=True, again=True)
+    assert await states(cell, "a") == {"": "pending failed"}
+    assert (await cell.release("", "a")).outcome is Outcome.OK
+    assert await states(cell, "a") == {"": "ended released"}
+    assert (await ask_again(cell, "a", "h2", Again("h1", placed.token, Why.FAILED))).outcome is Outcome.GONE
+    await settle(cell)
+    assert await raw.pttl(cell.keys.claim("a")) > 0
+
+
+async def test_a_claim_that_has_ended_otherwise_is_not_closed_by_a_release(cell: CellStore, raw: Any) -> None:
+    """All hosts have been heard, so nobody can bring it back."""
+    placed = await claim_on(cell, "a")
+    await cell.fail("h1", "a", placed.token, by_host=True)
+    async with nothing_written(raw):
+        assert (await cell.release("h1", "a")).outcome is Outcome.SAME
+
+
+async def test_unless_active_asks_back_what_is_not_active(cell: CellStore, raw: Any) -> None:
+    placed = await claim_on(cell, "a")
+    await cell.accept("h1", "a", placed.token, HOUR_S)
+    assert (await cell.release("h1", "a", how=Giving.UNLESS_ACTIVE)).outcome is Outcome.ENDING
+    await active(cell, "b")
+    async with nothing_written(raw):
+        assert (await cell.release("h1", "b", how=Giving.UNLESS_ACTIVE)).outcome is Outcome.ACTIVE
+
+
+async def test_a_void_of_a_claim_that_has_ended_says_that_it_has_an_outcome(cell: CellStore, raw: Any) -> None:
+    await ended(cell, "a")
+    async with nothing_written(raw):
+        assert (await cell.void("a", "digest")).outcome is Outcome.CONFLICT
+
+
+async def test_a_journal_that_is_ending_work_does_not_end_the_claim_elsewhere(cell: CellStore, raw: Any) -> None:
+    """A target that was called off is heard of first, after a wipe, and stops; then the host of the claim itself."""
+    first = await active(cell, "a")
+    second = await move_to(cell, "a", first)
+    await cell.accept("h2", "a", second.token, HOUR_S)
+    await raw.flushall()
+    await open_host_with(cell, "h2", held("a", second, ClaimStatus.ENDING, root=first.token))
+    assert (await cell.gone("h2", "a", second.token, Why.RELEASED, {})).outcome is Outcome.OK
+    assert await states(cell, "a") == {"": "ended void"}
+    await open_host_with(cell, "h1", held("a", first))
+    await let_settle(cell, raw)
+    await settle(cell)
+    assert await states(cell, "a") == {"h1": "active"}

@@ -1,0 +1,272 @@
+"""Pending claims: what failed before it was active is placed again, as often as its request allows."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from redsched.model import AgentStamp, Why
+from redsched.store import Again, CellStore, Outcome, Placed
+from tests.support.cells import (
+    HOUR_S,
+    IN_STATE,
+    active,
+    call_of,
+    claim_on,
+    claimed,
+    fields_of,
+    make_due,
+    member,
+    new_epoch,
+    nothing_written,
+    report_of,
+)
+from tests.support.placements import arrive, ask_again, held, move_to, roll_back, settle, snapshot, states
+from tests.support.sums import check_sums
+
+pytestmark = pytest.mark.usefixtures("three_hosts", "sums")
+
+FAILED = Why.FAILED
+
+
+@pytest.fixture
+async def sums(cell: CellStore, raw: Any) -> AsyncIterator[None]:
+    """After each test, whatever it did, the counters are those of the claims."""
+    yield
+    await check_sums(cell, raw)
+
+
+async def attempted(cell: CellStore, most: int = 3, host: str = "h1") -> Placed:
+    """Claim `a`, that may be placed so often."""
+    call = replace(call_of(await cell.tick(), member("a", host)), max_attempts=most)
+    answer = await cell.claim(call)
+    assert answer.outcome is Outcome.OK
+    return answer.placed[0]
+
+
+async def again(cell: CellStore, placed: Placed, host: str, most: int = 3) -> Placed:
+    """Place `a` another time, as a scheduler does."""
+    one = replace(member("a", host), again=Again(placed.host, placed.token, FAILED))
+    answer = await cell.claim(replace(call_of(await cell.tick(), one), max_attempts=most))
+    assert answer.outcome is Outcome.OK
+    return answer.placed[0]
+
+
+async def retry_fields(cell: CellStore, raw: Any) -> dict[str, str]:
+    """What claim `a` has of being placed again."""
+    names = ("attempts", "retry_root", "retry_from", "retry_why")
+    fields = await fields_of(raw, cell.keys.claim("a"))
+    return {name: fields[name] for name in names if name in fields}
+
+
+async def test_what_its_host_has_failed_waits_for_another_place(cell: CellStore, raw: Any) -> None:
+    placed = await attempted(cell)
+    answer = await cell.fail("h1", "a", placed.token, by_host=True)
+    assert (answer.outcome, answer.facts) == (Outcome.OK, ("pending",))
+    assert (await states(cell, "a"), await claimed(raw, cell)) == ({"": "pending failed"}, 0)
+    assert await retry_fields(cell, raw) == {
+        "retry_root": placed.token,
+        "retry_from": placed.token,
+        "retry_why": "failed",
+    }
+    assert await cell.due_chores((await cell.tick()).now_ms, 0, 10) == ["a"]
+    assert await raw.pttl(cell.keys.claim("a")) == -1
+    claim = (await cell.read_claims("a"))["a"]
+    assert (claim.project, claim.digest, claim.retry_from) == ("project", "digest", placed.token)
+
+
+async def test_its_next_place_is_the_next_attempt_of_the_same_line(cell: CellStore, raw: Any) -> None:
+    first = await attempted(cell)
+    await cell.fail("h1", "a", first.token, by_host=True)
+    second = await again(cell, first, "h2")
+    claim = (await cell.read_claims("a"))["a"]
+    assert (claim.state, claim.host, claim.attempts, claim.placements[0].root) == ("claimed", "h2", 2, first.token)
+    assert await retry_fields(cell, raw) == {"attempts": "2"}
+    assert not await raw.exists(cell.keys.chores)
+    async with nothing_written(raw):
+        copy = await ask_again(cell, "a", "h3", Again("h1", first.token, FAILED))
+    assert (copy.outcome, copy.placed[0].token) == (Outcome.SAME, second.token)
+
+
+async def test_it_ends_with_its_last_attempt(cell: CellStore, raw: Any) -> None:
+    placed = await attempted(cell, 3)
+    for host in ("h2", "h3"):
+        assert (await cell.fail(placed.host, "a", placed.token, by_host=True)).facts == ("pending",)
+        placed = await again(cell, placed, host)
+    answer = await cell.fail("h3", "a", placed.token, by_host=True)
+    assert (answer.outcome, answer.facts) == (Outcome.OK, ("ended",))
+    assert (await states(cell, "a"), await retry_fields(cell, raw)) == ({"": "ended failed"}, {})
+
+
+async def test_once_active_it_has_all_its_attempts_again(cell: CellStore, raw: Any) -> None:
+    placed = await attempted(cell, 2)
+    await cell.fail("h1", "a", placed.token, by_host=True)
+    placed = await again(cell, placed, "h2", 2)
+    await arrive(cell, "a", placed)
+    fields = await fields_of(raw, cell.keys.claim("a"))
+    assert not [name for name in fields if name.startswith(("tried.", "retry_")) or name == "attempts"]
+    assert (await cell.fail("h2", "a", placed.token, by_host=True)).facts == ("pending",)
+
+
+async def test_the_hosts_that_it_has_failed_on_are_named_until_it_is_active(cell: CellStore, raw: Any) -> None:
+    placed = await attempted(cell)
+    await cell.fail("h1", "a", placed.token, by_host=True)
+    placed = await again(cell, placed, "h2")
+    await cell.fail("h2", "a", placed.token, by_host=True)
+    fields = await fields_of(raw, cell.keys.claim("a"))
+    assert {name for name in fields if name.startswith("tried.")} == {"tried.h1", "tried.h2"}
+
+
+async def test_each_pause_before_an_attempt_is_longer(cell: CellStore, raw: Any) -> None:
+    placed = await attempted(cell, 9)
+    pauses = []
+    for host in ("h2", "h3", "h1", "h2"):
+        now_ms = (await cell.fail(placed.host, "a", placed.token, by_host=True)).now_ms
+        pauses.append(int(await raw.zscore(cell.keys.chores, "a")) - now_ms)
+        placed = await again(cell, placed, host, 9)
+    assert pauses == [0, 500, 1000, 2000]
+
+
+async def test_a_request_without_attempts_has_one(cell: CellStore) -> None:
+    placed = await claim_on(cell)
+    assert (await cell.fail("h1", "a", placed.token, by_host=True)).facts == ("ended",)
+
+
+@pytest.mark.parametrize("state", ["claimed", "starting", "active"])
+async def test_who_fails_it_may_ask_for_another_place_or_for_none(cell: CellStore, state: str) -> None:
+    """Whatever the request allows; its host has still to stop what it has taken up."""
+    placed = await IN_STATE[state](cell, "a")
+    answer = await cell.fail("h1", "a", placed.token, by_host=False, again=True)
+    assert answer.facts == ("pending",)
+    last = {} if state == "claimed" else {"h1": "ending failed"}
+    assert await states(cell, "a") == last | {"": "pending" if last else "pending failed"}
+    found = await move_to(cell, "a", placed, "h2", FAILED)
+    await arrive(cell, "a", found)
+    assert await states(cell, "a") == last | {"h2": "active"}
+    answer = await cell.fail("h2", "a", found.token, by_host=False, again=False)
+    assert (answer.outcome, answer.facts) == (Outcome.ENDING, ("ending",))
+
+
+async def test_what_was_ended_for_good_is_not_placed_again(cell: CellStore, raw: Any) -> None:
+    placed = await attempted(cell)
+    await cell.fail("h1", "a", placed.token, by_host=False, again=False)
+    assert await states(cell, "a") == {"": "ended failed"}
+    async with nothing_written(raw):
+        assert (await cell.fail("h1", "a", placed.token, by_host=True)).outcome is Outcome.SAME
+        assert (await ask_again(cell, "a", "h2", Again("h1", placed.token, FAILED))).outcome is Outcome.GONE
+
+
+@pytest.mark.parametrize("state", ["ending", "shelved"])
+async def test_a_host_that_fails_what_is_not_wanted_only_frees_it(cell: CellStore, raw: Any, state: str) -> None:
+    placed = await attempted(cell)
+    await arrive(cell, "a", placed)
+    await cell.release("h1", "a", why=Why.SHELVED if state == "shelved" else Why.RELEASED)
+    answer = await cell.fail("h1", "a", placed.token, by_host=True)
+    assert (answer.outcome, answer.facts) == (Outcome.OK, ("ended",))
+    assert await states(cell, "a") == {"": "ended shelved" if state == "shelved" else "ended released"}
+
+
+async def test_what_failed_and_was_being_stopped_is_still_placed_again(cell: CellStore) -> None:
+    """Its host says so twice: that it failed, and that it has stopped it."""
+    placed = await attempted(cell)
+    await cell.accept("h1", "a", placed.token, HOUR_S)
+    await cell.fail("h1", "a", placed.token, by_host=False)
+    assert (await cell.gone("h1", "a", placed.token, Why.RELEASED, {})).outcome is Outcome.OK
+    assert await states(cell, "a") == {"": "pending failed"}
+    await again(cell, placed, "h2")
+
+
+async def test_a_pending_claim_is_placed_by_the_token_that_failed(cell: CellStore, raw: Any) -> None:
+    placed = await attempted(cell)
+    await cell.fail("h1", "a", placed.token, by_host=True)
+    async with nothing_written(raw):
+        stale = await ask_again(cell, "a", "h2", Again("h1", f"{placed.token}1", FAILED))
+        assert stale.outcome is Outcome.STALE
+        assert (await ask_again(cell, "a", "h2", Again("h1", placed.token, FAILED), VCPU=99)).outcome is Outcome.FULL
+    await again(cell, placed, "h1")
+
+
+@pytest.mark.parametrize("state", ["claimed", "starting", "active", "ended"])
+async def test_what_does_not_wait_for_a_place_is_not_given_one(cell: CellStore, raw: Any, state: str) -> None:
+    placed = await IN_STATE[state](cell, "a")
+    async with nothing_written(raw):
+        answer = await ask_again(cell, "a", "h2", Again("h1", placed.token, FAILED))
+    assert answer.outcome is (Outcome.GONE if state == "ended" else Outcome.STALE)
+
+
+async def test_reconciling_leaves_a_pending_claim_to_the_schedulers(cell: CellStore, raw: Any) -> None:
+    placed = await attempted(cell)
+    await cell.fail("h1", "a", placed.token, by_host=True)
+    assert await cell.reconcile(["a"]) == 0
+    assert await states(cell, "a") == {"": "pending failed"}
+    assert "a" in await raw.zrange(cell.keys.chores, 0, -1)
+
+
+async def test_what_an_agent_has_not_taken_up_in_time_is_placed_again(cell: CellStore, raw: Any) -> None:
+    """Without an agent nobody was to take it up: it expires."""
+    said = await cell.report(report_of("h1"), AgentStamp("j", "n", 1))
+    await cell.attest("h1", said.epoch, AgentStamp("j", "n", 2))
+    placed = await attempted(cell)
+    await make_due(raw, cell, "a")
+    assert await cell.reconcile(["a"]) == 1
+    assert await states(cell, "a") == {"": "pending expired"}
+    await again(cell, placed, "h2")
+    await make_due(raw, cell, "a")
+    assert await cell.reconcile(["a"]) == 1
+    assert await states(cell, "a") == {"": "ended expired"}
+
+
+async def test_what_was_taken_up_and_did_not_come_up_in_time_is_not_placed_again(cell: CellStore, raw: Any) -> None:
+    said = await cell.report(report_of("h1"), AgentStamp("j", "n", 1))
+    await cell.attest("h1", said.epoch, AgentStamp("j", "n", 2))
+    placed = await attempted(cell)
+    await cell.accept("h1", "a", placed.token, HOUR_S)
+    await make_due(raw, cell, "a")
+    await cell.reconcile(["a"])
+    assert await states(cell, "a") == {"h1": "ending expired"}
+    await cell.gone("h1", "a", placed.token, Why.RELEASED, {})
+    assert await states(cell, "a") == {"": "ended expired"}
+
+
+async def test_a_pending_claim_that_a_host_brings_back_is_not_placed_again(cell: CellStore, raw: Any) -> None:
+    """The store had lost that it was placed again."""
+    first = await attempted(cell)
+    await cell.fail("h1", "a", first.token, by_host=True)
+    before = await snapshot(raw)
+    second = await again(cell, first, "h2")
+    await arrive(cell, "a", second)
+    epoch = await roll_back(cell, raw, before)
+    await cell.attest("h1", epoch)
+    await cell.attest("h3", epoch)
+    assert (await ask_again(cell, "a", "h3", Again("h1", first.token, FAILED))).outcome is Outcome.SETTLING
+    await cell.attest("h2", epoch, held=[held("a", second, root=first.token)])
+    assert (await states(cell, "a"), await retry_fields(cell, raw)) == ({"h2": "active"}, {})
+    await settle(cell)
+    assert (await ask_again(cell, "a", "h3", Again("h1", first.token, FAILED))).outcome is Outcome.STALE
+
+
+async def test_what_fails_on_a_written_off_host_is_placed_again(cell: CellStore, raw: Any) -> None:
+    placed = await active(cell, "a")
+    await cell.write_off("h1")
+    answer = await cell.fail("h1", "a", placed.token, by_host=False, again=True)
+    assert (answer.outcome, answer.facts) == (Outcome.OK, ("pending",))
+    await arrive(cell, "a", await move_to(cell, "a", placed, "h2", FAILED))
+
+
+async def test_a_repeated_failure_gets_its_first_answer(cell: CellStore, raw: Any) -> None:
+    placed = await attempted(cell)
+    await cell.fail("h1", "a", placed.token, by_host=True)
+    async with nothing_written(raw):
+        again_answer = await cell.fail("h1", "a", placed.token, by_host=True)
+    assert (again_answer.outcome, again_answer.facts) == (Outcome.SAME, ("pending",))
+    await again(cell, placed, "h2")
+    async with nothing_written(raw):
+        assert (await cell.fail("h1", "a", placed.token, by_host=True)).outcome is Outcome.STALE
+
+
+async def test_before_its_host_has_attested_nothing_has_failed(cell: CellStore, raw: Any) -> None:
+    placed = await attempted(cell)
+    await new_epoch(cell)
+    async with nothing_written(raw):
+        assert (await cell.fail("h1", "a", placed.token, by_host=True)).outcome is Outcome.ATTEST

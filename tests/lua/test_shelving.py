@@ -1,0 +1,298 @@
+"""Shelving: a claim that holds nothing is not forgotten until it is placed again or not wanted any more."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from redsched.model import Why
+from redsched.store import Again, CellStore, Giving, Outcome
+from tests.support.cells import (
+    IN_STATE,
+    active,
+    claimed,
+    everything,
+    fields_of,
+    make_due,
+    new_epoch,
+    nothing_written,
+)
+from tests.support.placements import (
+    arrive,
+    ask_again,
+    ended,
+    held,
+    is_kept,
+    let_settle,
+    move_to,
+    moved,
+    roll_back,
+    settle,
+    shelved,
+    snapshot,
+    states,
+    unshelved,
+)
+from tests.support.sums import check_sums
+
+pytestmark = pytest.mark.usefixtures("three_hosts", "sums")
+
+
+@pytest.fixture
+async def sums(cell: CellStore, raw: Any) -> AsyncIterator[None]:
+    """After each test, whatever it did, the counters are those of the claims."""
+    yield
+    await check_sums(cell, raw)
+
+
+async def is_shelved(cell: CellStore, raw: Any) -> bool:
+    """Whether claim `a` has ended as shelved, and is kept in the store and in the set of those that are."""
+    listed = await cell.shelved_ids() == ["a"]
+    return listed and await states(cell, "a") == {"": "ended shelved"} and await is_kept(cell, raw, "a")
+
+
+@pytest.mark.parametrize(
+    ("state", "outcome", "after"),
+    [
+        ("claimed", "OK", "ended shelved"),
+        ("starting", "ENDING", "ending shelved"),
+        ("active", "ENDING", "ending shelved"),
+        ("ending", "GONE", "ending released"),
+        ("ended", "GONE", "ended released"),
+    ],
+)
+async def test_shelving_in_every_state(cell: CellStore, raw: Any, state: str, outcome: str, after: str) -> None:
+    placed = await IN_STATE[state](cell, "a")
+    before = await everything(raw)
+    answer = await cell.shelve("h1", "a", placed.token)
+    assert (answer.outcome, set((await states(cell, "a")).values())) == (outcome, {after})
+    assert (await everything(raw) == before) == (outcome == "GONE")
+    assert await cell.shelved_ids() == ([] if outcome == "GONE" else ["a"])
+    async with nothing_written(raw):
+        again = await cell.shelve("h1", "a", placed.token)
+        assert again.outcome == ("SAME" if outcome == "OK" else outcome)
+        assert (await cell.shelve("h1", "nothing", placed.token)).outcome is Outcome.UNKNOWN
+        if after.startswith("ending"):
+            assert (await cell.shelve("h1", "a", placed.token + "1")).outcome is Outcome.STALE
+
+
+async def test_it_holds_nothing_and_is_not_forgotten(cell: CellStore, raw: Any) -> None:
+    await shelved(cell, "a", await active(cell, "a"))
+    assert await is_shelved(cell, raw)
+    assert (await claimed(raw, cell), await cell.held_ids("h1")) == (0, set())
+    assert not await raw.exists(cell.keys.chores)
+
+
+async def test_its_host_is_to_stop_what_it_brings_back_of_it(cell: CellStore, raw: Any) -> None:
+    placed = await active(cell, "a")
+    await shelved(cell, "a", placed)
+    await cell.attest("h1", await new_epoch(cell), held=[held("a", placed)])
+    assert await states(cell, "a") == {"h1": "ending shelved"}
+    await cell.gone("h1", "a", placed.token, Why.RELEASED, {})
+    assert await is_shelved(cell, raw)
+
+
+async def test_it_is_placed_again_as_a_new_line_of_its_own(cell: CellStore, raw: Any) -> None:
+    first = await active(cell, "a")
+    closed = await shelved(cell, "a", first)
+    second = await move_to(cell, "a", first, why=Why.SHELVED)
+    assert (await cell.shelved_ids(), await states(cell, "a")) == ([], {"h2": "claimed"})
+    async with nothing_written(raw):
+        again = await ask_again(cell, "a", "h3", Again("h1", first.token, Why.SHELVED))
+    assert (again.outcome, again.placed[0].token) == (Outcome.SAME, second.token)
+    await arrive(cell, "a", second)
+    claim = (await cell.read_claims("a"))["a"]
+    assert (claim.host, claim.placements[0].root, claim.closed) == ("h2", second.token, closed)
+    await shelved(cell, "a", second)
+    assert await is_shelved(cell, raw)
+    await unshelved(cell, "a", second, "h3")
+    assert await states(cell, "a") == {"h3": "active"}
+
+
+@pytest.mark.parametrize("end", ["expire", "fail", "fail by host"])
+async def test_it_stays_shelved_when_its_new_place_comes_to_nothing(cell: CellStore, raw: Any, end: str) -> None:
+    first = await active(cell, "a")
+    await shelved(cell, "a", first)
+    second = await move_to(cell, "a", first, why=Why.SHELVED)
+    if end == "expire":
+        await make_due(raw, cell, "a")
+        await cell.reconcile(["a"])
+    else:
+        await cell.fail("h2", "a", second.token, by_host=end == "fail by host")
+    assert await is_shelved(cell, raw)
+    third = await move_to(cell, "a", second, "h3", Why.SHELVED)
+    await arrive(cell, "a", third)
+    await cell.fail("h3", "a", third.token, by_host=True)
+    assert await states(cell, "a") == {"": "ended failed"}, "it had come up"
+
+
+async def test_it_can_only_be_placed_again_by_its_last_token(cell: CellStore, raw: Any) -> None:
+    first = await active(cell, "a")
+    await shelved(cell, "a", first)
+    async with nothing_written(raw):
+        answer = await ask_again(cell, "a", "h2", Again("h1", f"{first.token}1", Why.SHELVED))
+        assert answer.outcome is Outcome.STALE
+        assert (await ask_again(cell, "a", "h2", Again("h1", first.token, Why.MOVED))).outcome is Outcome.GONE
+        assert (await ask_again(cell, "a", "h2", Again("h1", first.token, Why.FAILED))).outcome is Outcome.GONE
+
+
+@pytest.mark.parametrize("state", ["claimed", "starting", "active", "ending", "ended"])
+async def test_what_is_not_shelved_is_not_unshelved(cell: CellStore, raw: Any, state: str) -> None:
+    placed = await IN_STATE[state](cell, "a")
+    async with nothing_written(raw):
+        assert (await ask_again(cell, "a", "h2", Again("h1", placed.token, Why.SHELVED))).outcome is Outcome.GONE
+
+
+@pytest.mark.parametrize("has_place", [False, True])
+async def test_one_that_is_not_wanted_any_more_is_forgotten_in_its_time(
+    cell: CellStore, raw: Any, has_place: bool
+) -> None:
+    placed = await active(cell, "a")
+    await shelved(cell, "a", placed)
+    if has_place:
+        await move_to(cell, "a", placed, why=Why.SHELVED)
+    assert (await cell.release("", "a")).outcome is Outcome.OK
+    assert (await states(cell, "a"), await cell.shelved_ids()) == ({"": "ended released"}, [])
+    assert not await is_kept(cell, raw, "a")
+    async with nothing_written(raw):
+        assert (await cell.release("", "a")).outcome is Outcome.SAME
+        assert (await cell.shelve("", "a", "")).outcome is Outcome.GONE
+
+
+@pytest.mark.parametrize("how", [Giving.ASK, Giving.FORCE])
+async def test_what_is_being_shelved_is_released_though_its_host_still_stops_it(
+    cell: CellStore, raw: Any, how: Giving
+) -> None:
+    placed = await active(cell, "a")
+    await cell.shelve("h1", "a", placed.token)
+    outcome = (await cell.release("h1", "a", placed.token, how)).outcome
+    assert (outcome, await cell.shelved_ids()) == (Outcome.ENDING if how is Giving.ASK else Outcome.OK, [])
+    if how is Giving.ASK:
+        assert await states(cell, "a") == {"h1": "ending released"}
+        await cell.gone("h1", "a", placed.token, Why.RELEASED, {})
+    assert await states(cell, "a") == {"": "ended released"}
+    assert not await is_kept(cell, raw, "a")
+
+
+@pytest.mark.parametrize("end", ["its host fails it", "its host is removed", "its host is written off"])
+async def test_what_is_being_shelved_ends_as_that_whatever_its_host_says(cell: CellStore, raw: Any, end: str) -> None:
+    placed = await active(cell, "a")
+    await cell.shelve("h1", "a", placed.token)
+    if end == "its host fails it":
+        assert (await cell.fail("h1", "a", placed.token, by_host=True, again=True)).outcome is Outcome.OK
+    elif end == "its host is removed":
+        await cell.forget("h1", force=True)
+    else:
+        await cell.write_off("h1")
+        await cell.reconcile(["a"])
+    assert await is_shelved(cell, raw)
+    await move_to(cell, "a", placed, why=Why.SHELVED)
+
+
+@pytest.mark.parametrize("comes", ["claimed", "starting", "active"])
+async def test_shelving_ends_a_move_that_is_under_way(cell: CellStore, raw: Any, comes: str) -> None:
+    first = await active(cell, "a")
+    second = await move_to(cell, "a", first)
+    if comes == "starting":
+        await cell.accept("h2", "a", second.token, 60)
+    elif comes == "active":
+        await arrive(cell, "a", second)
+    assert (await cell.shelve("h1", "a", "")).outcome is Outcome.ENDING
+    expected = {"h1": "ending shelved"} | ({} if comes == "claimed" else {"h2": "ending shelved"})
+    assert await states(cell, "a") == expected
+    await cell.gone("h1", "a", first.token, Why.RELEASED, {})
+    await cell.gone("h2", "a", second.token, Why.RELEASED, {})
+    assert await is_shelved(cell, raw)
+    last = (await cell.read_claims("a"))["a"].token
+    assert (await ask_again(cell, "a", "h3", Again("", last, Why.SHELVED))).outcome is Outcome.OK
+
+
+async def test_a_pending_claim_can_be_shelved(cell: CellStore, raw: Any) -> None:
+    """Also while its last host still stops what has failed."""
+    placed = await active(cell, "a")
+    await cell.fail("h1", "a", placed.token, by_host=False, again=True)
+    assert await states(cell, "a") == {"h1": "ending failed", "": "pending"}
+    assert (await cell.shelve("h1", "a", "")).outcome is Outcome.ENDING
+    assert (await ask_again(cell, "a", "h2", Again("h1", placed.token, Why.FAILED))).outcome is Outcome.STALE
+    await cell.gone("h1", "a", placed.token, Why.RELEASED, {})
+    assert await is_shelved(cell, raw)
+
+
+async def test_shelved_local_work_that_its_host_runs_again_is_not_shelved(cell: CellStore) -> None:
+    token = (await cell.claim_local("h1", "console", {"VCPU": 1})).facts[0]
+    await cell.shelve("h1", "console", token)
+    await cell.gone("h1", "console", token, Why.RELEASED, {})
+    assert (await cell.claim_local("h1", "console", {"VCPU": 1}, token=token)).outcome is Outcome.OK
+    assert (await cell.shelved_ids(), await states(cell, "console")) == ([], {"h1": "active"})
+
+
+# After a loss of data
+
+
+async def test_what_was_unshelved_comes_back_with_its_group(cell: CellStore, raw: Any) -> None:
+    """Of a claim that has ended the store has kept little."""
+    first = await active(cell, "a")
+    await shelved(cell, "a", first)
+    before = await snapshot(raw)
+    second = await unshelved(cell, "a", first)
+    epoch = await roll_back(cell, raw, before)
+    await cell.attest("h2", epoch, held=[held("a", second, group="web", counted={"zone": "az1"})])
+    claim = (await cell.read_claims("a"))["a"]
+    assert (claim.state, claim.group, claim.placements[0].counted) == ("active", "web", {"zone": "az1"})
+    assert await cell.shelved_ids() == []
+
+
+async def test_shelving_again_what_the_store_takes_for_shelved_reaches_its_host(cell: CellStore, raw: Any) -> None:
+    """The store has lost that it was unshelved."""
+    first = await active(cell, "a")
+    await shelved(cell, "a", first)
+    before = await snapshot(raw)
+    second = await unshelved(cell, "a", first)
+    epoch = await roll_back(cell, raw, before)
+    assert (await cell.shelve("", "a", "")).outcome is Outcome.OK
+    await cell.attest("h2", epoch, held=[held("a", second)])
+    assert await states(cell, "a") == {"h2": "ending shelved"}
+    await cell.gone("h2", "a", second.token, Why.RELEASED, {})
+    assert await is_shelved(cell, raw)
+
+
+async def test_it_is_not_placed_again_before_all_hosts_have_been_heard(cell: CellStore, raw: Any) -> None:
+    """One of them may have it already, by an unshelving that the store has lost."""
+    first = await active(cell, "a")
+    await shelved(cell, "a", first)
+    before = await snapshot(raw)
+    second = await unshelved(cell, "a", first)
+    epoch = await roll_back(cell, raw, before)
+    for host in ("h1", "h3"):
+        await cell.attest(host, epoch)
+    async with nothing_written(raw):
+        answer = await ask_again(cell, "a", "h3", Again("h1", first.token, Why.SHELVED))
+    assert answer.outcome is Outcome.SETTLING
+    await cell.attest("h2", epoch, held=[held("a", second)])
+    assert (await ask_again(cell, "a", "h3", Again("h1", first.token, Why.SHELVED))).outcome is Outcome.GONE
+    assert await states(cell, "a") == {"h2": "active"}
+
+
+async def test_of_two_unshelvings_the_later_one_is_left(cell: CellStore, raw: Any) -> None:
+    """The cell had settled by time, without the host that has the first."""
+    first = await active(cell, "a")
+    await shelved(cell, "a", first)
+    before = await snapshot(raw)
+    second = await unshelved(cell, "a", first)
+    epoch = await roll_back(cell, raw, before)
+    await cell.attest("h1", epoch, ended=[ended("a", first.token)])
+    await cell.attest("h3", epoch)
+    await let_settle(cell, raw)
+    third = await unshelved(cell, "a", first, "h3")
+    await cell.attest("h2", epoch, held=[held("a", second)])
+    await settle(cell)
+    assert await states(cell, "a") == {"h2": "ending moved", "h3": "active"}
+    await cell.gone("h2", "a", second.token, Why.RELEASED, {})
+    assert (await fields_of(raw, cell.keys.claim("a")))["token"] == third.token
+
+
+async def test_a_claim_that_has_moved_is_shelved_whole(cell: CellStore, raw: Any) -> None:
+    second = await moved(cell, "a", await active(cell, "a"))
+    await shelved(cell, "a", second)
+    assert await is_shelved(cell, raw)
+    await unshelved(cell, "a", second, "h3")

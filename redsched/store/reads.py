@@ -152,6 +152,12 @@ class Reads(CellBase):
                 await self._reader.zrange(self.keys.chores, "-inf", str(now_ms), byscore=True, offset=offset, num=most)
             )
 
+    async def chore_due_ms(self, claim_id: str) -> int | None:
+        """When something is to be done about a claim (Unix, ms); None where nothing is."""
+        with reading(self._url):
+            score = await self._reader.zscore(self.keys.chores, claim_id)
+        return None if score is None else int(score)
+
     async def read_gang(self, gang_id: str) -> dict[str, str]:
         """The members of a gang that have not ended, and the host of each; none once all of them were active."""
         with reading(self._url):

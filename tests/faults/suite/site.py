@@ -14,9 +14,6 @@ from tests.faults.suite.wires import Wires
 TIMES = {"jump_s": "3", "settle_s": "15"}
 """The cells' own times, as short as the leases: docs/operate.md, "Limits of a cell"."""
 
-LEDGER_TAG = f"quota:{QUOTA.project}"
-"""The hash tag of the ledger of the project that has a quota."""
-
 
 class Site(ABC):
     """A store of some cells."""
@@ -51,11 +48,13 @@ class Site(ABC):
         with self.connect(part[0]) as client:
             return read_views(client, part)
 
-    def ledger(self) -> Mapping[str, str]:
-        """The hash of the ledger of the project that has a quota."""
-        with self.connect(LEDGER_TAG) as client:
-            found: dict[str, str] = client.hgetall(f"rs:{{{LEDGER_TAG}}}")
-            return found
+    def quotas(self) -> dict[str, Mapping[str, str]]:
+        """What each cell has of the quota of the project that has one: its hash, by the cell's name."""
+        found: dict[str, Mapping[str, str]] = {}
+        for cell in self.cells:
+            with self.connect(cell) as client:
+                found[cell] = client.hgetall(f"rs:{{{cell}}}:quota:{QUOTA.project}")
+        return found
 
     async def prepare(self) -> None:
         """Declare the cells new, as whoever installs redsched does."""

@@ -8,7 +8,7 @@ import multiprocessing
 import os
 import random
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.process import BaseProcess
@@ -185,7 +185,7 @@ def _claim_until_killed(url: str, cells: tuple[str, ...], dies_in: str) -> None:
 
 
 @contextmanager
-def workers(count: int, *arguments: Any) -> Iterator[list[BaseProcess]]:
+def workers(count: int, *arguments: Any) -> Iterator[Sequence[BaseProcess]]:
     """Processes that claim until they are killed, which they are in the end."""
     # What is imported once is forked from: spawning anew costs more than all that a worker does before it is killed.
     context = multiprocessing.get_context("forkserver")

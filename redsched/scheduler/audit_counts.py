@@ -8,7 +8,7 @@ it was not, nothing can be said.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from redsched.names import split_slot, whole
+from redsched.names import SHARED_POOL, split_slot, whole
 from redsched.scheduler.views import Mend, Problem
 from redsched.store import CellStore, Kind, drawn_on
 from redsched.store.fields import AMOUNT, COUNTED
@@ -30,9 +30,33 @@ async def read_counts(store: CellStore) -> Things:
     return found
 
 
-def count_problems(cell: str, before: Things, after: Things, claims: Iterable[Fields]) -> list[Problem]:
-    """What is wrong with groups and pools, read before and after `claims`, which are all that have not ended."""
-    expected = _expected(claims)
+class Counted:
+    """What each group and pool should count, by the claims that were taken in: all that have not ended."""
+
+    def __init__(self, claims: Iterable[Fields] = ()) -> None:
+        self.expected: dict[str, Counter[str]] = {}
+        for claim in claims:
+            self.take(claim)
+
+    def take(self, claim: Fields) -> None:
+        """Count one claim."""
+        amounts = {name[len(AMOUNT) :]: value for name, value in claim.items() if name.startswith(AMOUNT)}
+        for group in drawn_on(claim.get("group", ""), ()):
+            counted = {name[len(COUNTED) :]: value for name, value in claim.items() if name.startswith(COUNTED)}
+            by = {"host": claim.get("host", ""), **counted}
+            self._of(group).update(["members", *(f"count.{one}={by[one]}" for one in by)])
+        for slot, amount in amounts.items():
+            if slot.startswith(SHARED_POOL):
+                pool, resource_class = split_slot(slot)
+                self._of(pool)[f"claimed.{resource_class}"] += whole(amount, -1)
+
+    def _of(self, thing: str) -> Counter[str]:
+        return self.expected.setdefault(thing, Counter())
+
+
+def count_problems(cell: str, before: Things, after: Things, counted: Counted) -> list[Problem]:
+    """What is wrong with groups and pools, read before and after the claims that are `counted`."""
+    expected = counted.expected
     return [
         problem
         for name in sorted(after.keys() | expected.keys())
@@ -44,23 +68,6 @@ def count_problems(cell: str, before: Things, after: Things, claims: Iterable[Fi
 def over_by_rights(things: Things) -> tuple[str, ...]:
     """The pools that hold more than they have because they shrank, or because hosts brought more back."""
     return tuple(name for name, fields in things.items() if any(field.startswith("over.") for field in fields))
-
-
-def _expected(claims: Iterable[Fields]) -> dict[str, Counter[str]]:
-    """What each group and pool should count."""
-    counts: dict[str, Counter[str]] = {}
-    for claim in claims:
-        amounts = {name[len(AMOUNT) :]: value for name, value in claim.items() if name.startswith(AMOUNT)}
-        pools = drawn_on("", amounts)
-        for group in drawn_on(claim.get("group", ""), ()):
-            counted = {name[len(COUNTED) :]: value for name, value in claim.items() if name.startswith(COUNTED)}
-            by = {"host": claim.get("host", ""), **counted}
-            counts.setdefault(group, Counter()).update(["members", *(f"count.{one}={by[one]}" for one in by)])
-        for slot, amount in amounts.items():
-            pool, resource_class = split_slot(slot)
-            if pool in pools:
-                counts.setdefault(pool, Counter())[f"claimed.{resource_class}"] += whole(amount, -1)
-    return counts
 
 
 def _problems(cell: str, name: str, fields: Fields, expected: Counter[str]) -> Iterator[Problem]:

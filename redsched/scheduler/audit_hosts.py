@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from redsched.model import LEASED, ClaimStatus
 from redsched.names import SHARED_POOL, whole
+from redsched.pacing import paced
 from redsched.scheduler.views import Mend, Problem
 from redsched.store import AuditedHost, Clock
 from redsched.store.fields import AMOUNT, WRITTEN_OFF
@@ -19,20 +20,32 @@ UNREADABLE = "an amount of a claim is no whole number: release that claim with -
 TOO_MUCH = "nothing of what is claimed is taken away: release claims, or report the capacity that there is"
 
 
-def host_problems(cell: str, host: AuditedHost, clock: Clock) -> Iterator[Problem]:
-    """What a host says that its claims do not."""
+async def sums_of(host: AuditedHost) -> Counter[str]:
+    """What its claims hold of each slot; -1 where one of them has been made unreadable."""
+    sums: Counter[str] = Counter()
+    async for fields in paced(host.claims.values()):
+        for name in fields:
+            slot = name.removeprefix(AMOUNT)
+            if slot != name and not slot.startswith(SHARED_POOL):
+                amount = _amount(fields, name)
+                sums[slot] = -1 if amount < 0 or sums[slot] < 0 else sums[slot] + amount
+    return sums
+
+
+def host_problems(cell: str, host: AuditedHost, sums: Mapping[str, int], clock: Clock) -> Iterator[Problem]:
+    """What a host says that its claims, with these `sums_of` them, do not."""
     heard = is_heard(host, clock)
-    sums = _sums(host)
-    for slot in _slots(host):
+    for slot in _slots(host, sums):
         claimed, capacity = _amount(host.fields, f"claimed.{slot}"), _amount(host.fields, f"capacity.{slot}")
         thing, says = f"{host.name} {slot}", host.fields.get(f"claimed.{slot}", "0")[:SHOWN]
         if claimed > capacity and f"over.{slot}" not in host.fields:
             # Where its sum is wrong too, mending that says whether it really is.
-            mend = _mend(heard) if claimed != sums[slot] else None
+            mend = _mend(heard) if claimed != sums.get(slot, 0) else None
             yield Problem(1, cell, thing, "claimed", says, f"at most {capacity}", mend, host.name, TOO_MUCH)
-        if claimed != sums[slot]:
-            advice = _advice(heard, readable=sums[slot] >= 0)
-            should = f"{sums[slot]}" if sums[slot] >= 0 else "readable"
+        total = sums.get(slot, 0)
+        if claimed != total:
+            advice = _advice(heard, readable=total >= 0)
+            should = f"{total}" if total >= 0 else "readable"
             yield Problem(2, cell, thing, "claimed", says, should, _mend(heard), host.name, advice)
     leased = sum(host.claims[claim_id].get("state") in LEASED for claim_id in host.ids)
     for name, count in (("claims", len(host.ids)), ("starting", leased)):
@@ -71,14 +84,14 @@ def is_heard(host: AuditedHost, clock: Clock) -> bool:
     return clock.epoch in (host.fields.get("epoch"), host.fields.get("written_off"))
 
 
-def over_by_rights(host: AuditedHost) -> bool:
+def over_by_rights(host: AuditedHost, sums: Mapping[str, int]) -> bool:
     """Over by its own word (`over.<slot>`: it shrank, or attested more than it has), or by external usage."""
     return any(
         f"over.{slot}" in host.fields
         or _amount(host.fields, f"claimed.{slot}")
         <= _amount(host.fields, f"capacity.{slot}")
         < _amount(host.fields, f"claimed.{slot}") + _amount(host.fields, f"external.{slot}")
-        for slot in _slots(host)
+        for slot in _slots(host, sums)
     )
 
 
@@ -106,18 +119,6 @@ def _amount(fields: Mapping[str, str], name: str) -> int:
     return whole(fields.get(name, "0"), -1)
 
 
-def _slots(host: AuditedHost) -> Sequence[str]:
+def _slots(host: AuditedHost, sums: Mapping[str, int]) -> Sequence[str]:
     kinds = ("claimed.", "capacity.")
-    return sorted({name.partition(".")[2] for name in host.fields if name.startswith(kinds)} | set(_sums(host)))
-
-
-def _sums(host: AuditedHost) -> Counter[str]:
-    """What its claims hold of each slot; -1 where one of them has been made unreadable."""
-    sums: Counter[str] = Counter()
-    for fields in host.claims.values():
-        for name in fields:
-            slot = name.removeprefix(AMOUNT)
-            if slot != name and not slot.startswith(SHARED_POOL):
-                amount = _amount(fields, name)
-                sums[slot] = -1 if amount < 0 or sums[slot] < 0 else sums[slot] + amount
-    return sums
+    return sorted({name.partition(".")[2] for name in host.fields if name.startswith(kinds)}.union(sums))

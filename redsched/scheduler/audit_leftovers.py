@@ -3,10 +3,11 @@
 These are read one after the other, so each finding is a suspicion until it is seen again.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 
 from redsched.model import HELD, LEASED, ClaimStatus, Why
 from redsched.names import whole
+from redsched.pacing import paced
 from redsched.scheduler.audit_reading import Seen, members_of
 from redsched.scheduler.views import Mend, Problem
 
@@ -16,19 +17,16 @@ RUNS = "its work may run: --repair ends it for good, and its host, should it com
 HOST_KEYS = ("claims", "facts", "inbox")
 
 
-def leftover_problems(cell: str, seen: Seen) -> Iterator[Problem]:
+async def leftover_problems(cell: str, seen: Seen) -> list[Problem]:
     """All of them."""
-    yield from _strays(cell, seen)
-    yield from _of_gone_hosts(cell, seen)
-    yield from _due(cell, seen)
-    yield from _lost_chores(cell, seen)
-    yield from _gangs(cell, seen)
-    yield from _pointers(cell, seen)
+    few = (*_of_gone_hosts(cell, seen), *_gangs(cell, seen))
+    many = [one for part in (_strays, _due, _lost_chores, _pointers) async for one in part(cell, seen)]
+    return [*few, *many]
 
 
-def _strays(cell: str, seen: Seen) -> Iterator[Problem]:
+async def _strays(cell: str, seen: Seen) -> AsyncIterator[Problem]:
     """Claims that have not ended and that no host's set has."""
-    for claim_id, fields in seen.unheld.items():
+    async for claim_id, fields in paced(seen.unheld.items()):
         if not seen.lives(claim_id):
             continue
         state, host = fields.get("state", ""), fields.get("host", "")
@@ -43,40 +41,34 @@ def _strays(cell: str, seen: Seen) -> Iterator[Problem]:
 
 def _of_gone_hosts(cell: str, seen: Seen) -> Iterator[Problem]:
     for kind in HOST_KEYS:
-        for host in sorted(set(seen.keys.get(kind, ())).difference(seen.present)):
-            taken_up = any(
-                fields.get("host") == host and fields.get("state") != ClaimStatus.CLAIMED and seen.lives(claim_id)
-                for claim_id, fields in seen.claims()
-            )
-            advice = RUNS if kind == "claims" and taken_up else ""
+        for host in sorted(set(seen.marks.keys.get(kind, ())).difference(seen.present)):
+            advice = RUNS if kind == "claims" and host in seen.taken_up_on else ""
             yield Problem(5, cell, f"{kind}:{host}", "key", "there", "gone with its host", Mend.GONE_HOST, host, advice)
-    for host in sorted(set(seen.listed).difference(seen.present)):
+    for host in sorted(set(seen.marks.listed).difference(seen.present)):
         yield Problem(5, cell, f"hosts {host}", "entry", "there", "gone with its host", Mend.GONE_HOST, host)
-    for host in sorted(set(seen.present).difference(seen.listed)):
+    for host in sorted(seen.present.difference(seen.marks.listed)):
         yield Problem(5, cell, f"hosts {host}", "entry", "none", "that of a host", Mend.HOST, host)
 
 
-def _due(cell: str, seen: Seen) -> Iterator[Problem]:
-    for claim_id in sorted(seen.deadlines):
-        state = seen.claim(claim_id).get("state", "unknown")
+async def _due(cell: str, seen: Seen) -> AsyncIterator[Problem]:
+    async for claim_id in paced(seen.marks.deadlines):
+        state = seen.states.get(claim_id, "unknown")
         if state not in LEASED:
             yield Problem(5, cell, claim_id, "deadline", f"of a claim {state}", "none", Mend.DUE, claim_id)
-    for claim_id in sorted(seen.chores):
-        if not seen.claim(claim_id):
+    async for claim_id in paced(seen.marks.chores):
+        if claim_id not in seen.states:
             yield Problem(5, cell, f"chores {claim_id}", "chore", "of no claim", "none", Mend.DUE, claim_id)
 
 
-def _lost_chores(cell: str, seen: Seen) -> Iterator[Problem]:
-    """Of claims that have come to succeed another one, or have a time by which they must."""
-    for claim_id, fields in seen.claims():
-        due = fields.get("former") and (fields.get("state") == ClaimStatus.ACTIVE or "by_ms" in fields)
-        if due and claim_id not in seen.chores and seen.lives(claim_id):
+async def _lost_chores(cell: str, seen: Seen) -> AsyncIterator[Problem]:
+    async for claim_id in paced(seen.succeeding):
+        if claim_id not in seen.marks.chores:
             yield Problem(5, cell, f"chores {claim_id}", "chore", "none", "to succeed", Mend.DUE, claim_id)
 
 
 def _gangs(cell: str, seen: Seen) -> Iterator[Problem]:
     for gang, fields in sorted(seen.gangs.items()):
-        states = [seen.claim(claim_id).get("state") for claim_id in members_of(fields)]
+        states = [seen.states.get(claim_id) for claim_id in members_of(fields)]
         waiting = sum(state in LEASED for state in states)
         left = [state for state in states if state not in HELD]
         thing = f"gang:{gang}"
@@ -88,24 +80,24 @@ def _gangs(cell: str, seen: Seen) -> Iterator[Problem]:
             yield Problem(2, cell, thing, "waiting", fields.get("waiting", "")[:40], f"{waiting}", Mend.GANG, gang)
 
 
-def _pointers(cell: str, seen: Seen) -> Iterator[Problem]:
+async def _pointers(cell: str, seen: Seen) -> AsyncIterator[Problem]:
     """Ended claims that are remembered without end: for what lives on under their id, or because they are shelved.
 
     One about which something is to be done is remembered until that is done.
     """
-    for claim_id in sorted(seen.lasting):
+    async for claim_id in paced(seen.lasting):
         fields = seen.unheld[claim_id]
         follower, shelved = fields.get("next", ""), fields.get("why") == Why.SHELVED
-        if claim_id in seen.chores:
+        if claim_id in seen.marks.chores:
             continue
-        if follower and not (seen.lives(follower) or seen.claim(follower).get("why") == Why.SHELVED):
+        if follower and not (seen.lives(follower) or seen.is_shelved(follower)):
             yield Problem(5, cell, claim_id, "next", f"{follower}, gone", "none", Mend.POINTERS, claim_id)
         elif not follower and not shelved:
             yield Problem(5, cell, claim_id, "ended claim", "kept", "forgotten", Mend.POINTERS, claim_id)
-        elif not follower and claim_id not in seen.shelved:
+        elif not follower and claim_id not in seen.marks.shelved:
             yield Problem(5, cell, claim_id, "shelved claim", "not listed", "listed", Mend.POINTERS, claim_id)
-    for claim_id in sorted(seen.shelved):
-        fields = seen.claim(claim_id)
+    async for claim_id in paced(seen.marks.shelved):
+        fields = seen.shelved.get(claim_id, {})
         shelving = fields.get("state") == ClaimStatus.ENDING or claim_id in seen.lasting
         if fields.get("why") != Why.SHELVED or not shelving:
             says = fields.get("state", "unknown")

@@ -1,9 +1,10 @@
 """Mending what an audit has found: which script for which problem. Each of them looks again before it writes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import structlog
 
+from redsched.model import ClaimStatus
 from redsched.scheduler.audit_again import reason_of
 from redsched.scheduler.audit_cache import cache_problems
 from redsched.scheduler.audit_reading import Seen, members_of, read_cell
@@ -28,6 +29,7 @@ async def mend(cell: Cell, problems: Sequence[Problem], operator: bool) -> None:
     for (kind, subject), problem in sorted(subjects.items(), key=lambda one: one[0][0] is Mend.CACHE):
         outcome = await _mend(cell, seen, kind, subject, reason_of(problem), operator)
         log.warning("mended", cell=cell.name, thing=problem.thing, problem=problem.detail, outcome=outcome)
+    await seen.let_go()
 
 
 async def _mend(cell: Cell, seen: Seen, kind: Mend | None, subject: str, reason: str, operator: bool) -> str:
@@ -35,7 +37,8 @@ async def _mend(cell: Cell, seen: Seen, kind: Mend | None, subject: str, reason:
     if kind is Mend.HOST:
         return (await store.mend_host(subject, reason, suspects)).outcome
     if kind is Mend.ENDING:
-        return "OK" if await store.expire([(subject, seen.claim(subject).get("host", ""))]) else "SAME"
+        host = (await store.claim_hashes([subject])).get(subject, {}).get("host", "")
+        return "OK" if await store.expire([(subject, host)]) else "SAME"
     if kind is Mend.GONE_HOST:
         return (await store.mend_gone_host(subject, reason, operator, suspects)).outcome
     if kind is Mend.COUNTS:
@@ -45,7 +48,7 @@ async def _mend(cell: Cell, seen: Seen, kind: Mend | None, subject: str, reason:
     if kind is Mend.GANG:
         return (await store.mend_gang(subject, reason, members_of(seen.gangs.get(subject, {})))).outcome
     if kind is Mend.POINTERS:
-        successor = seen.claim(subject).get("next", "")
+        successor = seen.shelved.get(subject, seen.unheld.get(subject, {})).get("next", "")
         return (await store.mend_pointers(reason, {subject: successor})).outcome
     return await _mend_cache(cell)
 
@@ -63,8 +66,13 @@ async def _mend_counts(store: CellStore, thing: str, reason: str) -> str:
     """Its version is read before its claims are looked for: the script can tell by it that these are all."""
     kind, _, name = thing.partition(":")
     version = await store.version_of(kind, name)
-    seen = await read_cell(store)
-    ids = [claim_id for claim_id, fields in seen.claims() if seen.lives(claim_id) and thing in counted_in(fields)]
+    ids: list[str] = []
+
+    def at_claim(claim_id: str, fields: Mapping[str, str]) -> None:
+        if fields.get("state", ClaimStatus.ENDED) != ClaimStatus.ENDED and thing in counted_in(fields):
+            ids.append(claim_id)
+
+    await (await read_cell(store, on_claim=at_claim)).let_go()
     if len(ids) > MOST_CLAIMS:
         return f"more than {MOST_CLAIMS} claims"
     return (await store.mend_counts(thing, version, reason, ids)).outcome

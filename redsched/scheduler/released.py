@@ -14,6 +14,7 @@ from typing import TypeVar
 from redsched import tasks
 from redsched.errors import RedschedError
 from redsched.model import OVER, Claim, ClaimStatus, Token, Why
+from redsched.pacing import paced
 from redsched.scheduler.placings import succession
 from redsched.store import CellStore, Giving, Outcome
 
@@ -98,12 +99,10 @@ class Released:
 
         What a host stands in the way of that has not attested yet is kept for the next call.
         """
-        self._said = _younger(self._said, epoch)
-        self._closed = _younger(self._closed, epoch)
-        return await self._each(self._closed, epoch, self._close) + await self._each(self._said, epoch, self._release)
+        closed = await self._each(await _lost(self._closed, epoch), self._close)
+        return closed + await self._each(await _lost(self._said, epoch), self._release)
 
-    async def _each(self, kept: Sequence[Kept], epoch: str, say: Callable[[Kept], Awaitable[str | None]]) -> int:
-        lost = [one for one in kept if one.epoch != epoch]
+    async def _each(self, lost: Sequence[Kept], say: Callable[[Kept], Awaitable[str | None]]) -> int:
         heard = 0
         for first in range(0, len(lost), AT_ONCE):
             batch = lost[first : first + AT_ONCE]
@@ -149,10 +148,16 @@ def _said(claim: Claim, how: Giving, epoch: str, whole: bool) -> _Said:
     return _Said(claim.id, claim.host, claim.token, how, claim.origin, whole, epoch, tasks.now_s())
 
 
-def _younger(kept: Iterable[Kept], epoch: str) -> deque[Kept]:
-    now_s = tasks.now_s()
-    young = (one for one in kept if now_s - one.at_s < (ANSWERED_S if one.epoch == epoch else KEPT_S))
-    return deque(young, maxlen=MOST)
+async def _lost(kept: deque[Kept], epoch: str) -> list[Kept]:
+    """Those that were answered in another epoch. What is too old is taken out."""
+    now_s, lost = tasks.now_s(), list[Kept]()
+    async for _ in paced(range(len(kept))):
+        # All round once, and not a new deque: more may be added at its end meanwhile.
+        one = kept.popleft()
+        if now_s - one.at_s < (ANSWERED_S if one.epoch == epoch else KEPT_S):
+            kept.append(one)
+            lost += [one] if one.epoch != epoch else []
+    return lost
 
 
 async def _tried(say: Callable[[Kept], Awaitable[str | None]], one: Kept) -> str | None:

@@ -16,6 +16,7 @@ import structlog
 from redsched import tasks
 from redsched.cache.mirror import CellMirror
 from redsched.errors import OutcomeUnknown, RedschedError, StoreUnavailable
+from redsched.pacing import paced
 from redsched.scheduler.released import Released
 from redsched.scheduler.repeating import repeat
 from redsched.settings import Settings
@@ -89,12 +90,7 @@ class Sweeper:
     async def _expire_due(self) -> int:
         expired = offset = 0
         now_s, version = tasks.now_s(), self._mirror.columns.version
-        # That its host attests, or is written off, changes the host.
-        self._stuck = {
-            one: (at_s, seen)
-            for one, (at_s, seen) in self._stuck.items()
-            if now_s - at_s < STUCK_S and version(one[1]) == seen
-        }
+        await self._forget_stuck(now_s)
         while due := await self._cell.due_claims(self._mirror.now_ms(), offset, BATCH):
             fresh = [one for one in due if one not in self._stuck]
             ended = await self._cell.expire(fresh) if fresh else 0
@@ -106,6 +102,13 @@ class Sweeper:
             if len(due) < BATCH:
                 break
         return expired
+
+    async def _forget_stuck(self, now_s: float) -> None:
+        """Try again what was stuck for a while, or whose host has changed: it has attested, or was written off."""
+        version = self._mirror.columns.version
+        async for one, (at_s, seen) in paced(list(self._stuck.items())):
+            if now_s - at_s >= STUCK_S or version(one[1]) != seen:
+                self._stuck.pop(one, None)
 
     async def _mark_lapsed(self, now_ms: int) -> None:
         """Look at each lapsed lease once: a host that is down stays in the list for as long as it is known."""

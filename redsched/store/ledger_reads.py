@@ -1,12 +1,14 @@
 """Reading ledgers: how they stand, and for audits all that lies under their keys."""
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from redsched.model import Amounts
 from redsched.names import whole
-from redsched.store.base import chunks
+from redsched.pacing import Spread, in_order, paced
+from redsched.store.base import CLAIMS_AT_ONCE, chunks
 from redsched.store.connection import reading
 from redsched.store.fields import AMOUNT, LIMIT
 from redsched.store.keys import LEDGERS, LedgerKeys
@@ -82,30 +84,32 @@ class LedgerReads:
             found.update((project, _state(fields)) for project, fields in zip(part, hashes, strict=True) if fields)
         return found
 
-    async def all_ids(self) -> dict[str, set[str]]:
+    async def all_ids(self) -> dict[str, Collection[str]]:
         """The ids of all entries of each project that has any key of a ledger. Walks the keys: for audits only."""
-        found: dict[str, set[str]] = {}
+        found = defaultdict[str, Spread[bool]](Spread)
         with reading(self._url):
             async for key in self._reader.scan_iter(match=f"{LEDGERS}*", count=1000):
                 project, _, rest = key[len(LEDGERS) :].partition("}")
                 kind, _, claim_id = rest.removeprefix(":").partition(":")
-                found.setdefault(project, set()).update([claim_id] if kind == "claim" else ())
-        return found
+                entries = found[project]
+                if kind == "claim":
+                    entries[claim_id] = True
+        return dict(found)
 
-    async def entries(self, project: str, ids: Iterable[str]) -> dict[str, LedgerEntry]:
+    async def entries(self, project: str, ids: Iterable[str]) -> Spread[LedgerEntry]:
         """What a ledger says of these ids; those of which it says nothing are left out."""
-        keys, found = LedgerKeys(project), dict[str, LedgerEntry]()
+        keys, found = LedgerKeys(project), Spread[LedgerEntry]()
         with reading(self._url):
             due = dict(await self._reader.zrange(keys.deadlines, 0, -1, withscores=True))
-        for part in chunks(sorted(ids)):
+        for part in chunks(await in_order(ids), CLAIMS_AT_ONCE):
             pipe = self._reader.pipeline(transaction=False)
             for one in part:
                 pipe.hgetall(keys.claim(one))
             with reading(self._url):
                 hashes = await pipe.execute()
-            found.update(
-                (one, _entry(fields, due.get(one))) for one, fields in zip(part, hashes, strict=True) if fields
-            )
+            async for one, fields in paced(zip(part, hashes, strict=True)):
+                if fields:
+                    found[one] = _entry(fields, due.get(one))
         return found
 
     async def remains(self, project: str, ids: Iterable[str]) -> bool:
@@ -116,7 +120,12 @@ class LedgerReads:
             pipe.exists(key)
         with reading(self._url):
             heads = await pipe.execute()
-        return any(heads) or any(one.state != FREED for one in (await self.entries(project, ids)).values())
+        if any(heads):
+            return True
+        async for one in paced((await self.entries(project, ids)).values()):
+            if one.state != FREED:
+                return True
+        return False
 
 
 def _state(fields: Mapping[str, str]) -> LedgerState:

@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
 -- heartbeat: the host lives for another lease. Changes nothing else, and reaches the feed only when it had been down.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 host
+-- KEYS  1 meta, 2 changes, 3 hosts, 4 host, 5 deadlines
 -- ARGV  1 host, 2 lease_ms, 3 journal, 4 nonce (both '' without an agent)
 -- Reply OK | ATTEST (a new epoch: attest) | UNKNOWN (report first) | OTHER (another agent speaks); epoch, now_ms
 -- include: fence
 -- include: publish
-local cell = fence()
+local cell = fence(KEYS[5])
 local host = redis.call('HMGET', KEYS[4], 'version', 'epoch', 'alive', 'agent.journal', 'agent.nonce')
 local function answer(outcome)
   return {outcome, cell.epoch, cell.now_ms}

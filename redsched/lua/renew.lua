@@ -7,7 +7,7 @@
 -- include: read_hash
 -- include: key_set
 -- include: claim_state
-local cell, keys = fence(), key_set(6)
+local cell, keys = fence(KEYS[4]), key_set(6)
 local claim = read_hash(keys.claim)
 local words = {ended = 'GONE', ending = 'ENDING', active = 'SAME'}
 local no = obstacle(cell, keys, claim, ARGV[1], ARGV[3]) or words[claim.state]

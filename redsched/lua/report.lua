@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- report: a host's word about itself replaces all that its agent owns, and nothing else: no report can touch a claim.
--- KEYS  1 meta, 2 changes, 3 hosts, 4 host, 5 facts, 6 removed
+-- KEYS  1 meta, 2 changes, 3 hosts, 4 host, 5 facts, 6 removed, 7 deadlines
 -- ARGV  1 host, 2 lease_ms, 3 journal, 4 nonce, 5 number ('' '' 0 without an agent), 6 number of values of the host,
 --       then its field, value ... and then the field, value ... of its facts
 -- Reply OK | SAME (this number was passed) | OTHER (another agent speaks); epoch, now_ms, attested (0 or 1), version
@@ -19,7 +19,7 @@ local OWNED = {capacity = true, external = true, total = true, reserved = true, 
   step = true}
 -- Amounts are checked again when they are claimed, and a metric is of the moment.
 local DECIDED_ON = {zone = true, trait = true, label = true, pool = true}
-local cell = fence()
+local cell = fence(KEYS[7])
 local old, known = read_hash(KEYS[4])
 local number = tonumber(ARGV[5])
 local word = speaks(KEYS[4], cell.now_ms, ARGV[3], ARGV[4], number)

@@ -84,8 +84,7 @@ async def fill(cell: CellStore) -> None:
         name = f"h{number}"
         said = await cell.report(report_of(name, VCPU=10_000))
         held = [
-            held_claim(f"{name}-{one}", f"{said.epoch}.1", project="web" if one % 2 else "db")
-            for one in range(CLAIMS)
+            held_claim(f"{name}-{one}", f"{said.epoch}.1", project="web" if one % 2 else "db") for one in range(CLAIMS)
         ]
         await cell.attest(name, said.epoch, held=held)
 

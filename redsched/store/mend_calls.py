@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from redsched.errors import StoreUnavailable
 from redsched.store.answers import Answer
-from redsched.store.base import MOST_TRIES, chunks, flat
+from redsched.store.base import CLAIMS_AT_ONCE, MOST_TRIES, chunks, flat
 from redsched.store.claim_wire import counted_by
 from redsched.store.connection import reading
 from redsched.store.fields import claim_from
@@ -129,15 +129,9 @@ class MendCalls(Reads):
         with reading(self._url):
             return str(await self._reader.hget(self._thing_keys([f"{kind}:{name}"])[0], field) or "")
 
-    async def chores(self) -> dict[str, int]:
-        """All chores: claim id -> Unix ms."""
-        with reading(self._url):
-            pairs = await self._reader.zrange(self.keys.chores, 0, -1, withscores=True)
-        return {claim_id: int(at_ms) for claim_id, at_ms in pairs}
-
     async def _hashes(self, key_of: Callable[[str], str], names: Sequence[str]) -> dict[str, dict[str, str]]:
         found: dict[str, dict[str, str]] = {}
-        for chunk in chunks(names):
+        for chunk in chunks(names, CLAIMS_AT_ONCE):
             pipe = self._reader.pipeline(transaction=False)
             for name in chunk:
                 pipe.hgetall(key_of(name))

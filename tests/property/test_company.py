@@ -27,7 +27,7 @@ from redsched.model import (
     SharedPool,
     Why,
 )
-from redsched.scheduler.audit_counts import count_problems, read_counts
+from redsched.scheduler.audit_counts import Counted, count_problems, read_counts
 from redsched.store import Answer, ClaimCall, Giving, HeldClaim, Kind, Member, Outcome
 from redsched.store.server import PrivateServer
 from tests.support.cells import HOUR_S, make_due
@@ -291,7 +291,7 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
     async def compare(self) -> None:
         claims, counts = await self.claims(), await read_counts(self.cell)
         hashes = await asyncio.gather(*(self.raw.hgetall(self.cell.keys.claim(one)) for one in claims))
-        assert count_problems("c1", counts, counts, hashes) == []
+        assert count_problems("c1", counts, counts, Counted(hashes)) == []
         for name in await self.cell.host_names():
             fields = await self.raw.hgetall(self.cell.keys.host(name))
             mine = [one for one in claims.values() if one.host == name]

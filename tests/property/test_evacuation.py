@@ -26,7 +26,7 @@ from redsched.model import (
     ServerGroup,
     Why,
 )
-from redsched.scheduler.audit_counts import count_problems, read_counts
+from redsched.scheduler.audit_counts import Counted, count_problems, read_counts
 from redsched.store import ClaimCall, Former, HeldClaim, Member, Outcome
 from redsched.store.server import PrivateServer
 from tests.support.cells import HOUR_S
@@ -203,7 +203,7 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
     async def compare(self) -> None:
         claims, counts = await self.claims(), await read_counts(self.cell)
         hashes = await asyncio.gather(*(self.raw.hgetall(self.cell.keys.claim(one)) for one in claims))
-        assert count_problems("c1", counts, counts, hashes) == []
+        assert count_problems("c1", counts, counts, Counted(hashes)) == []
 
 
 def test_groups_keep_to_their_policy_while_hosts_die_and_come_back(server: PrivateServer) -> None:

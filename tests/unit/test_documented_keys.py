@@ -279,7 +279,7 @@ async def test_the_documented_permissions_are_enough(fresh_server: PrivateServer
             cell = store.cell("c1")
             await live(cell, Seen(operator))
             await cell.poll("0-0", 10)
-            await cell.audited("h1")
+            assert [one.name async for one in cell.audited(["h1"])] == ["h1"]
             await cell.all_claim_ids()
             await cell.read_things(Kind.AGGREGATE, await cell.declared_names(Kind.AGGREGATE))
             await cell.delete_aggregate("fast", force=True)

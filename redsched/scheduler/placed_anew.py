@@ -60,7 +60,8 @@ class PlacedAnew:
             return await self._next_placement(cell, claim, frozenset(hosts))
         except (NoValidHost, QuotaExceeded, ClaimState, Unknown) as error:
             # Whatever comes after, the work does not run there. Another scheduler may have placed it meanwhile.
-            answer = await self._give_up(cell, claim, claim.retry_from or claim.token)
+            why = Why.SHELVED if _is_unshelved(claim) else Why.FAILED
+            answer = await self._give_up(cell, claim, claim.retry_from or claim.token, why)
             if answer.outcome is Outcome.STALE:
                 return await self._read(claim.id)
             raise _though_ended(error, claim) from error
@@ -145,16 +146,24 @@ class PlacedAnew:
         told(claim, await self._give_up(cell, claim), ending=True)
         return await self._read(claim.id)
 
-    async def _give_up(self, cell: Cell, claim: Claim, token: str = "") -> Answer:
+    async def _give_up(self, cell: Cell, claim: Claim, token: str = "", why: Why = Why.FAILED) -> Answer:
         """End a claim for good; with the `token` of the placement that has failed only if it is still the last one."""
-        answer = await cell.store.release(claim.host, claim.id, token, why=Why.FAILED, things=counted_by(claim))
+        answer = await cell.store.release(claim.host, claim.id, token, why=why, things=counted_by(claim))
         if answer.outcome in (Outcome.OK, Outcome.SAME, Outcome.ENDING):
             # Nothing of it is left, which the store may lose like any release.
-            cell.released.note(claim.id, answer, Why.FAILED)
+            cell.released.note(claim.id, answer, why)
         return answer
 
     async def _read(self, claim_id: str) -> Claim:
         return (await self._cells.find_claim(claim_id))[1]
+
+
+def _is_unshelved(claim: Claim) -> bool:
+    """Whether a pending claim was unshelved, and has not been active since: then it is shelved still."""
+    if claim.closed_why is not Why.SHELVED:
+        return False
+    current = claim.raw.get("current_root") or claim.raw.get("current")
+    return current is None or Token.parse(current) <= Token.parse(claim.closed)
 
 
 def _failed_on(claim: Claim) -> frozenset[str]:

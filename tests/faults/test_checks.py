@@ -310,7 +310,14 @@ def test_journals_are_read_while_an_agent_has_them_open(tmp_path: Path) -> None:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.executescript(TABLES)
-        row = {"host": "h1", "placed": TOKEN, "id": "a", "token": TOKEN, "root": TOKEN, "state": "active"}
+        row: dict[str, object] = {
+            "host": "h1",
+            "placed": TOKEN,
+            "id": "a",
+            "token": TOKEN,
+            "root": TOKEN,
+            "state": "active",
+        }
         row |= {"is_running": 1, "named": "", "record": "{}", "before": "{}", "moves": "{}"}
         names = ", ".join(row)
         connection.execute(f"INSERT INTO placement ({names}) VALUES ({', '.join('?' * len(row))})", [*row.values()])

@@ -28,7 +28,8 @@ from redsched.model import (
     Why,
 )
 from redsched.scheduler.audit_counts import Counted, count_problems, read_counts
-from redsched.store import Answer, ClaimCall, Giving, HeldClaim, Kind, Member, Outcome
+from redsched.store import Answer, ClaimCall, EndedPlacement, Giving, HeldClaim, Kind, Member, Outcome
+from redsched.store.claim_wire import counted_by
 from redsched.store.server import PrivateServer
 from tests.support.cells import HOUR_S, make_due
 from tests.support.placements import held_claim
@@ -102,7 +103,8 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
     async def hear(self, name: str) -> None:
         """A host reports, and attests with what its journal has."""
         await self.cell.report(report_of(name))
-        held, ended = tuple(self.journals[name].values()), tuple(self.ended[name].items())
+        held = tuple(self.journals[name].values())
+        ended = tuple(EndedPlacement(one, token, token) for one, token in self.ended[name].items())
         answer = await self.cell.attest(name, "", None, held, ended, HOUR_S)
         assert answer.outcome in (Outcome.OK, Outcome.SAME)
         for claim_id in answer.drop:
@@ -232,7 +234,8 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
         leased = [id_ for id_, one in claims.items() if one.state in ("claimed", "starting")][:most]
         for claim_id in leased:
             self.play(make_due(self.raw, self.cell, claim_id))
-        assert self.play(self.cell.expire([(id_, one.host) for id_, one in claims.items()])) == len(leased)
+        things = {thing for one in claims.values() for thing in counted_by(one)}
+        assert self.play(self.cell.reconcile(list(claims), things)) == len(leased)
 
     # What operators and failures do
 

@@ -22,12 +22,14 @@ from redsched.model import (
     HostReport,
     HostStatus,
     Inventory,
+    Placement,
     RuleKind,
     ServerGroup,
     Why,
 )
 from redsched.scheduler.audit_counts import Counted, count_problems, read_counts
-from redsched.store import ClaimCall, Former, HeldClaim, Member, Outcome
+from redsched.store import Again, ClaimCall, HeldClaim, Member, Outcome
+from redsched.store.claim_wire import counted_by
 from redsched.store.server import PrivateServer
 from tests.support.cells import HOUR_S
 from tests.support.placements import held_claim
@@ -45,6 +47,14 @@ orders = st.permutations(sorted(HOSTS))
 names = st.sampled_from(sorted(HOSTS))
 which = st.integers(0, 10**6)
 asked = st.lists(st.tuples(orders, st.booleans()), min_size=1, max_size=3)
+
+
+MOVABLE = (ClaimStatus.CLAIMED, ClaimStatus.STARTING, ClaimStatus.ACTIVE)
+
+
+def going_to(claim: Claim) -> Placement:
+    """Where a claim is, or will be."""
+    return max(claim.placements, key=lambda one: int(one.placed.rpartition(".")[2]))
 
 
 class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
@@ -104,24 +114,25 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
     def evacuate(self, wanted: list[tuple[list[str], bool]], number: int) -> None:
         """Some claims of dead hosts are to be elsewhere."""
         for order, is_level in wanted:
-            self.succeed_one(order, is_level, number, self.lost)
+            self.place_again(order, is_level, number, self.lost)
 
     @rule(order=orders, number=which)
     def move(self, order: list[str], number: int) -> None:
         """A claim of a host that lives is to be elsewhere."""
-        self.succeed_one(order, False, number, HOSTS.keys() - self.lost)
+        self.place_again(order, False, number, HOSTS.keys() - self.lost)
 
-    def succeed_one(self, order: list[str], is_level: bool, number: int, hosts: Collection[str]) -> None:
+    def place_again(self, order: list[str], is_level: bool, number: int, hosts: Collection[str]) -> None:
         claims = self.play(self.claims()).values()
-        chosen = [one for one in claims if one.host in hosts and not one.next and not one.former]
+        chosen = [one for one in claims if one.host in hosts and one.state in MOVABLE and len(one.placements) == 1]
         if chosen:
             self.play(self.ask(order, chosen[number % len(chosen)], is_level))
 
     async def ask(self, order: list[str], old: Claim | None, is_level: bool) -> None:
         self.ids += 1
-        former = Former(old.id, old.host, old.token, Why.MOVED) if old else None
+        again = Again(old.host, old.token, Why.MOVED) if old else None
         hosts = [name for name in order if old is None or name != old.host]
-        member = Member(f"c{self.ids}", tuple(Candidate(name, {"VCPU": 1}) for name in hosts), "web", former)
+        candidates = tuple(Candidate(name, {"VCPU": 1}) for name in hosts)
+        member = Member(old.id if old else f"c{self.ids}", candidates, "web", again)
         clock, before = await self.cell.tick(), await self.claims()
         call = ClaimCall((member,), clock.epoch, clock.now_ms, clock.seq, "d", True, HOUR_S * 1000)
         rules = (LEVEL,) if is_level else ()
@@ -133,9 +144,10 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
         assert [(one.host, one.candidate) for one in answer.placed] == (expected or [])
 
     def come_up(self, number: int) -> None:
-        """The work of a claim runs on a host that lives, and what it succeeds is given back."""
+        """The work of a claim runs on a host that lives, and where it was before, it is given back."""
         claims = self.play(self.claims()).values()
-        new = [one for one in claims if one.state is ClaimStatus.CLAIMED and one.host not in self.lost]
+        placed = [one.view(place) for one in claims for place in one.placements]
+        new = [one for one in placed if one.state is ClaimStatus.CLAIMED and one.host not in self.lost]
         if new:
             self.play(self.arrive(new[number % len(new)]))
 
@@ -143,9 +155,14 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
         about = (claim.host, claim.id, claim.token)
         assert (await self.cell.accept(*about, HOUR_S)).outcome is Outcome.OK
         assert (await self.cell.confirm(*about)).outcome is Outcome.OK
-        await self.cell.succeed(claim.id)
-        if claim.former and claim.former_host not in self.lost:
-            await self.cell.gone(claim.former_host, claim.former, claim.former_token, Why.RELEASED, {})
+        await self.reconcile(claim.id)
+        for one in (await self.claims())[claim.id].placements:
+            if one.state is ClaimStatus.ENDING and one.host not in self.lost:
+                await self.cell.gone(one.host, claim.id, one.token, Why.MOVED, {})
+
+    async def reconcile(self, claim_id: str) -> None:
+        for claim in (await self.cell.read_claims([claim_id])).values():
+            await self.cell.reconcile([claim_id], counted_by(claim))
 
     @rule(number=which)
     def work(self, number: int) -> None:
@@ -153,16 +170,16 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
 
     @rule(number=which)
     def release(self, number: int) -> None:
-        """A claim is given back, and its host says so. What it was to succeed goes on."""
+        """A claim is given back, and its host says so."""
         claims = list(self.play(self.claims()).values())
         if claims:
             self.play(self.give_back(claims[number % len(claims)]))
 
     async def give_back(self, claim: Claim) -> None:
-        about = (claim.host, claim.id, claim.token)
-        if (await self.cell.release(*about)).outcome is Outcome.ENDING:
-            await self.cell.gone(*about, Why.RELEASED, {})
-        await self.cell.succeed(claim.id)
+        if (await self.cell.release(claim.host, claim.id)).outcome is Outcome.ENDING:
+            for one in claim.placements:
+                await self.cell.gone(one.host, claim.id, one.token, Why.RELEASED, {})
+        await self.reconcile(claim.id)
 
     # Hosts
 
@@ -174,7 +191,8 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
 
     async def return_of(self, name: str) -> None:
         """Its journal has what was active there; what it has left drops."""
-        there = [one for one in (await self.claims()).values() if one.host == name]
+        claims = (await self.claims()).values()
+        there = [one.view(place) for one in claims for place in one.placements if place.host == name]
         self.one_came_back = self.one_came_back or bool(there)
         held = [
             held_claim(one.id, one.token, one.state, one.amounts, digest="d", group="web", counted=one.counted)
@@ -189,7 +207,7 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
     @invariant()
     def the_policy_holds_among_those_that_live(self) -> None:
         claims = self.play(self.claims())
-        living = [one for one in claims.values() if one.host not in self.lost and one.next not in claims]
+        living = [one.view(going_to(one)) for one in claims.values() if going_to(one).host not in self.lost]
         where = Counter(one.host if self.group.by == "host" else one.counted["zone"] for one in living)
         if self.group.policy is GroupPolicy.ANTI_AFFINITY:
             assert max(where.values(), default=0) <= self.group.max_per_host

@@ -18,7 +18,7 @@ V = TypeVar("V")
 SLICE_S = 0.005
 """How long one piece of work keeps the loop. Several may be under way in a process, each with a slice per turn."""
 
-SHARDS = 512
+SHARDS = 128
 RUN = 5000
 """Items sorted in one go: some milliseconds."""
 
@@ -58,7 +58,11 @@ def leave_alone() -> None:
 
 
 class Spread(MutableMapping[str, V]):
-    """A mapping in many small dicts. One dict of a million entries takes 0.1 s to grow, and as long to be freed."""
+    """A mapping in many small dicts. One dict of a million entries takes 0.1 s to grow, and as long to be freed.
+
+    Also in place of a large list or set of texts, with values of True: garbage collection goes through all that a list
+    or a set holds, 0.2 s for a million texts, and leaves out dicts of texts and numbers.
+    """
 
     __slots__ = ("_shards",)
 
@@ -91,3 +95,4 @@ class Spread(MutableMapping[str, V]):
         """Free all of it in slices; it is empty then."""
         async for shard in paced(self._shards):
             shard.clear()
+        await asyncio.sleep(0)  # several are let go one after the other

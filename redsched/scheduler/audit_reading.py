@@ -3,13 +3,12 @@
 Claims pass by one at a time: of a million of them only the states are kept, and the few that other things are about.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
 from redsched.model import LEASED, Claim, ClaimStatus, Placement, Token
-from redsched.pacing import RUN, Spread, in_order, paced
+from redsched.pacing import Spread, in_order, paced
 from redsched.store import AuditedHost, CellStore
 from redsched.store.base import CHUNK, chunks
 from redsched.store.fields import claim_from, placement_fields
@@ -31,7 +30,7 @@ class Marks:
     deadlines: Spread[int]
     chores: Spread[int]
     shelved: Collection[str]
-    keys: Mapping[str, list[str]]
+    keys: Mapping[str, Spread[bool]]
     gangs: Mapping[str, Fields]
     listed: Collection[str]
     """The names in the set of hosts."""
@@ -102,12 +101,11 @@ class Seen:
 
     async def let_go(self) -> None:
         """Free what grows with the number of claims, in slices."""
-        for large in (self.states, self.marks.deadlines, self.marks.chores):
+        await self.states.let_go()
+        for large in (self.marks.deadlines, self.marks.chores):
             await large.let_go()
         for names in self.marks.keys.values():
-            while names:
-                del names[-RUN:]
-                await asyncio.sleep(0)
+            await names.let_go()
 
 
 _STATES = {state.value: state.value for state in ClaimStatus}
@@ -162,7 +160,7 @@ def members_of(gang: Fields) -> list[str]:
 async def _read_marks(store: CellStore) -> Marks:
     deadlines, chores, shelved = await store.deadlines(), await store.chores(), set(await store.shelved_ids())
     keys = await store.key_names()
-    gangs = await store.gang_hashes(keys.get("gang", []))
+    gangs = await store.gang_hashes(list(keys.get("gang", ())))
     return Marks(deadlines, chores, shelved, keys, gangs, await store.host_names())
 
 

@@ -59,6 +59,7 @@ BOUND = next(one for one in map(str, range(100)) if slot_of(f"claim:{one}") < SL
 """An id whose binding lies on the same server as the cell."""
 BRIEF = Settings(cells=(CELL,), resend_for_s=0.3, reply_timeout_s=1.0)
 TOKEN = "1-a.1"
+FIELDS = {"state": "ended", "host": "h1", "token": TOKEN}
 TRANSFER = Transfer("t", "1", 1, {"claims": 1})
 TYPES = {"hosts": "zset", "deadlines": "zset", "chores": "zset", "changes": "stream", "events": "stream"}
 TYPES |= {"inbox": "stream", "claims": "set", "shelved": "set", "leaving": "set", "removed": "string", "reason": "hash"}

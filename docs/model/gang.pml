@@ -77,7 +77,8 @@ inline copy_data(to, src) {
 
 inline clear_data(k) {
   for (i : 0 .. 1) {
-    d[k].state[i] = NONE; d[k].been_active[i] = false; d[k].closed[i] = false; d[k].lost[i] = false; d[k].fell[i] = false
+    d[k].state[i] = NONE; d[k].been_active[i] = false; d[k].closed[i] = false; d[k].fell[i] = false;
+    d[k].lost[i] = false
   };
   i = 0
 }
@@ -98,6 +99,8 @@ inline end_member(x) {
 #define is_heard(x) (attested[x])
 #endif
 
+#define has_failed(x) (!p.been_active[x] && p.state[x] == NONE && is_heard(x))
+
 /* Nobody may be ended for a gang that both had been active in. */
 inline fall(x) { assert(!formed || released[x]); p.closed[x] = true; p.fell[x] = true }
 
@@ -114,8 +117,8 @@ end:
   do
   /* The gang falls, which is found by what is there: one that has not been active stands no more, and its host, which
    * has attested in this epoch, has said so. */
-  :: atomic { !is_formed && !p.been_active[0] && p.state[0] == NONE && is_heard(0) && settled && !p.closed[1] -> fall(1) }
-  :: atomic { !is_formed && !p.been_active[1] && p.state[1] == NONE && is_heard(1) && settled && !p.closed[0] -> fall(0) }
+  :: atomic { !is_formed && has_failed(0) && settled && !p.closed[1] -> fall(1) }
+  :: atomic { !is_formed && has_failed(1) && settled && !p.closed[0] -> fall(0) }
   :: atomic { p.closed[0] && stands(0) && (attested[0] || p.lost[0]) -> end_member(0) }
   :: atomic { p.closed[1] && stands(1) && (attested[1] || p.lost[1]) -> end_member(1) }
   :: atomic { p.state[0] == ENDING && p.lost[0] -> p.state[0] = NONE }
@@ -128,7 +131,8 @@ end:
   do
   :: atomic { RELEASES && !keeps && !released[0] && !released[1] ->
        released[0] = true; released[1] = true; say(0); say(1) }
-  :: atomic { RELEASES > 1 && !keeps && formed && is_formed && !released[0] && !released[1] -> released[0] = true; say(0) }
+  :: atomic { RELEASES > 1 && !keeps && formed && is_formed && !released[0] && !released[1] ->
+       released[0] = true; say(0) }
   :: atomic { released[0] && !said[0] -> say(0) }
   :: atomic { released[1] && !said[1] -> say(1) }
   od
@@ -174,7 +178,8 @@ end:
   :: atomic { hears(x) && page[x] == NO && p.state[x] == ENDING -> p.state[x] = NONE; page[x] = FAILED }
   :: atomic { page[x] == BEGUN && !runs[x] -> runs[x] = true }
   :: atomic { hears(x) && page[x] == BEGUN && runs[x] && stands(x) && !p.closed[x] ->
-       p.state[x] = ACTIVE; p.been_active[x] = true; page[x] = LIVE; formed = formed || (page[0] == LIVE && page[1] == LIVE) }
+       p.state[x] = ACTIVE; p.been_active[x] = true; page[x] = LIVE;
+       formed = formed || (page[0] == LIVE && page[1] == LIVE) }
   :: atomic { hears(x) && page[x] == BEGUN && fails < FAILS && p.state[x] != NONE -> fail(x) }
   :: atomic { fails < FAILS && (p.state[x] == CLAIMED || p.state[x] == STARTING) && may_expire(x) ->
        fails++; end_member(x) }

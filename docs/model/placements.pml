@@ -120,7 +120,7 @@ byte given_up[HOSTS];        /* the truth behind lost_token */
 
 bool has_copy, is_silent, wants = true, keeps;
 byte lost_journals, resizes, late_close, late_unshelve;
-bool is_late_close, is_late_unshelve;
+bool is_late_close, is_late_unshelve, late_confirm[N];
 byte failovers, wipes, aways, write_offs, moves, fails, shelves;
 hidden byte i, n, last;
 
@@ -131,7 +131,7 @@ hidden byte i, n, last;
 #define is_closed(x) (root[x] <= p.closed)
 #endif
 #ifdef FENCE_ORDER
-#define fence(x) (resized_at[x] > (x) -> 2 * resized_at[x] + 1 : (resized_at[x] == (x) && (x) != 0 -> 2 * (x) + 1 : 2 * (x)))
+#define fence(x) (resized_at[x] != 0 -> 2 * resized_at[x] + 1 : 2 * (x))
 #define after(a, b) (root[a] > root[b] || (root[a] == root[b] && fence(a) > fence(b)))
 #elif defined(TOKEN_ORDER)
 #define after(a, b) ((a) > (b))
@@ -145,6 +145,9 @@ hidden byte i, n, last;
 
 
 inline new_epoch() {
+#if LATE
+  for (i : 1 .. PLACEMENTS) { late_confirm[i] = false };
+#endif
 #ifndef LATE_ANY_EPOCH
   is_late_close = false; late_close = 0; is_late_unshelve = false; late_unshelve = 0;
 #endif
@@ -171,7 +174,10 @@ inline clear_data(k) {
 }
 
 /* Nothing is freed while its host runs it, unless that was written off and has not attested since. */
-inline free(x) { assert(!runs[x] || (!attested[host[x]] && p.lost_token[host[x]] != 0)); p.state[x] = NONE; p.size[x] = false }
+inline free(x) {
+  assert(!runs[x] || (!attested[host[x]] && p.lost_token[host[x]] != 0));
+  p.state[x] = NONE; p.size[x] = false
+}
 
 /* A guard that lets nothing happen would hide that nothing more can happen, so guards are exact. */
 #define on(x, h) (p.state[x] != NONE && host[x] == (h))
@@ -294,7 +300,8 @@ inline place(base, its_root) {
 
 /* A call that is sent again must not come to another answer while the first one's is being carried out. (A host
  * that is away may be passed over when the cell settles by time.) */
-#define is_held(x) (page[x] >= HELD && page[x] <= LIVE && (attested[host[x]] || !settled) && given_up[host[x]] < (x) && \
+#define is_held(x) (page[x] >= HELD && page[x] <= LIVE && (attested[host[x]] || !settled) && \
+                    given_up[host[x]] < (x) && \
                     !(attested[host[x]] && !lives(x)))
 
 inline check_none_held() {
@@ -332,8 +339,8 @@ end:
   :: atomic { has_host && p.pending > p.closed && may_try_again && !some(lives) ->
        check_none_held(); place(0, p.pending) }
 
-  /* Forgets. The replica does not lag that long, whoever would say it again has forgotten too, hosts that are there have
-   * heard of it, and none holds what it did not begin within its lease. */
+  /* Forgets. The replica does not lag that long, whoever would say it again has forgotten too, hosts that are there
+   * have heard of it, and none holds what it did not begin within its lease. */
   :: atomic { FORGETS && p.known && !has_copy && settled && (p.released || (p.pending == 0 && !p.shelved)) &&
               !some(is_there) && !some(is_unheard) && all_asked ->
        p.known = false; p.current = 0; p.closed = 0; p.shelved = false; p.released = false; p.pending = 0;
@@ -440,11 +447,7 @@ end:
 #ifdef NO_LOST_TOKEN
 #define is_lost_here(x) false
 #else
-#ifdef LOST_TOKEN_OF_UNKNOWN
-#define is_lost_here(x) (!p.known && x <= p.lost_token[host[x]])
-#else
 #define is_lost_here(x) (x <= p.lost_token[host[x]])
-#endif
 #endif
 #define word(x) (page[x] == HELD -> CLAIMED : (page[x] == BEGUN -> STARTING : (page[x] == LIVE -> ACTIVE : ENDING)))
 
@@ -459,22 +462,22 @@ inline attest_one(x) {
   :: page[x] == TOMB -> p.state[x] = NONE; p.size[x] = false
 #endif
 #ifdef LOST_IS_CLAIMED
-  :: page[x] == NO && p.state[x] != NONE -> p.state[x] = (p.state[x] == ENDING -> ENDING : CLAIMED)
+  :: page[x] == NO && stands(x) -> p.state[x] = CLAIMED
 #else
-  :: page[x] == NO && p.state[x] != NONE -> p.state[x] = (p.state[x] == ENDING -> ENDING : (new_journal[host[x]] -> STARTING : p.state[x]))
+  :: page[x] == NO && stands(x) -> p.state[x] = (new_journal[host[x]] -> STARTING : p.state[x])
 #endif
   :: page[x] >= HELD && page[x] <= STOPPING && p.state[x] != NONE ->
     p.state[x] = (word(x) > p.state[x] -> word(x) : p.state[x])
   :: page[x] >= HELD && page[x] <= STOPPING && p.state[x] == NONE ->
-    p.known = true;
 #ifdef DROP_AT_ATTEST
     if
     :: doomed(x) -> page[x] = STOPPING
     :: else -> p.state[x] = (is_lost_here(x) -> ENDING : word(x))
-    fi
+    fi;
 #else
-    p.state[x] = (is_lost_here(x) -> ENDING : word(x))
+    p.state[x] = (is_lost_here(x) -> ENDING : word(x));
 #endif
+    p.known = true
   :: else
   fi;
   if
@@ -507,7 +510,7 @@ end:
   od
 }
 
-/* A host stops what was confirmed, and what its owner wants, only where a later one was confirmed, or it was given up. */
+/* A host stops what was confirmed and what its owner wants only where a later one was confirmed, or was given up. */
 inline check_stop(x) {
   if
   :: page[x] == LIVE && was_active[x] && root[x] > unwanted && given_up[host[x]] < x ->
@@ -542,12 +545,25 @@ end:
   do
   :: atomic { x <= placed && !away[host[x]] && attested[host[x]] && page[x] == NO && p.state[x] != NONE ->
        page[x] = (p.state[x] == ENDING -> STOPPING : (p.state[x] == CLAIMED || HOLDS_STARTED -> HELD : BEGUN)) }
-  :: atomic { !away[host[x]] && attested[host[x]] && page[x] == HELD && stands(x) ->                         /* accept */
+  :: atomic { !away[host[x]] && attested[host[x]] && page[x] == HELD && stands(x) ->                        /* accept */
        p.state[x] = (p.state[x] == CLAIMED -> STARTING : p.state[x]); page[x] = BEGUN }
   :: atomic { page[x] == BEGUN && !runs[x] -> runs[x] = true }
   :: atomic { page[x] == BEGUN && runs[x] -> page[x] = LIVE }
   :: atomic { !away[host[x]] && attested[host[x]] && page[x] == LIVE && stands(x) && p.state[x] != ACTIVE ->
-       confirm(x) }
+       confirm(x);
+#if LATE
+       if :: late_confirm[x] = true :: skip fi
+#endif
+       }
+#if LATE
+  /* A copy of the confirm, later in the same epoch. */
+  :: atomic { late_confirm[x] ->
+       late_confirm[x] = false;
+       if
+       :: attested[host[x]] && stands(x) -> confirm(x)
+       :: else
+       fi }
+#endif
 #if RESIZES
   /* Resized: more is counted first, and its host gives it then. */
   :: atomic { resizes < RESIZES && x <= placed && resized_at[x] == 0 && p.state[x] == ACTIVE && attested[host[x]] &&

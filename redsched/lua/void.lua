@@ -6,16 +6,22 @@
 -- ARGV digest unheard token why
 -- unheard: 1: only where hosts of an earlier epoch may still have something to say. token: '' for now, or that of an
 -- earlier closing, which is repeated; what was placed since then stays. why: that of the closing.
--- Reply OK | SAME (void already, or nobody could restore it) | CONFLICT (it has an outcome here: ask for it); epoch,
+-- Reply OK | SAME (void already, now up to the later token; or nobody could restore it) | CONFLICT (it has an outcome here: ask for it); epoch,
 --   now_ms, then the token up to which it is closed
 -- A call that was decided after this may use the id again: claim.lua compares the times.
 -- include: fence
+-- include: token
 local cell = fence()
 local claim = redis.call('HMGET', KEY.claim, 'state', 'voided_at_ms', 'closed')
-if claim[1] then
-  return {claim[2] and 'SAME' or 'CONFLICT', cell.epoch, cell.now_ms, claim[3] or ''}
-end
 local token = ARG.token ~= '' and ARG.token or cell.epoch .. '.' .. text(cell.seq)
+if claim[2] then
+  if newer(token, claim[3]) then
+    redis.call('HSET', KEY.claim, 'closed', token, 'closed_why', ARG.why)
+  end
+  return {'SAME', cell.epoch, cell.now_ms, token}
+elseif claim[1] then
+  return {'CONFLICT', cell.epoch, cell.now_ms, claim[3] or ''}
+end
 if ARG.unheard == '1' and redis.call('HGET', KEY.meta, 'unattested') == '0' then
   return {'SAME', cell.epoch, cell.now_ms, token}
 end

@@ -5,7 +5,6 @@ from its journal, and its owner, who was told that it is over, will never end it
 it, with the token up to which it closed the claim the first time: what was placed after that stays.
 """
 
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
@@ -47,19 +46,27 @@ class Released:
 
     def __init__(self, cell: CellStore) -> None:
         self._cell = cell
-        self._closed: deque[_Closed] = deque(maxlen=MOST)
+        self._closed = dict[str, _Closed]()
+        """The last closing of each claim: it says all that an earlier one does. The oldest first."""
 
     def __len__(self) -> int:
         return len(self._closed)
 
     def note(self, claim_id: str, answer: Answer, why: Why = Why.RELEASED, how: Giving = Giving.ASK) -> None:
         """Remember that `answer`, of release.lua or void.lua, has closed a claim."""
-        self._closed.append(_Closed(claim_id, answer.facts[0], why, how, answer.epoch, tasks.now_s()))
+        self._keep(_Closed(claim_id, answer.facts[0], why, how, answer.epoch, tasks.now_s()))
 
     def abandon(self, claim_ids: Iterable[str]) -> None:
         """Give up ids made for a call that is not answered by them: it, or a copy of it, may have been carried out."""
         now_s = tasks.now_s()
-        self._closed.extend(_Closed(claim_id, "", Why.RELEASED, Giving.ASK, "", now_s) for claim_id in claim_ids)
+        for claim_id in claim_ids:
+            self._keep(_Closed(claim_id, "", Why.RELEASED, Giving.ASK, "", now_s))
+
+    def _keep(self, one: _Closed) -> None:
+        self._closed.pop(one.claim_id, None)
+        self._closed[one.claim_id] = one
+        if len(self._closed) > MOST:
+            del self._closed[next(iter(self._closed))]
 
     async def say_again(self, epoch: str) -> int:
         """Repeat what was answered in another epoch than this; the number that was done. Raises Unavailable."""
@@ -76,12 +83,11 @@ class Released:
     async def _lost(self, epoch: str) -> list[_Closed]:
         """Return those that were answered in another epoch. What is too old is taken out."""
         now_s, lost = tasks.now_s(), list[_Closed]()
-        async for _ in paced(range(len(self._closed))):
-            # All round once, and not a new deque: more may be added at its end meanwhile.
-            one = self._closed.popleft()
+        async for one in paced([*self._closed.values()]):
             if _is_young(one, epoch, now_s):
-                self._closed.append(one)
                 lost += [one] if one.epoch != epoch else []
+            elif self._closed.get(one.claim_id) is one:
+                del self._closed[one.claim_id]
         return lost
 
     async def _close(self, one: _Closed) -> Answer:

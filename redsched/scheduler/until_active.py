@@ -115,10 +115,11 @@ class UntilActive:
                 return False
             if answer.outcome is Outcome.STALE and mark:
                 return True
-            if answer.facts and answer.facts[0]:
-                cell.released.note(claim.id, answer)
-            elif answer.outcome is Outcome.UNKNOWN:
+            if answer.outcome is Outcome.UNKNOWN:
+                # Its host may bring it back yet: it is closed in this epoch too.
                 cell.released.abandon([claim.id])
+            elif answer.facts and answer.facts[0]:
+                cell.released.note(claim.id, answer)
             return True
         raise OutcomeUnknown(
             f"claim {claim_id} was not confirmed in time and could not be undone either: ask for it, or release it",

@@ -245,7 +245,7 @@ def test_machines_that_disagree_are_told() -> None:
 def test_a_claim_in_two_cells_is_told() -> None:
     look = {"c1": good(), "c2": other_cell()}
     assert list(ends.once(look)) == []
-    look["c2"].claims["c2.1"] = {**look["c2"].claims["e"], "origin": "a"}
+    look["c2"].claims["a"] = look["c2"].claims["e"]
     assert list(ends.once(look)) == ["claim a is in c1 and in c2"]
 
 
@@ -270,15 +270,57 @@ def test_what_lies_in_a_cell_is_sorted_by_its_kind_and_name() -> None:
     assert (view.claims, view.others) == ({"a": {"host": "h1"}}, {"quota:limited": {"limit.claims": "20"}})
 
 
-def test_what_became_of_a_claim_that_was_placed_anew_is_what_became_of_its_last_place() -> None:
-    """The first failed, and its alternate's lease ran out."""
-    places = {"a": ("failed", "b"), "b": ("failed", "c"), "c": ("expired", ""), "d": ("moved", "e")}
-    fields = ("state", "ended", "kept", "0", "origin", "")
+def test_a_claim_that_has_ended_shows_why_and_where_it_had_failed() -> None:
+    fields = ["state", "ended", "why", "failed", "tried.h1", "1", "tried.h2", "1"]
     things = [
-        (f"rs:{{c1}}:claim:{name}", "hash", [*fields, "why", why, "next", following])
-        for name, (why, following) in places.items()
+        ("rs:{c1}:claim:a", "hash", [*fields, "kept", "0"]),
+        ("rs:{c1}:claim:b", "hash", ["state", "ended", "why", "shelved", "kept", "1"]),
     ]
-    assert view_of("c1", things).ended == {"a": "expired", "b": "expired", "c": "expired", "d": "moved"}
+    view = view_of("c1", things)
+    assert (view.ended, view.shelved, view.kept) == ({"a": "failed", "b": "shelved"}, {"b"}, {"b"})
+    assert view.tried == {"a": {"h1", "h2"}, "b": set()}
+
+
+def moving() -> View:
+    """Claim `a`, active on h1, is on its way to h3: both places are counted, and its group counts two more members."""
+    view = good()
+    view.claims["a"] |= {
+        "project": QUOTA.project,
+        "placement.2-b.9.host": "h3",
+        "placement.2-b.9.state": "claimed",
+        "placement.2-b.9.in.zone": "az1",
+        "placement.2-b.9.amount.VCPU": "3",
+    }
+    view.hosts["h3"] = {**view.hosts["h1"], "claimed.VCPU": "3", "starting": "1"}
+    view.held["h3"] = {"a"}
+    view.groups["g"] |= {"members": "3", "count.host=h3": "1", "count.zone=az1": "3"}
+    return view
+
+
+def test_a_claim_on_its_way_counts_at_both_places_and_once_in_its_quota() -> None:
+    assert list(books(moving())) == []
+    assert list(ends.settled(moving(), ["h1", "h2", "h3"])) == ["claim a on h3 is claimed"]
+    used = {"used.claims": "1", "used.VCPU": "3"}
+    assert list(ends.quota_agrees(moving(), {"c1": used})) == []
+    lost = moving()
+    lost.hosts["h3"]["claimed.VCPU"] = "0"
+    assert list(books(lost)) == ["host h3 says 0 VCPU are claimed, its claims hold 3"]
+
+
+def test_a_place_that_a_claim_has_beside_others_can_be_too_much() -> None:
+    """The claim was there before, and this place of it was not."""
+    full, more = moving(), moving()
+    for view in (full, more):
+        view.hosts["h3"]["capacity.VCPU"] = "2"
+    more.claims["a"] |= {"placement.2-b.11.host": "h3", "placement.2-b.11.amount.VCPU": "1"}
+    assert list(succession(full, full)) == []
+    (problem, _) = succession(full, more)
+    assert problem == "host h3 holds more VCPU than it has, and got still more: ['a']"
+
+
+def test_a_claim_that_waits_for_another_place_is_not_settled() -> None:
+    waiting = changed(lambda it: it.claims["a"].update({"state": "pending"}))
+    assert "claim a is pending" in list(ends.settled(waiting, ["h1", "h2"]))
 
 
 def test_two_works_on_one_slot_are_told_where_they_run() -> None:
@@ -406,14 +448,6 @@ def test_what_a_killed_caller_left_is_told_until_an_operator_has_given_it_back()
     assert ledger.left_by("s0")["asked"] == []
     view = changed(lambda it: with_more(it, "h1", "c1.f00", **{"amount.VCPU": "1", "consumer": "s0-made-1"}))
     assert list(ends.owners_agree(view, ledger)) == ["claim c1.f00 is left by a caller who was killed"]
-
-
-def test_a_claim_that_was_placed_anew_is_still_its_owners() -> None:
-    moved = changed(lambda it: it.claims.update({"c1.1": {**it.claims.pop("a"), "origin": "a"}}))
-    assert list(ends.owners_agree(moved, owners())) == []
-    assert moved.by_owner().keys() == {"a", "b"}
-    moving = changed(lambda it: it.claims.update({"c1.1": {**it.claims["a"], "origin": "a", "former": "a"}}))
-    assert moving.by_owner()["a"]["former"] == "a"
 
 
 def test_a_quota_that_disagrees_is_told() -> None:

@@ -113,6 +113,9 @@ async def world(setup: ClusterSetup) -> AsyncIterator[World]:
             finally:
                 it.stopped = True
                 await asyncio.gather(*tasks)
+            for host in hosts:
+                # What was released before its host had attested waits for the host's word.
+                await host.work()
             await it.assert_exact()
 
 

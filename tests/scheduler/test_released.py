@@ -195,8 +195,9 @@ async def test_no_more_is_remembered_than_can_be_lost(clean_store: str, monkeypa
         await claim_on(cell, "a")
         released, answer = Released(cell), await cell.release("h1", "a")
         epoch = (await cell.tick()).epoch
-        for _ in range(MOST + 10):
-            released.note("a", answer)
+        for number in range(MOST + 10):
+            released.note(f"a{number}", answer)
+            released.note(f"a{number}", answer)
         assert len(released) == MOST
         monkeypatch.setattr("redsched.scheduler.released.ANSWERED_S", 0.0)
         assert await released.say_again(epoch) == 0

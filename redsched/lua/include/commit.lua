@@ -38,6 +38,9 @@ local function conclude(claim)
   if next(claim.placements) then
     return
   end
+  if not claim.freed and claim.tombstone.state == 'ended' then
+    return -- it had ended before this script: why, stays
+  end
   local last = claim.freed and claim.freed[#claim.freed] or claim.tombstone
   local fields = claim.fields
   local state, why = 'ended', end_reason(claim, last)

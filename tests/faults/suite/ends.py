@@ -15,7 +15,7 @@ from typing import Any
 from tests.faults.suite.ledger import Ledger
 from tests.faults.suite.rules import books
 from tests.faults.suite.traffic import QUOTA
-from tests.faults.suite.view import Claims, Look, View, amounts_of
+from tests.faults.suite.view import Claims, Look, View, amounts_of, used_by
 from tests.faults.suite.works import Works
 
 Picture = Mapping[str, Any]
@@ -42,9 +42,10 @@ def settled(view: View, hosts: Collection[str]) -> Iterator[str]:
             yield f"host {host} has attested to {view.hosts[host].get('epoch')}, not to {view.epoch}"
         elif view.hosts[host].get("alive") != "1":
             yield f"host {host} is down"
-    for claim_id, claim in view.claims.items():
-        if claim.get("state") != "active":
-            yield f"claim {claim_id} on {claim.get('host')} is {claim.get('state')}"
+    yield from (f"claim {one} is pending" for one, claim in view.claims.items() if claim.get("state") == "pending")
+    for one in view.placements():
+        if one.get("state") != "active":
+            yield f"claim {one['id']} on {one.get('host')} is {one.get('state')}"
 
 
 def left_over(view: View) -> Iterator[str]:
@@ -61,7 +62,7 @@ def once(look: Look) -> Iterator[str]:
     """Nothing that an owner knows is in more than one cell."""
     cells_of = defaultdict[str, list[str]](list)
     for cell, view in look.items():
-        for claim_id in view.by_owner():
+        for claim_id in view.claims:
             cells_of[claim_id].append(cell)
     for claim_id, cells in cells_of.items():
         if len(cells) > 1:
@@ -74,7 +75,7 @@ def machines_agree(claims: Claims, works: Works) -> Iterator[str]:
     The tokens are the same too, but where a claim was resized and back before its host looked: its hook, for which
     there was nothing to do, knows an earlier one.
     """
-    active = {(claim["host"], claim_id): claim for claim_id, claim in claims.claims.items()}
+    active = {(one["host"], one["id"]): one for one in claims.placements()}
     running = works.running
     for host, claim_id in sorted(running.keys() - active.keys()):
         yield f"work of {claim_id} runs on {host}, and no claim says so"
@@ -98,7 +99,7 @@ def _age(token: str) -> tuple[int, str, int]:
 
 def journals_agree(claims: Claims, journals: Mapping[tuple[str, str], Journaled]) -> Iterator[str]:
     """Journals hold the claims of the store, as running, and no others."""
-    active = {(claim["host"], claim_id): claim["token"] for claim_id, claim in claims.claims.items()}
+    active = {(one["host"], one["id"]): one["token"] for one in claims.placements()}
     for host, claim_id in sorted(journals.keys() - active.keys()):
         yield f"the journal of {host} holds {claim_id}, the store does not"
     for host, claim_id in sorted(active.keys() - journals.keys()):
@@ -111,7 +112,7 @@ def journals_agree(claims: Claims, journals: Mapping[tuple[str, str], Journaled]
 
 def owners_agree(claims: Claims, ledger: Ledger) -> Iterator[str]:
     """No claim is there that nobody was told of, and none that its owner gave back."""
-    there = claims.by_owner()
+    there = claims.claims
     left = {one for one, claim in there.items() if claim.get("consumer") in ledger.orphans}
     left |= (there.keys() | claims.shelved) & ledger.silenced
     for claim_id in sorted(left - ledger.owned.keys() - ledger.open_ids()):
@@ -124,12 +125,14 @@ def owners_agree(claims: Claims, ledger: Ledger) -> Iterator[str]:
 
 def quota_agrees(claims: Claims, quotas: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
     """A project's quota says what its claims take, and cells may use no more than it allows. `quotas`: hash by cell."""
-    metered = [claim for claim in claims.claims.values() if claim.get("project") == QUOTA.project]
-    really = {"claims": len(metered), "VCPU": sum(amounts_of(claim).get("VCPU", 0) for claim in metered)}
-    for word, number in really.items():
+    really: Counter[str] = Counter()
+    for claim_id, claim in claims.claims.items():
+        if claim.get("project") == QUOTA.project:
+            really += used_by(claim_id, claim)
+    for word in ("claims", "VCPU"):
         used = _sum(f"used.{word}", quotas)
-        if used != number:
-            yield f"the quota of {QUOTA.project} says {used} {word}, its claims are {number}"
+        if used != really[word]:
+            yield f"the quota of {QUOTA.project} says {used} {word}, its claims are {really[word]}"
         shares = _sum(f"share.{word}", quotas)
         if shares > QUOTA.limits[word]:
             yield f"cells may use {shares} {word} of the quota of {QUOTA.project} together, more than its limit"

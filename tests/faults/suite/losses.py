@@ -13,7 +13,7 @@ from tests.faults.suite.world import World
 def note_active(world: World) -> None:
     """Note of which claims hosts have said that their work runs: whatever breaks from here on, they stay."""
     world.watcher.look()
-    known = together(world.watcher.now).by_owner()
+    known = together(world.watcher.now).claims
     for claim_id, one in world.ledger.owned.items():
         one.was_active = known.get(claim_id, {}).get("state") == "active"
 
@@ -21,7 +21,7 @@ def note_active(world: World) -> None:
 def count_lost(world: World, result: Result, excuses: Excuses) -> None:
     """Note what was lost, and what hosts have brought back. The owners' books forget what was lost."""
     claims = together(world.watcher.now)
-    known = claims.by_owner()
+    known = claims.claims
     for claim_id, one in list(world.ledger.owned.items()):
         level = world.ledger.level(one.until)
         claim = known.get(claim_id)
@@ -57,7 +57,7 @@ def lost_shelved(world: World, is_allowed: bool) -> Iterator[str]:
     Or it loses the shelving, and their hosts have them still. So they are a level of their own.
     """
     claims, level = together(world.watcher.now), world.ledger.level("shelved")
-    known = claims.by_owner()
+    known = claims.claims
     for claim_id in [*world.ledger.shelved]:
         if claim_id in claims.shelved:
             continue

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from redsched.errors import RedschedError, Unavailable
-from redsched.model import HELD, HostStatus, Why
+from redsched.model import OVER, HostStatus, Why
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from tests.faults.suite import traffic
@@ -76,18 +76,18 @@ class Operator:
             await word(scheduler)
 
     def _orphans(self, look: Look) -> list[str]:
-        known = together(look).by_owner()
+        known = together(look).claims
         left = {one for one, claim in known.items() if claim.get("consumer") in self.ledger.orphans}
         return sorted(left - self.ledger.owned.keys())
 
     def _silenced(self, look: Look) -> list[str]:
         claims = together(look)
-        held = {one for one, claim in claims.by_owner().items() if claim.get("state") in HELD}
+        held = {one for one, claim in claims.claims.items() if claim.get("state") not in OVER}
         return sorted((held | claims.shelved) & self.ledger.silenced)
 
     async def _give_back_again(self, scheduler: Scheduler, claim_id: str) -> None:
         claim = await scheduler.claims.get(claim_id)
-        if claim.state in HELD or claim.why is Why.SHELVED:
+        if claim.state not in OVER or claim.why is Why.SHELVED:
             self.came_back.add(claim_id)
             await scheduler.claims.release(claim_id)
 

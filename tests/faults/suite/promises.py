@@ -43,7 +43,7 @@ def broken(claim_id: str, owned: Owned, gone: Gone | None, why: str, excuses: Ex
         return "it was active, and stays until it is given back"
     if why == "expired":
         return _expired(owned, gone, excuses)
-    if why in excuses.ends or _fell(claim_id, why, excuses):
+    if why in excuses.ends or _fell(claim_id, gone, why, excuses):
         return ""
     return f"no fault of the round may lose a claim as {why}"
 
@@ -60,6 +60,8 @@ def _expired(owned: Owned, gone: Gone | None, excuses: Excuses) -> str:
     return "" if agent in excuses.held_up else f"no fault of the round held {agent} up"
 
 
-def _fell(claim_id: str, why: str, excuses: Excuses) -> bool:
-    """Whether it may have gone with another claim of its gang, whose lease ran out: the others are failed then."""
-    return why == "failed" and bool(excuses.held_up) and traffic.stands_with_others(claim_id)
+def _fell(claim_id: str, gone: Gone | None, why: str, excuses: Excuses) -> bool:
+    """Whether its lease ran out on a host that was held up, and no other had room; or that of another of its gang."""
+    hosts_held_up = {host for host in (gone.tried if gone else ()) if agent_of(host) in excuses.held_up}
+    with_others = bool(excuses.held_up) and traffic.stands_with_others(claim_id)
+    return why == "failed" and (bool(hosts_held_up) or with_others)

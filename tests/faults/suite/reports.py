@@ -26,9 +26,9 @@ def explained(problem: str, ledger: Ledger, watcher: Watcher) -> str:
 
 
 def whereabouts(claim_id: str, watcher: Watcher) -> str:
-    """Return what the store has of a claim, by the id that its owner knows."""
+    """Return what the store has of a claim."""
     claims = together(watcher.now)
-    if (claim := claims.by_owner().get(claim_id)) is not None:
+    if (claim := claims.claims.get(claim_id)) is not None:
         return f"{claim.get('state')} on {claim.get('host')}"
     gone = watcher.gone.get(claim_id)
     if gone is None:

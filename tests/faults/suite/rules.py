@@ -6,10 +6,10 @@ instant before, and not against what redsched notes about it.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from tests.faults.suite.traffic import QUOTA
-from tests.faults.suite.view import Hash, Look, View, amounts_of, together
+from tests.faults.suite.view import Hash, Look, View, amounts_of, together, used_by
 
 LEASED = ("claimed", "starting")
 POOL = "pool:"
@@ -35,12 +35,20 @@ def books(view: View) -> Iterator[str]:
 def taken_by(view: View) -> dict[str, Counter[str]]:
     """What the claims hold of each host and shared pool."""
     taken: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for claim in view.claims.values():
-        for slot, amount in amounts_of(claim).items():
-            place, _, resource_class = slot.rpartition("/")
-            owner, name = (place, resource_class) if place.startswith(POOL) else (f"host {claim.get('host')}", slot)
-            taken[owner][name] += amount
+    for placement in view.placements():
+        for slot, amount in amounts_of(placement).items():
+            taken[_holder(placement, slot)][_within(slot)] += amount
     return dict(taken)
+
+
+def _holder(placement: Hash, slot: str) -> str:
+    """Of what a placement takes a slot: a shared pool, or its host."""
+    return slot.rpartition("/")[0] if slot.startswith(POOL) else f"host {placement.get('host')}"
+
+
+def _within(slot: str) -> str:
+    """How that names the slot."""
+    return slot.rpartition("/")[2] if slot.startswith(POOL) else slot
 
 
 def _amounts(owner: str, fields: Hash, taken: Counter[str]) -> Iterator[str]:
@@ -52,40 +60,38 @@ def _amounts(owner: str, fields: Hash, taken: Counter[str]) -> Iterator[str]:
 
 def _lists(view: View, name: str, host: Hash) -> Iterator[str]:
     on = view.on(name)
-    starting = sum(claim["state"] in LEASED for claim in on.values())
-    if view.held.get(name, set()) != on.keys():
-        yield f"host {name} lists {sorted(view.held.get(name, set()))}, and the claims on it are {sorted(on)}"
+    starting = sum(placement["state"] in LEASED for placement in on)
+    ids = {placement["id"] for placement in on}
+    if view.held.get(name, set()) != ids:
+        yield f"host {name} lists {sorted(view.held.get(name, set()))}, and the claims on it are {sorted(ids)}"
     if (int(host.get("claims", "0")), int(host.get("starting", "0"))) != (len(on), starting):
         yield f"host {name} counts {host.get('claims')} and {host.get('starting')}: there are {len(on)} and {starting}"
 
 
 def _members(view: View, name: str, group: Hash) -> Iterator[str]:
-    members = [claim for claim in view.claims.values() if claim.get("group") == name]
-    really = Counter(f"count.host={claim['host']}" for claim in members)
-    really.update(f"count.{key[3:]}={value}" for claim in members for key, value in claim.items() if key[:3] == "in.")
+    members = [one for one in view.placements() if one.get("group") == name]
+    really = Counter(f"count.host={one['host']}" for one in members)
+    really.update(f"count.{key[3:]}={value}" for one in members for key, value in one.items() if key[:3] == "in.")
     counted = {field: int(value) for field, value in group.items() if field.startswith("count.")}
     if counted != dict(really) or int(group.get("members", "0")) != len(members):
         yield f"group {name} counts {group.get('members')}, {counted}; its members are {len(members)}, {dict(really)}"
 
 
-Over = Mapping[tuple[str, str], frozenset[str]]
-"""What is over, owner and slot, and which claims hold it."""
+Over = Mapping[tuple[str, str], frozenset[tuple[str, str]]]
+"""What is over, owner and slot, and which placements hold it: claim id and name."""
 
 
 def over(view: View) -> Over:
     """Everything that holds more than it has, and each host with more members of a group than may share one."""
-    holders: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    holders: defaultdict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
     amounts: Counter[tuple[str, str]] = Counter()
-    for claim_id, claim in view.claims.items():
-        for slot, amount in amounts_of(claim).items():
-            place, _, resource_class = slot.rpartition("/")
-            key = (place, resource_class) if place.startswith(POOL) else (f"host {claim.get('host')}", slot)
-            holders[key].add(claim_id)
+    for one in view.placements():
+        takes = {(_holder(one, slot), _within(slot)): amount for slot, amount in amounts_of(one).items()}
+        if one.get("group"):
+            takes[f"host {one.get('host')}", f"group:{one['group']}"] = 1
+        for key, amount in takes.items():
+            holders[key].add((one["id"], one["placed"]))
             amounts[key] += amount
-        if claim.get("group"):
-            key = (f"host {claim.get('host')}", f"group:{claim['group']}")
-            holders[key].add(claim_id)
-            amounts[key] += 1
     return {key: frozenset(holders[key]) for key, amount in amounts.items() if amount > _room(view, *key)}
 
 
@@ -101,15 +107,19 @@ def succession(former: View, now: View) -> Iterator[str]:
     """What may not come about between two instants: more where there is too much, claims where no host has spoken."""
     is_same_epoch = former.epoch == now.epoch
     before = over(former)
-    for (owner, slot), ids in over(now).items():
+    for (owner, slot), held in over(now).items():
         if not is_same_epoch or not _had_spoken(former, owner):
             continue  # restored: facts
         if (owner, slot) not in before:
-            yield f"{owner} came to hold more {slot} than it has, without a new epoch: {sorted(ids)}"
-        elif more := ids - before[owner, slot]:
-            yield f"{owner} holds more {slot} than it has, and got still more: {sorted(more)}"
+            yield f"{owner} came to hold more {slot} than it has, without a new epoch: {_ids(held)}"
+        elif more := held - before[owner, slot]:
+            yield f"{owner} holds more {slot} than it has, and got still more: {_ids(more)}"
     if is_same_epoch:
         yield from _unspoken(former, now)
+
+
+def _ids(held: Iterable[tuple[str, str]]) -> list[str]:
+    return sorted({claim_id for claim_id, _ in held})
 
 
 def _had_spoken(view: View, owner: str) -> bool:
@@ -145,7 +155,8 @@ def quota(first: Look, before: Look, *both: Look) -> Iterator[str]:
 
 
 def _metered(look: Look) -> set[str]:
-    return {one for one, claim in together(look).by_owner().items() if claim.get("project") == QUOTA.project}
+    claims = together(look).claims
+    return {one for one, claim in claims.items() if claim.get("project") == QUOTA.project and used_by(one, claim)}
 
 
 def _is_limited(look: Look) -> bool:

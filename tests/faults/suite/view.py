@@ -1,6 +1,8 @@
 """The store, read raw at one instant: every key of its cells by one read-only script. Nothing of redsched is used."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,8 +12,10 @@ _READ = """
 local function value_of(key, kind)
   if kind == 'hash' and redis.call('HGET', key, 'state') == 'ended' then
     local kept = redis.call('PTTL', key) < 0 and '1' or '0'
-    local said = redis.call('HMGET', key, 'why', 'origin', 'next')
-    return {'state', 'ended', 'why', said[1] or '', 'kept', kept, 'origin', said[2] or '', 'next', said[3] or ''}
+    local fields = redis.call('HGETALL', key)
+    fields[#fields + 1] = 'kept'
+    fields[#fields + 1] = kept
+    return fields
   elseif kind == 'hash' then
     return redis.call('HGETALL', key)
   elseif kind == 'set' then
@@ -35,6 +39,8 @@ return found
 """
 
 Hash = dict[str, str]
+TRIED = "tried."
+_OTHER = re.compile(r"placement\.(?P<placed>\d+-\w+\.\d+)\.(?P<word>.+)")
 
 
 @dataclass(slots=True)
@@ -42,19 +48,17 @@ class Claims:
     """The claims of a cell, or of all cells together."""
 
     claims: dict[str, Hash] = field(default_factory=dict)
-    """Those that have not ended."""
+    """Those that have not ended, as their hashes are."""
     ended: dict[str, str] = field(default_factory=dict)
-    """Those that have and are remembered: why; of one that was placed anew, why the last of its places has."""
+    """Those that have and are remembered: why."""
+    tried: dict[str, set[str]] = field(default_factory=dict)
+    """The hosts on which those that have ended failed before."""
     shelved: set[str] = field(default_factory=set)
-    """The shelved ones, by the ids that their owners know."""
 
-    def by_owner(self) -> dict[str, Hash]:
-        """The claims by the ids that their owners know: one that was placed anew has another of its own.
-
-        While one is being moved there are two of them; then it is the later one.
-        """
-        known = sorted(self.claims.items(), key=lambda one: "former" in one[1])
-        return {claim.get("origin", claim_id): claim for claim_id, claim in known}
+    def placements(self) -> Iterator[Hash]:
+        """Each place that a claim has, as if it were all of the claim; with the claim's `id`, and named `placed`."""
+        for claim_id, claim in self.claims.items():
+            yield from _placements(claim_id, claim)
 
 
 @dataclass(slots=True)
@@ -66,7 +70,7 @@ class View(Claims):
     meta: Hash = field(default_factory=dict)
     hosts: dict[str, Hash] = field(default_factory=dict)
     kept: set[str] = field(default_factory=set)
-    """The ended claims that are remembered without end, because they point to what became of them."""
+    """The ended claims that are remembered without end."""
     groups: dict[str, Hash] = field(default_factory=dict)
     pools: dict[str, Hash] = field(default_factory=dict)
     held: dict[str, set[str]] = field(default_factory=dict)
@@ -90,9 +94,9 @@ class View(Claims):
         """Whether all that hosts could bring back has come back."""
         return all(map(self.is_attested, self.hosts)) and self.meta.get("settled") == "1"
 
-    def on(self, host: str) -> dict[str, Hash]:
-        """The claims on a host."""
-        return {claim_id: claim for claim_id, claim in self.claims.items() if claim.get("host") == host}
+    def on(self, host: str) -> list[Hash]:
+        """The placements on a host."""
+        return [one for one in self.placements() if one.get("host") == host]
 
 
 Look = Mapping[str, View]
@@ -106,6 +110,7 @@ def together(look: Look) -> Claims:
         # An id that moved on to another cell is closed where it was: that is not what became of it.
         all_claims.ended = {**view.ended, **all_claims.ended} | _without_void(view.ended)
         all_claims.claims |= view.claims
+        all_claims.tried |= view.tried
         all_claims.shelved |= view.shelved
     return all_claims
 
@@ -126,7 +131,7 @@ def _prefix(cell: str) -> str:
 
 def view_of(cell: str, things: Iterable[tuple[str, str, list[Any]]]) -> View:
     """Sort a cell's raw keys into a view."""
-    view, next_of = View(), dict[str, str]()
+    view = View()
     hashes: Mapping[str, dict[str, Hash]] = {
         "host": view.hosts, "claim": view.claims, "server-group": view.groups, "pool": view.pools,
     }  # fmt: skip
@@ -139,9 +144,10 @@ def view_of(cell: str, things: Iterable[tuple[str, str, list[Any]]]) -> View:
         elif what == "meta":
             view.meta = fields
         elif what == "claim" and fields.get("state") == "ended":
-            view.ended[name], next_of[name] = fields["why"], fields["next"]
+            view.ended[name] = fields.get("why", "")
+            view.tried[name] = {word.removeprefix(TRIED) for word in fields if word.startswith(TRIED)}
             view.kept |= {name} if fields["kept"] == "1" else set()
-            view.shelved |= {fields["origin"] or name} if fields["why"] == "shelved" else set()
+            view.shelved |= {name} if fields.get("why") == "shelved" else set()
         elif what in hashes:
             hashes[what][name] = fields
         elif what == "claims":
@@ -152,19 +158,36 @@ def view_of(cell: str, things: Iterable[tuple[str, str, list[Any]]]) -> View:
             view.deadlines = {one: float(at) for one, at in fields.items()}
         elif what not in ("facts", "changes", "hosts"):
             view.others[named] = fields or value
-    view.ended = {name: view.ended[_last(name, next_of)] for name in view.ended}
     return view
 
 
-def _last(claim_id: str, next_of: Mapping[str, str]) -> str:
-    """The last of the ended claims that one leads to."""
-    for _ in next_of:
-        if next_of[claim_id] not in next_of:
-            break
-        claim_id = next_of[claim_id]
-    return claim_id
+def _placements(claim_id: str, claim: Hash) -> Iterator[Hash]:
+    """The main placement lies in plain fields, each other one in fields of its own. A pending claim has none."""
+    others: defaultdict[str, Hash] = defaultdict(dict)
+    common = {"id": claim_id} | {word: claim[word] for word in ("group", "project") if word in claim}
+    main = dict(common)
+    for word, value in claim.items():
+        if other := _OTHER.match(word):
+            others[other["placed"]][other["word"]] = value
+        else:
+            main[word] = value
+    if claim.get("state") != "pending":
+        yield {"placed": main.get("token", ""), **main}
+    for placed, fields in others.items():
+        yield {**common, "token": placed, **fields, "placed": placed}
 
 
-def amounts_of(claim: Hash) -> dict[str, int]:
-    """What a claim holds, by slot."""
-    return {name.removeprefix("amount."): int(value) for name, value in claim.items() if name.startswith("amount.")}
+def amounts_of(placement: Hash) -> dict[str, int]:
+    """What a placement holds, by slot."""
+    return {name.removeprefix("amount."): int(value) for name, value in placement.items() if name.startswith("amount.")}
+
+
+def used_by(claim_id: str, claim: Hash) -> Counter[str]:
+    """What a claim takes of a quota: of each class the most that one of its placements holds."""
+    used: Counter[str] = Counter()
+    for placement in _placements(claim_id, claim):
+        held: Counter[str] = Counter({"claims": 1})
+        for slot, amount in amounts_of(placement).items():
+            held[slot.rpartition("/")[2]] += amount
+        used |= held
+    return used

@@ -44,6 +44,8 @@ class Gone:
     """When that was."""
     gone_ms: int
     """When it was gone."""
+    tried: frozenset[str] = frozenset()
+    """The hosts on which it had failed."""
 
     @property
     def expires_ms(self) -> int | None:
@@ -65,7 +67,7 @@ class Watcher:
     missed: set[str] = field(default_factory=set)
     """Claims that were there before a new epoch and not when it was first seen."""
     gone: dict[str, Gone] = field(default_factory=dict)
-    """Claims that have gone since this was cleared, and have not been seen again, by the ids that their owners know."""
+    """Claims that have gone since this was cleared, and have not been seen again."""
     over_restored: set[str] = field(default_factory=set)
     """What was over because hosts brought it back."""
     over_committed: int = 0
@@ -112,12 +114,11 @@ class Watcher:
         self.last[cell] = view
 
     def _note_gone(self, former: View, view: View) -> None:
-        before, now = former.by_owner(), view.by_owner()
-        for claim_id in now:
+        for claim_id in view.claims:
             self.gone.pop(claim_id, None)
-        for claim_id in before.keys() - now.keys():
-            why = view.ended.get(claim_id, "forgotten")
-            self.gone[claim_id] = Gone(why, before[claim_id], former.now_ms, view.now_ms)
+        for claim_id in former.claims.keys() - view.claims.keys():
+            why, tried = view.ended.get(claim_id, "forgotten"), view.tried.get(claim_id, set())
+            self.gone[claim_id] = Gone(why, former.claims[claim_id], former.now_ms, view.now_ms, frozenset(tried))
 
     def _over_quota(self) -> list[str]:
         needed = 2 if len(self.parts) == 1 else 4

@@ -218,6 +218,24 @@ async def test_an_id_that_was_told_to_be_unknown_is_not_brought_back(cell: CellS
     assert await states(cell, "a") == {"h1": "ending released"}
 
 
+async def test_a_shelving_of_an_unknown_id_can_be_repeated_and_makes_no_shelved_claim(cell: CellStore, raw: Any) -> None:
+    """There is nothing to unshelve until its host has brought it back; a release after it closes it for good."""
+    placed = await active(cell, "a")
+    shelved = (await cell.shelve("h1", "a", "")).facts[0]
+    released = (await cell.release("h1", "a")).facts[0]
+    await raw.flushall()
+    await open_host(cell, "h2")
+    assert (await cell.void("a", "", token=shelved, why=Why.SHELVED)).outcome is Outcome.OK
+    assert (await cell.release("", "a", closed=shelved, why=Why.SHELVED)).outcome is Outcome.OK
+    assert await main_states(cell, "a") == {"a": "ended void"}
+    assert not await raw.exists(cell.keys.shelved)
+    assert (await cell.void("a", "", token=released)).outcome is Outcome.SAME
+    assert (await cell.void("a", "", token=shelved, why=Why.SHELVED)).outcome is Outcome.SAME
+    assert await closed(cell, raw) == (released, "released")
+    await open_host_with(cell, "h1", held("a", placed))
+    assert await states(cell, "a") == {"h1": "ending released"}
+
+
 async def test_what_was_placed_after_its_id_was_closed_comes_back_whole(cell: CellStore, raw: Any) -> None:
     """And is what its journal says of it, and not what was noted of an unknown id."""
     told = await cell.void("a", "other")

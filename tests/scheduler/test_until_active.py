@@ -15,7 +15,7 @@ from redsched.model import Claim, ClaimStatus, HostReport, Inventory, OnExit, Re
 from redsched.scheduler import Scheduler
 from redsched.scheduler.views import Selections
 from redsched.settings import Settings
-from redsched.store import Answer, CellStore, ClaimAnswer, ClaimCall, Outcome
+from redsched.store import Answer, CellStore, ClaimAnswer, ClaimCall, HeldClaim, Outcome
 from redsched.tasks import end
 from tests.scheduler.working import BY_HAND, Work, at_work
 from tests.support.cells import new_epoch, raw_client
@@ -312,6 +312,28 @@ async def test_what_has_moved_by_the_time_that_it_is_undone_is_undone_there_or_a
         work.hosts.pop(0)
         await work.settle()
         assert await work.store.held_ids_of(["h0", "h1"]) == [set(), set()]
+
+
+async def test_what_could_not_be_confirmed_and_is_not_known_any_more_is_not_brought_back(
+    clean_store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store lost it while its owner waited, and he is told that it is over: so it is, whenever its host comes."""
+    async with at_work(clean_store, 4) as work, raw_client(clean_store) as raw:
+        held = list[HeldClaim]()
+
+        async def lost(*_: object) -> dict[str, str]:
+            await work.work()
+            held.extend(work.hosts[0].held.values())
+            await raw.flushall()
+            return {"mine": "not confirmed"}
+
+        monkeypatch.setattr(work.scheduler._cells.named("c1").words, "wait", lost)
+        with pytest.raises(NotConfirmed):
+            await work.scheduler.select(replace(ACTIVE, claim_ids=("mine",)))
+        assert [one.id for one in held] == ["mine"]
+        await work.sweep()
+        await work.hosts[0].speak()
+        assert (await work.scheduler.claims.get("mine")).state is ClaimStatus.ENDING
 
 
 async def test_what_a_caller_who_went_away_has_sent_again_is_left_to_him(

@@ -264,7 +264,8 @@ class Histories:
     # The store
 
     async def remember(self) -> None:
-        self.snapshots = [*self.snapshots[-2:], await snapshot(self.raw)]
+        """Note what the store may go back to."""
+        self.snapshots.append(await snapshot(self.raw))
 
     async def lose(self, to: Snapshot | None) -> None:
         """The store goes back to a snapshot, or forgets all."""
@@ -272,8 +273,6 @@ class Histories:
         await self.raw.flushall()
         for key, (value, ttl_ms) in (to or {}).items():
             await self.raw.restore(key, ttl_ms, value)
-        if to is None:
-            self.snapshots = []
         await self.cell.raise_epoch(epoch)
         await self.raw.hset(self.cell.keys.meta, mapping={"jump_s": "3600", "settle_s": "3600"})
 
@@ -285,7 +284,9 @@ class Histories:
         claims = await all_claims(self.cell, self.raw)
         for agent in self.agents.values():
             if await self.is_heard(agent):
-                counted = {one.placed for claim in claims.values() for one in claim.placements if one.host == agent.name}
+                counted = {
+                    one.placed for claim in claims.values() for one in claim.placements if one.host == agent.name
+                }
                 runs = {one.placed for one in agent.journal.values() if one.state is not CLAIMED}
                 assert runs <= counted, f"{agent.name} runs what is not counted: {runs - counted}"
 

@@ -2,7 +2,7 @@
 
 Where they differed, a host would be proposed and refused until the request's time is up, or never be proposed.
 Members may lie in several domains, or in none: what was restored after a loss of data can. Hosts may be written off,
-and one of the members there be the claim that is to be succeeded.
+and one of the members there be the claim that is to be moved.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from redsched.model import (
     Why,
 )
 from redsched.settings import Settings
-from redsched.store import CellStore, ClaimCall, Former, Member, Outcome, Store
+from redsched.store import Again, CellStore, ClaimCall, Member, Outcome, Store
 from redsched.store.server import PrivateServer
 from tests.support.cells import HOUR_S, open_host, raw_client
 from tests.support.profiles import LONG_EXAMPLES, SHORT_EXAMPLES, is_long
@@ -89,7 +89,7 @@ def leaver(there: Sequence[dict[str, str]], which: int) -> Claim:
 
 
 async def write(cell: CellStore, raw: Any, declared: ServerGroup, there: Sequence[dict[str, str]], old: Claim) -> None:
-    """Put the group with its counts, and the claim that is to be succeeded, into the store."""
+    """Put the group with its counts, and the claim that is to be moved, into the store."""
     await raw.delete(cell.keys.server_group("web"))
     await cell.put_group(declared)
     await raw.hset(cell.keys.server_group("web"), mapping=counts_of(there))
@@ -120,11 +120,12 @@ async def taken(
 ) -> set[str]:
     """The hosts of these that the script would give. Nothing is written: a second member has no candidate."""
     rules = tuple(claim_rules(request, columns, lambda _: mask_of(columns, fit), (0,)))
-    former = Former(old.id, old.host, old.token, Why.MOVED) if old else None
+    again = Again(old.host, old.token, Why.MOVED) if old else None
     lost = written_off_with(columns, old) if old else ()
     clock, found = await cell.tick(), set[str]()
     for host in fit:
-        places = (Member("a", (Candidate(host, {"VCPU": 1}),), "web", former), Member("b", ()))
+        mover = Member(old.id if old else "a", (Candidate(host, {"VCPU": 1}),), "web", again)
+        places = (mover, Member("b", ()))
         call = ClaimCall(
             places, clock.epoch, clock.now_ms, clock.seq, "d", True, HOUR_S * 1000, rules=rules, written_off=lost
         )

@@ -27,7 +27,8 @@ from redsched.model import (
     Why,
 )
 from redsched.scheduler.audit_counts import count_problems, read_counts
-from redsched.store import ClaimCall, Former, HeldClaim, Member, Outcome
+from redsched.store import Again, ClaimCall, HeldClaim, Member, Outcome
+from redsched.store.claim_wire import counted_by
 from redsched.store.server import PrivateServer
 from tests.support.cells import HOUR_S
 from tests.support.placements import held_claim
@@ -71,9 +72,10 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
         )
         assert (await self.cell.attest(name, "", None, held, (), HOUR_S)).outcome in (Outcome.OK, Outcome.SAME)
 
-    async def claims(self) -> dict[str, Claim]:
+    async def placements(self) -> list[Claim]:
+        """Each placement of each claim, as the claim is there."""
         found = await self.cell.read_claims(await self.cell.all_claim_ids())
-        return {id_: found[id_] for id_ in sorted(found) if found[id_].state is not ClaimStatus.ENDED}
+        return [found[id_].view(one) for id_ in sorted(found) for one in found[id_].placements]
 
     # Claims
 
@@ -89,7 +91,7 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
     @rule(number=which, wanted=asked)
     def die(self, number: int, wanted: list[tuple[list[str], bool]]) -> None:
         """A host on which there is a claim, if there is any; and it begins to be emptied."""
-        hosts = sorted({one.host for one in self.play(self.claims()).values()} - self.lost) or sorted(HOSTS)
+        hosts = sorted({one.host for one in self.play(self.placements())} - self.lost) or sorted(HOSTS)
         name = hosts[number % len(hosts)]
         self.play(self.cell.write_off(name, evacuate=True))
         self.lost.add(name)
@@ -104,37 +106,38 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
     def evacuate(self, wanted: list[tuple[list[str], bool]], number: int) -> None:
         """Some claims of dead hosts are to be elsewhere."""
         for order, is_level in wanted:
-            self.succeed_one(order, is_level, number, self.lost)
+            self.move_one(order, is_level, number, self.lost)
 
     @rule(order=orders, number=which)
     def move(self, order: list[str], number: int) -> None:
         """A claim of a host that lives is to be elsewhere."""
-        self.succeed_one(order, False, number, HOSTS.keys() - self.lost)
+        self.move_one(order, False, number, HOSTS.keys() - self.lost)
 
-    def succeed_one(self, order: list[str], is_level: bool, number: int, hosts: Collection[str]) -> None:
-        claims = self.play(self.claims()).values()
-        chosen = [one for one in claims if one.host in hosts and not one.next and not one.former]
+    def move_one(self, order: list[str], is_level: bool, number: int, hosts: Collection[str]) -> None:
+        claims = self.play(self.placements())
+        chosen = [one for one in claims if one.host in hosts and len(one.placements) == 1]
         if chosen:
             self.play(self.ask(order, chosen[number % len(chosen)], is_level))
 
     async def ask(self, order: list[str], old: Claim | None, is_level: bool) -> None:
         self.ids += 1
-        former = Former(old.id, old.host, old.token, Why.MOVED) if old else None
+        again = Again(old.host, old.token, Why.MOVED) if old else None
         hosts = [name for name in order if old is None or name != old.host]
-        member = Member(f"c{self.ids}", tuple(Candidate(name, {"VCPU": 1}) for name in hosts), "web", former)
-        clock, before = await self.cell.tick(), await self.claims()
+        claim_id = old.id if old else f"c{self.ids}"
+        member = Member(claim_id, tuple(Candidate(name, {"VCPU": 1}) for name in hosts), "web", again)
+        clock, before = await self.cell.tick(), await self.placements()
         call = ClaimCall((member,), clock.epoch, clock.now_ms, clock.seq, "d", True, HOUR_S * 1000)
         rules = (LEVEL,) if is_level else ()
         # Whatever the caller takes for dead, the script looks.
         answer = await self.cell.claim(replace(call, rules=rules, written_off=tuple(sorted(HOSTS))))
         world = World(HOSTS, {"web": self.group}, {}, self.lost)
-        expected = world.place(before.values(), replace(call, rules=rules))
+        expected = world.place(before, replace(call, rules=rules))
         assert answer.outcome == (Outcome.FULL if expected is None else Outcome.OK)
         assert [(one.host, one.candidate) for one in answer.placed] == (expected or [])
 
     def come_up(self, number: int) -> None:
-        """The work of a claim runs on a host that lives, and what it succeeds is given back."""
-        claims = self.play(self.claims()).values()
+        """The work of a claim runs on a host that lives, and what it has left there is given back."""
+        claims = self.play(self.placements())
         new = [one for one in claims if one.state is ClaimStatus.CLAIMED and one.host not in self.lost]
         if new:
             self.play(self.arrive(new[number % len(new)]))
@@ -143,9 +146,10 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
         about = (claim.host, claim.id, claim.token)
         assert (await self.cell.accept(*about, HOUR_S)).outcome is Outcome.OK
         assert (await self.cell.confirm(*about)).outcome is Outcome.OK
-        await self.cell.succeed(claim.id)
-        if claim.former and claim.former_host not in self.lost:
-            await self.cell.gone(claim.former_host, claim.former, claim.former_token, Why.RELEASED, {})
+        await self.cell.reconcile([claim.id], counted_by(claim))
+        for one in claim.placements:
+            if one.token != claim.token and one.host not in self.lost:
+                await self.cell.gone(one.host, claim.id, one.token, Why.RELEASED, {})
 
     @rule(number=which)
     def work(self, number: int) -> None:
@@ -153,16 +157,16 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
 
     @rule(number=which)
     def release(self, number: int) -> None:
-        """A claim is given back, and its host says so. What it was to succeed goes on."""
-        claims = list(self.play(self.claims()).values())
+        """A claim is given back, or its move is called off, and its hosts have stopped its work."""
+        claims = self.play(self.placements())
         if claims:
             self.play(self.give_back(claims[number % len(claims)]))
 
     async def give_back(self, claim: Claim) -> None:
-        about = (claim.host, claim.id, claim.token)
-        if (await self.cell.release(*about)).outcome is Outcome.ENDING:
-            await self.cell.gone(*about, Why.RELEASED, {})
-        await self.cell.succeed(claim.id)
+        await self.cell.release(claim.host, claim.id, claim.token)
+        for one in await self.placements():
+            if (one.id, one.state) == (claim.id, ClaimStatus.ENDING) and one.host not in self.lost:
+                await self.cell.gone(one.host, one.id, one.token, Why.RELEASED, {})
 
     # Hosts
 
@@ -174,10 +178,19 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
 
     async def return_of(self, name: str) -> None:
         """Its journal has what was active there; what it has left drops."""
-        there = [one for one in (await self.claims()).values() if one.host == name]
+        there = [one for one in await self.placements() if one.host == name]
         self.one_came_back = self.one_came_back or bool(there)
         held = [
-            held_claim(one.id, one.token, one.state, one.amounts, digest="d", group="web", counted=one.counted)
+            held_claim(
+                one.id,
+                one.token,
+                one.state,
+                one.amounts,
+                digest="d",
+                group="web",
+                counted=one.counted,
+                root=root_of(one),
+            )
             for one in there
             if one.state is ClaimStatus.ACTIVE
         ]
@@ -188,8 +201,8 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
 
     @invariant()
     def the_policy_holds_among_those_that_live(self) -> None:
-        claims = self.play(self.claims())
-        living = [one for one in claims.values() if one.host not in self.lost and one.next not in claims]
+        claims = self.play(self.placements())
+        living = [one for one in claims if one.host not in self.lost and not leaves(one)]
         where = Counter(one.host if self.group.by == "host" else one.counted["zone"] for one in living)
         if self.group.policy is GroupPolicy.ANTI_AFFINITY:
             assert max(where.values(), default=0) <= self.group.max_per_host
@@ -201,9 +214,18 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
         self.play(self.compare())
 
     async def compare(self) -> None:
-        claims, counts = await self.claims(), await read_counts(self.cell)
-        hashes = await asyncio.gather(*(self.raw.hgetall(self.cell.keys.claim(one)) for one in claims))
+        claims, counts = await self.placements(), await read_counts(self.cell)
+        hashes = await asyncio.gather(*(self.raw.hgetall(self.cell.keys.claim(one)) for one in {c.id for c in claims}))
         assert count_problems("c1", counts, counts, hashes) == []
+
+
+def root_of(view: Claim) -> str:
+    return next(one.root for one in view.placements if one.token == view.token)
+
+
+def leaves(view: Claim) -> bool:
+    """Whether another placement of its claim is to take the place of this one."""
+    return any(one.based_on == view.token for one in view.placements)
 
 
 def test_groups_keep_to_their_policy_while_hosts_die_and_come_back(server: PrivateServer) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from redsched.model import Why
+from redsched.model import ClaimStatus, Why
 from redsched.store import Store
 from redsched.store.server import PrivateServer
 from tests.support.cells import raw_client
@@ -29,15 +29,13 @@ EXAMPLES = 10 * LONG_EXAMPLES if is_long() else 4 * SHORT_EXAMPLES
 Words = list[tuple[str, int]]
 Chapter = tuple[Words, int | None]
 
-# Each with a number: of a host, or of whatever else there may be several.
-LIKELY = ("move", "all up", "all", "reconcile")
-WORDS = ("take", "up", "attest", "off", "lease", "deadline", "fail", "copy", "call off")
-BY_OWNER = ("release", "shelve", "unshelve", "unshelve", "retry", "repeat")
-words = st.lists(
-    st.tuples(st.sampled_from((*LIKELY, *LIKELY, *LIKELY, *WORDS, *BY_OWNER)), st.integers(0, 2)), max_size=7
-)
-losses = st.none() | st.integers(-1, 2)
-chapters = st.lists(st.tuples(words, losses), min_size=1, max_size=4)
+# Each with a number: of a host, or of whatever else there may be several. Mostly a claim's life just goes on.
+GOES_ON = ("next",) * 12
+WORDS = ("attest", "attest", "attest", "off", "lease", "deadline", "fail", "copy", "reconcile", "reconcile")
+BY_OWNER = ("release", "shelve", "repeat", "repeat", "call off", "move")
+words = st.lists(st.tuples(st.sampled_from((*GOES_ON, *WORDS, *BY_OWNER)), st.integers(0, 2)), max_size=12)
+losses = st.sampled_from((None, -1, 0, 1, 1, 2, 2, 3, 3))
+chapters = st.lists(st.tuples(words, losses), min_size=1, max_size=5)
 
 
 class Story:
@@ -66,13 +64,8 @@ class Story:
     def words(self) -> dict[str, Callable[[int], Coroutine[Any, Any, Any]]]:
         world, claim_id = self.world, self.claim_id
         return {
+            "next": self.go_on,
             "move": lambda n: world.place_again(claim_id, HOSTS[n], Why.MOVED, 3600),
-            "unshelve": lambda n: world.place_again(claim_id, HOSTS[n], Why.SHELVED),
-            "retry": lambda n: world.place_again(claim_id, HOSTS[n], Why.FAILED),
-            "all up": lambda _: self.all_hear(True),
-            "all": lambda _: self.all_hear(False),
-            "take": lambda n: self.hear(n, False),
-            "up": lambda n: self.hear(n, True),
             "attest": lambda n: world.attest(self.agents[n]),
             "off": lambda n: world.write_off(self.agents[n]),
             "fail": self.fail,
@@ -86,16 +79,23 @@ class Story:
             "repeat": lambda _: world.repeat_closings(),
         }
 
-    async def hear(self, number: int, confirm: bool) -> None:
-        """A host that is not dead does what it is told; in a new epoch it attests first."""
-        if not self.agents[number].is_dead:
-            await self.world.hear(self.agents[number], confirm)
-
-    async def all_hear(self, confirm: bool) -> None:
-        """All hosts that have attested to this epoch do what they are told."""
+    async def go_on(self, number: int) -> None:
+        """One step of the claim's life: a host does what it is told, or else a scheduler, or else the owner."""
+        world, claim = self.world, await self.world.read(self.claim_id)
         for agent in self.agents:
-            if await self.world.is_heard(agent):
-                await self.world.hear(agent, confirm)
+            if await world.is_heard(agent) and await world.hear_next(agent):
+                return
+        if claim and claim.state is ClaimStatus.PENDING:
+            await world.place_again(self.claim_id, HOSTS[number], Why.FAILED)
+        elif claim and claim.why is Why.SHELVED:
+            await world.place_again(self.claim_id, HOSTS[number], Why.SHELVED)
+        elif claim and len(claim.placements) > 1:
+            await world.reconcile(self.claim_id)
+        elif claim and claim.state is ClaimStatus.ACTIVE:
+            if number == 0 and claim.host == HOSTS[0]:
+                await world.release(self.claim_id, Why.SHELVED)
+            else:
+                await world.place_again(self.claim_id, HOSTS[number], Why.MOVED, 3600)
 
     async def fail(self, number: int) -> None:
         """A host fails what it has; the first time as the request says, and then to be placed again in any case."""

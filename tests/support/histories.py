@@ -119,6 +119,18 @@ class Histories:
             elif entry.state is ENDING:
                 await self.stop(agent, entry)
 
+    async def hear_next(self, agent: Agent) -> bool:
+        """It does one thing that it has to do; whether there was any."""
+        for hint in await self.cell.inbox(agent.name):
+            await self._take(agent, hint.claim_id, hint.token, hint.entry_id)
+        by_state: dict[ClaimStatus, Callable[[Agent, Entry], Coroutine[Any, Any, None]]]
+        by_state = {CLAIMED: self.accept, STARTING: self.confirm, ENDING: self.stop}
+        for entry in agent.journal.values():
+            if entry.state in by_state:
+                await by_state[entry.state](agent, entry)
+                return True
+        return False
+
     async def _take(self, agent: Agent, claim_id: str, token: str, entry_id: str) -> None:
         found = await self.read(claim_id)
         view = found.at(token) if found else None

@@ -75,6 +75,7 @@ class Order:
             "slots": dict(work.wanted or work.amounts),
             "project": work.project,
             "consumer": work.consumer,
+            "alternates": [host for host in work.alternates if host != self.host],
         }
         if work.named is not None:
             words |= {"domain": work.named.domain, "cgroup": work.named.cgroup, "pids": list(work.named.pids)}

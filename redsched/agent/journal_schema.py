@@ -128,6 +128,11 @@ class HeldWork:
         return self.record.get("gang", "")
 
     @property
+    def alternates(self) -> list[str]:
+        """The hosts that fitted too when its claim was made, best first."""
+        return self.record.get("alternates", "").split()
+
+    @property
     def is_local(self) -> bool:
         """Whether this host made it, for work that it found."""
         return self.digest == LOCAL

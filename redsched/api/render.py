@@ -96,6 +96,8 @@ def claim(one: Claim) -> dict[str, Any]:
         "expires_at_ms": one.expires_at_ms,
         "closed": one.closed,
         "attempts": one.attempts,
+        "max_attempts": one.max_attempts,
+        "alternates": [{"host": host} for host in one.alternates],
         "placements": [_placement(placement) for placement in one.placements],
         "wanted": one.wanted,
         "digest": one.digest,

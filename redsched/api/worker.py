@@ -18,6 +18,7 @@ import uvicorn
 import uvloop
 from fastapi import FastAPI
 
+from redsched import pacing
 from redsched.api import logs
 from redsched.api.app import create_app
 from redsched.api.crew import Crew
@@ -56,6 +57,7 @@ async def _serve(settings: Settings, crew: Crew, listener: socket.socket) -> Non
     app = create_app(settings, crew)
     # The lifespan runs here and not in uvicorn, which would turn an error of its start into a traceback.
     async with app.router.lifespan_context(app):
+        pacing.leave_alone()
         await _Server(_config(app), app.state.closing, crew).serve([listener])
 
 

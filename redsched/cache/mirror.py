@@ -206,6 +206,7 @@ class CellMirror:
             self.next_deadline_ms = poll.next_deadline_ms
             if poll.clock is None or poll.clock.epoch != self.epoch or poll.clock.seq < self.seq:
                 log.info("snapshot", cell=self.cell.name, why="the store is in another epoch, or went back")
+                await self._raise_if_back(poll.clock)
                 await self._start_anew()
                 continue
             self._note(poll.clock)
@@ -225,6 +226,12 @@ class CellMirror:
             if self.seq >= poll.clock.seq and not self._picture.ahead:
                 self._caught_up_at = tasks.now_s()
                 return
+
+    async def _raise_if_back(self, clock: Clock | None) -> None:
+        """Start a new epoch where the store has lost what it had said in this one: its fence has not seen it."""
+        if clock is not None and clock.epoch == self.epoch and clock.seq < self.seq:
+            log.warning("the store has gone back", cell=self.cell.name, epoch=clock.epoch, seq=clock.seq, had=self.seq)
+            await self.cell.raise_epoch(clock.epoch)
 
     async def _start_anew(self) -> None:
         self._distrusted = False

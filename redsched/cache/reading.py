@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from redsched.cache.columns import Columns
 from redsched.store import CellStore, Kind
 
-CHUNK = 500
+CHUNK = 200
 """Hosts read in one pipeline: large enough to hide the round trip, small enough not to hold the server."""
 
 

@@ -47,6 +47,9 @@ def select(
     on_exit: Annotated[
         OnExit | None, typer.Option(help="What becomes of it when its work ends by itself. Default: release.")
     ] = None,
+    max_attempts: Annotated[
+        int | None, typer.Option(help="Hosts tried before it has failed. Default: 3.", show_default=False)
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing.")] = False,
     as_json: AsJson = False,
     url: Url = "",
@@ -62,6 +65,7 @@ def select(
         until=until,
         wait_s=wait_s,
         on_exit=on_exit,
+        max_attempts=max_attempts,
         claim=False if dry_run else None,
     )
     _show_selections(with_scheduler(url, lambda s: s.select(request)).selections, as_json)

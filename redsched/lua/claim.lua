@@ -2,7 +2,7 @@
 -- claim: members x ordered candidates. Each member gets the first of its candidates that fits now; all or nothing.
 -- KEYS meta changes hosts deadlines chores shelved quota ...
 -- ARGV epoch now_ms seen_seq fresh lease_ms digest project consumer members hosts lists request limited gang again
--- ARGV call_id max_attempts on_exit ...
+-- ARGV call_id max_attempts on_exit most_alternates alternates ...
 -- Further keys: the claim of each member, then host, claims, inbox of each host; with conditions the facts of each host
 -- where ARGV says so, then each group and shared pool; with members that are placed again two each
 -- (include/claim_again.lua); with a gang its key; with a request its key.
@@ -11,6 +11,7 @@
 -- quota. quota: of the project. gang: 1
 -- where they stand or fall together. again: how many members are placed again. call_id: of this call, where it may have to
 -- be undone ('' else). max_attempts: '' for one. on_exit: '' for release.
+-- alternates: hosts that fit too, a space between them; so many of those that no member gets are kept with each claim.
 -- Then the hosts' names; then each amount list as length, slot, amount ...; then each member as id, candidates, host
 -- number, list number ... (numbers from 1); then those that are placed again; then the conditions, if there are any:
 -- include/claim_conditions.lua

@@ -28,7 +28,7 @@ elseif is_bound(claim) and claim.gang.hash.why then
   close(claim, token_now(it.cell), 'failed')
   return commit_about(it, 'ENDING')
 end
-activate(claim, placement)
+activate(it.cell, claim, placement)
 if (redis.call('HGET', it.host.key, 'failures') or '0') ~= '0' then
   it.host.also = {'failures', '0'}
 end

@@ -46,7 +46,7 @@ redis.call('HSET', KEY.thing, 'version', version)
 in_chunks('HSET', KEY.thing, set)
 in_chunks('HDEL', KEY.thing, gone)
 if ARG.kind == 'quota' then
-  redis.call('HDEL', KEY.thing, 'share_epoch', 'closed_at_ms') -- the shares were those of other limits
+  redis.call('HDEL', KEY.thing, 'share_epoch') -- the shares were those of other limits
 end
 mark_over(KEY.thing)
 redis.call('SADD', KEY.names, ARG.name)

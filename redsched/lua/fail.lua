@@ -17,7 +17,7 @@ local claim, placement, by_host = it.claim, it.placement, ARG.by_host == '1'
 if it.no == 'GONE' and (by_host or (claim.tombstone.why == 'failed' and ARG.again ~= '1')) then
   return answer_about(it, 'SAME', claim.tombstone.state)
 elseif it.no == 'GONE' and ARG.again == '1' and RETRIED[claim.tombstone.why] and not claim.fields.closed then
-  retry(claim, claim.tombstone, claim.tombstone.why, true)
+  retry(it.cell, claim, claim.tombstone, claim.tombstone.why, true)
   return commit_about(it, 'OK', 'pending')
 elseif it.no then
   return answer_about(it, it.no)
@@ -40,7 +40,7 @@ if not was_ending and not goes_on(claim, placement) then
   if is_bound(claim) or (ARG.again == '0' and not by_host) then
     close(claim, token_now(it.cell), 'failed')
   elseif ARG.again ~= '0' then
-    retry(claim, placement, 'failed', ARG.again == '1')
+    retry(it.cell, claim, placement, 'failed', ARG.again == '1')
   end
 end
 local state = claim.fields.retry_root and 'pending' or next(claim.placements) and 'ending' or 'ended'

@@ -1,13 +1,13 @@
 #!lua flags=allow-oom
 -- heartbeat: renew a host's lease. Nothing else changes, and the feed tells of it only if the host was down.
--- KEYS meta changes hosts host
+-- KEYS meta changes hosts host deadlines
 -- ARGV host lease_ms journal nonce
 --   journal, nonce  '' without an agent
 -- Reply OK | ATTEST (a new epoch has begun: attest) | UNKNOWN (report first) | OTHER (another agent speaks for the
 --   host); epoch, now_ms
 -- include: fence
 -- include: publish
-local cell = fence()
+local cell = fence(KEY.deadlines)
 local host = redis.call('HMGET', KEY.host, 'version', 'epoch', 'alive', 'agent.journal', 'agent.nonce')
 local function answer(outcome)
   return {outcome, cell.epoch, cell.now_ms}

@@ -3,16 +3,12 @@
 -- given a share of that division: so the shares that cells use at any time are all of one division.
 -- KEYS meta changes hosts quota
 -- ARGV former division
--- Reply OK | SAME (this division has begun here) | STALE (another one than `former` was the last) | HELD (another one
---   is under way) | SETTLING (hosts may still bring back claims that count) | UNKNOWN (it has no limits to share);
---   epoch, now_ms, then field, value ... of the quota
+-- Reply OK | SAME (this division has begun here) | STALE (another one than `former` was the last) | SETTLING (hosts may
+--   still bring back claims) | UNKNOWN (it has no limits to share); epoch, now_ms, then field, value ... of the quota
 -- include: fence
 -- include: in_chunks
 -- include: quota_division
 -- include: read_hash
--- include: whole
-local UNDER_WAY_MS = 2000
-
 local cell = fence()
 local quota = read_hash(KEY.quota)
 local function answer(outcome)
@@ -23,7 +19,6 @@ local function answer(outcome)
   end
   return reply
 end
-local begun_ms = not quota.share_epoch and whole(quota.closed_at_ms, 0, 0) or 0
 if not quota.cells then
   return answer('UNKNOWN')
 elseif not cell.settled then
@@ -32,8 +27,6 @@ elseif quota.division == ARG.division then
   return answer(quota.share_epoch and 'STALE' or 'SAME')
 elseif (quota.division or '') ~= ARG.former then
   return answer('STALE')
-elseif begun_ms <= cell.now_ms and cell.now_ms < begun_ms + UNDER_WAY_MS then
-  return answer('HELD')
 end
 local gone = {}
 for field in pairs(quota) do

@@ -71,7 +71,7 @@ local function step(claim, placement)
   if is_bound(claim) and why == 'expired' then
     close(claim, token_now(cell), why)
   elseif not_taken_up and (redis.call('HGET', host.key, 'agent.journal') or '') ~= '' then
-    retry(claim, placement, why)
+    retry(cell, claim, placement, why)
   end
   return true
 end

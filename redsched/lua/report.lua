@@ -2,7 +2,7 @@
 -- report: replace all that a host's agent owns, and nothing else: no report can touch a claim. A host that has not
 -- attested to this epoch stays closed: attest.lua opens it. A full store accepts reports, for an agent whose report is
 -- refused neither attests nor gives anything back.
--- KEYS meta changes hosts host facts removed
+-- KEYS meta changes hosts host facts removed deadlines
 -- ARGV host lease_ms journal nonce number count ...
 --   journal, nonce, number  '', '', 0 without an agent
 --   count                   the number of values of the host; then its field, value ..., then those of its facts
@@ -20,7 +20,7 @@ local OWNED = {capacity = true, external = true, total = true, reserved = true, 
   step = true}
 -- Amounts are checked again when they are claimed, and a metric is of the moment.
 local DECIDED_ON = {zone = true, trait = true, label = true, pool = true}
-local cell = fence()
+local cell = fence(KEY.deadlines)
 local old, known = read_hash(KEY.host)
 local number = tonumber(ARG.number)
 local word = speaks(KEY.host, cell.now_ms, ARG.journal, ARG.nonce, number)

@@ -45,13 +45,14 @@ from redsched.model.parts import (
 )
 from redsched.model.placing import Candidate, ClaimRule, HostLimit, RuleKind
 from redsched.model.request import Request
-from redsched.model.request_checks import MAX_ALTERNATES, MAX_COUNT, MAX_WAIT_S
+from redsched.model.request_checks import MAX_ALTERNATES, MAX_ATTEMPTS, MAX_COUNT, MAX_WAIT_S
 
 __all__ = [
     "CLAIMS",
     "HELD",
     "LEASED",
     "MAX_ALTERNATES",
+    "MAX_ATTEMPTS",
     "MAX_CLASSES",
     "MAX_COUNT",
     "MAX_LABELS",

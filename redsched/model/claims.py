@@ -157,10 +157,14 @@ class Claim:
     closed_why: Why | None = None
     retry_from: str = ""
     """While it is pending: the token of the placement that has failed."""
+    max_attempts: int = 1
+    """How often it is placed before it has failed."""
     attempts: int = 1
     """Placements since it was active last, the present one included."""
     tried: frozenset[str] = frozenset()
     """Hosts on which it has failed since it was active last."""
+    chosen_alternates: tuple[str, ...] = ()
+    """The alternates that were chosen with its first host, best first."""
     on_exit: OnExit = OnExit.RELEASE
     work_ended_at_ms: int | None = None
     """When its work was found to have ended, where it is kept nevertheless, or about to be placed again."""
@@ -203,6 +207,12 @@ class Claim:
         here = next((one for one in self.placements if one.token == self.token), None)
         later = (one for one in self.placements if here and one.state not in OVER and one.rank > here.rank)
         return next(later, None)
+
+    @property
+    def alternates(self) -> tuple[str, ...]:
+        """Return the alternates on which it is not, and has not failed: where it goes next if it fails."""
+        passed = {self.host, *self.hosts, *self.tried}
+        return tuple(one for one in self.chosen_alternates if one not in passed)
 
     @property
     def hosts(self) -> tuple[str, ...]:

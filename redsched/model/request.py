@@ -65,6 +65,8 @@ class Request(Worded):
     claim: bool = True
     on_exit: OnExit = OnExit.RELEASE
     """What becomes of each claim when the work that its hook named (pids, a cgroup) ends by itself."""
+    max_attempts: int = 3
+    """How often a claim is placed before it has failed, since it was active last. A gang has one attempt."""
 
     def __post_init__(self) -> None:
         if self.members:
@@ -106,7 +108,9 @@ class Request(Worded):
 # Of the call and not of a place: they change neither which hosts fit nor how good those are. The project may, where
 # aggregates are kept for projects: who remembers shapes has to look.
 _OF_THE_ANSWER = frozenset(("claim_ids", "claim", "alternates", "until", "wait_s"))
-_CALL_FIELDS = _OF_THE_ANSWER | {"count", "mode", "members", "relations", "project", "consumer", "lease_s", "on_exit"}
+_CALL_FIELDS = _OF_THE_ANSWER | {
+    *("count", "mode", "members", "relations", "project", "consumer", "lease_s", "on_exit", "max_attempts")
+}
 _ALL_FIELDS = tuple(one.name for one in fields(Request))
 _DEFAULTS: Mapping[str, Any] = {
     one.name: one.default_factory() if callable(one.default_factory) else one.default for one in fields(Request)

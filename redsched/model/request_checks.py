@@ -17,6 +17,7 @@ MAX_COUNT = 200
 """Places of one request, over all its members."""
 MAX_ALTERNATES = 50
 MAX_WAIT_S = 3600
+MAX_ATTEMPTS = 100
 
 
 def check_request(request: "Request") -> None:
@@ -138,6 +139,7 @@ def _check_numbers(request: "Request") -> None:
     check_range("wait_s", request.wait_s, 0, MAX_WAIT_S)
     if request.on_exit not in tuple(OnExit):
         raise InvalidRequest(f"on_exit is {', '.join(OnExit)}, not {request.on_exit!r}")
+    check_range("max_attempts", request.max_attempts, 1, MAX_ATTEMPTS)
     if request.group_policy not in ("none", "isolate"):
         raise InvalidRequest(f"group_policy is none or isolate, not {request.group_policy!r}")
 

@@ -81,7 +81,7 @@ def _body(archive: Archive) -> Iterator[str]:
     for report in archive.hosts:
         status = archive.statuses.get(report.name, HostStatus.ENABLED)
         yield json.dumps({"kind": "host", "status": status.value, **_words(HostReport).of(report)})
-    for claim_id, said in archive.claims.items():
+    for claim_id, said in sorted(archive.claims.items()):
         yield json.dumps({"kind": "claim", "id": claim_id, "fields": said})
     for digest, text in archive.requests.items():
         yield json.dumps({"kind": "request", "digest": digest, "request": json.loads(text)})

@@ -5,20 +5,21 @@ pools and quotas) is read at different instants, so a suspicion counts only when
 looked at once more afterwards: what was still wrong then, was not mended.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from redsched.model import ClaimStatus
 from redsched.scheduler.audit_again import LOOKS, seen_again, with_mended
 from redsched.scheduler.audit_cache import cache_problems
-from redsched.scheduler.audit_counts import count_problems, over_by_rights, read_counts
-from redsched.scheduler.audit_hosts import host_problems, lease_problems, unheard_endings
+from redsched.scheduler.audit_counts import Counted, count_problems, over_by_rights, read_counts
+from redsched.scheduler.audit_hosts import host_problems, lease_problems, load_of, unheard_endings
 from redsched.scheduler.audit_hosts import over_by_rights as host_over
 from redsched.scheduler.audit_leftovers import leftover_problems
-from redsched.scheduler.audit_reading import Seen, read_cell
+from redsched.scheduler.audit_reading import read_cell
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.mending import mend
-from redsched.scheduler.views import AuditReport
-from redsched.store import CellStore
+from redsched.scheduler.views import AuditReport, Problem
+from redsched.store import AuditedHost, CellStore, Clock
 
 
 async def audit(cells: Cells) -> AuditReport:
@@ -42,8 +43,8 @@ async def audit_cell(cell: Cell) -> AuditReport:
 
 async def repair_cell(cell: Cell, operator: bool) -> AuditReport:
     """`repair` of one cell. Requests that claims name are kept for another while."""
-    before, seen = await _look_again(cell)
-    await cell.store.keep_requests(seen.digests())
+    before, digests = await _look_again(cell)
+    await cell.store.keep_requests(digests)
     if not before.problems:
         return before
     await mend(cell, before.problems, operator)
@@ -51,15 +52,15 @@ async def repair_cell(cell: Cell, operator: bool) -> AuditReport:
     return replace(after, problems=with_mended(before.problems, after.problems))
 
 
-async def _look_again(cell: Cell) -> tuple[AuditReport, Seen]:
-    """Look; and where something looks wrong, whether it still does."""
-    report, seen = await _look(cell.store)
+async def _look_again(cell: Cell) -> tuple[AuditReport, set[str]]:
+    """Look; and where something looks wrong, whether it still does. With the digests that the last look has found."""
+    report, digests = await _look(cell.store)
     for _ in range(LOOKS - 1):
         if not report.problems:
             break
-        again, seen = await _look(cell.store)
+        again, digests = await _look(cell.store)
         report = replace(again, problems=seen_again(report.problems, again.problems))
-    return replace(report, problems=(*report.problems, *await cache_problems(cell.mirror))), seen
+    return replace(report, problems=(*report.problems, *await cache_problems(cell.mirror))), digests
 
 
 async def repair_picture(cell: Cell) -> AuditReport:
@@ -79,16 +80,40 @@ def _together(reports: Sequence[AuditReport]) -> AuditReport:
     )
 
 
-async def _look(store: CellStore) -> tuple[AuditReport, Seen]:
-    before = await read_counts(store)
-    seen = await read_cell(store)
-    clock, after = await store.tick(), await read_counts(store)
-    hosts = [host for host in seen.hosts if host.fields]
-    problems = [one for host in hosts for one in host_problems(store.name, host, clock)]
-    problems += [one for host in hosts for one in lease_problems(store.name, host, seen.deadlines, clock)]
-    problems += [one for host in hosts for one in unheard_endings(store.name, host, clock)]
-    problems += leftover_problems(store.name, seen)
-    problems += count_problems(store.name, before, after, seen.living())
-    over = (*(host.name for host in hosts if host_over(host)), *over_by_rights(after))
-    report = AuditReport(len(hosts), sum(len(host.ids) for host in hosts), tuple(problems), over)
-    return report, seen
+class _Look:
+    """One look at all hosts and claims of a cell, as they are read."""
+
+    def __init__(self, cell: str, clock: Clock) -> None:
+        self._cell, self._clock = cell, clock
+        self.counted = Counted()
+        self.problems: list[Problem] = []
+        self.over: list[str] = []
+        self.hosts = self.claims = 0
+
+    async def at_host(self, host: AuditedHost, deadlines: Mapping[str, int]) -> None:
+        if not host.fields:
+            return
+        load = await load_of(host)
+        self.hosts, self.claims = self.hosts + 1, self.claims + len(host.ids)
+        self.problems += host_problems(self._cell, load, self._clock)
+        self.problems += lease_problems(self._cell, load, deadlines, self._clock)
+        self.problems += unheard_endings(self._cell, load, self._clock)
+        if host_over(load):
+            self.over.append(host.name)
+
+    def at_claim(self, _: str, fields: Mapping[str, str]) -> None:
+        if fields.get("state", ClaimStatus.ENDED) != ClaimStatus.ENDED:
+            self.counted.take(fields)
+
+
+async def _look(store: CellStore) -> tuple[AuditReport, set[str]]:
+    """What one look finds, and the digests of the requests that are still wanted."""
+    # Before anything is read: what falls due meanwhile is not called late.
+    look, before = _Look(store.name, await store.tick()), await read_counts(store)
+    seen = await read_cell(store, look.at_host, look.at_claim)
+    after = await read_counts(store)
+    leftover = await leftover_problems(store.name, seen)
+    problems = (*look.problems, *leftover, *count_problems(store.name, before, after, look.counted))
+    await seen.let_go()
+    over = (*look.over, *over_by_rights(after))
+    return AuditReport(look.hosts, look.claims, problems, over), seen.digests

@@ -10,11 +10,12 @@ from redsched.cache.columns import Columns
 from redsched.cache.compare import describe
 from redsched.cache.mirror import CellMirror
 from redsched.cache.reading import names_of, read_into
+from redsched.pacing import in_order, paced
 from redsched.scheduler.views import Mend, Problem
 from redsched.store import CellStore, Kind
 
-CHUNK = 200
-"""Hosts compared at once: what decides waits meanwhile, so they are few."""
+CHUNK = 10
+"""Hosts read at once: putting them into columns takes a turn of the loop."""
 
 Different = dict[tuple[str, str], tuple[object, str, str]]
 """By thing and field: the version, what the picture has, and what the store has."""
@@ -34,7 +35,7 @@ async def cache_problems(mirror: CellMirror) -> list[Problem]:
 async def _look(mirror: CellMirror) -> Different:
     await mirror.catch_up()
     shown = set(mirror.columns.names())
-    names = sorted(shown.union(await names_of(mirror.cell, Kind.HOST)))
+    names = await in_order(shown.union(await names_of(mirror.cell, Kind.HOST)))
     found: Different = {}
     for start in range(0, len(names), CHUNK):
         found |= await _look_at_hosts(mirror, names[start : start + CHUNK])
@@ -43,9 +44,9 @@ async def _look(mirror: CellMirror) -> Different:
 
 async def _look_at_hosts(mirror: CellMirror, names: Sequence[str]) -> Different:
     stored = await _read(mirror.cell, mirror.epoch, Kind.HOST, names)
-    # From here on nothing waits, so that the picture stands still.
     found: Different = {}
-    for name in names:
+    # Each is compared as the picture has it at that moment: where that has gone on, its version says so.
+    async for name in paced(names):
         ours = describe(mirror.columns, name) if name in mirror.columns else {}
         theirs = describe(stored, name) if name in stored else {}
         found |= _differences(name, ours, theirs)

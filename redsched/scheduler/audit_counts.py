@@ -8,7 +8,7 @@ it counts; where it was not, nothing can be said.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from redsched.names import split_slot, whole
+from redsched.names import SHARED_POOL, split_slot, whole
 from redsched.scheduler.taken import usage_of
 from redsched.scheduler.views import Mend, Problem
 from redsched.store import CellStore, Kind, drawn_on
@@ -31,9 +31,41 @@ async def read_counts(store: CellStore) -> Things:
     return found
 
 
-def count_problems(cell: str, before: Things, after: Things, claims: Iterable[Fields]) -> list[Problem]:
-    """What is wrong with what was read before and after `claims`, which are all that have not ended."""
-    expected = _expected(claims)
+class Counted:
+    """What each group, pool and quota should count, by the claims that were taken in: all that have not ended."""
+
+    def __init__(self, claims: Iterable[Fields] = ()) -> None:
+        self.expected: dict[str, Counter[str]] = {}
+        for claim in claims:
+            self.take(claim)
+
+    def take(self, claim: Fields) -> None:
+        """Count one claim: in its quota once, in groups and pools with each of its placements."""
+        if claim.get("project"):
+            self._of(f"{Kind.QUOTA}:{claim['project']}").update(
+                {f"used.{name}": amount for name, amount in usage_of(claim).items()}
+            )
+        for placement in placement_fields(claim):
+            self._take_placement(placement)
+
+    def _take_placement(self, claim: Fields) -> None:
+        for group in drawn_on(claim.get("group", ""), ()):
+            counted = {name[len(COUNTED) :]: value for name, value in claim.items() if name.startswith(COUNTED)}
+            by = {"host": claim.get("host", ""), **counted}
+            self._of(group).update(["members", *(f"count.{one}={by[one]}" for one in by)])
+        for name, amount in claim.items():
+            slot = name.removeprefix(AMOUNT)
+            if slot != name and slot.startswith(SHARED_POOL):
+                pool, resource_class = split_slot(slot)
+                self._of(pool)[f"claimed.{resource_class}"] += whole(amount, -1)
+
+    def _of(self, thing: str) -> Counter[str]:
+        return self.expected.setdefault(thing, Counter())
+
+
+def count_problems(cell: str, before: Things, after: Things, counted: Counted) -> list[Problem]:
+    """What is wrong with groups, pools and quotas, read before and after the claims that are `counted`."""
+    expected = counted.expected
     return [
         problem
         for name in sorted(after.keys() | expected.keys())
@@ -50,32 +82,6 @@ def over_by_rights(things: Things) -> tuple[str, ...]:
 def _mark(name: str, things: Things) -> str | None:
     """What claims that join or leave a thing move."""
     return things.get(name, {}).get("seq" if name.startswith(f"{Kind.QUOTA}:") else "version")
-
-
-def _expected(claims: Iterable[Fields]) -> dict[str, Counter[str]]:
-    """What each group, pool and quota should count."""
-    counts: dict[str, Counter[str]] = {}
-    living = list(claims)
-    for claim in living:
-        _count_usage(counts, claim)
-    for claim in (one for fields in living for one in placement_fields(fields)):
-        amounts = {name[len(AMOUNT) :]: value for name, value in claim.items() if name.startswith(AMOUNT)}
-        pools = drawn_on("", amounts)
-        for group in drawn_on(claim.get("group", ""), ()):
-            counted = {name[len(COUNTED) :]: value for name, value in claim.items() if name.startswith(COUNTED)}
-            by = {"host": claim.get("host", ""), **counted}
-            counts.setdefault(group, Counter()).update(["members", *(f"count.{one}={by[one]}" for one in by)])
-        for slot, amount in amounts.items():
-            pool, resource_class = split_slot(slot)
-            if pool in pools:
-                counts.setdefault(pool, Counter())[f"claimed.{resource_class}"] += whole(amount, -1)
-    return counts
-
-
-def _count_usage(counts: dict[str, Counter[str]], claim: Fields) -> None:
-    if claim.get("project"):
-        usage = {f"used.{name}": amount for name, amount in usage_of(claim).items()}
-        counts.setdefault(f"quota:{claim['project']}", Counter()).update(usage)
 
 
 def _problems(cell: str, name: str, fields: Fields, expected: Counter[str]) -> Iterator[Problem]:

@@ -34,6 +34,7 @@ class Cell:
         self.sweeper = Sweeper(store, self.mirror, self.released, settings)
         self.chores = Chores(store, self.mirror)
         self.sweeper.duties.append(self.chores.work_off)
+        self.words.on_pending = self.chores.begin
         self._settings = settings
         self._tools = known
         self._decider: Decider | None = None
@@ -56,6 +57,7 @@ class Cell:
         """End all tasks."""
         await self.sweeper.stop()
         await self.words.stop()
+        await self.chores.stop()
         await self.mirror.stop()
 
     async def caught_up(self, look: Callable[[], T]) -> T:

@@ -4,6 +4,7 @@ The scripts that make a chore note it in the same call, so a scheduler that dies
 any other one finds it here. Each can be done twice, or by two at once.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 import structlog
@@ -16,6 +17,8 @@ from redsched.store import CellStore, counted_by
 
 BATCH = 100
 AT_ONCE = 20
+CLOSED_WITHIN_S = 1.0
+"""How long a scheduler that closes goes on with what it has begun: any other one does the rest."""
 
 PlaceAgain = Callable[[Claim], Awaitable[object]]
 """Find another place for a pending claim, or end it. Raises RedschedError where that is to be tried later."""
@@ -30,6 +33,32 @@ class Chores:
         self._store = store
         self._mirror = mirror
         self.place_again: PlaceAgain | None = None
+        self._begun: set[tuple[str, str]] = set()
+        """Pending claims that are being placed outside the sweeps, by id and the token that has failed."""
+        self._later = tasks.Later("redsched-place-again")
+
+    async def stop(self) -> None:
+        """End what goes on in the background."""
+        await self._later.stop(CLOSED_WITHIN_S)
+
+    def begin(self, claim: Claim) -> None:
+        """Place a pending claim as soon as that is due, in the background: somebody waits for it."""
+        attempt = (claim.id, claim.retry_from)
+        if attempt not in self._begun:
+            self._begun.add(attempt)
+            self._later.begin(self._place_in_time(claim, attempt))
+
+    async def _place_in_time(self, claim: Claim, attempt: tuple[str, str]) -> None:
+        try:
+            due_ms = await self._store.chore_due_ms(claim.id)
+            if due_ms is None:
+                return  # another scheduler has placed it
+            await asyncio.sleep(max(0, due_ms - self._mirror.now_ms()) / 1000)
+            await self._do(claim.id, claim)
+        except RedschedError as error:
+            log.warning("chore", cell=self._store.name, claim=claim.id, problem=error.detail)
+        finally:
+            self._begun.discard(attempt)
 
     async def work_off(self) -> None:
         """Do what is due, each once; what cannot be done yet waits for the next round. Raises Unavailable."""

@@ -36,6 +36,9 @@ def claim_call(
         request=cell.requests.to_write(request, digest, epoch),
         is_gang=request.mode == "all" and len(members) > 1,
         on_exit=request.on_exit,
+        max_attempts=request.max_attempts,
+        alternates=decision.alternates,
+        most_alternates=request.alternates,
     )
 
 
@@ -99,7 +102,7 @@ def known(request: Request, cell: Cell, ids: Sequence[str], claims: Mapping[str,
             cell.name,
             claims[claim_id].host,
             claims[claim_id].amounts,
-            (),
+            claims[claim_id].alternates,
             claim_id,
             claims[claim_id].state,
             claims[claim_id].token,

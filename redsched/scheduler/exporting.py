@@ -13,6 +13,7 @@ from redsched.model import (
     SharedPool,
 )
 from redsched.names import whole
+from redsched.pacing import Spread, in_order, paced
 from redsched.scheduler.archive import FORMAT, Archive, Head
 from redsched.scheduler.audit_reading import Seen, read_cell
 from redsched.scheduler.fields import keyed, number, quota_from, slot_views, status_from
@@ -42,11 +43,17 @@ async def export_cell(store: CellStore) -> Archive:
 
 async def _read(store: CellStore) -> Archive:
     things = {kind: await store.read_things(kind, await store.declared_names(kind)) for kind in Kind if kind != "host"}
-    seen = await read_cell(store)
-    names = seen.present
-    hashes = await _hosts(store, sorted(names))
-    hosts = tuple(report_from(store.name, one) for one in hashes)
-    kept = [one for one, said in seen.claims() if one in seen.lasting or (seen.lives(one) and _hosts_of(said) <= names)]
+    claims = Spread[Fields]()
+
+    def at_claim(claim_id: str, fields: Fields) -> None:
+        # A hint that lay in an inbox is made anew when the host attests.
+        claims[claim_id] = {name: value for name, value in fields.items() if not name.endswith("inbox_id")}
+
+    seen = await read_cell(store, on_claim=at_claim)
+    await _leave_out(claims, seen)
+    hashes = await _hosts(store, await in_order(seen.present))
+    hosts = tuple([report_from(store.name, one) async for one in paced(hashes)])
+    await seen.let_go()
     return Archive(
         head=_NO_HEAD,
         aggregates=tuple(_aggregate(name, fields, hashes) for name, fields in things[Kind.AGGREGATE].items()),
@@ -57,8 +64,7 @@ async def _read(store: CellStore) -> Archive:
         ),
         hosts=hosts,
         statuses={one.name: status_from(one.fields) for one in hashes},
-        # A hint that lay in an inbox is made anew when the host attests.
-        claims={one: {k: v for k, v in seen.claim(one).items() if not k.endswith("inbox_id")} for one in sorted(kept)},
+        claims=claims,
         requests=await _requests(store, seen),
     )
 
@@ -66,7 +72,18 @@ async def _read(store: CellStore) -> Archive:
 _NO_HEAD = Head(FORMAT, "", "", "", 0, 0, 0, 0)
 
 
-def _hosts_of(fields: Mapping[str, str]) -> set[str]:
+async def _leave_out(claims: Spread[Fields], seen: Seen) -> None:
+    """Keep what lives on hosts that are there, and what is remembered without end."""
+    over = [
+        claim_id
+        async for claim_id, fields in paced(claims.items())
+        if claim_id not in seen.lasting and not (seen.lives(claim_id) and _hosts_of(fields) <= seen.present)
+    ]
+    async for claim_id in paced(over):
+        del claims[claim_id]
+
+
+def _hosts_of(fields: Fields) -> set[str]:
     return {one["host"] for one in placement_fields(fields)}
 
 
@@ -78,7 +95,7 @@ async def _hosts(store: CellStore, names: Sequence[str]) -> list[HostHashes]:
 
 
 async def _requests(store: CellStore, seen: Seen) -> dict[str, str]:
-    texts = {digest: await store.read_request(digest) for digest in sorted(seen.digests())}
+    texts = {digest: await store.read_request(digest) for digest in await in_order(seen.digests)}
     return {digest: text for digest, text in texts.items() if text}
 
 

@@ -58,12 +58,14 @@ class HostWords:
         self._unclear: set[str] = set()
         """Claims that have to be read."""
         self._reading: asyncio.Task[None] | None = None
+        self._is_stopped = False
         self.on_pending: Callable[[Claim], None] = lambda _: None
         """Told of a claim that is waited for and needs another placement: it has not to wait for the next sweep."""
         mirror.listeners.append(self)
 
     async def stop(self) -> None:
         """End what is being read. Who waits goes on until its time is up."""
+        self._is_stopped = True
         await tasks.end(self._reading)
 
     async def wait(self, hosts: Mapping[str, str], within_s: float) -> Mapping[str, str]:
@@ -84,7 +86,9 @@ class HostWords:
         finally:
             self._leave(one)
         waited = f"not confirmed by {{}} within {within_s:g} s"
-        return {claim_id: one.lost.get(claim_id) or waited.format(hosts[claim_id]) for claim_id in sorted(one.left)}
+        return {
+            claim_id: one.lost.get(claim_id) or waited.format(one.hosts[claim_id][-1]) for claim_id in sorted(one.left)
+        }
 
     def heard(self, changes: Sequence[Change]) -> None:
         """Entries of the feed: some may be the words that are waited for."""
@@ -129,7 +133,7 @@ class HostWords:
 
     def _look_at(self, claim_ids: Iterable[str]) -> None:
         self._unclear.update(claim_ids)
-        if self._unclear and (self._reading is None or self._reading.done()):
+        if self._unclear and not self._is_stopped and (self._reading is None or self._reading.done()):
             self._reading = asyncio.create_task(self._read(), name=f"redsched-host-words-{self._store.name}")
 
     async def _read(self) -> None:
@@ -146,8 +150,10 @@ class HostWords:
                 self._judge(claim_id, found.get(claim_id))
 
     def _judge(self, claim_id: str, claim: Claim | None) -> None:
-        if claim is not None and claim.state is ClaimStatus.PENDING:
+        if claim is not None and claim.state is ClaimStatus.PENDING and claim_id in self._waits:
             self.on_pending(claim)
+            # That it ends for want of a host is in no feed: nothing changes for any host.
+            asyncio.get_running_loop().call_later(AGAIN_AFTER_S, self._look_at, (claim_id,))
         for one in self._waits.get(claim_id, ()):
             if claim is not None and claim.state is ClaimStatus.ACTIVE:
                 one.is_active(claim_id)

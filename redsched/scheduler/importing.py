@@ -50,7 +50,7 @@ async def import_declared(store: CellStore, archive: Archive) -> Imported:
 
 
 async def _refuse_used(store: CellStore) -> None:
-    found = {"hosts": await store.host_names(), "claims": (await store.key_names()).get("claim", [])}
+    found = {"hosts": await store.host_names(), "claims": list((await store.key_names()).get("claim", ()))}
     for kind in (Kind.AGGREGATE, Kind.SERVER_GROUP, Kind.POOL, Kind.QUOTA):
         found[f"{kind}s"] = await store.declared_names(kind)
     there = [f"{len(names)} {what} ({', '.join(sorted(names)[:3])}...)" for what, names in found.items() if names]

@@ -10,6 +10,7 @@ what it was still to stop ends.
 
 import random
 from collections.abc import Sequence
+from itertools import chain
 
 import structlog
 
@@ -19,9 +20,11 @@ from redsched.model import HELD, LEASED, Claim, ClaimStatus, Why
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.successors import Successors, Wanted
 from redsched.store import counted_by
+from redsched.store.base import chunks
 
 MOST_PER_ROUND = 50
 AT_ONCE = 5
+HOSTS_AT_ONCE = 20
 LONGEST_PAUSE_S = 60.0
 
 log = structlog.get_logger(__name__)
@@ -50,8 +53,12 @@ class Leaving:
     async def _to_do(self) -> list[Claim]:
         store = self._cell.store
         hosts = await store.leaving_hosts()
-        ids = [claim_id for held in await store.held_ids_of(list(hosts)) for claim_id in held] if hosts else []
         # Other schedulers are at it too: who begins elsewhere meets them less.
+        names, ids = random.sample(list(hosts), len(hosts)), list[str]()
+        for some in chunks(names, HOSTS_AT_ONCE):
+            ids += chain.from_iterable(await store.held_ids_of(some))
+            if len(ids) >= 4 * MOST_PER_ROUND:
+                break
         chosen = random.sample(ids, min(len(ids), 4 * MOST_PER_ROUND))
         claims = (await store.read_claims(chosen)).values() if chosen else ()
         views = (claim.view(one) for claim in claims for one in claim.placements)

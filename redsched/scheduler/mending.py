@@ -1,16 +1,17 @@
 """Mending what an audit has found: which script for which problem. Each of them looks again before it writes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 
 import structlog
 
+from redsched.model import ClaimStatus
 from redsched.scheduler.audit_again import reason_of
 from redsched.scheduler.audit_cache import cache_problems
 from redsched.scheduler.audit_reading import Seen, members_of, read_cell
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.views import Mend, Problem
 from redsched.store import CellStore, Outcome, counted_by
-from redsched.store.fields import claim_from, placement_fields
+from redsched.store.fields import claim_from
 
 MOST_CLAIMS = 5000
 """Claims of one group or pool that one script may look at: it holds the server while it does."""
@@ -28,10 +29,11 @@ async def mend(cell: Cell, problems: Sequence[Problem], operator: bool) -> None:
     for (kind, subject), problem in sorted(subjects.items(), key=lambda one: one[0][0] is Mend.CACHE):
         outcome = await _mend(cell, seen, kind, subject, reason_of(problem), operator)
         log.warning("mended", cell=cell.name, thing=problem.thing, problem=problem.detail, outcome=outcome)
+    await seen.let_go()
 
 
 async def _mend(cell: Cell, seen: Seen, kind: Mend | None, subject: str, reason: str, operator: bool) -> str:
-    store, suspects = cell.store, _of_host(seen, subject)
+    store, suspects = cell.store, seen.unlisted.get(subject, ())
     if kind is Mend.HOST:
         return (await store.mend_host(subject, reason, suspects)).outcome
     if kind is Mend.ENDING:
@@ -68,15 +70,14 @@ async def _mend_counts(store: CellStore, thing: str, reason: str) -> str:
     """Its version is read before its claims are looked for: the script can tell by it that these are all."""
     kind, _, name = thing.partition(":")
     version = await store.version_of(kind, name)
-    seen = await read_cell(store)
-    claims = (claim_from(store.name, claim_id, fields) for claim_id, fields in seen.claims() if seen.lives(claim_id))
-    ids = [claim.id for claim in claims if thing in counted_by(claim)]
+    ids: list[str] = []
+
+    def at_claim(claim_id: str, fields: Mapping[str, str]) -> None:
+        lives = fields.get("state", ClaimStatus.ENDED) != ClaimStatus.ENDED
+        if lives and thing in counted_by(claim_from(store.name, claim_id, fields)):
+            ids.append(claim_id)
+
+    await (await read_cell(store, on_claim=at_claim)).let_go()
     if len(ids) > MOST_CLAIMS:
         return f"more than {MOST_CLAIMS} claims"
     return (await store.mend_counts(thing, version, reason, ids)).outcome
-
-
-def _of_host(seen: Seen, host: str) -> Iterable[str]:
-    return [
-        claim_id for claim_id, fields in seen.claims() if any(one["host"] == host for one in placement_fields(fields))
-    ]

@@ -4,15 +4,16 @@ Each is sent with the token of the placing that it is based on, and sent again w
 """
 
 from collections.abc import Collection
+from contextlib import suppress
 
-from redsched.errors import ClaimState, NoValidHost, RedschedError, Unknown
+from redsched.errors import ClaimState, NoValidHost, QuotaExceeded, RedschedError, Unknown
 from redsched.model import OVER, Claim, ClaimStatus, Token, Why
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claim_words import stale, told
 from redsched.scheduler.quotas import Quotas
 from redsched.scheduler.room import RoomLine
 from redsched.scheduler.successors import Successors, Wanted
-from redsched.store import counted_by
+from redsched.store import Answer, Outcome, counted_by
 
 LIVE_DEADLINE_S = 300
 """How long a live move may take where nobody says."""
@@ -30,8 +31,9 @@ class PlacedAnew:
     async def fail(self, claim_id: str, token: str, alternates: Collection[str] | None = None) -> Claim:
         """The work could not be started: its placement ends, and the next host that still fits takes it.
 
-        `alternates` are the hosts to try; None: any but those on which it has failed; none of them: the claim ends.
-        Raises NoValidHost (it has ended all the same), ClaimState, StaleToken, Unknown, Settling.
+        `alternates` are the hosts to try; None: those that were chosen with its first host, then any on which it has
+        not failed; none of them: the claim ends.
+        Raises NoValidHost, QuotaExceeded (both: it has ended all the same), ClaimState, StaleToken, Unknown, Settling.
         """
         cell, claim, known = await self._find_placing(claim_id, token)
         if known is not None:
@@ -46,22 +48,30 @@ class PlacedAnew:
             if known is not None:
                 return known
             told(claim, answer, ending=True)
-        wanted = Wanted(Why.FAILED, frozenset(alternates or ()), _failed_on(claim))
-        return await self.place_again(cell, claim, wanted)
+        return await self.place_again(cell, claim, alternates or ())
 
-    async def place_again(self, cell: Cell, claim: Claim, wanted: Wanted | None = None) -> Claim:
-        """Give a pending claim its next placement, or end it.
+    async def place_again(self, cell: Cell, claim: Claim, hosts: Collection[str] = ()) -> Claim:
+        """Give a pending claim its next placement, or end it: on one of `hosts` if any are named.
 
-        Raises NoValidHost, ClaimState (both: it has ended), Settling.
+        Else on the first alternate that still fits, or on any host on which it has not failed.
+        Raises NoValidHost, QuotaExceeded, ClaimState (with any of them it has ended), Settling.
         """
         try:
-            wanted = wanted or Wanted(Why.FAILED, exclude=_failed_on(claim))
-            found, _ = await self._successors.place(cell, claim, wanted)
-        except (NoValidHost, ClaimState, Unknown) as error:
-            # Whatever comes after, the work does not run there.
-            await self._end_failed(cell, claim)
+            return await self._next_placement(cell, claim, frozenset(hosts))
+        except (NoValidHost, QuotaExceeded, ClaimState, Unknown) as error:
+            # Whatever comes after, the work does not run there. Another scheduler may have placed it meanwhile.
+            why = Why.SHELVED if _is_unshelved(claim) else Why.FAILED
+            answer = await self._give_up(cell, claim, claim.retry_from or claim.token, why)
+            if answer.outcome is Outcome.STALE:
+                return await self._read(claim.id)
             raise _though_ended(error, claim) from error
-        return found
+
+    async def _next_placement(self, cell: Cell, claim: Claim, hosts: frozenset[str]) -> Claim:
+        exclude = _failed_on(claim)
+        for host in () if hosts else claim.alternates:
+            with suppress(NoValidHost):
+                return (await self._successors.place(cell, claim, Wanted(Why.FAILED, frozenset((host,)), exclude)))[0]
+        return (await self._successors.place(cell, claim, Wanted(Why.FAILED, hosts, exclude)))[0]
 
     async def move(
         self,
@@ -133,14 +143,27 @@ class PlacedAnew:
         return cell, at or claim, known
 
     async def _end_failed(self, cell: Cell, claim: Claim) -> Claim:
-        answer = await cell.store.release(claim.host, claim.id, "", why=Why.FAILED, things=counted_by(claim))
-        told(claim, answer, ending=True)
-        # Nothing of it is left, which the store may lose like any release.
-        cell.released.note(claim.id, answer, Why.FAILED)
+        told(claim, await self._give_up(cell, claim), ending=True)
         return await self._read(claim.id)
+
+    async def _give_up(self, cell: Cell, claim: Claim, token: str = "", why: Why = Why.FAILED) -> Answer:
+        """End a claim for good; with the `token` of the placement that has failed only if it is still the last one."""
+        answer = await cell.store.release(claim.host, claim.id, token, why=why, things=counted_by(claim))
+        if answer.outcome in (Outcome.OK, Outcome.SAME, Outcome.ENDING):
+            # Nothing of it is left, which the store may lose like any release.
+            cell.released.note(claim.id, answer, why)
+        return answer
 
     async def _read(self, claim_id: str) -> Claim:
         return (await self._cells.find_claim(claim_id))[1]
+
+
+def _is_unshelved(claim: Claim) -> bool:
+    """Whether a pending claim was unshelved, and has not been active since: then it is shelved still."""
+    if claim.closed_why is not Why.SHELVED:
+        return False
+    current = claim.raw.get("current_root") or claim.raw.get("current")
+    return current is None or Token.parse(current) <= Token.parse(claim.closed)
 
 
 def _failed_on(claim: Claim) -> frozenset[str]:

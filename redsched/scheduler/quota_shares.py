@@ -26,8 +26,11 @@ from redsched.store.quota_calls import QuotaState, Transfer
 
 SWEEP_S = 5.0
 """How often one scheduler looks for what crashes have left."""
-RETURNED_AFTER_MS = 10_000
-"""How long a transfer may be on its way before it is taken back."""
+RETURNED_AFTER_MS = 1000
+"""How long a transfer may be on its way before anyone takes it back: long for two calls, and right at any time."""
+
+UNDER_WAY_MS = 2000
+"""How long whoever divides is left alone. Two at once do no harm, but might never come to an end."""
 
 States = Mapping[str, QuotaState]
 
@@ -55,12 +58,17 @@ class QuotaShares:
         await tasks.end(self._task)
 
     async def read(self, project: str) -> dict[str, QuotaState]:
-        """What each cell has of a project's quota, by its name."""
-        found = await asyncio.gather(*(cell.store.read_things(Kind.QUOTA, [project]) for cell in self._cells))
-        return {
-            cell.name: QuotaState.parse(hashes.get(project, {}))
-            for cell, hashes in zip(self._cells, found, strict=True)
-        }
+        """What each cell has of a project's quota, by its name.
+
+        The first before the others: where it is not being divided then, no other one is in the middle of that.
+        """
+
+        async def look(cell: Cell) -> QuotaState:
+            return QuotaState.parse((await cell.store.read_things(Kind.QUOTA, [project])).get(project, {}))
+
+        first, *others = self._cells
+        found = [await look(first), *await asyncio.gather(*map(look, others))]
+        return {cell.name: state for cell, state in zip(self._cells, found, strict=True)}
 
     # Dividing
 
@@ -92,7 +100,7 @@ class QuotaShares:
         epochs = {cell.name: (await cell.store.tick()).epoch for cell in self._cells}
         has_share = all(one.division and one.share_epoch == epochs[cell] for cell, one in states.items())
         same = len({one.division for one in states.values()}) == 1
-        return has_share and same and not _lets_too_much_in(list(states.values()))
+        return has_share and same and not any(map(_uses_too_much, states.values()))
 
     async def _declare(self, quota: Quota, states: States) -> None:
         """The first cell's declaration is what counts: another one may have lost its own."""
@@ -102,15 +110,28 @@ class QuotaShares:
                 await cell.store.put_quota(quota, [one.name for one in self._cells])
 
     async def _divide(self, project: str, limits: Amounts, states: States) -> None:
+        """Close all cells, and give each its share.
+
+        Every cell is closed after the division that it had when `states` were read, which is before any is closed: so
+        of two divisions only one can close all. And it is mostly one at a time that tries, for the first cell is closed
+        before the others, and gets its share after them.
+        """
         division, closed = unique(), list[tuple[Cell, str, QuotaState]]()
+        if self._is_under_way(states[self._first.name]):
+            return
         for cell in self._cells:
             answer, state = await cell.store.quota_close(project, states[cell.name].division, division)
             if answer.outcome not in (Outcome.OK, Outcome.SAME) or state.limits != limits:
                 return
             closed.append((cell, answer.epoch, state))
         shares = divided(limits, [state.used for _, _, state in closed])
-        for (cell, epoch, state), share in zip(closed, shares, strict=True):
+        for (cell, epoch, state), share in reversed([*zip(closed, shares, strict=True)]):
             await cell.store.quota_share(project, division, epoch, state.version, share)
+
+    def _is_under_way(self, first: QuotaState) -> bool:
+        """Whether somebody has begun a division a moment ago, and is still at it."""
+        age_ms = self._first.mirror.now_ms() - first.closed_at_ms
+        return not first.share_epoch and age_ms < UNDER_WAY_MS
 
     async def _clear(self, project: str, states: States) -> None:
         """The first cell has no such quota: what another one has is left over from taking it back."""
@@ -143,7 +164,7 @@ class QuotaShares:
                 if other is not cell and lacking:
                     got = await self._hand_over(project, own.division, other, states[other.name], cell, lacking)
                     lacking = _positive({name: amount - got.get(name, 0) for name, amount in lacking.items()})
-            if any(_at_hand(list(states.values()), name) < own.limits[name] for name in lacking):
+            if any(name not in own.share for name in lacking):
                 await self.divide(project, instead_of=own.division)
             return ()
 
@@ -226,15 +247,15 @@ def exceeded_by(states: Sequence[QuotaState], asked: Amounts) -> tuple[Exceeded,
 def divided(limits: Amounts, used: Sequence[Amounts]) -> list[dict[str, int]]:
     """A share of each limit for each cell: what it uses and an equal part of the rest.
 
-    Nothing for anyone where more is used than the limit: one that comes to use less must not let in what another one
-    uses too much. Once there is room again, whoever asks for it divides anew.
+    None at all where more is used than the limit: one that comes to use less must not let in what another one uses too
+    much. Once there is room again, whoever asks for it divides anew.
     """
     shares: list[dict[str, int]] = [{} for _ in used]
     for name, limit in limits.items():
         held = [one.get(name, 0) for one in used]
-        each, rest = divmod(max(0, limit - sum(held)), len(held))
-        for number, amount in enumerate(held):
-            shares[number][name] = amount + each + (rest if number == 0 else 0) if sum(held) <= limit else 0
+        each, rest = divmod(limit - sum(held), len(held))
+        for number, amount in enumerate(held if sum(held) <= limit else ()):
+            shares[number][name] = amount + each + (rest if number == 0 else 0)
     return shares
 
 
@@ -242,17 +263,6 @@ def _positive(amounts: Amounts) -> dict[str, int]:
     return {name: amount for name, amount in amounts.items() if amount > 0}
 
 
-def _at_hand(states: Sequence[QuotaState], name: str) -> int:
-    """How much of a limit cells have, or have handed over and not heard of."""
-    moving = (transfer.amounts.get(name, 0) for one in states for transfer in one.given.values())
-    return sum(one.share.get(name, 0) for one in states) + sum(moving)
-
-
-def _lets_too_much_in(states: Sequence[QuotaState]) -> bool:
-    """Whether a cell uses more than its share, which its hosts' own word can bring about, and others do not know."""
-    for name, limit in states[0].limits.items():
-        shares = [one.share.get(name, 0) for one in states]
-        most = sum(max(share, one.used.get(name, 0)) for share, one in zip(shares, states, strict=True))
-        if most > limit and any(shares):
-            return True
-    return False
+def _uses_too_much(state: QuotaState) -> bool:
+    """Whether a cell uses more than its share, which its hosts' own word can bring about: the others do not know."""
+    return any(state.used.get(name, 0) > share for name, share in state.share.items())

@@ -23,7 +23,7 @@ SAME_MS = 1000
 """How far the times of a change and of its reason may lie apart: older servers read the clock anew for each."""
 
 _EXPLAINED = frozenset(("failed", "expired", "ending", "work-ended"))
-_OF_CLAIM = ("project", "consumer", "why", "former", "former_why", "origin", "next", "gang")
+_OF_CLAIM = ("project", "consumer", "why", "gang")
 _DECLARED = ("declared", "removed", MENDED)
 _NEWS_OF_HOST = ("up", "down", "attest", "status", "lost", "membership", "removed", MENDED)
 """Reports come by the second and say nothing of who did what."""

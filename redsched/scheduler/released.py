@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from redsched import tasks
 from redsched.errors import RedschedError
 from redsched.model import Why
+from redsched.pacing import paced
 from redsched.store import Answer, CellStore, Giving, Outcome
 
 ANSWERED_S = 60.0
@@ -62,10 +63,7 @@ class Released:
 
     async def say_again(self, epoch: str) -> int:
         """Repeat what was answered in another epoch than this; the number that was done. Raises Unavailable."""
-        now_s = tasks.now_s()
-        self._closed = deque((one for one in self._closed if _is_young(one, epoch, now_s)), maxlen=MOST)
-        lost = [one for one in self._closed if one.epoch != epoch]
-        done = 0
+        lost, done = await self._lost(epoch), 0
         for first in range(0, len(lost), AT_ONCE):
             batch = lost[first : first + AT_ONCE]
             for one, answer in zip(batch, await tasks.together(_tried(self._close, one) for one in batch), strict=True):
@@ -74,6 +72,17 @@ class Released:
                     one.epoch, one.token, one.at_s = answer.epoch, one.token or answer.facts[0], tasks.now_s()
                     done += 1
         return done
+
+    async def _lost(self, epoch: str) -> list[_Closed]:
+        """Return those that were answered in another epoch. What is too old is taken out."""
+        now_s, lost = tasks.now_s(), list[_Closed]()
+        async for _ in paced(range(len(self._closed))):
+            # All round once, and not a new deque: more may be added at its end meanwhile.
+            one = self._closed.popleft()
+            if _is_young(one, epoch, now_s):
+                self._closed.append(one)
+                lost += [one] if one.epoch != epoch else []
+        return lost
 
     async def _close(self, one: _Closed) -> Answer:
         """Close the claim, or the id where nothing is known of it: its host may still bring it back."""

@@ -16,6 +16,7 @@ import structlog
 from redsched import tasks
 from redsched.cache.mirror import CellMirror
 from redsched.errors import OutcomeUnknown, RedschedError, StoreUnavailable
+from redsched.pacing import paced
 from redsched.scheduler.released import Released
 from redsched.scheduler.repeating import repeat
 from redsched.settings import Settings
@@ -89,12 +90,7 @@ class Sweeper:
     async def _expire_due(self) -> int:
         changed = offset = 0
         now_s, version = tasks.now_s(), self._mirror.columns.version
-        # That a host attests, or is written off, changes it.
-        self._stuck = {
-            one: (at_s, seen)
-            for one, (at_s, seen) in self._stuck.items()
-            if now_s - at_s < STUCK_S and all(version(host) == was for host, was in seen.items())
-        }
+        await self._forget_stuck(now_s)
         while due := await self._cell.due_claims(self._mirror.now_ms(), offset, BATCH):
             fresh = [one for one in due if one not in self._stuck]
             claims = await self._cell.read_claims(fresh) if fresh else {}
@@ -110,6 +106,13 @@ class Sweeper:
             if len(due) < BATCH:
                 break
         return changed
+
+    async def _forget_stuck(self, now_s: float) -> None:
+        """Try again what was stuck for a while, or of which a host has changed: it has attested, or was written off."""
+        version = self._mirror.columns.version
+        async for one, (at_s, seen) in paced(list(self._stuck.items())):
+            if now_s - at_s >= STUCK_S or any(version(host) != was for host, was in seen.items()):
+                self._stuck.pop(one, None)
 
     async def _mark_lapsed(self, now_ms: int) -> None:
         """Look at each lapsed lease once: a host that is down stays in the list for as long as it is known."""

@@ -76,6 +76,7 @@ class UntilActive:
             now = await _present(cell, now)
         missing = await cell.words.wait({one.id: one.host for one in now.values()}, within_s)
         if missing and await self._undone(cell, now.values()):
+            missing = await _with_reasons(cell, missing)
             raise NotConfirmed(_sentence(missing), {"claim_ids": list(now), "reasons": dict(missing)})
         # It may have moved meanwhile, or failed on its first hosts.
         return await _present(cell, now)
@@ -144,9 +145,21 @@ async def _present(cell: Cell, known: Mapping[str, Claim]) -> Mapping[str, Claim
     return {**known, **await cell.store.read_claims(known)}
 
 
+async def _with_reasons(cell: Cell, missing: Mapping[str, str]) -> Mapping[str, str]:
+    """These, each with what was seen when its claim failed last, where that is kept and can be read."""
+    try:
+        reasons = await cell.store.read_reasons(missing)
+    except RedschedError:
+        return missing
+    said = {claim_id: f" (on {one.host}: {' '.join(one.text.split())})" for claim_id, one in reasons.items()}
+    return {claim_id: why + said.get(claim_id, "") for claim_id, why in missing.items()}
+
+
 def _active(place: Selection, now: Claim) -> Selection:
     """The place as it is answered: where its claim is now."""
-    where = replace(place, host=now.host, token=now.token, slots=now.amounts) if now.placements else place
+    where = place
+    if now.placements:
+        where = replace(place, host=now.host, token=now.token, slots=now.amounts, alternates=now.alternates)
     return replace(where, state=ClaimStatus.ACTIVE, expires_at_ms=None)
 
 

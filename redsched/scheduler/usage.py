@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from redsched.errors import InvalidRequest
 from redsched.model import CLAIMS
+from redsched.pacing import paced
 from redsched.scheduler.cells import Cells
 from redsched.scheduler.taken import taken
 from redsched.scheduler.views import UsageRow
@@ -45,7 +46,7 @@ async def usage(cells: Cells, by: Sequence[UsageBy]) -> tuple[UsageRow, ...]:
     for cell in cells:
         columns = cell.mirror.columns
         async for living in cell.store.living_on(sorted(columns.names())):
-            for claim in living:
+            async for claim in paced(living):
                 row = columns.row(claim.host)
                 zone = "" if row is None else columns.zones.text(row)
                 key = tuple(zone if one is UsageBy.ZONE else claim.project for one in groups)

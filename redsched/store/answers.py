@@ -139,6 +139,9 @@ class ClaimCall:
     """Hosts that were written off: members of an affinity group there do not bind the replacement of one of them."""
     max_attempts: int = 1
     """How often a scheduler places each of these claims before it has failed."""
+    alternates: tuple[str, ...] = ()
+    """Hosts that fit too, best first: those that no member gets are kept with each claim, `most_alternates` of them."""
+    most_alternates: int = 0
 
 
 @dataclass(frozen=True, slots=True)

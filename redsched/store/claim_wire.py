@@ -59,7 +59,8 @@ class ClaimWire:
         self.arguments += (len(call.members), len(self._hosts), len(self._lists))
         self.arguments += (call.request, int(call.limited), int(is_gang), len(again), mark)
         self.arguments.append(call.max_attempts if call.max_attempts > 1 else "")
-        self.arguments += ("" if call.on_exit == OnExit.RELEASE else str(call.on_exit), *self._hosts)
+        self.arguments += ("" if call.on_exit == OnExit.RELEASE else str(call.on_exit),)
+        self.arguments += (call.most_alternates, " ".join(call.alternates), *self._hosts)
         shared: list[tuple[int, str, int]] = []
         for amounts, number in self._lists.items():
             own = [entry for entry in amounts if not entry[0].startswith(SHARED_POOL)]

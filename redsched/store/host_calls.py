@@ -25,7 +25,7 @@ class HostCalls(Reads):
 
     async def tick(self) -> Clock:
         """Let the fence look, and note the store's time. (tick.lua)"""
-        reply = await self._run("tick")
+        reply = await self._run("tick", (self.keys.deadlines,))
         return Clock(epoch=reply[1], seq=int(reply[3]), now_ms=int(reply[2]), settled=bool(reply[4]))
 
     async def raise_epoch(self, above: str) -> Answer:
@@ -36,7 +36,8 @@ class HostCalls(Reads):
     async def report(self, report: HostReport, stamp: AgentStamp | None = None) -> ReportAnswer:
         """Replace all that the host's agent owns. OK | SAME | OTHER. (report.lua)"""
         own, facts = flat(host_fields(report)), flat(facts_fields(report))
-        keys = (self.keys.host(report.name), self.keys.facts(report.name), self.keys.removed(report.name))
+        own_keys = (self.keys.host(report.name), self.keys.facts(report.name), self.keys.removed(report.name))
+        keys = (*own_keys, self.keys.deadlines)
         head = (report.name, report.lease_s * 1000, *_stamp(stamp), len(own))
         reply = await self._run("report", keys, (*head, *own, *facts))
         return ReportAnswer(Outcome(reply[0]), reply[1], int(reply[2]), bool(reply[3]), int(reply[4] or 0))
@@ -74,7 +75,9 @@ class HostCalls(Reads):
     async def heartbeat(self, host: str, lease_s: int, stamp: AgentStamp | None = None) -> Answer:
         """The host lives for another lease. OK | ATTEST | UNKNOWN | OTHER. (heartbeat.lua)"""
         journal, nonce, _ = _stamp(stamp)
-        return await self._answer("heartbeat", (self.keys.host(host),), (host, lease_s * 1000, journal, nonce))
+        return await self._answer(
+            "heartbeat", (self.keys.host(host), self.keys.deadlines), (host, lease_s * 1000, journal, nonce)
+        )
 
     async def mark_down(self, hosts: Sequence[str]) -> int:
         """Mark those of the hosts whose lease has lapsed; the number marked. (down.lua)"""

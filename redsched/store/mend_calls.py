@@ -3,11 +3,13 @@
 `reason` goes with the repair into the feed and the event log.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from redsched.errors import StoreUnavailable
+from redsched.pacing import Spread
 from redsched.store.answers import Answer
-from redsched.store.base import MOST_TRIES, chunks, flat
+from redsched.store.base import CLAIMS_AT_ONCE, MOST_TRIES, chunks, flat
 from redsched.store.claim_wire import counted_by
 from redsched.store.connection import reading
 from redsched.store.fields import claim_from
@@ -90,18 +92,18 @@ class MendCalls(Reads):
         """Put a request back that the store has lost. (keep.lua)"""
         await self._answer("keep", (self.keys.request(digest),), (text, REQUEST_KEPT_MS))
 
-    async def key_names(self) -> dict[str, list[str]]:
+    async def key_names(self) -> dict[str, Spread[bool]]:
         """All keys of the cell by what they begin with: `{"claim": ids, "claims": hosts, "inbox": hosts, ...}`.
 
         Walks the keys: for audits only. Those without a name after that, such as `hosts`, are left out.
         """
-        start, found = self.keys.claim("").removesuffix("claim:"), dict[str, list[str]]()
+        start, found = self.keys.claim("").removesuffix("claim:"), defaultdict[str, Spread[bool]](Spread)
         with reading(self._url):
-            async for key in self._reader.scan_iter(match=f"{start}*", count=1000):
+            async for key in self._reader.scan_iter(match=f"{start}*", count=500):
                 kind, colon, name = key[len(start) :].partition(":")
                 if colon:
-                    found.setdefault(kind, []).append(name)
-        return found
+                    found[kind][name] = True
+        return dict(found)
 
     async def claim_hashes(self, ids: Sequence[str]) -> dict[str, dict[str, str]]:
         """The hashes of claims as they lie in the store, by id; those that are not there are left out."""
@@ -129,15 +131,9 @@ class MendCalls(Reads):
         with reading(self._url):
             return str(await self._reader.hget(self._thing_keys([f"{kind}:{name}"])[0], field) or "")
 
-    async def chores(self) -> dict[str, int]:
-        """All chores: claim id -> Unix ms."""
-        with reading(self._url):
-            pairs = await self._reader.zrange(self.keys.chores, 0, -1, withscores=True)
-        return {claim_id: int(at_ms) for claim_id, at_ms in pairs}
-
     async def _hashes(self, key_of: Callable[[str], str], names: Sequence[str]) -> dict[str, dict[str, str]]:
         found: dict[str, dict[str, str]] = {}
-        for chunk in chunks(names):
+        for chunk in chunks(names, CLAIMS_AT_ONCE):
             pipe = self._reader.pipeline(transaction=False)
             for name in chunk:
                 pipe.hgetall(key_of(name))

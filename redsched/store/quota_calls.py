@@ -40,7 +40,8 @@ class Transfer:
 class QuotaState:
     """A project's quota as one cell has it.
 
-    `share` is of `division`, in `share_epoch` ('': closed until it is given one); `given` are transfers by receiver.
+    `share` is of `division`, in `share_epoch`; '': closed, since `closed_at_ms`, until it is given one. `given` are
+    transfers by receiver.
     """
 
     limits: Amounts = field(default_factory=dict)
@@ -49,6 +50,7 @@ class QuotaState:
     cells: str = ""
     division: str = ""
     share_epoch: str = ""
+    closed_at_ms: int = 0
     version: str = ""
     given: Mapping[str, Transfer] = field(default_factory=dict)
 
@@ -69,6 +71,7 @@ class QuotaState:
             fields.get("cells", ""),
             fields.get("division", ""),
             fields.get("share_epoch", ""),
+            whole(fields.get("closed_at_ms", "0"), 0),
             fields.get("version", ""),
             {cell: Transfer.parse(words) for cell, words in under(GIVEN).items()},
         )
@@ -78,7 +81,7 @@ class QuotaCalls(Reads):
     """One coroutine for each of them. All are about one division, and STALE where the cell has no share of it."""
 
     async def quota_close(self, project: str, former: str, division: str) -> tuple[Answer, QuotaState]:
-        """Begin a division here, after `former`. OK | SAME | STALE | HELD | SETTLING | UNKNOWN. (quota_close.lua)
+        """Begin a division here, after `former`. OK | SAME | STALE | SETTLING | UNKNOWN. (quota_close.lua)
 
         Until `quota_share` nothing more is let in. What the cell has of the quota is the second answer.
         """

@@ -1,20 +1,24 @@
 """What needs no script: reading the feed, hosts, claims, inboxes and what is due; entering the list of cells."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
+from redsched import tasks
 from redsched.errors import StoreUnavailable
 from redsched.model import Claim, ClaimStatus, Reason
+from redsched.pacing import Spread, in_order, paced
 from redsched.store.answers import AuditedHost, Change, Clock, FeedEnd, HostHashes, InboxEntry, Poll
-from redsched.store.base import MOST_TRIES, CellBase, chunks
+from redsched.store.base import CHUNK, CLAIMS_AT_ONCE, MOST_TRIES, CellBase, chunks
 from redsched.store.connection import reading
 from redsched.store.fields import claim_from, reason_from
 from redsched.store.keys import CELLS, Kind
 from redsched.store.outcomes import Outcome
+from redsched.store.runner import Reply
 
 FEED_START = "0-0"
-HOSTS_AT_ONCE = 200
-"""Hosts whose claims are read in one go."""
+HOSTS_AT_ONCE = 50
+"""Hosts whose ids of claims are read in one go."""
 MEMBER = "member."
 REQUEST_KEPT_MS = 24 * 3600 * 1000
 """As in include/claim_write.lua."""
@@ -99,14 +103,20 @@ class Reads(CellBase):
 
     async def read_claims(self, ids: Iterable[str]) -> dict[str, Claim]:
         """The claims, ended ones that are still remembered included; ids that are not known are left out."""
+        found: dict[str, Claim] = {}
         wanted = list(ids)
+        for some in chunks(wanted, CLAIMS_AT_ONCE) if wanted else ():
+            found |= await self._read_claims(some)
+        return found
+
+    async def _read_claims(self, ids: Sequence[str]) -> dict[str, Claim]:
         pipe = self._reader.pipeline(transaction=False)
-        for claim_id in wanted:
+        for claim_id in ids:
             pipe.hgetall(self.keys.claim(claim_id))
         with reading(self._url):
-            hashes = await pipe.execute() if wanted else []
-        pairs = zip(wanted, hashes, strict=True)
-        return {claim_id: claim_from(self.name, claim_id, fields) for claim_id, fields in pairs if fields}
+            hashes = await pipe.execute()
+        pairs = zip(ids, hashes, strict=True)
+        return {one: claim_from(self.name, one, fields) async for one, fields in paced(pairs) if fields}
 
     async def read_reasons(self, ids: Iterable[str]) -> dict[str, Reason]:
         """Why claims failed, expired or lost their work; those of which nothing is kept are left out."""
@@ -120,10 +130,18 @@ class Reads(CellBase):
         return {claim_id: reason_from(fields) for claim_id, fields in pairs if fields}
 
     async def living_on(self, hosts: Sequence[str]) -> AsyncIterator[list[Claim]]:
-        """The claims on these hosts that have not ended: one page for each HOSTS_AT_ONCE of them, even an empty one."""
+        """Yield the claims on these hosts that have not ended, by pages of hosts and CLAIMS_AT_ONCE claims at most.
+
+        Each once, also one that moves and is on two of the hosts.
+        """
+        moving: set[str] = set()
         for some in chunks(hosts, HOSTS_AT_ONCE):
-            claims = await self.read_claims(set().union(*await self.held_ids_of(some)))
-            yield [claim for claim in claims.values() if claim.state is not ClaimStatus.ENDED]
+            ids = list(chain.from_iterable(await self.held_ids_of(some)))
+            for part in chunks(ids, CLAIMS_AT_ONCE):
+                claims = (await self.read_claims(part)).values()
+                page = [one for one in claims if one.state is not ClaimStatus.ENDED and one.id not in moving]
+                moving.update(one.id for one in page if len(one.placements) > 1)
+                yield page
 
     async def inbox(self, host: str, after: str = FEED_START) -> list[InboxEntry]:
         """The hints that lie in a host's inbox after entry `after`."""
@@ -152,6 +170,12 @@ class Reads(CellBase):
                 await self._reader.zrange(self.keys.chores, "-inf", str(now_ms), byscore=True, offset=offset, num=most)
             )
 
+    async def chore_due_ms(self, claim_id: str) -> int | None:
+        """When something is to be done about a claim (Unix, ms); None where nothing is."""
+        with reading(self._url):
+            score = await self._reader.zscore(self.keys.chores, claim_id)
+        return None if score is None else int(score)
+
     async def read_gang(self, gang_id: str) -> dict[str, str]:
         """The members of a gang that have not ended, and the host of each; none once all of them were active."""
         with reading(self._url):
@@ -178,11 +202,12 @@ class Reads(CellBase):
 
     async def keep_requests(self, digests: Iterable[str]) -> None:
         """Keep these requests for another day."""
-        pipe = self._reader.pipeline(transaction=False)
-        for digest in digests:
-            pipe.pexpire(self.keys.request(digest), REQUEST_KEPT_MS)
-        with reading(self._url):
-            await pipe.execute()
+        for some in chunks(list(digests)):
+            pipe = self._reader.pipeline(transaction=False)
+            for digest in some:
+                pipe.pexpire(self.keys.request(digest), REQUEST_KEPT_MS)
+            with reading(self._url):
+                await pipe.execute()
 
     async def leaving_hosts(self) -> dict[str, str]:
         """The hosts whose claims are to be placed elsewhere, and how: `move` or `evacuate`."""
@@ -197,7 +222,7 @@ class Reads(CellBase):
     async def shelved_ids(self) -> list[str]:
         """The ids of the claims that are shelved, or are being shelved."""
         with reading(self._url):
-            return sorted(await self._reader.smembers(self.keys.shelved))
+            return await in_order(await self._reader.smembers(self.keys.shelved))
 
     async def lapsed_hosts(self, since_ms: int, now_ms: int, offset: int, most: int) -> list[str]:
         """Hosts whose lease ended between two times (ms, inclusive), oldest first."""
@@ -208,24 +233,45 @@ class Reads(CellBase):
                 )
             )
 
-    async def audited(self, host: str) -> AuditedHost:
-        """A host and its claims at one instant. (audit.lua)"""
+    async def audited(self, hosts: Sequence[str]) -> AsyncIterator[AuditedHost]:
+        """Some hosts, each with its claims at one instant: keep `hosts` to some tens. (audit.lua)"""
+        replies = await tasks.together(map(self._audit, hosts))
+        for host, (ids, reply) in zip(hosts, replies, strict=True):
+            pairs = zip(ids, reply[3], strict=True)
+            claims = {claim_id: _pairs(one) async for claim_id, one in paced(pairs)}
+            yield AuditedHost(host, _pairs(reply[1]), frozenset(reply[2]), claims)
+
+    async def _audit(self, host: str) -> tuple[list[str], Reply]:
         for _ in range(MOST_TRIES):
             ids = sorted(await self.held_ids(host))
             keys = (self.keys.host(host), self.keys.claims(host), *map(self.keys.claim, ids))
             reply = await self._runner.run("audit", keys, ids)
             if reply[0] != Outcome.RETRY:
-                claims = {claim_id: _pairs(one) for claim_id, one in zip(ids, reply[3], strict=True)}
-                return AuditedHost(host, _pairs(reply[1]), frozenset(reply[2]), claims)
+                return ids, reply
         raise StoreUnavailable(f"the claims of {host} change faster than they can be read: try again")
 
-    async def deadlines(self) -> dict[str, int]:
+    async def deadlines(self) -> Spread[int]:
         """All deadlines: claim id -> Unix ms."""
-        with reading(self._url):
-            return {
-                claim_id: int(at_ms)
-                for claim_id, at_ms in await self._reader.zrange(self.keys.deadlines, 0, -1, withscores=True)
-            }
+        return await self._times(self.keys.deadlines)
+
+    async def chores(self) -> Spread[int]:
+        """All chores: claim id -> Unix ms."""
+        return await self._times(self.keys.chores)
+
+    async def _times(self, key: str) -> Spread[int]:
+        """A sorted set of times, in pages by time: what is put off meanwhile comes again, and counts as it is then."""
+        found, since, passed = Spread[int](), float("-inf"), 0
+        while True:
+            with reading(self._url):
+                page = await self._reader.zrange(
+                    key, str(since), "+inf", byscore=True, offset=passed, num=CHUNK, withscores=True
+                )
+            found.update((name, int(at_ms)) for name, at_ms in page)
+            if len(page) < CHUNK:
+                return found
+            last = page[-1][1]
+            passed = (passed if last == since else 0) + sum(at_ms == last for _, at_ms in page)
+            since = last
 
     async def all_claim_ids(self) -> list[str]:
         """The ids of all claims that the cell has a key for, ended ones included. Walks the keys: for audits only."""

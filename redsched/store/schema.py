@@ -27,19 +27,23 @@ SCHEMA = Schema(number=1, beside=1)
 class SchemaCalls(Reads):
     """Joining and upgrading a cell."""
 
-    async def join(self) -> None:
-        """Enter the cell as a writer. Raises WrongRelease where this release is too old, or too new. (schema.lua)"""
+    async def join(self) -> bool:
+        """Enter the cell as a writer; False where it is not there yet. (schema.lua)
+
+        Raises WrongRelease where this release is too old, or too new.
+        """
         with reading(self._url):
             found = await self._reader.hget(self.keys.meta, "schema")
         # A cell that is not there yet gets its schema from the script that makes it. The fence looks at each write.
         if found is None or int(found) >= SCHEMA.number:
-            return
+            return found is not None
         answer = await self._answer("schema", (), (SCHEMA.number, SCHEMA.beside, 0))
         if answer.outcome is Outcome.OLDER:
             raise WrongRelease(
                 f"cell {self.name} is of schema {answer.facts[0]}, and releases may be at work on it that this one "
                 f"(schema {SCHEMA.number}) cannot work beside: stop those, then run `redsched upgrade`"
             )
+        return True
 
     async def upgrade(self) -> bool:
         """Shut out releases that this one cannot work beside; False where that was so already. (schema.lua)"""

@@ -98,7 +98,11 @@ class Store:
         """Find out now whether every command may be used, and enter the cell in the list of cells."""
         cell = self.cell(name)
         await self.runner.run("probe", [cell.keys.probe(number) for number in range(PROBES)], ())
-        await (cell.upgrade() if upgrade else cell.join())
+        if upgrade:
+            await cell.upgrade()
+        elif await cell.join():
+            # After a silence: what this process says first may not be able to tell that from a jump of time.
+            await cell.tick()
         await cell.enter()
 
 

@@ -39,6 +39,7 @@ WORK = held_work(
     placed="1-a.5",
     project="web",
     consumer="x",
+    alternates="h1 h3 h2",
     named=Named(cgroup="a.slice", pids={7: 1.0}),
 )
 START = Order(Verb.START, "c1", "h1", WORK)
@@ -71,6 +72,7 @@ async def test_a_hook_is_told_the_verb_the_claim_and_the_token(tmp_path: Path, v
         "slots": {"VCPU": 2},
         "project": "web",
         "consumer": "x",
+        "alternates": ["h3", "h2"],
         "domain": "",
         "cgroup": "a.slice",
         "pids": [7],

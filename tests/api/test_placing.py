@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.api.parts import check_problem, held, put_host, select
+from tests.api.parts import NEED, check_problem, held, put_host, select
 from tests.support.waiting import wait_until
 
 
@@ -154,3 +154,25 @@ async def test_until_active_answers_what_is_confirmed(api: httpx.AsyncClient) ->
     async with asyncio.timeout(30):
         answer = await selecting
     assert (answer.status_code, answer.json()["selections"][0]["state"]) == (201, "active")
+
+
+async def test_alternates_and_attempts_are_kept_with_the_claim(api: httpx.AsyncClient) -> None:
+    """And answered again with its id."""
+    await put_host(api, "h2")
+    need = {**NEED, "hosts": ["h1", "h2"], "alternates": 1, "max_attempts": 2, "claim_ids": ["mine"]}
+    [first] = (await api.post("/v1/selections", json=need)).json()["selections"]
+    again = await api.post("/v1/selections", json=need)
+    assert (again.status_code, again.json()["selections"]) == (200, [first])
+    shown = (await api.get("/v1/claims/mine")).json()
+    assert (shown["alternates"], shown["attempts"], shown["max_attempts"]) == (first["alternates"], 1, 2)
+    assert [one["host"] for one in first["alternates"]] == [other(first["host"])]
+    check_problem(await api.post("/v1/selections", json={**need, "max_attempts": 3}), 422, "claim-id-reused")
+
+
+async def test_a_claim_that_is_failed_without_hosts_goes_to_its_alternate(api: httpx.AsyncClient) -> None:
+    await put_host(api, "h2")
+    await put_host(api, "h3")
+    need = {**NEED, "alternates": 1, "hosts": ["h1", "h2", "h3"]}
+    [found] = (await api.post("/v1/selections", json=need)).json()["selections"]
+    now = await said(api, found, "fail", 200)
+    assert (now["host"], now["attempts"], now["alternates"]) == (found["alternates"][0]["host"], 2, [])

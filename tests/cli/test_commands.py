@@ -61,6 +61,14 @@ def test_select_shows_a_table(redsched: Redsched) -> None:
     assert len(shown.splitlines()) == 2
 
 
+def test_select_says_how_many_hosts_are_tried(redsched: Redsched) -> None:
+    redsched("select", "VCPU=1", "--id", "mine", "--max-attempts", "1").check()
+    assert redsched("claims", "mine", "--json").check().json()["max_attempts"] == 1
+    redsched("select", "VCPU=1", "--id", "other").check()
+    assert redsched("claims", "other", "--json").check().json()["max_attempts"] == 3
+    redsched("select", "VCPU=1", "--max-attempts", "0").check_failed(2, "max_attempts")
+
+
 def test_a_dry_run_claims_nothing(redsched: Redsched) -> None:
     shown = redsched("select", "VCPU=1", "--dry-run", "-n", "2", "--json").check().json()["selections"]
     assert [one["claim_id"] for one in shown] == [None, None]

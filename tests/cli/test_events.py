@@ -48,7 +48,19 @@ def test_events_of_one_claim_are_shown_and_followed(redsched: Redsched, store: s
 
 def test_a_claim_and_its_events_show_why_it_failed(redsched: Redsched, store: str) -> None:
     """In the table on one line, below the claim as it was said."""
-    arguments = ("select", "VCPU=2", "--host", "h1", "--id", "mine", "--on-exit", "keep", "--json")
+    arguments = (
+        "select",
+        "VCPU=2",
+        "--host",
+        "h1",
+        "--id",
+        "mine",
+        "--on-exit",
+        "keep",
+        "--max-attempts",
+        "1",
+        "--json",
+    )
     [found] = redsched(*arguments).check().json()["selections"]
 
     async def fail() -> None:

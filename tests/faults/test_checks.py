@@ -310,7 +310,14 @@ def test_journals_are_read_while_an_agent_has_them_open(tmp_path: Path) -> None:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.executescript(TABLES)
-        row = {"host": "h1", "placed": TOKEN, "id": "a", "token": TOKEN, "root": TOKEN, "state": "active"}
+        row: dict[str, object] = {
+            "host": "h1",
+            "placed": TOKEN,
+            "id": "a",
+            "token": TOKEN,
+            "root": TOKEN,
+            "state": "active",
+        }
         row |= {"is_running": 1, "named": "", "record": "{}", "before": "{}", "moves": "{}"}
         names = ", ".join(row)
         connection.execute(f"INSERT INTO placement ({names}) VALUES ({', '.join('?' * len(row))})", [*row.values()])
@@ -408,12 +415,17 @@ def test_a_claim_that_was_placed_anew_is_still_its_owners() -> None:
     assert moving.by_owner()["a"]["former"] == "a"
 
 
-def test_a_ledger_that_disagrees_is_told() -> None:
+def test_a_quota_that_disagrees_is_told() -> None:
+    """The sum over the cells counts, and what cells may use together."""
     view = changed(lambda it: it.claims["a"].update({"project": QUOTA.project}))
-    assert list(ends.quota_agrees(view, {"used.VCPU": "2", "used.claims": "1"})) == []
-    assert list(ends.quota_agrees(good(), {})) == []
-    told = list(ends.quota_agrees(view, {"used.VCPU": "3", "used.claims": "1"}))
-    assert told == ["the ledger of limited says 3 VCPU, its claims are 2"]
+    used = {"c1": {"used.VCPU": "1"}, "c2": {"used.VCPU": "1", "used.claims": "1", "share.VCPU": "24"}}
+    assert list(ends.quota_agrees(view, used)) == []
+    assert list(ends.quota_agrees(good(), {"c1": {}})) == []
+    told = list(ends.quota_agrees(view, {**used, "c1": {"used.VCPU": "2", "share.VCPU": "1"}}))
+    assert told == [
+        "the quota of limited says 3 VCPU, its claims are 2",
+        "cells may use 25 VCPU of the quota of limited together, more than its limit",
+    ]
 
 
 MOST = QUOTA.limits["claims"]

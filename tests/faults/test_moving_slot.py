@@ -280,7 +280,7 @@ def about(verb: str, *more: Any) -> Step:
 LINES: dict[str, Line] = {
     "accept": Line(partial(one, claim_on), about("accept", HOUR_S)),
     "attest": Line(to_attest, lambda it: it.cell.attest("h1", "")),
-    "audit": Line(partial(one, claim_on), lambda it: it.cell.audited("h1")),
+    "audit": Line(partial(one, claim_on), lambda it: anext(it.cell.audited(["h1"]))),
     "bind": Line(bound, lambda it: it.cell.bind(BOUND, "other", 60_000), slot=f"claim:{BOUND}"),
     "chore_done": Line(chore, lambda it: it.cell.chore_done("a", ())),
     "claim": Line(voided, claim_again),

@@ -1,14 +1,17 @@
-"""Schedulers in processes of their own race for a quota over two cells: exactly what it allows is claimed.
+"""Schedulers in processes of their own race for a quota, over one cell and over three: exactly that is claimed.
 
 And they are killed at any moment: what is left of them heals, and what is counted is what the cells hold.
 """
 
 import asyncio
 import multiprocessing
+import os
 import random
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import signal
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from multiprocessing.process import BaseProcess
 from typing import Any
 
 import pytest
@@ -16,21 +19,22 @@ import structlog
 
 from redsched.errors import QuotaExceeded
 from redsched.model import Quota, Request
-from redsched.scheduler import Scheduler, UsageBy
+from redsched.scheduler import Scheduler, UsageBy, quota_shares
 from redsched.settings import Settings
-from redsched.store import Store
-from tests.support.cells import raw_client
+from redsched.store import CellStore, Store
 from tests.support.hosts import PlainHost, speak_all
-from tests.support.ledgers import settle_all
 from tests.support.profiles import is_long
 from tests.support.racers import Racer, Racers
+from tests.support.waiting import wait_until
 
 ROUNDS = 40 if is_long() else 1
 KILLS = 60 if is_long() else 3
-CELLS = ("a", "b")
 LIMIT = 20
 
+THREE = ("a", "b", "c")
+
 pytestmark = pytest.mark.usefixtures("clean_store")
+over_one_and_three = pytest.mark.parametrize("cells", [("a",), THREE], ids=["one cell", "three cells"])
 
 
 @dataclass(slots=True)
@@ -86,11 +90,11 @@ async def churn(racer: Racer, turns: int) -> list[str]:
 
 
 @asynccontextmanager
-async def opened(url: str, quota: Quota) -> AsyncIterator[Scheduler]:
-    """Two cells with room for far more than the quota."""
-    settings = Settings(cells=CELLS)
+async def opened(url: str, cells: tuple[str, ...], quota: Quota) -> AsyncIterator[Scheduler]:
+    """Cells with room for far more than the quota."""
+    settings = Settings(cells=cells)
     async with Store.connect(url, settings) as store:
-        for name in CELLS:
+        for name in cells:
             await store.cell(name).init()
             await speak_all([PlainHost(store.cell(name), f"{name}{number}", 32, 3600) for number in range(4)])
     async with Scheduler.connect(url, settings) as scheduler:
@@ -98,10 +102,8 @@ async def opened(url: str, quota: Quota) -> AsyncIterator[Scheduler]:
         yield scheduler
 
 
-async def assert_exact(scheduler: Scheduler, url: str, vcpu: int | None = None) -> int:
-    """Once all leases of reservations have run out the ledger says what the cells hold; how much VCPU that is."""
-    async with raw_client(url) as raw:
-        await settle_all(scheduler, raw)
+async def assert_exact(scheduler: Scheduler, vcpu: int | None = None) -> int:
+    """What the quota says is used is what the cells hold; how much VCPU that is."""
     rows = await scheduler.usage((UsageBy.CLASS,))
     held: dict[str, Any] = dict(rows[0].used) if rows else {}
     used = {name: amount for name, amount in (await scheduler.quotas.get("web")).used.items() if amount}
@@ -111,43 +113,58 @@ async def assert_exact(scheduler: Scheduler, url: str, vcpu: int | None = None) 
     return int(held.get("VCPU", 0))
 
 
+async def all_shares(scheduler: Scheduler) -> int:
+    """What several cells may use together: what is on its way counts for neither of two."""
+    states = (await scheduler._quotas.shares.read("web")).values()
+    return sum(one.share["VCPU"] for one in states)
+
+
+@over_one_and_three
 @pytest.mark.parametrize("round_", range(ROUNDS))
 @pytest.mark.parametrize("count", [1, 3])
-async def test_exactly_the_quota_is_claimed(url: str, race: Racers, round_: int, count: int) -> None:
-    """Eight processes ask for more than it allows, in two cells: it is used up to the last place that fits."""
-    async with opened(url, Quota("web", {"VCPU": LIMIT, "claims": 1000})) as scheduler:
-        results = await race.play(many, url, (6, count), cells=CELLS)
+async def test_exactly_the_quota_is_claimed(
+    url: str, race: Racers, cells: tuple[str, ...], round_: int, count: int
+) -> None:
+    """Eight processes ask for more than it allows: it is used up to the last place that fits."""
+    async with opened(url, cells, Quota("web", {"VCPU": LIMIT, "claims": 1000})) as scheduler:
+        results = await race.play(many, url, (6, count), cells=cells)
         assert [error for one in results for error in one.errors] == []
         claimed = [claim_id for one in results for claim_id in one.claimed]
         assert len(set(claimed)) == len(claimed) == LIMIT - LIMIT % count
         assert sum(len(one.exceeded) for one in results) == len(race) * 6 - LIMIT // count
         assert {used for one in results for used in one.exceeded} <= set(range(LIMIT - count + 1, LIMIT + 1))
-        await assert_exact(scheduler, url, LIMIT - LIMIT % count)
+        await assert_exact(scheduler, LIMIT - LIMIT % count)
 
 
+@over_one_and_three
 @pytest.mark.parametrize("round_", range(ROUNDS))
-async def test_an_id_that_all_send_is_counted_once(url: str, race: Racers, round_: int) -> None:
-    async with opened(url, Quota("web", {"claims": 5})) as scheduler:
-        results = await race.play(twins, url, [f"id{number}" for number in range(8)], cells=CELLS)
+async def test_an_id_that_all_send_is_counted_once(url: str, race: Racers, cells: tuple[str, ...], round_: int) -> None:
+    async with opened(url, cells, Quota("web", {"claims": 5})) as scheduler:
+        results = await race.play(twins, url, [f"id{number}" for number in range(8)], cells=cells)
         assert [error for one in results for error in one.errors] == []
         assert len({claim_id for one in results for claim_id in one.claimed}) == 5
-        await assert_exact(scheduler, url, 5)
+        await assert_exact(scheduler, 5)
 
 
+@over_one_and_three
 @pytest.mark.parametrize("round_", range(ROUNDS))
-async def test_who_has_released_is_never_refused(url: str, race: Racers, round_: int) -> None:
+async def test_who_has_released_is_never_refused(url: str, race: Racers, cells: tuple[str, ...], round_: int) -> None:
     """Each of eight processes holds at most one claim of 2 VCPU, and the quota is for eight."""
-    async with opened(url, Quota("web", {"VCPU": 2 * len(race), "claims": len(race)})) as scheduler:
-        results = await race.play(churn, url, 40 if is_long() else 10, cells=CELLS)
+    async with opened(url, cells, Quota("web", {"VCPU": 2 * len(race), "claims": len(race)})) as scheduler:
+        results = await race.play(churn, url, 40 if is_long() else 10, cells=cells)
         assert [error for one in results for error in one] == []
-        await assert_exact(scheduler, url, 0)
+        await assert_exact(scheduler, 0)
 
 
-def _claim_until_killed(url: str) -> None:
+def _claim_until_killed(url: str, cells: tuple[str, ...], dies_in: str) -> None:
+    """Claim and release until it is killed; `dies_in`: kill itself at this step of a transfer, where one is given."""
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
 
+    async def die(*_: Any, **__: Any) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
     async def play() -> None:
-        async with Scheduler.connect(url, Settings(cells=CELLS)) as scheduler:
+        async with Scheduler.connect(url, Settings(cells=cells)) as scheduler:
 
             async def one(number: int) -> None:
                 turns = random.Random(number)
@@ -160,27 +177,55 @@ def _claim_until_killed(url: str) -> None:
                         for claim in (await scheduler.claims.list(project="web", limit=3)).items:
                             await scheduler.claims.release(claim.id)
 
+            if dies_in:
+                setattr(CellStore, dies_in, die)
             await asyncio.gather(*(one(number) for number in range(4)))
 
     asyncio.run(play())
 
 
-async def test_whoever_is_killed_leaves_nothing_counted_that_is_not_there(url: str) -> None:
-    """Between reserve, claim and hold, between end and free: wherever SIGKILL meets two schedulers at work."""
+@contextmanager
+def workers(count: int, *arguments: Any) -> Iterator[Sequence[BaseProcess]]:
+    """Processes that claim until they are killed, which they are in the end."""
     # What is imported once is forked from: spawning anew costs more than all that a worker does before it is killed.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
-    async with opened(url, Quota("web", {"VCPU": LIMIT})) as scheduler:
+    started = [context.Process(target=_claim_until_killed, args=arguments, daemon=True) for _ in range(count)]
+    for worker in started:
+        worker.start()
+    try:
+        yield started
+    finally:
+        for worker in started:
+            worker.kill()
+            worker.join()
+
+
+@over_one_and_three
+async def test_whoever_is_killed_leaves_nothing_counted_that_is_not_there(url: str, cells: tuple[str, ...]) -> None:
+    """Wherever SIGKILL meets eight schedulers at work."""
+    async with opened(url, cells, Quota("web", {"VCPU": LIMIT})) as scheduler:
         for _ in range(KILLS):
-            workers = [context.Process(target=_claim_until_killed, args=(url,), daemon=True) for _ in range(2)]
-            for worker in workers:
-                worker.start()
-            try:
+            with workers(8, url, cells, ""):
                 before = scheduler.stats().entries
                 while scheduler.stats().entries < before + 200 + random.randrange(50):
                     await asyncio.wait_for(next(iter(scheduler._cells)).mirror.moved(), 60)
-            finally:
-                for worker in workers:
-                    worker.kill()
-                    worker.join()
-            assert await assert_exact(scheduler, url) <= LIMIT
+            assert await assert_exact(scheduler) <= LIMIT
+
+
+@pytest.mark.parametrize("step", ["quota_take", "quota_given"])
+async def test_whoever_is_killed_in_the_middle_of_a_transfer_takes_nothing_along(
+    url: str, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the other cell has it, or before the giver has heard so: the others go on within the limit."""
+    async with opened(url, THREE, Quota("web", {"VCPU": LIMIT})) as scheduler:
+        with workers(1, url, THREE, step) as doomed, workers(2, url, THREE, ""):
+            await asyncio.to_thread(doomed[0].join, 60)
+            assert doomed[0].exitcode == -signal.SIGKILL, "it came to the transfer"
+            before = scheduler.stats().entries
+            await wait_until(lambda: scheduler.stats().entries > before + 100, 60, "the others work on")
+        assert await assert_exact(scheduler) <= LIMIT
+        assert await all_shares(scheduler) <= LIMIT
+        monkeypatch.setattr(quota_shares, "RETURNED_AFTER_MS", -1_000_000)
+        await scheduler._quotas.shares.sweep()
+        assert await all_shares(scheduler) == LIMIT

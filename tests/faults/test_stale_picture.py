@@ -151,9 +151,11 @@ async def test_a_host_that_was_just_reserved_is_not_given_to_several(
 async def test_a_fault_without_a_further_change_is_seen(server: PrivateServer, fault: str) -> None:
     """The feed was trimmed or deleted, or the store is in another epoch or went back, and no later entry shows it.
 
-    A picture that catches up is the store's all the same, value by value.
+    A picture that catches up is the store's all the same, value by value. A store that went back within an epoch has
+    lost writes, and starts a new one.
     """
     async with behind(server.url, 4, 4) as (scheduler, _, cell, hosts):
+        epoch = mirror_of(scheduler).epoch
         with redis.Redis(unix_socket_path=str(server.socket), decode_responses=True) as raw:
             await hosts[0].measure(external=1)
             if fault == "trimmed":
@@ -170,3 +172,4 @@ async def test_a_fault_without_a_further_change_is_seen(server: PrivateServer, f
         mirror = mirror_of(scheduler)
         await mirror.catch_up()
         assert mirror.columns.difference((await take_snapshot(cell)).columns) == []
+        assert (mirror.epoch != epoch) == (fault in ("new epoch", "went back"))

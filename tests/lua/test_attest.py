@@ -101,7 +101,7 @@ async def test_work_that_the_store_has_forgotten_is_put_back(cell: CellStore, ra
     claim = (await cell.read_claims("a"))["a"]
     assert (claim.host, claim.state, claim.token, claim.digest) == ("h1", "active", placed.token, "digest")
     assert (claim.project, claim.consumer, claim.amounts) == ("project", "consumer", {"VCPU": 2})
-    assert (await claimed(raw, cell), await cell.held_ids("h1"), await cell.deadlines()) == (2, {"a"}, {})
+    assert (await claimed(raw, cell), await cell.held_ids("h1"), dict(await cell.deadlines())) == (2, {"a"}, {})
     again = await cell.claim(call_of(await cell.tick(), member("a", "h1", VCPU=2)))
     assert (again.outcome, again.placed[0].token) == (Outcome.SAME, placed.token)
 

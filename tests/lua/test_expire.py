@@ -35,7 +35,7 @@ async def test_what_no_host_has_taken_up_is_freed(cell: CellStore, raw: Any) -> 
     (entry,) = [one for one in await cell.changes("0-0", 100) if one.seq > seq]
     assert (entry.op, entry.fields) == ("expired", {"claim": "a", "claims": "0", "starting": "0", "claimed.VCPU": "0"})
     assert (await cell.read_claims("a"))["a"].why is Why.EXPIRED
-    assert (await claimed(raw, cell), await cell.held_ids("h1"), await cell.deadlines()) == (0, set(), {})
+    assert (await claimed(raw, cell), await cell.held_ids("h1"), dict(await cell.deadlines())) == (0, set(), {})
     assert not await raw.exists(cell.keys.inbox("h1"))
     async with nothing_written(raw):
         assert await cell.reconcile(["a"]) == 0
@@ -47,7 +47,12 @@ async def test_what_a_host_is_starting_is_asked_back(cell: CellStore, raw: Any) 
     await make_due(raw, cell, "a")
     assert await cell.reconcile(["a"]) == 1
     claim = (await cell.read_claims("a"))["a"]
-    assert (claim.state, claim.why, await claimed(raw, cell), await cell.deadlines()) == ("ending", "expired", 2, {})
+    assert (claim.state, claim.why, await claimed(raw, cell), dict(await cell.deadlines())) == (
+        "ending",
+        "expired",
+        2,
+        {},
+    )
     await cell.gone("h1", "a", placed.token, Why.RELEASED, {})
     assert (await cell.read_claims("a"))["a"].why is Why.EXPIRED
 

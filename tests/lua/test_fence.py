@@ -2,20 +2,23 @@
 
 import re
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from subprocess import DEVNULL, Popen
 from tempfile import TemporaryDirectory
+from time import monotonic
 from typing import Any
 
 import pytest
 import redis
 
-from redsched.model import HostStatus
-from redsched.store import CellStore, Outcome, Store
+from redsched.model import HostStatus, Request
+from redsched.scheduler import Scheduler
+from redsched.store import CellStore, Clock, Outcome, Store
 from redsched.store.server import PrivateServer
 from tests.support.cells import (
+    HOUR_S,
     call_of,
     claim_on,
     declared_keys_cell,
@@ -86,8 +89,8 @@ async def test_a_wiped_store_heals_with_the_first_word_of_any_host(cell: CellSto
 
 @pytest.mark.parametrize(("behind_ms", "new"), [(14_000, False), (16_000, True), (-500, False), (-3000, True)])
 async def test_time_that_jumps_starts_an_epoch(cell: CellStore, raw: Any, behind_ms: int, new: bool) -> None:
-    """meta.now_ms lies so far behind TIME; negative: TIME has gone back."""
-    await open_host(cell)
+    """meta.now_ms lies so far behind TIME; negative: TIME has gone back. A host's lease would end with the jump."""
+    await open_host(cell, report=report_of(lease_s=10))
     await claim_on(cell)
     clock = await cell.tick()
     await raw.hset(cell.keys.meta, "now_ms", clock.now_ms - behind_ms)
@@ -102,6 +105,70 @@ async def test_time_that_jumps_starts_an_epoch(cell: CellStore, raw: Any, behind
     assert (meta["unattested"], meta["seq"], meta["now_ms"]) == ("1", str(clock.seq), str(again.now_ms))
     assert int(again.epoch.partition("-")[0]) > int(clock.epoch.partition("-")[0])
     assert (await cell.claim(call_of(again, member("b", "h1")))).looked_at[0].cause == "ATTEST"
+
+
+async def silent_for(cell: CellStore, raw: Any, silent_ms: int) -> Clock:
+    """The cell as it is when nobody has written for so long; what it says of itself before."""
+    clock = await cell.tick()
+    await raw.hset(cell.keys.meta, "now_ms", clock.now_ms - silent_ms)
+    return clock
+
+
+async def test_a_cell_in_which_nobody_wrote_keeps_its_epoch(cell: CellStore, raw: Any) -> None:
+    """For days: without leases there is nothing that a jump of time could end."""
+    clock = await silent_for(cell, raw, 3 * 24 * HOUR_S * 1000)
+    async with nothing_written(raw):
+        again = await cell.tick()
+    assert (again.epoch, again.settled) == (clock.epoch, True)
+    assert int((await meta_of(raw, cell))["now_ms"]) == again.now_ms
+
+
+@pytest.mark.parametrize("first", ["tick", "heartbeat", "report", "accept", "renew"])
+async def test_a_silence_that_all_leases_outlast_is_no_jump(cell: CellStore, raw: Any, first: str) -> None:
+    """Whichever call comes first, of those that are made unasked. Leases that had ended before count for nothing."""
+    await open_host(cell)
+    placed, gone_ms = await claim_on(cell), (await cell.tick()).now_ms - 60_000
+    await raw.zadd(cell.keys.deadlines, {"over": gone_ms})
+    await raw.zadd(cell.keys.hosts, {"down": gone_ms})
+    clock = await silent_for(cell, raw, 20_000)
+    calls: dict[str, Callable[[], Awaitable[Any]]] = {
+        "tick": cell.tick,
+        "heartbeat": lambda: cell.heartbeat("h1", HOUR_S),
+        "report": lambda: cell.report(report_of()),
+        "accept": lambda: cell.accept("h1", "a", placed.token, HOUR_S),
+        "renew": lambda: cell.renew("h1", "a", placed.token, HOUR_S),
+    }
+    assert (await calls[first]()).epoch == clock.epoch
+    assert (await cell.tick()).epoch == clock.epoch
+
+
+@pytest.mark.parametrize("of_host", [True, False])
+@pytest.mark.parametrize(("left_ms", "new"), [(-19_000, True), (5000, True), (19_000, True), (25_000, False)])
+async def test_a_jump_that_ends_a_lease_starts_an_epoch(
+    cell: CellStore, raw: Any, of_host: bool, left_ms: int, new: bool
+) -> None:
+    """After 20 s, of a host or a claim, with so much left: whoever renews it in its first half is too late, or not."""
+    await open_host(cell)
+    await claim_on(cell)
+    clock = await silent_for(cell, raw, 20_000)
+    leases, name = (cell.keys.hosts, "h1") if of_host else (cell.keys.deadlines, "a")
+    await raw.zadd(leases, {name: clock.now_ms + left_ms})
+    assert ((await cell.tick()).epoch != clock.epoch) == new
+
+
+async def test_a_cell_that_waits_for_its_hosts_gives_them_their_time(cell: CellStore, raw: Any) -> None:
+    """Not settled: a server that stood still may not settle it by time alone."""
+    await open_host(cell)
+    await new_epoch(cell)
+    clock = await silent_for(cell, raw, 20_000)
+    assert not clock.settled
+    assert (await cell.tick()).epoch != clock.epoch
+
+
+async def test_a_script_that_does_not_see_all_leases_takes_each_jump_for_harm(cell: CellStore, raw: Any) -> None:
+    await open_host(cell)
+    clock = await silent_for(cell, raw, 20_000)
+    assert (await cell.init()).epoch != clock.epoch
 
 
 async def test_the_operator_says_what_a_jump_is(cell: CellStore, raw: Any) -> None:
@@ -159,7 +226,44 @@ async def test_settle_s_is_how_long_that_takes(cell: CellStore, raw: Any) -> Non
     assert abs(int((await meta_of(raw, cell))["settle_at_ms"]) - epoch_ms - 7000) <= 1000
 
 
-# Servers that restart, get a replica, and are promoted
+# Servers that are idle, are paused, restart, get a replica, and are promoted
+
+JUMP_S, SILENT_S = 1, 1.6
+
+
+async def some_time_passes() -> None:
+    """The time itself is the fault: longer than `jump_s`."""
+    over_s = monotonic() + SILENT_S
+    await wait_until(lambda: monotonic() > over_s)
+
+
+@pytest.mark.parametrize("lease_s", [None, HOUR_S, 2])
+@pytest.mark.parametrize("paused", [False, True])
+async def test_an_idle_or_paused_server_starts_an_epoch_where_a_lease_has_suffered(
+    fresh_server: PrivateServer, paused: bool, lease_s: int | None
+) -> None:
+    """Nobody writes for longer than `jump_s`, or the server is stopped for so long; with a host of this lease, or none.
+
+    The two cannot be told apart, and need not be. A scheduler that connects next, and claims at once, finds the epoch
+    as it was, unless a lease has suffered.
+    """
+    async with Store.connect(fresh_server.url) as store, raw_client(fresh_server.url) as raw:
+        cell = store.cell("c1")
+        await cell.init()
+        await raw.hset(cell.keys.meta, "jump_s", JUMP_S)
+        if lease_s is not None:
+            await open_host(cell, report=report_of(lease_s=lease_s))
+        epoch = (await cell.tick()).epoch
+    if paused:
+        fresh_server.pause()
+    await some_time_passes()
+    if paused:
+        fresh_server.resume()
+    async with Scheduler.connect(fresh_server.url) as scheduler:
+        if lease_s == HOUR_S:
+            await scheduler.select(Request({"VCPU": 1}))
+        [now] = [await one.store.tick() for one in scheduler._cells]
+    assert (now.epoch != epoch) == (lease_s == 2)
 
 
 async def test_a_restart_starts_an_epoch_even_when_nothing_was_lost(tmp_path: Path) -> None:

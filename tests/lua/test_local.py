@@ -35,7 +35,7 @@ async def test_local_work_is_an_active_claim_at_once(cell: CellStore, raw: Any) 
     assert (claim.amounts, claim.project, claim.consumer) == ({"VCPU": 2}, "ops", "alice")
     assert await claimed(raw, cell) == 2
     assert await cell.held_ids("h1") == {"console"}
-    assert (await cell.deadlines(), await cell.inbox("h1")) == ({}, [])
+    assert (dict(await cell.deadlines()), await cell.inbox("h1")) == ({}, [])
     fields = await fields_of(raw, cell.keys.host("h1"))
     assert (fields["claims"], fields.get("starting", "0")) == ("1", "0")
     (change,) = [one for one in await cell.changes("0-0", 100) if one.op == "local"]
@@ -127,7 +127,7 @@ async def test_what_a_new_journal_was_asked_to_take_up_is_local_again(cell: Cell
     assert (await cell.claim_local("h1", "console", {"VCPU": 2}, token=token)).outcome is Outcome.OK
     fields = await fields_of(raw, cell.keys.host("h1"))
     assert (fields["starting"], fields["claims"], fields["claimed.VCPU"]) == ("0", "1", "2")
-    assert (await cell.deadlines(), await cell.inbox("h1")) == ({}, [])
+    assert (dict(await cell.deadlines()), await cell.inbox("h1")) == ({}, [])
 
 
 async def test_it_counts_in_shared_pools_too(cell: CellStore, raw: Any) -> None:

@@ -220,9 +220,9 @@ async def test_both_placements_count_in_group_and_pool_for_as_long_as_they_are_t
     await open_in(cell, "h2", "az2")
     await group(cell, count_by=("zone",))
     await pool(cell)
-    first = (await ask(cell, joining("a", "h1", **{"VCPU": 1, SEAT: 3}))).placed[0]
+    first = (await ask(cell, joining("a", "h1", amounts={"VCPU": 1, SEAT: 3}))).placed[0]
     await arrive(cell, "a", first)
-    again = replace(joining("a", "h2", **{"VCPU": 1, SEAT: 2}), again=Again("h1", first.token, MOVED))
+    again = replace(joining("a", "h2", amounts={"VCPU": 1, SEAT: 2}), again=Again("h1", first.token, MOVED))
     second = (await cell.claim(call_of(await cell.tick(), again))).placed[0]
     both = {"members": 2, "host=h1": 1, "host=h2": 1, "zone=az1": 1, "zone=az2": 1}
     assert (await counts(raw, cell), await seats(raw, cell)) == (both, 5)

@@ -63,9 +63,9 @@ async def test_groups_and_pools_count_every_placement_anew(cell: CellStore, raw:
     await open_in(cell, "h2", "az2")
     await group(cell, count_by=("zone",))
     await pool(cell)
-    first = (await ask(cell, joining("a", "h1", **{"VCPU": 1, SEAT: 3}))).placed[0]
+    first = (await ask(cell, joining("a", "h1", amounts={"VCPU": 1, SEAT: 3}))).placed[0]
     await arrive(cell, "a", first)
-    again = replace(joining("a", "h2", **{"VCPU": 1, SEAT: 2}), again=Again("h1", first.token, Why.MOVED))
+    again = replace(joining("a", "h2", amounts={"VCPU": 1, SEAT: 2}), again=Again("h1", first.token, Why.MOVED))
     assert (await cell.claim(call_of(await cell.tick(), again))).outcome is Outcome.OK
     await raw.hset(cell.keys.server_group("web"), mapping={"members": "1", "count.host=h2": "4", "count.host=h9": "1"})
     await raw.hset(cell.keys.pool("lic"), "claimed.CUSTOM_SEAT", "x")

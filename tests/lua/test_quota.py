@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from redsched.model import Candidate, Exceeded, Quota, Why
-from redsched.store import CellStore, ClaimAnswer, Former, Giving, Kind, Member, Outcome, exceeded
+from redsched.store import Again, CellStore, ClaimAnswer, EndedPlacement, Giving, Kind, Member, Outcome, exceeded
 from tests.support.cells import (
     HOUR_S,
     active,
@@ -24,7 +24,7 @@ from tests.support.cells import (
     taken_up,
 )
 from tests.support.company import SEAT, pool
-from tests.support.succession import arrive, ask_target, held, settle, target
+from tests.support.placements import arrive, ask_again, held, move_to, settle
 
 QUOTA = Quota("project", {"VCPU": 6, "claims": 3})
 PROJECT = ("quota:project",)
@@ -148,7 +148,7 @@ async def test_a_limit_below_what_is_used_ends_nothing(cell: CellStore, raw: Any
 
 async def _expired(cell: CellStore, raw: Any) -> None:
     await make_due(raw, cell, "a")
-    assert await cell.expire([("a", "h1")]) == 1
+    assert await cell.reconcile(["a"]) == 1
 
 
 ENDS: dict[str, Callable[[CellStore, Any, str], Awaitable[Any]]] = {
@@ -219,46 +219,44 @@ async def test_what_a_host_runs_by_itself_is_counted_and_not_refused(cell: CellS
 async def test_a_move_counts_once_at_the_larger_amounts(cell: CellStore, raw: Any) -> None:
     await cell.put_quota(QUOTA)
     placed = await active(cell, "a", VCPU=4, MEMORY_MB=8)
-    former = Former("a", "h1", placed.token, Why.MOVED)
-    answer = await ask_target(cell, "b", "h2", former, VCPU=7)
+    again = Again("h1", placed.token, Why.MOVED)
+    answer = await ask_again(cell, "a", "h2", again, VCPU=7)
     assert (answer.outcome, answer.over) == (Outcome.OVER, (Exceeded("VCPU", 6, 4, 3),))
-    answer = await ask_target(cell, "b", "h2", former, VCPU=5)
+    answer = await ask_again(cell, "a", "h2", again, VCPU=5)
     assert await used(raw, cell) == {"VCPU": 5, "MEMORY_MB": 8, "claims": 1}
-    await arrive(cell, "b", answer.placed[0])
+    await arrive(cell, "a", answer.placed[0])
     await settle(cell)
     assert await used(raw, cell) == {"VCPU": 5, "MEMORY_MB": 8, "claims": 1}, "the first is still ending"
     await cell.gone("h1", "a", placed.token, Why.RELEASED, {})
     assert await used(raw, cell) == {"VCPU": 5, "claims": 1}
-    await cell.release("h2", "b", how=Giving.FORCE)
+    await cell.release("h2", "a", how=Giving.FORCE)
     assert await used(raw, cell) == {}
 
 
 async def test_a_move_that_comes_to_nothing_leaves_what_was_used_before(cell: CellStore, raw: Any) -> None:
     await cell.put_quota(QUOTA)
     placed = await active(cell, "a", VCPU=4)
-    found = await ask_target(cell, "b", "h2", Former("a", "h1", placed.token, Why.MOVED), VCPU=6)
+    found = await ask_again(cell, "a", "h2", Again("h1", placed.token, Why.MOVED), VCPU=6)
     assert await used(raw, cell) == {"VCPU": 6, "claims": 1}
-    await cell.fail("h2", "b", found.placed[0].token, by_host=True)
+    await cell.fail("h2", "a", found.placed[0].token, by_host=True)
     await settle(cell)
     assert await used(raw, cell) == {"VCPU": 4, "claims": 1}
 
 
-async def test_the_next_alternate_takes_what_the_failed_one_gives_up(cell: CellStore, raw: Any) -> None:
-    """The first had not been taken up, so that both steps are one script: never less is counted than is held."""
+async def test_a_failed_placement_is_not_counted_and_the_next_one_is(cell: CellStore, raw: Any) -> None:
     await cell.put_quota(QUOTA)
     placed = await claim_on(cell, "a", VCPU=1)
-    await target(cell, "a", placed, why=Why.FAILED)
-    assert await used(raw, cell) == {"VCPU": 1, "claims": 1}
-    await cell.succeed("b")
-    assert (await cell.read_claims("a"))["a"].state == "ended"
+    await cell.fail("h1", "a", placed.token, by_host=True, again=True)
+    assert await used(raw, cell) == {}
+    await move_to(cell, "a", placed, why=Why.FAILED)
     assert await used(raw, cell) == {"VCPU": 1, "claims": 1}
 
 
 # Losses of data
 
 
-async def test_while_hosts_attest_a_claim_waits_and_a_move_does_not(cell: CellStore, raw: Any) -> None:
-    """Hosts may bring back claims that count; what uses no more than before is in nobody's way."""
+async def test_while_hosts_attest_a_claim_waits(cell: CellStore, raw: Any) -> None:
+    """Hosts may bring back claims that count."""
     await cell.put_quota(QUOTA)
     placed = await active(cell, "a", VCPU=1)
     epoch = await new_epoch(cell)
@@ -266,7 +264,6 @@ async def test_while_hosts_attest_a_claim_waits_and_a_move_does_not(cell: CellSt
     assert (await ask(cell, "b", 1)).outcome is Outcome.SETTLING
     other = replace(call_of(await cell.tick(), member("c", "h1")), project="other")
     assert (await cell.claim(other)).outcome is Outcome.OK
-    await target(cell, "a", placed, "d", "h1")
     await cell.attest("h2", epoch)
     assert (await ask(cell, "b", 6)).over == (Exceeded("VCPU", 6, 1, 6),)
     assert (await ask(cell, "b", 5)).outcome is Outcome.OK
@@ -290,7 +287,7 @@ async def test_an_attestation_counts_out_what_the_journal_says_has_ended(cell: C
     await cell.put_quota(QUOTA)
     placed = await active(cell, "a", VCPU=1)
     epoch = await new_epoch(cell)
-    await cell.attest("h1", epoch, None, [], [("a", placed.token)])
+    await cell.attest("h1", epoch, None, [], [EndedPlacement("a", placed.token, placed.token)])
     assert await used(raw, cell) == {}
 
 
@@ -301,7 +298,7 @@ async def test_restoring_an_exported_claim_counts_it(cell: CellStore, raw: Any) 
     await raw.delete(cell.keys.claim("a"))
     assert (placed.host, await used(raw, cell)) == ("h1", {})
     await cell.report(report_of("h1", VCPU=32))
-    assert (await cell.restore("h1", {"a": fields})).outcome is Outcome.OK
+    assert (await cell.restore({"a": fields})).outcome is Outcome.OK
     assert await used(raw, cell) == {"VCPU": 3, "claims": 1}
 
 

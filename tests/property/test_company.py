@@ -27,11 +27,12 @@ from redsched.model import (
     SharedPool,
     Why,
 )
-from redsched.scheduler.audit_counts import count_problems, read_counts
+from redsched.scheduler.audit_counts import Counted, count_problems, read_counts
 from redsched.store import Answer, ClaimCall, EndedPlacement, Giving, HeldClaim, Kind, Member, Outcome
+from redsched.store.claim_wire import counted_by
 from redsched.store.server import PrivateServer
 from tests.support.cells import HOUR_S, make_due
-from tests.support.placements import ended, held_claim
+from tests.support.placements import held_claim
 from tests.support.plain_company import PlainHost, World
 from tests.support.played import SETTINGS, PlayedCell
 from tests.support.profiles import LONG_EXAMPLES, PHASES, SHORT_EXAMPLES, is_long
@@ -83,7 +84,7 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
     def __init__(self, server: PrivateServer) -> None:
         super().__init__(server)
         self.journals: dict[str, dict[str, HeldClaim]] = {name: {} for name in HOSTS}
-        self.ended: dict[str, dict[str, EndedPlacement]] = {name: {} for name in HOSTS}
+        self.ended: dict[str, dict[str, str]] = {name: {} for name in HOSTS}
         self.kept: dict[str, bytes] = {}
         self.mirror = CellMirror(self.cell, SETTINGS)
         self.stack.push_async_callback(self.mirror.stop)
@@ -102,10 +103,12 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
     async def hear(self, name: str) -> None:
         """A host reports, and attests with what its journal has."""
         await self.cell.report(report_of(name))
-        held, ended = tuple(self.journals[name].values()), tuple(self.ended[name].values())
+        held = tuple(self.journals[name].values())
+        ended = tuple(EndedPlacement(one, token, token) for one, token in self.ended[name].items())
         answer = await self.cell.attest(name, "", None, held, ended, HOUR_S)
         assert answer.outcome in (Outcome.OK, Outcome.SAME)
-        self.journals[name] = {id_: one for id_, one in self.journals[name].items() if one.placed not in answer.drop}
+        for claim_id in answer.drop:
+            del self.journals[name][claim_id]
 
     # What there is
 
@@ -222,7 +225,7 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
         """Its host has said that it is over, and its journal remembers."""
         assert answer.outcome is Outcome.OK
         self.journals[claim.host].pop(claim.id, None)
-        self.ended[claim.host][claim.id] = ended(claim.id, claim.token)
+        self.ended[claim.host][claim.id] = claim.token
 
     @rule(most=st.integers(0, 4))
     def let_leases_run_out(self, most: int) -> None:
@@ -231,7 +234,8 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
         leased = [id_ for id_, one in claims.items() if one.state in ("claimed", "starting")][:most]
         for claim_id in leased:
             self.play(make_due(self.raw, self.cell, claim_id))
-        assert self.play(self.cell.reconcile(claims)) == len(leased)
+        things = {thing for one in claims.values() for thing in counted_by(one)}
+        assert self.play(self.cell.reconcile(list(claims), things)) == len(leased)
 
     # What operators and failures do
 
@@ -290,7 +294,7 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
     async def compare(self) -> None:
         claims, counts = await self.claims(), await read_counts(self.cell)
         hashes = await asyncio.gather(*(self.raw.hgetall(self.cell.keys.claim(one)) for one in claims))
-        assert count_problems("c1", counts, counts, hashes) == []
+        assert count_problems("c1", counts, counts, Counted(hashes)) == []
         for name in await self.cell.host_names():
             fields = await self.raw.hgetall(self.cell.keys.host(name))
             mine = [one for one in claims.values() if one.host == name]

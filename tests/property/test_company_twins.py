@@ -2,7 +2,7 @@
 
 Where they differed, a host would be proposed and refused until the request's time is up, or never be proposed.
 Members may lie in several domains, or in none: what was restored after a loss of data can. Hosts may be written off,
-and one of the members there be the claim that is to be moved.
+and one of the members there be the claim that is to be succeeded.
 """
 
 import asyncio
@@ -89,7 +89,7 @@ def leaver(there: Sequence[dict[str, str]], which: int) -> Claim:
 
 
 async def write(cell: CellStore, raw: Any, declared: ServerGroup, there: Sequence[dict[str, str]], old: Claim) -> None:
-    """Put the group with its counts, and the claim that is to be moved, into the store."""
+    """Put the group with its counts, and the claim that is to be succeeded, into the store."""
     await raw.delete(cell.keys.server_group("web"))
     await cell.put_group(declared)
     await raw.hset(cell.keys.server_group("web"), mapping=counts_of(there))
@@ -124,8 +124,7 @@ async def taken(
     lost = written_off_with(columns, old) if old else ()
     clock, found = await cell.tick(), set[str]()
     for host in fit:
-        mover = Member(old.id if old else "a", (Candidate(host, {"VCPU": 1}),), "web", again)
-        places = (mover, Member("b", ()))
+        places = (Member(old.id if old else "a", (Candidate(host, {"VCPU": 1}),), "web", again), Member("b", ()))
         call = ClaimCall(
             places, clock.epoch, clock.now_ms, clock.seq, "d", True, HOUR_S * 1000, rules=rules, written_off=lost
         )

@@ -22,11 +22,12 @@ from redsched.model import (
     HostReport,
     HostStatus,
     Inventory,
+    Placement,
     RuleKind,
     ServerGroup,
     Why,
 )
-from redsched.scheduler.audit_counts import count_problems, read_counts
+from redsched.scheduler.audit_counts import Counted, count_problems, read_counts
 from redsched.store import Again, ClaimCall, HeldClaim, Member, Outcome
 from redsched.store.claim_wire import counted_by
 from redsched.store.server import PrivateServer
@@ -46,6 +47,14 @@ orders = st.permutations(sorted(HOSTS))
 names = st.sampled_from(sorted(HOSTS))
 which = st.integers(0, 10**6)
 asked = st.lists(st.tuples(orders, st.booleans()), min_size=1, max_size=3)
+
+
+MOVABLE = (ClaimStatus.CLAIMED, ClaimStatus.STARTING, ClaimStatus.ACTIVE)
+
+
+def going_to(claim: Claim) -> Placement:
+    """Where a claim is, or will be."""
+    return max(claim.placements, key=lambda one: int(one.placed.rpartition(".")[2]))
 
 
 class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
@@ -72,10 +81,9 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
         )
         assert (await self.cell.attest(name, "", None, held, (), HOUR_S)).outcome in (Outcome.OK, Outcome.SAME)
 
-    async def placements(self) -> list[Claim]:
-        """Each placement of each claim, as the claim is there."""
+    async def claims(self) -> dict[str, Claim]:
         found = await self.cell.read_claims(await self.cell.all_claim_ids())
-        return [found[id_].view(one) for id_ in sorted(found) for one in found[id_].placements]
+        return {id_: found[id_] for id_ in sorted(found) if found[id_].state is not ClaimStatus.ENDED}
 
     # Claims
 
@@ -91,7 +99,7 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
     @rule(number=which, wanted=asked)
     def die(self, number: int, wanted: list[tuple[list[str], bool]]) -> None:
         """A host on which there is a claim, if there is any; and it begins to be emptied."""
-        hosts = sorted({one.host for one in self.play(self.placements())} - self.lost) or sorted(HOSTS)
+        hosts = sorted({one.host for one in self.play(self.claims()).values()} - self.lost) or sorted(HOSTS)
         name = hosts[number % len(hosts)]
         self.play(self.cell.write_off(name, evacuate=True))
         self.lost.add(name)
@@ -106,16 +114,16 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
     def evacuate(self, wanted: list[tuple[list[str], bool]], number: int) -> None:
         """Some claims of dead hosts are to be elsewhere."""
         for order, is_level in wanted:
-            self.move_one(order, is_level, number, self.lost)
+            self.place_again(order, is_level, number, self.lost)
 
     @rule(order=orders, number=which)
     def move(self, order: list[str], number: int) -> None:
         """A claim of a host that lives is to be elsewhere."""
-        self.move_one(order, False, number, HOSTS.keys() - self.lost)
+        self.place_again(order, False, number, HOSTS.keys() - self.lost)
 
-    def move_one(self, order: list[str], is_level: bool, number: int, hosts: Collection[str]) -> None:
-        claims = self.play(self.placements())
-        chosen = [one for one in claims if one.host in hosts and len(one.placements) == 1]
+    def place_again(self, order: list[str], is_level: bool, number: int, hosts: Collection[str]) -> None:
+        claims = self.play(self.claims()).values()
+        chosen = [one for one in claims if one.host in hosts and one.state in MOVABLE and len(one.placements) == 1]
         if chosen:
             self.play(self.ask(order, chosen[number % len(chosen)], is_level))
 
@@ -123,22 +131,23 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
         self.ids += 1
         again = Again(old.host, old.token, Why.MOVED) if old else None
         hosts = [name for name in order if old is None or name != old.host]
-        claim_id = old.id if old else f"c{self.ids}"
-        member = Member(claim_id, tuple(Candidate(name, {"VCPU": 1}) for name in hosts), "web", again)
-        clock, before = await self.cell.tick(), await self.placements()
+        candidates = tuple(Candidate(name, {"VCPU": 1}) for name in hosts)
+        member = Member(old.id if old else f"c{self.ids}", candidates, "web", again)
+        clock, before = await self.cell.tick(), await self.claims()
         call = ClaimCall((member,), clock.epoch, clock.now_ms, clock.seq, "d", True, HOUR_S * 1000)
         rules = (LEVEL,) if is_level else ()
         # Whatever the caller takes for dead, the script looks.
         answer = await self.cell.claim(replace(call, rules=rules, written_off=tuple(sorted(HOSTS))))
         world = World(HOSTS, {"web": self.group}, {}, self.lost)
-        expected = world.place(before, replace(call, rules=rules))
+        expected = world.place(before.values(), replace(call, rules=rules))
         assert answer.outcome == (Outcome.FULL if expected is None else Outcome.OK)
         assert [(one.host, one.candidate) for one in answer.placed] == (expected or [])
 
     def come_up(self, number: int) -> None:
-        """The work of a claim runs on a host that lives, and what it has left there is given back."""
-        claims = self.play(self.placements())
-        new = [one for one in claims if one.state is ClaimStatus.CLAIMED and one.host not in self.lost]
+        """The work of a claim runs on a host that lives, and where it was before, it is given back."""
+        claims = self.play(self.claims()).values()
+        placed = [one.view(place) for one in claims for place in one.placements]
+        new = [one for one in placed if one.state is ClaimStatus.CLAIMED and one.host not in self.lost]
         if new:
             self.play(self.arrive(new[number % len(new)]))
 
@@ -146,10 +155,14 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
         about = (claim.host, claim.id, claim.token)
         assert (await self.cell.accept(*about, HOUR_S)).outcome is Outcome.OK
         assert (await self.cell.confirm(*about)).outcome is Outcome.OK
-        await self.cell.reconcile([claim.id], counted_by(claim))
-        for one in claim.placements:
-            if one.token != claim.token and one.host not in self.lost:
-                await self.cell.gone(one.host, claim.id, one.token, Why.RELEASED, {})
+        await self.reconcile(claim.id)
+        for one in (await self.claims())[claim.id].placements:
+            if one.state is ClaimStatus.ENDING and one.host not in self.lost:
+                await self.cell.gone(one.host, claim.id, one.token, Why.MOVED, {})
+
+    async def reconcile(self, claim_id: str) -> None:
+        for claim in (await self.cell.read_claims([claim_id])).values():
+            await self.cell.reconcile([claim_id], counted_by(claim))
 
     @rule(number=which)
     def work(self, number: int) -> None:
@@ -157,16 +170,16 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
 
     @rule(number=which)
     def release(self, number: int) -> None:
-        """A claim is given back, or its move is called off, and its hosts have stopped its work."""
-        claims = self.play(self.placements())
+        """A claim is given back, and its host says so."""
+        claims = list(self.play(self.claims()).values())
         if claims:
             self.play(self.give_back(claims[number % len(claims)]))
 
     async def give_back(self, claim: Claim) -> None:
-        await self.cell.release(claim.host, claim.id, claim.token)
-        for one in await self.placements():
-            if (one.id, one.state) == (claim.id, ClaimStatus.ENDING) and one.host not in self.lost:
-                await self.cell.gone(one.host, one.id, one.token, Why.RELEASED, {})
+        if (await self.cell.release(claim.host, claim.id)).outcome is Outcome.ENDING:
+            for one in claim.placements:
+                await self.cell.gone(one.host, claim.id, one.token, Why.RELEASED, {})
+        await self.reconcile(claim.id)
 
     # Hosts
 
@@ -178,19 +191,11 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
 
     async def return_of(self, name: str) -> None:
         """Its journal has what was active there; what it has left drops."""
-        there = [one for one in await self.placements() if one.host == name]
+        claims = (await self.claims()).values()
+        there = [one.view(place) for one in claims for place in one.placements if place.host == name]
         self.one_came_back = self.one_came_back or bool(there)
         held = [
-            held_claim(
-                one.id,
-                one.token,
-                one.state,
-                one.amounts,
-                digest="d",
-                group="web",
-                counted=one.counted,
-                root=root_of(one),
-            )
+            held_claim(one.id, one.token, one.state, one.amounts, digest="d", group="web", counted=one.counted)
             for one in there
             if one.state is ClaimStatus.ACTIVE
         ]
@@ -201,8 +206,8 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
 
     @invariant()
     def the_policy_holds_among_those_that_live(self) -> None:
-        claims = self.play(self.placements())
-        living = [one for one in claims if one.host not in self.lost and not leaves(one)]
+        claims = self.play(self.claims())
+        living = [one.view(going_to(one)) for one in claims.values() if going_to(one).host not in self.lost]
         where = Counter(one.host if self.group.by == "host" else one.counted["zone"] for one in living)
         if self.group.policy is GroupPolicy.ANTI_AFFINITY:
             assert max(where.values(), default=0) <= self.group.max_per_host
@@ -214,18 +219,9 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
         self.play(self.compare())
 
     async def compare(self) -> None:
-        claims, counts = await self.placements(), await read_counts(self.cell)
-        hashes = await asyncio.gather(*(self.raw.hgetall(self.cell.keys.claim(one)) for one in {c.id for c in claims}))
-        assert count_problems("c1", counts, counts, hashes) == []
-
-
-def root_of(view: Claim) -> str:
-    return next(one.root for one in view.placements if one.token == view.token)
-
-
-def leaves(view: Claim) -> bool:
-    """Whether another placement of its claim is to take the place of this one."""
-    return any(one.based_on == view.token for one in view.placements)
+        claims, counts = await self.claims(), await read_counts(self.cell)
+        hashes = await asyncio.gather(*(self.raw.hgetall(self.cell.keys.claim(one)) for one in claims))
+        assert count_problems("c1", counts, counts, Counted(hashes)) == []
 
 
 def test_groups_keep_to_their_policy_while_hosts_die_and_come_back(server: PrivateServer) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from redsched.errors import QuotaExceeded, Settling, Unknown
 from redsched.model import Quota, Request
 from redsched.scheduler import Scheduler, UsageBy, quota_shares
-from redsched.scheduler.quota_shares import divided
+from redsched.scheduler.quota_shares import QuotaShares, divided
 from redsched.settings import Settings
 from redsched.store import CellStore, Kind, Outcome
 from tests.scheduler.conftest import report_all, report_of
@@ -204,7 +204,7 @@ async def test_a_division_that_nobody_finishes_is_made_anew(
         patched.setattr(CellStore, step, killed)
         with pytest.raises(asyncio.CancelledError):
             await scheduler.quotas.put(Quota("web", {"VCPU": 9}))
-    assert calls == ["a", "b"]
+    assert calls == (["a", "b"] if step == "quota_close" else ["c", "b"])
     async with raw_client(clean_store) as raw:
         for cell in CELLS:  # the time is over for which it might be at it still
             await raw.hset(store_of(scheduler, cell).keys.quota("web"), "closed_at_ms", 1)
@@ -212,6 +212,27 @@ async def test_a_division_that_nobody_finishes_is_made_anew(
     with pytest.raises(QuotaExceeded, match="9 of 9"):
         await scheduler.select(web("a", 1))
     await assert_exact(scheduler, 9)
+
+
+async def test_of_two_divisions_at_once_only_one_is_used(scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One is overtaken when it has closed the first cell. It closes no other after that."""
+    monkeypatch.setattr(quota_shares, "UNDER_WAY_MS", -1_000_000)
+    division, really, calls = (await scheduler._quotas.shares.read("web"))["a"].division, CellStore.quota_close, 0
+
+    async def overtaken(self: CellStore, *arguments: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        answer = await really(self, *arguments)
+        if calls == 1:
+            await QuotaShares(scheduler._cells).divide("web")
+            await scheduler.select(web("a", 4))
+        return answer
+
+    monkeypatch.setattr(CellStore, "quota_close", overtaken)
+    await scheduler._quotas.shares.divide("web", instead_of=division)
+    assert calls == 5, "the second of the one fails, and all three of the other have succeeded"
+    assert await all_shares(scheduler) == LIMIT
+    await assert_exact(scheduler, 4)
 
 
 # Losses of data
@@ -321,7 +342,7 @@ def test_shares_are_the_limit_and_no_less_than_what_is_used(limits: dict[str, in
     """Where more is used than the limit, nobody has any."""
     shares = divided(limits, used)
     for name, limit in limits.items():
-        held, given_ = [one.get(name, 0) for one in used], [one[name] for one in shares]
+        held, given_ = [one.get(name, 0) for one in used], [one.get(name, 0) for one in shares]
         if sum(held) <= limit:
             assert sum(given_) == limit
             assert all(share >= amount for share, amount in zip(given_, held, strict=True))

@@ -213,24 +213,6 @@ async def test_while_hosts_attest_anew_a_quota_is_settling_and_then_exact(schedu
     await used(scheduler)
 
 
-async def test_a_move_does_not_wait_for_hosts(scheduler: Scheduler) -> None:
-    """It takes no more than what it moves; what is new waits."""
-    await scheduler.quotas.put(QUOTA)
-    one = (await scheduler.select(web(4, hosts=frozenset(("h1", "h2"))))).selections[0]
-    cell = first_of(scheduler)
-    epoch = await new_epoch(cell)
-    for host in ("h1", "h2"):
-        await cell.attest(host, epoch)
-    target, fresh = await scheduler.claims.move(str(one.claim_id), str(one.token))
-    assert (fresh, {one.host, target.host}) == (True, {"h1", "h2"})
-    with pytest.raises(Settling):
-        await scheduler.select(web(1, hosts=frozenset(("h1",))))
-    await cell.attest("h3", epoch)
-    with pytest.raises(QuotaExceeded, match="4 of 6 VCPU"):
-        await scheduler.select(web(3))
-    assert (await scheduler.audit()).problems == ()
-
-
 async def test_a_wiped_store_knows_no_quota_until_it_is_declared_again(scheduler: Scheduler, clean_store: str) -> None:
     await scheduler.quotas.put(QUOTA)
     await scheduler.select(web(4))

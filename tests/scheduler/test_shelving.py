@@ -52,6 +52,22 @@ async def test_what_finds_no_place_stays_shelved(clean_store: str) -> None:
         assert (again.token != back.token, fresh) == (True, True)
 
 
+async def test_what_was_active_after_it_was_unshelved_can_fail(clean_store: str) -> None:
+    """Its work came back, and crashed where no other host has room: it is not shelved any more."""
+    async with at_work(clean_store, 4) as work:
+        claim = await work.active(TWO)
+        await work.scheduler.claims.shelve("mine", claim.token)
+        await work.settle()
+        await work.scheduler.claims.unshelve("mine")
+        await work.work()
+        back = await work.scheduler.claims.get("mine")
+        await work.store.fail(back.host, back.id, back.token, by_host=True)
+        cell = work.scheduler._cells.named("c1")
+        with pytest.raises(NoValidHost):
+            await work.scheduler.claims.place_again(cell, await work.scheduler.claims.get("mine"))
+        assert (await work.scheduler.claims.get("mine")).why is Why.FAILED
+
+
 async def test_a_shelved_claim_can_be_released(clean_store: str) -> None:
     async with at_work(clean_store, 4) as work:
         found = (await work.scheduler.select(TWO)).selections[0]

@@ -3,7 +3,17 @@
 from dataclasses import replace
 from typing import Any
 
-from redsched.model import Candidate, ClaimRule, GroupPolicy, HostLimit, HostReport, Inventory, ServerGroup, SharedPool
+from redsched.model import (
+    Amounts,
+    Candidate,
+    ClaimRule,
+    GroupPolicy,
+    HostLimit,
+    HostReport,
+    Inventory,
+    ServerGroup,
+    SharedPool,
+)
 from redsched.store import CellStore, ClaimAnswer, Member, Outcome
 from tests.support.cells import HOUR_S, call_of, open_host
 
@@ -33,9 +43,9 @@ async def open_in(cell: CellStore, name: str, zone: str = "default", vcpu: int =
     await open_host(cell, name, HostReport(name, {"VCPU": Inventory(vcpu)}, zone=zone, labels=labels, lease_s=HOUR_S))
 
 
-def joining(claim_id: str, *hosts: str, to: str = "web", **amounts: int) -> Member:
+def joining(claim_id: str, *hosts: str, to: str = "web", amounts: Amounts | None = None, **more: int) -> Member:
     """A member of a group that may go to these hosts with the same amounts; 1 VCPU where none is given."""
-    return Member(claim_id, tuple(Candidate(host, amounts or {"VCPU": 1}) for host in hosts), to)
+    return Member(claim_id, tuple(Candidate(host, amounts or more or {"VCPU": 1}) for host in hosts), to)
 
 
 def drawing(claim_id: str, *hosts: str, seats: int = 1, slot: str = SEAT) -> Member:

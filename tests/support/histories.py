@@ -296,9 +296,8 @@ class Histories:
         claims = await all_claims(self.cell, self.raw)
         for agent in self.agents.values():
             if await self.is_heard(agent):
-                counted = {
-                    one.placed for claim in claims.values() for one in claim.placements if one.host == agent.name
-                }
+                placements = [one for claim in claims.values() for one in claim.placements]
+                counted = {one.placed for one in placements if one.host == agent.name}
                 runs = {one.placed for one in agent.journal.values() if one.state is not CLAIMED}
                 assert runs <= counted, f"{agent.name} runs what is not counted: {runs - counted}"
 

@@ -30,7 +30,7 @@ class Place:
     counted: Mapping[str, str]
     """The domains under which it counts in its group."""
     number: int = -1
-    token: str = ""
+    id: str = ""
 
 
 @dataclass
@@ -43,11 +43,8 @@ class World:
     written_off: Collection[str] = ()
 
     def place(self, claims: Iterable[Claim], call: ClaimCall) -> list[tuple[str, int]] | None:
-        """The host and the number of the candidate of each member; None where one of them finds no place.
-
-        `claims`: a view of each placement that there is.
-        """
-        taken = [_place_of(claim) for claim in claims]
+        """The host and the number of the candidate of each member; None where one of them finds no place."""
+        taken = [place for claim in claims for place in _places_of(claim)]
         found: list[tuple[str, int]] = []
         for number, member in enumerate(call.members):
             for index, candidate in enumerate(member.candidates):
@@ -72,8 +69,9 @@ class World:
         return is_open and room and limited and all(self._holds(rule, holding, host) for rule in rules)
 
     def _holding(self, taken: Sequence[Place], member: Member) -> list[Place]:
-        """The places that hold a member: not all of them one that is moved from a host that was written off."""
-        former = next((one for one in taken if member.again and one.token == member.again.token), None)
+        """The places that hold a member; the successor of a claim on a host that was written off not all of them do."""
+        again = member.again
+        former = next((one for one in taken if again and (one.id, one.host) == (member.id, again.host)), None)
         if former is None or former.host not in self.written_off or former.group != member.group:
             return list(taken)
         group = self.groups.get(member.group)
@@ -121,9 +119,12 @@ class World:
         return Place(candidate.host, candidate.amounts, True, group, counted, number)
 
 
-def _place_of(claim: Claim) -> Place:
-    starting = claim.state in ("claimed", "starting")
-    return Place(claim.host, claim.amounts, starting, claim.group, claim.counted, token=claim.token)
+def _places_of(claim: Claim) -> list[Place]:
+    """A claim counts with each of its placements."""
+    return [
+        Place(one.host, one.amounts, one.state in ("claimed", "starting"), claim.group, one.counted, id=claim.id)
+        for one in claim.placements
+    ]
 
 
 def _within(limit: HostLimit, there: Sequence[Place]) -> bool:

@@ -12,10 +12,7 @@ SOURCES = {
     for entry in sorted((files("redsched") / "lua").iterdir(), key=lambda one: one.name)
     if entry.name.endswith(".lua")
 }
-UNNAMED = {
-    *("quota_close", "quota_count", "quota_declare", "quota_drop", "quota_hold", "quota_mark", "quota_mend"),
-    *("quota_open", "quota_recall", "quota_reserve"),
-}
+UNNAMED: set[str] = set()
 """Scripts whose headers number their KEYS and ARGV still."""
 NUMBERED = re.compile(r"\b(KEYS|ARGV)\[(\d+)\]")
 
@@ -51,7 +48,7 @@ def test_what_a_body_uses_by_name_the_header_names(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(SOURCES.keys() - UNNAMED))
 def test_the_fence_finds_its_keys_first(name: str) -> None:
     """include/fence.lua and what builds on it take meta, changes and hosts by their place."""
-    fenced = "local function fence()" in load_all()[name].text
+    fenced = "local function fence(deadlines)" in load_all()[name].text
     assert (load_all()[name].keys.names[:3] == ("meta", "changes", "hosts")) is fenced
 
 
@@ -60,6 +57,6 @@ def test_a_call_with_another_number_of_values_is_refused() -> None:
     exact, open_list = Contract(("meta", "host"), is_open=False), Contract(("meta",), is_open=True)
     assert [exact.admits(count) for count in (1, 2, 3)] == [False, True, False]
     assert [open_list.admits(count) for count in (0, 1, 5)] == [False, True, True]
-    load_all()["tick"].check(3, 0)
+    load_all()["tick"].check(4, 0)
     with pytest.raises(TypeError, match=r"tick\.lua: 3 keys for .*, 1 arguments for .*"):
         load_all()["tick"].check(3, 1)

@@ -104,6 +104,8 @@ def _held(one: HeldClaimBody) -> HeldClaim:
     record |= {f"amount.{slot}": str(amount) for slot, amount in one.slots.items()}
     record |= {f"in.{topology}": domain for topology, domain in one.counted.items()}
     record |= {"on_exit": one.on_exit.value} if one.on_exit is not OnExit.RELEASE else {}
+    record |= {"max_attempts": str(one.max_attempts)} if one.max_attempts > 1 else {}
+    record |= {"alternates": " ".join(one.alternates)} if one.alternates else {}
     record |= {"work_ended_at_ms": str(one.work_ended_at_ms)} if one.work_ended_at_ms else {}
     placed = one.placed or one.token
     return HeldClaim(one.id, placed, one.token, one.root or placed, ClaimStatus(one.state), record)

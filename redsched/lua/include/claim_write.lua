@@ -9,6 +9,20 @@
 -- include: publish
 local KEPT_MS = 24 * 3600 * 1000 -- of a request: as long again as often as a claim that names it is looked at
 
+-- The alternates that are kept with the claims of a call: those that none of them got.
+local function alternates_left(call)
+  local chosen, left = {}, {}
+  for _, member in ipairs(call.members) do
+    chosen[member.host.name] = true
+  end
+  for name in string.gmatch(call.alternates, '%S+') do
+    if not chosen[name] and #left < call.most_alternates then
+      left[#left + 1] = name
+    end
+  end
+  return table.concat(left, ' ')
+end
+
 local function write_claim(cell, call, member, expires, more)
   local host = member.host
   host.version = host.version + 1
@@ -50,6 +64,9 @@ local function write_claim(cell, call, member, expires, more)
   end
   if call.max_attempts ~= '' then
     claim[#claim + 1], claim[#claim + 2] = 'max_attempts', call.max_attempts
+  end
+  if call.alternates ~= '' then
+    claim[#claim + 1], claim[#claim + 2] = 'alternates', alternates_left(call)
   end
   redis.call('HSET', member.key, unpack(claim))
   if member.reopened then

@@ -1,10 +1,12 @@
--- fence(): the first step of every writing script. Is this still the data that the cell's epoch was minted for?
+-- fence(deadlines): the first step of every writing script. Is this still the data that the cell's epoch stands for?
 --
 -- A failover, a wipe or a jump of the clock shows in the server's replication id, in a missing `meta` or in TIME. The
 -- script that finds it mints a new epoch, here, before it does anything else: from then on no host counts as attested,
 -- so nothing can be claimed, ended or expired on a picture that may have lost writes. Uses KEYS 1 meta, 2 changes,
--- 3 hosts, which every script passes. Returns the cell: epoch, now_ms, seq, declared_seq, settled (bool), remember_ms,
--- keep_ms. Raises an error that begins with SCHEMA where the cell has been upgraded beyond what this release can write.
+-- 3 hosts, which every script passes. A script that also passes the key of the deadlines of claims can tell a cell that
+-- was only silent from one that a jump of time does harm to; others take every jump for harm. Returns the cell: epoch,
+-- now_ms, seq, declared_seq, settled (bool), remember_ms, keep_ms. Raises an error that begins with SCHEMA where the
+-- cell has been upgraded beyond what this release can write.
 local SCHEMA = 1 -- as in redsched/store/schema.py
 
 local function text(number)
@@ -35,7 +37,20 @@ local function mint(cell, replid, wiped)
   end
 end
 
-local function fence()
+-- Whether each lease that ran when the time was last noted will run for as long again as has passed since. Then nobody
+-- has lost one, and whoever renews a lease in its first half is in time, whatever it was: nobody who wrote, a server
+-- that stood still, or a clock that was set.
+local function leases_outlast(deadlines, noted_ms, now_ms)
+  local from, to = '(' .. text(noted_ms), text(2 * now_ms - noted_ms)
+  for _, leases in ipairs({KEYS[3], deadlines}) do
+    if #redis.call('ZRANGE', leases, from, to, 'BYSCORE', 'LIMIT', 0, 1) > 0 then
+      return false
+    end
+  end
+  return true
+end
+
+local function fence(deadlines)
   local time = redis.call('TIME')
   local meta = redis.call('HMGET', KEYS[1], 'epoch', 'seq', 'now_ms', 'replid', 'run_id', 'settled', 'settle_at_ms',
     'jump_s', 'remember_s', 'keep_s', 'settle_s', 'unattested', 'declared_seq', 'oldest')
@@ -63,8 +78,12 @@ local function fence()
     end
     redis.call('HSET', KEYS[1], 'replid', replid)
   end
-  local passed_ms = cell.now_ms - tonumber(meta[3])
-  if passed_ms > tonumber(meta[8] or '15') * 1000 or passed_ms < -1000 then
+  local noted_ms = tonumber(meta[3])
+  local passed_ms = cell.now_ms - noted_ms
+  local jumped = passed_ms > tonumber(meta[8] or '15') * 1000
+  -- A cell that waits for its hosts gives them their time.
+  local harmless = jumped and deadlines and cell.settled and leases_outlast(deadlines, noted_ms, cell.now_ms)
+  if (jumped and not harmless) or passed_ms < -1000 then
     mint(cell, replid, false)
     return cell
   end

@@ -80,11 +80,14 @@ local function is_closed(claim, why)
   return closed_why ~= nil and not claim.fields.retry_root and (closed_why == why or closed_why ~= 'shelved')
 end
 
-local function activate(claim, placement)
+local function activate(cell, claim, placement)
   placement.state, placement.expires_at_ms, placement.move_by_ms, placement.op = 'active', nil, nil, 'active'
   placement.hint = 'none'
   raise_current(claim, placement)
   claim.fields.attempts = nil
+  if claim.fields.on_exit == 'replace' then
+    claim.fields.active_at_ms = text(cell.now_ms)
+  end
   for field in pairs(claim.fields) do
     if string.sub(field, 1, #TRIED) == TRIED then
       claim.fields[field] = nil
@@ -107,7 +110,24 @@ end
 local MAX_ATTEMPTS = 1
 local FIRST_PAUSE_MS, LONGEST_PAUSE_MS = 500, 60000
 
-local function retry(claim, placement, why, in_any_case)
+local FIRST_RESTART_MS, STEADY_MS = 1000, 600000
+
+-- How long until work that has ended by itself is placed again: longer each time, until it has run for ten minutes.
+local function restart_pause(cell, claim)
+  local ran_ms = cell.now_ms - whole(claim.fields.active_at_ms, cell.now_ms, cell.now_ms)
+  local restarts = ran_ms < STEADY_MS and whole(claim.fields.restarts, 0, 0) or 0
+  claim.fields.restarts = text(restarts + 1)
+  return FIRST_RESTART_MS * 2 ^ restarts
+end
+
+local function retry_pause(cell, claim, placement, attempts)
+  if claim.current and claim.current.placed == placement.placed then
+    return math.min(LONGEST_PAUSE_MS, restart_pause(cell, claim))
+  end
+  return attempts == 1 and 0 or math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ^ (attempts - 2))
+end
+
+local function retry(cell, claim, placement, why, in_any_case)
   if goes_on(claim, placement) or is_doomed(claim, placement) then
     return
   end
@@ -116,7 +136,7 @@ local function retry(claim, placement, why, in_any_case)
     claim.fields.retry_root, claim.fields.retry_from = placement.root, placement.token
     claim.fields.retry_why = why
     claim.fields[TRIED .. placement.host] = '1'
-    claim.retry_in_ms = attempts == 1 and 0 or math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ^ (attempts - 2))
+    claim.retry_in_ms = in_any_case and 0 or retry_pause(cell, claim, placement, attempts)
   end
 end
 

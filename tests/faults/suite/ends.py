@@ -122,13 +122,21 @@ def owners_agree(claims: Claims, ledger: Ledger) -> Iterator[str]:
         yield f"claim {claim_id} is there, and to its owner it is {said}"
 
 
-def quota_agrees(claims: Claims, used: Mapping[str, str]) -> Iterator[str]:
-    """A project's ledger says what its claims take. `used` is the ledger's hash; empty before anything was reserved."""
+def quota_agrees(claims: Claims, quotas: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """A project's quota says what its claims take, and cells may use no more than it allows. `quotas`: hash by cell."""
     metered = [claim for claim in claims.claims.values() if claim.get("project") == QUOTA.project]
     really = {"claims": len(metered), "VCPU": sum(amounts_of(claim).get("VCPU", 0) for claim in metered)}
     for word, number in really.items():
-        if int(used.get(f"used.{word}", "0")) != number:
-            yield f"the ledger of {QUOTA.project} says {used.get(f'used.{word}')} {word}, its claims are {number}"
+        used = _sum(f"used.{word}", quotas)
+        if used != number:
+            yield f"the quota of {QUOTA.project} says {used} {word}, its claims are {number}"
+        shares = _sum(f"share.{word}", quotas)
+        if shares > QUOTA.limits[word]:
+            yield f"cells may use {shares} {word} of the quota of {QUOTA.project} together, more than its limit"
+
+
+def _sum(field: str, quotas: Mapping[str, Mapping[str, str]]) -> int:
+    return sum(int(one.get(field, "0")) for one in quotas.values())
 
 
 def picture_agrees(name: str, picture: Picture, view: View) -> Iterator[str]:

@@ -167,7 +167,7 @@ async def disagreements(world: World) -> list[str]:
     if found:
         return found
     world.watcher.look()
-    found += ends.quota_agrees(claims, world.site.ledger())
+    found += ends.quota_agrees(claims, world.site.quotas())
     found += ends.journals_agree(claims, ends.read_journals([world.journal(one.name) for one in world.agents]))
     for one in world.schedulers:
         pictures = (await one.ask("pictures", "pictures"))["cells"]
@@ -203,7 +203,7 @@ async def release_all(world: World) -> list[str]:
         now = world.watcher.now
         left = [f"{cell}: {problem}" for cell, view in now.items() for problem in ends.nothing_is_left(view)]
         left += ends.nothing_runs(world.works, journals)
-        left += ends.quota_agrees(together(now), world.site.ledger())
+        left += ends.quota_agrees(together(now), world.site.quotas())
     return [*left[:MOST_SHOWN], *wrong_so_far(world)]
 
 

@@ -14,13 +14,10 @@ import structlog
 from redsched.cache.compare import describe
 from redsched.cache.mirror import CellMirror
 from redsched.errors import Unavailable
-from redsched.scheduler import Scheduler, quota_settle, quotas
+from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from tests.faults.suite.owner import Owner
 from tests.faults.suite.speech import Ear, go_by, say, shift_clock
-
-RESERVED_MS = 15_000
-"""The lease of what is reserved in a ledger: as much longer than a call is sent again for as it is by default."""
 
 
 async def pictures(scheduler: Scheduler) -> None:
@@ -66,7 +63,6 @@ async def main() -> None:
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     shift_clock(words["clock_shift_s"])
     go_by(words["ways"])
-    quotas.RESERVED_MS = quota_settle.RESERVED_MS = RESERVED_MS  # type: ignore[attr-defined]
     async with Scheduler.connect(words["url"], Settings(**words["settings"])) as scheduler:
         at_work = Owner(scheduler, words)
         orders: dict[str, Callable[[], Awaitable[None]]] = {

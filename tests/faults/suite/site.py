@@ -15,9 +15,6 @@ TIMES = {"jump_s": "3", "settle_s": "15", "remember_s": "180"}
 """The cells' own times, as short as the leases: docs/operate.md, "Limits of a cell". What the watcher reads some times
 a second must not grow with the length of a run: ended claims are forgotten once no round can ask for them any more."""
 
-LEDGER_TAG = f"quota:{QUOTA.project}"
-"""The hash tag of the ledger of the project that has a quota."""
-
 
 class Site(ABC):
     """A store of some cells."""
@@ -52,11 +49,13 @@ class Site(ABC):
         with self.connect(part[0]) as client:
             return read_views(client, part)
 
-    def ledger(self) -> Mapping[str, str]:
-        """The hash of the ledger of the project that has a quota."""
-        with self.connect(LEDGER_TAG) as client:
-            found: dict[str, str] = client.hgetall(f"rs:{{{LEDGER_TAG}}}")
-            return found
+    def quotas(self) -> dict[str, Mapping[str, str]]:
+        """What each cell has of the quota of the project that has one: its hash, by the cell's name."""
+        found: dict[str, Mapping[str, str]] = {}
+        for cell in self.cells:
+            with self.connect(cell) as client:
+                found[cell] = client.hgetall(f"rs:{{{cell}}}:quota:{QUOTA.project}")
+        return found
 
     async def prepare(self) -> None:
         """Declare the cells new, as whoever installs redsched does."""

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from redsched.api.models.answered.selections import Alternate
 from redsched.api.models.words import Amounts, Answer
 from redsched.model import ClaimStatus, OnExit, Why
 
@@ -50,6 +51,10 @@ class ClaimAnswer(Answer):
         str, Field(description="Up to which token it was given back: nothing placed until then is wanted.")
     ]
     attempts: Annotated[int, Field(description="Placements since it was active last.")]
+    max_attempts: Annotated[int, Field(description="How many of them there are before it has failed.")]
+    alternates: Annotated[
+        list[Alternate], Field(description="Chosen with its first host: where it goes next if it fails, if they fit.")
+    ]
     placements: Annotated[
         list[PlacementAnswer],
         Field(description="All its placements, the main one first; more than one while it moves."),

@@ -23,7 +23,7 @@ from redsched.api.models.words import (
     Slot,
     Strict,
 )
-from redsched.model import MAX_RATIO, AgentStamp, HostReport, Inventory, OnExit, Pool
+from redsched.model import MAX_ALTERNATES, MAX_ATTEMPTS, MAX_RATIO, AgentStamp, HostReport, Inventory, OnExit, Pool
 from redsched.model.hosts import MAX_POOLS
 
 Ratio = Annotated[float, WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": MAX_RATIO})]
@@ -87,6 +87,10 @@ class HeldClaimBody(Strict):
     placed: Annotated[GivenToken | Literal[""], Field(description="The placement's name; its token if left out.")] = ""
     root: Annotated[GivenToken | Literal[""], Field(description="What it descends from; `placed` if left out.")] = ""
     on_exit: Annotated[OnExit, Field(description="What becomes of it when its work ends.")] = OnExit.RELEASE
+    max_attempts: Annotated[int, Field(ge=1, le=MAX_ATTEMPTS, description="Hosts tried before it has failed.")] = 1
+    alternates: Annotated[
+        list[GivenName], Field(max_length=MAX_ALTERNATES, description="Hosts where it goes next if it fails.")
+    ] = Field(default_factory=list)
     work_ended_at_ms: Annotated[int | None, Field(ge=0, description="When its work ended, where it is kept.")] = None
 
 

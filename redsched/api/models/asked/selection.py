@@ -18,7 +18,7 @@ from redsched.api.models.words import (
     Strict,
     whole_from,
 )
-from redsched.model import MAX_ALTERNATES, MAX_COUNT, MAX_WAIT_S, Gang, OnExit, Request
+from redsched.model import MAX_ALTERNATES, MAX_ATTEMPTS, MAX_COUNT, MAX_WAIT_S, Gang, OnExit, Request
 from redsched.model.checks import MAX_PARTS
 
 Multiplier = Annotated[float, WithJsonSchema({"type": "number", "minimum": -1e6, "maximum": 1e6})]
@@ -130,6 +130,11 @@ class SelectionRequest(PlaceBody):
         OnExit,
         Field(description="When the work that a hook named ends by itself: end the claim, place it again, keep."),
     ] = OnExit.RELEASE
+    max_attempts: Annotated[
+        int,
+        whole_from(1, MAX_ATTEMPTS),
+        Field(description="Hosts tried before a claim has failed, counted from when it was active last."),
+    ] = 3
     claim: Annotated[bool, Field(description="false: a dry run, which writes nothing.")] = True
 
     model_config = ConfigDict(

@@ -78,7 +78,7 @@ class _Kill(Breakage):
 
 
 class KillScheduler(_Kill):
-    """Between quota, claim and answer; between the end of a claim, the word on it to its quota, and the answer."""
+    """Between claim and answer, and between the end of a claim and the answer."""
 
     shape = Shape(
         "kill-scheduler",
@@ -86,12 +86,8 @@ class KillScheduler(_Kill):
         most_victims=2,
         points=(
             "any",
-            "quota_reserve-comes",
-            "quota_reserve-has-run",
             "claim-comes",
             "claim-has-run",
-            "quota_hold-comes",
-            "quota_hold-has-run",
             "release-comes",
             "release-has-run",
             "fail-has-run",

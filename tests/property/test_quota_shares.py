@@ -1,0 +1,159 @@
+"""Schedulers that divide a quota, hand shares over and claim, in every order of their steps: the limit holds all along.
+
+Each call of a script waits for its turn, which the test gives. A scheduler may die before any of its steps, a call may
+arrive a second time long after, and a cell may begin another epoch.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from redsched.errors import RedschedError
+from redsched.model import Exceeded, Quota, Request
+from redsched.scheduler import Scheduler, quota_shares, quotas
+from redsched.scheduler.quota_shares import QuotaShares
+from redsched.settings import Settings
+from redsched.store import CellStore
+from tests.scheduler.conftest import report_all, report_of
+from tests.support.cells import new_epoch, raw_client
+from tests.support.profiles import LONG_EXAMPLES, PHASES, is_long
+
+CELLS = ("a", "b")
+LIMIT = 6
+STEPS = ("read_things", "quota_close", "quota_share", "quota_give", "quota_take", "quota_given", "claim")
+SETTINGS = Settings(cells=CELLS, pick_from=1, check_s=0, tick_s=3600, events_keep_s=0)
+EXAMPLES = LONG_EXAMPLES if is_long() else 20
+
+orders = st.lists(st.integers(0, 1000), min_size=60, max_size=90)
+words = st.lists(
+    st.tuples(st.sampled_from(("claim", "gather", "gather", "divide")), st.sampled_from(CELLS), st.integers(2, 6)),
+    min_size=3,
+    max_size=6,
+)
+
+
+@dataclass(slots=True)
+class Turns:
+    """Calls that wait for their turn, and those that have had it."""
+
+    waiting: list[asyncio.Future[None]] = field(default_factory=list)
+    past: list[Callable[[], Awaitable[Any]]] = field(default_factory=list)
+    on: bool = False
+
+    async def take(self, call: Callable[[], Awaitable[Any]]) -> Any:
+        """Make a call when its turn has come."""
+        if self.on:
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self.waiting.append(turn)
+            await turn
+            self.past.append(call)
+        return await call()
+
+
+@contextmanager
+def in_turn(monkeypatch: pytest.MonkeyPatch) -> Iterator[Turns]:
+    """Have the steps of every scheduler of this process wait for their turns."""
+    turns = Turns()
+
+    def waiting(name: str) -> Callable[..., Awaitable[Any]]:
+        really = getattr(CellStore, name)
+
+        async def call(self: CellStore, *arguments: Any, **named: Any) -> Any:
+            return await turns.take(lambda: really(self, *arguments, **named))
+
+        return call
+
+    with monkeypatch.context() as patched:
+        patched.setattr(quota_shares, "UNDER_WAY_MS", -1_000_000)
+        patched.setattr(quota_shares, "RETURNED_AFTER_MS", -1_000_000)
+        patched.setattr(quotas, "PAUSE_S", 0.0)
+        for name in STEPS:
+            patched.setattr(CellStore, name, waiting(name))
+        yield turns
+        turns.on = False
+        for turn in turns.waiting:
+            turn.cancel()
+
+
+async def next_step(turns: Turns, number: int) -> None:
+    """Let one of the calls that wait have its turn: or another thing come to pass, now and then."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+    if number % 5 == 0 and turns.past:
+        await turns.past[-1 - number // 5 % min(6, len(turns.past))]()  # a late copy
+    elif turns.waiting:
+        turn = turns.waiting.pop(number % len(turns.waiting))
+        if number % 17 == 0:
+            turn.cancel()  # its scheduler dies
+        elif not turn.done():
+            turn.set_result(None)
+    for _ in range(20):
+        await asyncio.sleep(0.0002)
+
+
+async def may_use(raw: Any, epochs: dict[str, str]) -> int:
+    """What the cells may come to use together as they stand: by their shares, where those count, and beyond them."""
+    total = 0
+    for cell in CELLS:
+        fields = await raw.hgetall(f"rs:{{{cell}}}:quota:web")
+        share = int(fields.get("share.VCPU", 0)) if fields.get("share_epoch") == epochs[cell] else 0
+        total += max(share, int(fields.get("used.VCPU", 0)))
+    return total
+
+
+async def play(url: str, monkeypatch: pytest.MonkeyPatch, said: list[tuple[str, str, int]], order: list[int]) -> None:
+    """Begin all of it at once, and give turns in this order."""
+    async with raw_client(url) as raw, Scheduler.connect(url, SETTINGS) as scheduler:
+        await raw.flushall()
+        await scheduler.init()
+        await report_all(scheduler, [report_of(f"{cell}1", cell=cell, VCPU=64) for cell in CELLS])
+        await scheduler.quotas.put(Quota("web", {"VCPU": LIMIT}))
+        stores = {cell: scheduler._cells.named(cell).store for cell in CELLS}
+        # What somebody divides instead of: each begins from what is there, as if a cell had no share.
+        first = (await scheduler._quotas.shares.read("web"))["a"].division
+        others = [QuotaShares(scheduler._cells) for _ in said]
+
+        def begin(word: str, cell: str, amount: int, shares: QuotaShares) -> Awaitable[Any]:
+            if word == "claim":
+                return scheduler.select(Request({"VCPU": amount}, project="web", hosts=frozenset((f"{cell}1",))))
+            if word == "gather":
+                asked = Exceeded("VCPU", 0, 0, amount)
+                return shares.gather(scheduler._cells.named(cell), "web", (asked,))
+            return shares.divide("web", instead_of=first)
+
+        with in_turn(monkeypatch) as turns:
+            turns.on = True
+            begun = [asyncio.ensure_future(begin(*one, shares)) for one, shares in zip(said, others, strict=True)]
+            for number in order:
+                if number % 31 == 0:
+                    await new_epoch_in(stores[CELLS[number % 2]], f"{CELLS[number % 2]}1")
+                await next_step(turns, number)
+                epochs = {cell: (await store.tick()).epoch for cell, store in stores.items()}
+                assert await may_use(raw, epochs) <= LIMIT
+            for task in begun:
+                task.cancel()
+            results = await asyncio.gather(*begun, return_exceptions=True)
+        faults = [one for one in results if isinstance(one, Exception) and not isinstance(one, RedschedError)]
+        assert faults == []
+
+
+async def new_epoch_in(store: CellStore, host: str) -> None:
+    """The cell begins another epoch, and its host attests at once: it loses nothing that it knows."""
+    await store.attest(host, await new_epoch(store))
+
+
+@pytest.mark.usefixtures("clean_store")
+@given(said=words, order=orders)
+@settings(
+    phases=PHASES, max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
+def test_the_limit_holds_in_every_order_of_steps(
+    url: str, monkeypatch: pytest.MonkeyPatch, said: list[tuple[str, str, int]], order: list[int]
+) -> None:
+    asyncio.run(play(url, monkeypatch, said, order))

@@ -1,0 +1,357 @@
+"""A claim that fails before it is active is placed again, on its alternates first, as often as its request allows."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from redsched.errors import ClaimState, NotConfirmed
+from redsched.model import Claim, ClaimStatus, OnExit, Request, Why
+from redsched.scheduler import Scheduler, Selections
+from redsched.store import counted_by
+from redsched.tasks import end
+from tests.scheduler.conftest import report_of
+from tests.scheduler.working import BY_HAND, QUICK, Work, at_work
+from tests.support.cells import new_epoch, raw_client
+from tests.support.hosts import PlainHost, speak_all
+from tests.support.waiting import wait_until
+
+MINE = Request({"VCPU": 2}, claim_ids=("mine",))
+WAITS = replace(MINE, until="active", wait_s=30)
+PENDING, CLAIMED, ACTIVE, ENDED = ClaimStatus.PENDING, ClaimStatus.CLAIMED, ClaimStatus.ACTIVE, ClaimStatus.ENDED
+
+
+async def mine(work: Work) -> Claim:
+    return await work.scheduler.claims.get("mine")
+
+
+async def fails(work: Work, claim: Claim, reason: str = "") -> None:
+    """The claim's host says that its work could not be started."""
+    await work.store.fail(claim.host, claim.id, claim.token, by_host=True, reason=reason)
+
+
+async def fails_until(work: Work, state: ClaimStatus) -> Claim:
+    """Let every host that the claim comes to fail it, until it is in this state; how it is then."""
+
+    async def is_so() -> bool:
+        claim = await mine(work)
+        if claim.state is CLAIMED:
+            await fails(work, claim)
+        await work.sweep()
+        return claim.state is state
+
+    await wait_until(is_so, timeout=30, what=f"it is {state}")
+    return await mine(work)
+
+
+async def on_host(work: Work, host: str) -> Claim:
+    """The claim, as soon as it is placed on this host."""
+
+    async def is_there() -> bool:
+        return "mine" in await work.store.held_ids(host)
+
+    await wait_until(is_there, timeout=30, what=f"{host} holds it")
+    return await mine(work)
+
+
+async def asked_for(work: Work, request: Request = WAITS) -> tuple["asyncio.Task[Selections]", Claim]:
+    """A selection that waits for its hosts, and its claim."""
+    task = asyncio.create_task(work.scheduler.select(request))
+    claim = await on_host(work, "h0")
+    words = work.scheduler._cells.named("c1").words
+    await wait_until(lambda: "mine" in words._waits, what="it waits")
+    return task, claim
+
+
+async def test_its_alternate_takes_it_and_then_any_host(clean_store: str) -> None:
+    """A better host that came later has to wait until no alternate is left."""
+    async with at_work(clean_store, 6, 4) as work:
+        [found] = (await work.scheduler.select(replace(MINE, alternates=1))).selections
+        assert (found.host, found.alternates) == ("h0", ("h1",))
+        better = PlainHost(work.store, "h2", 50, lease_s=3600)
+        await better.speak()
+        await fails(work, await mine(work))
+        assert (await mine(work)).state is PENDING
+        await work.sweep()
+        second = await mine(work)
+        assert (second.host, second.state, second.attempts, second.tried) == ("h1", CLAIMED, 2, frozenset({"h0"}))
+        await fails(work, second)
+
+        async def is_placed() -> bool:
+            await work.sweep()
+            return (await mine(work)).state is CLAIMED
+
+        await wait_until(is_placed, what="it is placed a third time")
+        assert ((await mine(work)).host, (await mine(work)).attempts) == ("h2", 3)
+        await work.is_sound()
+
+
+async def test_an_alternate_that_is_full_by_then_is_passed_over(clean_store: str) -> None:
+    async with at_work(clean_store, 6, 5, 4) as work:
+        [found] = (await work.scheduler.select(replace(MINE, alternates=2))).selections
+        assert found.alternates == ("h1", "h2")
+        await work.scheduler.select(Request({"VCPU": 5}, hosts=frozenset({"h1"})))
+        await fails(work, await mine(work))
+        await work.sweep()
+        assert (await mine(work)).host == "h2"
+
+
+async def test_alternates_are_answered_again(clean_store: str) -> None:
+    """With the same ids, from another scheduler; without the one that the claim has gone to since."""
+    asked = replace(MINE, alternates=2)
+    async with at_work(clean_store, 6, 5, 4) as work, Scheduler.connect(clean_store, BY_HAND) as other:
+        first = await work.scheduler.select(asked)
+        again = await other.select(asked)
+        assert again.selections == first.selections
+        assert again.selections[0].alternates == (await mine(work)).alternates == ("h1", "h2")
+        await fails(work, await mine(work))
+        await work.sweep()
+        [now] = (await other.select(asked)).selections
+        assert (now.host, now.alternates) == ("h1", ("h2",))
+
+
+async def test_those_of_a_call_for_several_places_are_hosts_that_none_of_them_got(clean_store: str) -> None:
+    async with at_work(clean_store, 2, 2, 2, 2) as work:
+        asked = Request({"VCPU": 2}, count=2, claim_ids=("a", "b"), alternates=1)
+        first = await work.scheduler.select(asked)
+        again = await work.scheduler.select(asked)
+        [alternate] = first.selections[0].alternates
+        assert alternate not in {one.host for one in first.selections}
+        assert [one.alternates for one in again.selections] == [(alternate,)] * 2
+
+
+async def test_a_claim_without_alternates_keeps_none(clean_store: str) -> None:
+    async with at_work(clean_store, 6, 4) as work:
+        await work.scheduler.select(MINE)
+        assert "alternates" not in (await mine(work)).raw
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+async def test_it_fails_when_its_attempts_are_used_up(clean_store: str, most: int) -> None:
+    """Though another host is free; `max_attempts: 1` is the first failure."""
+    async with at_work(clean_store, 6, 5, 4, 3) as work:
+        await work.scheduler.select(replace(MINE, max_attempts=most))
+        ended = await fails_until(work, ENDED)
+        assert (ended.why, ended.host, len(ended.tried)) == (Why.FAILED, f"h{most - 1}", most - 1)
+        assert await work.held() == {}
+
+
+async def test_its_reason_is_that_of_the_last_failure(clean_store: str) -> None:
+    async with at_work(clean_store, 6, 5) as work:
+        await work.scheduler.select(replace(MINE, max_attempts=2))
+        await fails(work, await mine(work), "exit code 1")
+        await work.sweep()
+        await fails(work, await mine(work), "exit code 2")
+        ended = await mine(work)
+        assert ended.reason is not None
+        assert (ended.state, ended.reason.host, ended.reason.text) == (ENDED, "h1", "exit code 2")
+
+
+async def test_it_fails_where_no_host_is_left(clean_store: str) -> None:
+    """Before its attempts are used up: a host on which it has failed is not tried twice."""
+    async with at_work(clean_store, 6, 5) as work:
+        await work.scheduler.select(replace(MINE, max_attempts=50))
+        ended = await fails_until(work, ENDED)
+        assert (ended.why, ended.tried) == (Why.FAILED, frozenset({"h0", "h1"}))
+
+
+async def expired(work: Work) -> Claim:
+    """Sweep until the claim's lease has run out."""
+
+    async def is_over() -> bool:
+        await work.sweep()
+        claim = await mine(work)
+        return claim.state not in (CLAIMED, ClaimStatus.STARTING) or claim.host != "h0"
+
+    await wait_until(is_over, what="its lease has run out")
+    await work.sweep()
+    return await mine(work)
+
+
+async def test_what_no_agent_takes_up_in_time_goes_to_the_next_host(clean_store: str) -> None:
+    async with at_work(clean_store, 6, 5) as work:
+        await work.scheduler.select(replace(MINE, lease_s=1))
+        now = await expired(work)
+        assert (now.host, now.state, now.attempts, now.tried) == ("h1", CLAIMED, 2, frozenset({"h0"}))
+        await work.work([1])
+        assert await work.held() == {"h1": ["mine"]}
+
+
+async def test_what_an_agent_has_taken_up_is_not_placed_again_when_its_lease_runs_out(clean_store: str) -> None:
+    """Its work may be there."""
+    async with at_work(clean_store, 6, 5) as work:
+        [found] = (await work.scheduler.select(MINE)).selections
+        await work.store.accept("h0", "mine", found.token or "", 1)
+        now = await expired(work)
+        assert (now.state, now.why) == (ClaimStatus.ENDING, Why.EXPIRED)
+        await work.settle()
+        assert ((await mine(work)).state, await work.held()) == (ENDED, {})
+
+
+async def test_on_a_host_without_an_agent_it_expires(clean_store: str) -> None:
+    async with at_work(clean_store) as work:
+        for name in ("h0", "h1"):
+            await work.scheduler.hosts.report(report_of(name, VCPU=4))
+        await work.scheduler.select(replace(MINE, lease_s=1, alternates=1))
+        ended = await expired(work)
+        assert (ended.state, ended.why, ended.attempts) == (ENDED, Why.EXPIRED, 1)
+
+
+async def test_attempts_count_from_when_it_was_active(clean_store: str) -> None:
+    async with at_work(clean_store, 6, 5, 4, 3) as work:
+        await work.scheduler.select(replace(MINE, max_attempts=2, on_exit=OnExit.REPLACE))
+        await fails(work, await mine(work))
+        await work.sweep()
+        await work.work()
+        active = await mine(work)
+        assert (active.state, active.attempts, active.tried) == (ACTIVE, 1, frozenset())
+        await fails(work, active)
+        assert (await mine(work)).state is PENDING
+
+
+async def test_work_that_crashes_again_and_again_waits_longer_each_time(clean_store: str) -> None:
+    """1 s, 2 s, 4 s ... 60 s; and 1 s again where it had run for ten minutes."""
+    async with at_work(clean_store, 6, 5) as work, raw_client(clean_store) as raw:
+        await work.scheduler.select(replace(MINE, on_exit=OnExit.REPLACE))
+
+        async def crash() -> int:
+            """Let it run and crash, and place it again at once; how long a sweeper would have waited."""
+            await work.work()
+            active = await mine(work)
+            assert active.state is ACTIVE
+            await fails(work, active)
+            clock = await work.store.tick()
+            due_ms = await work.store.chore_due_ms("mine")
+            assert due_ms is not None
+            await work.scheduler.claims.place_again(work.scheduler._cells.named("c1"), await mine(work))
+            return -(-(due_ms - clock.now_ms) // 1000)
+
+        assert [await crash() for _ in range(8)] == [1, 2, 4, 8, 16, 32, 60, 60]
+        await work.work()
+        key = work.store.keys.claim("mine")
+        await raw.hincrby(key, "active_at_ms", -600_000)
+        assert [await crash() for _ in range(2)] == [1, 2]
+
+
+async def test_what_is_released_while_it_is_pending_is_not_placed_again(clean_store: str) -> None:
+    async with at_work(clean_store, 6, 5) as work:
+        await work.scheduler.select(MINE)
+        await fails(work, await mine(work))
+        assert await work.scheduler.claims.release("mine")
+        await work.settle()
+        now = await mine(work)
+        assert (now.state, now.why, await work.held()) == (ENDED, Why.RELEASED, {})
+
+
+async def test_two_schedulers_place_it_once(clean_store: str) -> None:
+    """And none of them ends it for want of the room that the other one has just given it."""
+    async with at_work(clean_store, 2, 2) as work, Scheduler.connect(clean_store, BY_HAND) as other:
+        await work.scheduler.select(MINE)
+        await fails(work, await mine(work))
+        pending = await mine(work)
+        both = (work.scheduler, other) * 3
+        again = (one.claims.place_again(one._cells.named("c1"), pending) for one in both)
+        found = await asyncio.gather(*again)
+        assert {(one.host, one.state) for one in found} == {("h1", CLAIMED)}
+        assert len({one.token for one in found}) == 1
+        await work.settle()
+        assert ((await mine(work)).state, await work.held()) == (ACTIVE, {"h1": ["mine"]})
+
+
+async def test_a_gang_ends_with_its_first_failure(clean_store: str) -> None:
+    async with at_work(clean_store, 4, 4, 4) as work:
+        gang = Request({"VCPU": 3}, count=2, claim_ids=("mine", "other"), alternates=1)
+        await work.scheduler.select(gang)
+        await fails(work, await mine(work))
+        await work.settle()
+        states = [(await work.scheduler.claims.get(one)).state for one in gang.claim_ids]
+        assert (states, await work.held()) == ([ENDED, ENDED], {})
+
+
+async def test_a_new_epoch_places_it_when_all_hosts_have_attested(clean_store: str) -> None:
+    """Until then it is pending: its host may bring it back."""
+    async with at_work(clean_store, 6, 5) as work:
+        await work.scheduler.select(replace(MINE, alternates=1))
+        await fails(work, await mine(work))
+        await new_epoch(work.store)
+        await work.sweep()
+        assert (await mine(work)).state is PENDING
+        await speak_all(work.hosts)
+        await work.settle()
+        now = await mine(work)
+        assert (now.state, now.host) == (ACTIVE, "h1")
+
+
+async def test_its_host_brings_alternates_and_attempts_back(clean_store: str) -> None:
+    """To a store that has lost the claim."""
+    async with at_work(clean_store, 6, 5) as work, raw_client(clean_store) as raw:
+        await work.active(replace(MINE, alternates=1, max_attempts=7))
+        await raw.delete(work.store.keys.claim("mine"))
+        await new_epoch(work.store)
+        await speak_all(work.hosts)
+        now = await mine(work)
+        assert (now.state, now.max_attempts, now.alternates) == (ACTIVE, 7, ("h1",))
+
+
+async def test_until_active_waits_through_two_failures(clean_store: str) -> None:
+    """Its answer is the host that runs it; nothing is swept, so the call itself has it placed again."""
+    async with at_work(clean_store, 6, 5, 4) as work:
+        task, claim = await asked_for(work, replace(WAITS, alternates=2))
+        await fails(work, claim)
+        await fails(work, await on_host(work, "h1"))
+        last = await on_host(work, "h2")
+        assert last.attempts == 3
+        await work.work([2])
+        async with asyncio.timeout(30):
+            [found] = (await task).selections
+        assert (found.host, found.token, found.state, found.alternates) == ("h2", last.token, ACTIVE, ("h1",))
+        assert found.slots == {"VCPU": 2}
+
+
+async def test_until_active_ends_with_the_last_reason(clean_store: str) -> None:
+    """When the attempts are used up, as soon as that is known."""
+    async with at_work(clean_store, 6, 5, 4) as work:
+        task, claim = await asked_for(work, replace(WAITS, max_attempts=2))
+        await fails(work, claim, "exit code 1")
+        await fails(work, await on_host(work, "h1"), "exit code 2")
+        async with asyncio.timeout(20):
+            with pytest.raises(NotConfirmed, match=r"failed on h1 \(on h1: exit code 2\)"):
+                await task
+        assert await work.held() == {}
+
+
+async def test_until_active_ends_where_no_host_is_left(clean_store: str) -> None:
+    """Long before its time is up, though no host says a word about that."""
+    async with at_work(clean_store, 6) as work:
+        task, claim = await asked_for(work)
+        await fails(work, claim, "exit code 1")
+        async with asyncio.timeout(20):
+            with pytest.raises(NotConfirmed, match=r"failed on h0 \(on h0: exit code 1\)"):
+                await task
+
+
+async def test_when_its_time_is_up_nothing_is_placed_again(clean_store: str) -> None:
+    async with at_work(clean_store, 6, 5, settings=QUICK) as work:
+        with pytest.raises(NotConfirmed, match="not confirmed by h0 within 1 s"):
+            await work.scheduler.select(replace(WAITS, wait_s=1))
+        await work.settle()
+        assert ((await mine(work)).state, await work.held()) == (ENDED, {})
+
+
+async def test_when_its_caller_has_gone_between_attempts_nothing_is_placed_again(
+    clean_store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with at_work(clean_store, 6, 5) as work:
+        monkeypatch.setattr(work.scheduler._cells.named("c1").words, "on_pending", lambda _: None)
+        task, claim = await asked_for(work)
+        await fails(work, claim)
+        pending = await mine(work)
+        await end(task)
+        await work.scheduler._selector._until_active.stop()
+        assert ((await mine(work)).state, (await mine(work)).why) == (ENDED, Why.RELEASED)
+        # Whoever is still about to place it comes too late.
+        with pytest.raises(ClaimState):
+            await work.scheduler.claims.place_again(work.scheduler._cells.named("c1"), pending)
+        await work.store.reconcile(["mine"], counted_by(pending))
+        await work.settle()
+        assert await work.held() == {}

@@ -1,0 +1,128 @@
+"""Background work gives the event loop back, however many claims there are: counted in lines of Python, not in time.
+
+A trace counts each line of redsched that runs, and the clock of `redsched.pacing` is that count: a slice is so many
+lines. What is held to a limit is the largest number of lines between two turns of the loop. Code that goes through all
+claims at once exceeds it.
+"""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from redsched import pacing
+from redsched.model import Candidate, Quota
+from redsched.names import MAX_AMOUNT
+from redsched.scheduler import Scheduler
+from redsched.settings import Settings
+from redsched.store import CellStore, ClaimCall, Member
+from redsched.store.server import PrivateServer
+from tests.support.cells import report_of
+from tests.support.placements import held_claim
+
+HOSTS, CLAIMS, DUE = 40, 100, 1500
+LINES_PER_S = 200_000
+"""A slice of 5 ms are 1000 lines."""
+MOST_LINES = 3500
+"""A slice, and what goes with one page of claims, or some hosts. Nothing that goes through all claims at once fits."""
+QUIET = Settings(check_s=0.0, events_keep_s=0.0, tick_s=3600.0, poll_s=60.0)
+
+OWN = str(Path(pacing.__file__).parent)
+
+Work = Callable[[Scheduler], Awaitable[object]]
+
+
+class Lines:
+    """Counts lines, and the most of them between two turns of the loop."""
+
+    def __init__(self) -> None:
+        self.lines = self.most = self._before = 0
+        self._loop = asyncio.get_running_loop()
+
+    def trace(self, frame: FrameType, event: str, _: Any) -> Any:
+        if not frame.f_code.co_filename.startswith(OWN):
+            return None
+        self.lines += event == "line"
+        return self.trace
+
+    def turn(self) -> None:
+        """Note a turn, and the next one."""
+        self.most = max(self.most, self.lines - self._before)
+        self._before = self.lines
+        self._handle = self._loop.call_soon(self.turn)
+
+    def stop(self) -> None:
+        """Note no more."""
+        self._handle.cancel()
+
+
+async def lines_of(work: Awaitable[object], monkeypatch: pytest.MonkeyPatch) -> Lines:
+    """Do it and count."""
+    counted, before = Lines(), sys.gettrace()
+    monkeypatch.setattr(pacing, "clock", lambda: counted.lines / LINES_PER_S)
+
+    async def traced() -> None:
+        await work
+
+    sys.settrace(counted.trace)
+    try:
+        counted.turn()
+        await asyncio.create_task(traced())
+    finally:
+        sys.settrace(before)
+        counted.stop()
+    return counted
+
+
+async def fill(cell: CellStore) -> None:
+    """Hosts with many claims each, some of them of a project with a quota."""
+    for number in range(HOSTS):
+        name = f"h{number}"
+        said = await cell.report(report_of(name, VCPU=10_000))
+        held = [
+            held_claim(f"{name}-{one}", f"{said.epoch}.1", project="web" if one % 2 else "db") for one in range(CLAIMS)
+        ]
+        await cell.attest(name, said.epoch, held=held)
+
+
+async def make_due(scheduler: Scheduler) -> None:
+    """Claims whose lease runs out at once, and that the sweep can only find: they are stuck once it has tried."""
+    [cell] = scheduler._cells
+    clock = await cell.store.tick()
+    for first in range(0, DUE, 50):
+        members = tuple(Member(f"due-{first + one}", (Candidate("h0", {"VCPU": 1}),)) for one in range(50))
+        await cell.store.claim(ClaimCall(members, clock.epoch, clock.now_ms, clock.seq, "", fresh=True, lease_ms=1))
+
+
+WORKS: dict[str, Work] = {
+    "audit": lambda scheduler: scheduler.audit(),
+    "repair": lambda scheduler: scheduler.repair(),
+    "export": lambda scheduler: scheduler.export(),
+    "usage": lambda scheduler: scheduler.usage(),
+    "sweep": lambda scheduler: next(iter(scheduler._cells)).sweeper.sweep(),
+}
+
+
+@pytest.mark.parametrize("name", WORKS)
+async def test_no_turn_of_the_loop_is_longer_for_more_claims(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the embedded server alone: whichever it is, this process does the same."""
+    with PrivateServer.start() as server:
+        async with Scheduler.connect(server.url, QUIET) as scheduler:
+            counted = await counted_on(scheduler, name, monkeypatch)
+    assert counted.lines > 3 * MOST_LINES, "too little work to say anything"
+    assert counted.most <= MOST_LINES
+
+
+async def counted_on(scheduler: Scheduler, name: str, monkeypatch: pytest.MonkeyPatch) -> Lines:
+    """Fill the store, and count the lines of a piece of work."""
+    await scheduler.init()
+    await fill(next(iter(scheduler._cells)).store)
+    await scheduler.quotas.put(Quota("db", {"claims": MAX_AMOUNT}))
+    await WORKS[name](scheduler)  # what is done once in a process is not meant
+    if name == "sweep":
+        await make_due(scheduler)
+    return await lines_of(WORKS[name](scheduler), monkeypatch)

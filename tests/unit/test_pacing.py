@@ -1,0 +1,91 @@
+"""Long work lets the event loop run now and then, whatever it works on and however much of it there is."""
+
+import asyncio
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+
+from redsched import pacing
+from redsched.pacing import SHARDS, Spread, in_order, paced
+
+EACH_S = 0.001
+AT_MOST = int(pacing.SLICE_S / EACH_S) + 1
+"""Items in one turn of the loop, where each takes a millisecond."""
+
+
+@pytest.fixture(autouse=True)
+def a_millisecond_an_item(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that each look at it moves on."""
+    ticks = count()
+    monkeypatch.setattr(pacing, "clock", lambda: next(ticks) * EACH_S)
+
+
+class Turns:
+    """Counts the turns of the event loop."""
+
+    def __init__(self) -> None:
+        self.turns = 0
+
+    async def run(self) -> None:
+        while True:
+            self.turns += 1
+            await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def loop_turns() -> Turns:
+    return Turns()
+
+
+async def test_items_come_in_slices_with_a_turn_of_the_loop_between(loop_turns: Turns) -> None:
+    """No turn sees more than a slice of them, and all of them come, in their order."""
+    task = asyncio.create_task(loop_turns.run())
+    turn_of = [(item, loop_turns.turns) async for item in paced(range(1000))]
+    task.cancel()
+    assert [item for item, _ in turn_of] == list(range(1000))
+    turns = [turn for _, turn in turn_of]
+    assert max(turns.count(turn) for turn in set(turns)) <= AT_MOST
+
+
+async def test_sorting_is_sorting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one run, in several, and of nothing."""
+    monkeypatch.setattr(pacing, "RUN", 3)
+    for names in ([], ["b", "a"], [f"{number * 7 % 20}" for number in range(20)]):
+        assert await in_order(names) == sorted(names)
+
+
+async def test_sorting_never_takes_in_more_than_a_run_at_once(
+    monkeypatch: pytest.MonkeyPatch, loop_turns: Turns
+) -> None:
+    monkeypatch.setattr(pacing, "RUN", 10)
+    task = asyncio.create_task(loop_turns.run())
+    taken: list[int] = []
+
+    def names() -> Iterator[str]:
+        for number in range(200):
+            taken.append(loop_turns.turns)
+            yield f"{number}"
+
+    await in_order(names())
+    task.cancel()
+    assert max(taken.count(turn) for turn in set(taken)) <= 10
+
+
+async def test_a_spread_is_a_mapping() -> None:
+    spread = Spread[int]()
+    spread.update({f"{number}": number for number in range(2 * SHARDS)})
+    del spread["7"]
+    assert ("7" in spread, "8" in spread, spread["9"], spread.get("7")) == (False, True, 9, None)
+    assert len(spread) == 2 * SHARDS - 1
+    assert spread == {f"{number}": number for number in range(2 * SHARDS) if number != 7}
+
+
+async def test_a_spread_is_let_go_shard_by_shard(loop_turns: Turns) -> None:
+    """Freeing a million entries at once takes as long as many requests."""
+    spread = Spread[int]()
+    spread.update({f"{number}": number for number in range(2 * SHARDS)})
+    task = asyncio.create_task(loop_turns.run())
+    await spread.let_go()
+    task.cancel()
+    assert (len(spread), loop_turns.turns >= SHARDS // AT_MOST) == (0, True)

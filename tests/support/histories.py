@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from redsched.model import LEASED, OVER, Candidate, Claim, ClaimStatus, Placement, Why
+from redsched.model import LEASED, OVER, Candidate, Claim, ClaimStatus, Placement, Token, Why
 from redsched.store import Again, Answer, CellStore, ClaimAnswer, ClaimCall, EndedPlacement, HeldClaim, Member, Outcome
 from redsched.store.claim_fields import record_of
 from redsched.store.claim_wire import counted_by
@@ -61,6 +61,10 @@ class Owned:
     is_owed: bool = False
     """A host has confirmed it, and since then neither its owner nor its host has ended it, nor an operator the host."""
     closings: list[tuple[str, Why]] = field(default_factory=list)
+
+    def has_closed(self, entry: Entry) -> bool:
+        """Whether a placement comes from before its owner gave the claim back, and has only not heard of it."""
+        return any(Token.parse(entry.root) <= Token.parse(closed) for closed, _ in self.closings)
 
 
 class Histories:
@@ -154,7 +158,8 @@ class Histories:
         answer = await self.cell.confirm(agent.name, entry.claim_id, entry.token)
         await self._heard(agent, entry, answer, ACTIVE)
         if answer.outcome in (Outcome.OK, Outcome.SAME):
-            self.claims[entry.claim_id].is_owed = self.claims[entry.claim_id].wish == "lives"
+            owned = self.claims[entry.claim_id]
+            owned.is_owed = owned.is_owed or (owned.wish == "lives" and not owned.has_closed(entry))
 
     async def _heard(self, agent: Agent, entry: Entry, answer: Answer, state: ClaimStatus) -> None:
         if answer.outcome is Outcome.ATTEST:
@@ -342,3 +347,5 @@ class Histories:
             else:
                 assert not running, f"{claim_id} was {owned.wish}, and lives"
                 assert not found or found.state in OVER, claim_id
+            if owned.wish == "shelved" and found and "voided_at_ms" not in found.raw:
+                assert (found.state, found.why) == ("ended", Why.SHELVED), claim_id

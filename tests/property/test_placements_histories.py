@@ -32,7 +32,7 @@ Chapter = tuple[Words, int | None]
 # Each with a number: of a host, or of whatever else there may be several. Mostly a claim's life just goes on.
 GOES_ON = ("next",) * 12
 WORDS = ("attest", "attest", "attest", "off", "lease", "deadline", "fail", "copy", "reconcile", "reconcile")
-BY_OWNER = ("release", "shelve", "repeat", "repeat", "call off", "move")
+BY_OWNER = ("release", "shelve", "repeat", "repeat", "call off", "move", "resize", "resize")
 words = st.lists(st.tuples(st.sampled_from((*GOES_ON, *WORDS, *BY_OWNER)), st.integers(0, 2)), max_size=12)
 losses = st.sampled_from((None, -1, 0, 1, 1, 2, 2, 3, 3))
 chapters = st.lists(st.tuples(words, losses), min_size=1, max_size=5)
@@ -76,6 +76,7 @@ class Story:
             "call off": lambda _: world.call_off(claim_id),
             "release": lambda _: world.release(claim_id, Why.RELEASED),
             "shelve": lambda _: world.release(claim_id, Why.SHELVED),
+            "resize": lambda n: world.resize(claim_id, n + 1),
             "repeat": lambda _: world.repeat_closings(),
         }
 

@@ -138,8 +138,10 @@ class Histories:
     async def _take(self, agent: Agent, claim_id: str, token: str, entry_id: str) -> None:
         found = await self.read(claim_id)
         view = found.at(token) if found else None
-        known = next((one for one in agent.journal.values() if (one.claim_id, one.token) == (claim_id, token)), None)
-        if view is None or view.host != agent.name:
+        known = agent.journal.get(view.placed) if view else None
+        if view and known and known.state is not ENDING and view.state is not ENDING:
+            await self._make_so(agent, known, view)
+        elif view is None or view.host != agent.name:
             await self.cell.accept(agent.name, claim_id, token, HOUR_S, entry_id)
         elif view.state is ENDING and known:
             known.state = ENDING
@@ -149,6 +151,15 @@ class Histories:
         elif known is None:
             (root,) = [one.root for one in view.placements if one.token == token]
             agent.journal[view.placed] = Entry(claim_id, view.placed, token, root, CLAIMED, record_of(view))
+
+    async def _make_so(self, agent: Agent, entry: Entry, view: Claim) -> None:
+        """It resizes the work of a placement, and says so; the journal comes first."""
+        entry.token, entry.record = view.token, record_of(view)
+        if view.wanted:
+            await self.cell.resized(agent.name, view.id, view.token, view.wanted)
+            found = await self.read(view.id)
+            now = found.at(view.token) if found else None
+            entry.record = record_of(now) if now else entry.record
 
     async def accept(self, agent: Agent, entry: Entry) -> None:
         answer = await self.cell.accept(agent.name, entry.claim_id, entry.token, HOUR_S)
@@ -257,6 +268,12 @@ class Histories:
             answer = await self.cell.release(target.host, claim_id, target.token)
             assert answer.outcome in (Outcome.OK, Outcome.ENDING)
             assert answer.facts == ("",)
+
+    async def resize(self, claim_id: str, vcpu: int) -> None:
+        """The owner wants another amount."""
+        found = await self.read(claim_id)
+        if found and found.placements:
+            await self.cell.resize(found.host, claim_id, found.token, {"VCPU": vcpu})
 
     async def reconcile(self, claim_id: str) -> None:
         found = await self.read(claim_id)

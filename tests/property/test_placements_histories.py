@@ -29,13 +29,25 @@ EXAMPLES = 10 * LONG_EXAMPLES if is_long() else 4 * SHORT_EXAMPLES
 Words = list[tuple[str, int]]
 Chapter = tuple[Words, int | None]
 
-# Each with a number: of a host, or of whatever else there may be several. Mostly a claim's life just goes on.
-GOES_ON = ("next",) * 12
-WORDS = ("attest", "attest", "attest", "off", "lease", "deadline", "fail", "copy", "reconcile", "reconcile")
-BY_OWNER = ("release", "shelve", "repeat", "repeat", "call off", "move", "resize", "resize")
-words = st.lists(st.tuples(st.sampled_from((*GOES_ON, *WORDS, *BY_OWNER)), st.integers(0, 2)), max_size=12)
-losses = st.sampled_from((None, -1, 0, 1, 1, 2, 2, 3, 3))
-chapters = st.lists(st.tuples(words, losses), min_size=1, max_size=5)
+# Each with a number: of a host, or of whatever else there may be several.
+WORDS = ("attest", "attest", "attest", "off", "lease", "deadline", "fail", "copy", "reconcile", "next")
+BY_OWNER = ("release", "shelve", "repeat", "call off", "move", "resize")
+numbers = st.integers(0, 2)
+words = st.tuples(st.sampled_from((*WORDS, *BY_OWNER)), numbers)
+
+
+def chapter(steps: int, most: int, losses: st.SearchStrategy[int | None]) -> st.SearchStrategy[Chapter]:
+    """Some steps of the claim's life, then other words, then perhaps a loss."""
+    goes_on = st.lists(st.tuples(st.just("next"), numbers), max_size=steps)
+    return st.tuples(st.builds(list.__add__, goes_on, st.lists(words, max_size=most)), losses)
+
+
+# A life begins; some of it is lost, perhaps with what came before; and in the new epoch somebody comes first.
+never, perhaps = st.none(), st.sampled_from((None, None, 1, 1, 2, 3, -1))
+lost = st.sampled_from((1, 1, 1, 1, 0, -1))
+chapters = st.tuples(chapter(9, 1, never), chapter(6, 1, lost), chapter(0, 3, perhaps), chapter(3, 3, perhaps)).map(
+    list
+)
 
 
 class Story:

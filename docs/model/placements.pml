@@ -46,6 +46,15 @@
 #ifndef ATTEMPTS
 #define ATTEMPTS 9
 #endif
+#ifndef LATE
+#define LATE 0
+#endif
+#ifndef LOST_JOURNALS
+#define LOST_JOURNALS 0
+#endif
+#ifndef RESIZES
+#define RESIZES 0
+#endif
 #ifndef SAME_HOST
 #define SAME_HOST 0
 #endif
@@ -57,8 +66,8 @@
 #define ACTIVE   3
 #define ENDING   4
 
-/* On its host's page, which is durable. HELD: journalled; BEGUN: its hook may have run; LIVE: the store has confirmed
- * it; STOPPING: gone.lua is to follow, also where the store does not have it; TOMB: it was here. */
+/* On its host's page, which is durable. HELD: journalled; BEGUN: its hook may have run; LIVE: it runs, and the
+ * store is to hear it; STOPPING: gone.lua is to follow, also where the store does not have it; TOMB: it was here. */
 #define NO       0
 #define HELD     1
 #define BEGUN    2
@@ -77,6 +86,7 @@ typedef Data {               /* what a failover rolls back */
   byte pending;              /* root of what failed, and is to be placed again */
   byte failed;               /* in a row */
   byte state[N];
+  bool size[N];              /* it was resized to more */
   bool lost[HOSTS];          /* written off, and has not attested since */
   byte lost_token[HOSTS]
 }
@@ -94,8 +104,11 @@ byte host[N];
 byte from[N];                /* what a move or an evacuation was based on */
 
 byte page[N];
+bool size[N];                /* what its host gives it, durable */
+byte resized_at[N];          /* the token of that */
 bool runs[N];                /* the truth */
 bool away[HOSTS];
+bool new_journal[HOSTS];     /* another one than the store may know */
 bool for_ever[HOSTS];
 
 /* What was asked for, and said in this epoch. */
@@ -105,7 +118,9 @@ bool release_said, shelve_said[2];
 bool was_active[N];
 byte given_up[HOSTS];        /* the truth behind lost_token */
 
-bool has_copy, is_silent;
+bool has_copy, is_silent, wants = true, keeps;
+byte lost_journals, resizes, late_close, late_unshelve;
+bool is_late_close, is_late_unshelve, late_confirm[N];
 byte failovers, wipes, aways, write_offs, moves, fails, shelves;
 hidden byte i, n, last;
 
@@ -115,7 +130,10 @@ hidden byte i, n, last;
 #else
 #define is_closed(x) (root[x] <= p.closed)
 #endif
-#ifdef TOKEN_ORDER
+#ifdef FENCE_ORDER
+#define fence(x) (resized_at[x] != 0 -> 2 * resized_at[x] + 1 : 2 * (x))
+#define after(a, b) (root[a] > root[b] || (root[a] == root[b] && fence(a) > fence(b)))
+#elif defined(TOKEN_ORDER)
 #define after(a, b) ((a) > (b))
 #else
 #define after(a, b) later(a, b)
@@ -127,6 +145,12 @@ hidden byte i, n, last;
 
 
 inline new_epoch() {
+#if LATE
+  for (i : 1 .. PLACEMENTS) { late_confirm[i] = false };
+#endif
+#ifndef LATE_ANY_EPOCH
+  is_late_close = false; late_close = 0; is_late_unshelve = false; late_unshelve = 0;
+#endif
   settled = false; release_said = false; shelve_said[0] = false; shelve_said[1] = false;
   for (i : 0 .. HOSTS - 1) { attested[i] = false; written_off[i] = false }
   i = 0
@@ -136,7 +160,7 @@ inline copy_data(to, src) {
   d[to].known = d[src].known; d[to].current = d[src].current; d[to].closed = d[src].closed;
   d[to].shelved = d[src].shelved; d[to].released = d[src].released; d[to].pending = d[src].pending;
   d[to].failed = d[src].failed;
-  for (i : 0 .. N - 1) { d[to].state[i] = d[src].state[i] }
+  for (i : 0 .. N - 1) { d[to].state[i] = d[src].state[i]; d[to].size[i] = d[src].size[i] }
   for (i : 0 .. HOSTS - 1) { d[to].lost[i] = d[src].lost[i]; d[to].lost_token[i] = d[src].lost_token[i] }
   i = 0
 }
@@ -144,13 +168,16 @@ inline copy_data(to, src) {
 inline clear_data(k) {
   d[k].known = false; d[k].current = 0; d[k].closed = 0; d[k].shelved = false; d[k].released = false;
   d[k].pending = 0; d[k].failed = 0;
-  for (i : 0 .. N - 1) { d[k].state[i] = NONE }
+  for (i : 0 .. N - 1) { d[k].state[i] = NONE; d[k].size[i] = false }
   for (i : 0 .. HOSTS - 1) { d[k].lost[i] = false; d[k].lost_token[i] = 0 }
   i = 0
 }
 
 /* Nothing is freed while its host runs it, unless that was written off and has not attested since. */
-inline free(x) { assert(!runs[x] || (!attested[host[x]] && p.lost_token[host[x]] != 0)); p.state[x] = NONE }
+inline free(x) {
+  assert(!runs[x] || (!attested[host[x]] && p.lost_token[host[x]] != 0));
+  p.state[x] = NONE; p.size[x] = false
+}
 
 /* A guard that lets nothing happen would hide that nothing more can happen, so guards are exact. */
 #define on(x, h) (p.state[x] != NONE && host[x] == (h))
@@ -273,8 +300,9 @@ inline place(base, its_root) {
 
 /* A call that is sent again must not come to another answer while the first one's is being carried out. (A host
  * that is away may be passed over when the cell settles by time.) */
-#define is_held(x) (page[x] >= HELD && page[x] <= LIVE && (attested[host[x]] || !settled) && given_up[host[x]] < (x) && \
-                    !(attested[host[x]] && (p.state[x] == NONE || p.state[x] == ENDING)))
+#define is_held(x) (page[x] >= HELD && page[x] <= LIVE && (attested[host[x]] || !settled) && \
+                    given_up[host[x]] < (x) && \
+                    !(attested[host[x]] && !lives(x)))
 
 inline check_none_held() {
   for (i : 1 .. PLACEMENTS) { assert(!(i <= placed && root[i] > unwanted && is_held(i))) };
@@ -311,8 +339,8 @@ end:
   :: atomic { has_host && p.pending > p.closed && may_try_again && !some(lives) ->
        check_none_held(); place(0, p.pending) }
 
-  /* Forgets. The replica does not lag that long, whoever would say it again has forgotten too, hosts that are there have
-   * heard of it, and none holds what it did not begin within its lease. */
+  /* Forgets. The replica does not lag that long, whoever would say it again has forgotten too, hosts that are there
+   * have heard of it, and none holds what it did not begin within its lease. */
   :: atomic { FORGETS && p.known && !has_copy && settled && (p.released || (p.pending == 0 && !p.shelved)) &&
               !some(is_there) && !some(is_unheard) && all_asked ->
        p.known = false; p.current = 0; p.closed = 0; p.shelved = false; p.released = false; p.pending = 0;
@@ -359,18 +387,51 @@ inline close_at(at) {
 #define first_token(at) (at)
 #endif
 
+/* A copy of a shelve or an unshelve that is still under way may be carried out at any later time. A shelve says which
+ * root it knew of, an unshelve which end it is to undo, and in which epoch. */
+#define is_newer(x) (p.state[x] != NONE && root[x] > late_close)
+#ifdef LATE_CLOSES
+#define may_close_late true
+#else
+#define may_close_late (!some(is_newer) && root[p.current] <= late_close && p.pending <= late_close)
+#endif
+#ifdef LATE_UNSHELVES
+#define may_unshelve_late true
+#else
+#define may_unshelve_late (p.closed == late_unshelve)
+#endif
+
 proctype Owner() {
 end:
   do
-  :: atomic { RELEASES && release_at == 0 ->
+  :: atomic { RELEASES && !keeps && release_at == 0 ->
        release_at = placed; release_said = true; unwanted = placed; close_at(placed); p.released = true }
   :: atomic { shelves < SHELVES && release_at == 0 && p.known && unwanted < placed ->
        shelve_at[shelves] = placed; shelve_said[shelves] = true; shelves++; unwanted = placed;
-       close_at(placed); p.shelved = true }
+       close_at(placed); p.shelved = true; wants = false;
+       if
+       :: LATE && !is_late_close -> is_late_close = true; late_close = placed
+       :: true
+       fi }
   /* Unshelved: it has a root of its own. */
   :: atomic { p.shelved && !p.released && release_at == 0 && has_host && may_unshelve &&
               !some(is_there) ->
-       check_none_held(); place(0, 0) }
+       check_none_held(); wants = true;
+       if
+       :: LATE && !is_late_unshelve -> is_late_unshelve = true; late_unshelve = p.closed
+       :: true
+       fi;
+       place(0, 0) }
+#if LATE
+  :: atomic { is_late_close && may_close_late ->
+       is_late_close = false; late_close = 0; close_at(placed); p.shelved = true }
+  :: atomic { is_late_close -> is_late_close = false; late_close = 0 }
+  :: atomic { is_late_unshelve && p.shelved && !p.released && has_host && may_unshelve && !some(is_there) &&
+              may_unshelve_late ->
+       is_late_unshelve = false; late_unshelve = 0; place(0, 0);
+       unwanted = (wants && release_at == 0 -> unwanted : placed) }
+  :: atomic { is_late_unshelve -> is_late_unshelve = false; late_unshelve = 0 }
+#endif
   /* Said again once in each epoch. */
   :: atomic { RESENDS && release_at != 0 && !release_said && !is_silent ->
        release_said = true; close_at(first_token(release_at)); p.released = true }
@@ -386,41 +447,51 @@ end:
 #ifdef NO_LOST_TOKEN
 #define is_lost_here(x) false
 #else
-#ifdef LOST_TOKEN_OF_UNKNOWN
-#define is_lost_here(x) (!p.known && x <= p.lost_token[host[x]])
-#else
 #define is_lost_here(x) (x <= p.lost_token[host[x]])
 #endif
-#endif
 #define word(x) (page[x] == HELD -> CLAIMED : (page[x] == BEGUN -> STARTING : (page[x] == LIVE -> ACTIVE : ENDING)))
+
+/* Neither the journal nor the store remembers it: nobody can stop it but who looks at the host. */
+#define is_orphan(x) (LOST_JOURNALS && page[x] == NO && p.state[x] == NONE)
 
 inline attest_one(x) {
   if
 #ifdef NO_TOMBSTONES
   :: page[x] == TOMB -> skip
 #else
-  :: page[x] == TOMB -> p.state[x] = NONE
+  :: page[x] == TOMB -> p.state[x] = NONE; p.size[x] = false
 #endif
-  :: page[x] == NO && p.state[x] != NONE -> p.state[x] = (p.state[x] == ENDING -> ENDING : CLAIMED)
+#ifdef LOST_IS_CLAIMED
+  :: page[x] == NO && stands(x) -> p.state[x] = CLAIMED
+#else
+  :: page[x] == NO && stands(x) -> p.state[x] = (new_journal[host[x]] -> STARTING : p.state[x])
+#endif
   :: page[x] >= HELD && page[x] <= STOPPING && p.state[x] != NONE ->
     p.state[x] = (word(x) > p.state[x] -> word(x) : p.state[x])
   :: page[x] >= HELD && page[x] <= STOPPING && p.state[x] == NONE ->
-    p.known = true;
 #ifdef DROP_AT_ATTEST
     if
     :: doomed(x) -> page[x] = STOPPING
     :: else -> p.state[x] = (is_lost_here(x) -> ENDING : word(x))
-    fi
+    fi;
 #else
-    p.state[x] = (is_lost_here(x) -> ENDING : word(x))
+    p.state[x] = (is_lost_here(x) -> ENDING : word(x));
+#endif
+    p.known = true
+  :: else
+  fi;
+  if
+#ifndef STORES_SIZE
+  :: p.state[x] != NONE && size[x] && !p.size[x] -> p.size[x] = true
 #endif
   :: else
   fi;
   if
-  :: p.state[x] == ACTIVE -> raise_current(x)
+  :: p.state[x] == ACTIVE -> raise_current(x); was_active[x] = true
   :: else
   fi;
-  assert(p.state[x] != NONE || !runs[x])
+  assert(p.state[x] != NONE || !runs[x] || is_orphan(x));
+  assert(p.state[x] == NONE || p.size[x] || !size[x])
 }
 
 proctype Host(byte h) {
@@ -439,10 +510,10 @@ end:
   od
 }
 
-/* A host stops what was confirmed, and what its owner wants, only where a later one was confirmed, or it was given up. */
+/* A host stops what was confirmed and what its owner wants only where a later one was confirmed, or was given up. */
 inline check_stop(x) {
   if
-  :: page[x] == LIVE && root[x] > unwanted && given_up[host[x]] < x ->
+  :: page[x] == LIVE && was_active[x] && root[x] > unwanted && given_up[host[x]] < x ->
     n = 0;
     for (i : 1 .. PLACEMENTS) {
       n = n + (i <= placed && later(i, x) && was_active[i] && root[i] > unwanted &&
@@ -454,28 +525,59 @@ inline check_stop(x) {
   fi
 }
 
+#ifdef HELD_IS_CLAIMED
+#define HOLDS_STARTED true
+#else
+#define HOLDS_STARTED false
+#endif
+inline confirm(x) {
+  if
+#ifndef CONFIRM_DOOMED
+  :: doomed(x) -> p.state[x] = ENDING
+#endif
+  :: else -> assert(!(release_said && root[x] <= release_at));
+    p.state[x] = ACTIVE; raise_current(x); was_active[x] = true; p.pending = 0; p.failed = 0
+  fi
+}
+
 proctype Placement(byte x) {
 end:
   do
   :: atomic { x <= placed && !away[host[x]] && attested[host[x]] && page[x] == NO && p.state[x] != NONE ->
-       page[x] = (p.state[x] == ENDING -> STOPPING : HELD) }
-  :: atomic { !away[host[x]] && attested[host[x]] && page[x] == HELD && stands(x) ->                         /* accept */
+       page[x] = (p.state[x] == ENDING -> STOPPING : (p.state[x] == CLAIMED || HOLDS_STARTED -> HELD : BEGUN)) }
+  :: atomic { !away[host[x]] && attested[host[x]] && page[x] == HELD && stands(x) ->                        /* accept */
        p.state[x] = (p.state[x] == CLAIMED -> STARTING : p.state[x]); page[x] = BEGUN }
   :: atomic { page[x] == BEGUN && !runs[x] -> runs[x] = true }
-  :: atomic { !away[host[x]] && attested[host[x]] && page[x] == BEGUN && runs[x] && stands(x) ->            /* confirm */
-       if
-#ifndef CONFIRM_DOOMED
-       :: doomed(x) -> p.state[x] = ENDING; page[x] = STOPPING
+  :: atomic { page[x] == BEGUN && runs[x] -> page[x] = LIVE }
+  :: atomic { !away[host[x]] && attested[host[x]] && page[x] == LIVE && stands(x) && p.state[x] != ACTIVE ->
+       confirm(x);
+#if LATE
+       if :: late_confirm[x] = true :: skip fi
 #endif
-       :: else -> assert(!(release_said && root[x] <= release_at));
-         p.state[x] = ACTIVE; page[x] = LIVE; raise_current(x); was_active[x] = true; p.pending = 0; p.failed = 0
+       }
+#if LATE
+  /* A copy of the confirm, later in the same epoch. */
+  :: atomic { late_confirm[x] ->
+       late_confirm[x] = false;
+       if
+       :: attested[host[x]] && stands(x) -> confirm(x)
+       :: else
        fi }
+#endif
+#if RESIZES
+  /* Resized: more is counted first, and its host gives it then. */
+  :: atomic { resizes < RESIZES && x <= placed && resized_at[x] == 0 && p.state[x] == ACTIVE && attested[host[x]] &&
+              !doomed(x) ->
+       resizes++; resized_at[x] = placed; p.size[x] = true }
+  :: atomic { !away[host[x]] && attested[host[x]] && page[x] == LIVE && p.state[x] == ACTIVE && p.size[x] && !size[x] ->
+       size[x] = true }
+#endif
   /* Its hook fails. */
   :: atomic { fails < FAILS && !away[host[x]] && attested[host[x]] && page[x] == BEGUN && p.state[x] != NONE ->
        fails++; runs[x] = false; page[x] = TOMB;
        if
-       :: FAILED_IS_PENDING || stands(x) -> p.state[x] = NONE; note_failed(x)
-       :: else -> p.state[x] = NONE
+       :: FAILED_IS_PENDING || stands(x) -> p.state[x] = NONE; p.size[x] = false; note_failed(x)
+       :: else -> p.state[x] = NONE; p.size[x] = false
        fi }
   :: atomic { fails < FAILS && away[host[x]] && page[x] == BEGUN -> fails++; page[x] = STOPPING }
   /* Its lease runs out. */
@@ -485,9 +587,15 @@ end:
   /* It is to end, or the store does not have it any more: stop it, then gone.lua. */
   :: atomic { !away[host[x]] && attested[host[x]] && page[x] >= HELD && page[x] <= LIVE && !stands(x) ->
        check_stop(x); page[x] = STOPPING }
+#ifdef WORK_BY_ID
+  :: atomic { page[x] == STOPPING && runs[x] ->
+       for (i : 1 .. PLACEMENTS) { runs[i] = runs[i] && !(i <= placed && host[i] == host[x]) };
+       i = 0 }
+#else
   :: atomic { page[x] == STOPPING && runs[x] -> runs[x] = false }
+#endif
   :: atomic { !away[host[x]] && attested[host[x]] && page[x] == STOPPING && !runs[x] ->
-       p.state[x] = NONE; page[x] = TOMB }
+       p.state[x] = NONE; p.size[x] = false; page[x] = TOMB }
   od
 }
 
@@ -536,6 +644,16 @@ end:
   :: atomic { write_offs < WRITE_OFFS && (!p.lost[0] || !written_off[0]) -> write_off(0) }
   :: atomic { write_offs < WRITE_OFFS && (!p.lost[1] || !written_off[1]) -> write_off(1) }
 
+#if LOST_JOURNALS
+  /* An agent comes back without its journal; the work goes on, and its host counts as one that died. */
+  :: atomic { lost_journals < LOST_JOURNALS -> if :: x = 0 :: x = 1 fi;
+       lost_journals++; new_journal[x] = true; attested[x] = false; given_up[x] = placed;
+       for (i : 1 .. PLACEMENTS) {
+         page[i] = (i <= placed && host[i] == x -> NO : page[i]); size[i] = (i <= placed && host[i] == x -> 0 : size[i])
+       };
+       i = 0; x = 0 }
+#endif
+
   /* Nothing more can happen. */
   :: atomic { timeout ->
        n = 0; last = 0;
@@ -543,9 +661,9 @@ end:
          if
          :: x <= placed && !away[host[x]] ->
            assert(p.state[x] == NONE || p.state[x] == ACTIVE);
-           assert(runs[x] == (p.state[x] == ACTIVE));
-           assert(!runs[x] || (x == p.current && root[x] > unwanted));
-           n = n + (runs[x] -> 1 : 0)
+           assert(runs[x] == (p.state[x] == ACTIVE) || is_orphan(x));
+           assert(!runs[x] || is_orphan(x) || (x == p.current && root[x] > unwanted));
+           n = n + (runs[x] && !is_orphan(x) -> 1 : 0)
          :: x <= placed && away[host[x]] ->
            assert(p.state[x] == NONE || !doomed(x) || (!p.lost[host[x]]))
          :: else
@@ -568,6 +686,7 @@ init {
     p.state[1] = ACTIVE; p.current = 1; page[1] = LIVE; runs[1] = true; was_active[1] = true;
 #endif
     i = 0;
+    if :: RELEASES -> keeps = true :: skip fi;
     run World(); run Schedulers(); run Owner();
     for (n : 0 .. HOSTS - 1) { run Host(n) };
     for (n : 1 .. PLACEMENTS) { run Placement(n) };

@@ -1,9 +1,10 @@
 /*
- * A limit that cells share: each admits claims by its own share, share moves on demand, and cells lose their last writes.
+ * A limit that cells share: each admits claims by its own share, share moves on demand, cells lose their last writes.
  *
  * README.md in this folder says which step stands for which script, what is left out, and what was found. Sizes come
  * with -D: CELLS, LIMIT, CLAIMS (each is placed once), ROLLBACKS (failovers to an older copy), WIPES, GIVES (transfers
- * that are begun). Every claim has the amount 1. A rule is taken out with -D and its name.
+ * that are begun), COORDINATORS (schedulers that begin terms), MOVERS (two schedulers that move share). Every claim has
+ * the amount 1. A rule is taken out with -D and its name.
  *
  * Each cell has one host, whose journal is durable. Schedulers may stop for ever after any step, or go on much later.
  */

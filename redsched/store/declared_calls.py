@@ -33,7 +33,9 @@ class DeclaredCalls(Reads):
         (membership.lua, undeclare.lua)
         """
         if not force and (members := await self.members(name)):
-            return replace(await self._answer("tick"), outcome=Outcome.HELD, facts=tuple(members[:CHUNK]))
+            return replace(
+                await self._answer("tick", (self.keys.deadlines,)), outcome=Outcome.HELD, facts=tuple(members[:CHUNK])
+            )
         await self._set_members(name, frozenset())
         return await self._undeclare(Kind.AGGREGATE, name, force)
 

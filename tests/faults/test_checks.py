@@ -317,6 +317,7 @@ def test_journals_are_read_while_an_agent_has_them_open(tmp_path: Path) -> None:
             "token": TOKEN,
             "root": TOKEN,
             "state": "active",
+            "work_end": "",
         }
         row |= {"is_running": 1, "named": "", "record": "{}", "before": "{}", "moves": "{}"}
         names = ", ".join(row)

@@ -190,6 +190,7 @@ async def test_the_audit_compares_counts_of_hosts_groups_and_pools(scheduler: Sc
     found = {(one.invariant, one.thing) for one in (await scheduler.audit()).problems if one.invariant != PICTURE}
     assert found == {
         (2, "h1 claims"),
+        (2, "quota:project used.CUSTOM_SEAT"),
         (2, "h1 starting"),
         (2, "server-group:web members"),
         (2, "server-group:web count.zone=az9"),

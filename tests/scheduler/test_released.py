@@ -184,7 +184,7 @@ async def test_a_release_of_what_has_moved_closes_where_it_was(clean_store: str)
         epoch = (await cell.raise_epoch((await cell.tick()).epoch)).epoch
         assert await released.say_again(epoch) == 1
         await cell.attest("h1", epoch, held=[held("a", placed)])
-        assert await states(cell, "a") == {"h1": "ending void"}
+        assert await states(cell, "a") == {"h1": "ending released"}
 
 
 async def test_no_more_is_remembered_than_can_be_lost(clean_store: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -163,6 +163,10 @@ class ModelCell:
                 return "STALE"
             return self._released(claim, force=verb == "release_force")
         removed = there is None and claim is not None and claim.state == "ended"
+        if verb in ("release", "release_force") and claim is not None:
+            host, there = claim.host, self.hosts.get(claim.host)
+            if claim.state == "ended" and token in (None, claim.token):
+                return str(getattr(self, f"_{verb}")(claim))
         if not removed and (there is None or not (there.attested or there.written_off)):
             return "ATTEST"
         if claim is None:

@@ -88,6 +88,10 @@ def test_every_key_that_the_code_can_build_is_documented() -> None:
     assert built == {plain(key) for key in DOCUMENTED}
 
 
+OF_OTHERS = re.compile(r"^placement\.\d+-\w+\.\d+\.")
+"""What fields of another than the main placement begin with."""
+
+
 class Seen:
     """The fields seen in the store so far, for each documented key."""
 
@@ -101,7 +105,8 @@ class Seen:
             kind = await self._client.type(key)
             fields = self.fields.setdefault(with_placeholders(key), set())
             if kind == "hash":
-                fields |= set(await self._client.hkeys(key))
+                names = await self._client.hkeys(key)
+                fields |= {*names, *(OF_OTHERS.sub("", name) for name in names)}
             elif kind == "stream":
                 entries = await self._client.xrange(key)
                 fields |= {field for _, values in entries for field in values}
@@ -175,7 +180,8 @@ async def follow(cell: CellStore, seen: Seen) -> None:
     await cell.fail("h1", "g1", tokens[0], by_host=True)
     await seen.look()
     await cell.end_gang("g1")
-    (token,) = await place(Member("moved", small), max_attempts=3, on_exit=OnExit.REPLACE)
+    others: Any = {"alternates": ("h2",), "most_alternates": 1}
+    (token,) = await place(Member("moved", small), max_attempts=3, on_exit=OnExit.REPLACE, **others)
     await cell.confirm("h1", "moved", token)
     for _ in range(2):
         (target,) = await place(Member("moved", small, again=Again("h1", token, Why.MOVED, 60)))
@@ -187,6 +193,10 @@ async def follow(cell: CellStore, seen: Seen) -> None:
         await seen.look()
         await cell.gone("h1", "moved", token, Why.MOVED, {})
         token = target
+    await cell.work_ended("h1", "moved", token, "no process 7 is left")
+    await cell.fail("h1", "moved", token, by_host=True)
+    await seen.look()
+    (token,) = await place(Member("moved", small, again=Again("h1", token, Why.FAILED)))
     await cell.fail("h1", "moved", token, by_host=True, again=True, reason="exit code 3")
     await seen.look()
     (token,) = await place(Member("moved", small, again=Again("h1", token, Why.FAILED)))

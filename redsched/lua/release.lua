@@ -9,7 +9,7 @@
 -- force, or unless-active (as ask, but ACTIVE and nothing written where it runs). call_id: of the call that is undone ('' for
 -- none): STALE where another call was answered with the claim since. closed: the token of an earlier closing that is
 -- repeated in a new epoch; '' for now.
--- Reply OK (all of it is freed) | ENDING | SAME (it had ended) | GONE (to be shelved, but it ended otherwise) | STALE
+-- Reply OK (all of it is freed) | ENDING | SAME (it had ended) | GONE (to be shelved, but it is given back) | STALE
 --   | UNKNOWN | ACTIVE; epoch, now_ms, then the token up to which it is closed
 --   or RETRY, epoch, now_ms and the names of missing keys
 -- include: commit
@@ -40,14 +40,19 @@ local function is_on_its_way(target)
     and goes_on(claim, target) and (target.from ~= nil or main.state == 'active')
 end
 
--- Has it ended, and is that all there is to say? What a host may still bring back is closed with it.
+local function is_closed_for_good()
+  local why = claim.fields.closed_why
+  return why ~= nil and why ~= 'shelved'
+end
+
+-- Has it ended, and is that all there is to say? What a host may still bring back is closed with it, and an earlier
+-- closing that is repeated says why it ended.
 local function is_over(last)
   if main or last.state ~= 'ended' then
     return false
   end
-  local closed_why = claim.fields.closed_why
-  local for_good = closed_why ~= nil and closed_why ~= 'shelved'
-  return for_good or (not is_unheard() and (last.why ~= 'shelved' or ARG.why == 'shelved'))
+  local repeats = ARG.closed ~= '' or is_unheard()
+  return is_closed_for_good() or (not repeats and (last.why ~= 'shelved' or ARG.why == 'shelved'))
 end
 
 -- Why nothing is to be done, or nil.
@@ -64,8 +69,7 @@ local function refusal()
     return 'STALE'
   elseif ARG.how == 'unless-active' and main and not is_on_its_way(target) and main.state == 'active' then
     return 'ACTIVE'
-  elseif ARG.why == 'shelved' and main and main.state == 'ending' and main.why ~= 'shelved'
-      and not claim.fields.retry_root then
+  elseif ARG.why == 'shelved' and main and main.state == 'ending' and is_closed_for_good() then
     return 'GONE'
   end
 end

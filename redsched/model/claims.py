@@ -108,6 +108,11 @@ class Placement:
     work_ended_at_ms: int | None = None
     """When its work was found to have ended, where it is kept nevertheless, or about to be placed again."""
 
+    @property
+    def rank(self) -> tuple[Token, Token]:
+        """The order of a claim's placements: of two that are active, the higher one goes on."""
+        return Token.parse(self.root), Token.parse(self.placed)
+
 
 @dataclass(frozen=True, slots=True)
 class Reason:
@@ -198,9 +203,10 @@ class Claim:
 
     @property
     def target(self) -> Placement | None:
-        """The placement that it is being moved to."""
-        others = (one for one in self.placements if one.token != self.token and one.state not in OVER)
-        return next(others, None)
+        """The placement that it is being moved to from the one shown here."""
+        here = next((one for one in self.placements if one.token == self.token), None)
+        later = (one for one in self.placements if here and one.state not in OVER and one.rank > here.rank)
+        return next(later, None)
 
     @property
     def alternates(self) -> tuple[str, ...]:

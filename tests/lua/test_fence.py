@@ -408,3 +408,16 @@ async def test_cells_of_one_store_have_their_own_epochs(clean_store: str) -> Non
         assert (await two.tick()).epoch != epoch
     async with declared_keys_cell(clean_store, "c1") as one:
         assert (await one.tick()).epoch == epoch
+
+
+async def test_who_finds_a_wipe_and_raises_the_epoch_leaves_the_cell_to_wait_for_its_hosts(
+    cell: CellStore, raw: Any
+) -> None:
+    """Of which it knows none any more: they all have still to be heard."""
+    await open_host(cell)
+    ahead = f"{(await cell.tick()).now_ms + 60_000}-f"
+    await raw.flushall()
+    answer = await cell.raise_epoch(ahead)
+    assert answer.outcome is Outcome.OK
+    assert not (await cell.tick()).settled
+    assert (await meta_of(raw, cell))["unattested"] == "-1"

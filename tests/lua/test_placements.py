@@ -391,6 +391,14 @@ async def test_a_move_of_what_was_claimed_only_is_done_when_the_target_is_active
     assert await claimed(raw, cell, "h1") == 1
 
 
+async def test_what_was_overtaken_before_it_came_up_is_asked_back_when_it_does(cell: CellStore) -> None:
+    """Before any scheduler has looked at it."""
+    placed = await taken_up(cell, "a")
+    await arrive(cell, "a", await move_to(cell, "a", placed))
+    assert (await cell.confirm("h1", "a", placed.token)).outcome is Outcome.ENDING
+    assert await states(cell, "a") == {"h1": "ending moved", "h2": "active"}
+
+
 async def test_a_host_that_is_removed_takes_only_its_placement_along(cell: CellStore, raw: Any) -> None:
     placed = await active(cell, "a")
     found = await move_to(cell, "a", placed)

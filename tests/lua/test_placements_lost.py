@@ -14,6 +14,7 @@ from redsched.store import Again, CellStore, HeldClaim, Outcome, Placed
 from tests.support.cells import (
     HOUR_S,
     active,
+    claim_on,
     claimed,
     fields_of,
     new_epoch,
@@ -489,6 +490,20 @@ async def test_a_journalled_claim_that_nobody_took_up_in_its_lease_is_dropped(
     fresh = held("a", second, ClaimStatus.CLAIMED, root=first.token, expires_at_ms=str(2**52))
     assert (await cell.attest("h2", await new_epoch(cell), held=[fresh])).drop == ()
     await play.is_now(h1="active", h2="claimed")
+
+
+async def test_what_had_ended_before_it_was_active_is_to_stop_where_it_comes_back(
+    cell: CellStore, raw: Any, play: Play
+) -> None:
+    """Its owner was told that it has ended, and nobody closed it."""
+    placed = await claim_on(cell, "a")
+    await cell.fail("h1", "a", placed.token, by_host=False)
+    await play.is_now(_="ended failed")
+    fresh = held("a", placed, ClaimStatus.CLAIMED, expires_at_ms=str(2**52))
+    await play.attest("h1", await new_epoch(cell), fresh)
+    await play.is_now(h1="ending void")
+    await play.stop(placed)
+    await play.is_now(_="ended void")
 
 
 async def test_one_host_has_two_placements_and_brings_both_back(cell: CellStore, raw: Any, play: Play) -> None:

@@ -229,6 +229,16 @@ async def test_what_was_taken_up_and_did_not_come_up_in_time_is_not_placed_again
     assert await states(cell, "a") == {"": "ended expired"}
 
 
+async def test_what_is_ending_is_not_placed_again_because_its_host_fails_to_stop_it(cell: CellStore, raw: Any) -> None:
+    placed = await attempted(cell)
+    await cell.accept("h1", "a", placed.token, HOUR_S)
+    await make_due(raw, cell, "a")
+    await cell.reconcile(["a"])
+    answer = await cell.fail("h1", "a", placed.token, by_host=True)
+    assert (answer.outcome, answer.facts) == (Outcome.OK, ("ended",))
+    assert await states(cell, "a") == {"": "ended expired"}
+
+
 async def test_a_pending_claim_that_a_host_brings_back_is_not_placed_again(cell: CellStore, raw: Any) -> None:
     """The store had lost that it was placed again."""
     first = await attempted(cell)

@@ -3,140 +3,141 @@
 After every step no counter is wrong, and nothing is free that a host runs. And once everybody has done what there is
 to do: at most one placement of a claim lives; what its owner gave back does not; what a host had confirmed does,
 unless its owner gave it back, its host failed it or an operator wrote its host off.
+
+A history is made of chapters. At the end of each the store may go back to the beginning of any chapter, or be wiped.
 """
 
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
+from typing import Any
 
-from redsched.model import Why
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from redsched.model import ClaimStatus, Why
+from redsched.store import Store
 from redsched.store.server import PrivateServer
+from tests.support.cells import raw_client
 from tests.support.histories import Histories
-from tests.support.played import PlayedCell
-from tests.support.profiles import LONG_EXAMPLES, PHASES, SHORT_EXAMPLES, is_long
+from tests.support.played import SETTINGS, UNHURRIED
+from tests.support.profiles import LONG_EXAMPLES, SHORT_EXAMPLES, is_long
 
 HOSTS = ("h1", "h2", "h3")
-EXAMPLES = LONG_EXAMPLES if is_long() else 2 * SHORT_EXAMPLES
+EXAMPLES = 10 * LONG_EXAMPLES if is_long() else 4 * SHORT_EXAMPLES
 
-hosts = st.sampled_from(HOSTS)
-numbers = st.integers(0, 10**6)
-BY_OWNER = ("release", "shelve", "call off", "copy")
+Words = list[tuple[str, int]]
+Chapter = tuple[Words, int | None]
+
+# Each with a number: of a host, or of whatever else there may be several.
+WORDS = ("attest", "attest", "attest", "off", "lease", "deadline", "fail", "copy", "reconcile", "next")
+BY_OWNER = ("release", "shelve", "repeat", "call off", "move", "resize")
+numbers = st.integers(0, 2)
+words = st.tuples(st.sampled_from((*WORDS, *BY_OWNER)), numbers)
 
 
-# As in test_store_model.py no rule has a precondition: without a subject it does nothing.
+def chapter(steps: int, most: int, losses: st.SearchStrategy[int | None]) -> st.SearchStrategy[Chapter]:
+    """Some steps of the claim's life, then other words, then perhaps a loss."""
+    goes_on = st.lists(st.tuples(st.just("next"), numbers), max_size=steps)
+    return st.tuples(st.builds(list.__add__, goes_on, st.lists(words, max_size=most)), losses)
 
 
-class HistoriesMachine(PlayedCell, RuleBasedStateMachine):
-    """Chooses who does what next. Few claims, so that much happens to each."""
+# A life begins; some of it is lost, perhaps with what came before; and in the new epoch somebody comes first.
+never, perhaps = st.none(), st.sampled_from((None, None, 1, 1, 2, 3, -1))
+lost = st.sampled_from((1, 1, 1, 1, 0, -1))
+chapters = st.tuples(chapter(9, 1, never), chapter(6, 1, lost), chapter(0, 3, perhaps), chapter(3, 3, perhaps)).map(
+    list
+)
 
-    def __init__(self, server: PrivateServer) -> None:
-        super().__init__(server)
-        self.world = Histories(self.cell, self.raw, HOSTS)
 
-    @initialize(name=hosts)
-    def begin(self, name: str) -> None:
-        for agent in self.world.agents.values():
-            self.play(self.world.attest(agent))
-        self.claim(name)
-        self.hear(name, confirm=True)
+class Story:
+    """Plays the words of a history with one claim."""
 
-    def some(self, which: int) -> str:
-        """One of the last two claims."""
-        latest = list(self.world.claims)[-2:]
-        return latest[which % len(latest)]
+    def __init__(self, world: Histories) -> None:
+        self.world = world
+        self.agents = list(world.agents.values())
 
-    @rule(name=hosts)
-    def claim(self, name: str) -> None:
-        if len(self.world.claims) < 4:
-            self.play(self.world.claim(name))
+    async def begin(self) -> None:
+        for agent in self.agents:
+            await self.world.attest(agent)
+        self.claim_id = await self.world.claim("h1")
 
-    @rule(name=hosts, confirm=st.booleans())
-    def hear(self, name: str, confirm: bool) -> None:
-        """A host does what it is told."""
-        agent = self.world.agents[name]
-        if not agent.is_dead:
-            self.play(self.world.hear(agent, confirm))
+    async def play(self, chapters: list[Chapter]) -> None:
+        for said, loss in chapters:
+            await self.world.remember()
+            for word, number in said:
+                await self.words()[word](number)
+                await self.world.check_always()
+            if loss is not None:
+                await self.world.lose(self.world.snapshots[loss % len(self.world.snapshots)] if loss >= 0 else None)
+        await self.world.settle()
+        await self.world.check_settled()
 
-    @rule(name=hosts)
-    def attest(self, name: str) -> None:
-        """Also one that was written off."""
-        self.play(self.world.attest(self.world.agents[name]))
-
-    @rule(which=numbers, name=hosts, by=st.booleans(), comes_up=st.booleans())
-    def move(self, which: int, name: str, by: bool, comes_up: bool) -> None:
-        """And perhaps the target comes up at once."""
-        self.play(self.world.place_again(self.some(which), name, Why.MOVED, 3600 if by else 0))
-        if comes_up:
-            self.hear(name, confirm=True)
-
-    @rule(which=numbers, name=hosts, why=st.sampled_from((Why.FAILED, Why.SHELVED)), comes_up=st.booleans())
-    def place_again(self, which: int, name: str, why: Why, comes_up: bool) -> None:
-        self.play(self.world.place_again(self.some(which), name, why))
-        if comes_up:
-            self.hear(name, confirm=True)
-
-    @rule(which=numbers, word=st.sampled_from(BY_OWNER))
-    def owner(self, which: int, word: str) -> None:
-        claim_id, world = self.some(which), self.world
-        words = {
-            "release": lambda: world.release(claim_id, Why.RELEASED),
-            "shelve": lambda: world.release(claim_id, Why.SHELVED),
-            "call off": lambda: world.call_off(claim_id),
-            "copy": lambda: world.send_again(which),
+    def words(self) -> dict[str, Callable[[int], Coroutine[Any, Any, Any]]]:
+        world, claim_id = self.world, self.claim_id
+        return {
+            "next": self.go_on,
+            "move": lambda n: world.place_again(claim_id, HOSTS[n], Why.MOVED, 3600),
+            "attest": lambda n: world.attest(self.agents[n]),
+            "off": lambda n: world.write_off(self.agents[n]),
+            "fail": self.fail,
+            "reconcile": lambda _: world.reconcile(claim_id),
+            "lease": lambda _: world.expire(claim_id, of_move=False),
+            "deadline": lambda _: world.expire(claim_id, of_move=True),
+            "copy": world.send_again,
+            "call off": lambda _: world.call_off(claim_id),
+            "release": lambda _: world.release(claim_id, Why.RELEASED),
+            "shelve": lambda _: world.release(claim_id, Why.SHELVED),
+            "resize": lambda n: world.resize(claim_id, n + 1),
+            "repeat": lambda _: world.repeat_closings(),
         }
-        self.play(words[word]())
 
-    @rule(which=numbers, of=st.sampled_from(("", "lease", "move")))
-    def reconcile(self, which: int, of: str) -> None:
-        claim_id = self.some(which)
-        self.play(self.world.expire(claim_id, of == "move") if of else self.world.reconcile(claim_id))
+    async def go_on(self, number: int) -> None:
+        """One step of the claim's life: a host does what it is told, or else a scheduler, or else the owner."""
+        world, claim = self.world, await self.world.read(self.claim_id)
+        for agent in self.agents:
+            if await world.is_heard(agent) and await world.hear_next(agent):
+                return
+        if claim and claim.state is ClaimStatus.PENDING:
+            await world.place_again(self.claim_id, HOSTS[number], Why.FAILED)
+        elif claim and claim.why is Why.SHELVED:
+            await world.place_again(self.claim_id, HOSTS[number], Why.SHELVED)
+        elif claim and len(claim.placements) > 1:
+            await world.reconcile(self.claim_id)
+        elif claim and claim.state is ClaimStatus.ACTIVE:
+            if number == 0 and claim.host == HOSTS[0]:
+                await world.release(self.claim_id, Why.SHELVED)
+            else:
+                await world.place_again(self.claim_id, HOSTS[number], Why.MOVED, 3600)
 
-    @rule(which=numbers, again=st.sampled_from((None, True)))
-    def fail(self, which: int, again: bool | None) -> None:
-        """A host fails something that it has."""
-        found = [one for claim_id in self.world.claims for one in self.world.entries(claim_id)]
-        found = [one for one in found if not one[0].is_dead]
+    async def fail(self, number: int) -> None:
+        """A host fails what it has; the first time as the request says, and then to be placed again in any case."""
+        found = [one for one in self.world.entries(self.claim_id) if not one[0].is_dead]
         if found:
-            self.play(self.world.fail(*found[which % len(found)], again))
+            await self.world.fail(*found[number % len(found)], again=True if number else None)
 
-    @rule(name=hosts)
-    def write_off(self, name: str) -> None:
-        self.play(self.world.write_off(self.world.agents[name]))
 
-    @rule()
-    def remember(self) -> None:
-        self.play(self.world.remember())
+def test_what_lives_is_what_its_owner_was_told_after_any_history(server: PrivateServer) -> None:
+    async def tell(history: list[Chapter]) -> None:
+        await raw.flushall()
+        cell = store.cell("c1")
+        await cell.init()
+        await raw.hset(cell.keys.meta, mapping=UNHURRIED)
+        story = Story(Histories(cell, raw, HOSTS))
+        await story.begin()
+        await story.play(history)
 
-    @rule(which=st.integers(0, 3), heard=st.permutations(HOSTS), number=st.integers(0, 3), repeats=st.booleans())
-    def lose(self, which: int, heard: list[str], number: int, repeats: bool) -> None:
-        """The store goes back, or is wiped; some hosts attest, and schedulers repeat what they have closed, or will."""
-        snapshots = self.world.snapshots
-        self.play(self.world.lose(snapshots[which % len(snapshots)] if snapshots and which else None))
-        for name in heard[:number]:
-            self.attest(name)
-        if repeats:
-            self.play(self.world.repeat_closings())
+    with asyncio.Runner() as loop:
+        stack = AsyncExitStack()
+        raw = loop.run(stack.enter_async_context(raw_client(server.url)))
+        store = loop.run(stack.enter_async_context(Store.connect(server.url, SETTINGS)))
 
-    @rule()
-    def settle(self) -> None:
-        self.play(self.world.settle())
-        self.play(self.world.check_settled())
+        @settings(max_examples=EXAMPLES)
+        @given(chapters)
+        def check(history: list[Chapter]) -> None:
+            loop.run(tell(history))
 
-    @invariant()
-    def nothing_is_wrong(self) -> None:
-        self.play(self.world.check_always())
-
-    def teardown(self) -> None:
         try:
-            if self.world.claims:
-                self.settle()
+            check()
         finally:
-            super().teardown()
-
-
-def test_what_lives_is_what_its_owners_were_told_after_any_history(server: PrivateServer) -> None:
-    class Machine(HistoriesMachine):
-        def __init__(self) -> None:
-            super().__init__(server)
-
-    run_state_machine_as_test(Machine, settings=settings(phases=PHASES, max_examples=EXAMPLES, stateful_step_count=30))
+            loop.run(stack.aclose())

@@ -321,15 +321,12 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
     @rule()
     def sweep(self) -> None:
         """All claims are offered to the sweep; it ends those that are due, and no other."""
-        hosts = {f"host:{one.host}" for one in self.model.claims.values()}
-        assert self.play(self.cell.reconcile(list(self.model.claims), hosts)) == self.model.sweep()
+        assert self.play(self.cell.reconcile(self.model.claims)) == self.model.sweep()
 
     @rule(wanted=amounts, count=st.integers(1, 3), by=st.integers(0, 1), named=st.booleans())
     def select(self, wanted: dict[str, int], count: int, by: int, named: bool) -> None:
         """A real request through a scheduler: refused only if the store has no room."""
-        self.play(
-            self.cell.reconcile(list(self.model.claims), {f"host:{one.host}" for one in self.model.claims.values()})
-        )
+        self.play(self.cell.reconcile(self.model.claims))
         self.model.sweep()
         ids = tuple(f"s{self.ids}-{number}" for number in range(count)) if named else ()
         self.ids += 1

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from redsched.model import LEASED, OVER, Candidate, Claim, ClaimStatus, Placement, Why
+from redsched.model import LEASED, OVER, Candidate, Claim, ClaimStatus, Placement, Token, Why
 from redsched.store import Again, Answer, CellStore, ClaimAnswer, ClaimCall, EndedPlacement, HeldClaim, Member, Outcome
 from redsched.store.claim_fields import record_of
 from redsched.store.claim_wire import counted_by
@@ -61,6 +61,10 @@ class Owned:
     is_owed: bool = False
     """A host has confirmed it, and since then neither its owner nor its host has ended it, nor an operator the host."""
     closings: list[tuple[str, Why]] = field(default_factory=list)
+
+    def has_closed(self, entry: Entry) -> bool:
+        """Whether a placement comes from before its owner gave the claim back, and has only not heard of it."""
+        return any(Token.parse(entry.root) <= Token.parse(closed) for closed, _ in self.closings)
 
 
 class Histories:
@@ -119,11 +123,25 @@ class Histories:
             elif entry.state is ENDING:
                 await self.stop(agent, entry)
 
+    async def hear_next(self, agent: Agent) -> bool:
+        """It does one thing that it has to do; whether there was any."""
+        for hint in await self.cell.inbox(agent.name):
+            await self._take(agent, hint.claim_id, hint.token, hint.entry_id)
+        by_state: dict[ClaimStatus, Callable[[Agent, Entry], Coroutine[Any, Any, None]]]
+        by_state = {CLAIMED: self.accept, STARTING: self.confirm, ENDING: self.stop}
+        for entry in agent.journal.values():
+            if entry.state in by_state:
+                await by_state[entry.state](agent, entry)
+                return True
+        return False
+
     async def _take(self, agent: Agent, claim_id: str, token: str, entry_id: str) -> None:
         found = await self.read(claim_id)
         view = found.at(token) if found else None
-        known = next((one for one in agent.journal.values() if (one.claim_id, one.token) == (claim_id, token)), None)
-        if view is None or view.host != agent.name:
+        known = agent.journal.get(view.placed) if view else None
+        if view and known and known.state is not ENDING and view.state is not ENDING:
+            await self._make_so(agent, known, view)
+        elif view is None or view.host != agent.name:
             await self.cell.accept(agent.name, claim_id, token, HOUR_S, entry_id)
         elif view.state is ENDING and known:
             known.state = ENDING
@@ -134,6 +152,15 @@ class Histories:
             (root,) = [one.root for one in view.placements if one.token == token]
             agent.journal[view.placed] = Entry(claim_id, view.placed, token, root, CLAIMED, record_of(view))
 
+    async def _make_so(self, agent: Agent, entry: Entry, view: Claim) -> None:
+        """It resizes the work of a placement, and says so; the journal comes first."""
+        entry.token, entry.record = view.token, record_of(view)
+        if view.wanted:
+            await self.cell.resized(agent.name, view.id, view.token, view.wanted)
+            found = await self.read(view.id)
+            now = found.at(view.token) if found else None
+            entry.record = record_of(now) if now else entry.record
+
     async def accept(self, agent: Agent, entry: Entry) -> None:
         answer = await self.cell.accept(agent.name, entry.claim_id, entry.token, HOUR_S)
         await self._heard(agent, entry, answer, STARTING)
@@ -142,7 +169,8 @@ class Histories:
         answer = await self.cell.confirm(agent.name, entry.claim_id, entry.token)
         await self._heard(agent, entry, answer, ACTIVE)
         if answer.outcome in (Outcome.OK, Outcome.SAME):
-            self.claims[entry.claim_id].is_owed = self.claims[entry.claim_id].wish == "lives"
+            owned = self.claims[entry.claim_id]
+            owned.is_owed = owned.is_owed or (owned.wish == "lives" and not owned.has_closed(entry))
 
     async def _heard(self, agent: Agent, entry: Entry, answer: Answer, state: ClaimStatus) -> None:
         if answer.outcome is Outcome.ATTEST:
@@ -241,6 +269,12 @@ class Histories:
             assert answer.outcome in (Outcome.OK, Outcome.ENDING)
             assert answer.facts == ("",)
 
+    async def resize(self, claim_id: str, vcpu: int) -> None:
+        """The owner wants another amount."""
+        found = await self.read(claim_id)
+        if found and found.placements:
+            await self.cell.resize(found.host, claim_id, found.token, {"VCPU": vcpu})
+
     async def reconcile(self, claim_id: str) -> None:
         found = await self.read(claim_id)
         await self.cell.reconcile([claim_id], counted_by(found) if found else ())
@@ -264,7 +298,8 @@ class Histories:
     # The store
 
     async def remember(self) -> None:
-        self.snapshots = [*self.snapshots[-2:], await snapshot(self.raw)]
+        """Note what the store may go back to."""
+        self.snapshots.append(await snapshot(self.raw))
 
     async def lose(self, to: Snapshot | None) -> None:
         """The store goes back to a snapshot, or forgets all."""
@@ -272,8 +307,6 @@ class Histories:
         await self.raw.flushall()
         for key, (value, ttl_ms) in (to or {}).items():
             await self.raw.restore(key, ttl_ms, value)
-        if to is None:
-            self.snapshots = []
         await self.cell.raise_epoch(epoch)
         await self.raw.hset(self.cell.keys.meta, mapping={"jump_s": "3600", "settle_s": "3600"})
 
@@ -331,3 +364,5 @@ class Histories:
             else:
                 assert not running, f"{claim_id} was {owned.wish}, and lives"
                 assert not found or found.state in OVER, claim_id
+            if owned.wish == "shelved" and found and "voided_at_ms" not in found.raw:
+                assert (found.state, found.why) == ("ended", Why.SHELVED), claim_id

@@ -22,11 +22,18 @@ class ModelHost:
     alive: bool = True
     attested: bool = False
     written_off: bool = False
+    lost_before: bool = False
+    """It was written off in an earlier epoch, and has not attested since."""
     since: str = ""
     """The epoch of its first report."""
     hints_sent: int = 0
     external: dict[str, int] = field(default_factory=dict)
     """By slot, as it was reported last or came with the word that a claim is gone."""
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it was ever written off, and has not attested since."""
+        return (self.written_off or self.lost_before) and not self.attested
 
 
 @dataclass
@@ -40,6 +47,8 @@ class ModelClaim:
     state: str = "claimed"
     why: str = ""
     due: bool = False
+    is_closed: bool = False
+    """Its owner has given it back."""
     hint: str = "claim"
     """What its host has been told and has not taken up: claim, end, or ''."""
 
@@ -143,9 +152,16 @@ class ModelCell:
     # Words on a claim
 
     def say(self, verb: str, claim_id: str, host: str, token: str | None) -> str:
-        """The outcome of a verb, carried out. `token` None: any."""
+        """The outcome of a verb, carried out. `token` None: any.
+
+        A release is about the claim, wherever it is and whether or not its host has been heard.
+        """
         there = self.hosts.get(host)
         claim = self.claims.get(claim_id)
+        if claim is not None and verb in ("release", "release_force"):
+            if token not in (None, claim.token) and claim.state != "ended":
+                return "STALE"
+            return self._released(claim, force=verb == "release_force")
         removed = there is None and claim is not None and claim.state == "ended"
         if verb in ("release", "release_force") and claim is not None:
             host, there = claim.host, self.hosts.get(claim.host)
@@ -180,24 +196,29 @@ class ModelCell:
 
     def _fail_by_host(self, claim: ModelClaim) -> str:
         if claim.state == "ended":
-            return "SAME" if claim.why == "failed" else "GONE"
-        return self._end(claim, "failed")
+            return "SAME"
+        return self._end(claim, claim.why if claim.state == "ending" else "failed")
 
     def _fail(self, claim: ModelClaim) -> str:
         if claim.state == "ended":
             return "SAME" if claim.why == "failed" else "GONE"
         return self._give_back(claim, "failed")
 
-    def _release(self, claim: ModelClaim) -> str:
-        return self._released_before(claim) or self._give_back(claim, "released")
-
-    def _release_force(self, claim: ModelClaim) -> str:
-        return self._released_before(claim) or self._end(claim, "released")
-
-    def _released_before(self, claim: ModelClaim) -> str:
-        if claim.state == "ended" and claim.why == "void":
-            claim.why = "released"  # nobody knew, and now its owner does
-        return "SAME" if claim.state == "ended" else ""
+    def _released(self, claim: ModelClaim, force: bool) -> str:
+        if claim.state == "ended":
+            if claim.is_closed or not self.waiting:
+                return "SAME"
+            claim.is_closed, claim.why = True, "released"  # a host may still bring it back
+            return "OK"
+        claim.is_closed = True
+        host = self.hosts[claim.host]
+        if host.attested:
+            return self._end(claim, "released") if force else self._give_back(claim, "released")
+        if host.is_lost:
+            return self._end(claim, "released")
+        if claim.state != "ending":
+            claim.state, claim.why, claim.hint, claim.due = "ending", "released", "", False
+        return "ENDING"
 
     def _gone(self, claim: ModelClaim) -> str:
         if claim.state == "ended":
@@ -239,7 +260,7 @@ class ModelCell:
 
     def _deserted_ends(self) -> list[str]:
         ending = {id_: self.hosts[one.host] for id_, one in self.claims.items() if one.state == "ending"}
-        return [id_ for id_, host in ending.items() if host.written_off and not host.attested]
+        return [id_ for id_, host in ending.items() if host.is_lost]
 
     # Words on a host
 
@@ -257,7 +278,7 @@ class ModelCell:
             return "SAME"
         if not host.written_off:
             self._heard(host)
-        host.attested = True
+        host.attested, host.lost_before = True, False
         for claim in self.live(name).values():
             claim.due = False
             if claim.state in ("claimed", "ending"):
@@ -285,7 +306,7 @@ class ModelCell:
         if self.live(name) and not force:
             return "HELD"
         for claim in self.live(name).values():
-            self._end(claim, "void")
+            self._end(claim, claim.why if claim.state == "ending" else "void")
         if not (host.attested or host.written_off):
             self._heard(host)
         del self.hosts[name]
@@ -296,6 +317,7 @@ class ModelCell:
         self.epoch, self.waiting = epoch, len(self.hosts)
         self.settled = not self.waiting
         for host in self.hosts.values():
+            host.lost_before = host.is_lost
             host.attested = host.written_off = False
 
     def _heard(self, host: ModelHost) -> None:

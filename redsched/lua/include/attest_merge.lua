@@ -29,8 +29,8 @@ local function join(claim, placement, held)
   end
 end
 
--- Why the store has ended this placement, in an epoch that the host has not heard of; nil if it has not. Of one that was
--- active only a closing or a write-off says so: the claim may have ended here because this host had not been heard.
+-- Why the store has ended this placement, in an epoch that the host has not heard of; nil if it has not. Of an active
+-- one only a closing or a write-off says so: the claim may have ended here because this host had not been heard.
 local function why_ended(claim, held, host)
   for _, token in pairs({host.lost_token or false, host['dropped.' .. held.placed] or false}) do
     if token and not newer(held.token, token) then

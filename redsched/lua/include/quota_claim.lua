@@ -6,14 +6,12 @@
 local function usage_of(list)
   if not list.usage then
     local usage = {claims = 1}
-    local function count(class, amount)
-      usage[class] = (usage[class] or 0) + amount
-    end
     for _, entry in ipairs(list) do
-      count(string.match(entry.slot, '[^/]+$'), entry.amount)
+      local class = string.match(entry.slot, '[^/]+$')
+      usage[class] = (usage[class] or 0) + entry.amount
     end
     for _, entry in ipairs(list.shared or {}) do
-      count(entry.class, entry.amount)
+      usage[entry.class] = (usage[entry.class] or 0) + entry.amount
     end
     list.usage = usage
   end
@@ -27,9 +25,12 @@ local function over_quota(cell, call)
   end
   for _, member in ipairs(call.members) do
     local usage = usage_of(member.amounts)
-    member.with_former = member.former and shared_usage(member.former.claim, usage) or {}
     for class, amount in pairs(usage) do
-      more[class] = (more[class] or 0) + amount - (member.with_former[class] or 0)
+      more[class] = (more[class] or 0) + amount
+    end
+    member.with_former = member.former and shared_usage(member.former.claim, usage)
+    for class, amount in pairs(member.with_former or {}) do
+      more[class] = more[class] - amount
     end
   end
   local refusal = quota_refusal(cell, quota, more, call.limited)

@@ -6,8 +6,9 @@ local function shared_usage(former, usage)
   if former.state == 'ended' then
     return shared
   end
-  for class, amount in pairs(quota_usage(former)) do
-    shared[class] = math.min(amount, usage[class] or 0)
+  local before = quota_usage(former)
+  for class, amount in pairs(usage) do
+    shared[class] = math.min(amount, before[class] or 0)
   end
   return shared
 end

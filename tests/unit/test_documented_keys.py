@@ -138,10 +138,10 @@ async def declare(cell: CellStore) -> None:
 
 async def share(cell: CellStore, seen: Seen) -> None:
     """A project's quota is shared with another cell; something is handed over, and something taken."""
-    await cell.put_quota(Quota("p", {"VCPU": 4, "claims": 2}), ("c1", "c2"))
+    await cell.put_quota(Quota("p", {"VCPU": 40, "claims": 20}), ("c1", "c2"))
     answer, state = await cell.quota_close("p", "", "division")
     await seen.look()
-    await cell.quota_share("p", "division", answer.epoch, state.version, {"VCPU": 4, "claims": 2})
+    await cell.quota_share("p", "division", answer.epoch, state.version, {"VCPU": 30, "claims": 20})
     _, transfer = await cell.quota_give("p", "division", "c2", "transfer", {"claims": 1})
     assert transfer is not None
     await cell.quota_take("p", "division", "c2", transfer)
@@ -164,7 +164,7 @@ async def follow(cell: CellStore, seen: Seen) -> None:
 
     async def place(*members: Member, is_gang: bool = False) -> list[str]:
         call = ClaimCall(
-            members, clock.epoch, clock.now_ms, clock.seq, "d", True, 60_000, request="{}", is_gang=is_gang
+            members, clock.epoch, clock.now_ms, clock.seq, "d", True, 60_000, project="p", request="{}", is_gang=is_gang
         )
         return [one.token for one in (await cell.claim(call)).placed]
 

@@ -75,6 +75,7 @@ async def test_a_claim_writes_its_hash_deadline_set_hint_sum_and_feed_entry(cell
         host_key,
         keys.claims("h1"),
         keys.inbox("h1"),
+        keys.quota("project"),
     }
 
 

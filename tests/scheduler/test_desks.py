@@ -195,6 +195,7 @@ async def test_the_audit_compares_counts_of_hosts_groups_and_pools(scheduler: Sc
         (2, "server-group:web members"),
         (2, "server-group:web count.zone=az9"),
         (2, "pool:lic claimed.CUSTOM_SEAT"),
+        (2, "quota:project used.CUSTOM_SEAT"),
         (1, "pool:lic CUSTOM_SEAT"),
     }
 

@@ -38,8 +38,8 @@ local function conclude(claim)
   if next(claim.placements) then
     return
   end
-  if not claim.freed and claim.tombstone.state == 'ended' then
-    return -- it had ended before this script: why, stays
+  if claim.fields.voided_at_ms and not claim.freed then
+    return -- an id that nobody has known yet: there is nothing to shelve
   end
   local last = claim.freed and claim.freed[#claim.freed] or claim.tombstone
   local fields = claim.fields

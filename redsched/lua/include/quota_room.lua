@@ -8,7 +8,7 @@
 -- include: whole
 local function quota_refusal(cell, quota, more, limited)
   quota.hash = quota.hash or read_hash(quota.key)
-  local hash, grows, over = quota.hash, false, {'OVER', cell.epoch, cell.now_ms}
+  local hash, grows, over = quota.hash, false, nil
   local lost = limited and not hash.cells
   for class, amount in pairs(more) do
     if amount > 0 and (lost or hash['limit.' .. class]) then
@@ -16,6 +16,7 @@ local function quota_refusal(cell, quota, more, limited)
       local limit = whole(hash[(hash.cells and 'share.' or 'limit.') .. class], 0, 0)
       local used = number_of(quota, 'used.' .. class)
       if not (used + amount <= limit) then
+        over = over or {'OVER', cell.epoch, cell.now_ms}
         for _, word in ipairs({class, limit, used, amount}) do
           over[#over + 1] = word
         end
@@ -27,5 +28,5 @@ local function quota_refusal(cell, quota, more, limited)
   elseif grows and (lost or hash.cells and hash.share_epoch ~= cell.epoch) then
     return {'UNSHARED', cell.epoch, cell.now_ms}
   end
-  return #over > 3 and over or nil
+  return over
 end

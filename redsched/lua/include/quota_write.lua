@@ -17,10 +17,6 @@ local function is_unused(quota)
 end
 
 local function write_quota(cell, quota)
-  if is_unused(quota) then
-    redis.call('DEL', quota.key)
-    return
-  end
   local set, gone = {'seq', text(cell.seq)}, {}
   for field, number in pairs(quota.now) do
     if number == 0 then
@@ -31,6 +27,10 @@ local function write_quota(cell, quota)
     end
     quota.was[field] = number
   end
-  in_chunks('HSET', quota.key, set)
-  in_chunks('HDEL', quota.key, gone)
+  if #gone > 0 and is_unused(quota) then
+    redis.call('DEL', quota.key)
+  else
+    in_chunks('HSET', quota.key, set)
+    in_chunks('HDEL', quota.key, gone)
+  end
 end

@@ -4,8 +4,8 @@
 -- ARGV host epoch journal nonce number lease_ms entries ...
 -- Further keys: the claim of each entry, then what they count in; include/passed.lua.
 -- epoch: '' for whichever it is. entries: how many follow; each as id and one of
---   held   placed, token, root, state, length, field, value ...: the journal says that it runs here; the fields as in the
---          claim's hash, of the claim and of this placement
+--   held   placed, token, root, state, length, field, value ...: the journal says that it runs here; the fields as in
+--          the claim's hash, of the claim and of this placement
 --   ended  placed, token: the journal says that it has ended
 --   store  nothing more: it stands in KEY.claims, and the journal does not know it
 -- Reply outcome, epoch, now_ms, then the names (`placed`) of placements that the host must drop
@@ -59,7 +59,7 @@ if not claimed then
 end
 local things = passed(11 + #entries)
 -- What this host's claims make of it is written here, and not as a difference.
-things['host:' .. ARG.host] = {kind = 'host', key = KEY.host, name = 'host:' .. ARG.host, apart = true, was = {}, now = {}}
+leave_to_script(things, KEY.host, ARG.host)
 local lacking = prepare(merged.claims, things)
 if #lacking > 0 then
   return answer('RETRY', lacking)

@@ -9,8 +9,8 @@
 -- epoch, now_ms, seen_seq: those of the decision. fresh: 1 where the ids were made for this very call. members, hosts,
 -- lists: how many there are of them. request: '' for none to be kept. limited: 1 where the project is known to have a
 -- quota. quota: of the project. gang: 1
--- where they stand or fall together. again: how many members are placed again. call_id: of this call, where it may have to
--- be undone ('' else). max_attempts: '' for one. on_exit: '' for release.
+-- where they stand or fall together. again: how many members are placed again. call_id: of this call, where it may
+-- have to be undone ('' else). max_attempts: '' for one. on_exit: '' for release.
 -- alternates: hosts that fit too, a space between them; so many of those that no member gets are kept with each claim.
 -- Then the hosts' names; then each amount list as length, slot, amount ...; then each member as id, candidates, host
 -- number, list number ... (numbers from 1); then those that are placed again; then the conditions, if there are any:

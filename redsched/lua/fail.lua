@@ -7,8 +7,8 @@
 -- Further keys: host, claims and inbox of the host, and what the claim counts in; include/passed.lua.
 -- by_host: 0 or 1. again: 1 (place it again in any case), 0 (do not), '' (as its request says). reason: in
 -- words, '' for none.
--- Reply OK (freed) | ENDING | SAME (had failed, or its host has it no more) | GONE (ended otherwise) | STALE | UNKNOWN | ATTEST; epoch, now_ms,
---   state of the claim (pending: it is to be placed again)
+-- Reply OK (freed) | ENDING | SAME (had failed, or its host has it no more) | GONE (ended otherwise) | STALE |
+--   UNKNOWN | ATTEST; epoch, now_ms, state of the claim (pending: it is to be placed again)
 --   or RETRY, epoch, now_ms and the names of missing keys
 -- include: about
 local RETRIED = {failed = true, expired = true}

@@ -39,7 +39,7 @@ for _, id in ipairs(ids) do
   claims[#claims + 1] = claim.freed and claim or nil
 end
 local things = passed(11 + #ARGV)
-things['host:' .. ARG.host] = {kind = 'host', key = KEY.host, name = 'host:' .. ARG.host, apart = true, was = {}, now = {}}
+leave_to_script(things, KEY.host, ARG.host)
 local lacking = prepare(claims, things)
 if #lacking > 0 then
   return answer('RETRY', lacking)

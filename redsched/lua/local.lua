@@ -3,8 +3,8 @@
 -- a fact, so it is accepted even where the host is over then; it is active, and its host ends it (gone).
 -- KEYS meta changes hosts deadlines chores shelved claim ...
 -- ARGV host id token project consumer ...
--- Further keys: host, claims and inbox of the host, then shared pools; include/passed.lua. token: of the last placing that
--- the host knows of ('' for none). Then slot, amount ...: all that it has.
+-- Further keys: host, claims and inbox of the host, then shared pools; include/passed.lua. token: of the last placing
+-- that the host knows of ('' for none). Then slot, amount ...: all that it has.
 -- Reply outcome, epoch, now_ms, then by outcome
 --   OK        token, placed
 --   SAME      likewise: it stands so already
@@ -28,7 +28,8 @@ elseif placement and placement.state == 'ending' then
 end
 local fields = claim.fields
 local same = placement and placement.state == 'active' and not next(placement.wanted)
-if same and fields.project == ARG.project and fields.consumer == ARG.consumer and equal_amounts(placement.amounts, now) then
+local same_owner = fields.project == ARG.project and fields.consumer == ARG.consumer
+if same and same_owner and equal_amounts(placement.amounts, now) then
   return answer_about(it, 'SAME', placement.token, placement.placed)
 elseif claim.exists and last.token ~= ARG.token then
   return answer_about(it, 'STALE', last.token)

@@ -3,8 +3,8 @@
 -- which are on it, their number and sums, and the deadlines of those with a lease.
 -- KEYS meta changes hosts deadlines chores shelved host claims ...
 -- ARGV host reason lease_ms ...
--- Further keys: the claim of each id. lease_ms: of a claim whose deadline was lost. Then the ids in KEY.claims, and others
--- that may belong there.
+-- Further keys: the claim of each id. lease_ms: of a claim whose deadline was lost. Then the ids in KEY.claims, and
+-- others that may belong there.
 -- Reply OK (mended) | SAME (nothing was wrong) | UNKNOWN | ATTEST | CONFLICT (a claim's amount is no whole number)
 --   | RETRY (KEY.claims holds an id that is not in ARGV); epoch, now_ms
 -- include: due

@@ -4,8 +4,8 @@
 -- calls it, at any time and as often as it likes.
 -- KEYS meta changes hosts deadlines chores shelved ...
 -- ARGV gang_done ...
--- Further keys: the claim of each id, then host, claims and inbox of the hosts that they are on, and what they count in;
--- include/passed.lua. gang_done: 1 where the gangs of these claims have been seen to. Then the ids.
+-- Further keys: the claim of each id, then host, claims and inbox of the hosts that they are on, and what they count
+-- in; include/passed.lua. gang_done: 1 where the gangs of these claims have been seen to. Then the ids.
 -- Reply OK, epoch, now_ms, number of claims changed; or RETRY, epoch, now_ms and the names of missing keys
 -- What depends on a host that has not attested to this epoch is left for later.
 -- include: commit

@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
--- resized: the host's word that a placement's work has these amounts: the wanted ones, or those of before where it could
--- not be resized. What it holds above them is free.
+-- resized: the host's word that a placement's work has these amounts: the wanted ones, or those of before where it
+-- could not be resized. What it holds above them is free.
 -- KEYS meta changes hosts deadlines chores shelved claim ...
 -- ARGV host id token ...
--- Further keys: host, claims and inbox of the host, then shared pools; include/passed.lua. Then slot, amount ...: all that
--- it has.
+-- Further keys: host, claims and inbox of the host, then shared pools; include/passed.lua. Then slot, amount ...: all
+-- that it has.
 -- Reply OK | SAME (no resize is under way) | CONFLICT (it does not hold as much) | ENDING | GONE | STALE | UNKNOWN
 --   | ATTEST; epoch, now_ms; or RETRY, epoch, now_ms and the names of missing keys
 -- include: about

@@ -6,8 +6,8 @@
 -- ARGV digest unheard token why
 -- unheard: 1: only where hosts of an earlier epoch may still have something to say. token: '' for now, or that of an
 -- earlier closing, which is repeated; what was placed since then stays. why: that of the closing.
--- Reply OK | SAME (void already, now up to the later token; or nobody could restore it) | CONFLICT (it has an outcome here: ask for it); epoch,
---   now_ms, then the token up to which it is closed
+-- Reply OK | SAME (void already, now up to the later token; or nobody could restore it) | CONFLICT (it has an outcome
+--   here: ask for it); epoch, now_ms, then the token up to which it is closed
 -- A call that was decided after this may use the id again: claim.lua compares the times.
 -- include: fence
 -- include: token

@@ -3,8 +3,8 @@
 -- held: what becomes of it is said by its host (fail) or its owner.
 -- KEYS meta changes hosts deadlines chores shelved claim ...
 -- ARGV host id token reason
--- Further keys: host, claims and inbox of the host, and the claim's reason; include/passed.lua. reason: what was seen, in
--- words.
+-- Further keys: host, claims and inbox of the host, and the claim's reason; include/passed.lua. reason: what was
+-- seen, in words.
 -- Reply OK | SAME (said before) | ENDING | GONE | STALE | UNKNOWN | ATTEST; epoch, now_ms
 -- include: about
 local it = about()

@@ -218,7 +218,7 @@ async def test_an_id_that_was_told_to_be_unknown_is_not_brought_back(cell: CellS
     assert await states(cell, "a") == {"h1": "ending released"}
 
 
-async def test_a_shelving_of_an_unknown_id_can_be_repeated_and_makes_no_shelved_claim(cell: CellStore, raw: Any) -> None:
+async def test_a_shelving_of_an_unknown_id_repeated_makes_no_shelved_claim(cell: CellStore, raw: Any) -> None:
     """There is nothing to unshelve until its host has brought it back; a release after it closes it for good."""
     placed = await active(cell, "a")
     shelved = (await cell.shelve("h1", "a", "")).facts[0]

@@ -77,3 +77,9 @@ def test_claim_lua_writes_new_claims_with_fields_of_the_table() -> None:
 def test_no_two_fields_have_one_name() -> None:
     names = [one.name for one in FIELDS]
     assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("name", sorted(SCRIPTS | INCLUDES))
+def test_lines_are_no_longer_than_luacheck_allows(name: str) -> None:
+    """It is not installed everywhere."""
+    assert [line for line in (SCRIPTS | INCLUDES)[name].splitlines() if len(line) > 120] == []

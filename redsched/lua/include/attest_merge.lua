@@ -1,6 +1,6 @@
--- merge(): put a host's journal and the store together, claim by claim. Attestation restores and judges nothing: what is
--- not wanted any more is found by reconcile.lua afterwards. Only what the store ended in an earlier epoch, or lost with
--- a host that was written off, comes back as `ending`: it is counted for as long as it runs.
+-- merge(): put a host's journal and the store together, claim by claim. Attestation restores and judges nothing: what
+-- is not wanted any more is found by reconcile.lua afterwards. Only what the store ended in an earlier epoch, or lost
+-- with a host that was written off, comes back as `ending`: it is counted for as long as it runs.
 --
 -- `restoring` is false where the store decides: a placement that only the journal knows has ended then, and the host
 -- is told to drop it. Returns the claims by id, and the placements to drop.

@@ -64,8 +64,8 @@ local function write_hints(cell, held, inbox)
   return inbox
 end
 
--- Notes on what the host was to drop go, but for what its journal still has: another epoch may begin before it has heard
--- the answer. A host that was written off has come back.
+-- Notes on what the host was to drop go, but for what its journal still has: another epoch may begin before it has
+-- heard the answer. A host that was written off has come back.
 local function write_attested_host(host, drop, claimed, unclaimed)
   local dropping = {}
   for _, placed in ipairs(drop) do

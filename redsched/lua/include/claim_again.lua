@@ -1,6 +1,6 @@
 -- Members of a call of claim.lua that are claims already and are to have another placement: by a move, because their
--- last one failed, or because they were shelved. What becomes of the placement that they have is reconcile.lua's matter.
---
+-- last one failed, or because they were shelved. What becomes of the placement that they have is a matter
+-- of reconcile.lua.
 -- KEYS  of each: host of the placement that it is based on, gang of the claim (its host again where it is in none)
 -- ARGV  of each: member number, token of that placement, why (moved, failed or shelved), move_by_ms ('' for any time:
 --       how long from now on a move may take until the new placement is active)
@@ -91,9 +91,9 @@ function REFUSAL.shelved(cell, claim, again)
 end
 
 -- Why a claim cannot be placed again, as a reply, or nil:
---   NO_CLAIM (there is none) | STALE (it has another token) | GONE (it has ended, is ending, or is not to be placed again)
---   | MOVING (it is itself not active yet) | GANG (its gang is waited for, or has failed) | ATTEST (its host has not
---   attested to this epoch) | SETTLING
+--   NO_CLAIM (there is none) | STALE (it has another token) | GONE (it has ended, is ending, or is not to be placed
+--   again) | MOVING (it is itself not active yet) | GANG (its gang is waited for, or has failed) | ATTEST (its host
+--   has not attested to this epoch) | SETTLING
 --   SAME, 1 and the member as for OK: it was placed by an earlier sending of the same
 local function again_outcome(cell, call)
   for _, member in ipairs(call.members) do
@@ -102,7 +102,8 @@ local function again_outcome(cell, call)
       local claim = load_claim(member.key, member.id)
       local before = made_before(claim, again.token)
       if before then
-        return {'SAME', cell.epoch, cell.now_ms, 1, before.host, before.token, before.expires_at_ms or '', before.state, ''}
+        return {'SAME', cell.epoch, cell.now_ms, 1, before.host, before.token, before.expires_at_ms or '',
+          before.state, ''}
       elseif not claim.exists then
         return {'NO_CLAIM', cell.epoch, cell.now_ms}
       end

@@ -1,5 +1,5 @@
--- left_behind(): what a group counts that does not hold the replacement of a placement on a host that was written off: number
--- by field of the group's hash, or nil. without(), least_without(): counts of rules without it.
+-- left_behind(): what a group counts that does not hold the replacement of a placement on a host that was written
+-- off: number by field of the group's hash, or nil. without(), least_without(): counts of rules without it.
 --
 -- The work there is gone for good. So the claim itself does not count against its successor, and under hard affinity
 -- nor does any member on a host that was written off: whoever is still there would hold back a group that can only come

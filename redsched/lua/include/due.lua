@@ -1,5 +1,5 @@
--- When something is to be done about claims: their deadlines, what schedulers are to reconcile, and what is forgotten in
--- its time. Collected for all claims of a script and written once, removals last.
+-- When something is to be done about claims: their deadlines, what schedulers are to reconcile, and what is forgotten
+-- in its time. Collected for all claims of a script and written once, removals last.
 -- include: claim_record
 -- include: fence
 -- include: in_chunks

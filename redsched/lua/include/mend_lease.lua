@@ -1,5 +1,6 @@
--- wrong_leases(): the claims of these placements whose deadline is not that of their leases: lost, another one, or there
--- although no lease runs. A placement with a lease and no deadline gets a fresh one. write_leases() puts it right.
+-- wrong_leases(): the claims of these placements whose deadline is not that of their leases: lost, another one, or
+-- there although no lease runs. A placement with a lease and no deadline gets a fresh one. write_leases() puts it
+-- right.
 -- include: claim_record
 -- include: due
 -- include: fence

@@ -17,6 +17,11 @@ local function passed(first)
   return things
 end
 
+-- A host that the script writes by itself: commit() leaves it alone.
+local function leave_to_script(things, key, name)
+  things['host:' .. name] = {kind = 'host', key = key, name = 'host:' .. name, apart = true, was = {}, now = {}}
+end
+
 local function needs(things, lacking, name)
   if not things[name] and not lacking[name] then
     lacking[name] = true

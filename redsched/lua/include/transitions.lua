@@ -5,8 +5,9 @@
 -- include: leased
 -- include: token
 
--- How a host stands in this epoch: `here` (it has attested), `lost` (written off, and not back), `expected` (written off
--- in this epoch or being evacuated: nobody waits for it) or `unheard`: what its claims are only it can say.
+-- How a host stands in this epoch: `here` (it has attested), `lost` (written off in this epoch or being evacuated:
+-- nobody waits for it), `lost-before` (written off in an earlier one, and not back) or `unheard`: what its claims are
+-- only it can say.
 local function standing(cell, host_key)
   local host = redis.call('HMGET', host_key, 'epoch', 'written_off', 'leaving')
   if host[1] == cell.epoch then
@@ -164,7 +165,8 @@ local function find_placement(cell, claim, host, host_key, token)
   return nil, same and 'GONE' or 'STALE'
 end
 
--- A host that is away may bring a claim back that was released by force, when nobody remembers it: attest.lua looks here.
+-- A host that is away may bring a claim back that was released by force, when nobody remembers it: attest.lua looks
+-- here.
 local function note_dropped(cell, host, placement)
   if whole(redis.call('HGET', host.key, 'alive_until_ms'), 0, 0) <= cell.now_ms then
     host.note = {'dropped.' .. placement.placed, placement.placed}

@@ -120,7 +120,8 @@ def owners_agree(claims: Claims, ledger: Ledger) -> Iterator[str]:
     owned = ledger.owned.keys() | ledger.shelved.keys() | ledger.open_ids() | left
     for claim_id in sorted((there.keys() | claims.shelved) - owned):
         said = ledger.given.get(claim_id) or ("refused" if claim_id in ledger.refused else "never asked for")
-        yield f"claim {claim_id} is there, and to its owner it is {said}"
+        left = f": {there[claim_id]}" if said == "never asked for" and claim_id in there else ""
+        yield f"claim {claim_id} is there, and to its owner it is {said}{left}"
 
 
 def quota_agrees(claims: Claims, quotas: Mapping[str, Mapping[str, str]]) -> Iterator[str]:

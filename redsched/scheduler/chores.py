@@ -11,7 +11,7 @@ import structlog
 
 from redsched import tasks
 from redsched.cache.mirror import CellMirror
-from redsched.errors import RedschedError
+from redsched.errors import ClaimState, NoValidHost, QuotaExceeded, RedschedError
 from redsched.model import OVER, Claim, ClaimStatus
 from redsched.store import CellStore, counted_by
 
@@ -73,11 +73,19 @@ class Chores:
             if len(due) < BATCH:
                 break
 
+    async def _place(self, claim: Claim) -> None:
+        if self.place_again is not None:
+            try:
+                await self.place_again(claim)
+            except (NoValidHost, QuotaExceeded, ClaimState) as error:
+                # It has ended, which its events tell: no trouble of ours.
+                log.debug("chore", cell=self._store.name, claim=claim.id, problem=error.detail)
+
     async def _do(self, claim_id: str, claim: Claim | None) -> None:
         """Do one. Raises Unavailable."""
         try:
-            if claim is not None and claim.state is ClaimStatus.PENDING and self.place_again is not None:
-                await self.place_again(claim)
+            if claim is not None and claim.state is ClaimStatus.PENDING:
+                await self._place(claim)
             gang_done = bool(claim and claim.gang and claim.state in OVER and await self._store.end_gang(claim.gang))
             await self._store.reconcile([claim_id], counted_by(claim) if claim else (), gang_done)
         except RedschedError as error:

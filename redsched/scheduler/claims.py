@@ -65,13 +65,16 @@ class ClaimDesk(PlacedAnew, ClaimList):
         One that is not known stays gone, though a host which was long away should have it in its journal.
         Raises Unknown, StaleToken, Settling.
         """
+        how = Giving.FORCE if force else Giving.ASK
         try:
-            cell, claim = await self._find(claim_id, token)
+            return await self._release(claim_id, token, how)
         except Unknown:
             if await self._cells.close_to(claim_id):
                 raise
-            cell, claim = await self._find(claim_id, token)
-        how = Giving.FORCE if force else Giving.ASK
+            return await self._release(claim_id, token, how)
+
+    async def _release(self, claim_id: str, token: str, how: Giving) -> bool:
+        cell, claim = await self._find(claim_id, token)
         answer = await cell.store.release(claim.host, claim.id, token, how, counted_by(claim))
         told(claim, answer, ending=True)
         if answer.facts[0]:

@@ -35,8 +35,8 @@ async def opened(url: str) -> AsyncIterator[tuple[Scheduler, Runner]]:
         await fleet(store.cell("c1"), [100])
     async with Scheduler.connect(url, PATIENT) as scheduler:
         runner = scheduler._store.runner
-        # The probe and the tick of the first sweep; the next one is far away.
-        await wait_until(lambda: runner.counters.calls >= 2 and runner.idle)
+        # The probe, and the ticks of the store as it is opened and of the first sweep; the next one is far away.
+        await wait_until(lambda: runner.counters.calls >= 3 and runner.idle)
         yield scheduler, runner
 
 

@@ -96,7 +96,8 @@ class Released:
         if answer.outcome is Outcome.UNKNOWN:
             # Where all hosts have been heard, nobody can bring back what is not known.
             answer = await self._cell.void(one.claim_id, "", unheard=bool(one.token), token=one.token, why=one.why)
-        return answer
+        # CONFLICT: its host has just brought it back, so that it can be released now.
+        return answer if answer.outcome is not Outcome.CONFLICT else await self._close(one)
 
 
 def _is_young(one: _Closed, epoch: str, now_s: float) -> bool:

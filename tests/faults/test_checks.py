@@ -222,7 +222,7 @@ def works(**slots: int) -> Works:
 def test_machines_that_disagree_are_told() -> None:
     assert list(ends.machines_agree(good(), works())) == []
     fewer = works()
-    fewer.stop("h1", "a")
+    fewer.stop("h1", "a", TOKEN)
     assert list(ends.machines_agree(good(), fewer)) == ["claim a is active on h1, and its work does not run"]
     more = works()
     more.start("h1", "b", Work(TOKEN, {}))

@@ -75,14 +75,14 @@ def machines_agree(claims: Claims, works: Works) -> Iterator[str]:
     The tokens are the same too, but where a claim was resized and back before its host looked: its hook, for which
     there was nothing to do, knows an earlier one.
     """
-    active = {(one["host"], one["id"]): one for one in claims.placements()}
+    active = {(one["host"], one["id"], one["placed"]): one for one in claims.placements()}
     running = works.running
-    for host, claim_id in sorted(running.keys() - active.keys()):
+    for host, claim_id, _ in sorted(running.keys() - active.keys()):
         yield f"work of {claim_id} runs on {host}, and no claim says so"
-    for host, claim_id in sorted(active.keys() - running.keys()):
+    for host, claim_id, _ in sorted(active.keys() - running.keys()):
         yield f"claim {claim_id} is active on {host}, and its work does not run"
-    for place in sorted(active.keys() & running.keys()):
-        claim, work = active[place], running[place]
+    for key in sorted(active.keys() & running.keys()):
+        claim, work, place = active[key], running[key], key[:2]
         own = {slot: amount for slot, amount in amounts_of(claim).items() if amount and not slot.startswith("pool:")}
         if own != {slot: amount for slot, amount in work.slots.items() if amount}:
             yield f"{place} holds {own}, its work has {dict(work.slots)}"
@@ -120,8 +120,7 @@ def owners_agree(claims: Claims, ledger: Ledger) -> Iterator[str]:
     owned = ledger.owned.keys() | ledger.shelved.keys() | ledger.open_ids() | left
     for claim_id in sorted((there.keys() | claims.shelved) - owned):
         said = ledger.given.get(claim_id) or ("refused" if claim_id in ledger.refused else "never asked for")
-        left = f": {there[claim_id]}" if said == "never asked for" and claim_id in there else ""
-        yield f"claim {claim_id} is there, and to its owner it is {said}{left}"
+        yield f"claim {claim_id} is there, and to its owner it is {said}"
 
 
 def quota_agrees(claims: Claims, quotas: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
@@ -210,7 +209,7 @@ def nothing_is_left(view: View) -> Iterator[str]:
 
 def nothing_runs(works: Works, journals: Mapping[tuple[str, str], Journaled]) -> Iterator[str]:
     """Then there is no work, and nothing in a journal."""
-    yield from (f"work of {claim_id} is left on {host}" for host, claim_id in works.running)
+    yield from (f"work of {claim_id} is left on {host}" for host, claim_id, _ in works.running)
     yield from (f"the journal of {host} still holds {claim_id}" for host, claim_id in journals)
 
 

@@ -30,8 +30,8 @@ def count_lost(world: World, result: Result, excuses: Excuses) -> None:
                 level.restored += 1
                 result.restored += 1
             continue
-        if claim_id in claims.shelved and excuses.held_up and not one.was_active:
-            # What took its place again did not come up within its lease, and left it as it was.
+        if claim_id in claims.shelved and (excuses.held_up or "forgotten" in excuses.ends) and not one.was_active:
+            # It was unshelved: that did not come up within its lease, or was lost, and left it as it was.
             world.ledger.shelved[claim_id] = world.ledger.owned.pop(claim_id).owner
             continue
         gone = world.watcher.gone.get(claim_id)

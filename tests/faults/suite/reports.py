@@ -17,9 +17,13 @@ def at(ms: int | None) -> str:
 
 def explained(problem: str, ledger: Ledger, watcher: Watcher) -> str:
     """Return a problem with the last answer on the first claim that it names, unless it tells that itself."""
-    claim_id = next((word for word in _WORD.findall(problem) if word in ledger.last), None)
-    if claim_id is None or " was answered " in problem:
+    words = _WORD.findall(problem)
+    claim_id = next((word for word in words if word in ledger.last), None)
+    if " was answered " in problem:
         return problem
+    if claim_id is None:
+        known = next((word for word in words if word in together(watcher.now).claims), None)
+        return f"{problem} [now {whereabouts(known, watcher)}]" if known else problem
     answer = ledger.last[claim_id]
     said = f"{answer.who} was answered '{answer.what}' at {at(answer.at_ms)}"
     return f"{problem} [{claim_id}: {said}; now {whereabouts(claim_id, watcher)}]"

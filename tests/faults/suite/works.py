@@ -1,6 +1,6 @@
 """The machines: what really runs on each host. A hook at a URL, which outlives every agent.
 
-It is told to start and to stop, is idempotent by id and token as a hook has to be, and remembers what it saw that must
+It is told to start and to stop, is idempotent by placement as a hook has to be, and remembers what it saw that must
 never be: more work on a host than the host holds, or one claim's work on two hosts.
 """
 
@@ -25,6 +25,13 @@ class Work:
 
     token: str
     slots: Mapping[str, int]
+    placed: str = ""
+    """The placement that it is of; '' for the one with this token."""
+
+    @property
+    def name(self) -> str:
+        """The name of its placement."""
+        return self.placed or self.token
 
 
 @dataclass(slots=True)
@@ -34,8 +41,8 @@ class Works:
     capacities: Callable[[str], Mapping[str, int]]
     rng: Random
     watch: Callable[[str, str], None] = lambda _, __: None
-    running: dict[tuple[str, str], Work] = field(default_factory=dict)
-    """By host and claim id."""
+    running: dict[tuple[str, str, str], Work] = field(default_factory=dict)
+    """By host, claim id and the name of the placement."""
     broken: list[str] = field(default_factory=list)
     over_committed: int = 0
     """How often work was started on a host that had no room for it."""
@@ -43,27 +50,27 @@ class Works:
     _turns: dict[tuple[str, str], asyncio.Lock] = field(default_factory=dict)
 
     def start(self, host: str, claim_id: str, work: Work) -> None:
-        """Start it, unless it runs. The same claim placed anew on the same host takes the place of what ran for it."""
-        self.running[host, claim_id] = work
+        """Start it, unless it runs. Two placements of a claim on one host are two works."""
+        self.running[host, claim_id, work.name] = work
         taken: Counter[str] = Counter()
-        for (at, _), one in self.running.items():
+        for (at, _, _), one in self.running.items():
             if at == host:
                 taken.update(one.slots)
         for slot, capacity in self.capacities(host).items():
             if taken[slot] > capacity:
-                ids = sorted(claim for at, claim in self.running if at == host)
+                ids = sorted(claim for at, claim, _ in self.running if at == host)
                 self.over_committed += 1
                 self.broken.append(
                     f"{host} runs {taken[slot]} {slot} of its {capacity} after starting {claim_id}: {ids}"
                 )
 
-    def stop(self, host: str, claim_id: str) -> None:
+    def stop(self, host: str, claim_id: str, placed: str) -> None:
         """Stop it, if it runs."""
-        self.running.pop((host, claim_id), None)
+        self.running.pop((host, claim_id, placed), None)
 
     def twice(self) -> list[str]:
         """The claims whose work runs on more than one host."""
-        count = Counter(claim_id for _, claim_id in self.running)
+        count = Counter(claim_id for _, claim_id, _ in self.running)
         return sorted(claim_id for claim_id, times in count.items() if times > 1)
 
     async def carry_out(self, order: Mapping[str, object]) -> None:
@@ -81,10 +88,10 @@ class Works:
         slots = order["slots"]
         assert isinstance(slots, dict)
         if verb == "stop":
-            self.stop(host, claim_id)
+            self.stop(host, claim_id, str(order["placed"]))
         else:
             own = {slot: amount for slot, amount in slots.items() if not slot.startswith("pool:")}
-            self.start(host, claim_id, Work(str(order["token"]), own))
+            self.start(host, claim_id, Work(str(order["token"]), own, str(order["placed"])))
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One order over HTTP."""

@@ -234,11 +234,11 @@ def test_machines_that_disagree_are_told() -> None:
         ("3-a.1", {"VCPU": 2}, "runs under 3-a.1"),
     ):
         other = works()
-        other.start("h1", "a", Work(token, slots))
+        other.start("h1", "a", Work(token, slots, placed=TOKEN))
         (problem,) = ends.machines_agree(good(), other)
         assert says in problem
     earlier = works()
-    earlier.start("h1", "a", Work("2-b.6", {"VCPU": 2}))
+    earlier.start("h1", "a", Work("2-b.6", {"VCPU": 2}, placed=TOKEN))
     assert list(ends.machines_agree(good(), earlier)) == [], "it was resized, and back"
 
 

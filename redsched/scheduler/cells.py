@@ -143,8 +143,9 @@ class Cells:
 
     async def refuse_unsettled(self, what: str) -> None:
         """Raise Settling if a cell still waits for its hosts: what is not there may come back with them."""
-        for cell in self._cells.values():
-            if not (await cell.store.tick()).settled:
+        clocks = await asyncio.gather(*(cell.store.tick() for cell in self._cells.values()))
+        for cell, clock in zip(self._cells.values(), clocks, strict=True):
+            if not clock.settled:
                 raise Settling(
                     f"{what} is not known yet: cell {cell.name} is in a new epoch and its hosts are still attesting; "
                     "try again"

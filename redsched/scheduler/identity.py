@@ -33,8 +33,21 @@ class Identity:
         self._cells = cells
 
     async def home(self, request: Request) -> Cell | None:
-        """The cell in which one of the request's own ids is known; None where that is open."""
-        found = await self._cells.known(request.claim_ids) if self._shared(request) else None
+        """The cell in which one of the request's own ids is known or bound; None where that is open.
+
+        It is open only once all cells are settled: one that has lost its last writes may have lost the id's claim and
+        its binding with them, and a host may bring the claim back. Raises Settling.
+        """
+        if not self._shared(request):
+            return None
+        found = await self._cells.known(request.claim_ids)
+        if found is None:
+            first = request.claim_ids[0]
+            bound = await next(iter(self._cells)).store.bound_to(first)
+            if bound in (cell.name for cell in self._cells):
+                return self._cells.named(bound)
+            await self._cells.refuse_unsettled(f"claim {first}")
+            found = await self._cells.known(request.claim_ids)
         return None if found is None else found[0]
 
     async def bind(self, request: Request, cell: Cell) -> Cell:

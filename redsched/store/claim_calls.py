@@ -9,6 +9,7 @@ from redsched.model import Why
 from redsched.store.answers import Answer, ClaimAnswer, ClaimCall, Giving
 from redsched.store.base import MOST_TRIES, chunks, flat
 from redsched.store.claim_wire import ClaimWire, counted_by
+from redsched.store.connection import reading
 from redsched.store.outcomes import Outcome
 from redsched.store.reads import Reads
 
@@ -52,6 +53,11 @@ class ClaimCalls(Reads):
         """Bind a caller's id to this cell unless it is bound to another than `former`; its cell now. (bind.lua)"""
         reply = await self._runner.run("bind", (self.keys.binding(claim_id),), (self.name, former, kept_ms))
         return str(reply[1])
+
+    async def bound_to(self, claim_id: str) -> str:
+        """The cell that a caller's id is bound to; '' for none."""
+        with reading(self._url):
+            return str(await self._outside.get(self.keys.binding(claim_id)) or "")
 
     async def void(
         self, claim_id: str, digest: str, unheard: bool = False, token: str = "", why: Why = Why.RELEASED
@@ -146,7 +152,7 @@ class ClaimCalls(Reads):
     ) -> Answer:
         """The host's word that the work has ended, with its new external usage. OK | SAME | STALE | UNKNOWN | ATTEST.
 
-        `things` and `reason` as in `fail`. (gone.lua)
+        `things` and `reason` as in `fail`. Facts, of the first two: why it ended. (gone.lua)
         """
         arguments = (why.value, entry_id, reason[:MOST_REASON], *flat(external))
         beside = (f"reason:{claim_id}", *things)

@@ -5,11 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from redsched.errors import ClaimState, InvalidRequest, NoValidHost, Unknown
-from redsched.model import Request
+from redsched.errors import ClaimState, InvalidRequest, NoValidHost, Settling, Unknown
+from redsched.model import ClaimStatus, Request
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from tests.scheduler.conftest import report_all, report_of
+from tests.support.cells import raw_client
+from tests.support.placements import held_claim
 
 
 async def test_the_best_host_of_all_cells_wins(two_cells: Scheduler) -> None:
@@ -71,6 +73,23 @@ async def test_an_id_bound_to_a_full_cell_is_voided_there(two_cells: Scheduler) 
     assert (await b.store.read_claims(["mine"]))["mine"].why == "void"
     assert (await two_cells.claims.get("mine")).cell == "a"
     assert await two_cells.claims.release("mine")
+
+
+async def test_an_id_waits_for_the_cell_that_may_have_lost_its_claim(two_cells: Scheduler, clean_store: str) -> None:
+    """Else it is claimed in the other one, and its host brings it back in the first."""
+    request = Request({"VCPU": 2}, claim_ids=("mine",))
+    placed = (await two_cells.select(request)).selections[0]
+    lost, other = (two_cells._cells.named(name).store for name in (placed.cell, "a" if placed.cell == "b" else "b"))
+    async with raw_client(clean_store) as raw:
+        for key in (lost.keys.claim("mine"), lost.keys.meta, lost.keys.binding("mine")):
+            await raw.delete(key)
+    with pytest.raises(Settling, match=f"claim mine is not known yet: cell {placed.cell} is in a new epoch"):
+        await two_cells.select(request)
+    held = held_claim("mine", placed.token or "", ClaimStatus.ACTIVE, {"VCPU": 2}, digest=request.digest())
+    await lost.attest(placed.host, (await lost.tick()).epoch, held=[held])
+    found = await two_cells.select(request)
+    assert (found.selections[0].cell, found.fresh) == (placed.cell, False)
+    assert await other.read_claims(["mine"]) == {}
 
 
 @pytest.mark.parametrize("first", ["a", "b"])

@@ -39,7 +39,7 @@ class EndSteps(StepParts):
             work, answer = anew, await self._say_gone(anew, external, entry_id)
         if answer.outcome is Outcome.OK:
             self.host.note_external(external)
-        await self._bury(work, answer)
+        await self._bury(work, answer, why=answer.facts[0] if answer.facts else "")
 
     async def _say_gone(self, work: HeldWork, external: dict[str, int], entry_id: str) -> Answer:
         # Of a claim that its owner has given back the store knows why: then this does not count.

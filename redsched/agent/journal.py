@@ -85,13 +85,16 @@ class Journal(JournalFile):
         self.pages[host].held[work.placed] = work
         return self._write(sql.SET_PLACEMENT, to_row(host, work))
 
-    def write_ended(self, host: str, work: HeldWork, now_ms: int) -> Awaitable[None]:
-        """Replace a placement by its tombstone. `now_ms` is the store's time, which alone is used for its age."""
+    def write_ended(self, host: str, work: HeldWork, now_ms: int, why: str = "") -> Awaitable[None]:
+        """Replace a placement by its tombstone. `now_ms` is the store's time, which alone is used for its age.
+
+        `why` it ended, as the store said: a store that has lost that is told by it.
+        """
         page = self.pages[host]
         page.held.pop(work.placed, None)
         self._remember(host, work.id, work.token)
         self._write(sql.DELETE_PLACEMENT, (host, work.placed))
-        row = (host, work.placed, work.id, work.token, page.attested_epoch, now_ms)
+        row = (host, work.placed, work.id, work.token, why, page.attested_epoch, now_ms)
         return self._write(sql.SET_TOMBSTONE, row)
 
     def write_forgotten(self, host: str, placed: str) -> Awaitable[None]:

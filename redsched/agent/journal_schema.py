@@ -27,8 +27,8 @@ CREATE TABLE IF NOT EXISTS placement (
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS request (digest TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS tombstone (
-    host TEXT, placed TEXT, id TEXT NOT NULL, token TEXT NOT NULL, epoch TEXT NOT NULL, ended_at_ms INTEGER NOT NULL,
-    PRIMARY KEY (host, placed)
+    host TEXT, placed TEXT, id TEXT NOT NULL, token TEXT NOT NULL, why TEXT NOT NULL, epoch TEXT NOT NULL,
+    ended_at_ms INTEGER NOT NULL, PRIMARY KEY (host, placed)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS tombstone_age ON tombstone (ended_at_ms);
 """
@@ -45,8 +45,8 @@ DELETE_PLACEMENT = "DELETE FROM placement WHERE host = ? AND placed = ?"
 REQUESTS = "SELECT digest, text FROM request"
 SET_REQUEST = "INSERT OR REPLACE INTO request VALUES (?, ?)"
 DELETE_REQUEST = "DELETE FROM request WHERE digest = ?"
-TOMBSTONES = "SELECT id, placed, token FROM tombstone WHERE host = ? ORDER BY ended_at_ms"
-SET_TOMBSTONE = "INSERT OR REPLACE INTO tombstone VALUES (?, ?, ?, ?, ?, ?)"
+TOMBSTONES = "SELECT id, placed, token, why FROM tombstone WHERE host = ? ORDER BY ended_at_ms"
+SET_TOMBSTONE = "INSERT OR REPLACE INTO tombstone VALUES (?, ?, ?, ?, ?, ?, ?)"
 NEWEST = """SELECT host, id, token FROM
     (SELECT * FROM tombstone ORDER BY ended_at_ms DESC LIMIT ?) ORDER BY ended_at_ms"""
 PRUNE_OLD = """DELETE FROM tombstone WHERE ended_at_ms < ? AND epoch !=

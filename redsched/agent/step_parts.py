@@ -104,8 +104,8 @@ class StepParts:
         async with self.hooks:
             return await self.hook.run(Order(verb, self.host.cell.name, self.host.name, work))
 
-    async def _bury(self, work: HeldWork, answer: Answer) -> None:
-        await self.host.journal.write_ended(self.host.name, work, answer.now_ms)
+    async def _bury(self, work: HeldWork, answer: Answer, why: str = "") -> None:
+        await self.host.journal.write_ended(self.host.name, work, answer.now_ms, why)
 
     async def _lacks(self, work: HeldWork, amounts: Amounts) -> str:
         """Return what the host lacks to hold these amounts beside all else that runs there, in words; '' for nothing.

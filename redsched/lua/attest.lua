@@ -6,7 +6,7 @@
 -- epoch: '' for whichever it is. entries: how many follow; each as id and one of
 --   held   placed, token, root, state, length, field, value ...: the journal says that it runs here; the fields as in
 --          the claim's hash, of the claim and of this placement
---   ended  placed, token: the journal says that it has ended
+--   ended  placed, token, why: the journal says that it has ended; '' where it does not know why
 --   store  nothing more: it stands in KEY.claims, and the journal does not know it
 -- Reply outcome, epoch, now_ms, then the names (`placed`) of placements that the host must drop
 --   OK | SAME (had attested to this epoch, or this number was passed) | EPOCH (another epoch: build it anew)

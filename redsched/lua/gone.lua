@@ -5,7 +5,7 @@
 -- Further keys: host, claims and inbox of the host, and what the claim counts in; include/passed.lua.
 -- why: used unless the placement is ending, which has its own. entry_id: of the inbox entry, or ''. reason: in words,
 -- '' for none. Then slot, external amount ...
--- Reply OK | SAME (had ended) | STALE | UNKNOWN | ATTEST; epoch, now_ms
+-- Reply OK | SAME (had ended) | STALE | UNKNOWN | ATTEST; epoch, now_ms, then, of the first two, why it ended
 --   or RETRY, epoch, now_ms and the names of missing keys
 -- include: about
 local it = about()
@@ -13,7 +13,10 @@ if it.no then
   if it.no ~= 'ATTEST' then
     drop_hint(it, ARG.entry_id)
   end
-  return answer_about(it, it.no == 'GONE' and 'SAME' or it.no)
+  if it.no == 'GONE' then
+    return answer_about(it, 'SAME', it.claim.tombstone.why)
+  end
+  return answer_about(it, it.no)
 end
 local external = {}
 for i = 7, #ARGV, 2 do
@@ -22,4 +25,4 @@ for i = 7, #ARGV, 2 do
 end
 it.host.also, it.reason = external, ARG.reason
 free(it.claim, it.placement, it.placement.why or ARG.why)
-return commit_about(it, 'OK')
+return commit_about(it, 'OK', it.placement.op)

@@ -68,6 +68,8 @@ class EndedPlacement:
     id: str
     placed: str
     token: str
+    why: str = ""
+    """Why it ended, as the store said; '' where it did not."""
 
 
 class Giving(StrEnum):

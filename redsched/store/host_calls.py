@@ -56,7 +56,7 @@ class HostCalls(Reads):
         `ended` are those that the journal remembers as ended; `lease_s` runs for claims to be taken up again.
         """
         spoken = [_held_entry(one) for one in held]
-        spoken += [(one.id, "ended", one.placed, one.token) for one in ended]
+        spoken += [(one.id, "ended", one.placed, one.token, one.why) for one in ended]
         things: set[str] = set()
         for _ in range(MOST_TRIES):
             named = {entry[0] for entry in spoken}

@@ -127,11 +127,11 @@ async def test_requests_are_kept_for_as_long_as_a_placement_names_them(tmp_path:
 async def test_an_ended_placement_leaves_a_tombstone(tmp_path: Path) -> None:
     def act(journal: Journal) -> None:
         journal.write_held("h1", WORK)
-        journal.write_ended("h1", WORK, 1000)
+        journal.write_ended("h1", WORK, 1000, "released")
 
     journal = await reopened(tmp_path / "j.sqlite", act)
     assert journal.pages["h1"].held == {}
-    assert await journal.ended("h1") == [EndedPlacement(WORK.id, WORK.placed, WORK.token)]
+    assert await journal.ended("h1") == [EndedPlacement(WORK.id, WORK.placed, WORK.token, "released")]
     assert await journal.ended("h2") == []
     await journal.close()
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from redsched.model import ClaimStatus, HostStatus, Why
-from redsched.store import CellStore, Outcome, Placed
+from redsched.store import CellStore, EndedPlacement, Outcome, Placed
 from tests.support.cells import HOUR_S, call_of, member, new_epoch, open_host
-from tests.support.placements import arrive, held, main_states, settle
+from tests.support.placements import arrive, held, main_states, roll_back, settle, snapshot
 
 
 @pytest.fixture
@@ -73,6 +73,27 @@ async def test_a_member_that_its_journal_is_ending_has_left(cell: CellStore, raw
     await cell.gone("h2", "b", placed["b"].token, Why.RELEASED, {})
     await settle(cell)
     assert await waiting(cell, raw) == "1"
+
+
+@pytest.mark.parametrize(
+    ("why", "other"), [(Why.RELEASED, "active"), (Why.FAILED, "ending failed"), (None, "ending failed")]
+)
+async def test_a_member_that_has_ended_is_no_failure_if_its_owner_let_it_go(
+    cell: CellStore, raw: Any, why: Why | None, other: str
+) -> None:
+    """The gang had come up and one was released; the store went back to before that, and its journal knows why."""
+    placed = await gang(cell)
+    before = await snapshot(raw)
+    await cell.confirm("h1", "a", placed["a"].token)
+    await cell.confirm("h2", "b", placed["b"].token)
+    await cell.release("h1", "a")
+    assert (await cell.gone("h1", "a", placed["a"].token, Why.VOID, {})).facts == ("released",)
+    epoch = await roll_back(cell, raw, before)
+    told = EndedPlacement("a", placed["a"].token, placed["a"].token, why or "")
+    await cell.attest("h1", epoch, None, [], [told])
+    await cell.attest("h2", epoch, None, [held("b", placed["b"])])
+    await settle(cell)
+    assert await main_states(cell, "ab") == {"a": f"ended {why or 'void'}", "b": other}
 
 
 async def test_a_member_that_came_up_after_another_had_failed_is_asked_back(cell: CellStore, raw: Any) -> None:

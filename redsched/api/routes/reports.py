@@ -93,7 +93,7 @@ async def _report(request: Request, host: str, asked: ReportBody) -> Response:
         asked.agent.made() if asked.agent else None,
         asked.epoch,
         [_held(one) for one in asked.claims],
-        [EndedPlacement(one.id, one.placed or one.token, one.token) for one in asked.ended],
+        [EndedPlacement(one.id, one.placed or one.token, one.token, str(one.why)) for one in asked.ended],
     )
     return render.answer(render.report(found))
 

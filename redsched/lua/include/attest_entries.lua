@@ -10,7 +10,9 @@ local function parse_entries(first)
     if entry.word ~= 'store' then
       entry.placed, entry.token = take(), take()
     end
-    if entry.word == 'held' then
+    if entry.word == 'ended' then
+      entry.why = take()
+    elseif entry.word == 'held' then
       entry.root, entry.state, entry.record = take(), take(), {}
       for _ = 1, tonumber(take()) do
         local field = take()

@@ -81,7 +81,7 @@ local function merge_entry(cell, merged, claim, entry, host)
   if entry.word == 'ended' then
     local placement = placement_on(claim, ARG.host, entry.placed)
     if placement and not newer(placement.token, entry.token) then
-      free(claim, placement, placement.why or 'void')
+      free(claim, placement, placement.why or (entry.why ~= '' and entry.why or 'void'))
     end
   elseif entry.word == 'held' then
     local placement, held = placement_on(claim, ARG.host, entry.placed), held_placement(entry, ARG.host)

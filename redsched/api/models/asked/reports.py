@@ -23,7 +23,7 @@ from redsched.api.models.words import (
     Slot,
     Strict,
 )
-from redsched.model import MAX_ALTERNATES, MAX_ATTEMPTS, MAX_RATIO, AgentStamp, HostReport, Inventory, OnExit, Pool
+from redsched.model import MAX_ALTERNATES, MAX_ATTEMPTS, MAX_RATIO, AgentStamp, HostReport, Inventory, OnExit, Pool, Why
 from redsched.model.hosts import MAX_POOLS
 
 Ratio = Annotated[float, WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": MAX_RATIO})]
@@ -100,6 +100,7 @@ class EndedClaimBody(Strict):
     id: GivenName
     token: GivenToken
     placed: Annotated[GivenToken | Literal[""], Field(description="The placement's name; its token if left out.")] = ""
+    why: Annotated[Why | Literal[""], Field(description="Why it ended, as it was answered then.")] = ""
 
 
 class ReportBody(Strict):

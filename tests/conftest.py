@@ -6,6 +6,7 @@ killed, paused and restarted at will.
 
 import os
 from collections.abc import Iterator
+from tempfile import TemporaryDirectory
 
 import pytest
 import redis
@@ -15,6 +16,8 @@ from tests.support import guard
 from tests.support.profiles import LONG, SHORT_EXAMPLES, SHORT_STEPS, load_profile, profile_name
 from tests.support.servers import SERVERS, name_of
 
+STATE = pytest.StashKey[TemporaryDirectory[str]]()
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Load the profile, guard the scripts, and keep the settings of whoever runs the tests out of them."""
@@ -22,8 +25,18 @@ def pytest_configure(config: pytest.Config) -> None:
     load_profile()
     for name in [name for name in os.environ if name.startswith("REDSCHED_") and name != "REDSCHED_TEST_PROFILE"]:
         del os.environ[name]
+    # Nor what an agent of theirs has journaled.
+    os.environ["XDG_STATE_HOME"] = str(
+        config.stash.setdefault(STATE, TemporaryDirectory(prefix="redsched-state-")).name
+    )
     os.environ[guard.GUARDED] = "1"
     guard.install()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Delete what the tests' agents have journaled by default."""
+    if STATE in config.stash:
+        config.stash[STATE].cleanup()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

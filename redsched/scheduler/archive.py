@@ -15,7 +15,7 @@ from redsched.model.canonical import Fields, as_text, from_text
 from redsched.names import check_name, check_slot, whole
 from redsched.store.fields import AMOUNT, claim_from
 
-FORMAT = 1
+FORMAT = 2
 """Grows when a reader of before could not read what is written."""
 MAX_LINE = 1_000_000
 

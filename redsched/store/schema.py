@@ -2,12 +2,14 @@
 
 A release with additions alone raises `number` and leaves `beside`: it works beside the one before, so that processes
 can be replaced one by one. One that changes what others rely on raises `beside` too: it joins a cell only when an
-operator has said `redsched upgrade`, which shuts the older ones out; they say so, and wait to be replaced.
+operator has said `redsched upgrade`, which shuts the older ones out; they say so, and wait to be replaced. One that
+cannot even read what older releases have written raises `reads`, and refuses their cells.
 """
 
 from dataclasses import dataclass
 
 from redsched.errors import WrongRelease
+from redsched.names import whole
 from redsched.store.connection import reading
 from redsched.store.outcomes import Outcome
 from redsched.store.reads import Reads
@@ -15,13 +17,17 @@ from redsched.store.reads import Reads
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """`number`: what this release writes; `beside`: the oldest schema whose releases it can work beside."""
+    """`number`: what this release writes; `beside`: the oldest schema whose releases it can work beside.
+
+    `reads`: the oldest schema whose data it can read.
+    """
 
     number: int
     beside: int
+    reads: int
 
 
-SCHEMA = Schema(number=1, beside=1)
+SCHEMA = Schema(number=2, beside=2, reads=2)
 
 
 class SchemaCalls(Reads):
@@ -32,10 +38,9 @@ class SchemaCalls(Reads):
 
         Raises WrongRelease where this release is too old, or too new.
         """
-        with reading(self._url):
-            found = await self._reader.hget(self.keys.meta, "schema")
+        found = await self._schema()
         # A cell that is not there yet gets its schema from the script that makes it. The fence looks at each write.
-        if found is None or int(found) >= SCHEMA.number:
+        if found is None or found >= SCHEMA.number:
             return found is not None
         answer = await self._answer("schema", (), (SCHEMA.number, SCHEMA.beside, 0))
         if answer.outcome is Outcome.OLDER:
@@ -46,6 +51,22 @@ class SchemaCalls(Reads):
         return True
 
     async def upgrade(self) -> bool:
-        """Shut out releases that this one cannot work beside; False where that was so already. (schema.lua)"""
+        """Shut out releases that this one cannot work beside; False where that was so already. (schema.lua)
+
+        Raises WrongRelease where this release cannot read what they have written.
+        """
+        await self._schema()
         answer = await self._answer("schema", (), (SCHEMA.number, SCHEMA.beside, 1))
         return answer.outcome is Outcome.OK
+
+    async def _schema(self) -> int | None:
+        """The schema of the cell; None where it is not there yet. Raises WrongRelease where it cannot be read."""
+        with reading(self._url):
+            stored = await self._reader.hget(self.keys.meta, "schema")
+        found = None if stored is None else whole(stored, SCHEMA.number)
+        if found is not None and found < SCHEMA.reads:
+            raise WrongRelease(
+                f"cell {self.name} is of schema {found}, and this release reads no schema before {SCHEMA.reads}: go on "
+                "with the release that wrote it; or end its claims with that one, and give this one an empty store"
+            )
+        return found

@@ -73,3 +73,16 @@ async def test_a_release_that_changes_things_waits_for_the_operator_and_then_shu
     finally:
         agent.kill()
         agent.wait()
+
+
+@pytest.mark.parametrize("command", ["hosts", "upgrade"])
+async def test_a_cell_that_this_release_cannot_read_is_refused_and_left_as_it_is(
+    fresh_server: PrivateServer, present: Release, command: str
+) -> None:
+    with redis.Redis.from_url(fresh_server.url, decode_responses=True) as client:
+        client.hset("rs:{c1}:meta", "schema", "1")
+        before = client.hgetall("rs:{c1}:meta")
+        refused = present.run(command)
+        assert refused.returncode == WrongRelease.exit_code
+        assert "cell c1 is of schema 1, and this release reads no schema before 2" in refused.stderr
+        assert client.hgetall("rs:{c1}:meta") == before

@@ -52,11 +52,13 @@ class Release:
         }
 
 
-def release(folder: Path, url: str, number: int = SCHEMA.number, beside: int = SCHEMA.beside) -> Release:
-    """A release of that schema which can work beside releases from schema `beside` on."""
+def release(
+    folder: Path, url: str, number: int = SCHEMA.number, beside: int = SCHEMA.beside, reads: int = SCHEMA.reads
+) -> Release:
+    """A release of that schema which can work beside releases from `beside` on, and read what those from `reads` on wrote."""
     copy = folder / "redsched"
     shutil.copytree(_PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    _replace(copy / "store" / "schema.py", f"{SCHEMA}", f"Schema(number={number}, beside={beside})")
+    _replace(copy / "store" / "schema.py", f"{SCHEMA}", f"Schema(number={number}, beside={beside}, reads={reads})")
     _replace(copy / "lua" / "include" / "fence.lua", f"local SCHEMA = {SCHEMA.number}", f"local SCHEMA = {number}")
     return Release(folder, url)
 

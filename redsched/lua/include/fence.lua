@@ -7,7 +7,7 @@
 -- was only silent from one that a jump of time does harm to; others take every jump for harm. Returns the cell: epoch,
 -- now_ms, seq, declared_seq, settled (bool), remember_ms, keep_ms. Raises an error that begins with SCHEMA where the
 -- cell has been upgraded beyond what this release can write.
-local SCHEMA = 1 -- as in redsched/store/schema.py
+local SCHEMA = 2 -- as in redsched/store/schema.py
 
 local function text(number)
   return string.format('%.0f', number)

@@ -26,9 +26,8 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in [name for name in os.environ if name.startswith("REDSCHED_") and name != "REDSCHED_TEST_PROFILE"]:
         del os.environ[name]
     # Nor what an agent of theirs has journaled.
-    os.environ["XDG_STATE_HOME"] = str(
-        config.stash.setdefault(STATE, TemporaryDirectory(prefix="redsched-state-")).name
-    )
+    config.stash[STATE] = TemporaryDirectory(prefix="redsched-state-")
+    os.environ["XDG_STATE_HOME"] = config.stash[STATE].name
     os.environ[guard.GUARDED] = "1"
     guard.install()
 

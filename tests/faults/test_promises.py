@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -95,6 +96,22 @@ def test_what_faults_may_lose_is_lost_and_nothing_else() -> None:
     wiped = Excuses(ends=frozenset({"forgotten"}))
     assert broken("a", owned(), None, "forgotten", wiped) == ""
     assert broken("a", owned(), None, "failed", wiped) == "no fault of the round may lose a claim as failed"
+
+
+def test_a_placement_that_was_forgotten_leaves_the_claim_at_the_one_before() -> None:
+    """It had failed there, or was shelved; and that is how it ends now."""
+    wiped = Excuses(ends=frozenset({"forgotten"}))
+    before = gone(at_ms=1_002_300, seen_ms=1_002_100, state="active", host="agent-2-host-8")
+    assert broken("a", owned(), before, "failed", wiped) == ""
+    assert broken("a", owned(), before, "failed", Excuses()) != ""
+    here = gone(at_ms=1_002_300, seen_ms=1_002_100, state="active")
+    assert broken("a", owned(), here, "failed", wiped) == "no fault of the round may lose a claim as failed"
+
+
+def test_a_claim_that_failed_where_it_was_held_up_and_found_no_other_place_breaks_nothing() -> None:
+    fell = replace(gone(at_ms=1_002_300, seen_ms=1_002_100, state="pending"), tried=frozenset({HOST}))
+    assert broken("a", owned(), fell, "failed", HELD_UP) == ""
+    assert broken("a", owned(), fell, "failed", Excuses(held_up=frozenset({"agent-2"}))) != ""
 
 
 def test_one_of_a_gang_may_fall_with_another_whose_lease_ran_out() -> None:

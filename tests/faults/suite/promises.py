@@ -41,6 +41,8 @@ def broken(claim_id: str, owned: Owned, gone: Gone | None, why: str, excuses: Ex
     """Return why the loss of a claim breaks what its owner was told; '' where it does not."""
     if owned.was_active or owned.until == "active":
         return "it was active, and stays until it is given back"
+    if "forgotten" in excuses.ends and gone is not None and gone.last.get("host") != owned.host:
+        return ""  # the placement that was answered is forgotten: what ended is the one before it
     if why == "expired":
         return _expired(owned, gone, excuses)
     if why in excuses.ends or _fell(claim_id, gone, why, excuses):

@@ -55,7 +55,7 @@ class Release:
 def release(
     folder: Path, url: str, number: int = SCHEMA.number, beside: int = SCHEMA.beside, reads: int = SCHEMA.reads
 ) -> Release:
-    """A release of schema `number` that works beside those from `beside` on, and reads what those from `reads` on wrote."""
+    """A release of schema `number`: `beside` and `reads` as in `Schema`."""
     copy = folder / "redsched"
     shutil.copytree(_PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
     _replace(copy / "store" / "schema.py", f"{SCHEMA}", f"Schema(number={number}, beside={beside}, reads={reads})")

@@ -5,10 +5,11 @@
 -- KEYS meta changes hosts deadlines chores shelved claim ...
 -- ARGV id token why how call_id closed
 -- Further keys: host, claims and inbox of each host that the claim is on, and what it counts in; include/passed.lua.
--- token: '' for any; that of a placement on its way takes back only this one. why: released, shelved or failed. how:
--- ask, force, or unless-active (as ask, but ACTIVE and nothing written where it runs). call_id: of the call that is
--- undone ('' for none): STALE where another call was answered with the claim since. closed: the token of an earlier
--- closing that is repeated in a new epoch; '' for now.
+-- token: '' for any; that of a placement on its way takes back only this one. why: released, shelved or failed (there
+-- is no other place for the placement that `token` names: STALE where the claim has got one). how: ask, force, or
+-- unless-active (as ask, but ACTIVE and nothing written where it runs). call_id: of the call that is undone ('' for
+-- none): STALE where another call was answered with the claim since. closed: the token of an earlier closing that is
+-- repeated in a new epoch; '' for now.
 -- Reply OK (all of it is freed) | ENDING | SAME (it had ended) | GONE (to be shelved, but it is given back) | STALE
 --   | UNKNOWN | ACTIVE; epoch, now_ms, then the token up to which it is closed
 --   or RETRY, epoch, now_ms and the names of missing keys
@@ -67,6 +68,8 @@ local function refusal()
     return done and 'SAME' or 'GONE'
   elseif ARG.token ~= '' and not target and not (last and last.token == ARG.token) then
     return 'STALE'
+  elseif ARG.why == 'failed' and target and goes_on(claim, target) then
+    return 'STALE' -- no other place was found, but somebody else has found one since
   elseif ARG.how == 'unless-active' and main and not is_on_its_way(target) and main.state == 'active' then
     return 'ACTIVE'
   elseif ARG.why == 'shelved' and main and main.state == 'ending' and is_closed_for_good() then

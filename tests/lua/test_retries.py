@@ -195,6 +195,26 @@ async def test_what_does_not_wait_for_a_place_is_not_given_one(cell: CellStore, 
     assert answer.outcome is (Outcome.GONE if state == "ended" else Outcome.STALE)
 
 
+async def test_who_found_no_other_place_ends_nothing_where_somebody_else_has_found_one(cell: CellStore) -> None:
+    """Two schedulers looked at once; what has failed is still being stopped."""
+    placed = await attempted(cell)
+    await cell.accept("h1", "a", placed.token, HOUR_S)
+    await cell.fail("h1", "a", placed.token, False, again=True)
+    await again(cell, placed, "h2")
+    before = await states(cell, "a")
+    assert (await cell.release("h1", "a", placed.token, why=FAILED)).outcome is Outcome.STALE
+    assert await states(cell, "a") == before == {"h1": "ending failed", "h2": "claimed"}
+
+
+async def test_who_found_no_other_place_ends_the_claim(cell: CellStore) -> None:
+    placed = await attempted(cell)
+    await cell.accept("h1", "a", placed.token, HOUR_S)
+    await cell.fail("h1", "a", placed.token, False, again=True)
+    assert (await cell.release("h1", "a", placed.token, why=FAILED)).outcome is Outcome.ENDING
+    await cell.gone("h1", "a", placed.token, Why.RELEASED, {})
+    assert await states(cell, "a") == {"": "ended failed"}
+
+
 async def test_reconciling_leaves_a_pending_claim_to_the_schedulers(cell: CellStore, raw: Any) -> None:
     placed = await attempted(cell)
     await cell.fail("h1", "a", placed.token, by_host=True)

@@ -131,13 +131,15 @@ class StepParts:
 
 
 def work_of(claim: Claim, placement: Placement) -> HeldWork:
-    """Return one of a claim's placements as its host is still to take it up."""
+    """Return one of a claim's placements as its host is still to take it up, or, with a new journal, to begin anew."""
     return HeldWork(
         claim.id,
         placement.placed,
         placement.token,
         placement.root,
         record_of(claim.view(placement)),
+        # Its work may run: what is called claimed is freed at once by a release.
+        state=ClaimStatus.STARTING if placement.state is ClaimStatus.STARTING else ClaimStatus.CLAIMED,
         moves=_moved_from(claim, placement),
     )
 

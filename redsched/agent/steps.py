@@ -71,7 +71,7 @@ class Steps(ResizeSteps, LocalSteps):
                 await self._start(work)
         elif answer.outcome is Outcome.ENDING:
             await self.end(work)
-        elif is_new:
+        elif is_new and work.state is ClaimStatus.CLAIMED:
             await self.host.journal.write_forgotten(self.host.name, work.placed)
         elif answer.outcome is not Outcome.STALE or await self._resized_meanwhile(work) is None:
             await self.lose(work)

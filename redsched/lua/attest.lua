@@ -52,7 +52,7 @@ local merged = merge(cell, entries, host, restoring)
 if attested then
   return answer('SAME', merged.drop)
 end
-local held = held_here(cell, merged, tonumber(ARG.lease_ms))
+local held = held_here(cell, merged, host, tonumber(ARG.lease_ms))
 local claimed, unclaimed = host_fields(host, held)
 if not claimed then
   return answer('CONFLICT')

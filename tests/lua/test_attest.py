@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from redsched.errors import RedschedError
-from redsched.model import ClaimStatus, Token, Why
+from redsched.model import AgentStamp, ClaimStatus, Token, Why
 from redsched.store import CellStore, Giving, HeldClaim, Outcome, Placed, Store
 from tests.support.cells import (
     IN_STATE,
@@ -27,7 +27,7 @@ from tests.support.cells import (
     taken_up,
 )
 from tests.support.placements import ended as has_ended
-from tests.support.placements import held_claim, settle, states
+from tests.support.placements import held_claim, main_states, settle, states
 
 
 @pytest.fixture
@@ -210,6 +210,20 @@ async def test_what_the_journal_has_lost_is_hinted_at_again_with_a_fresh_lease(
     assert (await cell.read_claims("a"))["a"].state == "claimed"
     assert await claimed(raw, cell) == 2
     assert (await cell.accept("h1", "a", placed.token, 60)).outcome is Outcome.OK
+
+
+@pytest.mark.parametrize(("state", "then"), [("claimed", "claimed"), ("starting", "starting"), ("active", "starting")])
+async def test_what_a_new_journal_does_not_know_may_run(cell: CellStore, raw: Any, state: str, then: str) -> None:
+    """The one before is lost: a release asks the host to stop it, and does not free what may be in use."""
+    await cell.report(report_of("h1"), AgentStamp("journal-1", "n", 1))
+    placed = await IN_STATE[state](cell, "a", "h1", VCPU=2)
+    epoch = await new_epoch(cell)
+    await raw.hset(cell.keys.host("h1"), "alive_until_ms", 1)
+    await cell.attest("h1", epoch, AgentStamp("journal-2", "n", 1))
+    assert [(one.op, one.token) for one in await cell.inbox("h1")] == [("claim", placed.token)]
+    assert await main_states(cell, "a") == {"a": then}
+    freed = (await cell.release("h1", "a")).outcome is Outcome.OK
+    assert (freed, await claimed(raw, cell)) == (True, 0) if then == "claimed" else (False, 2)
 
 
 async def test_what_was_ending_and_is_lost_to_the_journal_is_asked_back_again(cell: CellStore, raw: Any) -> None:

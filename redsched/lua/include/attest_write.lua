@@ -5,16 +5,26 @@
 -- include: in_chunks
 -- include: mark_over
 -- include: sums
-local function held_here(cell, merged, lease_ms)
+--
+-- What its work is where the journal does not know of it: not taken up yet; but where the journal itself is a new one, it
+-- may run, and is not to be freed as if it had never been begun.
+local function state_of_lost(host)
+  local former = host['agent.journal'] or ''
+  return (former ~= '' and former ~= ARG.journal) and 'starting' or 'claimed'
+end
+
+local function held_here(cell, merged, host, lease_ms)
   local held = {}
   for _, claim in ipairs(merged.claims) do
     for _, placement in pairs(claim.placements) do
       if placement.host == ARG.host then
         local lost = not merged.spoken[placement.placed] and placement.state ~= 'ending'
-        placement.state = lost and 'claimed' or placement.state
+        if lost and placement.state ~= 'claimed' then
+          placement.state = state_of_lost(host)
+        end
         placement.expires_at_ms = LEASED[placement.state] and text(cell.now_ms + lease_ms) or nil
         placement.inbox_id, placement.hint = nil, 'none'
-        held[#held + 1] = {claim = claim, placement = placement}
+        held[#held + 1] = {claim = claim, placement = placement, lost = lost}
       end
     end
   end
@@ -52,7 +62,7 @@ local function write_hints(cell, held, inbox)
   local any = false
   for _, entry in ipairs(held) do
     local placement = entry.placement
-    if placement.state == 'claimed' or placement.state == 'ending' then
+    if placement.state == 'claimed' or placement.state == 'ending' or entry.lost then
       inbox, any = inbox + 1, true
       local op = placement.state == 'ending' and 'end' or 'claim'
       placement.inbox_id = hint(cell, KEY.inbox, inbox, op, entry.claim.id, placement.token)

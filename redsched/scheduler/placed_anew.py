@@ -60,8 +60,7 @@ class PlacedAnew:
             return await self._next_placement(cell, claim, frozenset(hosts))
         except (NoValidHost, QuotaExceeded, ClaimState, Unknown) as error:
             # Whatever comes after, the work does not run there. Another scheduler may have placed it meanwhile.
-            why = Why.SHELVED if _is_unshelved(claim) else Why.FAILED
-            answer = await self._give_up(cell, claim, claim.retry_from or claim.token, why)
+            answer = await self._give_up(cell, claim, claim.retry_from or claim.token)
             if answer.outcome is Outcome.STALE:
                 return await self._read(claim.id)
             raise _though_ended(error, claim) from error
@@ -146,8 +145,12 @@ class PlacedAnew:
         told(claim, await self._give_up(cell, claim), ending=True)
         return await self._read(claim.id)
 
-    async def _give_up(self, cell: Cell, claim: Claim, token: str = "", why: Why = Why.FAILED) -> Answer:
-        """End a claim for good; with the `token` of the placement that has failed only if it is still the last one."""
+    async def _give_up(self, cell: Cell, claim: Claim, token: str = "") -> Answer:
+        """End a claim for good; with the `token` of the placement that has failed only if it is still the last one.
+
+        What was unshelved and could not be started is shelved still.
+        """
+        why = Why.SHELVED if _is_unshelved(claim) else Why.FAILED
         answer = await cell.store.release(claim.host, claim.id, token, why=why, things=counted_by(claim))
         if answer.outcome in (Outcome.OK, Outcome.SAME, Outcome.ENDING):
             # Nothing of it is left, which the store may lose like any release.

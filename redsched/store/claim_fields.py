@@ -58,7 +58,7 @@ FIELDS = (
         "alternates", CLAIM, "hosts that fitted too when it was made, best first, a space between them", journaled=True
     ),
     Field("attempts", CLAIM, "how often it has been placed since it was active last; 1 where it is not there"),
-    Field("restarts", CLAIM, "how often its work has ended by itself since it last ran for 10 minutes"),
+    Field("restarts", CLAIM, "how often its work has ended by itself since it last ran for 10 minutes", journaled=True),
     Field("active_at_ms", CLAIM, "when it was active last, of one that is placed again when its work ends (Unix, ms)"),
     Field("retry_root", CLAIM, "while it is `pending`: `root` of the placement that has failed"),
     Field("retry_from", CLAIM, "while it is `pending`: the token of that placement"),

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from redsched.model import AgentStamp, Why
-from redsched.store import Again, CellStore, Outcome, Placed
+from redsched.model import AgentStamp, ClaimStatus, Why
+from redsched.store import Again, CellStore, HeldClaim, Outcome, Placed, record_of
 from tests.support.cells import (
     HOUR_S,
     IN_STATE,
@@ -300,3 +300,15 @@ async def test_before_its_host_has_attested_nothing_has_failed(cell: CellStore, 
     await new_epoch(cell)
     async with nothing_written(raw):
         assert (await cell.fail("h1", "a", placed.token, by_host=True)).outcome is Outcome.ATTEST
+
+
+async def test_how_often_its_work_has_ended_survives_a_loss_of_all_data(cell: CellStore, raw: Any) -> None:
+    """Else the pauses before its work is placed again would begin anew."""
+    placed = await active(cell, "a")
+    await raw.hset(cell.keys.claim("a"), "restarts", "3")
+    claim = (await cell.read_claims("a"))["a"]
+    entry = HeldClaim("a", placed.token, placed.token, placed.token, ClaimStatus.ACTIVE, record_of(claim))
+    await raw.flushall()
+    await cell.report(report_of("h1"))
+    await cell.attest("h1", "", held=[entry])
+    assert (await fields_of(raw, cell.keys.claim("a")))["restarts"] == "3"

@@ -50,6 +50,7 @@ async def test_what_finds_no_place_stays_shelved(clean_store: str) -> None:
         assert (await work.scheduler.claims.get("mine")).why is Why.SHELVED
         again, fresh = await work.scheduler.claims.unshelve("mine")
         assert (again.token != back.token, fresh) == (True, True)
+        assert (await work.scheduler.claims.fail("mine", again.token, ())).why is Why.SHELVED, "also where no other may"
 
 
 async def test_what_was_active_after_it_was_unshelved_can_fail(clean_store: str) -> None:

@@ -227,7 +227,12 @@ class Selector:
             cell.requests.has_written(call.digest, answer.epoch)
             return claimed(request, cell, decision, ids, answer)
         if answer.outcome is Outcome.SAME:
-            return known(request, cell, ids, await cell.store.read_claims(ids))
+            claims = await cell.store.read_claims(ids)
+            if len(claims) == len(ids):
+                return known(request, cell, ids, claims)
+        if answer.outcome in (Outcome.SAME, Outcome.EPOCH, Outcome.CONFLICT) and not request.claim_ids:
+            # The store has lost them, or some of them. A host may have them, and may yet bring them back.
+            cell.released.abandon(ids)
         if answer.outcome is Outcome.FULL and not decision.places:
             self._refuse(attempt)
         if answer.outcome in (Outcome.GONE, Outcome.CONFLICT):
@@ -240,8 +245,6 @@ class Selector:
         # FULL, EPOCH, LATE, BEHIND, UNKNOWN (a group or pool that is not there any more): what was decided on is not
         # what the store has. Only a later picture can refuse, and only one that knows more than the reply told (a host
         # shrank, or was disabled) is sure not to aim there again.
-        if answer.outcome is Outcome.EPOCH and not request.claim_ids:
-            cell.released.abandon(ids)
         await cell.mark_down(answer)
         attempt.catch_up = True
         return None

@@ -12,7 +12,7 @@ from redsched.model import Claim, ClaimStatus, Request, Why
 from redsched.scheduler import Scheduler
 from redsched.scheduler.released import MOST, Released
 from redsched.settings import Settings
-from redsched.store import CellStore, ClaimAnswer, ClaimCall, HeldClaim, Store
+from redsched.store import CellStore, ClaimAnswer, ClaimCall, HeldClaim, Outcome, Store
 from tests.scheduler.working import BY_HAND
 from tests.support.cells import active, claim_on, open_host, raw_client, report_of
 from tests.support.placements import arrive, held, held_claim, move_to, moved, settle, states
@@ -228,6 +228,31 @@ async def test_an_unknown_id_leaves_nothing_in_a_store_that_has_heard_all_its_ho
             with pytest.raises(Unknown):
                 await scheduler.claims.release("never")
             assert not await raw.exists(store.cell("c1").keys.claim("never"))
+
+
+@pytest.mark.parametrize("own", [(), ("mine",)])
+async def test_a_first_outcome_that_is_lost_before_it_is_read_is_decided_anew(
+    clean_store: str, binary: Any, monkeypatch: pytest.MonkeyPatch, own: tuple[str, ...]
+) -> None:
+    """The call was carried out and its reply lost; sent again it is told so, and then a failover loses the claim."""
+    async with opened(clean_store, "h1") as (scheduler, cell):
+        await scheduler.explain(Request({"VCPU": 1}))
+        before = await Rollback.note(binary)
+        real, lost = CellStore.claim, list[str]()
+
+        async def claim(self: CellStore, call: ClaimCall, *more: Any, **named: Any) -> ClaimAnswer:
+            answer = await real(self, call, *more, **named)
+            if not lost:
+                lost.append(call.members[0].id)
+                answer = await real(self, call, *more, **named)
+                assert answer.outcome is Outcome.SAME
+                await cell.attest("h1", await before.play(self))
+            return answer
+
+        monkeypatch.setattr(CellStore, "claim", claim)
+        (found,) = (await scheduler.select(Request({"VCPU": 1}, claim_ids=own))).selections
+        assert await state_of(cell, found.claim_id) is ClaimStatus.CLAIMED
+        assert (found.claim_id == lost[0]) == bool(own)
 
 
 async def test_what_a_lost_copy_of_a_call_has_claimed_stays_gone(

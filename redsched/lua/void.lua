@@ -6,8 +6,8 @@
 -- ARGV digest unheard token why
 -- unheard: 1: only where hosts of an earlier epoch may still have something to say. token: '' for now, or that of an
 -- earlier closing, which is repeated; what was placed since then stays. why: that of the closing.
--- Reply OK | SAME (void already, now up to the later token; or nobody could restore it) | CONFLICT (it has an outcome
---   here: ask for it); epoch, now_ms, then the token up to which it is closed
+-- Reply OK (void, or up to a later token than before) | SAME (void already, or nobody could restore it) | CONFLICT
+--   (it has an outcome here: ask for it); epoch, now_ms, then the token up to which it is closed
 -- A call that was decided after this may use the id again: claim.lua compares the times.
 -- include: fence
 -- include: token
@@ -15,10 +15,11 @@ local cell = fence()
 local claim = redis.call('HMGET', KEY.claim, 'state', 'voided_at_ms', 'closed')
 local token = ARG.token ~= '' and ARG.token or cell.epoch .. '.' .. text(cell.seq)
 if claim[2] then
-  if newer(token, claim[3]) then
-    redis.call('HSET', KEY.claim, 'closed', token, 'closed_why', ARG.why)
+  if not newer(token, claim[3]) then
+    return {'SAME', cell.epoch, cell.now_ms, claim[3]}
   end
-  return {'SAME', cell.epoch, cell.now_ms, token}
+  redis.call('HSET', KEY.claim, 'closed', token, 'closed_why', ARG.why)
+  return {'OK', cell.epoch, cell.now_ms, token}
 elseif claim[1] then
   return {'CONFLICT', cell.epoch, cell.now_ms, claim[3] or ''}
 end

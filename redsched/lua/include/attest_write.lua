@@ -6,8 +6,8 @@
 -- include: mark_over
 -- include: sums
 --
--- What its work is where the journal does not know of it: not taken up yet; but where the journal itself is a new one, it
--- may run, and is not to be freed as if it had never been begun.
+-- What its work is where the journal does not know of it: not taken up yet; but where the journal itself is a new
+-- one, it may run, and is not to be freed as if it had never been begun.
 local function state_of_lost(host)
   local former = host['agent.journal'] or ''
   return (former ~= '' and former ~= ARG.journal) and 'starting' or 'claimed'

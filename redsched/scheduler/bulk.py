@@ -11,6 +11,7 @@ from enum import StrEnum
 from redsched import tasks
 from redsched.errors import InvalidRequest, RedschedError, StoreUnavailable
 from redsched.model import MAX_LEASE_S, Claim, ClaimStatus
+from redsched.pacing import paced
 from redsched.scheduler.claim_list import ClaimFilter
 from redsched.scheduler.claims import ClaimDesk
 from redsched.scheduler.views import Page
@@ -63,7 +64,7 @@ class BulkDesk(ClaimDesk):
             answer = await self._release_whole(claim, how)
             return BulkOutcome.ENDING if answer.outcome is Outcome.ENDING else BulkOutcome.RELEASED
 
-        return await self._each(wanted, release, dry_run, limit, after)
+        return await self._on_page(wanted, release, dry_run, limit, after)
 
     async def renew_all(
         self, wanted: ClaimFilter, lease_s: int, dry_run: bool = False, limit: int = 1000, after: str = ""
@@ -77,7 +78,7 @@ class BulkDesk(ClaimDesk):
             here = renewed.at(claim.token) or renewed
             return BulkOutcome.RENEWED if here.expires_at_ms else BulkOutcome.UNCHANGED
 
-        return await self._each(wanted, renew, dry_run, limit, after)
+        return await self._on_page(wanted, renew, dry_run, limit, after)
 
     async def shelve_all(
         self, wanted: ClaimFilter, dry_run: bool = False, limit: int = 1000, after: str = ""
@@ -88,7 +89,7 @@ class BulkDesk(ClaimDesk):
             shelved = await self.shelve(claim.id, claim.token)
             return BulkOutcome.ENDING if shelved.state is ClaimStatus.ENDING else BulkOutcome.SHELVED
 
-        return await self._each(wanted, shelve, dry_run, limit, after)
+        return await self._on_page(wanted, shelve, dry_run, limit, after)
 
     async def _release_whole(self, claim: Claim, how: Giving) -> Answer:
         """Release a claim, not only the move that the token of its listed placement may name."""
@@ -96,15 +97,24 @@ class BulkDesk(ClaimDesk):
         called_off = not answer.facts[0]
         return await self._give_back(claim.id, "", how) if called_off else answer
 
-    async def _each(self, wanted: ClaimFilter, verb: Verb, dry_run: bool, limit: int, after: str) -> Page[BulkResult]:
+    async def _on_page(
+        self, wanted: ClaimFilter, verb: Verb, dry_run: bool, limit: int, after: str
+    ) -> Page[BulkResult]:
         wanted.require_any()
         page = await self.page(wanted, limit, after)
-        if dry_run:
-            return Page(tuple(BulkResult(one, BulkOutcome.SELECTED) for one in page.items), page.next)
-        found: list[BulkResult] = []
-        for batch in chunks(page.items, AT_ONCE):
-            found += await _batch(verb, batch, _store_error(found))
+        found = await (_selected(page.items) if dry_run else _each(verb, page.items))
         return Page(tuple(found), page.next)
+
+
+async def _selected(claims: Sequence[Claim]) -> list[BulkResult]:
+    return [BulkResult(one, BulkOutcome.SELECTED) async for one in paced(claims)]
+
+
+async def _each(verb: Verb, claims: Sequence[Claim]) -> list[BulkResult]:
+    found: list[BulkResult] = []
+    for batch in chunks(claims, AT_ONCE):
+        found += await _batch(verb, batch, _store_error(found))
+    return found
 
 
 async def _batch(verb: Verb, claims: Sequence[Claim], down: StoreUnavailable | None) -> list[BulkResult]:

@@ -201,7 +201,8 @@ async def test_a_claim_that_is_being_moved_is_released_whole(clean_store: str, w
     """By either of its hosts: the target is freed with it, and its old host is asked to stop the work."""
     async with at_work(clean_store, 4, 3) as work:
         await moving(work)
-        assert outcomes(await work.scheduler.claims.release_all(wanted)) == {"mine": "ending"}
+        found = await work.scheduler.claims.release_all(wanted)
+        assert [(one.claim.id, one.outcome) for one in found.items] == [("mine", "ending")]
         assert await work.held() == {"h0": ["mine"]}
         await work.settle()
         assert (await work.scheduler.claims.get("mine")).state is ClaimStatus.ENDED

@@ -46,13 +46,16 @@ from redsched.model import (
     Spread,
     Token,
 )
-from redsched.scheduler import Scheduler
+from redsched.scheduler import BulkOutcome, BulkResult, ClaimFilter, Scheduler
 from redsched.settings import Settings
 
 __all__ = [
     "AgentStamp",
     "Aggregate",
+    "BulkOutcome",
+    "BulkResult",
     "Claim",
+    "ClaimFilter",
     "ClaimIdReused",
     "ClaimState",
     "ClaimStatus",

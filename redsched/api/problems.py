@@ -4,7 +4,7 @@ Errors that only HTTP knows (a body too large, a method that is not there) stand
 """
 
 from collections.abc import Mapping
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import structlog
 from fastapi import FastAPI
@@ -59,18 +59,23 @@ class InternalError(RedschedError):
     problem: ClassVar[str] = "internal-error"
 
 
-def problem(error: RedschedError, headers: Mapping[str, str] | None = None) -> Response:
-    """The answer to `error`."""
-    members = {
+def members(error: RedschedError) -> dict[str, Any]:
+    """The members of a problem, and its facts beside them."""
+    return {
+        **error.facts,
         "type": f"/problems/{error.problem}",
         "title": error.title,
         "status": error.status,
         "detail": error.detail,
     }
+
+
+def problem(error: RedschedError, headers: Mapping[str, str] | None = None) -> Response:
+    """The answer to `error`."""
     all_headers = dict(headers or {})
     if isinstance(error, Unavailable):
         all_headers["Retry-After"] = str(error.retry_after_s)
-    return Response(to_json({**error.facts, **members}), error.status, all_headers, MEDIA_TYPE)
+    return Response(to_json(members(error)), error.status, all_headers, MEDIA_TYPE)
 
 
 async def _on_error(_request: Request, error: Exception) -> Response:

@@ -10,15 +10,18 @@ from typing import Any
 from pydantic_core import to_json
 from starlette.responses import Response
 
+from redsched.api import problems
 from redsched.model import Claim, Placement
 from redsched.scheduler import (
     AggregateView,
     AuditReport,
+    BulkResult,
     Change,
     EventView,
     Explanation,
     HostView,
     InboxEntry,
+    Page,
     QuotaView,
     ReportResult,
     Selection,
@@ -119,6 +122,21 @@ def _placement(one: Placement) -> dict[str, Any]:
         "why": one.why,
         "expires_at_ms": one.expires_at_ms,
         "move_by_ms": one.move_by_ms,
+    }
+
+
+def bulk(page: Page[BulkResult]) -> dict[str, Any]:
+    """What has become of each of many claims."""
+    return {"results": [_bulk(one) for one in page.items], "next": page.next}
+
+
+def _bulk(one: BulkResult) -> dict[str, Any]:
+    return {
+        "claim_id": one.claim.id,
+        "host": one.claim.host,
+        "state": one.claim.state,
+        "outcome": one.outcome,
+        "problem": problems.members(one.error) if one.error else None,
     }
 
 

@@ -3,11 +3,9 @@
 One way in: the options make the body that REST takes, on top of the one in `--request`, and REST's model reads it.
 """
 
-import functools
-import inspect
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields
-from typing import Annotated, Any, get_type_hints
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Annotated, Any
 
 import typer
 
@@ -103,29 +101,8 @@ class Asked:
     project: Annotated[str, typer.Option("--project", help="Whose it is.", show_default=False)] = ""
 
 
-def takes_asked(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command every option of `Asked`; it takes them as its argument `asked`."""
-    hints = get_type_hints(Asked, include_extras=True)
-    shared = [_option(one.name, _default(one), hints[one.name]) for one in fields(Asked)]
-    own = [one for one in inspect.signature(command, eval_str=True).parameters.values() if one.name != "asked"]
-    parameters = [*shared, *(_option(one.name, one.default, one.annotation) for one in own)]
-
-    @functools.wraps(command)
-    def with_options(**given: Any) -> Any:
-        asked = Asked(**{one.name: given.pop(one.name) for one in shared})
-        return command(asked=asked, **given)
-
-    with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what typer reads
-    with_options.__annotations__ = {one.name: one.annotation for one in parameters}
-    return with_options
-
-
-def _option(name: str, default: Any, annotation: Any) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-def _default(one: Any) -> Any:
-    return [] if one.default_factory is list else one.default
+takes_asked = options.takes(Asked, "asked")
+"""Gives a command every option of `Asked`; it takes them as its argument `asked`."""
 
 
 def request_of(asked: Asked, **more: Any) -> Request:

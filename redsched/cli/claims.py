@@ -6,13 +6,13 @@ from typing import Annotated, Any
 import typer
 
 from redsched.api import render
-from redsched.cli import options, tables
+from redsched.cli import bulk, options, tables
 from redsched.cli.asked import Asked, request_of, takes_asked
 from redsched.cli.options import After, AsJson, Force, Limit, Url
 from redsched.cli.with_store import with_scheduler
 from redsched.model import Claim, ClaimStatus, OnExit, Reason, Token
 from redsched.names import check_name
-from redsched.scheduler import Explanation, Miss, Page, Scheduler, Selection
+from redsched.scheduler import BulkResult, Explanation, Miss, Page, Scheduler, Selection
 
 CLAIM_HEADS = ("CLAIM", "STATE", "HOST", "AMOUNTS", "PROJECT", "CONSUMER", "WHY", "MOVE", "TOKEN")
 SELECTION_HEADS = ("CLAIM", "HOST", "AMOUNTS", "ALTERNATES", "TOKEN")
@@ -96,6 +96,7 @@ def claims(
     consumer: Annotated[str, typer.Option(help="Only for this consumer.", show_default=False)] = "",
     state: Annotated[ClaimStatus | None, typer.Option(help="Only in this state.")] = None,
     zone: Annotated[str, typer.Option(help="Only on hosts of this zone.", show_default=False)] = "",
+    cell: Annotated[str, typer.Option(help="Only of this cell.", show_default=False)] = "",
     limit: Limit = 100,
     after: After = "",
     as_json: AsJson = False,
@@ -106,20 +107,34 @@ def claims(
         check_name("claim id", claim)
         found = with_scheduler(url, lambda s: s.claims.get(claim))
         return tables.show_json(render.claim(found)) if as_json else _show_claim(found)
-    given = {"host": host, "project": project, "consumer": consumer, "zone": zone}
+    given = {"host": host, "project": project, "consumer": consumer, "zone": zone, "cell": cell}
     wanted: dict[str, Any] = {name: options.filter_name(name, value) for name, value in given.items()}
     page = with_scheduler(url, lambda s: s.claims.list(**wanted, state=state, limit=limit, after=after))
     return _show_page(page, as_json)
 
 
+@bulk.takes_filters
 def release(
-    claim: Annotated[list[str], typer.Argument(metavar="CLAIM...", help="The claims' ids.")],
+    filters: bulk.Filters,
+    claim: Annotated[list[str], typer.Argument(metavar="CLAIM", help="The claims' ids.", show_default=False)] = [],  # noqa: B006 - typer reads it, nobody writes it
     token: Annotated[str, typer.Option(help="Only the placing with this token.", show_default=False)] = "",
     force: Force = False,
     as_json: AsJson = False,
     url: Url = "",
-) -> None:
-    """Release claims. One that its host runs is ending until the host says that the work is gone."""
+) -> int:
+    """Release claims, by id or by filters. One that its host runs is ending until the host says it is gone."""
+    wanted = filters.of_many(claim, token)
+    if wanted is None:
+        _release_each(claim, token, force, as_json, url)
+        return 0
+
+    async def page(scheduler: Scheduler, after: str) -> Page[BulkResult]:
+        return await scheduler.claims.release_all(wanted, force, filters.dry_run, bulk.PAGE, after)
+
+    return bulk.say(url, page, as_json)
+
+
+def _release_each(claim: Sequence[str], token: str, force: bool, as_json: bool, url: str) -> None:
     checked = str(Token.parse(token)) if token else ""
     for one in claim:
         check_name("claim id", one)

@@ -1,9 +1,12 @@
 """Options and arguments that several commands share, and how their texts are read."""
 
+import functools
+import inspect
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from pydantic_core import PydanticSerializationError, to_json
@@ -30,6 +33,34 @@ RequestFile = Annotated[
 HostArgument = Annotated[
     str, typer.Argument(metavar="HOST", help="The host's name.", callback=lambda name: check_name("host", name))
 ]
+
+
+def takes(shared: type, argument: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command an option for each field of a dataclass; it takes all of them as one argument."""
+    hints = get_type_hints(shared, include_extras=True)
+    of_class = [_option(one.name, _default(one), hints[one.name]) for one in fields(shared)]
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        own = [one for one in inspect.signature(command, eval_str=True).parameters.values() if one.name != argument]
+        parameters = [*of_class, *(_option(one.name, one.default, one.annotation) for one in own)]
+
+        @functools.wraps(command)
+        def with_options(**given: Any) -> Any:
+            return command(**{argument: shared(**{one.name: given.pop(one.name) for one in of_class})}, **given)
+
+        with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what typer reads
+        with_options.__annotations__ = {one.name: one.annotation for one in parameters}
+        return with_options
+
+    return decorate
+
+
+def _option(name: str, default: Any, annotation: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _default(one: Any) -> Any:
+    return [] if one.default_factory is list else one.default
 
 
 def filter_name(what: str, value: str) -> str | None:

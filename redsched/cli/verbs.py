@@ -1,4 +1,4 @@
-"""`redsched confirm`, `renew`, `fail`, `move`, `resize`, `shelve`, `unshelve`: what is said of one claim."""
+"""`redsched confirm`, `renew`, `fail`, `move`, `resize`, `shelve`, `unshelve`: what is said of a claim."""
 
 from collections.abc import Awaitable, Callable
 from typing import Annotated
@@ -7,15 +7,24 @@ import typer
 
 from redsched.api import render
 from redsched.api.models.asked import FailBody, MoveBody, RenewBody, ResizeBody, TokenBody, UnshelveBody
-from redsched.cli import options, tables
+from redsched.cli import bulk, options, tables
 from redsched.cli.options import AsJson, Url
 from redsched.cli.with_store import with_scheduler
 from redsched.model import Claim
 from redsched.names import check_name
-from redsched.scheduler import Scheduler
+from redsched.scheduler import BulkResult, Page, Scheduler
 
 ClaimArgument = Annotated[
     str, typer.Argument(metavar="CLAIM", help="The claim's id.", callback=lambda name: check_name("claim id", name))
+]
+MaybeClaim = Annotated[
+    str,
+    typer.Argument(
+        metavar="[CLAIM]",
+        help="The claim's id.",
+        callback=lambda name: check_name("claim id", name) if name else "",
+        show_default=False,
+    ),
 ]
 TokenOption = Annotated[
     str, typer.Option("--token", help="Of its last placing. Default: the one it has now.", show_default=False)
@@ -39,15 +48,28 @@ def confirm(claim: ClaimArgument, token: TokenOption = "", as_json: AsJson = Fal
     _show(url, work, as_json, "{0.id} is active on {0.host}")
 
 
+@bulk.takes_filters
 def renew(
-    claim: ClaimArgument,
+    filters: bulk.Filters,
+    claim: MaybeClaim = "",
     lease_s: Annotated[int, typer.Option("--lease", help="Seconds from now.")] = 120,
     token: TokenOption = "",
     as_json: AsJson = False,
     url: Url = "",
-) -> None:
-    """Give a claim that is not active yet more time."""
+) -> int:
+    """Give a claim that is not active yet more time, or all that filters find."""
+    wanted = filters.of_many([claim] if claim else [], token)
+    if wanted is None:
+        _renew(claim, lease_s, token, as_json, url)
+        return 0
 
+    async def page(scheduler: Scheduler, after: str) -> Page[BulkResult]:
+        return await scheduler.claims.renew_all(wanted, lease_s, filters.dry_run, bulk.PAGE, after)
+
+    return bulk.say(url, page, as_json)
+
+
+def _renew(claim: str, lease_s: int, token: str, as_json: bool, url: str) -> None:
     async def work(scheduler: Scheduler) -> Claim:
         body = {"token": await _token(scheduler, claim, token), "lease_s": lease_s}
         asked = options.as_model(body, RenewBody)
@@ -126,9 +148,27 @@ def resize(
     return None
 
 
-def shelve(claim: ClaimArgument, token: TokenOption = "", as_json: AsJson = False, url: Url = "") -> None:
-    """Give its place back and remember it; `redsched unshelve` claims it again."""
+@bulk.takes_filters
+def shelve(
+    filters: bulk.Filters,
+    claim: MaybeClaim = "",
+    token: TokenOption = "",
+    as_json: AsJson = False,
+    url: Url = "",
+) -> int:
+    """Give its place back and remember it, or all that filters find; `redsched unshelve` claims it again."""
+    wanted = filters.of_many([claim] if claim else [], token)
+    if wanted is None:
+        _shelve(claim, token, as_json, url)
+        return 0
 
+    async def page(scheduler: Scheduler, after: str) -> Page[BulkResult]:
+        return await scheduler.claims.shelve_all(wanted, filters.dry_run, bulk.PAGE, after)
+
+    return bulk.say(url, page, as_json)
+
+
+def _shelve(claim: str, token: str, as_json: bool, url: str) -> None:
     async def work(scheduler: Scheduler) -> Claim:
         asked = options.as_model({"token": await _token(scheduler, claim, token)}, TokenBody)
         return await scheduler.claims.shelve(claim, asked.token)

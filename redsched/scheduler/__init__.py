@@ -2,6 +2,8 @@
 
 from redsched.decide import Check, Explanation, HostCheck, Miss, ReasonCount
 from redsched.model import Exceeded
+from redsched.scheduler.bulk import BulkOutcome, BulkResult
+from redsched.scheduler.claim_list import ClaimFilter
 from redsched.scheduler.events import EventFilter
 from redsched.scheduler.refusal import miss_facts
 from redsched.scheduler.scheduler import Scheduler
@@ -33,8 +35,11 @@ from redsched.store import EndedPlacement, HeldClaim, InboxEntry
 __all__ = [
     "AggregateView",
     "AuditReport",
+    "BulkOutcome",
+    "BulkResult",
     "Change",
     "Check",
+    "ClaimFilter",
     "Effort",
     "EndedPlacement",
     "EventFilter",

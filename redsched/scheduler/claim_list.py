@@ -1,13 +1,55 @@
 """ClaimList: reading claims, one and many. What is answered is read from the store, not from memory."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, fields, replace
 
 from redsched.errors import InvalidRequest
 from redsched.model import Claim, ClaimStatus
+from redsched.pacing import in_order, paced
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.views import Page
+from redsched.store.base import CLAIMS_AT_ONCE, chunks
 from redsched.store.reads import HOSTS_AT_ONCE
+
+Position = tuple[str, str]
+"""The place of a claim in the order of lists: its host and its id. A claim without a placement has the host ''."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimFilter:
+    """Which claims are meant: those that have all that is given.
+
+    With `host` all that have a placement there, each as it is there; without, each as it is at its main placement.
+    """
+
+    host: str | None = None
+    project: str | None = None
+    consumer: str | None = None
+    state: ClaimStatus | None = None
+    zone: str | None = None
+    cell: str | None = None
+
+    def require_any(self) -> None:
+        """Raise InvalidRequest where nothing is given: every claim there is would be meant."""
+        names = [one.name for one in fields(self)]
+        if all(getattr(self, name) is None for name in names):
+            raise InvalidRequest(
+                f"without a filter every claim would be meant: give at least one of {', '.join(names)}"
+            )
+
+    def matches(self, claim: Claim) -> bool:
+        """Whether a claim has the project, consumer and state."""
+        return (
+            self.project in (None, claim.project)
+            and self.consumer in (None, claim.consumer)
+            and self.state in (None, claim.state)
+        )
+
+    @property
+    def includes_unplaced(self) -> bool:
+        """Whether a pending claim without a placement may be meant."""
+        return self.host is None and self.zone is None and self.state in (None, ClaimStatus.PENDING)
 
 
 class ClaimList:
@@ -28,43 +70,105 @@ class ClaimList:
         consumer: str | None = None,
         state: ClaimStatus | None = None,
         zone: str | None = None,
+        cell: str | None = None,
         limit: int = 100,
         after: str = "",
     ) -> Page[Claim]:
-        """Claims that have not ended, by host and id. `after` is the `next` of the page before."""
+        """Return claims that have not ended, by host and id; pending ones that are nowhere first.
+
+        `after` is the `next` of the page before. Raises Unknown for a cell that is not one of this scheduler's.
+        """
+        page = await self.page(ClaimFilter(host, project, consumer, state, zone, cell), limit, after)
+        by_id: dict[str, Claim] = {}
+        for one in self._cells:
+            claims = await _with_reasons(one, [claim for claim in page.items if claim.cell == one.name])
+            by_id.update((claim.id, claim) for claim in claims)
+        return Page(tuple(by_id[claim.id] for claim in page.items), page.next)
+
+    async def page(self, wanted: ClaimFilter, limit: int, after: str) -> Page[Claim]:
+        """Return the next claims that a filter finds, without their reasons. Otherwise as `list`."""
+        cells = list(self._cells) if wanted.cell is None else [self._cells.named(wanted.cell)]
+        last = _cursor(after)
         await self._cells.catch_up()
-        after_host, after_id = _cursor(after)
-        wanted = {"project": project, "consumer": consumer, "state": state}
         found: list[Claim] = []
-        hosts = [one for one in self._hosts(host, zone) if one[1] >= after_host]
-        for first in range(0, len(hosts), HOSTS_AT_ONCE):
-            for claim in await _claims_on(hosts[first : first + HOSTS_AT_ONCE], only_main=host is None):
-                if (claim.host, claim.id) <= (after_host, after_id):
-                    continue
-                if any(value is not None and getattr(claim, name) != value for name, value in wanted.items()):
-                    continue
+        async with aclosing(_walk(cells, wanted, last)) as walk:
+            async for position, claim in walk:
                 if len(found) == limit:
-                    return Page(tuple(found), f"{found[-1].host}:{found[-1].id}")
+                    return Page(tuple(found), ":".join(last))
                 found.append(claim)
+                last = position
         return Page(tuple(found))
 
-    def _hosts(self, host: str | None, zone: str | None) -> Iterator[tuple[Cell, str]]:
-        names = ((cell, name) for cell in self._cells for name in cell.mirror.columns.names_where(zone, None))
-        for cell, name in sorted(names, key=lambda one: one[1]):
-            if host is None or host == name:
-                yield cell, name
+
+async def _walk(
+    cells: "list[Cell]", wanted: ClaimFilter, after: Position
+) -> AsyncGenerator[tuple[Position, Claim], None]:
+    """Yield what a filter finds after a position. Reads ahead a batch at most."""
+    if wanted.includes_unplaced and not after[0]:
+        async for claim in _unplaced(cells, after[1]):
+            if wanted.matches(claim):
+                yield ("", claim.id), claim
+    hosts = _hosts(cells, wanted, after[0])
+    for some in chunks(hosts, HOSTS_AT_ONCE):
+        places = await _places(some, after)
+        for batch in chunks(places, CLAIMS_AT_ONCE):
+            for claim in await _read_at(batch, only_main=wanted.host is None):
+                if wanted.matches(claim):
+                    yield (claim.host, claim.id), claim
 
 
-async def _claims_on(hosts: "list[tuple[Cell, str]]", only_main: bool) -> "list[Claim]":
-    """The claims on these hosts, each as it is there; with `only_main` only on the host of its main placement."""
-    found: list[Claim] = []
+async def _unplaced(cells: "list[Cell]", after_id: str) -> AsyncIterator[Claim]:
+    """Yield the pending claims that have no placement, by id. Each of them is a chore."""
+    ids = set[str]()
+    for cell in cells:
+        ids.update([one async for one in paced(await cell.store.chores()) if one > after_id])
+    for batch in chunks(await in_order(ids), CLAIMS_AT_ONCE):
+        found: dict[str, Claim] = {}
+        for cell in cells:
+            claims = await cell.store.read_claims(batch)
+            found.update(
+                (one, claim)
+                for one, claim in claims.items()
+                if claim.state is ClaimStatus.PENDING and not claim.placements
+            )
+        for claim_id in batch:
+            if claim_id in found:
+                yield found[claim_id]
+
+
+def _hosts(cells: "Iterable[Cell]", wanted: ClaimFilter, since: str) -> "list[tuple[Cell, str]]":
+    hosts = [
+        (cell, name)
+        for cell in cells
+        for name in cell.mirror.columns.names_where(wanted.zone, None)
+        if name >= since and wanted.host in (None, name)
+    ]
+    return sorted(hosts, key=lambda one: one[1])
+
+
+async def _places(hosts: "Sequence[tuple[Cell, str]]", after: Position) -> "list[tuple[Cell, str, str]]":
+    """Return cell, host and id of the claims on these hosts after a position, in order."""
+    ids: dict[str, set[str]] = {}
     for cell in dict.fromkeys(cell for cell, _ in hosts):
         names = [name for one, name in hosts if one is cell]
-        async for living in cell.store.living_on(names):
-            for claim in await _with_reasons(cell, living):
-                views = (claim.view(one) for one in claim.placements[: 1 if only_main else None])
-                found += [view for view in views if view.host in names]
-    return sorted(found, key=lambda one: (one.host, one.id))
+        ids.update(zip(names, await cell.store.held_ids_of(names), strict=True))
+    return [
+        (cell, host, claim_id)
+        for cell, host in hosts
+        async for claim_id in paced(await in_order(ids[host]))
+        if (host, claim_id) > after
+    ]
+
+
+async def _read_at(places: "Sequence[tuple[Cell, str, str]]", only_main: bool) -> "list[Claim]":
+    """Return each claim as it is on its host; with `only_main` only where that is the host of its main placement."""
+    claims: dict[str, Claim] = {}
+    for cell in dict.fromkeys(cell for cell, _, _ in places):
+        claims |= await cell.store.read_claims(claim_id for one, _, claim_id in places if one is cell)
+    found = ((host, claims[claim_id]) for _, host, claim_id in places if claim_id in claims)
+    if only_main:
+        return [claim for host, claim in found if claim.placements and claim.host == host]
+    return [view for host, claim in found if (view := claim.on(host))]
 
 
 async def _with_reasons(cell: Cell, claims: "Sequence[Claim]") -> "list[Claim]":
@@ -78,8 +182,8 @@ async def _with_reasons(cell: Cell, claims: "Sequence[Claim]") -> "list[Claim]":
     ]
 
 
-def _cursor(after: str) -> tuple[str, str]:
+def _cursor(after: str) -> Position:
     host, colon, claim_id = after.partition(":")
-    if after and not (host and colon and claim_id):
+    if after and not (colon and claim_id):
         raise InvalidRequest(f"after {after[:140]!r} is not the `next` of a page of claims: pass it as it was given")
     return host, claim_id

@@ -1,7 +1,7 @@
 """What a script's answer about a claim means to its caller: done, or the error that says why not."""
 
 from redsched.errors import ClaimState, Settling, StaleToken, Unknown
-from redsched.model import Claim
+from redsched.model import Claim, ClaimStatus
 from redsched.store import Answer, Outcome
 
 _DONE = (Outcome.OK, Outcome.SAME)
@@ -27,6 +27,8 @@ def told(claim: Claim, answer: Answer, ending: bool = False) -> Answer:
             {"claim_id": claim.id, "state": claim.state},
         )
     state = "is ending" if outcome is Outcome.ENDING else "has ended"
+    if claim.state is ClaimStatus.PENDING:
+        state = "is pending"
     raise ClaimState(f"claim {claim.id} {state}: nothing but its release is possible", {"state": claim.state})
 
 

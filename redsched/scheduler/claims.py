@@ -10,7 +10,7 @@ from redsched.scheduler.claim_list import ClaimList
 from redsched.scheduler.claim_words import told
 from redsched.scheduler.placed_anew import PlacedAnew
 from redsched.scheduler.resizing import absolute
-from redsched.store import Giving, Outcome, counted_by
+from redsched.store import Answer, Giving, Outcome, counted_by
 
 
 class ClaimDesk(PlacedAnew, ClaimList):
@@ -65,7 +65,10 @@ class ClaimDesk(PlacedAnew, ClaimList):
         One that is not known stays gone, though a host which was long away should have it in its journal.
         Raises Unknown, StaleToken, Settling.
         """
-        how = Giving.FORCE if force else Giving.ASK
+        answer = await self._give_back(claim_id, token, Giving.FORCE if force else Giving.ASK)
+        return answer.outcome is not Outcome.ENDING
+
+    async def _give_back(self, claim_id: str, token: str, how: Giving) -> Answer:
         try:
             return await self._release(claim_id, token, how)
         except Unknown:
@@ -73,13 +76,13 @@ class ClaimDesk(PlacedAnew, ClaimList):
                 raise
             return await self._release(claim_id, token, how)
 
-    async def _release(self, claim_id: str, token: str, how: Giving) -> bool:
+    async def _release(self, claim_id: str, token: str, how: Giving) -> Answer:
         cell, claim = await self._find(claim_id, token)
         answer = await cell.store.release(claim.host, claim.id, token, how, counted_by(claim))
         told(claim, answer, ending=True)
         if answer.facts[0]:
             cell.released.note(claim.id, answer, how=how)
-        return answer.outcome is not Outcome.ENDING
+        return answer
 
     async def _find(self, claim_id: str, token: str) -> tuple[Cell, Claim]:
         """Return the claim at the placement that a token names, or as it is. Raises Unknown."""

@@ -11,9 +11,9 @@ from redsched.model import Request
 from redsched.scheduler.archive import Archive
 from redsched.scheduler.asking import refuse_undeclared, undeclared, with_hints
 from redsched.scheduler.audit import audit, repair
+from redsched.scheduler.bulk import BulkDesk
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.changes import follow
-from redsched.scheduler.claims import ClaimDesk
 from redsched.scheduler.declared import AggregateDesk, ServerGroupDesk, SharedPoolDesk
 from redsched.scheduler.events import EventDesk
 from redsched.scheduler.exporting import export_cell
@@ -50,7 +50,7 @@ class Scheduler:
     def __init__(self, store: Store, cells: Cells, settings: Settings, observe: Observe | None = None) -> None:
         quotas = self._quotas = Quotas(cells)
         line, successors = RoomLine(cells), Successors(cells, quotas)
-        self.claims = ClaimDesk(cells, line, successors, quotas)
+        self.claims = BulkDesk(cells, line, successors, quotas)
         self.hosts = HostDesk(cells, successors)
         self.aggregates = AggregateDesk(cells)
         self.server_groups = ServerGroupDesk(cells)

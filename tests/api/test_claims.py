@@ -180,3 +180,80 @@ async def test_a_claim_shows_what_becomes_of_it_and_why_it_failed(api: httpx.Asy
 @pytest.mark.parametrize("on_exit", ["", "restart", None, 7, True])
 async def test_what_cannot_become_of_a_claim_is_a_problem(api: httpx.AsyncClient, on_exit: object) -> None:
     check_problem(await api.post("/v1/selections", json={**NEED, "on_exit": on_exit}), 422, "invalid-request")
+
+
+# Many claims at once
+
+
+async def three_of_web(api: httpx.AsyncClient) -> list[str]:
+    """Two claims of the project web, and one of db; their ids."""
+    for name, project in (("a", "web"), ("b", "web"), ("c", "db")):
+        await select(api, claim_ids=[name], project=project, resources={"VCPU": 1})
+    return ["a", "b", "c"]
+
+
+async def test_many_claims_are_released_with_a_result_for_each(api: httpx.AsyncClient) -> None:
+    await three_of_web(api)
+    tried = await api.delete("/v1/claims", params={"project": "web", "dry_run": "true"})
+    assert [one["outcome"] for one in tried.json()["results"]] == ["selected", "selected"]
+    answer = await api.delete("/v1/claims", params={"project": "web"})
+    assert answer.status_code == 200, answer.text
+    results = [
+        {"claim_id": one, "host": "h1", "state": "claimed", "outcome": "released", "problem": None} for one in "ab"
+    ]
+    assert answer.json() == {"results": results, "next": None}
+    assert [one["claim_id"] for one in (await api.get("/v1/claims")).json()["claims"]] == ["c"]
+
+
+async def test_many_claims_are_renewed_and_shelved(api: httpx.AsyncClient) -> None:
+    await three_of_web(api)
+    renewed = await api.post("/v1/claims/renew", params={"host": "h1", "lease_s": 3600})
+    assert [one["outcome"] for one in renewed.json()["results"]] == ["renewed"] * 3
+    shelved = await api.post("/v1/claims/shelve", params={"state": "claimed", "cell": "c1", "limit": 2})
+    assert [one["outcome"] for one in shelved.json()["results"]] == ["shelved"] * 2
+    rest = await api.post("/v1/claims/shelve", params={"host": "h1", "after": shelved.json()["next"]})
+    assert ([one["claim_id"] for one in rest.json()["results"]], rest.json()["next"]) == (["c"], None)
+
+
+async def test_one_of_many_that_is_refused_has_its_problem(api: httpx.AsyncClient) -> None:
+    """An ending claim can be released, and not shelved; the answer as a whole is good."""
+    claim = await select(api, project="web")
+    await verb(api, claim, "confirm")
+    await api.delete("/v1/claims", params={"project": "web"})
+    answer = await api.post("/v1/claims/shelve", params={"project": "web"})
+    assert answer.status_code == 200
+    [result] = answer.json()["results"]
+    assert (result["outcome"], result["state"], result["problem"]["type"]) == (
+        "refused",
+        "ending",
+        "/problems/claim-state",
+    )
+    assert result["problem"]["status"] == 409
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "query", "words"),
+    [
+        ("DELETE", "/v1/claims", {}, "at least one of host, project, consumer, state, zone, cell"),
+        ("DELETE", "/v1/claims", {"force": "true"}, "at least one of"),
+        ("POST", "/v1/claims/shelve", {"dry_run": "true"}, "at least one of"),
+        ("POST", "/v1/claims/renew", {"lease_s": "60"}, "at least one of"),
+        ("POST", "/v1/claims/renew", {"project": "web"}, "lease_s"),
+        ("POST", "/v1/claims/shelve", {"project": "web", "force": "true"}, "not a known field"),
+        ("DELETE", "/v1/claims", {"project": "web", "limit": "1001"}, "limit"),
+        ("DELETE", "/v1/claims", {"project": "web", "after": "h1"}, "is not the `next`"),
+    ],
+)
+async def test_what_is_said_of_many_claims_must_say_of_which(
+    api: httpx.AsyncClient, method: str, path: str, query: dict[str, str], words: str
+) -> None:
+    ids = await three_of_web(api)
+    problem = check_problem(await api.request(method, path, params=query), 422, "invalid-request")
+    assert words in problem["detail"]
+    assert [one["claim_id"] for one in (await api.get("/v1/claims")).json()["claims"]] == ids
+
+
+async def test_a_cell_that_is_not_there_is_not_found(api: httpx.AsyncClient) -> None:
+    for method in ("GET", "DELETE"):
+        answer = await api.request(method, "/v1/claims", params={"cell": "other"})
+        assert "no cell 'other'" in check_problem(answer, 404, "not-found")["detail"]

@@ -17,7 +17,7 @@ import pytest
 from redsched import pacing
 from redsched.model import Candidate, Quota
 from redsched.names import MAX_AMOUNT
-from redsched.scheduler import Scheduler
+from redsched.scheduler import ClaimFilter, Scheduler
 from redsched.settings import Settings
 from redsched.store import CellStore, ClaimCall, Member
 from redsched.store.server import PrivateServer
@@ -32,6 +32,8 @@ MOST_LINES = 3500
 QUIET = Settings(check_s=0.0, events_keep_s=0.0, tick_s=3600.0, poll_s=60.0)
 
 OWN = str(Path(pacing.__file__).parent)
+
+ALL = ClaimFilter(cell="c1")
 
 Work = Callable[[Scheduler], Awaitable[object]]
 
@@ -104,6 +106,8 @@ WORKS: dict[str, Work] = {
     "export": lambda scheduler: scheduler.export(),
     "usage": lambda scheduler: scheduler.usage(),
     "sweep": lambda scheduler: next(iter(scheduler._cells)).sweeper.sweep(),
+    "select by filter": lambda scheduler: scheduler.claims.release_all(ALL, dry_run=True, limit=HOSTS * CLAIMS),
+    "renew by filter": lambda scheduler: scheduler.claims.renew_all(ALL, lease_s=60, limit=1000),
 }
 
 

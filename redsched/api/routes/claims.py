@@ -1,14 +1,19 @@
 """/v1/claims: look at claims, and the verbs on one."""
 
-from typing import Annotated
+from collections.abc import Awaitable, Callable
+from dataclasses import fields
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
 from redsched.api import render
 from redsched.api.body import read, read_if_any
 from redsched.api.gone import unless_gone
-from redsched.api.models.answered import ClaimAnswer, ClaimsAnswer, EndingAnswer
+from redsched.api.models.answered import BulkAnswer, ClaimAnswer, ClaimsAnswer, EndingAnswer
 from redsched.api.models.asked import (
+    BulkQuery,
+    BulkReleaseQuery,
+    BulkRenewQuery,
     ClaimsQuery,
     FailBody,
     MoveBody,
@@ -30,20 +35,40 @@ from redsched.errors import (
     StaleToken,
     Unknown,
 )
+from redsched.scheduler import BulkResult, ClaimFilter, Page
 
 router = APIRouter(prefix="/v1/claims", tags=["claims"], dependencies=[KNOWN_QUERY])
 
 REFUSED = (*BODY, Unknown, ClaimState, StaleToken, Settling, OutcomeUnknown)
 VERB = answers({200: ClaimAnswer}, *REFUSED)
 PLACE = answers({200: ClaimAnswer}, *REFUSED, NoValidHost)
+BULK = answers({200: BulkAnswer}, InvalidRequest, Unknown)
 PLACE_201 = answers({201: ClaimAnswer, 200: ClaimAnswer}, *REFUSED, NoValidHost, NotConfirmed)
 
 
-@router.get("", summary="List claims", responses=answers({200: ClaimsAnswer}, InvalidRequest))
+@router.get("", summary="List claims", responses=answers({200: ClaimsAnswer}, InvalidRequest, Unknown))
 async def list_claims(request: Request, query: Annotated[ClaimsQuery, Query()]) -> Response:
     """A page of claims, by host, then id. Ended ones are not in it."""
     page = await scheduler(request).claims.list(**query.model_dump())
     return render.answer({"claims": [render.claim(one) for one in page.items], "next": page.next})
+
+
+@router.delete("", summary="Release many claims", responses=BULK)
+async def release_all(request: Request, query: Annotated[BulkReleaseQuery, Query()]) -> Response:
+    """Release all claims that the filters find, a page at a time. At least one filter must be given."""
+    return await _bulk(query, scheduler(request).claims.release_all, force=query.force)
+
+
+@router.post("/renew", summary="Give many claims more time", responses=BULK)
+async def renew_all(request: Request, query: Annotated[BulkRenewQuery, Query()]) -> Response:
+    """Start the leases of all claims anew that the filters find and that are not active yet, a page at a time."""
+    return await _bulk(query, scheduler(request).claims.renew_all, lease_s=query.lease_s)
+
+
+@router.post("/shelve", summary="Shelve many claims", responses=BULK)
+async def shelve_all(request: Request, query: Annotated[BulkQuery, Query()]) -> Response:
+    """Shelve all claims that the filters find, a page at a time."""
+    return await _bulk(query, scheduler(request).claims.shelve_all)
 
 
 @router.get("/{claim_id}", summary="One claim", responses=answers({200: ClaimAnswer}, InvalidRequest, Unknown))
@@ -136,3 +161,9 @@ async def release(request: Request, claim_id: ClaimId, query: Annotated[ReleaseQ
     if await scheduler(request).claims.release(claim_id, query.token, force=query.force):
         return render.nothing()
     return render.answer({"claim_id": claim_id, "state": "ending"}, 202)
+
+
+async def _bulk(query: BulkQuery, verb: Callable[..., Awaitable[Page[BulkResult]]], **more: Any) -> Response:
+    wanted = ClaimFilter(**query.model_dump(include={one.name for one in fields(ClaimFilter)}))
+    page = await verb(wanted, dry_run=query.dry_run, limit=query.limit, after=query.after, **more)
+    return render.answer(render.bulk(page))

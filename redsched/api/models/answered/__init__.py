@@ -1,6 +1,13 @@
 """What goes out: the shape of every answer, for the OpenAPI, by subject. `redsched.api.render` builds them."""
 
-from redsched.api.models.answered.claims import ClaimAnswer, ClaimsAnswer, EndingAnswer, ReasonAnswer
+from redsched.api.models.answered.claims import (
+    BulkAnswer,
+    BulkClaimAnswer,
+    ClaimAnswer,
+    ClaimsAnswer,
+    EndingAnswer,
+    ReasonAnswer,
+)
 from redsched.api.models.answered.declared import (
     AggregateAnswer,
     AggregatesAnswer,
@@ -50,6 +57,8 @@ __all__ = [
     "AggregateAnswer",
     "AggregatesAnswer",
     "Alternate",
+    "BulkAnswer",
+    "BulkClaimAnswer",
     "ChangeAnswer",
     "CheckAnswer",
     "ClaimAnswer",

@@ -4,9 +4,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from redsched.api.models.answered.problems import Problem
 from redsched.api.models.answered.selections import Alternate
 from redsched.api.models.words import Amounts, Answer
 from redsched.model import ClaimStatus, OnExit, Why
+from redsched.scheduler import BulkOutcome
 
 
 class ReasonAnswer(Answer):
@@ -71,6 +73,23 @@ class ClaimsAnswer(Answer):
     """A page of claims; `next` is the `after` of the next page, null on the last."""
 
     claims: list[ClaimAnswer]
+    next: str | None
+
+
+class BulkClaimAnswer(Answer):
+    """One of many claims: as it was listed, and what has become of it."""
+
+    claim_id: str
+    host: str
+    state: Annotated[ClaimStatus, Field(description="As it was listed.")]
+    outcome: BulkOutcome
+    problem: Annotated[Problem | None, Field(description="Of a claim that was refused: what it alone would answer.")]
+
+
+class BulkAnswer(Answer):
+    """A page of claims, a result for each; `next` is the `after` of the next call, null at the end."""
+
+    results: list[BulkClaimAnswer]
     next: str | None
 
 

@@ -8,6 +8,9 @@ sets.py        lists that mean sets       made.py     bodies become the model's 
 
 from redsched.api.models.asked.declared import AggregateBody, QuotaBody, ServerGroupBody, SharedPoolBody
 from redsched.api.models.asked.queries import (
+    BulkQuery,
+    BulkReleaseQuery,
+    BulkRenewQuery,
     ClaimEventsQuery,
     ClaimsQuery,
     EventsQuery,
@@ -34,6 +37,9 @@ from redsched.api.models.asked.verbs import (
 
 __all__ = [
     "AggregateBody",
+    "BulkQuery",
+    "BulkReleaseQuery",
+    "BulkRenewQuery",
     "ClaimEventsQuery",
     "ClaimsQuery",
     "DrainBody",

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from redsched.api.models.words import GivenName, GivenToken, Strict
+from redsched.api.models.words import GivenLeaseS, GivenName, GivenToken, Strict
 from redsched.model import ClaimStatus, HostStatus
 
 
@@ -19,13 +19,32 @@ class PageQuery(Strict):
 
 
 class ClaimsQuery(PageQuery):
-    """Filters of a list of claims."""
+    """Filters of claims."""
 
     host: GivenName | None = None
     project: GivenName | None = None
     consumer: GivenName | None = None
     zone: GivenName | None = None
     state: ClaimStatus | None = None
+    cell: GivenName | None = None
+
+
+class BulkQuery(ClaimsQuery):
+    """Which claims are meant, at least one filter given, and whether it is done."""
+
+    dry_run: Annotated[bool, Field(description="Show which claims are meant, and do nothing.")] = False
+
+
+class BulkReleaseQuery(BulkQuery):
+    """And how they are released."""
+
+    force: Annotated[bool, Field(description="Free at once, although their hosts may still run them.")] = False
+
+
+class BulkRenewQuery(BulkQuery):
+    """And the lease asked for."""
+
+    lease_s: GivenLeaseS
 
 
 class ClaimEventsQuery(PageQuery):

@@ -1,0 +1,88 @@
+"""What `redsched release`, `renew` and `shelve` share when they are about many claims: filters, pages, and a table."""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from redsched.api import render
+from redsched.cli import options, tables
+from redsched.cli.with_store import with_scheduler
+from redsched.errors import ClaimState, InvalidRequest
+from redsched.model import ClaimStatus
+from redsched.scheduler import BulkOutcome, BulkResult, ClaimFilter, Page, Scheduler
+
+HEADS = ("CLAIM", "HOST", "STATE", "OUTCOME")
+PAGE = 1000
+
+
+@dataclass(frozen=True)
+class Filters:
+    """The options of a command that say which claims are meant, and whether it is done."""
+
+    host: Annotated[str, typer.Option("--host", help="All on this host.", show_default=False)] = ""
+    project: Annotated[str, typer.Option("--project", help="All of this project.", show_default=False)] = ""
+    consumer: Annotated[str, typer.Option("--consumer", help="All for this consumer.", show_default=False)] = ""
+    state: Annotated[ClaimStatus | None, typer.Option("--state", help="All in this state.")] = None
+    zone: Annotated[str, typer.Option("--zone", help="All on hosts of this zone.", show_default=False)] = ""
+    cell: Annotated[str, typer.Option("--cell", help="All of this cell.", show_default=False)] = ""
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="With filters: show which claims are meant.")] = False
+
+    def wanted(self) -> ClaimFilter | None:
+        """The filter; None where none is given. Raises InvalidRequest."""
+        names = ("host", "project", "consumer", "zone", "cell")
+        given = {name: options.filter_name(name, getattr(self, name)) for name in names}
+        return ClaimFilter(state=self.state, **given) if self.state or any(given.values()) else None
+
+    def of_many(self, ids: Sequence[str], token: str) -> ClaimFilter | None:
+        """The filter; None where claims are named by their ids. Raises InvalidRequest where it is both or neither."""
+        wanted = self.wanted()
+        if bool(ids) == (wanted is not None):
+            raise InvalidRequest("name the claims by their ids, or by filters such as --project web: one of the two")
+        if wanted is not None and token:
+            raise InvalidRequest("--token is of one placing: leave it out, and each claim is meant as it is found")
+        if wanted is None and self.dry_run:
+            raise InvalidRequest("--dry-run is of use with filters such as --project web: leave it out")
+        return wanted
+
+
+takes_filters = options.takes(Filters, "filters")
+"""Gives a command every option of `Filters`; it takes them as its argument `filters`."""
+
+ManyVerb = Callable[[Scheduler, str], Awaitable[Page[BulkResult]]]
+"""Says it of a page of claims, after a cursor."""
+
+
+def say(url: str, verb: ManyVerb, as_json: bool) -> int:
+    """Say it page by page, and show what has become of each claim; the exit code."""
+
+    async def every_page(scheduler: Scheduler) -> list[BulkResult]:
+        found: list[BulkResult] = []
+        after: str | None = ""
+        while after is not None:
+            page = await verb(scheduler, after)
+            found += page.items
+            after = page.next
+        return found
+
+    found = with_scheduler(url, every_page)
+    refused = any(one.outcome is BulkOutcome.REFUSED for one in found)
+    if as_json:
+        tables.show_json(render.bulk(Page(tuple(found))))
+    else:
+        tables.show_table(HEADS, map(_row, found), "no claims")
+        _show_counts(found)
+    return ClaimState.exit_code if refused else 0
+
+
+def _row(one: BulkResult) -> tuple[Any, ...]:
+    why = f": {one.error.problem}" if one.error else ""
+    return one.claim.id, one.claim.host, one.claim.state, f"{one.outcome}{why}"
+
+
+def _show_counts(found: Sequence[BulkResult]) -> None:
+    counts = Counter(str(one.outcome) for one in found)
+    if counts:
+        print(", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items())))

@@ -1,0 +1,71 @@
+"""`release`, `renew` and `shelve` of all claims that filters find."""
+
+import pytest
+
+from tests.cli.conftest import Redsched
+
+
+@pytest.fixture(autouse=True)
+def _claims(redsched: Redsched, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two claims of web on h1, one of db."""
+    monkeypatch.setenv("REDSCHED_PICK_FROM", "1")
+    for name, project in (("a", "web"), ("b", "web"), ("c", "db")):
+        redsched("select", "VCPU=1", "--id", name, "--project", project, "--consumer", name).check()
+
+
+def left(redsched: Redsched) -> list[str]:
+    return [one["claim_id"] for one in redsched("claims", "--json").check().json()["claims"]]
+
+
+def test_a_dry_run_shows_the_claims_in_a_table(redsched: Redsched) -> None:
+    shown = redsched("release", "--project", "web", "--dry-run").check().output
+    heads, *rows, counts = shown.splitlines()
+    assert heads.split() == ["CLAIM", "HOST", "STATE", "OUTCOME"]
+    assert [row.split() for row in rows] == [[one, "h1", "claimed", "selected"] for one in "ab"]
+    assert counts == "2 selected"
+    assert max(map(len, shown.splitlines())) <= 80
+    assert left(redsched) == ["a", "b", "c"]
+
+
+def test_all_of_a_project_are_released(redsched: Redsched) -> None:
+    assert redsched("release", "--project", "web").check().output.endswith("2 released\n")
+    assert left(redsched) == ["c"]
+    assert redsched("release", "--project", "web").check().output == "no claims\n"
+
+
+def test_more_than_a_page_is_worked_off(redsched: Redsched, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("redsched.cli.bulk.PAGE", 1)
+    shown = redsched("shelve", "--cell", "c1", "--json").check().json()
+    assert ([one["outcome"] for one in shown["results"]], shown["next"]) == (["shelved"] * 3, None)
+
+
+def test_renew_takes_the_lease_for_all(redsched: Redsched) -> None:
+    assert redsched("renew", "--state", "claimed", "--lease", "600").check().output.endswith("3 renewed\n")
+
+
+def test_one_that_is_refused_is_exit_code_3_and_the_others_are_done(redsched: Redsched) -> None:
+    redsched("confirm", "a").check()
+    redsched("release", "a").check()
+    ran = redsched("shelve", "--project", "web")
+    assert ran.exit_code == 3
+    assert [line.split() for line in ran.output.splitlines()[1:3]] == [
+        ["a", "h1", "ending", "refused:", "claim-state"],
+        ["b", "h1", "claimed", "shelved"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("release",), "by their ids, or by filters"),
+        (("release", "--dry-run"), "by their ids, or by filters"),
+        (("release", "a", "--project", "web"), "one of the two"),
+        (("renew", "a", "--dry-run"), "--dry-run is of use with filters"),
+        (("shelve", "--project", "web", "--token", "1-a.1"), "--token is of one placing"),
+        (("shelve", "--project", "no such name!"), "project"),
+        (("release", "--cell", "other"), "no cell 'other'"),
+    ],
+)
+def test_it_must_be_clear_which_claims_are_meant(redsched: Redsched, words: tuple[str, ...], said: str) -> None:
+    redsched(*words).check_failed(4 if "other" in words else 2, said)
+    assert left(redsched) == ["a", "b", "c"]

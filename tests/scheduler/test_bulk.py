@@ -1,0 +1,321 @@
+"""Verbs for many claims: a result for each, in pages, some at a time; nothing without a filter."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from redsched import BulkOutcome, BulkResult, ClaimFilter, InvalidRequest, Request, Scheduler, Unknown
+from redsched.errors import StoreUnavailable
+from redsched.model import Claim, ClaimStatus
+from redsched.scheduler import Page
+from redsched.scheduler.bulk import AT_ONCE
+from redsched.store import Answer, CellStore
+from tests.scheduler.conftest import report_all, report_of
+from tests.scheduler.working import Work, at_work
+from tests.support.cells import raw_client
+
+WEB = ClaimFilter(project="web")
+
+
+@pytest.fixture
+async def claims(scheduler: Scheduler) -> list[str]:
+    """Claims of two projects on h1, h2 and h3: three of web, one of db."""
+    for name, project in (("a", "web"), ("b", "web"), ("c", "web"), ("d", "db")):
+        await scheduler.select(Request({"VCPU": 2}, project=project, claim_ids=(name,), consumer=f"for-{name}"))
+    return ["a", "b", "c", "d"]
+
+
+@pytest.fixture
+async def raw(clean_store: str) -> AsyncIterator[Any]:
+    async with raw_client(clean_store) as client:
+        yield client
+
+
+def outcomes(page: Page[BulkResult]) -> dict[str, str]:
+    return {one.claim.id: str(one.outcome) for one in page.items}
+
+
+async def living(scheduler: Scheduler) -> set[str]:
+    return {one.id for one in (await scheduler.claims.list()).items}
+
+
+async def test_all_of_a_project_are_released_and_no_other(scheduler: Scheduler, claims: list[str]) -> None:
+    """What a host runs is ending, until it says that the work is gone; by force it is free at once."""
+    running = await scheduler.claims.get("b")
+    await scheduler.claims.confirm("b", running.token)
+    found = await scheduler.claims.release_all(WEB)
+    assert outcomes(found) == {"a": "released", "b": "ending", "c": "released"}
+    assert await living(scheduler) == {"b", "d"}
+    assert outcomes(await scheduler.claims.release_all(WEB, force=True)) == {"b": "released"}
+    assert await living(scheduler) == {"d"}
+
+
+@pytest.mark.parametrize("verb", ["release_all", "renew_all", "shelve_all"])
+async def test_a_dry_run_shows_what_is_meant_and_does_nothing(
+    scheduler: Scheduler, claims: list[str], raw: Any, verb: str
+) -> None:
+    before = [await raw.hgetall(f"rs:{{c1}}:claim:{one}") for one in claims]
+    more = {"lease_s": 7} if verb == "renew_all" else {}
+    found = await getattr(scheduler.claims, verb)(WEB, dry_run=True, **more)
+    assert outcomes(found) == dict.fromkeys("abc", "selected")
+    assert [await raw.hgetall(f"rs:{{c1}}:claim:{one}") for one in claims] == before
+
+
+async def test_leases_are_renewed_where_there_are_any(scheduler: Scheduler, claims: list[str]) -> None:
+    running = await scheduler.claims.get("b")
+    await scheduler.claims.confirm("b", running.token)
+    before = (await scheduler.claims.get("a")).expires_at_ms or 0
+    found = await scheduler.claims.renew_all(WEB, lease_s=3600)
+    assert outcomes(found) == {"a": "renewed", "b": "unchanged", "c": "renewed"}
+    assert ((await scheduler.claims.get("a")).expires_at_ms or 0) > before + 3_000_000
+
+
+async def test_claims_are_shelved_and_may_be_taken_up_again(scheduler: Scheduler, claims: list[str]) -> None:
+    assert outcomes(await scheduler.claims.shelve_all(WEB)) == dict.fromkeys("abc", "shelved")
+    assert await living(scheduler) == {"d"}
+    again, fresh = await scheduler.claims.unshelve("a", 0)
+    assert (again.id, again.state, fresh) == ("a", ClaimStatus.CLAIMED, True)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "ids"),
+    [
+        (ClaimFilter(consumer="for-a"), {"a"}),
+        (ClaimFilter(host="h1"), None),
+        (ClaimFilter(zone="nowhere"), set()),
+        (ClaimFilter(cell="c1", project="db"), {"d"}),
+    ],
+)
+async def test_filters_are_those_of_the_list(
+    scheduler: Scheduler, claims: list[str], wanted: ClaimFilter, ids: set[str] | None
+) -> None:
+    found = await scheduler.claims.release_all(wanted, dry_run=True)
+    page = await scheduler.claims.list(
+        wanted.host, wanted.project, wanted.consumer, wanted.state, wanted.zone, wanted.cell
+    )
+    listed = {one.id for one in page.items}
+    assert {one.claim.id for one in found.items} == listed
+    assert ids is None or listed == ids
+
+
+async def test_without_a_filter_nothing_is_done(scheduler: Scheduler, claims: list[str]) -> None:
+    with pytest.raises(InvalidRequest, match="at least one of host, project"):
+        await scheduler.claims.release_all(ClaimFilter())
+    with pytest.raises(Unknown, match="no cell 'other'"):
+        await scheduler.claims.release_all(ClaimFilter(cell="other"))
+    with pytest.raises(InvalidRequest, match="lease_s must be from 1"):
+        await scheduler.claims.renew_all(WEB, lease_s=0)
+    assert await living(scheduler) == set(claims)
+
+
+async def test_what_ends_meanwhile_is_a_result(
+    scheduler: Scheduler, claims: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One is given back, and one placed anew, after the page was listed: the others are shelved all the same."""
+    listed = scheduler.claims.page
+
+    async def list_then_change(*given: Any) -> Page[Claim]:
+        page = await listed(*given)
+        await scheduler.claims.release("a")
+        moved = await scheduler.claims.get("b")
+        await scheduler.claims.resize("b", moved.token, {}, {"VCPU": 1})
+        return page
+
+    monkeypatch.setattr(scheduler.claims, "page", list_then_change)
+    found = await scheduler.claims.shelve_all(WEB)
+    assert outcomes(found) == {"a": "refused", "b": "refused", "c": "shelved"}
+    assert {one.claim.id: one.error.problem for one in found.items if one.error} == {
+        "a": "claim-state",
+        "b": "stale-token",
+    }
+
+
+async def test_pages_go_on_where_the_last_one_ended(scheduler: Scheduler, claims: list[str]) -> None:
+    """Whether what was in it is gone or not."""
+    first = await scheduler.claims.release_all(WEB, limit=2)
+    assert (len(first.items), first.next is None) == (2, False)
+    rest = await scheduler.claims.release_all(WEB, limit=2, after=first.next or "")
+    assert (len(rest.items), rest.next) == (1, None)
+    assert await living(scheduler) == {"d"}
+
+
+async def test_many_are_under_way_at_once_and_not_too_many(clean_store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Scheduler.connect(clean_store) as scheduler:
+        await scheduler.init()
+        await report_all(scheduler, [report_of("h1", VCPU=1000)])
+        await scheduler.select(Request({"VCPU": 1}, count=3 * AT_ONCE, project="web"))
+        give_back, under_way = scheduler.claims._give_back, list[int]()
+        now = 0
+
+        async def counted(*given: Any) -> Answer:
+            nonlocal now
+            now += 1
+            under_way.append(now)
+            try:
+                return await give_back(*given)
+            finally:
+                now -= 1
+
+        monkeypatch.setattr(scheduler.claims, "_give_back", counted)
+        found = await scheduler.claims.release_all(WEB)
+        assert outcomes(found) == dict.fromkeys(outcomes(found), "released")
+        assert (len(found.items), max(under_way)) == (3 * AT_ONCE, AT_ONCE)
+
+
+async def test_a_store_that_is_gone_is_not_waited_for_by_every_claim(
+    clean_store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Scheduler.connect(clean_store) as scheduler:
+        await scheduler.init()
+        await report_all(scheduler, [report_of("h1", VCPU=1000)])
+        await scheduler.select(Request({"VCPU": 1}, count=2 * AT_ONCE, project="web"))
+        tried = list[str]()
+
+        async def gone(_: CellStore, __: str, claim_id: str, *___: Any, **more: Any) -> Answer:
+            tried.append(claim_id)
+            await asyncio.sleep(0)
+            raise StoreUnavailable("the store is gone")
+
+        monkeypatch.setattr(CellStore, "release", gone)
+        found = await scheduler.claims.release_all(WEB)
+        assert {one.outcome for one in found.items} == {BulkOutcome.REFUSED}
+        assert (len(found.items), len(tried)) == (2 * AT_ONCE, AT_ONCE)
+
+
+# Claims with several placements, or none
+
+MINE = Request({"VCPU": 2}, claim_ids=("mine",), project="web", max_attempts=3)
+
+
+async def moving(work: Work) -> None:
+    """`mine` runs on h0, and is being moved to h1."""
+    claim = await work.active(MINE)
+    target, _ = await work.scheduler.claims.move("mine", claim.token)
+    assert target.host == "h1"
+
+
+@pytest.mark.parametrize("wanted", [WEB, ClaimFilter(host="h0"), ClaimFilter(host="h1")])
+async def test_a_claim_that_is_being_moved_is_released_whole(clean_store: str, wanted: ClaimFilter) -> None:
+    """By either of its hosts: the target is freed with it, and its old host is asked to stop the work."""
+    async with at_work(clean_store, 4, 3) as work:
+        await moving(work)
+        found = await work.scheduler.claims.release_all(wanted)
+        assert [(one.claim.id, one.outcome) for one in found.items] == [("mine", "ending")]
+        assert await work.held() == {"h0": ["mine"]}
+        await work.settle()
+        assert (await work.scheduler.claims.get("mine")).state is ClaimStatus.ENDED
+        await work.is_sound()
+
+
+async def test_of_a_retry_that_is_being_moved_nothing_is_left(clean_store: str) -> None:
+    """The token of its main placement, which is a retry on its way itself, would take back only that one."""
+    async with at_work(clean_store, 4, 3, 2) as work:
+        await pending(work)
+        await work.sweep()
+        await work.scheduler.claims.move("mine", (await work.scheduler.claims.get("mine")).token)
+        assert len(await work.held()) == 2
+        assert outcomes(await work.scheduler.claims.release_all(WEB)) == {"mine": "released"}
+        assert await work.held() == {}
+        assert (await work.scheduler.claims.get("mine")).state is ClaimStatus.ENDED
+
+
+async def test_a_claim_that_has_moved_is_on_its_old_host_until_its_work_is_gone_there(clean_store: str) -> None:
+    """So it is released with that host; the filter `state`, which is that of the placement there, leaves it out."""
+    async with at_work(clean_store, 4, 3) as work:
+        await moving(work)
+        await work.work([1])
+        await work.sweep()
+        assert (await work.scheduler.claims.get("mine")).host == "h1"
+        running = ClaimFilter(host="h0", state=ClaimStatus.ACTIVE)
+        assert outcomes(await work.scheduler.claims.release_all(running)) == {}
+        assert outcomes(await work.scheduler.claims.release_all(ClaimFilter(host="h0"))) == {"mine": "ending"}
+        assert {one.state for one in (await work.scheduler.claims.get("mine")).placements} == {ClaimStatus.ENDING}
+
+
+async def test_the_lease_of_a_target_is_renewed_by_its_host(clean_store: str) -> None:
+    async with at_work(clean_store, 4, 3) as work:
+        await moving(work)
+        assert outcomes(await work.scheduler.claims.renew_all(WEB, 3600)) == {"mine": "unchanged"}
+        assert outcomes(await work.scheduler.claims.renew_all(ClaimFilter(host="h1"), 3600)) == {"mine": "renewed"}
+
+
+async def pending(work: Work) -> Claim:
+    """`mine` has failed on h0, and waits for its next place."""
+    await work.scheduler.select(MINE)
+    claim = await work.scheduler.claims.get("mine")
+    await work.store.fail(claim.host, "mine", claim.token, by_host=True)
+    claim = await work.scheduler.claims.get("mine")
+    assert (claim.state, claim.placements) == (ClaimStatus.PENDING, ())
+    return claim
+
+
+PENDING = ClaimFilter(state=ClaimStatus.PENDING)
+
+
+@pytest.mark.parametrize("wanted", [WEB, PENDING, ClaimFilter(cell="c1")])
+async def test_a_pending_claim_is_released(clean_store: str, wanted: ClaimFilter) -> None:
+    """And is not placed again."""
+    async with at_work(clean_store, 4, 3) as work:
+        await pending(work)
+        assert outcomes(await work.scheduler.claims.release_all(wanted)) == {"mine": "released"}
+        await work.settle()
+        assert (await work.scheduler.claims.get("mine")).state is ClaimStatus.ENDED
+        assert await work.held() == {}
+
+
+async def test_a_pending_claim_is_shelved_and_has_no_lease_to_renew(clean_store: str) -> None:
+    async with at_work(clean_store, 4, 3) as work:
+        await pending(work)
+        [renewed] = (await work.scheduler.claims.renew_all(PENDING, 3600)).items
+        assert renewed.error
+        assert renewed.error.detail.startswith("claim mine is pending")
+        assert outcomes(await work.scheduler.claims.shelve_all(PENDING)) == {"mine": "shelved"}
+        assert (await work.scheduler.claims.unshelve("mine"))[0].state is ClaimStatus.CLAIMED
+
+
+@pytest.mark.parametrize(
+    "wanted", [ClaimFilter(host="h0"), ClaimFilter(zone="az1"), ClaimFilter(state=ClaimStatus.CLAIMED)]
+)
+async def test_a_pending_claim_is_on_no_host(clean_store: str, wanted: ClaimFilter) -> None:
+    async with at_work(clean_store, 4, 3) as work:
+        await pending(work)
+        assert outcomes(await work.scheduler.claims.release_all(wanted)) == {}
+
+
+async def test_a_pending_claim_that_is_placed_meanwhile_is_left_alone(
+    clean_store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with at_work(clean_store, 4, 3) as work:
+        await pending(work)
+        listed = work.scheduler.claims.page
+
+        async def list_then_place(*given: Any) -> Page[Claim]:
+            page = await listed(*given)
+            await work.sweep()
+            return page
+
+        monkeypatch.setattr(work.scheduler.claims, "page", list_then_place)
+        [result] = (await work.scheduler.claims.release_all(PENDING)).items
+        assert result.error
+        assert result.error.problem == "stale-token"
+        assert await work.held() == {"h1": ["mine"]}
+
+
+async def test_pending_claims_come_first_in_pages(clean_store: str) -> None:
+    """So those that are placed while the pages go on are found once more, where they are then."""
+    async with at_work(clean_store, 9) as work:
+        for name in "abcd":
+            await work.scheduler.select(Request({"VCPU": 1}, claim_ids=(name,), max_attempts=3))
+        for name in "bd":
+            claim = await work.scheduler.claims.get(name)
+            await work.store.fail("h0", name, claim.token, by_host=True)
+        pages, after = list[list[str]](), ""
+        while True:
+            page = await work.scheduler.claims.list(limit=1, after=after)
+            pages.append([one.id for one in page.items])
+            if page.next is None:
+                break
+            after = page.next
+        assert pages == [["b"], ["d"], ["a"], ["c"]]

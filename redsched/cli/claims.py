@@ -114,7 +114,7 @@ def claims(
 
 def release(
     claim: Annotated[list[str], typer.Argument(metavar="CLAIM...", help="The claims' ids.")],
-    token: Annotated[str, typer.Option(help="Only the placing with this token.", show_default=False)] = "",
+    token: Annotated[str, typer.Option(help="Only the placement with this token.", show_default=False)] = "",
     force: Force = False,
     as_json: AsJson = False,
     url: Url = "",

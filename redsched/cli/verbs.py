@@ -18,7 +18,7 @@ ClaimArgument = Annotated[
     str, typer.Argument(metavar="CLAIM", help="The claim's id.", callback=lambda name: check_name("claim id", name))
 ]
 TokenOption = Annotated[
-    str, typer.Option("--token", help="Of its last placing. Default: the one it has now.", show_default=False)
+    str, typer.Option("--token", help="Of its placement. Default: the one it has now.", show_default=False)
 ]
 Wait = Annotated[int, typer.Option("--wait", help="Seconds to wait for room.")]
 

@@ -33,7 +33,7 @@ OVER = (ClaimStatus.ENDING, ClaimStatus.ENDED)
 
 
 class Why(StrEnum):
-    """Why a claim ended."""
+    """Why a placement ended, or the claim with it."""
 
     RELEASED = "released"
     EXPIRED = "expired"

@@ -71,7 +71,7 @@ class ClaimState(Refused):
 
 
 class StaleToken(Refused):
-    """The token is not that of the claim's last placing."""
+    """The token is not that of the claim's placement."""
 
     problem, title = "stale-token", "The claim was placed anew since"
 

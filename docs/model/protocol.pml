@@ -673,7 +673,7 @@ end:
 proctype Leases(byte x) {
 end:
   do
-  /* expire.lua: a lease may run out at any time. */
+  /* reconcile.lua: a lease may run out at any time. */
   :: atomic { answers(NEW) && s[NEW].state[x] == CLAIMED &&
               (hears(NEW, s[NEW].host[x]) || EXPIRE_UNATTESTED) -> s[NEW].state[x] = ENDED }
   :: atomic { answers(NEW) && s[NEW].state[x] == STARTING && hears(NEW, s[NEW].host[x]) ->

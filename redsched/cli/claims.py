@@ -117,7 +117,7 @@ def claims(
 def release(
     filters: bulk.Filters,
     claim: Annotated[list[str], typer.Argument(metavar="CLAIM", help="The claims' ids.", show_default=False)] = [],  # noqa: B006 - typer reads it, nobody writes it
-    token: Annotated[str, typer.Option(help="Only the placing with this token.", show_default=False)] = "",
+    token: Annotated[str, typer.Option(help="Only the placement with this token.", show_default=False)] = "",
     force: Force = False,
     as_json: AsJson = False,
     url: Url = "",

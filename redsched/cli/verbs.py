@@ -27,7 +27,7 @@ MaybeClaim = Annotated[
     ),
 ]
 TokenOption = Annotated[
-    str, typer.Option("--token", help="Of its last placing. Default: the one it has now.", show_default=False)
+    str, typer.Option("--token", help="Of its placement. Default: the one it has now.", show_default=False)
 ]
 Wait = Annotated[int, typer.Option("--wait", help="Seconds to wait for room.")]
 

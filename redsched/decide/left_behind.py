@@ -1,7 +1,7 @@
-"""What a claim leaves behind on a host that was written off: counts of its server group that do not hold its successor.
+"""What a claim leaves behind on a host that was written off: counts of its server group that do not hold it.
 
-The work there is gone for good. So the claim itself does not count against its successor, and under hard affinity nor
-does any member on a host that was written off: whoever is still there would hold back a group that can only come
+The work there is gone for good. So the claim itself does not count against its next placement, and under hard affinity
+nor does any member on a host that was written off: whoever is still there would hold back a group that can only come
 together elsewhere. The first one goes where it may, and the others must follow it. The claim script says the same
 (lua/include/claim_left.lua).
 """
@@ -22,7 +22,7 @@ Domain = tuple[str, str]
 
 @contextmanager
 def without_left_behind(columns: Columns, claim: Claim) -> Iterator[None]:
-    """Inside, where the successor of a claim may go can be decided: its group counts only what holds it.
+    """Inside, where a claim may be placed next can be decided: its group counts only what holds it.
 
     The columns themselves are changed, and changed back at the end: nothing else may look at them meanwhile.
     """
@@ -41,7 +41,7 @@ def without_left_behind(columns: Columns, claim: Claim) -> Iterator[None]:
 
 
 def written_off_with(columns: Columns, claim: Claim) -> tuple[str, ...]:
-    """The hosts whose members of its group do not hold the successor of a claim, in the order of their names.
+    """The hosts whose members of its group do not hold a claim that is placed again, in the order of their names.
 
     None where its own host was not written off, or where its group has no hard affinity.
     """
@@ -50,7 +50,7 @@ def written_off_with(columns: Columns, claim: Claim) -> tuple[str, ...]:
 
 
 def followers_on(columns: Columns, claim: Claim) -> tuple[str, ...]:
-    """The hosts of those that must follow the successor of a claim: all members of its group, where none holds it."""
+    """The hosts of those that must follow a claim placed again: all members of its group, where none holds it."""
     hosts, state = written_off_with(columns, claim), columns.declared.groups.get(claim.group)
     is_first = state is not None and state.members == sum(state.count("host", host) for host in hosts) > 1
     return hosts if is_first else ()

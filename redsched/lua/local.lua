@@ -3,12 +3,12 @@
 -- a fact, so it is accepted even where the host is over then; it is active, and its host ends it (gone).
 -- KEYS meta changes hosts deadlines chores shelved claim ...
 -- ARGV host id token project consumer ...
--- Further keys: host, claims and inbox of the host, then shared pools; include/passed.lua. token: of the last placing
+-- Further keys: host, claims and inbox of the host, then shared pools; include/passed.lua. token: of the last placement
 -- that the host knows of ('' for none). Then slot, amount ...: all that it has.
 -- Reply outcome, epoch, now_ms, then by outcome
 --   OK        token, placed
 --   SAME      likewise: it stands so already
---   STALE     the token of a placing that the host does not know of, of a claim that lives or has ended: a late copy
+--   STALE     the token of a placement that the host does not know of, of a claim that lives or has ended: a late copy
 --   CONFLICT  the id is another claim's, or is in use on another host
 --   RETRY     the names of missing keys
 --   ENDING (its host has been asked to stop it) ATTEST   nothing more

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- lost: write a host off. It is disabled and down, its claims can be ended, and nobody waits for it to attest. If it
--- comes back it must attest first, and what was ended meanwhile stays ended: `lost_token` is newer than any placing on
--- it so far. With `evacuate` schedulers place its claims elsewhere.
+-- comes back it must attest first, and what was ended meanwhile stays ended: `lost_token` is newer than any placement
+-- on it so far. With `evacuate` schedulers place its claims elsewhere.
 -- KEYS meta changes hosts host leaving
 -- ARGV host evacuate
 --   evacuate  0 or 1

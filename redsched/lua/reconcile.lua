@@ -48,7 +48,7 @@ local function due_reason(claim, placement, stands)
   end
 end
 
--- A move whose former has failed has nothing to go back to: its lease is all that ends it.
+-- A move whose source has failed has nothing to go back to: its lease is all that ends it.
 local function drop_move_deadline(claim, placement)
   local drops = is_past(placement.move_by_ms) and not goes_on(claim, placement)
   placement.move_by_ms = not drops and placement.move_by_ms or nil

@@ -33,7 +33,7 @@ OVER = (ClaimStatus.ENDING, ClaimStatus.ENDED)
 
 
 class Why(StrEnum):
-    """Why a claim ended."""
+    """Why a placement ended, or the claim with it."""
 
     RELEASED = "released"
     EXPIRED = "expired"
@@ -58,7 +58,7 @@ class OnExit(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Token:
-    """A fencing token: epoch, then seq of the claim's last placing. Orders as the protocol compares them."""
+    """A fencing token: epoch, then seq of a placement or resize. Orders as the protocol compares them."""
 
     epoch_ms: int
     epoch_id: str
@@ -116,7 +116,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a claim failed, expired or lost its work, in words: what was seen on `host`, of the placing `token`."""
+    """Why a claim failed, expired or lost its work, in words: what was seen on `host`, of placement `token`."""
 
     at_ms: int
     host: str

@@ -43,7 +43,7 @@ class Head:
 class Archive:
     """A cell. `statuses`: of hosts, where an operator has said one; `claims`: their hashes by id; `requests` by digest.
 
-    `claims` are those that live, those that are shelved, and the ended ones whose id points to a living one.
+    `claims` are those that live, and those that are shelved.
     """
 
     head: Head

@@ -20,7 +20,7 @@ _HEAD = frozenset(("at_ms", "seq", "kind"))
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Which events are wanted; '' for any. `claim` finds those of its predecessors and successors too."""
+    """Which events are wanted; '' for any."""
 
     claim: str = ""
     project: str = ""

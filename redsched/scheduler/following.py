@@ -1,6 +1,6 @@
 """A hard affinity group that leaves hosts which were written off: the first of it goes where the others may follow.
 
-Its members are placed one by one, each as the successor of a claim, and all must follow the first. So where that one
+Its members are placed again one by one, and all must follow the first. So where that one
 goes is decided for all of them, as for a gang. Where no host (zone, label value) has room for all, it goes where it
 may: some of the work elsewhere is better than none, and the rest waits for room there.
 """
@@ -21,7 +21,7 @@ MOST_FOLLOWERS = 100
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is decided on for the successor of a claim: one place of its `request`, elsewhere.
+    """What is decided on for a claim that is placed again: one place of its `request`, elsewhere.
 
     `followers`: where the claim leads a group, likewise a place for each other member, as far as they can be told.
     """
@@ -33,7 +33,7 @@ class Asked:
 
 
 def decided(decider: Decider, columns: Columns, asked: Asked, rng: Random) -> Decision:
-    """Where the successor may go."""
+    """Where the claim may go."""
     with without_left_behind(columns, asked.claim):
         state = columns.declared.groups.get(asked.claim.group)
         if asked.followers and state is not None and not state.members:

@@ -1,6 +1,6 @@
 """PlacedAnew: what finds a claim another place. Fail takes the next alternate, move goes elsewhere, unshelve returns.
 
-Each is sent with the token of the placing that it is based on, and sent again with it gets the first outcome.
+Each is sent with the token of the placement that it is based on, and sent again with it gets the first outcome.
 """
 
 from collections.abc import Collection

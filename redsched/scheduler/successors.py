@@ -1,4 +1,4 @@
-"""Successors: other placements of claims. Move, another attempt after a failure, unshelving: one way.
+"""Successors: further placements of claims. Move, another attempt after a failure, unshelving: one way.
 
         the claim's own request --> decide in its cell, without where it is --> claim.lua, which adds a placement
                                                                                     |
@@ -67,7 +67,7 @@ class Successors:
         return elsewhere(place, wanted.hosts, wanted.exclude)
 
     async def _followers(self, cell: Cell, alone: Asked) -> tuple[Request, ...]:
-        """A place for each claim that must follow the successor of this one, as far as it has places to choose from."""
+        """A place for each claim that must follow this one, as far as it has places to choose from."""
         claim, found = alone.claim, list[Request]()
 
         def look() -> tuple[str, ...]:
@@ -105,7 +105,7 @@ class Successors:
         raise StoreUnavailable(f"no host could be claimed in {MOST_TRIES} tries, though some seemed free: retry")
 
     async def look(self, cell: Cell, claim: Claim, wanted: Wanted) -> None:
-        """Whether a successor has a place now, as a claim would find it. Raises as `place` does."""
+        """Whether the claim has another place now, as a call would find it. Raises as `place` does."""
         asked = await self._alone(cell, claim, wanted)
         decision, _ = await self._decide(cell, asked, caught_up=True)
         if not decision.places:

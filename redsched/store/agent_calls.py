@@ -49,8 +49,8 @@ class AgentCalls(ClaimCalls):
     ) -> Answer:
         """The host's word that it runs work which nobody claimed, or that such work has other amounts. (local.lua)
 
-        `token` is that of the claim's last placing that the host knows of, '' for none. OK | SAME (facts of both:
-        token, placed) | STALE (the store knows a later placing; facts: its token, '' for a claim that has ended) |
+        `token` is that of the claim's last placement that the host knows of, '' for none. OK | SAME (facts of both:
+        token, placed) | STALE (the store knows a later placement; facts: its token, '' for a claim that has ended) |
         CONFLICT (the id is another claim's) | ATTEST.
         """
         check_name("claim", claim_id)

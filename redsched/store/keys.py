@@ -69,7 +69,7 @@ class Keys:
         return f"{self._prefix}facts:{name}"
 
     def removed(self, host: str) -> str:
-        """String: up to which placing a host that was removed by force has lost its claims."""
+        """String: up to which placement a host that was removed by force has lost its claims."""
         return f"{self._prefix}removed:{host}"
 
     def claims(self, host: str) -> str:

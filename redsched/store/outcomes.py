@@ -19,7 +19,7 @@ class Outcome(StrEnum):
     CONFLICT = "CONFLICT"
     """The id belongs to other content."""
     STALE = "STALE"
-    """The token is not that of the claim's last placing."""
+    """The token is not that of the claim's placement."""
     UNKNOWN = "UNKNOWN"
     """There is no such host, claim, server group or shared pool."""
     HELD = "HELD"

@@ -164,7 +164,7 @@ def claim(state: str, **fields: str) -> tuple[str, str, list[str]]:
 
 def test_a_watcher_keeps_what_it_saw_of_a_claim_last_and_when_it_was_gone() -> None:
     there = cell(1_002_100, claim("starting", expires_at_ms="1002200"))
-    ended = cell(1_002_300, claim("ended", why="expired", kept="0", origin="", next=""))
+    ended = cell(1_002_300, claim("ended", why="expired", kept="0"))
     forgotten = cell(1_300_000)
     watcher = looked_at(there, ended, forgotten)
     one = watcher.gone["a"]
@@ -177,7 +177,7 @@ def test_a_watcher_keeps_what_it_saw_of_a_claim_last_and_when_it_was_gone() -> N
 def test_a_wrong_line_says_what_was_promised_to_whom_and_what_is_there_instead() -> None:
     watcher = looked_at(
         cell(1_002_100, claim("starting", expires_at_ms="1002200")),
-        cell(1_002_300, claim("ended", why="expired", kept="0", origin="", next="")),
+        cell(1_002_300, claim("ended", why="expired", kept="0")),
     )
     ledger = Ledger()
     ledger.hear("s0", "placed", {"ids": ["a"], "hosts": [HOST], "tokens": ["2-b.7"], "expire_at_ms": [LEASE_ENDS]})

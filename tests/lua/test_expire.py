@@ -1,4 +1,4 @@
-"""expire.lua: a lease that ran out ends its claim, exactly once, and only where the host has been heard."""
+"""reconcile.lua: a lease that ran out ends its claim, exactly once, and only where the host has been heard."""
 
 from typing import Any
 

@@ -2,7 +2,7 @@
 
 Where they differed, a host would be proposed and refused until the request's time is up, or never be proposed.
 Members may lie in several domains, or in none: what was restored after a loss of data can. Hosts may be written off,
-and one of the members there be the claim that is to be succeeded.
+and one of the members there be the claim that is placed again.
 """
 
 import asyncio
@@ -89,7 +89,7 @@ def leaver(there: Sequence[dict[str, str]], which: int) -> Claim:
 
 
 async def write(cell: CellStore, raw: Any, declared: ServerGroup, there: Sequence[dict[str, str]], old: Claim) -> None:
-    """Put the group with its counts, and the claim that is to be succeeded, into the store."""
+    """Put the group with its counts, and the claim that is placed again, into the store."""
     await raw.delete(cell.keys.server_group("web"))
     await cell.put_group(declared)
     await raw.hset(cell.keys.server_group("web"), mapping=counts_of(there))

@@ -118,13 +118,12 @@ async def gangs(it: Broken) -> None:
     await it.raw.hset(keys.gang("active"), mapping={"member.a": "h1", "waiting": "0"})
 
 
-async def pointers(it: Broken) -> None:
+async def ended_claims(it: Broken) -> None:
     ended = {"host": "h1", "state": "ended", "token": TOKEN}
     keys = it.store.keys
-    await it.raw.hset(keys.claim("moved"), mapping={**ended, "why": "moved", "next": "nix"})
+    await it.raw.hset(keys.claim("moved"), mapping={**ended, "why": "moved"})
     await it.raw.hset(keys.claim("kept"), mapping={**ended, "why": "released"})
     await it.raw.hset(keys.claim("shelved"), mapping={**ended, "why": "shelved"})
-    await it.raw.hset(keys.claim("telling"), mapping={**ended, "why": "released", "origin": "first"})
     await it.raw.sadd(keys.shelved, "nix", "a")
 
 
@@ -184,7 +183,7 @@ BREAKINGS: dict[Breaking, set[str]] = {
     },
     stopped_local: {"h1 VCPU", "h1 claims"},
     stopped_expiry: {"h1 starting", "b"},
-    pointers: {"moved", "kept", "shelved", "telling", "shelved nix", "shelved a"},
+    ended_claims: {"moved", "kept", "shelved", "shelved nix", "shelved a"},
     no_chore: {"chores a"},
 }
 
@@ -225,11 +224,11 @@ async def test_a_repair_is_told_in_the_feed_with_its_reason(broken: Broken) -> N
 
 async def test_a_repair_that_no_cache_needs_is_told_in_the_log(broken: Broken) -> None:
     await deadlines_of_nothing(broken)
-    await pointers(broken)
+    await ended_claims(broken)
     await gangs(broken)
     await broken.scheduler.repair()
     told = {one["claim"]: one["reason"] for one in await broken.told()}
-    assert told.keys() == {"nix", "a", "b", "active", "moved", "kept", "shelved", "telling"}
+    assert told.keys() == {"nix", "a", "b", "active", "moved", "kept", "shelved"}
     assert all(told.values())
 
 

@@ -146,7 +146,7 @@ async def test_a_dry_run_is_refused_as_the_claim_would_be(scheduler: Scheduler) 
 
 
 async def test_an_explanation_says_what_the_quota_does_not_allow(scheduler: Scheduler) -> None:
-    """Whatever fits, for all places together; and that it is not known while the ledger is to be counted."""
+    """Whatever fits, for all places together; and that it is not known while claims are to be counted."""
     await scheduler.quotas.put(QUOTA)
     await scheduler.select(web(4))
     found = await scheduler.explain(web(1, count=3))

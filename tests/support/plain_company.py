@@ -69,7 +69,7 @@ class World:
         return is_open and room and limited and all(self._holds(rule, holding, host) for rule in rules)
 
     def _holding(self, taken: Sequence[Place], member: Member) -> list[Place]:
-        """The places that hold a member; the successor of a claim on a host that was written off not all of them do."""
+        """The places that hold a member; for a claim that leaves a host which was written off not all of them do."""
         again = member.again
         former = next((one for one in taken if again and (one.id, one.host) == (member.id, again.host)), None)
         if former is None or former.host not in self.written_off or former.group != member.group:

@@ -1,4 +1,4 @@
-"""What is not counted for the successor of a claim on a host that was written off, and is again afterwards."""
+"""What is not counted for a claim that leaves a host which was written off, and is again afterwards."""
 
 from random import Random
 

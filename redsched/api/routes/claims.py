@@ -94,7 +94,7 @@ async def renew(request: Request, claim_id: ClaimId) -> Response:
 
 @router.post("/{claim_id}/fail", summary="It cannot run", responses=PLACE, openapi_extra=body(FailBody))
 async def fail(request: Request, claim_id: ClaimId) -> Response:
-    """The work could not be started: the claim ends, and the next host that still fits takes its successor, the answer.
+    """The work could not be started: its placement ends, and the next host that still fits takes the claim, the answer.
 
     409 `no-valid-host`: none fits, and it has ended all the same.
     """

@@ -28,7 +28,7 @@ async def list_events(request: Request, query: Annotated[EventsQuery, Query()]) 
 async def list_claim_events(
     request: Request, claim_id: ClaimId, query: Annotated[ClaimEventsQuery, Query()]
 ) -> Response:
-    """A page of the events of one claim, and of those that it succeeded or that succeeded it. None known: empty."""
+    """A page of the events of one claim. None known: empty."""
     return await _page(request, query, EventFilter(claim=claim_id, kind=query.kind or ""))
 
 

@@ -1,11 +1,11 @@
 -- left_behind(): what a group counts that does not hold the replacement of a placement on a host that was written
 -- off: number by field of the group's hash, or nil. without(), least_without(): counts of rules without it.
 --
--- The work there is gone for good. So the claim itself does not count against its successor, and under hard affinity
--- nor does any member on a host that was written off: whoever is still there would hold back a group that can only come
--- together elsewhere. The first one goes where it may, and the others must follow it. Which hosts those are the caller
--- says, and each is looked at here: one that has come back in between holds again. In the hash all of them count until
--- they are given back.
+-- The work there is gone for good. So the claim itself does not count against its next placement, and under hard
+-- affinity nor does any member on a host that was written off: whoever is still there would hold back a group that can
+-- only come together elsewhere. The first one goes where it may, and the others must follow it. Which hosts those are
+-- the caller says, and each is looked at here: one that has come back in between holds again. In the hash all of them
+-- count until they are given back.
 -- include: claim_arguments
 -- include: claim_counts
 -- include: things

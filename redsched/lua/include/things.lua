@@ -1,6 +1,6 @@
 -- Server groups, shared pools and quotas, as scripts change what is counted in them. Numbers change in memory (`was`,
 -- `now`); each thing is written once, groups and pools with one entry of the feed. A gang is passed like them, and is
--- no matter of the feed: include/gang.lua.
+-- no matter of the feed: include/gangs.lua.
 --
 -- What a field is now; its thing's `hash` where that has been read, else the store. Unreadable lets nothing in (MOST).
 -- include: fence

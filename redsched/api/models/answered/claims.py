@@ -16,7 +16,7 @@ class ReasonAnswer(Answer):
 
     at_ms: int
     host: Annotated[str, Field(description="The host that it is about.")]
-    token: Annotated[str, Field(description="The placing that it is about.")]
+    token: Annotated[str, Field(description="The token of the placement that it is about.")]
     text: Annotated[str, Field(description="What was seen: a hook's exit code and last output, a slot, a deadline.")]
 
 

@@ -75,7 +75,7 @@ class ReleaseQuery(Strict):
     model_config = ConfigDict(strict=False, extra="forbid")
 
     force: Annotated[bool, Field(description="Free at once, although its host may still run it.")] = False
-    token: Annotated[GivenToken | Literal[""], Field(description="Release only the placing with this token.")] = ""
+    token: Annotated[GivenToken | Literal[""], Field(description="Release only the placement with this token.")] = ""
 
 
 class ForgetQuery(Strict):

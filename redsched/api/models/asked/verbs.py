@@ -13,7 +13,7 @@ WaitS = Annotated[int, Field(ge=0, le=MAX_WAIT_S, description="Seconds to wait f
 
 
 class TokenBody(Strict):
-    """The token of the claim's last placing, as its selection gave it."""
+    """The token of the claim's placement, as its selection gave it."""
 
     token: GivenToken
 

@@ -86,10 +86,11 @@ def disable(name: HostArgument, url: Url = "") -> None:
 def lost(
     name: HostArgument,
     evacuate: Annotated[bool, typer.Option("--evacuate", help="Place its claims elsewhere, one by one.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Although its lease runs: its machine is off.")] = False,
     url: Url = "",
 ) -> None:
-    """Write this host off: it will not come back, and nobody waits for it."""
-    with_scheduler(url, lambda s: s.hosts.lost(name, evacuate))
+    """Write this host off: it will not come back, and nobody waits for it. Refused while its lease runs."""
+    with_scheduler(url, lambda s: s.hosts.lost(name, evacuate, force))
     print(f"{name} is written off{f': {_watch(name)}' if evacuate else ''}")
 
 

@@ -129,13 +129,16 @@ class HostDesk:
         cell, _ = await self._find(name)
         _known(await cell.store.set_status(name, status, move), name)
 
-    async def lost(self, name: str, evacuate: bool = False) -> None:
-        """Write a host off: disabled and down, and nobody waits for it: what is ending there ends. Raises Unknown.
+    async def lost(self, name: str, evacuate: bool = False, force: bool = False) -> None:
+        """Write a host off: disable it, mark it down, and end what is ending there.
 
-        With `evacuate` its claims are placed elsewhere, and should it come back it drops them.
+        With `evacuate` its claims are placed elsewhere, and should it come back it drops them. Raises Unknown, and
+        ClaimState while the host's lease runs, unless `force`.
         """
         cell, _ = await self._find(name)
-        _known(await cell.store.write_off(name, evacuate), name)
+        answer = _known(await cell.store.write_off(name, evacuate, force), name)
+        if answer.outcome is Outcome.ALIVE:
+            raise _alive(name, int(answer.facts[0]))
         # Said again, it does again what a call before it may not have come to.
         claims = list((await cell.store.read_claims(await cell.store.held_ids(name))).values())
         for first in range(0, len(claims), MOST_ENDED):
@@ -202,6 +205,16 @@ def _amounts(held: HeldClaim) -> dict[str, int]:
 
 def _other_agent(name: str) -> OtherAgent:
     return OtherAgent(f"another agent, whose lease runs, speaks for host {name}: stop one of the two")
+
+
+def _alive(name: str, lease_ms: int) -> ClaimState:
+    lease_s = -(-lease_ms // 1000)
+    return ClaimState(
+        f"host {name} is alive: its lease runs for {lease_s} s, and written off it would attest again and keep its "
+        "claims. Drain it with moves to empty it; or stop its agent and try again once the lease has run out; force it "
+        "only if its machine is off",
+        {"host": name, "lease_ms": lease_ms},
+    )
 
 
 def _known(answer: Answer, name: str) -> Answer:

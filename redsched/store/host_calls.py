@@ -88,9 +88,10 @@ class HostCalls(Reads):
         """The operator's word; with `move` its claims are to be placed elsewhere. OK | SAME | UNKNOWN. (status.lua)"""
         return await self._answer("status", (self.keys.host(host), self.keys.leaving), (host, status.value, int(move)))
 
-    async def write_off(self, host: str, evacuate: bool = False) -> Answer:
-        """The operator gives a host up; with `evacuate`, its claims move. OK | SAME | UNKNOWN. (lost.lua)"""
-        return await self._answer("lost", (self.keys.host(host), self.keys.leaving), (host, int(evacuate)))
+    async def write_off(self, host: str, evacuate: bool = False, force: bool = False) -> Answer:
+        """Write a host off; with `evacuate`, its claims move. OK | SAME | UNKNOWN | ALIVE. (lost.lua)"""
+        keys = (self.keys.host(host), self.keys.leaving)
+        return await self._answer("lost", keys, (host, int(evacuate), int(force)))
 
     async def forget(self, host: str, force: bool = False) -> Answer:
         """Remove a host. OK | UNKNOWN | HELD. With `force` its claims end with it. (forget.lua)"""

@@ -127,7 +127,7 @@ async def test_unshelve_and_drain_read_a_body_where_there_is_one(api: httpx.Asyn
 
 async def test_a_host_that_is_emptied_shows_what_cannot_leave(api: httpx.AsyncClient) -> None:
     claim = await select(api)
-    assert (await api.post("/v1/hosts/h1/lost", json={"evacuate": True})).status_code == 204
+    assert (await api.post("/v1/hosts/h1/lost", json={"evacuate": True, "force": True})).status_code == 204
     found = (await api.get("/v1/hosts/h1")).json()
     assert (found["leaving"], [one["claim_id"] for one in found["stuck"]]) == ("evacuate", [claim["claim_id"]])
     assert "none of 1 hosts can take" in found["stuck"][0]["reason"]

@@ -70,7 +70,7 @@ def test_a_host_that_is_emptied_says_what_cannot_leave(redsched: Redsched) -> No
     shown = redsched("host", "h1").check().output
     assert "its claims are placed elsewhere (move); 1 of them cannot be now" in shown
     assert "6 VCPU" in shown
-    assert "redsched host h1" in redsched("lost", "h1", "--evacuate").check().output
+    assert "redsched host h1" in redsched("lost", "h1", "--evacuate", "--force").check().output
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ async def come_back(cell: CellStore, host: str, *claims: Claim) -> None:
 async def test_the_first_of_a_group_goes_anywhere_and_the_others_follow_it(cell: CellStore, raw: Any) -> None:
     await group(cell, policy=AFFINITY)
     await run_on(cell, "h1", "a", "b", "c")
-    await cell.write_off("h1", evacuate=True)
+    await cell.write_off("h1", evacuate=True, force=True)
     first = await evacuate(cell, "a", "h3")
     assert first.outcome is Outcome.OK
     async with nothing_written(raw):
@@ -83,7 +83,7 @@ async def test_the_first_of_a_group_goes_anywhere_and_the_others_follow_it(cell:
 async def test_of_two_that_were_decided_at_once_for_different_hosts_one_is_refused(cell: CellStore) -> None:
     await group(cell, policy=AFFINITY)
     await run_on(cell, "h1", "a", "b")
-    await cell.write_off("h1", evacuate=True)
+    await cell.write_off("h1", evacuate=True, force=True)
     again = {one.id: Again("h1", one.token, Why.MOVED) for one in (await cell.read_claims("ab")).values()}
     clock = await cell.tick()
     calls = [
@@ -99,7 +99,7 @@ async def test_who_is_new_finds_the_whole_check(cell: CellStore) -> None:
     """While any member is left behind, and whatever hosts its call names; then it joins where the group is."""
     await group(cell, policy=AFFINITY)
     await run_on(cell, "h1", "a", "b")
-    await cell.write_off("h1", evacuate=True)
+    await cell.write_off("h1", evacuate=True, force=True)
 
     async def join(claim_id: str, *hosts: str) -> ClaimAnswer:
         return await cell.claim(replace(call_of(await cell.tick(), joining(claim_id, *hosts)), written_off=("h1",)))
@@ -116,7 +116,7 @@ async def test_a_host_that_comes_back_in_the_middle_holds_its_members_again(cell
     await group(cell, policy=AFFINITY)
     await run_on(cell, "h1", "a", "b")
     held = (await cell.read_claims("ab")).values()
-    await cell.write_off("h1", evacuate=True)
+    await cell.write_off("h1", evacuate=True, force=True)
     await come_up(cell, await evacuate(cell, "a", "h2"), "a")
     await come_back(cell, "h1", *held)
     assert await cell.held_ids("h1") == {"b"}
@@ -125,7 +125,7 @@ async def test_a_host_that_comes_back_in_the_middle_holds_its_members_again(cell
     assert causes(await ask(cell, joining("new", "h1", "h2", "h3"))) == dict.fromkeys(("h1", "h2", "h3"), "GROUP")
     found = await counts(raw, cell)
     assert (found["members"], found["host=h1"], found["host=h2"]) == (2, 1, 1)
-    await cell.write_off("h1", evacuate=True)
+    await cell.write_off("h1", evacuate=True, force=True)
     assert (await evacuate(cell, "b", "h3", "h2")).placed[0].host == "h2"
 
 
@@ -140,7 +140,7 @@ async def test_a_host_that_was_not_written_off_or_not_named_holds_its_members(
     elif how == "draining":
         await cell.set_status("h1", HostStatus.DRAINING, move=True)
     else:
-        await cell.write_off("h1", evacuate=True)
+        await cell.write_off("h1", evacuate=True, force=True)
     assert causes(await evacuate(cell, "a", "h2", lost=() if how == "not named" else ("h1",))) == {"h2": "GROUP"}
 
 
@@ -149,7 +149,7 @@ async def test_members_where_somebody_lives_are_followed(cell: CellStore) -> Non
     await group(cell, policy=AFFINITY, by="zone")
     await run_on(cell, "h1", "a")
     await run_on(cell, "h2", "b")
-    await cell.write_off("h1", evacuate=True)
+    await cell.write_off("h1", evacuate=True, force=True)
     assert causes(await evacuate(cell, "a", "h3", lost=("h1", "h2"))) == {"h3": "GROUP"}
     assert (await evacuate(cell, "a", "h3", "h2", lost=("h1", "h2"))).placed[0].host == "h2"
 
@@ -162,7 +162,7 @@ async def test_a_group_leaves_several_hosts_that_were_written_off_together(cell:
     await run_on(cell, "h2", "b")
     both = ("h1", "h2")
     for host in both:
-        await cell.write_off(host, evacuate=True)
+        await cell.write_off(host, evacuate=True, force=True)
     assert causes(await evacuate(cell, "a", "h3", lost=("h1",))) == {"h3": "GROUP"}
     assert (await evacuate(cell, "a", "h3", lost=both)).outcome is Outcome.OK
     assert (await evacuate(cell, "b", "h5", "h4", lost=both)).placed[0].host == "h4"
@@ -171,9 +171,9 @@ async def test_a_group_leaves_several_hosts_that_were_written_off_together(cell:
 async def test_a_group_whose_new_host_dies_too_goes_on_to_a_third(cell: CellStore) -> None:
     await group(cell, policy=AFFINITY)
     await run_on(cell, "h1", "a", "b")
-    await cell.write_off("h1", evacuate=True)
+    await cell.write_off("h1", evacuate=True, force=True)
     await come_up(cell, await evacuate(cell, "a", "h2"), "a")
-    await cell.write_off("h2", evacuate=True)
+    await cell.write_off("h2", evacuate=True, force=True)
     both = ("h1", "h2")
     assert (await evacuate(cell, "a", "h3", lost=both)).outcome is Outcome.OK
     assert (await evacuate(cell, "b", "h4", "h3", lost=both)).placed[0].host == "h3"
@@ -184,7 +184,7 @@ async def test_a_group_leaves_a_host_whose_zone_has_changed_since_its_members_ca
     await group(cell, policy=AFFINITY, by="zone")
     await run_on(cell, "h1", "a", "b")
     await open_in(cell, "h1", "az2", rack="r1")
-    await cell.write_off("h1", evacuate=True)
+    await cell.write_off("h1", evacuate=True, force=True)
     await come_up(cell, await evacuate(cell, "a", "h3"), "a")
     assert (await evacuate(cell, "b", "h2", "h5", "h4")).placed[0].host == "h4"
 
@@ -195,14 +195,14 @@ async def test_a_zone_that_another_host_has_changed_to_is_not_counted_below_noth
     await run_on(cell, "h2", "b")
     await open_in(cell, "h2", "az2", rack="r1")
     for host in ("h1", "h2"):
-        await cell.write_off(host, evacuate=True)
+        await cell.write_off(host, evacuate=True, force=True)
     assert (await evacuate(cell, "a", "h3", lost=("h1", "h2"))).outcome is Outcome.OK
 
 
 async def test_a_count_that_nobody_can_read_lets_nobody_go(cell: CellStore, raw: Any) -> None:
     await group(cell, policy=AFFINITY)
     await run_on(cell, "h1", "a")
-    await cell.write_off("h1", evacuate=True)
+    await cell.write_off("h1", evacuate=True, force=True)
     await raw.hset(cell.keys.server_group("web"), "count.host=h1", "-1")
     assert causes(await evacuate(cell, "a", "h2")) == {"h2": "GROUP"}
 
@@ -211,7 +211,7 @@ async def test_what_is_shelved_is_not_left_behind(cell: CellStore) -> None:
     """It counts nowhere any more, and joins the group like any other."""
     await group(cell, policy=AFFINITY)
     await run_on(cell, "h1", "a", "b")
-    await cell.write_off("h1", evacuate=True)
+    await cell.write_off("h1", evacuate=True, force=True)
     token = (await cell.read_claims("a"))["a"].token
     assert (await cell.shelve("h1", "a", token)).outcome is Outcome.OK
     assert causes(await evacuate(cell, "a", "h2", why=Why.SHELVED)) == {"h2": "GROUP"}
@@ -221,7 +221,7 @@ async def test_in_an_epoch_that_has_not_settled_it_is_not_told(cell: CellStore) 
     """Who else is in the group may not have come back yet."""
     await group(cell, policy=AFFINITY)
     await run_on(cell, "h1", "a")
-    await cell.write_off("h1", evacuate=True)
+    await cell.write_off("h1", evacuate=True, force=True)
     await new_epoch(cell)
     await come_back(cell, "h2")
     assert (await evacuate(cell, "a", "h2")).outcome is Outcome.SETTLING
@@ -239,7 +239,7 @@ async def test_what_is_to_be_moved_takes_no_place_of_its_own_group(cell: CellSto
     everywhere = ("h4", "h6", "h2")
     assert causes(await evacuate(cell, "a", *everywhere)) == dict.fromkeys(everywhere, "GROUP")
     for host in ("h1", "h3"):
-        await cell.write_off(host, evacuate=True)
+        await cell.write_off(host, evacuate=True, force=True)
     moved = await evacuate(cell, "a", *everywhere)
     assert moved.placed[0].host == "h2"
     assert causes(await ask(cell, joining("new", "h2", "h4"))) == {"h2": "GROUP", "h4": "GROUP"}
@@ -254,7 +254,7 @@ async def test_spreading_counts_what_will_be_when_the_former_is_gone(cell: CellS
     for claim_ids, host in (("ab", "h1"), ("cd", "h3"), ("ef", "h5")):
         await run_on(cell, host, *claim_ids)
     if lost:
-        await cell.write_off("h1", evacuate=True)
+        await cell.write_off("h1", evacuate=True, force=True)
     rule = ClaimRule(RuleKind.SKEW, "zone", (0,), "web", 1, ("az1", "az2", "az3"))
     answer = await evacuate(cell, "a", "h4", "h2", rules=(rule,))
     assert answer.placed[0].host == ("h2" if lost else "h4")
@@ -266,7 +266,7 @@ async def test_what_is_not_counted_by_a_label_is_left_behind_where_it_is(cell: C
     await group(cell, policy=ANTI_AFFINITY, by="label:rack")
     await group(cell, name="other", policy=ANTI_AFFINITY, by="zone", count_by=("label:rack",))
     await arrive(cell, "x", (await ask(cell, joining("x", "h7", to="other"))).placed[0])
-    await cell.write_off("h7", evacuate=True)
+    await cell.write_off("h7", evacuate=True, force=True)
     claim = (await cell.read_claims("x"))["x"]
     member = replace(joining("x", "h1", to="other"), again=Again("h7", claim.token, Why.MOVED))
     assert (await cell.claim(call_of(await cell.tick(), member))).outcome is Outcome.OK

@@ -38,7 +38,7 @@ async def members(work: Work, host: int, **vcpus: int) -> None:
 async def lose(work: Work, *numbers: int) -> None:
     """Hosts die, and an operator has them evacuated."""
     for number in numbers:
-        await work.scheduler.hosts.lost(f"h{number}", evacuate=True)
+        await work.scheduler.hosts.lost(f"h{number}", evacuate=True, force=True)
     work.hosts = [one for one in work.hosts if one.name not in {f"h{number}" for number in numbers}]
 
 
@@ -97,7 +97,7 @@ async def test_one_is_moved_off_a_host_that_was_written_off_and_not_off_one_that
         claim = await work.scheduler.claims.get("one")
         with pytest.raises(NoValidHost, match="by server_group"):
             await work.scheduler.claims.move("one", claim.token)
-        await work.scheduler.hosts.lost("h0")
+        await work.scheduler.hosts.lost("h0", force=True)
         dead = work.hosts.pop(0)
         target, _ = await work.scheduler.claims.move("one", claim.token, hosts=("h2",))
         assert target.host == "h2"
@@ -113,7 +113,7 @@ async def test_one_that_is_moved_off_a_dead_host_waits_for_room(clean_store: str
         claim = await work.scheduler.claims.get("one")
         blocks = Request({"VCPU": 6}, hosts=frozenset({"h1"}))
         full = (await work.scheduler.select(blocks)).selections[0].claim_id or ""
-        await work.scheduler.hosts.lost("h0")
+        await work.scheduler.hosts.lost("h0", force=True)
         moving = asyncio.create_task(work.scheduler.claims.move("one", claim.token, wait_s=60))
         await wait_until(lambda: len(work.scheduler._selector._line._line) == 1, what="it waits")
         await work.scheduler.claims.release(full)
@@ -127,7 +127,7 @@ async def test_what_comes_back_in_the_middle_stays_where_it_is(clean_store: str)
         await group(work.store, policy=AFFINITY)
         await members(work, 0, one=4, two=4)
         dead, claim = work.hosts.pop(0), await work.scheduler.claims.get("one")
-        await work.scheduler.hosts.lost("h0")
+        await work.scheduler.hosts.lost("h0", force=True)
         await work.scheduler.claims.move("one", claim.token, hosts=("h2",))
         await work.settle()
         await dead.speak()

@@ -53,7 +53,7 @@ async def test_a_dead_host_is_evacuated_and_drops_what_it_had_when_it_comes_back
         await work.active(Request({"VCPU": 1}, server_group="web", claim_ids=("two",)), host=1)
         dead = work.hosts[0]
         work.hosts.remove(dead)
-        await work.scheduler.hosts.lost("h0", evacuate=True)
+        await work.scheduler.hosts.lost("h0", evacuate=True, force=True)
         await work.settle()
         now = await work.scheduler.claims.get("one")
         assert (now.host, now.id, now.state) == ("h2", "one", ClaimStatus.ACTIVE)
@@ -89,7 +89,7 @@ async def test_what_was_ending_on_a_dead_host_has_ended_when_it_is_evacuated(cle
         assert not await claims.release("gone")
         await claims.shelve("shelved", shelved.token)
         dead = work.hosts.pop(0)
-        await work.store.write_off(dead.name, evacuate=True)  # whoever said so died before he ended them
+        await work.store.write_off(dead.name, evacuate=True, force=True)  # whoever said so died before he ended them
         await work.settle()
         assert not await work.store.held_ids("h0")
         assert (await claims.get("gone")).why is Why.RELEASED

@@ -251,7 +251,7 @@ async def live(cell: CellStore, seen: Seen) -> None:
     await seen._client.hset(cell.keys.host("h1"), "alive_until_ms", "1")
     await cell.release("h1", "found", how=Giving.FORCE)
     await seen.look()
-    await cell.write_off("h1")
+    await cell.write_off("h1", force=True)
     await seen.look()
 
 

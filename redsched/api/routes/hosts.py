@@ -68,9 +68,11 @@ async def disable(request: Request, host: HostName) -> Response:
 async def lost(request: Request, host: HostName) -> Response:
     """The host is gone for good: nobody waits for it. Its claims can then be released, which frees them at once.
 
-    With `evacuate` they are placed elsewhere, one by one; should the host come back, it drops them.
+    With `evacuate` they are placed elsewhere, one by one; should the host come back, it drops them. 409 while the
+    host's lease runs, unless `force`.
     """
-    await scheduler(request).hosts.lost(host, (await read_if_any(request, LostBody)).evacuate)
+    asked = await read_if_any(request, LostBody)
+    await scheduler(request).hosts.lost(host, asked.evacuate, asked.force)
     return render.nothing()
 
 

@@ -72,3 +72,4 @@ class LostBody(Strict):
     """How a host is written off."""
 
     evacuate: Annotated[bool, Field(description="Place its claims elsewhere, one by one.")] = False
+    force: Annotated[bool, Field(description="Although its lease runs: its machine is known to be off.")] = False

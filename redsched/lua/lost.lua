@@ -39,6 +39,7 @@ if not lost then
 end
 if evacuates then
   redis.call('HSET', KEY.host, 'leaving', 'evacuate')
+  redis.call('HDEL', KEY.host, 'drain_by_ms', 'drain_then')
   redis.call('SADD', KEY.leaving, ARG.host)
 end
 return {'OK', cell.epoch, cell.now_ms}

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from redsched.errors import ClaimIdReused, ClaimState, OtherAgent, Unknown
-from redsched.model import AgentStamp, HostReport, HostStatus, Why
+from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, OtherAgent, Unknown
+from redsched.model import AgentStamp, AtDeadline, HostReport, HostStatus, Why
 from redsched.names import whole
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.fields import keyed, number, slot_views, status_from
@@ -21,7 +21,7 @@ from redsched.store import (
     ReportAnswer,
     counted_by,
 )
-from redsched.store.fields import AMOUNT
+from redsched.store.fields import AMOUNT, leaving_of
 
 MOST_STUCK = 100
 """Claims of a host that is to be emptied that are looked at for whether they can go elsewhere now."""
@@ -41,7 +41,7 @@ class HostDesk:
         cell, hashes = await self._find(name)
         ids = await cell.store.held_ids(name)
         view = host_view(cell, hashes, len(ids))
-        if not view.leaving:
+        if view.leaving not in ("move", "evacuate"):
             return view
         claims = (await cell.store.read_claims(sorted(ids)[:MOST_STUCK])).values()
         return replace(view, stuck=await why_not(cell, self._successors, tuple(claims)))
@@ -124,10 +124,25 @@ class HostDesk:
         cell, _ = await self._find(name)
         return await cell.store.inbox(name, after or "0-0")
 
-    async def set_status(self, name: str, status: HostStatus, move: bool = False) -> None:
-        """Enable, disable or drain a host; with `move` its claims are placed elsewhere, one by one. Raises Unknown."""
+    async def set_status(
+        self,
+        name: str,
+        status: HostStatus,
+        move: bool = False,
+        deadline_s: int = 0,
+        then: AtDeadline | None = None,
+    ) -> None:
+        """Enable, disable or drain a host; with `move` its claims are placed elsewhere, a few each second.
+
+        `deadline_s`: how long they are moved (0: until the host is enabled); `then`: what becomes of the rest, KEEP
+        where it is not given. Raises Unknown, InvalidRequest.
+        """
+        if deadline_s and not move:
+            raise InvalidRequest("deadline_s is how long claims are moved off a host: ask for move with it")
+        if then and not deadline_s:
+            raise InvalidRequest(f"then ({then}) is what happens at the deadline: give deadline_s with it")
         cell, _ = await self._find(name)
-        _known(await cell.store.set_status(name, status, move), name)
+        _known(await cell.store.set_status(name, status, move, deadline_s, then or AtDeadline.KEEP), name)
 
     async def lost(self, name: str, evacuate: bool = False, force: bool = False) -> None:
         """Write a host off: disable it, mark it down, and end what is ending there.
@@ -244,7 +259,9 @@ def host_view(cell: Cell, hashes: HostHashes, claims: int) -> HostView:
         claims=claims,
         pools=_pools(keyed("pool.", fields), traits),
         aggregates=frozenset(keyed("aggregate.", fields)),
-        leaving=fields.get("leaving", ""),
+        leaving=leaving_of(fields, cell.mirror.now_ms()),
+        drain_by_ms=whole(fields.get("drain_by_ms", ""), 0) or None,
+        drain_then=fields.get("drain_then", ""),
     )
 
 

@@ -1,11 +1,12 @@
-"""Leaving: works off the hosts of one cell whose claims are to be elsewhere, drained with moves or evacuated.
+"""Leaving: empties the hosts of one cell that are drained with moves, or evacuated.
 
 Every scheduler's sweeper does a few claims of such a host at a time. That two do not move one claim twice is the claim
 script's matter: the second is told of the first. What cannot be moved now is tried again later, less and less often;
 why it cannot is worked out for whoever looks at the host.
 
-A drained host works: what is not active there yet is moved when it is, or ends. An evacuated one is gone for good, so
-what it was still to stop ends.
+A drained host works: what is not active there yet is moved when it is, or ends; and where the drain has a deadline and
+`stop` with it, what is still there then is released. An evacuated one is gone for good, so what it was still to stop
+ends.
 """
 
 import random
@@ -26,6 +27,8 @@ MOST_PER_ROUND = 50
 AT_ONCE = 5
 HOSTS_AT_ONCE = 20
 LONGEST_PAUSE_S = 60.0
+STOP = "stop"
+"""How claims leave a host whose drain has reached its deadline, where they are to be stopped then."""
 
 log = structlog.get_logger(__name__)
 
@@ -46,13 +49,14 @@ class Leaving:
             self._later.clear()
             return
         now_s = tasks.now_s()
-        due = [one for one in claims if self._later.get(one.id, (0.0, 0.0))[0] <= now_s]
+        due = [one for one in claims if one[1] == STOP or self._later.get(one[0].id, (0.0, 0.0))[0] <= now_s]
         for first in range(0, len(due), AT_ONCE):
-            await tasks.together(self._do(claim) for claim in due[first : first + AT_ONCE])
+            await tasks.together(self._do(claim, how) for claim, how in due[first : first + AT_ONCE])
 
-    async def _to_do(self) -> list[Claim]:
+    async def _to_do(self) -> list[tuple[Claim, str]]:
+        """Return some claims with which something is to be done, each with how it leaves."""
         store = self._cell.store
-        hosts = await store.leaving_hosts()
+        hosts = await store.leaving_hosts(self._cell.mirror.now_ms())
         # Other schedulers are at it too: who begins elsewhere meets them less.
         names, ids = random.sample(list(hosts), len(hosts)), list[str]()
         for some in chunks(names, HOSTS_AT_ONCE):
@@ -62,16 +66,27 @@ class Leaving:
         chosen = random.sample(ids, min(len(ids), 4 * MOST_PER_ROUND))
         claims = (await store.read_claims(chosen)).values() if chosen else ()
         views = (claim.view(one) for claim in claims for one in claim.placements)
-        return [one for one in views if _is_due(one, hosts.get(one.host, ""))][:MOST_PER_ROUND]
+        found = [(one, hosts[one.host]) for one in views if _is_due(one, hosts.get(one.host, ""))]
+        return found[:MOST_PER_ROUND]
 
-    async def _do(self, claim: Claim) -> None:
-        if claim.state is ClaimStatus.ENDING:
+    async def _do(self, claim: Claim, how: str) -> None:
+        if how == STOP:
+            await self._stop(claim)
+        elif claim.state is ClaimStatus.ENDING:
             await self._cell.store.reconcile([claim.id], counted_by(claim))
         elif claim.state in LEASED:
             # It never came up there: another attempt, and not a move.
             await self._cell.store.fail(claim.host, claim.id, claim.token, False, counted_by(claim), again=True)
         else:
             await self._move(claim)
+
+    async def _stop(self, claim: Claim) -> None:
+        # A member of a gang that is not active yet takes the others with it: they would wait for it in vain.
+        why = Why.FAILED if claim.gang else Why.RELEASED
+        reason = f"host {claim.host} was drained, and stopped what was left when the deadline had passed"
+        await self._cell.store.release(
+            claim.host, claim.id, claim.token, things=counted_by(claim), why=why, reason=reason
+        )
 
     async def _move(self, claim: Claim) -> None:
         try:
@@ -90,7 +105,7 @@ def _is_due(claim: Claim, how: str) -> bool:
     """Whether something is to be done about a claim on a host that is leaving so."""
     if how == "evacuate" and claim.state is ClaimStatus.ENDING:
         return True
-    states = HELD if how == "evacuate" else (ClaimStatus.ACTIVE,) if how else ()
+    states = HELD if how in ("evacuate", STOP) else (ClaimStatus.ACTIVE,) if how else ()
     return claim.state in states and claim.target is None
 
 

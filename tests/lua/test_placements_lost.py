@@ -272,7 +272,7 @@ async def test_an_evacuated_host_that_comes_back_is_to_stop_what_was_placed_else
     """In this epoch it drops it; later, when nobody remembers the claim, too. What was not evacuated it keeps."""
     first, left = await active(cell, "a"), await active(cell, "left")
     await cell.write_off("h1", evacuate=True, force=True)
-    assert await cell.leaving_hosts() == {"h1": "evacuate"}
+    assert await cell.leaving_hosts(0) == {"h1": "evacuate"}
     second = await move_to(cell, "a", first)
     await arrive(cell, "a", second)
     await play.settle()
@@ -287,7 +287,7 @@ async def test_an_evacuated_host_that_comes_back_is_to_stop_what_was_placed_else
     expected = {"h2": "active"} | ({"h1": "ending void"} if epochs else {})
     await play.is_now(**expected)
     assert await states(cell, "left") == {"h1": "active"}
-    assert (await cell.leaving_hosts(), await raw.hget(cell.keys.host("h1"), "leaving")) == ({}, None)
+    assert (await cell.leaving_hosts(0), await raw.hget(cell.keys.host("h1"), "leaving")) == ({}, None)
 
 
 async def test_what_a_host_was_given_after_its_write_off_comes_back_with_it(

@@ -40,9 +40,12 @@ async def get_host(request: Request, host: HostName) -> Response:
     openapi_extra=body(DrainBody, required=False),
 )
 async def drain(request: Request, host: HostName) -> Response:
-    """No new claims; those it has are meant to leave. With `move` they are placed elsewhere, one by one."""
-    move = (await read_if_any(request, DrainBody)).move
-    await scheduler(request).hosts.set_status(host, HostStatus.DRAINING, move)
+    """No new claims; those it has are meant to leave. With `move` they are placed elsewhere, a few each second.
+
+    With `deadline_s` only for that long; `then` says what becomes of the rest: `stop` releases it, `keep` leaves it.
+    """
+    asked = await read_if_any(request, DrainBody)
+    await scheduler(request).hosts.set_status(host, HostStatus.DRAINING, **asked.model_dump())
     return render.nothing()
 
 

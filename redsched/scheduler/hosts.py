@@ -10,6 +10,7 @@ from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.fields import keyed, number, slot_views, status_from
 from redsched.scheduler.leaving import why_not
 from redsched.scheduler.successors import Successors
+from redsched.scheduler.together import Together
 from redsched.scheduler.views import HostView, Page, PoolView, ReportResult
 from redsched.store import (
     Answer,
@@ -32,9 +33,10 @@ MOST_ENDED = 100
 class HostDesk:
     """Hosts over all cells of a scheduler. What is answered is read from the store, not from memory."""
 
-    def __init__(self, cells: Cells, successors: Successors) -> None:
+    def __init__(self, cells: Cells, successors: Successors, together: Together) -> None:
         self._cells = cells
         self._successors = successors
+        self._together = together
 
     async def get(self, name: str) -> HostView:
         """One host. Raises Unknown, Settling. One that is to be emptied says which claims have no other place now."""
@@ -44,7 +46,7 @@ class HostDesk:
         if view.leaving not in ("move", "evacuate"):
             return view
         claims = (await cell.store.read_claims(sorted(ids)[:MOST_STUCK])).values()
-        return replace(view, stuck=await why_not(cell, self._successors, tuple(claims)))
+        return replace(view, stuck=await why_not(cell, self._successors, self._together, tuple(claims)))
 
     async def list(
         self, zone: str | None = None, status: HostStatus | None = None, limit: int = 100, after: str = ""

@@ -16,10 +16,11 @@ from itertools import chain
 import structlog
 
 from redsched import tasks
-from redsched.errors import Refused, Unknown
+from redsched.errors import NoValidHost, Refused, Unknown
 from redsched.model import HELD, LEASED, Claim, ClaimStatus, Why
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.successors import Successors, Wanted
+from redsched.scheduler.together import Together
 from redsched.store import counted_by
 from redsched.store.base import chunks
 
@@ -36,9 +37,10 @@ log = structlog.get_logger(__name__)
 class Leaving:
     """The hosts of one cell that are to be emptied."""
 
-    def __init__(self, cell: Cell, successors: Successors) -> None:
+    def __init__(self, cell: Cell, successors: Successors, together: Together) -> None:
         self._cell = cell
         self._successors = successors
+        self._together = together
         self._later: dict[str, tuple[float, float]] = {}
         """Claims that could not be moved: when to try again, by this process' monotonic clock, and the pause before."""
 
@@ -90,7 +92,7 @@ class Leaving:
 
     async def _move(self, claim: Claim) -> None:
         try:
-            await self._successors.place(self._cell, claim, Wanted(Why.MOVED, exclude=frozenset((claim.host,))))
+            await self._place(claim)
         except (Refused, Unknown) as error:
             # Gone meanwhile, or there is no place for it.
             now_s = tasks.now_s()
@@ -99,6 +101,13 @@ class Leaving:
             log.debug("not moved", cell=self._cell.name, claim=claim.id, host=claim.host, problem=error.detail)
         else:
             self._later.pop(claim.id, None)
+
+    async def _place(self, claim: Claim) -> None:
+        try:
+            await self._successors.place(self._cell, claim, _elsewhere(claim))
+        except NoValidHost:
+            if not await self._together.place(self._cell, claim):
+                raise
 
 
 def _is_due(claim: Claim, how: str) -> bool:
@@ -109,14 +118,32 @@ def _is_due(claim: Claim, how: str) -> bool:
     return claim.state in states and claim.target is None
 
 
-async def why_not(cell: Cell, successors: Successors, claims: Sequence[Claim]) -> dict[str, str]:
+def _elsewhere(claim: Claim) -> Wanted:
+    return Wanted(Why.MOVED, exclude=frozenset((claim.host,)))
+
+
+async def why_not(cell: Cell, successors: Successors, together: Together, claims: Sequence[Claim]) -> dict[str, str]:
     """Of claims on a host that is to be emptied, those for which there is no other place now, and why."""
     found: dict[str, str] = {}
+    groups: dict[str, str | None] = {}
+    """Server groups that move as a whole: why they cannot, None where they can."""
     for claim in claims:
         if claim.state not in HELD or claim.target is not None:
             continue
         try:
-            await successors.look(cell, claim, Wanted(Why.MOVED, exclude=frozenset((claim.host,))))
+            await successors.look(cell, claim, _elsewhere(claim))
         except (Refused, Unknown) as error:
-            found[claim.id] = error.detail
+            if claim.group not in groups:
+                groups[claim.group] = await _why_not_together(cell, together, claim)
+            why = groups[claim.group]
+            if why is not None:
+                found[claim.id] = why or error.detail
     return found
+
+
+async def _why_not_together(cell: Cell, together: Together, claim: Claim) -> str | None:
+    """Return why the group of a claim cannot move as a whole; '' where it does not, None where it can."""
+    try:
+        return None if await together.look(cell, claim) else ""
+    except (Refused, Unknown) as error:
+        return error.detail

@@ -121,7 +121,7 @@ async def test_a_host_that_comes_back_in_the_middle_holds_its_members_again(cell
     await come_back(cell, "h1", *held)
     assert await cell.held_ids("h1") == {"b"}
     await cell.set_status("h1", HostStatus.ENABLED)
-    assert causes(await evacuate(cell, "b", "h2", "h3")) == {"h2": "GROUP", "h3": "GROUP"}
+    assert causes(await evacuate(cell, "b", "h3")) == {"h3": "GROUP"}
     assert causes(await ask(cell, joining("new", "h1", "h2", "h3"))) == dict.fromkeys(("h1", "h2", "h3"), "GROUP")
     found = await counts(raw, cell)
     assert (found["members"], found["host=h1"], found["host=h2"]) == (2, 1, 1)
@@ -129,12 +129,64 @@ async def test_a_host_that_comes_back_in_the_middle_holds_its_members_again(cell
     assert (await evacuate(cell, "b", "h3", "h2")).placed[0].host == "h2"
 
 
+async def stop_on(cell: CellStore, host: str) -> None:
+    """What is not wanted on a host any more ends there."""
+    await settle(cell)
+    for claim in (await cell.read_claims(await cell.held_ids(host))).values():
+        here = claim.on(host)
+        if here and here.state is ClaimStatus.ENDING:
+            await cell.gone(host, here.id, here.token, Why.MOVED, {})
+
+
+async def move(cell: CellStore, *ids: str, to: tuple[str, ...]) -> ClaimAnswer:
+    """Ask for other placements of claims on hosts that work, all in one call."""
+    claims = await cell.read_claims(ids)
+    again = [Again(one.host, one.token, Why.MOVED) for one in claims.values()]
+    members = [replace(joining(one, *to), again=of) for one, of in zip(ids, again, strict=True)]
+    return await cell.claim(replace(call_of(await cell.tick(), *members), fresh=True))
+
+
+@pytest.mark.parametrize("by", ["host", "zone", "label:rack"])
+async def test_a_group_leaves_a_host_that_works_in_one_call(cell: CellStore, raw: Any, by: str) -> None:
+    """All of it or nothing. Until it has arrived nobody joins it on either side."""
+    await group(cell, policy=AFFINITY, by=by)
+    await run_on(cell, "h1", "a", "b", "c")
+    async with nothing_written(raw):
+        assert causes(await move(cell, "a", "b", to=("h3",))) == {"h3": "GROUP"}
+    answer = await move(cell, "a", "b", "c", to=("h3", "h5"))
+    assert [one.host for one in answer.placed] == ["h3", "h3", "h3"]
+    assert (await move(cell, "a", "b", "c", to=("h5",))).outcome is Outcome.SAME
+    assert causes(await ask(cell, joining("new", "h1", "h3"))) == {"h1": "GROUP", "h3": "GROUP"}
+    for claim_id, placed in zip("abc", answer.placed, strict=True):
+        await arrive(cell, claim_id, placed)
+    await stop_on(cell, "h1")
+    found = await counts(raw, cell)
+    assert (found["members"], found["host=h3"], found["zone=az2"]) == (3, 3, 3)
+    assert "host=h1" not in found
+
+
+async def test_one_member_goes_where_all_others_are_and_nowhere_else(cell: CellStore) -> None:
+    """One whose move with the others has failed; and the only one of a group goes anywhere."""
+    await group(cell, policy=AFFINITY)
+    await run_on(cell, "h1", "a")
+    assert (await move(cell, "a", to=("h3",))).outcome is Outcome.OK
+    await cell.release("h1", "a")
+    await stop_on(cell, "h1")
+    await run_on(cell, "h1", "b", "c")
+    answer = await move(cell, "b", "c", to=("h3",))
+    await arrive(cell, "b", answer.placed[0])
+    await cell.fail("h3", "c", answer.placed[1].token, by_host=True)
+    await stop_on(cell, "h1")
+    assert causes(await move(cell, "c", to=("h5",))) == {"h5": "GROUP"}
+    assert (await move(cell, "c", to=("h3",))).outcome is Outcome.OK
+
+
 @pytest.mark.parametrize("how", ["down", "draining", "not named"])
 async def test_a_host_that_was_not_written_off_or_not_named_holds_its_members(
     cell: CellStore, raw: Any, how: str
 ) -> None:
     await group(cell, policy=AFFINITY)
-    await run_on(cell, "h1", "a")
+    await run_on(cell, "h1", "a", "b")
     if how == "down":
         await raw.hset(cell.keys.host("h1"), "alive_until_ms", "0")
     elif how == "draining":

@@ -159,6 +159,8 @@ def host(one: HostView) -> dict[str, Any]:
         "pools": {name: {"parent": pool.parent, "traits": sorted(pool.traits)} for name, pool in one.pools.items()},
         "aggregates": sorted(one.aggregates),
         "leaving": one.leaving,
+        "drain_by_ms": one.drain_by_ms,
+        "drain_then": one.drain_then,
         "stuck": [{"claim_id": claim_id, "reason": reason} for claim_id, reason in sorted(one.stuck.items())],
     }
 

@@ -5,11 +5,13 @@ from typing import Annotated
 import typer
 
 from redsched.api import render
+from redsched.api.models.asked.verbs import MAX_DEADLINE_S
 from redsched.cli import tables
+from redsched.cli.draining import until_empty
 from redsched.cli.options import After, AsJson, HostArgument, Limit, Url, filter_name
 from redsched.cli.with_store import with_scheduler
-from redsched.model import HostStatus
-from redsched.scheduler import HostView, SlotView
+from redsched.model import AtDeadline, HostStatus
+from redsched.scheduler import HostView, Scheduler, SlotView
 
 HEADS = ("HOST", "ZONE", "STATUS", "ALIVE", "CLAIMS", "FREE")
 NONE = "no hosts: start an agent with `redsched agent`, or report one"
@@ -49,9 +51,7 @@ def host(name: HostArgument, as_json: AsJson = False, url: Url = "") -> None:
     if as_json:
         return tables.show_json(render.host(found))
     print(f"{found.name}  cell {found.cell}  zone {found.zone}  {found.status}  {_state(found)}  {found.claims} claims")
-    if found.leaving:
-        print(f"its claims are placed elsewhere ({found.leaving}); {len(found.stuck)} of them cannot be now")
-        tables.show_table(("CLAIM", "WHY NOT"), sorted(found.stuck.items()), "")
+    _show_leaving(found)
     tables.show_table(SLOT_HEADS, (slot_row(slot, one) for slot, one in sorted(found.slots.items())), "no slots")
     if found.pools:
         rows = ((name, pool.parent, " ".join(sorted(pool.traits))) for name, pool in found.pools.items())
@@ -63,14 +63,41 @@ def host(name: HostArgument, as_json: AsJson = False, url: Url = "") -> None:
     return None
 
 
+def _show_leaving(found: HostView) -> None:
+    if found.leaving == "stop":
+        print(f"the deadline of its drain passed at {tables.time(found.drain_by_ms or 0)}: what is left is stopped")
+    elif found.leaving:
+        print(f"its claims are placed elsewhere ({found.leaving}); {len(found.stuck)} of them cannot be now")
+        if found.drain_by_ms is not None:
+            print(f"until {tables.time(found.drain_by_ms)}, then: {found.drain_then}")
+        tables.show_table(("CLAIM", "WHY NOT"), sorted(found.stuck.items()), "")
+    elif found.drain_by_ms is not None:
+        print(f"the deadline of its drain passed at {tables.time(found.drain_by_ms)}: what is left stays")
+
+
 def drain(
     name: HostArgument,
-    move: Annotated[bool, typer.Option("--move", help="Place its claims elsewhere, one by one.")] = False,
+    move: Annotated[bool, typer.Option("--move", help="Place its claims elsewhere, a few each second.")] = False,
+    deadline: Annotated[
+        int, typer.Option("--deadline", min=0, max=MAX_DEADLINE_S, help="Seconds for which claims are moved; 0: any.")
+    ] = 0,
+    then: Annotated[
+        AtDeadline | None, typer.Option("--then", help="What becomes of the rest at the deadline: keep it by default.")
+    ] = None,
+    wait: Annotated[
+        int, typer.Option("--wait", min=0, max=MAX_DEADLINE_S, help="Seconds to wait until the host is empty.")
+    ] = 0,
     url: Url = "",
 ) -> None:
     """No new claims on this host; those it has are meant to leave."""
-    with_scheduler(url, lambda s: s.hosts.set_status(name, HostStatus.DRAINING, move))
-    print(f"{name} is draining{f': {_watch(name)}' if move else ''}")
+
+    async def drained(scheduler: Scheduler) -> None:
+        await scheduler.hosts.set_status(name, HostStatus.DRAINING, move, deadline, then)
+        print(f"{name} is draining{f': {_watch(name)}' if move and not wait else ''}", flush=True)
+        if wait:
+            await until_empty(scheduler, name, wait)
+
+    with_scheduler(url, drained)
 
 
 def enable(name: HostArgument, url: Url = "") -> None:
@@ -86,10 +113,11 @@ def disable(name: HostArgument, url: Url = "") -> None:
 def lost(
     name: HostArgument,
     evacuate: Annotated[bool, typer.Option("--evacuate", help="Place its claims elsewhere, one by one.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Although its lease runs: its machine is off.")] = False,
     url: Url = "",
 ) -> None:
-    """Write this host off: it will not come back, and nobody waits for it."""
-    with_scheduler(url, lambda s: s.hosts.lost(name, evacuate))
+    """Write this host off: it will not come back, and nobody waits for it. Refused while its lease runs."""
+    with_scheduler(url, lambda s: s.hosts.lost(name, evacuate, force))
     print(f"{name} is written off{f': {_watch(name)}' if evacuate else ''}")
 
 

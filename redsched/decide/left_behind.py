@@ -1,18 +1,21 @@
-"""What a claim leaves behind on a host that was written off: counts of its server group that do not hold it.
+"""What a claim leaves behind where it is: counts of its server group that do not hold its next placement.
 
-The work there is gone for good. So the claim itself does not count against its next placement, and under hard affinity
-nor does any member on a host that was written off: whoever is still there would hold back a group that can only come
-together elsewhere. The first one goes where it may, and the others must follow it. The claim script says the same
-(lua/include/claim_left.lua).
+Under hard affinity all members that move in one call leave together: where they are now holds none of them. So a whole
+group can leave a host that works, and one member may go where all others are.
+
+On a host that was written off the work is gone for good. So the claim itself does not count against its next placement,
+and under hard affinity nor does any member on a host that was written off: whoever is still there would hold back a
+group that can only come together elsewhere. The first one goes where it may, and the others must follow it. The claim
+script says the same (lua/include/claim_left.lua).
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from redsched.cache.columns import Columns
 from redsched.cache.things import GroupState
-from redsched.model import Claim, GroupPolicy
+from redsched.model import HELD, Claim, GroupPolicy
 from redsched.names import MAX_AMOUNT
 from redsched.store import Kind
 
@@ -21,16 +24,21 @@ Domain = tuple[str, str]
 
 
 @contextmanager
-def without_left_behind(columns: Columns, claim: Claim) -> Iterator[None]:
+def without_left_behind(columns: Columns, claim: Claim, *beside: Claim) -> Iterator[None]:
     """Inside, where a claim may be placed next can be decided: its group counts only what holds it.
+
+    `beside`: other members of its group that move in the same call; none of them is on a host that was written off.
 
     The columns themselves are changed, and changed back at the end: nothing else may look at them meanwhile.
     """
-    state = _group_left(columns, claim)
+    members, left, state = 0, Counter[Domain](), _group_left(columns, claim)
+    if state is not None:
+        members, left = _left_behind(columns, claim, state)
+    elif (state := _affinity_group(columns, claim)) is not None:
+        members, left = 1 + len(beside), _leaving_together((claim, *beside))
     if state is None:
         yield
         return
-    members, left = _left_behind(columns, claim, state)
     before, stored = state.members, {domain: state.count(*domain) for domain in left}
     holding = {domain: max(0, stored[domain] - left[domain]) for domain in left}
     _set(columns, state.name, max(0, before - members), holding)
@@ -59,6 +67,17 @@ def followers_on(columns: Columns, claim: Claim) -> tuple[str, ...]:
 def _group_left(columns: Columns, claim: Claim) -> GroupState | None:
     """The group that a claim on a host which was written off counts in. What has ended is in none any more."""
     return columns.declared.groups.get(claim.group) if columns.is_written_off(claim.host) else None
+
+
+def _affinity_group(columns: Columns, claim: Claim) -> GroupState | None:
+    """The group with hard affinity that a claim counts in where it is."""
+    state = columns.declared.groups.get(claim.group) if claim.state in HELD else None
+    return state if state is not None and state.group.policy is GroupPolicy.AFFINITY else None
+
+
+def _leaving_together(claims: Iterable[Claim]) -> Counter[Domain]:
+    """How many of these claims are counted in each domain."""
+    return Counter(domain for one in claims for domain in (("host", one.host), *one.counted.items()))
 
 
 def _written_off(columns: Columns, state: GroupState) -> tuple[str, ...]:

@@ -3,17 +3,18 @@
 -- placed until now is wanted, wherever that is, also what a host has still to bring back. What no host has taken up is
 -- freed, and everything is with `force`; else its host is asked to stop it.
 -- KEYS meta changes hosts deadlines chores shelved claim ...
--- ARGV id token why how call_id closed
+-- ARGV id token why how call_id closed reason
 -- Further keys: host, claims and inbox of each host that the claim is on, and what it counts in; include/passed.lua.
 -- token: '' for any; that of a placement on its way takes back only this one. why: released, shelved or failed (there
 -- is no other place for the placement that `token` names: STALE where the claim has got one). how: ask, force, or
 -- unless-active (as ask, but ACTIVE and nothing written where it runs). call_id: of the call that is undone ('' for
 -- none): STALE where another call was answered with the claim since. closed: the token of an earlier closing that is
--- repeated in a new epoch; '' for now.
+-- repeated in a new epoch; '' for now. reason: why, in words, of the placement that `token` names; '' for none.
 -- Reply OK (all of it is freed) | ENDING | SAME (it had ended) | GONE (to be shelved, but it is given back) | STALE
 --   | UNKNOWN | ACTIVE; epoch, now_ms, then the token up to which it is closed
 --   or RETRY, epoch, now_ms and the names of missing keys
 -- include: commit
+-- include: reason
 -- include: transitions
 local cell, things = fence(), passed(8)
 local claim = load_claim(KEY.claim, ARG.id)
@@ -118,5 +119,8 @@ local outcome = left and 'ENDING' or 'OK'
 lacking = commit(cell, {claim}, things, new_due())
 if lacking then
   return answer('RETRY', unpack(lacking))
+end
+if ARG.reason ~= '' and target then
+  keep_reason(cell, claim, things['reason:' .. ARG.id], target, ARG.reason)
 end
 return answer(outcome, called_off and '' or claim.fields.closed)

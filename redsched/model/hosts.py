@@ -29,6 +29,15 @@ class HostStatus(StrEnum):
     DRAINING = "draining"
 
 
+class AtDeadline(StrEnum):
+    """What becomes of the claims that are still on a drained host when the drain's deadline passes."""
+
+    STOP = "stop"
+    """They are released."""
+    KEEP = "keep"
+    """They stay; nothing more is moved."""
+
+
 @dataclass(frozen=True, slots=True)
 class Inventory:
     """What a slot has. capacity = floor((total - reserved) * allocation_ratio), never below 0 (Placement's formula)."""

@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from redsched.errors import ClaimIdReused, ClaimState, OtherAgent, Unknown
-from redsched.model import AgentStamp, HostReport, HostStatus, Why
+from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, OtherAgent, Unknown
+from redsched.model import AgentStamp, AtDeadline, HostReport, HostStatus, Why
 from redsched.names import whole
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.fields import keyed, number, slot_views, status_from
 from redsched.scheduler.leaving import why_not
 from redsched.scheduler.successors import Successors
+from redsched.scheduler.together import Together
 from redsched.scheduler.views import HostView, Page, PoolView, ReportResult
 from redsched.store import (
     Answer,
@@ -21,7 +22,7 @@ from redsched.store import (
     ReportAnswer,
     counted_by,
 )
-from redsched.store.fields import AMOUNT
+from redsched.store.fields import AMOUNT, leaving_of
 
 MOST_STUCK = 100
 """Claims of a host that is to be emptied that are looked at for whether they can go elsewhere now."""
@@ -32,19 +33,20 @@ MOST_ENDED = 100
 class HostDesk:
     """Hosts over all cells of a scheduler. What is answered is read from the store, not from memory."""
 
-    def __init__(self, cells: Cells, successors: Successors) -> None:
+    def __init__(self, cells: Cells, successors: Successors, together: Together) -> None:
         self._cells = cells
         self._successors = successors
+        self._together = together
 
     async def get(self, name: str) -> HostView:
         """One host. Raises Unknown, Settling. One that is to be emptied says which claims have no other place now."""
         cell, hashes = await self._find(name)
         ids = await cell.store.held_ids(name)
         view = host_view(cell, hashes, len(ids))
-        if not view.leaving:
+        if view.leaving not in ("move", "evacuate"):
             return view
         claims = (await cell.store.read_claims(sorted(ids)[:MOST_STUCK])).values()
-        return replace(view, stuck=await why_not(cell, self._successors, tuple(claims)))
+        return replace(view, stuck=await why_not(cell, self._successors, self._together, tuple(claims)))
 
     async def list(
         self, zone: str | None = None, status: HostStatus | None = None, limit: int = 100, after: str = ""
@@ -124,18 +126,36 @@ class HostDesk:
         cell, _ = await self._find(name)
         return await cell.store.inbox(name, after or "0-0")
 
-    async def set_status(self, name: str, status: HostStatus, move: bool = False) -> None:
-        """Enable, disable or drain a host; with `move` its claims are placed elsewhere, one by one. Raises Unknown."""
+    async def set_status(
+        self,
+        name: str,
+        status: HostStatus,
+        move: bool = False,
+        deadline_s: int = 0,
+        then: AtDeadline | None = None,
+    ) -> None:
+        """Enable, disable or drain a host; with `move` its claims are placed elsewhere, a few each second.
+
+        `deadline_s`: how long they are moved (0: until the host is enabled); `then`: what becomes of the rest, KEEP
+        where it is not given. Raises Unknown, InvalidRequest.
+        """
+        if deadline_s and not move:
+            raise InvalidRequest("deadline_s is how long claims are moved off a host: ask for move with it")
+        if then and not deadline_s:
+            raise InvalidRequest(f"then ({then}) is what happens at the deadline: give deadline_s with it")
         cell, _ = await self._find(name)
-        _known(await cell.store.set_status(name, status, move), name)
+        _known(await cell.store.set_status(name, status, move, deadline_s, then or AtDeadline.KEEP), name)
 
-    async def lost(self, name: str, evacuate: bool = False) -> None:
-        """Write a host off: disabled and down, and nobody waits for it: what is ending there ends. Raises Unknown.
+    async def lost(self, name: str, evacuate: bool = False, force: bool = False) -> None:
+        """Write a host off: disable it, mark it down, and end what is ending there.
 
-        With `evacuate` its claims are placed elsewhere, and should it come back it drops them.
+        With `evacuate` its claims are placed elsewhere, and should it come back it drops them. Raises Unknown, and
+        ClaimState while the host's lease runs, unless `force`.
         """
         cell, _ = await self._find(name)
-        _known(await cell.store.write_off(name, evacuate), name)
+        answer = _known(await cell.store.write_off(name, evacuate, force), name)
+        if answer.outcome is Outcome.ALIVE:
+            raise _alive(name, int(answer.facts[0]))
         # Said again, it does again what a call before it may not have come to.
         claims = list((await cell.store.read_claims(await cell.store.held_ids(name))).values())
         for first in range(0, len(claims), MOST_ENDED):
@@ -204,6 +224,16 @@ def _other_agent(name: str) -> OtherAgent:
     return OtherAgent(f"another agent, whose lease runs, speaks for host {name}: stop one of the two")
 
 
+def _alive(name: str, lease_ms: int) -> ClaimState:
+    lease_s = -(-lease_ms // 1000)
+    return ClaimState(
+        f"host {name} is alive: its lease runs for {lease_s} s, and written off it would attest again and keep its "
+        "claims. Drain it with moves to empty it; or stop its agent and try again once the lease has run out; force it "
+        "only if its machine is off",
+        {"host": name, "lease_ms": lease_ms},
+    )
+
+
 def _known(answer: Answer, name: str) -> Answer:
     if answer.outcome is Outcome.UNKNOWN:
         raise Unknown(f"there is no host {name!r}: it has never reported, or was removed")
@@ -231,7 +261,9 @@ def host_view(cell: Cell, hashes: HostHashes, claims: int) -> HostView:
         claims=claims,
         pools=_pools(keyed("pool.", fields), traits),
         aggregates=frozenset(keyed("aggregate.", fields)),
-        leaving=fields.get("leaving", ""),
+        leaving=leaving_of(fields, cell.mirror.now_ms()),
+        drain_by_ms=whole(fields.get("drain_by_ms", ""), 0) or None,
+        drain_then=fields.get("drain_then", ""),
     )
 
 

@@ -1,11 +1,12 @@
-"""Leaving: works off the hosts of one cell whose claims are to be elsewhere, drained with moves or evacuated.
+"""Leaving: empties the hosts of one cell that are drained with moves, or evacuated.
 
 Every scheduler's sweeper does a few claims of such a host at a time. That two do not move one claim twice is the claim
 script's matter: the second is told of the first. What cannot be moved now is tried again later, less and less often;
 why it cannot is worked out for whoever looks at the host.
 
-A drained host works: what is not active there yet is moved when it is, or ends. An evacuated one is gone for good, so
-what it was still to stop ends.
+A drained host works: what is not active there yet is moved when it is, or ends; and where the drain has a deadline and
+`stop` with it, what is still there then is released. An evacuated one is gone for good, so what it was still to stop
+ends.
 """
 
 import random
@@ -15,10 +16,11 @@ from itertools import chain
 import structlog
 
 from redsched import tasks
-from redsched.errors import Refused, Unknown
+from redsched.errors import NoValidHost, Refused, Unknown
 from redsched.model import HELD, LEASED, Claim, ClaimStatus, Why
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.successors import Successors, Wanted
+from redsched.scheduler.together import Together
 from redsched.store import counted_by
 from redsched.store.base import chunks
 
@@ -26,6 +28,8 @@ MOST_PER_ROUND = 50
 AT_ONCE = 5
 HOSTS_AT_ONCE = 20
 LONGEST_PAUSE_S = 60.0
+STOP = "stop"
+"""How claims leave a host whose drain has reached its deadline, where they are to be stopped then."""
 
 log = structlog.get_logger(__name__)
 
@@ -33,9 +37,10 @@ log = structlog.get_logger(__name__)
 class Leaving:
     """The hosts of one cell that are to be emptied."""
 
-    def __init__(self, cell: Cell, successors: Successors) -> None:
+    def __init__(self, cell: Cell, successors: Successors, together: Together) -> None:
         self._cell = cell
         self._successors = successors
+        self._together = together
         self._later: dict[str, tuple[float, float]] = {}
         """Claims that could not be moved: when to try again, by this process' monotonic clock, and the pause before."""
 
@@ -46,13 +51,14 @@ class Leaving:
             self._later.clear()
             return
         now_s = tasks.now_s()
-        due = [one for one in claims if self._later.get(one.id, (0.0, 0.0))[0] <= now_s]
+        due = [one for one in claims if one[1] == STOP or self._later.get(one[0].id, (0.0, 0.0))[0] <= now_s]
         for first in range(0, len(due), AT_ONCE):
-            await tasks.together(self._do(claim) for claim in due[first : first + AT_ONCE])
+            await tasks.together(self._do(claim, how) for claim, how in due[first : first + AT_ONCE])
 
-    async def _to_do(self) -> list[Claim]:
+    async def _to_do(self) -> list[tuple[Claim, str]]:
+        """Return some claims with which something is to be done, each with how it leaves."""
         store = self._cell.store
-        hosts = await store.leaving_hosts()
+        hosts = await store.leaving_hosts(self._cell.mirror.now_ms())
         # Other schedulers are at it too: who begins elsewhere meets them less.
         names, ids = random.sample(list(hosts), len(hosts)), list[str]()
         for some in chunks(names, HOSTS_AT_ONCE):
@@ -62,10 +68,13 @@ class Leaving:
         chosen = random.sample(ids, min(len(ids), 4 * MOST_PER_ROUND))
         claims = (await store.read_claims(chosen)).values() if chosen else ()
         views = (claim.view(one) for claim in claims for one in claim.placements)
-        return [one for one in views if _is_due(one, hosts.get(one.host, ""))][:MOST_PER_ROUND]
+        found = [(one, hosts[one.host]) for one in views if _is_due(one, hosts.get(one.host, ""))]
+        return found[:MOST_PER_ROUND]
 
-    async def _do(self, claim: Claim) -> None:
-        if claim.state is ClaimStatus.ENDING:
+    async def _do(self, claim: Claim, how: str) -> None:
+        if how == STOP:
+            await self._stop(claim)
+        elif claim.state is ClaimStatus.ENDING:
             await self._cell.store.reconcile([claim.id], counted_by(claim))
         elif claim.state in LEASED:
             # It never came up there: another attempt, and not a move.
@@ -73,9 +82,17 @@ class Leaving:
         else:
             await self._move(claim)
 
+    async def _stop(self, claim: Claim) -> None:
+        # A member of a gang that is not active yet takes the others with it: they would wait for it in vain.
+        why = Why.FAILED if claim.gang else Why.RELEASED
+        reason = f"host {claim.host} was drained, and stopped what was left when the deadline had passed"
+        await self._cell.store.release(
+            claim.host, claim.id, claim.token, things=counted_by(claim), why=why, reason=reason
+        )
+
     async def _move(self, claim: Claim) -> None:
         try:
-            await self._successors.place(self._cell, claim, Wanted(Why.MOVED, exclude=frozenset((claim.host,))))
+            await self._place(claim)
         except (Refused, Unknown) as error:
             # Gone meanwhile, or there is no place for it.
             now_s = tasks.now_s()
@@ -85,23 +102,48 @@ class Leaving:
         else:
             self._later.pop(claim.id, None)
 
+    async def _place(self, claim: Claim) -> None:
+        try:
+            await self._successors.place(self._cell, claim, _elsewhere(claim))
+        except NoValidHost:
+            if not await self._together.place(self._cell, claim):
+                raise
+
 
 def _is_due(claim: Claim, how: str) -> bool:
     """Whether something is to be done about a claim on a host that is leaving so."""
     if how == "evacuate" and claim.state is ClaimStatus.ENDING:
         return True
-    states = HELD if how == "evacuate" else (ClaimStatus.ACTIVE,) if how else ()
+    states = HELD if how in ("evacuate", STOP) else (ClaimStatus.ACTIVE,) if how else ()
     return claim.state in states and claim.target is None
 
 
-async def why_not(cell: Cell, successors: Successors, claims: Sequence[Claim]) -> dict[str, str]:
+def _elsewhere(claim: Claim) -> Wanted:
+    return Wanted(Why.MOVED, exclude=frozenset((claim.host,)))
+
+
+async def why_not(cell: Cell, successors: Successors, together: Together, claims: Sequence[Claim]) -> dict[str, str]:
     """Of claims on a host that is to be emptied, those for which there is no other place now, and why."""
     found: dict[str, str] = {}
+    groups: dict[str, str | None] = {}
+    """Server groups that move as a whole: why they cannot, None where they can."""
     for claim in claims:
         if claim.state not in HELD or claim.target is not None:
             continue
         try:
-            await successors.look(cell, claim, Wanted(Why.MOVED, exclude=frozenset((claim.host,))))
+            await successors.look(cell, claim, _elsewhere(claim))
         except (Refused, Unknown) as error:
-            found[claim.id] = error.detail
+            if claim.group not in groups:
+                groups[claim.group] = await _why_not_together(cell, together, claim)
+            why = groups[claim.group]
+            if why is not None:
+                found[claim.id] = why or error.detail
     return found
+
+
+async def _why_not_together(cell: Cell, together: Together, claim: Claim) -> str | None:
+    """Return why the group of a claim cannot move as a whole; '' where it does not, None where it can."""
+    try:
+        return None if await together.look(cell, claim) else ""
+    except (Refused, Unknown) as error:
+        return error.detail

@@ -27,6 +27,7 @@ from redsched.scheduler.refusal import merge_nearest, merge_reasons
 from redsched.scheduler.room import RoomLine
 from redsched.scheduler.select import Observe, Selector
 from redsched.scheduler.successors import Successors
+from redsched.scheduler.together import Together
 from redsched.scheduler.upkeep import Upkeep
 from redsched.scheduler.usage import UsageBy, usage
 from redsched.scheduler.views import AuditReport, Change, Readiness, Reset, Selections, Stats, UsageRow
@@ -51,7 +52,8 @@ class Scheduler:
         quotas = self._quotas = Quotas(cells)
         line, successors = RoomLine(cells), Successors(cells, quotas)
         self.claims = BulkDesk(cells, line, successors, quotas)
-        self.hosts = HostDesk(cells, successors)
+        together = Together(successors, quotas)
+        self.hosts = HostDesk(cells, successors, together)
         self.aggregates = AggregateDesk(cells)
         self.server_groups = ServerGroupDesk(cells)
         self.pools = SharedPoolDesk(cells)
@@ -62,7 +64,7 @@ class Scheduler:
         self._selector = Selector(cells, settings, Identity(cells), line, quotas, observe)
         for cell in cells:
             cell.chores.place_again = partial(self.claims.place_again, cell)
-            cell.sweeper.duties.append(Leaving(cell, successors).work_off)
+            cell.sweeper.duties.append(Leaving(cell, successors, together).work_off)
 
     @classmethod
     @asynccontextmanager

@@ -55,10 +55,11 @@ class Successors:
 
     async def asked(self, cell: Cell, claim: Claim, wanted: Wanted) -> Asked:
         """What is decided on. Raises NoValidHost, ClaimState."""
-        alone = await self._alone(cell, claim, wanted)
+        alone = await self.alone(cell, claim, wanted)
         return replace(alone, followers=await self._followers(cell, alone))
 
-    async def _alone(self, cell: Cell, claim: Claim, wanted: Wanted) -> Asked:
+    async def alone(self, cell: Cell, claim: Claim, wanted: Wanted) -> Asked:
+        """What is decided on, without regard to who must follow. Raises NoValidHost, ClaimState."""
         request = await cell.requests.of(claim)
         return Asked(claim, request, await self._elsewhere(request, claim, wanted))
 
@@ -100,13 +101,13 @@ class Successors:
             if answer.outcome in (Outcome.OK, Outcome.SAME):
                 cell.requests.has_written(call.digest, answer.epoch)
                 return await self._read(cell, claim, answer.placed[0].token), answer.outcome is Outcome.OK
-            _raise_for(answer, claim)
+            raise_for(answer, claim)
             await cell.mark_down(answer)
         raise StoreUnavailable(f"no host could be claimed in {MOST_TRIES} tries, though some seemed free: retry")
 
     async def look(self, cell: Cell, claim: Claim, wanted: Wanted) -> None:
         """Whether the claim has another place now, as a call would find it. Raises as `place` does."""
-        asked = await self._alone(cell, claim, wanted)
+        asked = await self.alone(cell, claim, wanted)
         decision, _ = await self._decide(cell, asked, caught_up=True)
         if not decision.places:
             raise await self._refusal(cell, asked)
@@ -143,7 +144,7 @@ class Successors:
         return now.at(token) or now
 
 
-def _raise_for(answer: ClaimAnswer, claim: Claim) -> None:
+def raise_for(answer: ClaimAnswer, claim: Claim) -> None:
     """Raise where no other host would change the answer: the claim itself is in the way, or the epoch."""
     outcome = answer.outcome
     if outcome is Outcome.STALE:

@@ -90,7 +90,12 @@ class HostView:
     pools: Mapping[str, PoolView] = field(default_factory=dict)
     aggregates: frozenset[str] = frozenset()
     leaving: str = ""
-    """Why its claims are placed elsewhere: `move` (it is drained so) or `evacuate` (written off); '' where not."""
+    """How its claims leave: placed elsewhere, for it is drained (`move`) or written off (`evacuate`); `stop`: released,
+    for a drain has reached its deadline; '' where they do not."""
+    drain_by_ms: int | None = None
+    """The deadline of a drain with moves, Unix ms: `leaving` is `stop` or '' after it, by `drain_then`."""
+    drain_then: str = ""
+    """What becomes at the deadline of the claims that are left: `stop` or `keep`."""
     stuck: Mapping[str, str] = field(default_factory=dict)
     """Of these the claims for which there is no other place now, and why: of one host alone, not of lists."""
 

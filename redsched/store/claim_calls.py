@@ -122,17 +122,19 @@ class ClaimCalls(Reads):
         mark: str = "",
         why: Why = Why.RELEASED,
         closed: str = "",
+        reason: str = "",
     ) -> Answer:
         """Give a claim back, wherever it is. OK | ENDING | SAME | GONE | ACTIVE | STALE | UNKNOWN. (release.lua)
 
         `host` ('' if it is not known) and `things` save a second call. `token`: '' for any; that of a placement which
         the claim is being moved to calls off only the move. `why`: RELEASED, FAILED, or SHELVED, to have it again later
         (GONE: it ended otherwise). `mark`: only what the claim call of this mark was the last to be answered with.
-        `closed`: repeat an earlier closing. Facts: the token up to which it is closed.
-        ACTIVE only with UNLESS_ACTIVE: nothing was written.
+        `closed`: repeat an earlier closing. `reason`: why, in words; only with `token`.
+        Facts: the token up to which it is closed. ACTIVE only with UNLESS_ACTIVE: nothing was written.
         """
-        beside = (f"host:{host}", *things) if host else tuple(things)
-        arguments = (claim_id, token, why.value, how.value, mark, closed)
+        hosts, reasons = [f"host:{host}"] * bool(host), [f"reason:{claim_id}"] * bool(reason)
+        beside = (*hosts, *reasons, *things)
+        arguments = (claim_id, token, why.value, how.value, mark, closed, reason[:MOST_REASON])
         return await self._until_passed("release", (self.keys.claim(claim_id),), arguments, beside)
 
     async def shelve(self, host: str, claim_id: str, token: str, things: Collection[str] = ()) -> Answer:

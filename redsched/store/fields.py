@@ -7,6 +7,7 @@ from redsched.model import (
     HELD,
     NUMA_NODE,
     Aggregate,
+    AtDeadline,
     Claim,
     ClaimStatus,
     HostReport,
@@ -30,6 +31,7 @@ LIMIT = "limit."
 TRIED = "tried."
 WRITTEN_OFF = "lost"
 """The epoch of a host that was written off and has not come back."""
+LEAVING = ("leaving", "drain_by_ms", "drain_then")
 ROOT = "/"
 """What `pool.<name>` holds where the pool lies in the host itself."""
 
@@ -58,6 +60,17 @@ def _inventory_fields(inventory: Inventory) -> Iterator[tuple[str, str]]:
         yield "min", str(inventory.min_unit)
     if inventory.step_size != 1:
         yield "step", str(inventory.step_size)
+
+
+def leaving_of(fields: Mapping[str, str | None], now_ms: int) -> str:
+    """Return how claims leave a host: `move` or `evacuate` (they are placed elsewhere), `stop`, or '' (they do not).
+
+    The last two are what becomes of a drain with moves whose deadline has passed.
+    """
+    how, by_ms = fields.get("leaving") or "", whole(fields.get("drain_by_ms") or "", 0)
+    if how != "move" or not 0 < by_ms <= now_ms:
+        return how
+    return "stop" if fields.get("drain_then") == AtDeadline.STOP else ""
 
 
 def facts_fields(report: HostReport) -> dict[str, str]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import chain
 
 from redsched.errors import StoreUnavailable
-from redsched.model import AgentStamp, HostReport, HostStatus, Token
+from redsched.model import AgentStamp, AtDeadline, HostReport, HostStatus, Token
 from redsched.store.answers import Answer, AttestAnswer, Clock, EndedPlacement, HeldClaim, ReportAnswer
 from redsched.store.base import MOST_TRIES, flat
 from redsched.store.fields import facts_fields, host_fields
@@ -84,13 +84,26 @@ class HostCalls(Reads):
         reply = await self._run("down", [self.keys.host(host) for host in hosts], hosts)
         return int(reply[3])
 
-    async def set_status(self, host: str, status: HostStatus, move: bool = False) -> Answer:
-        """The operator's word; with `move` its claims are to be placed elsewhere. OK | SAME | UNKNOWN. (status.lua)"""
-        return await self._answer("status", (self.keys.host(host), self.keys.leaving), (host, status.value, int(move)))
+    async def set_status(
+        self,
+        host: str,
+        status: HostStatus,
+        move: bool = False,
+        deadline_s: int = 0,
+        then: AtDeadline = AtDeadline.KEEP,
+    ) -> Answer:
+        """Set a host's status; with `move` its claims are to be placed elsewhere. OK | SAME | UNKNOWN. (status.lua)
 
-    async def write_off(self, host: str, evacuate: bool = False) -> Answer:
-        """The operator gives a host up; with `evacuate`, its claims move. OK | SAME | UNKNOWN. (lost.lua)"""
-        return await self._answer("lost", (self.keys.host(host), self.keys.leaving), (host, int(evacuate)))
+        `deadline_s`: how long they are moved (0: until it is enabled); `then`: what becomes of the rest.
+        """
+        deadline = (deadline_s * 1000, then.value) if deadline_s else ("", "")
+        keys = (self.keys.host(host), self.keys.leaving)
+        return await self._answer("status", keys, (host, status.value, int(move), *deadline))
+
+    async def write_off(self, host: str, evacuate: bool = False, force: bool = False) -> Answer:
+        """Write a host off; with `evacuate`, its claims move. OK | SAME | UNKNOWN | ALIVE. (lost.lua)"""
+        keys = (self.keys.host(host), self.keys.leaving)
+        return await self._answer("lost", keys, (host, int(evacuate), int(force)))
 
     async def forget(self, host: str, force: bool = False) -> Answer:
         """Remove a host. OK | UNKNOWN | HELD. With `force` its claims end with it. (forget.lua)"""

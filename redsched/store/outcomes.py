@@ -24,6 +24,8 @@ class Outcome(StrEnum):
     """There is no such host, claim, server group or shared pool."""
     HELD = "HELD"
     """The host holds claims, or what was declared is in use."""
+    ALIVE = "ALIVE"
+    """The host's lease runs, so it cannot be written off."""
     OTHER = "OTHER"
     """Another agent, whose lease runs, speaks for this host."""
     ATTEST = "ATTEST"

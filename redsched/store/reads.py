@@ -11,7 +11,7 @@ from redsched.pacing import Spread, in_order, paced
 from redsched.store.answers import AuditedHost, Change, Clock, FeedEnd, HostHashes, InboxEntry, Poll
 from redsched.store.base import CHUNK, CLAIMS_AT_ONCE, MOST_TRIES, CellBase, chunks
 from redsched.store.connection import reading
-from redsched.store.fields import claim_from, reason_from
+from redsched.store.fields import LEAVING, claim_from, leaving_of, reason_from
 from redsched.store.keys import CELLS, Kind
 from redsched.store.outcomes import Outcome
 from redsched.store.runner import Reply
@@ -209,14 +209,15 @@ class Reads(CellBase):
             with reading(self._url):
                 await pipe.execute()
 
-    async def leaving_hosts(self) -> dict[str, str]:
-        """The hosts whose claims are to be placed elsewhere, and how: `move` or `evacuate`."""
+    async def leaving_hosts(self, now_ms: int) -> dict[str, str]:
+        """Return the hosts whose claims are to leave, and how, as `leaving_of` says it."""
         with reading(self._url):
             names = sorted(await self._reader.smembers(self.keys.leaving))
             pipe = self._reader.pipeline(transaction=False)
             for name in names:
-                pipe.hget(self.keys.host(name), "leaving")
-            hows = await pipe.execute() if names else []
+                pipe.hmget(self.keys.host(name), LEAVING)
+            found = await pipe.execute() if names else []
+        hows = (leaving_of(dict(zip(LEAVING, values, strict=True)), now_ms) for values in found)
         return {name: how for name, how in zip(names, hows, strict=True) if how}
 
     async def shelved_ids(self) -> list[str]:

@@ -227,7 +227,7 @@ async def test_an_agent_that_lost_its_journal_takes_over_when_the_lease_has_run_
 
 async def test_a_host_that_was_written_off_attests_anew(world: World) -> None:
     await world.start(hook=world.hook)
-    await world.cell.write_off("h1")
+    await world.cell.write_off("h1", force=True)
     await is_open(world)
 
 

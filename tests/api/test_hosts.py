@@ -59,7 +59,12 @@ async def test_a_host_that_is_not_enabled_gets_no_claims_until_it_is(
 
 
 async def test_a_host_written_off_gets_no_claims(api: httpx.AsyncClient) -> None:
-    assert (await api.post("/v1/hosts/h1/lost")).status_code == 204
+    """While its lease runs only by force: the refusal says so, and names the ways out."""
+    refused = check_problem(await api.post("/v1/hosts/h1/lost", json={"evacuate": True}), 409, "claim-state")
+    assert refused["lease_ms"] > 0
+    assert all(word in refused["detail"] for word in ("Drain it", "stop its agent", "force"))
+    assert (await api.get("/v1/hosts/h1")).json()["leaving"] == ""
+    assert (await api.post("/v1/hosts/h1/lost", json={"force": True})).status_code == 204
     check_problem(await api.post("/v1/selections", json=NEED), 409, "no-valid-host")
 
 

@@ -125,9 +125,23 @@ async def test_unshelve_and_drain_read_a_body_where_there_is_one(api: httpx.Asyn
     assert (await api.get("/v1/hosts/h1")).json()["leaving"] == "move"
 
 
+async def test_a_drain_has_a_deadline_only_with_moves(api: httpx.AsyncClient) -> None:
+    bad: list[dict[str, Any]] = [{"deadline_s": 60}, {"move": True, "then": "stop"}, {"move": True, "deadline_s": -1}]
+    for body in (*bad, {"move": True, "deadline_s": 60, "then": "wait"}):
+        check_problem(await api.post("/v1/hosts/h1/drain", json=body), 422, "invalid-request")
+    asked = {"move": True, "deadline_s": 60, "then": "stop"}
+    assert (await api.post("/v1/hosts/h1/drain", json=asked)).status_code == 204
+    found = (await api.get("/v1/hosts/h1")).json()
+    assert (found["leaving"], found["drain_then"]) == ("move", "stop")
+    assert found["drain_by_ms"] > 0
+    assert (await api.post("/v1/hosts/h1/drain")).status_code == 204
+    found = (await api.get("/v1/hosts/h1")).json()
+    assert (found["leaving"], found["drain_by_ms"], found["drain_then"]) == ("", None, "")
+
+
 async def test_a_host_that_is_emptied_shows_what_cannot_leave(api: httpx.AsyncClient) -> None:
     claim = await select(api)
-    assert (await api.post("/v1/hosts/h1/lost", json={"evacuate": True})).status_code == 204
+    assert (await api.post("/v1/hosts/h1/lost", json={"evacuate": True, "force": True})).status_code == 204
     found = (await api.get("/v1/hosts/h1")).json()
     assert (found["leaving"], [one["claim_id"] for one in found["stuck"]]) == ("evacuate", [claim["claim_id"]])
     assert "none of 1 hosts can take" in found["stuck"][0]["reason"]

@@ -102,7 +102,8 @@ def test_drain_disable_enable_lost(redsched: Redsched) -> None:
     for word, status in (("drain", "draining"), ("disable", "disabled"), ("enable", "enabled")):
         assert redsched(word, "h1").check().output == f"h1 is {status}\n"
         assert redsched("host", "h1", "--json").check().json()["status"] == status
-    assert redsched("lost", "h1").check().output == "h1 is written off\n"
+    redsched("lost", "h1").check_failed(3, "h1 is alive", "Drain it", "force")
+    assert redsched("lost", "h1", "--force").check().output == "h1 is written off\n"
     for word in ("drain", "disable", "enable", "lost"):
         redsched(word, "h9").check_failed(4, "h9")
 

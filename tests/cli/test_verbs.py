@@ -70,7 +70,33 @@ def test_a_host_that_is_emptied_says_what_cannot_leave(redsched: Redsched) -> No
     shown = redsched("host", "h1").check().output
     assert "its claims are placed elsewhere (move); 1 of them cannot be now" in shown
     assert "6 VCPU" in shown
-    assert "redsched host h1" in redsched("lost", "h1", "--evacuate").check().output
+    assert "redsched host h1" in redsched("lost", "h1", "--evacuate", "--force").check().output
+
+
+def test_a_drain_waits_until_the_host_is_empty_and_says_how_far_it_is(redsched: Redsched) -> None:
+    """Lines that fit a terminal; exit code 3 when it is not empty in time."""
+    redsched("select", "VCPU=6", "--id", "mine").check()
+    shown = redsched("drain", "h1", "--move", "--wait", "1")
+    assert (shown.exit_code, "h1 is not empty after 1 s" in shown.errors) == (3, True)
+    head, progress = shown.output.splitlines()[:2]
+    assert head == "h1 is draining"
+    assert progress.startswith("h1: 1 claim left, 1 stuck: mine: none of")
+    assert len(progress) == 80
+    redsched("release", "mine").check()
+    assert redsched("drain", "h1", "--wait", "60").check().output == "h1 is draining\nh1 is empty\n"
+
+
+def test_a_drain_says_what_becomes_of_the_rest_at_its_deadline(redsched: Redsched) -> None:
+    redsched("select", "VCPU=6", "--id", "mine").check()
+    redsched("drain", "h1", "--deadline", "60").check_failed(2, "ask for move")
+    redsched("drain", "h1", "--move", "--deadline", "60", "--then", "stop").check()
+    assert "then: stop" in redsched("host", "h1").check().output
+    kept = redsched("drain", "h1", "--move", "--deadline", "1", "--wait", "30")
+    assert (kept.exit_code, "has passed, with 1 claim left on it" in kept.errors) == (3, True)
+    assert "what is left stays" in redsched("host", "h1").check().output
+    shown = redsched("drain", "h1", "--move", "--deadline", "1", "--then", "stop", "--wait", "30").check().output
+    assert shown.splitlines()[-1] == "h1 is empty"
+    assert "host h1 was drained" in redsched("claims", "mine").check().output
 
 
 @pytest.mark.parametrize(

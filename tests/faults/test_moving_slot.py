@@ -154,7 +154,7 @@ async def kept_request(it: World) -> None:
 
 async def evacuated(it: World) -> None:
     await open_host(it.cell)
-    await it.cell.write_off("h1", evacuate=True)
+    await it.cell.write_off("h1", evacuate=True, force=True)
     await it.cell.report(report_of())
 
 
@@ -311,7 +311,7 @@ LINES: dict[str, Line] = {
     "init": Line(host, lambda it: it.cell.init(), Outcome.SAME),
     "keep": Line(kept_request, lambda it: it.cell.keep_request("d", "{}")),
     "local": Line(local_ended, local_again),
-    "lost": Line(host, lambda it: it.cell.write_off("h1", evacuate=True)),
+    "lost": Line(host, lambda it: it.cell.write_off("h1", evacuate=True, force=True)),
     "membership": Line(in_aggregate, lambda it: it.cell.put_aggregate(Aggregate("az", {}, frozenset()))),
     "mend_counts": Line(left_over_pool, lambda it: it.cell.mend_counts("pool:lic", "5", "reason", [])),
     "mend_due": Line(due_for_nothing, lambda it: it.cell.mend_due("reason", ["a", "c"])),

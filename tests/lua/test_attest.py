@@ -310,7 +310,7 @@ async def test_what_was_ended_while_a_host_was_written_off_stays_ended(cell: Cel
     """Even when the tombstone is no longer remembered."""
     placed = await active(cell, "a", VCPU=2)
     epoch = await new_epoch(cell)
-    await cell.write_off("h1")
+    await cell.write_off("h1", force=True)
     await cell.release("h1", "a", how=Giving.FORCE)
     await raw.delete(cell.keys.claim("a"))
     answer = await cell.attest("h1", epoch, held=[held(placed)])

@@ -58,7 +58,7 @@ async def come_back(cell: CellStore) -> None:
 
 async def be_written_off(cell: CellStore) -> None:
     """It comes back as another one within the epoch."""
-    await cell.write_off("h1")
+    await cell.write_off("h1", force=True)
     await cell.report(replace(HOST, zone="az9"))
     await cell.set_status("h1", HostStatus.ENABLED)
     await cell.attest("h1", "")

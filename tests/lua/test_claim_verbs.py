@@ -213,7 +213,7 @@ async def test_nothing_is_said_about_claims_of_a_host_that_has_not_attested(
 async def test_claims_of_a_host_that_was_written_off_can_be_ended(cell: CellStore, verb: str) -> None:
     placed = await active(cell)
     await new_epoch(cell)
-    await cell.write_off("h1")
+    await cell.write_off("h1", force=True)
     assert (await VERBS[verb](cell, "h1", "a", placed.token)).outcome in (Outcome.OK, Outcome.ENDING)
 
 

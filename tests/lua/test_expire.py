@@ -71,7 +71,7 @@ async def test_claims_of_a_host_that_has_not_attested_are_left_alone(cell: CellS
     await make_due(raw, cell, "a")
     async with nothing_written(raw):
         assert await cell.reconcile(["a"]) == 0
-    await cell.write_off("h1")
+    await cell.write_off("h1", force=True)
     assert await cell.reconcile(["a"]) == 1
 
 
@@ -81,7 +81,7 @@ async def test_nobody_waits_for_a_host_that_was_written_off(cell: CellStore, raw
     await taken_up(cell, "starts")
     await ending(cell, "ends")
     await make_due(raw, cell, "due")
-    await cell.write_off("h1")
+    await cell.write_off("h1", force=True)
     assert await cell.reconcile(["due", "starts", "ends"]) == 2
     claims = await cell.read_claims(("due", "starts", "ends"))
     assert {name: (one.state, one.why) for name, one in claims.items()} == {
@@ -95,7 +95,7 @@ async def test_nobody_waits_for_a_host_that_was_written_off(cell: CellStore, raw
 
 async def test_what_is_ending_on_a_host_that_came_back_waits_for_its_word(cell: CellStore, raw: Any) -> None:
     await ending(cell, "ends")
-    await cell.write_off("h1")
+    await cell.write_off("h1", force=True)
     await cell.attest("h1", "")
     async with nothing_written(raw):
         assert await cell.reconcile(["ends"]) == 0

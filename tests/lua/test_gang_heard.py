@@ -122,7 +122,7 @@ async def test_a_member_that_was_placed_on_another_host_later_is_a_member_still(
 
 async def test_a_written_off_host_that_comes_back_counts_likewise(cell: CellStore, raw: Any) -> None:
     await gang(cell, active="a")
-    await cell.write_off("h1")
+    await cell.write_off("h1", force=True)
     await cell.attest("h1", "")
     await cell.set_status("h1", HostStatus.ENABLED)
     assert await main_states(cell, "a") == {"a": "claimed"}

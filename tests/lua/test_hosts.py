@@ -281,7 +281,7 @@ async def test_a_heartbeat_of_a_host_marked_down_says_up(cell: CellStore, raw: A
 async def test_heartbeats_that_mean_nothing_write_nothing(cell: CellStore, raw: Any) -> None:
     await cell.report(report_of("unattested"))
     await open_host(cell, "h1")
-    await cell.write_off("h1")
+    await cell.write_off("h1", force=True)
     async with nothing_written(raw):
         assert (await cell.heartbeat("nowhere", 7)).outcome is Outcome.UNKNOWN
         assert (await cell.heartbeat("unattested", 7)).outcome is Outcome.ATTEST
@@ -326,11 +326,11 @@ async def test_a_lost_host_is_disabled_down_and_closed(cell: CellStore, raw: Any
     await open_host(cell)
     placed = await active(cell)
     seq = (await cell.tick()).seq
-    assert (await cell.write_off("h1")).outcome is Outcome.OK
+    assert (await cell.write_off("h1", force=True)).outcome is Outcome.OK
     (entry,) = await changes_since(cell, seq)
     assert entry.fields == {"status": "disabled", "alive": "0", "epoch": "lost"}
     async with nothing_written(raw):
-        assert (await cell.write_off("h1")).outcome is Outcome.SAME
+        assert (await cell.write_off("h1", force=True)).outcome is Outcome.SAME
         assert (await cell.write_off("nowhere")).outcome is Outcome.UNKNOWN
         assert (await cell.claim(call_of(await cell.tick(), member("b", "h1")))).outcome is Outcome.FULL
     assert (await cell.release("h1", "a", placed.token, how=Giving.FORCE)).outcome is Outcome.OK
@@ -339,20 +339,36 @@ async def test_a_lost_host_is_disabled_down_and_closed(cell: CellStore, raw: Any
 
 async def test_a_host_that_came_back_can_be_lost_again(cell: CellStore, raw: Any) -> None:
     await open_host(cell)
-    await cell.write_off("h1")
+    await cell.write_off("h1", force=True)
     await open_host(cell)
     await cell.set_status("h1", HostStatus.ENABLED)
     await claim_on(cell)
-    assert (await cell.write_off("h1")).outcome is Outcome.OK
+    assert (await cell.write_off("h1", force=True)).outcome is Outcome.OK
     assert (await cell.claim(call_of(await cell.tick(), member("b", "h1")))).looked_at[0].cause == "ATTEST"
+
+
+@pytest.mark.parametrize("evacuate", [False, True])
+async def test_a_host_whose_lease_runs_is_not_written_off_unless_forced(
+    cell: CellStore, raw: Any, evacuate: bool
+) -> None:
+    """It is alive, and would attest again. The refusal says how long the lease still runs."""
+    await open_host(cell)
+    async with nothing_written(raw):
+        answer = await cell.write_off("h1", evacuate)
+        assert answer.outcome is Outcome.ALIVE
+        assert 0 < int(answer.facts[0]) <= 3_600_000
+    await lapse(raw, cell, "h1")
+    assert (await cell.write_off("h1", evacuate)).outcome is Outcome.OK
+    await open_host(cell)
+    assert (await cell.write_off("h1", evacuate, force=True)).outcome is Outcome.OK
 
 
 async def test_nobody_waits_for_a_host_that_was_lost_or_forgotten(cell: CellStore) -> None:
     for name in ("lost", "forgotten", "h1"):
         await open_host(cell, name)
     await new_epoch(cell)
-    await cell.write_off("lost")
-    await cell.write_off("lost")
+    await cell.write_off("lost", force=True)
+    await cell.write_off("lost", force=True)
     await cell.forget("lost")
     await cell.forget("forgotten")
     assert not (await cell.tick()).settled

@@ -78,7 +78,7 @@ async def test_a_claim_on_a_written_off_host_is_released_at_once(cell: CellStore
     """Its host will not be heard of: what it had taken up would otherwise be ending for ever."""
     await open_host(cell)
     await IN_STATE[state](cell)
-    await cell.write_off("h1")
+    await cell.write_off("h1", force=True)
     assert (await cell.release("h1", "a")).outcome is Outcome.OK
     assert await claimed(raw, cell) == 0
 
@@ -119,7 +119,7 @@ async def test_a_host_that_came_back_is_asked_again(cell: CellStore, raw: Any) -
     """Written off and attested since, in the same epoch: its work runs, and is not freed behind it."""
     await open_host(cell)
     one = await active(cell)
-    await cell.write_off("h1")
+    await cell.write_off("h1", force=True)
     await cell.attest("h1", "", held=[held_claim("a", one.token, ClaimStatus.ACTIVE, {"VCPU": 1}, digest="digest")])
     assert (await cell.release("h1", "a")).outcome is Outcome.ENDING
     assert await claimed(raw, cell) == 1

@@ -61,7 +61,7 @@ async def test_a_full_server_takes_nothing_new_and_lets_everything_end(fresh_ser
         assert (await cell.gone("h1", "ends", tokens["ends"], Why.RELEASED, {})).outcome is Outcome.OK
         assert await cell.reconcile(["due"]) == 1
         assert (await cell.heartbeat("h1", 60)).outcome is Outcome.OK
-        assert (await cell.write_off("h1")).outcome is Outcome.OK
+        assert (await cell.write_off("h1", force=True)).outcome is Outcome.OK
         assert (await cell.forget("h1", force=True)).outcome is Outcome.OK
 
 
@@ -81,7 +81,7 @@ async def test_a_full_server_can_be_emptied_in_a_new_epoch_by_who_connects_then(
             await open_host(cell, "h1")
             assert (await cell.attest("h1", epoch)).outcome is Outcome.SAME
             assert await scheduler.claims.release("on-h1")
-            await scheduler.hosts.lost("h2")
+            await scheduler.hosts.lost("h2", force=True)
             assert await scheduler.claims.release("on-h2")
             assert await cell.held_ids("h1") == await cell.held_ids("h2") == set()
 

@@ -88,7 +88,7 @@ async def test_a_repeated_release_ends_what_was_evacuated_since(cell: CellStore,
     epoch = await roll_back(cell, raw, before)
     await play.attest("h2", epoch)
     await play.attest("h3", epoch)
-    await cell.write_off("h1", evacuate=True)
+    await cell.write_off("h1", evacuate=True, force=True)
     second = await move_to(cell, "a", first)
     await arrive(cell, "a", second)
     await play.settle()
@@ -144,7 +144,7 @@ async def test_what_was_evacuated_of_a_former_line_does_not_end_what_was_unshelv
     second = await unshelved(cell, "a", first)
     epoch = await roll_back(cell, raw, before)
     await play.attest("h3", epoch)
-    await cell.write_off("h1", evacuate=True)
+    await cell.write_off("h1", evacuate=True, force=True)
     await let_settle(cell, raw)
     third = await move_to(cell, "a", first, "h3")
     await arrive(cell, "a", third)
@@ -213,7 +213,7 @@ async def test_a_write_off_of_an_earlier_epoch_expires_nothing(cell: CellStore, 
     first = await active(cell, "a")
     second = await move_to(cell, "a", first)
     await cell.accept("h2", "a", second.token, HOUR_S)
-    await cell.write_off("h2")
+    await cell.write_off("h2", force=True)
     before = await snapshot(raw)
     await cell.attest("h2", "", held=[held("a", second, STARTING, root=first.token)])
     await cell.confirm("h2", "a", second.token)
@@ -235,7 +235,7 @@ async def test_a_write_off_of_this_epoch_expires_what_was_starting_there(cell: C
     await cell.accept("h2", "a", second.token, HOUR_S)
     epoch = await new_epoch(cell)
     await play.attest("h1", epoch, held("a", first))
-    await cell.write_off("h2")
+    await cell.write_off("h2", force=True)
     await raw.hset(cell.keys.claim("a"), f"placement.{second.token}.expires_at_ms", 1)
     await raw.zadd(cell.keys.deadlines, {"a": 1})
     assert await cell.reconcile(["a"]) == 1
@@ -252,7 +252,7 @@ async def test_what_expired_on_a_written_off_host_is_not_confirmed_when_it_comes
     first = await active(cell, "a")
     second = await move_to(cell, "a", first)
     await cell.accept("h2", "a", second.token, HOUR_S)
-    await cell.write_off("h2")
+    await cell.write_off("h2", force=True)
     await raw.hset(cell.keys.claim("a"), f"placement.{second.token}.expires_at_ms", 1)
     await raw.zadd(cell.keys.deadlines, {"a": 1})
     assert await cell.reconcile(["a"]) == 1
@@ -271,8 +271,8 @@ async def test_an_evacuated_host_that_comes_back_is_to_stop_what_was_placed_else
 ) -> None:
     """In this epoch it drops it; later, when nobody remembers the claim, too. What was not evacuated it keeps."""
     first, left = await active(cell, "a"), await active(cell, "left")
-    await cell.write_off("h1", evacuate=True)
-    assert await cell.leaving_hosts() == {"h1": "evacuate"}
+    await cell.write_off("h1", evacuate=True, force=True)
+    assert await cell.leaving_hosts(0) == {"h1": "evacuate"}
     second = await move_to(cell, "a", first)
     await arrive(cell, "a", second)
     await play.settle()
@@ -287,14 +287,14 @@ async def test_an_evacuated_host_that_comes_back_is_to_stop_what_was_placed_else
     expected = {"h2": "active"} | ({"h1": "ending void"} if epochs else {})
     await play.is_now(**expected)
     assert await states(cell, "left") == {"h1": "active"}
-    assert (await cell.leaving_hosts(), await raw.hget(cell.keys.host("h1"), "leaving")) == ({}, None)
+    assert (await cell.leaving_hosts(0), await raw.hget(cell.keys.host("h1"), "leaving")) == ({}, None)
 
 
 async def test_what_a_host_was_given_after_its_write_off_comes_back_with_it(
     cell: CellStore, raw: Any, play: Play
 ) -> None:
     before = await active(cell, "old")
-    await cell.write_off("h1")
+    await cell.write_off("h1", force=True)
     await cell.release("h1", "old", before.token)
     await cell.attest("h1", "")
     await cell.set_status("h1", HostStatus.ENABLED)
@@ -527,7 +527,7 @@ async def test_a_host_that_comes_back_before_the_target_is_active_goes_on_until_
     cell: CellStore, raw: Any, play: Play
 ) -> None:
     first = await active(cell, "a")
-    await cell.write_off("h1", evacuate=True)
+    await cell.write_off("h1", evacuate=True, force=True)
     second = await move_to(cell, "a", first)
     answer = await cell.attest("h1", "", held=[held("a", first)])
     assert answer.drop == ()
@@ -541,8 +541,8 @@ async def test_a_host_that_comes_back_before_the_target_is_active_goes_on_until_
 async def test_an_evacuation_goes_on_in_later_epochs(cell: CellStore, raw: Any, play: Play) -> None:
     """The operator's word that a host is dead is not for one epoch. Without `evacuate` it is."""
     first, other = await active(cell, "a"), await active(cell, "other", "h3")
-    await cell.write_off("h1", evacuate=True)
-    await cell.write_off("h3")
+    await cell.write_off("h1", evacuate=True, force=True)
+    await cell.write_off("h3", force=True)
     epoch = await new_epoch(cell)
     await play.attest("h2", epoch)
     await let_settle(cell, raw)

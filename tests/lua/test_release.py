@@ -107,7 +107,7 @@ async def test_a_release_by_force_frees_all_placements_at_once(cell: CellStore, 
 async def test_a_written_off_host_is_not_waited_for_while_the_other_one_is_asked(cell: CellStore) -> None:
     placed = await active(cell, "a")
     await arrive(cell, "a", await move_to(cell, "a", placed))
-    await cell.write_off("h1")
+    await cell.write_off("h1", force=True)
     assert (await cell.release("", "a")).outcome is Outcome.ENDING
     assert await states(cell, "a") == {"h2": "ending released"}
 

@@ -278,7 +278,7 @@ async def test_a_pending_claim_that_a_host_brings_back_is_not_placed_again(cell:
 
 async def test_what_fails_on_a_written_off_host_is_placed_again(cell: CellStore, raw: Any) -> None:
     placed = await active(cell, "a")
-    await cell.write_off("h1")
+    await cell.write_off("h1", force=True)
     answer = await cell.fail("h1", "a", placed.token, by_host=False, again=True)
     assert (answer.outcome, answer.facts) == (Outcome.OK, ("pending",))
     await arrive(cell, "a", await move_to(cell, "a", placed, "h2", FAILED))

@@ -39,7 +39,7 @@ async def test_a_host_that_came_later_is_not_waited_for(cell: CellStore, raw: An
         await cell.report(report_of(name))
     await open_host(cell, "new-1")
     await cell.forget("new-2")
-    await cell.write_off("new-3")
+    await cell.write_off("new-3", force=True)
     assert not (await cell.tick()).settled
     await open_host(cell, "old")
     assert (await cell.tick()).settled

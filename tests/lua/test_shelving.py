@@ -183,7 +183,7 @@ async def test_what_is_being_shelved_ends_as_that_whatever_its_host_says(cell: C
     elif end == "its host is removed":
         await cell.forget("h1", force=True)
     else:
-        await cell.write_off("h1")
+        await cell.write_off("h1", force=True)
         await cell.reconcile(["a"])
     assert await is_shelved(cell, raw)
     await move_to(cell, "a", placed, why=Why.SHELVED)

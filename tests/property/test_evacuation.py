@@ -101,7 +101,7 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
         """A host on which there is a claim, if there is any; and it begins to be emptied."""
         hosts = sorted({one.host for one in self.play(self.claims()).values()} - self.lost) or sorted(HOSTS)
         name = hosts[number % len(hosts)]
-        self.play(self.cell.write_off(name, evacuate=True))
+        self.play(self.cell.write_off(name, evacuate=True, force=True))
         self.lost.add(name)
         self.evacuate(wanted, number)
 

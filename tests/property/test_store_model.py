@@ -130,13 +130,16 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
         if host and host.attested:
             host.alive = True
 
-    @rule(kind=st.sampled_from(("lapse", "lose", "forget", "forget by force", "new epoch")), name=hosts)
+    @rule(
+        kind=st.sampled_from(("lapse", "lose", "lose by force", "forget", "forget by force", "new epoch")), name=hosts
+    )
     def trouble(self, kind: str, name: str) -> None:
         """One rule for all that closes hosts: as one each, hardly a run would come to claim anything."""
         if kind == "lapse":
             self.lapse(name)
-        elif kind == "lose":
-            assert self.play(self.cell.write_off(name)).outcome == self.model.lose(name)
+        elif kind in ("lose", "lose by force"):
+            force = kind == "lose by force"
+            assert self.play(self.cell.write_off(name, force=force)).outcome == self.model.lose(name, force)
         elif kind == "new epoch":
             self.new_epoch()
         else:

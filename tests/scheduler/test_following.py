@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
 from redsched.errors import NoValidHost
-from redsched.model import ClaimStatus, GroupPolicy, HostReport, HostStatus, Inventory, Request
+from redsched.model import ClaimStatus, GroupPolicy, HostReport, HostStatus, Inventory, OnExit, Request
 from redsched.scheduler import Scheduler
 from tests.scheduler.working import QUICK, Work, at_work, empty
 from tests.support.company import group, pool
@@ -38,7 +39,7 @@ async def members(work: Work, host: int, **vcpus: int) -> None:
 async def lose(work: Work, *numbers: int) -> None:
     """Hosts die, and an operator has them evacuated."""
     for number in numbers:
-        await work.scheduler.hosts.lost(f"h{number}", evacuate=True)
+        await work.scheduler.hosts.lost(f"h{number}", evacuate=True, force=True)
     work.hosts = [one for one in work.hosts if one.name not in {f"h{number}" for number in numbers}]
 
 
@@ -89,6 +90,75 @@ async def test_a_group_for_all_of_which_no_host_has_room_goes_where_some_of_it_d
         await work.is_sound()
 
 
+@pytest.mark.parametrize("helpers", [0, 2])
+async def test_a_whole_affinity_group_leaves_a_drained_host_that_works(clean_store: str, helpers: int) -> None:
+    """It goes where all have room, and counts on both hosts until its work runs there; more schedulers are at it."""
+    async with at_work(clean_store, 9, 8, 16) as work, AsyncExitStack() as stack:
+        await group(work.store, policy=AFFINITY)
+        await members(work, 0, one=4, two=4, three=1)
+        for _ in range(helpers):
+            await stack.enter_async_context(Scheduler.connect(clean_store, QUICK))
+        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
+        await work.sweep()
+        assert await work.held() == {"h0": ["one", "three", "two"], "h2": ["one", "three", "two"]}
+        await empty(work, "h0")
+        await work.settle()
+        assert await where(work, "one", "two", "three") == ["h2"] * 3
+        assert (await work.scheduler.server_groups.get("web")).counts["host"] == {"h2": 3}
+        await work.is_sound()
+
+
+async def test_a_group_that_no_host_has_room_for_stays_together_on_the_drained_host(clean_store: str) -> None:
+    """The host works, so nothing is gained by parting it. It moves as soon as there is room for all."""
+    async with at_work(clean_store, 8, 6, 6) as work:
+        await group(work.store, policy=AFFINITY)
+        await members(work, 0, one=4, two=4)
+        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
+        await work.settle()
+        assert await work.held() == {"h0": ["one", "two"]}
+        stuck = (await work.scheduler.hosts.get("h0")).stuck
+        assert stuck.keys() == {"one", "two"}
+        assert all("server group web moves as a whole, 2 members: " in reason for reason in stuck.values())
+        work.hosts[1].report = HostReport("h1", {"VCPU": Inventory(8)}, lease_s=3600)
+        await work.hosts[1].speak()
+        await empty(work, "h0")
+        await work.settle()
+        assert await where(work, "one", "two") == ["h1", "h1"]
+        await work.is_sound()
+
+
+async def test_one_whose_move_with_its_group_fails_follows_the_others(clean_store: str) -> None:
+    async with at_work(clean_store, 8, 8) as work:
+        await group(work.store, policy=AFFINITY)
+        await members(work, 0, one=4, two=4)
+        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
+        await work.sweep()
+        target = (await work.scheduler.claims.get("one")).target
+        assert target is not None
+        await work.store.fail("h1", "one", target.token, by_host=True)
+        assert await work.held() == {"h0": ["one", "two"], "h1": ["two"]}
+        await empty(work, "h0")
+        await work.settle()
+        assert await where(work, "one", "two") == ["h1", "h1"]
+        await work.is_sound()
+
+
+async def test_members_of_different_requests_keep_what_these_say(clean_store: str) -> None:
+    """They move in one call, which has neither's request."""
+    async with at_work(clean_store, 8, 8) as work:
+        await group(work.store, policy=AFFINITY)
+        asked = Request({"VCPU": 1}, server_group="web")
+        await work.active(replace(asked, claim_ids=("kept",), on_exit=OnExit.KEEP, max_attempts=5))
+        await work.active(replace(asked, claim_ids=("placed",), on_exit=OnExit.REPLACE, max_attempts=1))
+        before = [await work.scheduler.claims.get(one) for one in ("kept", "placed")]
+        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
+        await empty(work, "h0")
+        after = [await work.scheduler.claims.get(one) for one in ("kept", "placed")]
+        said = [[(one.host, one.digest, one.on_exit, one.max_attempts) for one in some] for some in (before, after)]
+        assert said[1] == [("h1", *rest) for _, *rest in said[0]]
+        assert [one[2:] for one in said[1]] == [(OnExit.KEEP, 5), (OnExit.REPLACE, 1)]
+
+
 async def test_one_is_moved_off_a_host_that_was_written_off_and_not_off_one_that_works(clean_store: str) -> None:
     """By hand as by evacuation. On a host that works the group holds each of its members, as ever."""
     async with at_work(clean_store, 8, 8, 8) as work:
@@ -97,7 +167,7 @@ async def test_one_is_moved_off_a_host_that_was_written_off_and_not_off_one_that
         claim = await work.scheduler.claims.get("one")
         with pytest.raises(NoValidHost, match="by server_group"):
             await work.scheduler.claims.move("one", claim.token)
-        await work.scheduler.hosts.lost("h0")
+        await work.scheduler.hosts.lost("h0", force=True)
         dead = work.hosts.pop(0)
         target, _ = await work.scheduler.claims.move("one", claim.token, hosts=("h2",))
         assert target.host == "h2"
@@ -113,7 +183,7 @@ async def test_one_that_is_moved_off_a_dead_host_waits_for_room(clean_store: str
         claim = await work.scheduler.claims.get("one")
         blocks = Request({"VCPU": 6}, hosts=frozenset({"h1"}))
         full = (await work.scheduler.select(blocks)).selections[0].claim_id or ""
-        await work.scheduler.hosts.lost("h0")
+        await work.scheduler.hosts.lost("h0", force=True)
         moving = asyncio.create_task(work.scheduler.claims.move("one", claim.token, wait_s=60))
         await wait_until(lambda: len(work.scheduler._selector._line._line) == 1, what="it waits")
         await work.scheduler.claims.release(full)
@@ -122,12 +192,12 @@ async def test_one_that_is_moved_off_a_dead_host_waits_for_room(clean_store: str
 
 
 async def test_what_comes_back_in_the_middle_stays_where_it_is(clean_store: str) -> None:
-    """The host drops what has gone. The group lies in two, which shows, and lets nobody in; lost again, it follows."""
+    """The host drops what has gone. The group lies in two, which shows, and lets nobody in; the rest may follow it."""
     async with at_work(clean_store, 8, 4, 16) as work:
         await group(work.store, policy=AFFINITY)
         await members(work, 0, one=4, two=4)
         dead, claim = work.hosts.pop(0), await work.scheduler.claims.get("one")
-        await work.scheduler.hosts.lost("h0")
+        await work.scheduler.hosts.lost("h0", force=True)
         await work.scheduler.claims.move("one", claim.token, hosts=("h2",))
         await work.settle()
         await dead.speak()

@@ -1,8 +1,22 @@
 """Hosts that are to be emptied: drained with moves, and evacuated. Their claims keep their constraints."""
 
-from redsched.model import ClaimStatus, GroupPolicy, HostStatus, Quota, Request, Why
+import pytest
+
+from redsched.errors import InvalidRequest
+from redsched.model import (
+    AtDeadline,
+    ClaimStatus,
+    Gang,
+    GroupPolicy,
+    HostStatus,
+    Quota,
+    Relation,
+    RelationType,
+    Request,
+    Why,
+)
 from redsched.scheduler import Scheduler
-from tests.scheduler.working import QUICK, at_work, empty
+from tests.scheduler.working import QUICK, Work, at_work, empty
 from tests.support.cells import raw_client
 from tests.support.company import group
 from tests.support.waiting import wait_until
@@ -53,7 +67,7 @@ async def test_a_dead_host_is_evacuated_and_drops_what_it_had_when_it_comes_back
         await work.active(Request({"VCPU": 1}, server_group="web", claim_ids=("two",)), host=1)
         dead = work.hosts[0]
         work.hosts.remove(dead)
-        await work.scheduler.hosts.lost("h0", evacuate=True)
+        await work.scheduler.hosts.lost("h0", evacuate=True, force=True)
         await work.settle()
         now = await work.scheduler.claims.get("one")
         assert (now.host, now.id, now.state) == ("h2", "one", ClaimStatus.ACTIVE)
@@ -89,7 +103,7 @@ async def test_what_was_ending_on_a_dead_host_has_ended_when_it_is_evacuated(cle
         assert not await claims.release("gone")
         await claims.shelve("shelved", shelved.token)
         dead = work.hosts.pop(0)
-        await work.store.write_off(dead.name, evacuate=True)  # whoever said so died before he ended them
+        await work.store.write_off(dead.name, evacuate=True, force=True)  # whoever said so died before he ended them
         await work.settle()
         assert not await work.store.held_ids("h0")
         assert (await claims.get("gone")).why is Why.RELEASED
@@ -103,7 +117,7 @@ async def test_what_was_ending_on_a_dead_host_has_ended_when_it_is_evacuated(cle
 
         await wait_until(is_free, what="the quota is free")
         await work.scheduler.hosts.forget("h0")
-        assert await work.store.leaving_hosts() == {}
+        assert await work.store.leaving_hosts(0) == {}
         again = Request({"VCPU": 1}, server_group="web", hosts=frozenset({"h1"}))
         assert (await work.scheduler.select(again)).selections[0].host == "h1"
         await work.is_sound()
@@ -155,3 +169,129 @@ async def test_what_could_not_be_moved_moves_when_there_is_room(clean_store: str
         await work.scheduler.claims.release(other.claim_id or "")
         await empty(work, "h0")
         assert (await work.scheduler.claims.get("large")).host == "h2"
+
+
+async def _after_the_deadline(work: Work, url: str) -> None:
+    """Let the deadline of the drain of h0 have passed."""
+    async with raw_client(url) as raw:
+        assert int(await raw.hget(work.store.keys.host("h0"), "drain_by_ms")) > (await work.store.tick()).now_ms
+        await raw.hset(work.store.keys.host("h0"), "drain_by_ms", 1)
+
+
+async def test_what_is_left_at_the_deadline_is_stopped_and_its_owner_sees_why(clean_store: str) -> None:
+    """What is on its way elsewhere goes on; what was to come only stays where it was."""
+    async with at_work(clean_store, 9, 4, 6) as work:
+        await work.active(Request({"VCPU": 2}, claim_ids=("small",)))
+        await work.active(Request({"VCPU": 6}, claim_ids=("large",)))
+        await work.scheduler.select(Request({"VCPU": 1}, claim_ids=("starting",), hosts=frozenset({"h0"})))
+        await work.scheduler.select(Request({"VCPU": 6}, claim_ids=("other",), hosts=frozenset({"h2"})))
+        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, True, 60, AtDeadline.STOP)
+        await work.sweep()
+        found = await work.scheduler.hosts.get("h0")
+        assert (found.leaving, found.drain_then, await work.store.held_ids("h1")) == ("move", "stop", {"small"})
+        await _after_the_deadline(work, clean_store)
+        assert (await work.scheduler.hosts.get("h0")).leaving == "stop"
+        await work.sweep()
+        assert (await work.scheduler.claims.get("large")).state is ClaimStatus.ENDING
+        await empty(work, "h0")
+        for claim_id in ("large", "starting"):
+            ended = await work.scheduler.claims.get(claim_id)
+            assert (ended.state, ended.why) == (ClaimStatus.ENDED, Why.RELEASED)
+            assert ended.reason
+            assert "host h0 was drained" in ended.reason.text
+        moved = await work.scheduler.claims.get("small")
+        assert (moved.state, moved.host) == (ClaimStatus.ACTIVE, "h1")
+        await work.is_sound()
+
+
+async def test_what_is_left_at_the_deadline_is_kept(clean_store: str) -> None:
+    """Nothing more is moved, although there is room now. Draining again goes on with it."""
+    async with at_work(clean_store, 8, 4, 6) as work:
+        await work.active(Request({"VCPU": 6}, claim_ids=("large",)))
+        other = (await work.scheduler.select(Request({"VCPU": 1}, hosts=frozenset({"h2"})))).selections[0]
+        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, True, 60)
+        await work.sweep()
+        await _after_the_deadline(work, clean_store)
+        await work.scheduler.claims.release(other.claim_id or "")
+        for _ in range(3):
+            await work.sweep()
+        found = await work.scheduler.hosts.get("h0")
+        assert (found.status, found.leaving, found.drain_by_ms) == (HostStatus.DRAINING, "", 1)
+        large = await work.scheduler.claims.get("large")
+        assert (large.state, large.host, large.target) == (ClaimStatus.ACTIVE, "h0", None)
+        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, True)
+        await empty(work, "h0")
+        await work.scheduler.hosts.set_status("h0", HostStatus.ENABLED)
+        assert (await work.scheduler.hosts.get("h0")).drain_by_ms is None
+
+
+async def test_what_is_on_its_way_to_a_host_that_stops_all_stays_where_it_was(clean_store: str) -> None:
+    """Only its move is called off."""
+    async with at_work(clean_store, 8, 8) as work:
+        claim = await work.active(Request({"VCPU": 1}, claim_ids=("mine",)))
+        await work.scheduler.claims.move("mine", claim.token, hosts=("h1",))
+        await work.scheduler.hosts.set_status("h1", HostStatus.DRAINING, True, 60, AtDeadline.STOP)
+        async with raw_client(clean_store) as raw:
+            await raw.hset(work.store.keys.host("h1"), "drain_by_ms", 1)
+        await work.sweep()
+        mine = await work.scheduler.claims.get("mine")
+        assert (mine.host, mine.state, mine.target) == ("h0", ClaimStatus.ACTIVE, None)
+        assert await work.held() == {"h0": ["mine"]}
+
+
+async def test_a_gang_that_is_not_active_yet_ends_as_a_whole_with_a_member_that_is_stopped(clean_store: str) -> None:
+    async with at_work(clean_store, 4, 4) as work:
+        members = (Gang("a", Request({"VCPU": 3})), Gang("b", Request({"VCPU": 3})))
+        found = await work.scheduler.select(Request(members=members))
+        on = {one.host: one.claim_id or "" for one in found.selections}
+        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, True, 60, AtDeadline.STOP)
+        await _after_the_deadline(work, clean_store)
+        await work.sweep()
+        await work.settle()
+        for claim_id in on.values():
+            assert (await work.scheduler.claims.get(claim_id)).state is ClaimStatus.ENDED
+        await work.is_sound()
+
+
+async def test_a_deadline_is_of_a_drain_with_moves(clean_store: str) -> None:
+    async with at_work(clean_store, 8) as work:
+        for asked in ((False, 60, None), (True, 0, AtDeadline.STOP)):
+            with pytest.raises(InvalidRequest, match="deadline"):
+                await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, *asked)
+        assert (await work.scheduler.hosts.get("h0")).status is HostStatus.ENABLED
+
+
+async def test_an_active_gang_in_an_affinity_group_leaves_a_drained_host_together(clean_store: str) -> None:
+    """Members that differ move with what each asked for, and stay together."""
+    async with at_work(clean_store, 9, 8, 8) as work:
+        await group(work.store, policy=GroupPolicy.AFFINITY)
+        members = (
+            Gang("db", Request({"VCPU": 4}, server_group="web")),
+            Gang("app", Request({"VCPU": 1}, server_group="web", count=2)),
+        )
+        found = await work.scheduler.select(Request(members=members))
+        assert {one.host for one in found.selections} == {"h0"}
+        await work.work()
+        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
+        await empty(work, "h0")
+        await work.settle()
+        claims = [await work.scheduler.claims.get(one.claim_id or "") for one in found.selections]
+        assert {one.state for one in claims} == {ClaimStatus.ACTIVE}
+        assert len({one.host for one in claims}) == 1
+        assert [one.amounts["VCPU"] for one in claims] == [4, 1, 1]
+        await work.is_sound()
+
+
+async def test_related_members_of_an_active_gang_stay_on_a_drained_host_with_the_reason(clean_store: str) -> None:
+    """Alone they might break their relation, and where the others are cannot be told."""
+    async with at_work(clean_store, 9, 8, 7) as work:
+        members = (Gang("db", Request({"VCPU": 4}, count=2)),)
+        relations = (Relation(RelationType.APART, ("db",)),)
+        found = await work.scheduler.select(Request(members=members, relations=relations))
+        await work.work()
+        one = found.selections[0]
+        await work.scheduler.hosts.set_status(one.host, HostStatus.DRAINING, move=True)
+        await work.sweep()
+        stuck = (await work.scheduler.hosts.get(one.host)).stuck
+        assert "was related to other places of its request" in stuck[one.claim_id or ""]
+        assert one.claim_id in await work.store.held_ids(one.host)

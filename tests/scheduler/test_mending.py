@@ -316,7 +316,7 @@ async def test_nothing_is_found_on_a_sound_store_that_works(broken: Broken) -> N
 async def test_what_is_ending_on_a_host_that_was_written_off_is_found_and_ends(broken: Broken) -> None:
     """Whoever wrote it off did not come to it."""
     await broken.scheduler.claims.release("a")
-    await broken.store.write_off("h1")
+    await broken.store.write_off("h1", force=True)
     assert await broken.found() == {"a"}
     report = await broken.scheduler.repair()
     assert [(one.thing, one.mended) for one in report.problems if one.invariant != 10] == [("a", True)]

@@ -268,7 +268,7 @@ async def test_what_is_moved_meanwhile_is_waited_for_where_it_goes(clean_store: 
 async def test_what_is_evacuated_meanwhile_is_waited_for(clean_store: str) -> None:
     async with at_work(clean_store, 4, 4) as work:
         task, _ = await waited_for(work, ACTIVE)
-        await work.scheduler.hosts.lost("h0", evacuate=True)
+        await work.scheduler.hosts.lost("h0", evacuate=True, force=True)
         work.hosts.pop(0)
         await work.settle()
         async with asyncio.timeout(30):
@@ -292,7 +292,7 @@ async def test_what_has_moved_by_the_time_that_it_is_undone_is_undone_there_or_a
         async def moved_first(host: str, claim_id: str, *more: Any, **named: Any) -> Answer:
             if not moves:
                 moves.append(claim_id)
-                await work.scheduler.hosts.lost("h0", evacuate=True)
+                await work.scheduler.hosts.lost("h0", evacuate=True, force=True)
                 target, _ = await work.scheduler.claims.move(claim_id, (await work.scheduler.claims.get("mine")).token)
                 await work.store.accept("h1", target.id, target.token, 60)
                 if is_active:

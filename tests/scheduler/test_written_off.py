@@ -11,7 +11,7 @@ async def test_what_was_ending_ends_with_the_word_that_its_host_is_lost(clean_st
         await work.active(Request({"VCPU": 2}, claim_ids=("ends",)))
         await work.active(Request({"VCPU": 1}, claim_ids=("runs",)))
         await work.scheduler.claims.release("ends")
-        await work.scheduler.hosts.lost("h0")
+        await work.scheduler.hosts.lost("h0", force=True)
         ended = await work.scheduler.claims.get("ends")
         assert (ended.state, ended.why, await work.held()) == (ClaimStatus.ENDED, Why.RELEASED, {"h0": ["runs"]})
         await work.is_sound()
@@ -26,7 +26,7 @@ async def test_a_move_to_a_host_that_was_written_off_ends_with_its_lease(clean_s
         claim = await work.active(Request({"VCPU": 2}, claim_ids=("mine",)))
         target, _ = await work.scheduler.claims.move("mine", claim.token)
         await work.store.accept(target.host, target.id, target.token, 60)
-        await work.scheduler.hosts.lost(target.host)
+        await work.scheduler.hosts.lost(target.host, force=True)
         await raw.hset(work.store.keys.claim("mine"), f"placement.{target.placed}.expires_at_ms", 1)
         await raw.zadd(work.store.keys.deadlines, {"mine": 1})
         work.hosts = [host for host in work.hosts if host.name != target.host]

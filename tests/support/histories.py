@@ -202,7 +202,7 @@ class Histories:
 
     async def write_off(self, agent: Agent) -> None:
         """The operator says that it is dead, and so is what runs there."""
-        answer = await self.cell.write_off(agent.name)
+        answer = await self.cell.write_off(agent.name, force=True)
         if answer.outcome is Outcome.UNKNOWN:
             return
         agent.is_dead = True
@@ -332,7 +332,7 @@ class Histories:
         if not (await self.cell.tick()).settled:
             for agent in self.agents.values():
                 if agent.is_dead:
-                    await self.cell.write_off(agent.name)
+                    await self.cell.write_off(agent.name, force=True)
             await let_settle(self.cell, self.raw)
         for _ in range(8):
             for claim_id in self.claims:

@@ -286,13 +286,15 @@ class ModelCell:
                 host.hints_sent += 1
         return "OK"
 
-    def lose(self, name: str) -> str:
+    def lose(self, name: str, force: bool) -> str:
         """The operator writes a host off."""
         host = self.hosts.get(name)
         if host is None:
             return "UNKNOWN"
         if host.written_off and not host.attested:
             return "SAME"
+        if host.alive and not force:
+            return "ALIVE"
         if not (host.attested or host.written_off):
             self._heard(host)
         host.status, host.alive, host.attested, host.written_off = "disabled", False, False, True

@@ -202,7 +202,7 @@ async def follow(cell: CellStore, seen: Seen) -> None:
     (token,) = await place(Member("moved", small, again=Again("h1", token, Why.FAILED)))
     await seen.look()
     await cell.release("h1", "moved", why=Why.SHELVED)
-    await cell.set_status("h1", HostStatus.DRAINING, move=True)
+    await cell.set_status("h1", HostStatus.DRAINING, move=True, deadline_s=60)
     await seen.look()
     await cell.set_status("h1", HostStatus.ENABLED)
     await cell.release("h1", "moved", how=Giving.FORCE)
@@ -251,7 +251,7 @@ async def live(cell: CellStore, seen: Seen) -> None:
     await seen._client.hset(cell.keys.host("h1"), "alive_until_ms", "1")
     await cell.release("h1", "found", how=Giving.FORCE)
     await seen.look()
-    await cell.write_off("h1")
+    await cell.write_off("h1", force=True)
     await seen.look()
 
 

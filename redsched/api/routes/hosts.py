@@ -40,9 +40,12 @@ async def get_host(request: Request, host: HostName) -> Response:
     openapi_extra=body(DrainBody, required=False),
 )
 async def drain(request: Request, host: HostName) -> Response:
-    """No new claims; those it has are meant to leave. With `move` they are placed elsewhere, one by one."""
-    move = (await read_if_any(request, DrainBody)).move
-    await scheduler(request).hosts.set_status(host, HostStatus.DRAINING, move)
+    """No new claims; those it has are meant to leave. With `move` they are placed elsewhere, a few each second.
+
+    With `deadline_s` only for that long; `then` says what becomes of the rest: `stop` releases it, `keep` leaves it.
+    """
+    asked = await read_if_any(request, DrainBody)
+    await scheduler(request).hosts.set_status(host, HostStatus.DRAINING, **asked.model_dump())
     return render.nothing()
 
 
@@ -68,9 +71,11 @@ async def disable(request: Request, host: HostName) -> Response:
 async def lost(request: Request, host: HostName) -> Response:
     """The host is gone for good: nobody waits for it. Its claims can then be released, which frees them at once.
 
-    With `evacuate` they are placed elsewhere, one by one; should the host come back, it drops them.
+    With `evacuate` they are placed elsewhere, one by one; should the host come back, it drops them. 409 while the
+    host's lease runs, unless `force`.
     """
-    await scheduler(request).hosts.lost(host, (await read_if_any(request, LostBody)).evacuate)
+    asked = await read_if_any(request, LostBody)
+    await scheduler(request).hosts.lost(host, asked.evacuate, asked.force)
     return render.nothing()
 
 

@@ -134,7 +134,7 @@ local function write_again(cell, call, member, expires, entry_id)
   claim.fields.group = member.group and member.group.own_name or claim.fields.group
   claim.fields.gang = nil -- it stands alone
   claim.fields.max_attempts = call.max_attempts ~= '' and call.max_attempts or claim.fields.max_attempts
-  claim.fields.on_exit = call.on_exit ~= '' and call.on_exit or nil
+  claim.fields.on_exit = call.on_exit ~= '' and call.on_exit or claim.fields.on_exit
   claim.fields.claimed_at_ms = claim.fields.claimed_at_ms or text(cell.now_ms)
   add_placement(claim, {token = member.token, root = again.root, host = member.host.name, state = 'claimed',
     from = again.token, expires_at_ms = expires, inbox_id = entry_id, amounts = amounts, wanted = {},

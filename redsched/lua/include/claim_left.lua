@@ -1,11 +1,14 @@
--- left_behind(): what a group counts that does not hold the replacement of a placement on a host that was written
--- off: number by field of the group's hash, or nil. without(), least_without(): counts of rules without it.
+-- left_behind(): what a group counts that does not hold the replacement of a placement: number by field of the group's
+-- hash, or nil. without(), least_without(): counts of rules without it.
 --
--- The work there is gone for good. So the claim itself does not count against its next placement, and under hard
--- affinity nor does any member on a host that was written off: whoever is still there would hold back a group that can
--- only come together elsewhere. The first one goes where it may, and the others must follow it. Which hosts those are
--- the caller says, and each is looked at here: one that has come back in between holds again. In the hash all of them
--- count until they are given back.
+-- Under hard affinity all members that a call moves leave together: where they are now holds none of them. So a whole
+-- group can leave a host that works, and one member may go where all others are.
+--
+-- On a host that was written off the work is gone for good. So the claim itself does not count against its next
+-- placement, and under hard affinity nor does any member on a host that was written off: whoever is still there would
+-- hold back a group that can only come together elsewhere. The first one goes where it may, and the others must
+-- follow it. Which hosts those are the caller says, and each is looked at here: one that has come back in between
+-- holds again. In the hash all of them count until they are given back.
 -- include: claim_arguments
 -- include: claim_counts
 -- include: things
@@ -29,14 +32,38 @@ local function domain_left(base, host, by)
   return domain_of(host, by)
 end
 
+-- What the group counts of the members that this call moves off hosts that were not written off, worked out once.
+local function leaving_together(call, group)
+  if group.leaving then
+    return group.leaving
+  end
+  local left = {members = 0}
+  for _, member in ipairs(call.members) do
+    local again = member.group == group and member.again
+    local base = again and again.claim.base
+    if base and again.claim.fields.group == group.own_name and not is_written_off(again.host_key) then
+      left.members = left.members + 1
+      leave(left, 'host', base.host, 1)
+      for _, by in ipairs(group.topologies) do
+        leave(left, by, base.counted[by], 1)
+      end
+    end
+  end
+  group.leaving = left
+  return left
+end
+
 local function left_behind(call, member)
   local group, again = member.group, member.again
   local base = group and again and again.claim.base
-  if not base or again.claim.fields.group ~= group.own_name or not is_written_off(again.host_key) then
+  local together = group and group.rule and group.rule.kind == 'together'
+  if not base or again.claim.fields.group ~= group.own_name then
     return nil -- what has ended is in no group any more
+  elseif not is_written_off(again.host_key) then
+    return together and leaving_together(call, group) or nil
   end
   local left = {members = 0}
-  if not (group.rule and group.rule.kind == 'together') then
+  if not together then
     leave(left, 'host', base.host, 1)
     for _, by in ipairs(group.topologies) do
       leave(left, by, base.counted[by], 1)

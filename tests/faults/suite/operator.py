@@ -108,7 +108,7 @@ async def _set(scheduler: Scheduler, hosts: Sequence[str], status: HostStatus, m
 
 async def _write_off(scheduler: Scheduler, hosts: Sequence[str]) -> None:
     for host in hosts:
-        await scheduler.hosts.lost(host, evacuate=True)
+        await scheduler.hosts.lost(host, evacuate=True, force=True)
 
 
 def _has_declared(look: Look) -> bool:

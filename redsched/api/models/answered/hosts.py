@@ -56,7 +56,12 @@ class HostAnswer(Answer):
     pools: dict[str, PoolAnswer]
     aggregates: list[str]
     leaving: Annotated[
-        Literal["", "move", "evacuate"], Field(description="Why its claims are placed elsewhere, if they are.")
+        Literal["", "move", "evacuate", "stop"],
+        Field(description="How its claims leave: placed elsewhere, or (stop) released at the deadline of a drain."),
+    ]
+    drain_by_ms: Annotated[int | None, Field(description="The deadline of a drain with moves, Unix ms.")]
+    drain_then: Annotated[
+        Literal["", "stop", "keep"], Field(description="What becomes of the claims that are left at that deadline.")
     ]
     stuck: Annotated[
         list[StuckAnswer], Field(description="Those of them that have no other place now. Not told in lists.")

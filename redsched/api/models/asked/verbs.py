@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from redsched.api.models.words import Amount, GivenLeaseS, GivenName, GivenSlot, GivenToken, ResourceClass, Strict
-from redsched.model import MAX_ALTERNATES, MAX_WAIT_S
+from redsched.model import MAX_ALTERNATES, MAX_WAIT_S, AtDeadline
 
 MAX_DEADLINE_S = 86_400
 
@@ -65,10 +65,17 @@ class UnshelveBody(Strict):
 class DrainBody(Strict):
     """How a host is drained."""
 
-    move: Annotated[bool, Field(description="Place its claims elsewhere, one by one.")] = False
+    move: Annotated[bool, Field(description="Place its claims elsewhere, a few each second.")] = False
+    deadline_s: Annotated[
+        int, Field(ge=0, le=MAX_DEADLINE_S, description="Seconds for which claims are moved. 0: any time.")
+    ] = 0
+    then: Annotated[
+        AtDeadline | None, Field(description="What becomes of the claims that are left at the deadline. null: keep.")
+    ] = None
 
 
 class LostBody(Strict):
     """How a host is written off."""
 
     evacuate: Annotated[bool, Field(description="Place its claims elsewhere, one by one.")] = False
+    force: Annotated[bool, Field(description="Although its lease runs: its machine is known to be off.")] = False

@@ -12,7 +12,7 @@ date after the last candidate turned out to be full.
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
@@ -27,7 +27,7 @@ from redsched.errors import (
     StoreUnavailable,
     Unknown,
 )
-from redsched.model import Request
+from redsched.model import Claim, Request
 from redsched.scheduler.asking import refuse_undeclared, undeclared, with_hints
 from redsched.scheduler.attempt import Attempt
 from redsched.scheduler.cells import Cell, Cells
@@ -221,15 +221,15 @@ class Selector:
             if not request.claim_ids:
                 cell.released.abandon(ids)
             raise
-        attempt.sent = ()
         cell.mirror.apply_reply(answer)
         if answer.outcome is Outcome.OK:
             cell.requests.has_written(call.digest, answer.epoch)
             return claimed(request, cell, decision, ids, answer)
         if answer.outcome is Outcome.SAME:
-            claims = await cell.store.read_claims(ids)
+            claims = await _read(cell, ids)
             if len(claims) == len(ids):
                 return known(request, cell, ids, claims)
+        attempt.sent = ()
         if answer.outcome in (Outcome.SAME, Outcome.EPOCH, Outcome.CONFLICT) and not request.claim_ids:
             # The store has lost them, or some of them. A host may have them, and may yet bring them back.
             cell.released.abandon(ids)
@@ -278,6 +278,14 @@ def _settling(request: Request) -> Settling:
         f"{what} may be known to hosts that have not attested to the new epoch yet: try again",
         {"claim_ids": list(request.claim_ids)},
     )
+
+
+async def _read(cell: Cell, ids: Sequence[str]) -> Mapping[str, Claim]:
+    """The claims of a call that was carried out. Raises OutcomeUnknown: nobody else knows ids that were made for it."""
+    try:
+        return await cell.store.read_claims(ids)
+    except StoreUnavailable as error:
+        raise OutcomeUnknown(f"the claim was made, and could not be read: {error.detail}") from error
 
 
 def _ids(attempt: Attempt) -> dict[str, list[str]]:

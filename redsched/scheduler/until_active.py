@@ -67,6 +67,10 @@ class UntilActive:
             if found.fresh:
                 self._later.begin(self._undo(_ready(found), mark))
             raise
+        except StoreUnavailable as error:
+            # They may be active, and nobody else knows ids that were made for the call.
+            said = f"whether the claim is active could not be read: {error.detail}"
+            raise OutcomeUnknown(said, {"claim_ids": [one.claim_id for one in found.selections]}) from error
         return replace(found, selections=tuple(_active(one, now[one.claim_id or ""]) for one in found.selections))
 
     async def _waited(self, cell: Cell, found: Selections, within_s: float) -> Mapping[str, Claim]:

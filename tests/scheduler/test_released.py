@@ -2,12 +2,13 @@
 
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 import pytest
 import redis.asyncio as redis
 
-from redsched.errors import Unknown
+from redsched.errors import OutcomeUnknown, StoreUnavailable, Unknown
 from redsched.model import Claim, ClaimStatus, Request, Why
 from redsched.scheduler import Scheduler
 from redsched.scheduler.released import MOST, Released
@@ -228,6 +229,39 @@ async def test_an_unknown_id_leaves_nothing_in_a_store_that_has_heard_all_its_ho
             with pytest.raises(Unknown):
                 await scheduler.claims.release("never")
             assert not await raw.exists(store.cell("c1").keys.claim("never"))
+
+
+@pytest.mark.parametrize("until", ["claimed", "active"])
+async def test_ids_that_were_made_are_told_where_what_they_have_cannot_be_read(
+    clean_store: str, monkeypatch: pytest.MonkeyPatch, until: Literal["claimed", "active"]
+) -> None:
+    """Else nobody would know of the claim, and it would stay for ever."""
+    async with opened(clean_store, "h1") as (scheduler, cell):
+        await scheduler.explain(Request({"VCPU": 1}))
+        claim, read = CellStore.claim, CellStore.read_claims
+
+        async def sent_twice(self: CellStore, call: ClaimCall, *more: Any, **named: Any) -> ClaimAnswer:
+            answer = await claim(self, call, *more, **named)
+            monkeypatch.setattr(CellStore, "read_claims", away)
+            if until == "active":
+                [placed] = answer.placed
+                await cell.accept("h1", call.members[0].id, placed.token, 60)
+                await cell.confirm("h1", call.members[0].id, placed.token)
+                return answer
+            return await claim(self, call, *more, **named)
+
+        async def away(*_: object) -> dict[str, Claim]:
+            raise StoreUnavailable("away")
+
+        monkeypatch.setattr(CellStore, "claim", sent_twice)
+        request = Request({"VCPU": 1}, until=until)
+        with pytest.raises(OutcomeUnknown) as unknown:
+            await scheduler.select(request)
+        monkeypatch.setattr(CellStore, "read_claims", read)
+        monkeypatch.setattr(CellStore, "claim", claim)
+        ids = tuple(unknown.value.facts["claim_ids"])
+        (found,) = (await scheduler.select(replace(request, claim_ids=ids))).selections
+        assert await cell.held_ids("h1") == {found.claim_id} == set(ids)
 
 
 @pytest.mark.parametrize("own", [(), ("mine",)])

@@ -191,11 +191,13 @@ class Selector:
         """Take the caller's ids from a cell without room to one that may have it; False when there is none."""
         if attempt.home is None or attempt.pinned is not None:
             return False
-        attempt.left.add(attempt.home.name)
+        before = attempt.home
+        attempt.left.add(before.name)
         for cell in self._cells:
             if cell.name not in attempt.left and cell.decider.decide(attempt.asked, self._rng).places:
-                attempt.home = await self._identity.move(attempt.request, attempt.home, cell)
-                return True
+                attempt.home = await self._identity.move(attempt.request, before, cell)
+                # Where they stay, another copy of the call has got them an outcome there: it is to be asked for.
+                return attempt.home is not before
         return False
 
     async def _claim(self, attempt: Attempt, cell: Cell, decision: Decision) -> Selections | None:

@@ -8,6 +8,9 @@ import pytest
 from redsched.errors import ClaimState, InvalidRequest, NoValidHost, Settling, Unknown
 from redsched.model import ClaimStatus, Request
 from redsched.scheduler import Scheduler
+from redsched.scheduler.cells import Cell
+from redsched.scheduler.identity import Identity
+from redsched.scheduler.views import Selections
 from redsched.settings import Settings
 from tests.scheduler.conftest import report_all, report_of
 from tests.support.cells import raw_client
@@ -73,6 +76,25 @@ async def test_an_id_bound_to_a_full_cell_is_voided_there(two_cells: Scheduler) 
     assert (await b.store.read_claims(["mine"]))["mine"].why == "void"
     assert (await two_cells.claims.get("mine")).cell == "a"
     assert await two_cells.claims.release("mine")
+
+
+async def test_ids_that_another_copy_has_placed_are_answered_where_nothing_else_fits(
+    two_cells: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other copy has filled the cell that they are bound to; the next one has room, and they are not to move."""
+    request = Request({"VCPU": 4}, claim_ids=("mine",))
+    home, other = Identity.home, list[Selections]()
+
+    async def overtaken(self: Identity, asked: Request) -> Cell | None:
+        if other:
+            return await home(self, asked)
+        other.append(Selections(()))
+        other[0] = await two_cells.select(request)
+        return two_cells._cells.named(other[0].selections[0].cell)
+
+    monkeypatch.setattr(Identity, "home", overtaken)
+    found = await two_cells.select(request)
+    assert (found.fresh, found.selections[0].token) == (False, other[0].selections[0].token)
 
 
 async def test_an_id_waits_for_the_cell_that_may_have_lost_its_claim(two_cells: Scheduler, clean_store: str) -> None:

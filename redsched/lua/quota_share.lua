@@ -2,7 +2,8 @@
 -- quota_share: give a cell its share of a division, once, where nothing has changed since it was closed for that.
 -- KEYS meta changes hosts quota
 -- ARGV division epoch version ...
---      the epoch and the quota's version that closing it was answered; then class, share of each limit
+--      epoch: of this cell before any was closed for the division, for in a later one it may have forgotten another
+--      division, of which others have shares; version: as closing it was answered; then class, share of each limit
 -- Reply OK | SAME (it has one of this division) | STALE (another division, epoch or declaration); epoch, now_ms
 -- include: fence
 -- include: in_chunks

@@ -97,10 +97,13 @@ class QuotaShares:
             return False
         if len(states) == 1:
             return True
-        epochs = {cell.name: (await cell.store.tick()).epoch for cell in self._cells}
+        epochs = await self._epochs()
         has_share = all(one.division and one.share_epoch == epochs[cell] for cell, one in states.items())
         same = len({one.division for one in states.values()}) == 1
         return has_share and same and not any(map(_uses_too_much, states.values()))
+
+    async def _epochs(self) -> dict[str, str]:
+        return {cell.name: (await cell.store.tick()).epoch for cell in self._cells}
 
     async def _declare(self, quota: Quota, states: States) -> None:
         """The first cell's declaration is what counts: another one may have lost its own."""
@@ -112,21 +115,24 @@ class QuotaShares:
     async def _divide(self, project: str, limits: Amounts, states: States) -> None:
         """Close all cells, and give each its share.
 
-        Every cell is closed after the division that it had when `states` were read, which is before any is closed: so
-        of two divisions only one can close all. And it is mostly one at a time that tries, for the first cell is closed
-        before the others, and gets its share after them.
+        Every cell is closed after the division that it had when `states` were read, which is before any is closed, and
+        gets its share only in the epoch of that time: so of two divisions only one can share out. By the division alone
+        a cell that has lost writes could be closed after the one that it is back in, as if no other had been since. And
+        it is mostly one at a time that tries, for the first cell is closed before the others, and gets its share after
+        them.
         """
-        division, closed = unique(), list[tuple[Cell, str, QuotaState]]()
+        division, closed = unique(), list[tuple[Cell, QuotaState]]()
         if self._is_under_way(states[self._first.name]):
             return
+        epochs = await self._epochs()
         for cell in self._cells:
             answer, state = await cell.store.quota_close(project, states[cell.name].division, division)
             if answer.outcome not in (Outcome.OK, Outcome.SAME) or state.limits != limits:
                 return
-            closed.append((cell, answer.epoch, state))
-        shares = divided(limits, [state.used for _, _, state in closed])
-        for (cell, epoch, state), share in reversed([*zip(closed, shares, strict=True)]):
-            await cell.store.quota_share(project, division, epoch, state.version, share)
+            closed.append((cell, state))
+        shares = divided(limits, [state.used for _, state in closed])
+        for (cell, state), share in reversed([*zip(closed, shares, strict=True)]):
+            await cell.store.quota_share(project, division, epochs[cell.name], state.version, share)
 
     def _is_under_way(self, first: QuotaState) -> bool:
         """Whether somebody has begun a division a moment ago, and is still at it."""

@@ -92,7 +92,7 @@ class QuotaCalls(Reads):
     async def quota_share(self, project: str, division: str, epoch: str, version: str, share: Amounts) -> Answer:
         """Give the cell its share, where nothing has changed since it was closed. OK | SAME | STALE. (quota_share.lua)
 
-        `epoch` and `version` are those that `quota_close` was answered.
+        `epoch` is that of the cell before any was closed for this division, `version` what `quota_close` was answered.
         """
         return await self._about_quota("quota_share", project, division, epoch, version, *flat(share))
 

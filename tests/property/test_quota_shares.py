@@ -1,7 +1,7 @@
 """Schedulers that divide a quota, hand shares over and claim, in every order of their steps: the limit holds all along.
 
 Each call of a script waits for its turn, which the test gives. A scheduler may die before any of its steps, a call may
-arrive a second time long after, and a cell may begin another epoch.
+arrive a second time long after, and a cell may lose its last writes and begin another epoch.
 """
 
 import asyncio
@@ -20,6 +20,7 @@ from redsched.scheduler import Scheduler, quota_shares, quotas
 from redsched.scheduler.quota_shares import QuotaShares
 from redsched.settings import Settings
 from redsched.store import CellStore
+from redsched.store.runner import Runner
 from tests.scheduler.conftest import report_all, report_of
 from tests.support.cells import new_epoch, raw_client
 from tests.support.profiles import LONG_EXAMPLES, PHASES, is_long
@@ -45,6 +46,7 @@ class Turns:
     waiting: list[asyncio.Future[None]] = field(default_factory=list)
     past: list[Callable[[], Awaitable[Any]]] = field(default_factory=list)
     on: bool = False
+    running: int = 0
 
     async def take(self, call: Callable[[], Awaitable[Any]]) -> Any:
         """Make a call when its turn has come."""
@@ -53,13 +55,35 @@ class Turns:
             self.waiting.append(turn)
             await turn
             self.past.append(call)
-        return await call()
+        return await self.run(call)
+
+    async def run(self, call: Callable[[], Awaitable[Any]]) -> Any:
+        """Make a call now, and count it while it runs."""
+        self.running += 1
+        try:
+            return await call()
+        finally:
+            self.running -= 1
+
+    async def rest(self) -> None:
+        """Return when no call has been running for a moment: what goes on waits for a turn."""
+        idle = 0
+        for _ in range(20):
+            await asyncio.sleep(0.0002)
+            idle = 0 if self.running else idle + 1
+            if idle == 2:
+                return
 
 
 @contextmanager
 def in_turn(monkeypatch: pytest.MonkeyPatch) -> Iterator[Turns]:
     """Have the steps of every scheduler of this process wait for their turns."""
     turns = Turns()
+
+    run_script = Runner.run
+
+    async def counted(self: Runner, *arguments: Any, **named: Any) -> Any:
+        return await turns.run(lambda: run_script(self, *arguments, **named))
 
     def waiting(name: str) -> Callable[..., Awaitable[Any]]:
         really = getattr(CellStore, name)
@@ -73,6 +97,7 @@ def in_turn(monkeypatch: pytest.MonkeyPatch) -> Iterator[Turns]:
         patched.setattr(quota_shares, "UNDER_WAY_MS", -1_000_000)
         patched.setattr(quota_shares, "RETURNED_AFTER_MS", -1_000_000)
         patched.setattr(quotas, "PAUSE_S", 0.0)
+        patched.setattr(Runner, "run", counted)
         for name in STEPS:
             patched.setattr(CellStore, name, waiting(name))
         yield turns
@@ -93,16 +118,19 @@ async def next_step(turns: Turns, number: int) -> None:
             turn.cancel()  # its scheduler dies
         elif not turn.done():
             turn.set_result(None)
-    for _ in range(20):
-        await asyncio.sleep(0.0002)
+    await turns.rest()
 
 
-async def may_use(raw: Any, epochs: dict[str, str]) -> int:
+async def may_use(raw: Any) -> int:
     """What the cells may come to use together as they stand: by their shares, where those count, and beyond them."""
+    async with raw.pipeline() as pipe:
+        for cell in CELLS:
+            pipe.hget(f"rs:{{{cell}}}:meta", "epoch")
+            pipe.hgetall(f"rs:{{{cell}}}:quota:web")
+        found = await pipe.execute()
     total = 0
-    for cell in CELLS:
-        fields = await raw.hgetall(f"rs:{{{cell}}}:quota:web")
-        share = int(fields.get("share.VCPU", 0)) if fields.get("share_epoch") == epochs[cell] else 0
+    for epoch, fields in zip(found[::2], found[1::2], strict=True):
+        share = int(fields.get("share.VCPU", 0)) if fields.get("share_epoch") == epoch else 0
         total += max(share, int(fields.get("used.VCPU", 0)))
     return total
 
@@ -130,12 +158,15 @@ async def play(url: str, monkeypatch: pytest.MonkeyPatch, said: list[tuple[str, 
         with in_turn(monkeypatch) as turns:
             turns.on = True
             begun = [asyncio.ensure_future(begin(*one, shares)) for one, shares in zip(said, others, strict=True)]
+            copies: dict[str, dict[str, str]] = {}
             for number in order:
+                cell = CELLS[number % 2]
+                if number % 7 == 0:
+                    copies[cell] = await raw.hgetall(stores[cell].keys.quota("web"))
                 if number % 31 == 0:
-                    await new_epoch_in(stores[CELLS[number % 2]], f"{CELLS[number % 2]}1")
+                    await new_epoch_in(raw, stores[cell], f"{cell}1", copies.get(cell, {}))
                 await next_step(turns, number)
-                epochs = {cell: (await store.tick()).epoch for cell, store in stores.items()}
-                assert await may_use(raw, epochs) <= LIMIT
+                assert await may_use(raw) <= LIMIT
             for task in begun:
                 task.cancel()
             results = await asyncio.gather(*begun, return_exceptions=True)
@@ -143,9 +174,21 @@ async def play(url: str, monkeypatch: pytest.MonkeyPatch, said: list[tuple[str, 
         assert faults == []
 
 
-async def new_epoch_in(store: CellStore, host: str) -> None:
-    """The cell begins another epoch, and its host attests at once: it loses nothing that it knows."""
-    await store.attest(host, await new_epoch(store))
+async def new_epoch_in(raw: Any, store: CellStore, host: str, copy: dict[str, str]) -> None:
+    """The cell loses what its quota had become since the copy, but for what hosts bring back, in another epoch."""
+    epoch, key = await new_epoch(store), store.keys.quota("web")
+    if copy:
+        brought_back = {name: value for name, value in (await raw.hgetall(key)).items() if is_brought_back(name)}
+        async with raw.pipeline() as pipe:
+            pipe.delete(key)
+            pipe.hset(key, mapping={name: value for name, value in copy.items() if not is_brought_back(name)})
+            pipe.hset(key, mapping={"seq": "0", **brought_back})
+            await pipe.execute()
+    await store.attest(host, epoch)
+
+
+def is_brought_back(name: str) -> bool:
+    return name == "seq" or name.startswith("used.")
 
 
 @pytest.mark.usefixtures("clean_store")

@@ -258,17 +258,48 @@ async def test_a_cell_in_a_new_epoch_gets_a_share_once_its_hosts_have_attested(s
 
 async def test_a_rolled_back_giver_does_not_use_what_it_has_given(scheduler: Scheduler, clean_store: str) -> None:
     """Its share of before comes back with its data, and the other cell uses what it was handed over."""
-    key = store_of(scheduler, "b").keys.quota("web")
     async with raw_client(clean_store) as raw:
-        before = await raw.hgetall(key)
+        before = await raw.hgetall(store_of(scheduler, "b").keys.quota("web"))
         await scheduler.select(web("a", 10))
-        await raw.delete(key)
-        await raw.hset(key, mapping=before)
-    store = store_of(scheduler, "b")
-    await store.attest("b1", await new_epoch(store))
+        await roll_back(scheduler, raw, "b", before)
     with pytest.raises(QuotaExceeded, match="10 of 12 VCPU are used, 4 more"):
         await scheduler.select(web("b", 4))
     await scheduler.select(web("b", 2))
+    await assert_exact(scheduler, LIMIT)
+
+
+async def roll_back(scheduler: Scheduler, raw: Any, cell: str, before: dict[str, str]) -> None:
+    """Have a cell forget what has become of its quota since, in a new epoch that its host has attested to."""
+    store = store_of(scheduler, cell)
+    await raw.delete(store.keys.quota("web"))
+    await raw.hset(store.keys.quota("web"), mapping=before)
+    await store.attest(f"{cell}1", await new_epoch(store))
+
+
+async def test_an_overtaken_division_gives_no_share_to_cells_that_forgot_by_which(
+    scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch, clean_store: str
+) -> None:
+    """They are back in the division that it found them in; but the first cell has a share of the later one."""
+    monkeypatch.setattr(quota_shares, "UNDER_WAY_MS", -1_000_000)
+    really, calls = CellStore.quota_close, 0
+    async with raw_client(clean_store) as raw:
+        before = {cell: await raw.hgetall(store_of(scheduler, cell).keys.quota("web")) for cell in "bc"}
+
+        async def overtaken(self: CellStore, *arguments: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            answer = await really(self, *arguments)
+            if calls == 1:
+                await QuotaShares(scheduler._cells).divide("web")
+                await scheduler.select(web("a", LIMIT))
+                for cell, fields in before.items():
+                    await roll_back(scheduler, raw, cell, fields)
+            return answer
+
+        monkeypatch.setattr(CellStore, "quota_close", overtaken)
+        await scheduler._quotas.shares.divide("web", instead_of=before["b"]["division"])
+    with pytest.raises(QuotaExceeded, match="12 of 12"):
+        await scheduler.select(web("b", 1))
     await assert_exact(scheduler, LIMIT)
 
 

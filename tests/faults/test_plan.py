@@ -4,7 +4,9 @@ from itertools import islice
 
 import pytest
 
+from redsched.store.scripts import load_all
 from tests.faults.suite.faults import ALL, BY_NAME
+from tests.faults.suite.faults.processes import HOOK, KillAgent, KillScheduler
 from tests.faults.suite.plan import APART, CALM, CELLS, MOST_TOGETHER, SETUPS, Round, children
 from tests.faults.suite.run import planned, shapes
 
@@ -80,3 +82,8 @@ def test_faults_are_chosen_by_a_part_of_their_name() -> None:
 
 def test_every_fault_has_a_name_of_its_own() -> None:
     assert len(BY_NAME) == len(ALL)
+
+
+def test_points_are_of_scripts_that_there_are() -> None:
+    points = {point for one in (KillScheduler, KillAgent) for point in one.shape.points} - {"any", *HOOK}
+    assert {point.partition("-")[0] for point in points} <= load_all().keys()

@@ -91,7 +91,7 @@ class KillScheduler(_Kill):
             "release-comes",
             "release-has-run",
             "fail-has-run",
-            "shelve-has-run",
+            "reconcile-has-run",
         ),
         seconds=(0.5, 1.0),
     )

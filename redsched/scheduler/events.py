@@ -14,7 +14,6 @@ from redsched.store.fields import AMOUNT
 BATCH = 500
 MOST_READ = 20_000
 """Entries that one page reads at most: with filters that match little it may come out short, or empty."""
-_CLAIM_IDS = ("claim", "origin", "former", "next")
 _HEAD = frozenset(("at_ms", "seq", "kind"))
 
 
@@ -29,9 +28,7 @@ class EventFilter:
 
     def takes(self, said: Mapping[str, str]) -> bool:
         """Whether an event is one of them."""
-        if self.claim and self.claim not in {said.get(name) for name in _CLAIM_IDS}:
-            return False
-        wanted = ((one.name, getattr(self, one.name)) for one in fields(self) if one.name != "claim")
+        wanted = ((one.name, getattr(self, one.name)) for one in fields(self))
         return all(not value or said.get(name) == value for name, value in wanted)
 
 

@@ -23,7 +23,8 @@ SAME_MS = 1000
 """How far the times of a change and of its reason may lie apart: older servers read the clock anew for each."""
 
 _EXPLAINED = frozenset(("failed", "expired", "ending", "work-ended"))
-_OF_CLAIM = ("project", "consumer", "why", "gang")
+_OF_CLAIM = ("project", "consumer", "gang")
+_OF_PLACEMENT = "why"
 _DECLARED = ("declared", "removed", MENDED)
 _NEWS_OF_HOST = ("up", "down", "attest", "status", "lost", "membership", "removed", MENDED)
 """Reports come by the second and say nothing of who did what."""
@@ -71,7 +72,7 @@ class Recorder:
 def _events_of(change: Change, claims: Mapping[str, Mapping[str, str]]) -> Iterator[dict[str, str]]:
     reason = {"reason": change.fields["reason"]} if "reason" in change.fields else {}
     if claim_id := change.fields.get("claim"):
-        said = _of_claim(claims.get(claim_id, {}))
+        said = _of_claim(claims.get(claim_id, {}), change.name)
         yield {**_head(change, change.op), "claim": claim_id, "host": change.name, **said, **reason}
     elif change.kind == Kind.HOST and change.op in _NEWS_OF_HOST:
         status = {"status": change.fields["status"]} if "status" in change.fields else {}
@@ -94,7 +95,9 @@ def _head(change: Change, kind: str) -> dict[str, str]:
     return {"at_ms": change.entry_id.partition("-")[0], "seq": str(change.seq), "kind": kind}
 
 
-def _of_claim(fields: Mapping[str, str]) -> dict[str, str]:
-    """For whom and for what, and what it holds: an ended claim is remembered without that."""
+def _of_claim(fields: Mapping[str, str], host: str) -> dict[str, str]:
+    """For whom and for what, and what it holds on the host: an ended claim is remembered without that."""
     said = {name: fields[name] for name in _OF_CLAIM if fields.get(name)}
-    return said | {name: value for name, value in fields.items() if name.startswith(AMOUNT)}
+    if fields.get("host") == host:
+        said |= {name: value for name, value in fields.items() if name == _OF_PLACEMENT or name.startswith(AMOUNT)}
+    return said

@@ -23,7 +23,7 @@ from redis.asyncio.connection import Connection, SSLConnection, UnixDomainSocket
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialWithJitterBackoff, NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import InvalidResponse, NoPermissionError, RedisError, ResponseError
+from redis.exceptions import InvalidResponse, NoPermissionError, RedisClusterException, RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from redsched.errors import RedschedError, StoreUnavailable, WrongRelease
@@ -133,5 +133,5 @@ def reading(url: str) -> Iterator[None]:
     """Turn what a read raises into errors of this project."""
     try:
         yield
-    except (RedisError, OSError) as error:
+    except (RedisError, RedisClusterException, OSError) as error:  # the second is no RedisError
         raise as_ours(error, url) from error

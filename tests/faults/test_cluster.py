@@ -8,12 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import RedisClusterException
 
 from redsched.errors import StoreUnavailable, Unavailable
 from redsched.model import Request
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from redsched.store import CellStore, Store
+from redsched.store.connection import reading
 from redsched.store.server import pick_server
 from tests.support.cells import call_of, member
 from tests.support.hosts import PlainHost, speak_all
@@ -231,6 +234,12 @@ async def test_nodes_that_are_gone_are_passed_over(setup: ClusterSetup) -> None:
     with pytest.raises(StoreUnavailable, match="no node of the cluster tells its slots"):
         async with Store.connect("cluster://127.0.0.1:1", QUICK):
             pass
+
+
+@pytest.mark.parametrize("error", [RedisClusterException("no node"), RedisConnectionError("gone"), OSError("reset")])
+def test_whatever_keeps_a_read_from_its_node_is_said_to_be_the_store(error: Exception) -> None:
+    with pytest.raises(StoreUnavailable, match=str(error)), reading("cluster://127.0.0.1:1"):
+        raise error
 
 
 async def test_a_server_that_is_no_cluster_is_said() -> None:

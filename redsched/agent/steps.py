@@ -117,7 +117,9 @@ class Steps(ResizeSteps, LocalSteps):
         await self._confirm(work)
 
     async def _confirm(self, work: HeldWork) -> None:
-        answer = await self._say(lambda: self.host.cell.confirm(self.host.name, work.id, work.token))
+        answer = await self._say(
+            lambda: self.host.cell.confirm(self.host.name, work.id, work.token, epoch=self.host.epoch)
+        )
         if answer.outcome in _DONE:
             await self._resize(work)
         elif answer.outcome is Outcome.ENDING:

@@ -3,8 +3,10 @@
 -- One that is not wanted any more, or whose gang has failed, is asked back instead. Where the claim has another
 -- placement, a scheduler is to take that one back.
 -- KEYS meta changes hosts deadlines chores shelved claim ...
--- ARGV host id token
+-- ARGV host id token epoch
 -- Further keys: host, claims and inbox of the host, its gang; include/passed.lua.
+-- epoch: that which the host has attested to; '' for any. A primary that was replaced and does not know it yet is of
+-- another one: whoever follows it would be told that the work stays, and its successor would not know that.
 -- Reply OK | SAME (was active) | ENDING | GONE | STALE | UNKNOWN | ATTEST; epoch, now_ms
 --   or RETRY, epoch, now_ms and the names of missing keys
 -- After the deadline but before the sweep is fine: nothing was given away.
@@ -12,6 +14,9 @@
 local it = about()
 local claim, placement = it.claim, it.placement
 local WORDS = {ending = 'ENDING', active = 'SAME'}
+if ARG.epoch ~= '' and ARG.epoch ~= it.cell.epoch then
+  return answer_about(it, 'ATTEST')
+end
 local no = it.no or WORDS[placement.state]
 if no then
   return answer_about(it, no)

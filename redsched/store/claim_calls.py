@@ -73,12 +73,15 @@ class ClaimCalls(Reads):
         """The host takes it up. OK | SAME | ENDING | GONE | STALE | UNKNOWN | ATTEST; facts: state. (accept.lua)"""
         return await self._about("accept", host, claim_id, token, lease_s * 1000, entry_id)
 
-    async def confirm(self, host: str, claim_id: str, token: str, things: Collection[str] = ()) -> Answer:
+    async def confirm(
+        self, host: str, claim_id: str, token: str, things: Collection[str] = (), epoch: str = ""
+    ) -> Answer:
         """The work runs. OK | SAME | ENDING | GONE | STALE | UNKNOWN | ATTEST. (confirm.lua)
 
-        ENDING also where it is not wanted any more, or its gang has failed meanwhile. `things` as in `fail`.
+        ENDING also where it is not wanted any more, or its gang has failed meanwhile. `things` as in `fail`. `epoch`:
+        that which the host has attested to, '' for any; ATTEST where the cell is in another one.
         """
-        return await self._about("confirm", host, claim_id, token, things=things)
+        return await self._about("confirm", host, claim_id, token, epoch, things=things)
 
     async def renew(self, host: str, claim_id: str, token: str, lease_s: int) -> Answer:
         """A fresh lease. OK (facts: expires_at_ms) | SAME | ENDING | GONE | STALE | UNKNOWN | ATTEST. (renew.lua)"""

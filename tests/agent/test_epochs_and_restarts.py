@@ -265,7 +265,7 @@ async def test_the_journal_says_active_before_the_store_does(
     """Else a store that forgot would get it back with a lease, which a long absence of the agent lets run out."""
     asked = asyncio.Event()
 
-    async def never_answered(*_: object) -> None:
+    async def never_answered(*_: object, **__: object) -> None:
         asked.set()
         await asyncio.Event().wait()
 

@@ -341,7 +341,7 @@ LINES: dict[str, Line] = {
     "tick": Line(host, lambda it: it.cell.tick()),
     "touch": Line(host, lambda it: it.cell._run("touch")),
     "undeclare": Line(pool_alone, lambda it: it.cell.delete_pool("lic")),
-    "void": Line(voided, lambda it: it.cell.void("a", "digest"), Outcome.SAME),
+    "void": Line(voided, lambda it: it.cell.void("a", "digest")),
     "work_ended": Line(partial(one, active), about("work_ended", "no process 7 is left")),
 }
 

@@ -395,3 +395,12 @@ async def test_a_journal_that_says_nonsense_changes_nothing(cell: CellStore, raw
             await cell.attest("h1", "", held=[held(placed, state=ClaimStatus.ENDED)])
     async with nothing_written(raw):
         assert (await cell.attest("h1", "", held=[held(placed, "b", vcpu=-1)])).outcome is Outcome.CONFLICT
+
+
+async def test_a_confirmation_for_another_epoch_is_refused(cell: CellStore) -> None:
+    """The primary that was replaced answers still: who follows it must not hear that the work stays."""
+    placed = await taken_up(cell, "a")
+    epoch = (await cell.tick()).epoch
+    assert (await cell.confirm("h1", "a", placed.token, epoch=f"9{epoch}")).outcome is Outcome.ATTEST
+    assert await main_states(cell, "a") == {"a": "starting"}
+    assert (await cell.confirm("h1", "a", placed.token, epoch=epoch)).outcome is Outcome.OK

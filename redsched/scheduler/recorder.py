@@ -96,8 +96,10 @@ def _head(change: Change, kind: str) -> dict[str, str]:
 
 
 def _of_claim(fields: Mapping[str, str], host: str) -> dict[str, str]:
-    """For whom and for what, and what it holds on the host: an ended claim is remembered without that."""
-    said = {name: fields[name] for name in _OF_CLAIM if fields.get(name)}
-    if fields.get("host") == host:
-        said |= {name: value for name, value in fields.items() if name == _OF_PLACEMENT or name.startswith(AMOUNT)}
-    return said
+    """For whom and for what, and what it holds: an ended claim is remembered without that.
+
+    `why` only where the claim is on that host still: else it is that of another placement.
+    """
+    names = (*_OF_CLAIM, _OF_PLACEMENT) if fields.get("host") == host else _OF_CLAIM
+    said = {name: fields[name] for name in names if fields.get(name)}
+    return said | {name: value for name, value in fields.items() if name.startswith(AMOUNT)}

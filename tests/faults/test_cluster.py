@@ -210,9 +210,10 @@ async def test_the_documented_permissions_are_enough(setup: ClusterSetup) -> Non
     durable = QUICK.model_copy(update={"durability": "replicas=1"})
     url = setup.url.replace("cluster://", "cluster://redsched:secret@")
     async with Store.connect(url, durable) as store, Scheduler.connect(url, durable) as scheduler:
+        for name in CELLS:  # an own id waits until no cell can have lost its claim
+            await store.cell(name).init()
+            await speak_all([PlainHost(store.cell(name), "h", VCPU)])
         cell = store.cell(MOVED)
-        await cell.init()
-        await speak_all([PlainHost(cell, "h", VCPU)])
         await scheduler.select(Request({"VCPU": 1}, claim_ids=("mine",)))
         assert await cell.pinned_to("g") == ""
         with setup.half_moved(MOVED):

@@ -69,15 +69,18 @@ class World:
         return is_open and room and limited and all(self._holds(rule, holding, host) for rule in rules)
 
     def _holding(self, taken: Sequence[Place], member: Member) -> list[Place]:
-        """The places that hold a member; for a claim that leaves a host which was written off not all of them do."""
+        """The places that hold a member: not all of them hold a claim that leaves a host which was written off.
+
+        In an affinity group the place that a claim leaves does not hold it either.
+        """
         again = member.again
         former = next((one for one in taken if again and (one.id, one.host) == (member.id, again.host)), None)
-        if former is None or former.host not in self.written_off or former.group != member.group:
+        if former is None or former.group != member.group:
             return list(taken)
-        group = self.groups.get(member.group)
+        group, is_dead = self.groups.get(member.group), former.host in self.written_off
         if group is not None and group.policy is GroupPolicy.AFFINITY:
-            return [one for one in taken if one.host not in self.written_off]
-        return [one for one in taken if one is not former]
+            return [one for one in taken if one is not former and not (is_dead and one.host in self.written_off)]
+        return [one for one in taken if not (is_dead and one is former)]
 
     def _fits(self, taken: Sequence[Place], host: str, slot: str, amount: int) -> bool:
         shared = slot.startswith("pool:")

@@ -5,7 +5,7 @@
 -- include: in_chunks
 -- include: mark_over
 -- include: sums
---
+
 -- What its work is where the journal does not know of it: not taken up yet; but where the journal itself is a new
 -- one, it may run, and is not to be freed as if it had never been begun.
 local function state_of_lost(host)

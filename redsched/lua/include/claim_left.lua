@@ -24,6 +24,14 @@ local function leave(left, by, domain, number)
   end
 end
 
+-- What its group counts of a placement, as it was counted when it was placed.
+local function leave_placement(left, group, base)
+  leave(left, 'host', base.host, 1)
+  for _, by in ipairs(group.topologies) do
+    leave(left, by, base.counted[by], 1)
+  end
+end
+
 -- Members on the placement's own host are taken to be counted as it is: the host's zone may have changed since.
 local function domain_left(base, host, by)
   if host.name == base.host then
@@ -43,10 +51,7 @@ local function leaving_together(call, group)
     local base = again and again.claim.base
     if base and again.claim.fields.group == group.own_name and not is_written_off(again.host_key) then
       left.members = left.members + 1
-      leave(left, 'host', base.host, 1)
-      for _, by in ipairs(group.topologies) do
-        leave(left, by, base.counted[by], 1)
-      end
+      leave_placement(left, group, base)
     end
   end
   group.leaving = left
@@ -64,10 +69,7 @@ local function left_behind(call, member)
   end
   local left = {members = 0}
   if not together then
-    leave(left, 'host', base.host, 1)
-    for _, by in ipairs(group.topologies) do
-      leave(left, by, base.counted[by], 1)
-    end
+    leave_placement(left, group, base)
     return left
   end
   for _, number in ipairs(call.written_off) do

@@ -1,6 +1,7 @@
 -- passed(): what the keys from KEYS[first] on stand for, in order and by name: `server-group:web`, `pool:licences`,
 -- `gang:a`, and `host:h1`, whose set of claims and inbox come with it. needs(): note what a script lacks; it answers
--- RETRY with those names before it has written anything, and the caller passes their keys too.
+-- RETRY with those names before it has written anything, and the caller passes their keys too. leave_to_script(): a
+-- host that the script writes by itself.
 -- include: thing_at
 local function passed(first)
   local things = {}
@@ -17,7 +18,7 @@ local function passed(first)
   return things
 end
 
--- A host that the script writes by itself: commit() leaves it alone.
+-- commit() takes such a host for known, and writes nothing of it.
 local function leave_to_script(things, key, name)
   things['host:' .. name] = {kind = 'host', key = key, name = 'host:' .. name, apart = true, was = {}, now = {}}
 end

@@ -1,20 +1,17 @@
 #!lua
 -- claim: members x ordered candidates. Each member gets the first of its candidates that fits now; all or nothing.
 -- KEYS meta changes hosts deadlines chores shelved quota ...
--- ARGV epoch now_ms seen_seq fresh lease_ms digest project consumer members hosts lists request limited gang again
--- ARGV call_id max_attempts on_exit most_alternates alternates ...
+-- ARGV epoch now_ms seen_seq fresh lease_ms digest project consumer members hosts lists request limited gang call_id
+-- ARGV max_attempts on_exit most_alternates alternates ...
 -- Further keys: the claim of each member, then host, claims, inbox of each host; with conditions the facts of each host
--- where ARGV says so, then each group and shared pool; with members that are placed again two each
--- (include/claim_again.lua); with a gang its key; with a request its key.
+-- where ARGV says so, then each group and shared pool; with a gang its key; with a request its key.
 -- epoch, now_ms, seen_seq: those of the decision. fresh: 1 where the ids were made for this very call. members, hosts,
 -- lists: how many there are of them. request: '' for none to be kept. limited: 1 where the project is known to have a
--- quota. quota: of the project. gang: 1
--- where they stand or fall together. again: how many members are placed again. call_id: of this call, where it may
+-- quota. quota: of the project. gang: 1 where the members stand or fall together. call_id: of this call, where it may
 -- have to be undone ('' else). max_attempts: '' for one. on_exit: '' for release.
 -- alternates: hosts that fit too, a space between them; so many of those that no member gets are kept with each claim.
 -- Then the hosts' names; then each amount list as length, slot, amount ...; then each member as id, candidates, host
--- number, list number ... (numbers from 1); then those that are placed again; then the conditions, if there are any:
--- include/claim_conditions.lua
+-- number, list number ... (numbers from 1); then the conditions, if there are any: include/claim_conditions.lua
 -- Reply outcome, epoch, now_ms, then by outcome
 --   OK        n, host, token, expires_at_ms, state, candidate number of each member; then the number of groups and
 --             pools written, kind, name, version, length, field, value ... of each; then the hosts looked at
@@ -26,67 +23,14 @@
 --   GONE CONFLICT LATE EPOCH SETTLING BEHIND   nothing more (the protocol's "Ids"; EPOCH: decided in another epoch;
 --             BEHIND: decided before an aggregate, a pool or a host's own word changed which hosts may be chosen: that
 --             is not looked at here, so decide again on what is at `declared_seq` of meta)
---   NO_CLAIM STALE GONE MOVING GANG ATTEST SETTLING SAME   of a claim that is placed again: include/claim_again.lua
 --   A host looked at: host number, version, cause ('' or UNKNOWN ATTEST DOWN DISABLED DRAINING LIMIT GROUP or the slot
 --   that was too small), claims, starting, length, slot, claimed ...: what it holds after this script.
 -- include: claim_arguments
--- include: claim_candidates
--- include: claim_again
 -- include: claim_known
--- include: claim_left
+-- include: claim_new
 -- include: claim_things
--- include: claim_write
 -- include: fence
--- include: publish
--- include: quota_claim
--- include: quota_write
--- include: things
+-- include: place_members
 local cell = fence()
 local call = parse_call()
-local refusal = again_outcome(cell, call) or known_outcome(cell, call) or (call.things and unsuited(cell, call))
-if refusal then
-  return refusal
-end
-
-for number, member in ipairs(call.members) do
-  member.left = call.things and left_behind(call, member)
-  member.host = first_fit(cell, call, member)
-  if not member.host then
-    return looked_at(call, {'FULL', cell.epoch, cell.now_ms, number})
-  end
-end
-
-local over = over_quota(cell, call)
-if over then
-  return over
-end
-
--- Every check is passed. From here on, only writes.
-local things = call.things and changed_things(call.things) or {}
-local expires = text(cell.now_ms + call.lease_ms)
-for number, member in ipairs(call.members) do
-  write_claim(cell, call, member, expires, #call.members - number + #things)
-end
-for _, host in pairs(call.hosts) do
-  if host.placed > 0 then
-    write_claimed_host(host)
-  end
-end
-if call.things then
-  write_things(cell, things, 'claimed')
-end
-if call.quota then
-  write_quota(cell, call.quota)
-end
-write_beside(call)
-finish(cell)
-
-local reply = {'OK', cell.epoch, cell.now_ms, #call.members}
-for _, member in ipairs(call.members) do
-  reply[#reply + 1] = member.host.name
-  reply[#reply + 1] = member.token
-  reply[#reply + 1] = expires
-  reply[#reply + 1] = 'claimed'
-  reply[#reply + 1] = member.candidate
-end
-return looked_at(call, tell_things(things, reply))
+return known_outcome(cell, call) or (call.things and unsuited(cell, call)) or place_members(cell, call, write_new)

@@ -21,7 +21,9 @@ class ClaimCalls(Reads):
     """One coroutine for each script whose subject is a claim."""
 
     async def claim(self, call: ClaimCall) -> ClaimAnswer:
-        """Place every member on the first of its candidates that fits now, or none of them. (claim.lua)
+        """Place every member on the first of its candidates that fits now, or none of them. (claim.lua, replace.lua)
+
+        Either all members are new claims, or all are claims that are placed again.
 
         Returns when the claims are as durable as the settings ask. Raises NotDurable when that has not come about in
         time; claims that this call has made are ended then, and moves called off.
@@ -30,7 +32,7 @@ class ClaimCalls(Reads):
         wire = ClaimWire(self.keys, call, mark)
         keys = (*wire.keys, *self._thing_keys(wire.things), *wire.last_keys)
         try:
-            return wire.answer(await self._run("claim", keys, wire.arguments, durable=True))
+            return wire.answer(await self._run(wire.script, keys, wire.arguments, durable=True))
         except NotDurable as error:
             answer = wire.answer(error.reply)
             if answer.outcome is Outcome.OK:

@@ -1,7 +1,6 @@
-"""What claim.lua is sent and what it answers: a ClaimCall as KEYS and ARGV, and the flat reply as a ClaimAnswer.
+"""What claim.lua and replace.lua are sent and answer: a ClaimCall as KEYS and ARGV, the flat reply as a ClaimAnswer.
 
-Claims that are placed again, and conditions (server groups, shared pools, rules, limits) follow
-everything else, only where a call has any.
+Conditions (server groups, shared pools, rules, limits) follow everything else, only where a call has any.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,7 +32,7 @@ def drawn_on(group: str, slots: Iterable[str], gang: str = "", project: str = ""
 
 
 class ClaimWire:
-    """One call on its way: `keys` and `arguments` for claim.lua, and reading its reply.
+    """One call on its way: `keys` and `arguments` for `script`, claim.lua or replace.lua, and reading its reply.
 
     Between `keys` and `last_keys` go those of `things`.
     """
@@ -50,14 +49,17 @@ class ClaimWire:
         self._lists: dict[tuple[tuple[str, int], ...], int] = {}
         members = self._members()
         is_gang = call.is_gang and len(call.members) > 1
-        again = [(number, one.again) for number, one in enumerate(call.members, 1) if one.again]
-        self.last_keys = [key for _, one in again for key in _again_keys(keys, one)]
+        again = [one.again for one in call.members if one.again]
+        if 0 < len(again) < len(call.members):
+            raise ValueError("the members of a call are either new claims or claims that are placed again, not both")
+        self.script = "replace" if again else "claim"
+        self.last_keys = [key for one in again for key in _again_keys(keys, one)]
         self.last_keys += [keys.gang(call.members[0].id)] if is_gang else []
         self.last_keys += [keys.request(call.digest)] if call.request else []
         self.arguments: Arguments = [call.epoch, call.now_ms, call.seen_seq, int(call.fresh), call.lease_ms]
         self.arguments += (call.digest, call.project, call.consumer)
         self.arguments += (len(call.members), len(self._hosts), len(self._lists))
-        self.arguments += (call.request, int(call.limited), int(is_gang), len(again), mark)
+        self.arguments += (call.request, int(call.limited), int(is_gang), mark)
         self.arguments.append(call.max_attempts if call.max_attempts > 1 else "")
         self.arguments += ("" if call.on_exit == OnExit.RELEASE else str(call.on_exit),)
         self.arguments += (call.most_alternates, " ".join(call.alternates), *self._hosts)
@@ -67,8 +69,8 @@ class ClaimWire:
             shared += ((number, *entry) for entry in amounts if entry[0].startswith(SHARED_POOL))
             self.arguments += (len(own), *flat(own))
         self.arguments += members
-        for number, one in again:
-            self.arguments += (number, one.token, one.why.value, one.by_s * 1000 or "")
+        for one in again:
+            self.arguments += (one.token, one.why.value, one.by_s * 1000 or "")
         if shared or call.rules or call.limits or any(member.group for member in call.members):
             self._add_conditions(keys, shared)
 

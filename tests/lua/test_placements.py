@@ -422,12 +422,23 @@ async def test_both_placements_expire_with_their_leases(cell: CellStore, raw: An
     assert await states(cell, "a") == {"": "ended expired"}
 
 
-async def test_a_move_and_a_fresh_claim_are_made_by_one_call_or_not_at_all(cell: CellStore, raw: Any) -> None:
-    placed = await active(cell, "a")
-    again = replace(member("a", "h2"), again=Again("h1", placed.token, MOVED))
+async def test_moves_of_one_call_are_made_together_or_not_at_all(cell: CellStore, raw: Any) -> None:
+    first, second = await active(cell, "a"), await active(cell, "b")
+    again = {"a": Again("h1", first.token, MOVED), "b": Again("h1", second.token, MOVED)}
     async with nothing_written(raw):
-        answer = await cell.claim(call_of(await cell.tick(), again, member("b", "h2", VCPU=99)))
+        too_large = replace(member("b", "h2", VCPU=99), again=again["b"])
+        answer = await cell.claim(call_of(await cell.tick(), replace(member("a", "h2"), again=again["a"]), too_large))
     assert answer.outcome is Outcome.FULL
-    answer = await cell.claim(call_of(await cell.tick(), again, member("b", "h2")))
-    assert answer.outcome is Outcome.OK
-    assert (await states(cell, "a"), await states(cell, "b")) == ({"h1": "active", "h2": "claimed"}, {"h2": "claimed"})
+    moves = [replace(member(one, "h2"), again=again[one]) for one in "ab"]
+    assert (await cell.claim(call_of(await cell.tick(), *moves))).outcome is Outcome.OK
+    both = {"h1": "active", "h2": "claimed"}
+    assert (await states(cell, "a"), await states(cell, "b")) == (both, both)
+
+
+async def test_one_call_cannot_claim_and_move(cell: CellStore, raw: Any) -> None:
+    placed = await active(cell, "a")
+    move = replace(member("a", "h2"), again=Again("h1", placed.token, MOVED))
+    call = call_of(await cell.tick(), move, member("b", "h2"))
+    async with nothing_written(raw):
+        with pytest.raises(ValueError, match="either new claims or claims that are placed again"):
+            await cell.claim(call)

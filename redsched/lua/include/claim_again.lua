@@ -1,21 +1,15 @@
--- Members of a call of claim.lua that are claims already and are to have another placement: by a move, because their
--- last one failed, or because they were shelved. What becomes of the placement that they have is a matter
--- of reconcile.lua.
--- KEYS  of each: host of the placement that it is based on, gang of the claim (its host again where it is in none)
--- ARGV  of each: member number, token of that placement, why (moved, failed or shelved), move_by_ms ('' for any time:
---       how long from now on a move may take until the new placement is active)
+-- The members of a call of replace.lua: claims that are to have another placement, by a move, because their last one
+-- failed, or because they were shelved. What becomes of the placement that they have is a matter of reconcile.lua.
 -- include: due
 -- include: gangs
 -- include: thing_at
 -- include: transitions
 local function parse_again(call, at)
-  local count = tonumber(ARGV[15])
-  local key_at = #KEYS - 2 * count - (call.gang and 1 or 0) - (ARGV[12] ~= '' and 1 or 0)
-  for _ = 1, count do
-    local member = call.members[tonumber(ARGV[at + 1])]
-    member.again = {token = ARGV[at + 2], why = ARGV[at + 3], move_by_ms = tonumber(ARGV[at + 4]),
+  local key_at = #KEYS - 2 * #call.members - (call.gang and 1 or 0) - (ARGV[12] ~= '' and 1 or 0)
+  for _, member in ipairs(call.members) do
+    member.again = {token = ARGV[at + 1], why = ARGV[at + 2], move_by_ms = tonumber(ARGV[at + 3]),
       host_key = KEYS[key_at + 1], gang_key = KEYS[key_at + 2]}
-    at, key_at = at + 4, key_at + 2
+    at, key_at = at + 3, key_at + 2
   end
   return at
 end
@@ -90,29 +84,22 @@ function REFUSAL.shelved(cell, claim, again)
   end
 end
 
--- Why a claim cannot be placed again, as a reply, or nil:
---   NO_CLAIM (there is none) | STALE (it has another token) | GONE (it has ended, is ending, or is not to be placed
---   again) | MOVING (it is itself not active yet) | GANG (its gang is waited for, or has failed) | ATTEST (its host
---   has not attested to this epoch) | SETTLING
---   SAME, 1 and the member as for OK: it was placed by an earlier sending of the same
+-- Why the claims of a call cannot be placed again, as a reply (see replace.lua), or nil.
 local function again_outcome(cell, call)
   for _, member in ipairs(call.members) do
-    local again = member.again
-    if again then
-      local claim = load_claim(member.key, member.id)
-      local before = made_before(claim, again.token)
-      if before then
-        return {'SAME', cell.epoch, cell.now_ms, 1, before.host, before.token, before.expires_at_ms or '',
-          before.state, ''}
-      elseif not claim.exists then
-        return {'NO_CLAIM', cell.epoch, cell.now_ms}
-      end
-      local no = not stands_alone(claim, again.gang_key) and 'GANG' or REFUSAL[again.why](cell, claim, again)
-      if no then
-        return {no, cell.epoch, cell.now_ms}
-      end
-      claim.base, again.claim = based_on(claim, again.token), claim
+    local again, claim = member.again, load_claim(member.key, member.id)
+    local before = made_before(claim, again.token)
+    if before then
+      return {'SAME', cell.epoch, cell.now_ms, 1, before.host, before.token, before.expires_at_ms or '',
+        before.state, ''}
+    elseif not claim.exists then
+      return {'NO_CLAIM', cell.epoch, cell.now_ms}
     end
+    local no = not stands_alone(claim, again.gang_key) and 'GANG' or REFUSAL[again.why](cell, claim, again)
+    if no then
+      return {no, cell.epoch, cell.now_ms}
+    end
+    claim.base, again.claim = based_on(claim, again.token), claim
   end
   return nil
 end

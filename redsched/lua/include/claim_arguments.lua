@@ -1,22 +1,22 @@
--- parse_call(): ARGV and KEYS of claim.lua as tables. Its header says what lies where. host_of(): one of its hosts.
+-- parse_call(): ARGV and KEYS of claim.lua and replace.lua as tables; their headers say what lies where. `parse_more`
+-- reads what follows the members. host_of(): one of the hosts of a call.
 --
 -- Hosts and candidates become tables only when they are looked at: mostly the first candidate fits, and tables for all
 -- of them would cost a tenth of the whole claim.
 -- include: claim_conditions
--- include: claim_again
 -- include: thing_at
 local SLOT_FIELDS = {'capacity.', 'claimed.', 'external.', 'min.', 'max.', 'step.'}
 
-local function parse_call()
+local function parse_call(parse_more)
   local call = {epoch = ARGV[1], decided_at_ms = tonumber(ARGV[2]), seen_seq = tonumber(ARGV[3]),
     fresh = ARGV[4] == '1', lease_ms = tonumber(ARGV[5]), digest = ARGV[6], project = ARGV[7], consumer = ARGV[8],
     members = {}, hosts = {}, lists = {}}
   call.member_count, call.host_count = tonumber(ARGV[9]), tonumber(ARGV[10])
   call.quota = call.project ~= '' and thing_at(KEYS[7]) or nil
   call.limited, call.gang = ARGV[13] == '1', ARGV[14] == '1'
-  call.mark, call.max_attempts, call.on_exit = ARGV[16], ARGV[17], ARGV[18]
-  call.most_alternates, call.alternates = tonumber(ARGV[19]), ARGV[20]
-  local at = 20 + call.host_count -- past the hosts' names
+  call.mark, call.max_attempts, call.on_exit = ARGV[15], ARGV[16], ARGV[17]
+  call.most_alternates, call.alternates = tonumber(ARGV[18]), ARGV[19]
+  local at = 19 + call.host_count -- past the hosts' names
   local function take()
     at = at + 1
     return ARGV[at]
@@ -38,8 +38,8 @@ local function parse_call()
     at = at + 2 * member.candidates
     call.members[i] = member
   end
-  if ARGV[15] ~= '0' then
-    at = parse_again(call, at)
+  if parse_more then
+    at = parse_more(call, at)
   end
   if at < #ARGV then
     parse_conditions(call, at)
@@ -51,7 +51,7 @@ local function host_of(call, number)
   local host = call.hosts[number]
   if not host then
     local first = 7 + call.member_count + 3 * (number - 1)
-    host = {name = ARGV[20 + number], slots = {}, seen = {}, placed = 0,
+    host = {name = ARGV[19 + number], slots = {}, seen = {}, placed = 0,
       keys = {host = KEYS[first + 1], claims = KEYS[first + 2], inbox = KEYS[first + 3]}}
     if call.things then
       host.domains = {host = host.name}

@@ -1,15 +1,12 @@
 -- known_outcome(): what claim.lua answers without looking at any host, or nil: the ids decide, and the decision's
 -- age.
+-- include: claim_decision
 local function known_outcome(cell, call)
   local function answer(outcome)
     return {outcome, cell.epoch, cell.now_ms}
   end
   local known, ended, moved, reply = 0, false, false, {'SAME', cell.epoch, cell.now_ms, #call.members}
-  local members = {}
   for _, member in ipairs(call.members) do
-    members[#members + 1] = not member.again and member or nil
-  end
-  for _, member in ipairs(members) do
     local claim = redis.call('HMGET', member.key, 'state', 'digest', 'host', 'token', 'expires_at_ms', 'voided_at_ms')
     -- Voided, because the id moved on to another cell: closed to what was decided before that, open to a later try.
     member.reopened = claim[6] and call.decided_at_ms > tonumber(claim[6])
@@ -38,17 +35,5 @@ local function known_outcome(cell, call)
   if known > 0 then
     return answer(unheard and 'SETTLING' or 'CONFLICT')
   end
-  if call.epoch ~= cell.epoch then
-    return answer('EPOCH')
-  end
-  -- Nor from the future: it would outlive the tombstone that stops its late copies. Within an epoch the store's own
-  -- time goes back by 1 s at most.
-  local age_ms = cell.now_ms - call.decided_at_ms
-  if moved or not (age_ms <= cell.remember_ms and age_ms >= -1000) then
-    return answer('LATE')
-  end
-  if unheard then
-    return answer('SETTLING')
-  end
-  return cell.declared_seq > call.seen_seq and answer('BEHIND') or nil
+  return outdated(cell, call, moved)
 end

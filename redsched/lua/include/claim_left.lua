@@ -1,5 +1,5 @@
 -- left_behind(): what a group counts that does not hold the replacement of a placement: number by field of the group's
--- hash, or nil. without(), least_without(): counts of rules without it.
+-- hash, or nil.
 --
 -- Under hard affinity all members that a call moves leave together: where they are now holds none of them. So a whole
 -- group can leave a host that works, and one member may go where all others are.
@@ -83,18 +83,4 @@ local function left_behind(call, member)
     end
   end
   return left
-end
-
-local function without(left, field, count)
-  return math.max(0, count - (left[field] or 0))
-end
-
-local function least_without(left, rule)
-  local least, prefix = rule.least, field_of(rule.by, '')
-  for field in pairs(left) do
-    if string.sub(field, 1, #prefix) == prefix and rule.listed[string.sub(field, #prefix + 1)] then
-      least = math.min(least, without(left, field, number_of(rule.tally, field)))
-    end
-  end
-  return least
 end

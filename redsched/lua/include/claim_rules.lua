@@ -6,10 +6,24 @@
 -- rules the call brings: a scheduler may not have heard of it yet. What a member leaves behind on a host that was
 -- written off (include/claim_left.lua) does not hold it.
 -- include: claim_counts
--- include: claim_left
 -- include: things
 -- include: whole
 local NOTHING_LEFT = {members = 0}
+
+-- Counts without what the members of a call leave behind.
+local function without(left, field, count)
+  return math.max(0, count - (left[field] or 0))
+end
+
+local function least_without(left, rule)
+  local least, prefix = rule.least, field_of(rule.by, '')
+  for field in pairs(left) do
+    if string.sub(field, 1, #prefix) == prefix and rule.listed[string.sub(field, #prefix + 1)] then
+      least = math.min(least, without(left, field, number_of(rule.tally, field)))
+    end
+  end
+  return least
+end
 
 local function holds(rule, host, member)
   local domain, tally = domain_of(host, rule.by), rule.tally

@@ -1,7 +1,6 @@
--- over_quota(): count the members of a call of claim.lua, all placed, in their project's quota, in memory; the refusal
+-- over_quota(): count the members of a call, all placed, in their project's quota, in memory; the refusal
 -- where they do not fit, or nil.
 -- include: quota_room
--- include: quota_usage
 -- include: things
 local function usage_of(list)
   if not list.usage then
@@ -20,9 +19,9 @@ local function usage_of(list)
   return list.usage
 end
 
--- What one more placement adds to what its claim uses already.
+-- What one more placement adds to what its claim uses already (`member.used`).
 local function added_usage(member)
-  local usage, before = usage_of(member.amounts), member.again and quota_usage(member.again.claim) or {}
+  local usage, before = usage_of(member.amounts), member.used or {}
   local added = {}
   for class, amount in pairs(usage) do
     added[class] = math.max(0, amount - (before[class] or 0))

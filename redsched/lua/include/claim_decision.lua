@@ -1,0 +1,20 @@
+-- outdated(): why a decision cannot be carried out any more, as a reply, or nil. `moved`: one of its ids has moved on to
+-- another cell since.
+local function outdated(cell, call, moved)
+  local function answer(outcome)
+    return {outcome, cell.epoch, cell.now_ms}
+  end
+  if call.epoch ~= cell.epoch then
+    return answer('EPOCH')
+  end
+  -- Nor from the future: it would outlive the tombstone that stops its late copies. Within an epoch the store's own
+  -- time goes back by 1 s at most.
+  local age_ms = cell.now_ms - call.decided_at_ms
+  if moved or not (age_ms <= cell.remember_ms and age_ms >= -1000) then
+    return answer('LATE')
+  end
+  if not call.fresh and not cell.settled then
+    return answer('SETTLING')
+  end
+  return cell.declared_seq > call.seen_seq and answer('BEHIND') or nil
+end

@@ -1,0 +1,52 @@
+-- write_new(): the hash of a claim that is new, with its deadline.
+-- include: claim_things
+-- include: fence
+
+-- The alternates that are kept with the claims of a call: those that none of them got.
+local function alternates_left(call)
+  local chosen, left = {}, {}
+  for _, member in ipairs(call.members) do
+    chosen[member.host.name] = true
+  end
+  for name in string.gmatch(call.alternates, '%S+') do
+    if not chosen[name] and #left < call.most_alternates then
+      left[#left + 1] = name
+    end
+  end
+  return table.concat(left, ' ')
+end
+
+local function write_new(cell, call, member, expires, entry_id)
+  local host = member.host
+  redis.call('ZADD', KEY.deadlines, expires, member.id)
+  local claim = {'host', host.name, 'state', 'claimed', 'project', call.project, 'consumer', call.consumer,
+    'digest', call.digest, 'claimed_at_ms', text(cell.now_ms), 'expires_at_ms', expires, 'token', member.token,
+    'inbox_id', entry_id}
+  for _, entry in ipairs(member.amounts) do
+    claim[#claim + 1] = 'amount.' .. entry.slot
+    claim[#claim + 1] = text(entry.amount)
+  end
+  if call.things then
+    add_conditions(claim, member)
+  end
+  if call.mark ~= '' then
+    claim[#claim + 1], claim[#claim + 2] = 'mark', call.mark
+  end
+  if call.on_exit ~= '' then
+    claim[#claim + 1], claim[#claim + 2] = 'on_exit', call.on_exit
+  end
+  if call.gang then
+    claim[#claim + 1], claim[#claim + 2] = 'gang', call.members[1].id
+  end
+  if call.max_attempts ~= '' then
+    claim[#claim + 1], claim[#claim + 2] = 'max_attempts', call.max_attempts
+  end
+  if call.alternates ~= '' then
+    claim[#claim + 1], claim[#claim + 2] = 'alternates', alternates_left(call)
+  end
+  redis.call('HSET', member.key, unpack(claim))
+  if member.reopened then
+    redis.call('HDEL', member.key, 'why', 'voided_at_ms', 'closed', 'closed_why')
+    redis.call('PERSIST', member.key)
+  end
+end

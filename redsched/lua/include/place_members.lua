@@ -1,0 +1,54 @@
+-- place_members(): each member of a call on the first of its candidates that fits, or none of them. `write` stores what
+-- a member is from now on. Returns the reply.
+-- include: claim_candidates
+-- include: claim_things
+-- include: claim_write
+-- include: fence
+-- include: publish
+-- include: quota_claim
+-- include: quota_write
+-- include: things
+local function place_members(cell, call, write)
+  for number, member in ipairs(call.members) do
+    member.host = first_fit(cell, call, member)
+    if not member.host then
+      return looked_at(call, {'FULL', cell.epoch, cell.now_ms, number})
+    end
+  end
+
+  local over = over_quota(cell, call)
+  if over then
+    return over
+  end
+
+  -- Every check is passed. From here on, only writes.
+  local things = call.things and changed_things(call.things) or {}
+  local expires = text(cell.now_ms + call.lease_ms)
+  for number, member in ipairs(call.members) do
+    local entry_id = tell_placed(cell, member, #call.members - number + #things)
+    write(cell, call, member, expires, entry_id)
+  end
+  for _, host in pairs(call.hosts) do
+    if host.placed > 0 then
+      write_claimed_host(host)
+    end
+  end
+  if call.things then
+    write_things(cell, things, 'claimed')
+  end
+  if call.quota then
+    write_quota(cell, call.quota)
+  end
+  write_beside(call)
+  finish(cell)
+
+  local reply = {'OK', cell.epoch, cell.now_ms, #call.members}
+  for _, member in ipairs(call.members) do
+    reply[#reply + 1] = member.host.name
+    reply[#reply + 1] = member.token
+    reply[#reply + 1] = expires
+    reply[#reply + 1] = 'claimed'
+    reply[#reply + 1] = member.candidate
+  end
+  return looked_at(call, tell_things(things, reply))
+end

@@ -209,7 +209,8 @@ class QuotaShares:
                 if other is not cell and lacking:
                     got = await self._hand_over(project, own.division, other, states[other.name], cell, lacking)
                     lacking = _positive({name: amount - got.get(name, 0) for name, amount in lacking.items()})
-            if any(name not in own.share for name in lacking):
+            # Of what was too much in use nobody has a share; a cell that is closed may have what is lacking here.
+            if any(name not in state.share for state in states.values() for name in lacking):
                 await self.divide(project, instead_of=own.division)
             return ()
 

@@ -290,7 +290,7 @@ async def test_of_two_schedulers_on_a_slow_store_one_finishes_its_division(
             answer = await really(self, *arguments)
             if step == "quota_close" and self.name == "a" and answer[0].outcome is Outcome.OK:
                 await raw.hset(key, "closed_at_ms", now_ms)  # by the clock of this test
-            await wait_until(lambda: looks[rival] > before or finished, 30.0, "the other one has looked")
+            await wait_until(lambda: looks[rival] > before or bool(finished), 30.0, "the other one has looked")
             return answer
 
         monkeypatch.setattr(CellStore, step, call)

@@ -6,8 +6,9 @@
  * with -D: CELLS, LIMIT, CLAIMS (each is placed once), ROLLBACKS (failovers to an older copy), WIPES, DIVISIONS (that
  * are begun), DIVIDERS and MOVERS (schedulers that divide, and that hand share over), GIVES (transfers that are begun),
  * COPIES (calls of which a copy comes again later, any number of times), FACTS (claims that a host makes for itself),
- * LATE (a cell may settle by time, without its host). Every claim and every transfer has the amount 1. A rule is taken
- * out with -D and its name.
+ * LATE (a cell may settle by time, without its host), REDECLARES (the quota is taken back and declared again so often,
+ * cell by cell; it begins undivided). Every claim and every transfer has the amount 1. A rule is taken out with -D and
+ * its name.
  *
  * Each cell has one host, whose journal is durable. Schedulers may stop for ever after any step, or go on much later.
  */
@@ -44,6 +45,9 @@
 #ifndef FACTS
 #define FACTS 0
 #endif
+#ifndef REDECLARES
+#define REDECLARES 0
+#endif
 
 /* On the page of a claim's host. */
 #define NO   0
@@ -73,6 +77,9 @@ typedef Data {             /* what a cell's failover rolls back */
   byte handed[CELLS];      /* the last number, to each; and from each the last that was taken, and heard of */
   byte taken[CELLS];
   byte heard[CELLS];
+#if REDECLARES
+  bool is_free;            /* there is no quota */
+#endif
   bool claim[CLAIMS]
 }
 
@@ -90,6 +97,9 @@ byte page[CLAIMS];
 bool counts[CLAIMS];       /* it was admitted, and has not ended; a cell that settled by time knew of it */
 byte late_kind, late_c, late_other, late_division, late_number, late_at;
 byte placed, taken_copies, wipes, divisions, gives, copies, facts;
+#if REDECLARES
+byte redeclares;
+#endif
 byte part;                 /* a share, while it is worked out */
 hidden byte i, j, k, n, m, out, sum;
 hidden Data kept[CELLS];
@@ -100,14 +110,27 @@ inline clear_division(it) {
   i = 0
 }
 
+#if REDECLARES
+#define set_free(it, value) it.is_free = value
+#define is_free(c) (d[c].is_free)
+#define any_free (d[0].is_free || d[1].is_free)
+#else
+#define set_free(it, value) skip
+#define is_free(c) false
+#define any_free false
+#endif
+
 inline clear_data(it) {
-  clear_division(it); it.division = 0;
+  clear_division(it); it.division = 0; set_free(it, true);
   for (i : 0 .. CLAIMS - 1) { it.claim[i] = false };
   i = 0
 }
 
 inline copy_data(to, src) {
   to.division = src.division; to.share_epoch = src.share_epoch; to.share = src.share;
+#if REDECLARES
+  to.is_free = src.is_free;
+#endif
   for (i : 0 .. CELLS - 1) {
     to.given[i] = src.given[i]; to.handed[i] = src.handed[i]; to.taken[i] = src.taken[i]; to.heard[i] = src.heard[i]
   };
@@ -154,20 +177,23 @@ inline copy_data(to, src) {
 
 #define lives(k) (page[k] == HELD || (page[k] == NO && d[cell[k]].claim[k]))
 
-/* What is admitted, and what may still be by the shares that count, is within the limit. */
+/*
+ * What is admitted, and what may still be by the shares that count, is within the limit. Where claims were made while
+ * there was no quota, the limit may be exceeded; then nothing more is admitted.
+ */
 inline check_limit() {
-  n = 0;
+  n = 0; sum = 0;
   for (i : 0 .. CELLS - 1) {
     m = 0;
     for (k : 0 .. CLAIMS - 1) { m = m + (counts[k] && cell[k] == i && lives(k) -> 1 : 0) };
     k = 0;
-    n = n + (may_claim(i) && d[i].share > m -> d[i].share : m)
+    n = n + (may_claim(i) && d[i].share > m -> d[i].share : m); sum = sum + m
   };
-  assert(n <= LIMIT);
-  n = 0; m = 0; i = 0
+  assert(n <= LIMIT || (REDECLARES && (n == sum || any_free)));
+  n = 0; m = 0; i = 0; sum = 0
 }
 
-#if FACTS || defined(LATE) || ROLLBACKS || WIPES
+#if FACTS || defined(LATE) || ROLLBACKS || WIPES || REDECLARES
 #define is_over true       /* more was used than the limit */
 #else
 #define is_over false
@@ -211,7 +237,7 @@ inline check() { check_limit(); check_whole() }
 
 inline quota_close(x, former, v) {
   if
-  :: !may_close(x) -> out = STALE
+  :: !may_close(x) || is_free(x) -> out = STALE
   :: else ->
      if
      :: d[x].division == v -> out = (d[x].share_epoch != 0 -> STALE : SAME)
@@ -521,6 +547,9 @@ end:
   do
   :: atomic { placed < CLAIMS && settled[c] && may_claim(c) && use(c) < d[c].share ->
        counts[placed] = true; place(c); check() }
+#if REDECLARES
+  :: atomic { placed < CLAIMS && attested[c] && is_free(c) -> counts[placed] = true; place(c) }
+#endif
 #if FACTS
   :: atomic { facts < FACTS && placed < CLAIMS && attested[c] -> facts++; page[placed] = HELD; place(c) }
 #endif
@@ -545,12 +574,44 @@ end:
   od
 }
 
+#if REDECLARES
+/* A declaration is a division of its own; the first one here was that, too. */
+#define FIRST_VERSION (DIVISIONS + 3)
+#ifdef DECLARE_UNNAMED
+#define version_of(n) 0
+#else
+#define version_of(n) (FIRST_VERSION + n)
+#endif
+
+/* Take the quota back in all cells, then declare it in all. It may stop in between, for ever. */
+proctype Owner() {
+  byte c;
+  bool declares;
+end:
+  do
+  :: atomic { redeclares < REDECLARES && !declares ->
+       clear_division(d[c]); d[c].division = 0; d[c].is_free = true; c++;
+       if
+       :: c == CELLS -> c = 0; declares = true
+       :: else
+       fi }
+  :: atomic { redeclares < REDECLARES && declares ->
+       clear_division(d[c]); d[c].division = version_of(redeclares + 1); d[c].is_free = false; c++;
+       if
+       :: c == CELLS -> c = 0; declares = false; redeclares++
+       :: else
+       fi;
+       check() }
+  od
+}
+#endif
+
 /* Whatever was left: a scheduler that is left alone for a while finishes a division. */
 proctype Alone() {
   byte used[CELLS];
 end:
   do
-  :: d_step { all_settled ->
+  :: d_step { all_settled && !any_free ->
        for (k : 0 .. CELLS - 1) { copy_data(kept[k], d[k]) };
        for (k : 0 .. CELLS - 1) {
          quota_close(k, d[k].division, DIVISIONS + 2);
@@ -568,7 +629,11 @@ init {
   atomic {
     for (n : 0 .. CELLS - 1) {
       epoch[n] = 1; settled[n] = true; attested[n] = true;
+#if REDECLARES
+      d[n].division = version_of(0)
+#else
       d[n].division = 1; d[n].share_epoch = 1; d[n].share = LIMIT / CELLS + (n == 0 -> LIMIT % CELLS : 0)
+#endif
     };
     for (n : 1 .. DIVIDERS) { run Divider(n - 1) };
     for (n : 1 .. MOVERS) { run Mover() };
@@ -576,6 +641,9 @@ init {
     for (n : 0 .. CLAIMS - 1) { run Claims(n) };
 #if COPIES
     run Late();
+#endif
+#if REDECLARES
+    run Owner();
 #endif
     run Alone();
     n = 0

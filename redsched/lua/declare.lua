@@ -45,8 +45,10 @@ publish(cell, ARG.kind, ARG.name, version, 'declared', 0, changed)
 redis.call('HSET', KEY.thing, 'version', version)
 in_chunks('HSET', KEY.thing, set)
 in_chunks('HDEL', KEY.thing, gone)
-if ARG.kind == 'quota' then
-  redis.call('HDEL', KEY.thing, 'share_epoch') -- the shares were those of other limits
+if ARG.kind == 'quota' and redis.call('HGET', KEY.thing, 'cells') then
+  -- The shares were those of other limits, and a division that was begun before must close no further cell.
+  redis.call('HSET', KEY.thing, 'division', version)
+  redis.call('HDEL', KEY.thing, 'share_epoch', 'closed_at_ms')
 end
 mark_over(KEY.thing)
 redis.call('SADD', KEY.names, ARG.name)

@@ -143,10 +143,18 @@ class Cells:
 
     async def refuse_unsettled(self, what: str) -> None:
         """Raise Settling if a cell still waits for its hosts: what is not there may come back with them."""
+        refuse(await self.unsettled(), what)
+
+    async def unsettled(self) -> list[str]:
+        """Return the names of the cells that still wait for their hosts."""
         clocks = await asyncio.gather(*(cell.store.tick() for cell in self._cells.values()))
-        for cell, clock in zip(self._cells.values(), clocks, strict=True):
-            if not clock.settled:
-                raise Settling(
-                    f"{what} is not known yet: cell {cell.name} is in a new epoch and its hosts are still attesting; "
-                    "try again"
-                )
+        return [name for name, clock in zip(self._cells, clocks, strict=True) if not clock.settled]
+
+
+def refuse(unsettled: Sequence[str], what: str) -> None:
+    """Raise Settling if there are cells that still wait for their hosts."""
+    if unsettled:
+        raise Settling(
+            f"{what} is not known yet: cell {unsettled[0]} is in a new epoch and its hosts are still attesting; "
+            "try again"
+        )

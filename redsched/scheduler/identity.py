@@ -5,10 +5,11 @@ copies of the request are decided by two schedulers at once: so an id is bound t
 moves on only after it has been voided there (docs/architecture.md, "Ids").
 """
 
+import asyncio
 import uuid
 
 from redsched.model import Request
-from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.cells import Cell, Cells, refuse
 from redsched.store import Outcome
 
 BOUND_MS = 1_200_000
@@ -36,19 +37,24 @@ class Identity:
         """The cell in which one of the request's own ids is known or bound; None where that is open.
 
         It is open only once all cells are settled: one that has lost its last writes may have lost the id's claim and
-        its binding with them, and a host may bring the claim back. Raises Settling.
+        its binding with them, and a host may bring the claim back. A cell without hosts is no exception. One that has
+        never had any is settled by `init`, and stays so in every new epoch, for it waits for nobody. One that waits
+        without hosts was wiped: they are on their way, with their claims.
+
+        Whether cells are settled is read before the claims: so what a host brought back before is seen. Raises
+        Settling.
         """
         if not self._shared(request):
             return None
-        found = await self._cells.known(request.claim_ids)
-        if found is None:
-            first = request.claim_ids[0]
-            bound = await next(iter(self._cells)).store.bound_to(first)
-            if bound in (cell.name for cell in self._cells):
-                return self._cells.named(bound)
-            await self._cells.refuse_unsettled(f"claim {first}")
-            found = await self._cells.known(request.claim_ids)
-        return None if found is None else found[0]
+        unsettled, first = await self._cells.unsettled(), request.claim_ids[0]
+        bound_to = next(iter(self._cells)).store.bound_to(first)
+        found, bound = await asyncio.gather(self._cells.known(request.claim_ids), bound_to)
+        if found is not None:
+            return found[0]
+        if bound in (cell.name for cell in self._cells):
+            return self._cells.named(bound)
+        refuse(unsettled, f"claim {first}")
+        return None
 
     async def bind(self, request: Request, cell: Cell) -> Cell:
         """Bind the request's own ids to a cell; the cell they are bound to, which may be another by now.

@@ -21,7 +21,7 @@ from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.duty import Duty
 from redsched.scheduler.identity import unique
 from redsched.scheduler.repeating import repeat
-from redsched.store import Kind, Outcome
+from redsched.store import Answer, Kind, Outcome
 from redsched.store.quota_calls import QuotaState, Transfer
 
 SWEEP_S = 5.0
@@ -30,7 +30,9 @@ RETURNED_AFTER_MS = 1000
 """How long a transfer may be on its way before anyone takes it back: long for two calls, and right at any time."""
 
 UNDER_WAY_MS = 2000
-"""How long whoever divides is left alone. Two at once do no harm, but might never come to an end."""
+"""How long whoever divides is left alone at first. Two at once do no harm, but one of them divides in vain."""
+MOST_PATIENCE_MS = 60_000
+"""How long at most: so much later a division is made anew whose scheduler died."""
 
 States = Mapping[str, QuotaState]
 
@@ -45,6 +47,10 @@ class QuotaShares:
         self._first = next(iter(cells))
         self._duty = Duty(self._first.store, "quotas")
         self._locks: dict[tuple[str, str], asyncio.Lock] = {}
+        self._patience_ms: dict[str, int] = {}
+        """By project, where the last division of this scheduler was overtaken."""
+        self._last_division: dict[str, str] = {}
+        """By project, of this scheduler."""
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -83,7 +89,8 @@ class QuotaShares:
             if not limits:
                 await self._clear(project, states)
             elif instead_of == states[self._first.name].division != "" or not await self._is_divided(states):
-                await self._declare(Quota(project, limits), states)
+                if await self._declare(Quota(project, limits), states):
+                    states = await self.read(project)
                 if len(self._cells) > 1:
                     await self._divide(project, limits, states)
 
@@ -105,12 +112,17 @@ class QuotaShares:
     async def _epochs(self) -> dict[str, str]:
         return {cell.name: (await cell.store.tick()).epoch for cell in self._cells}
 
-    async def _declare(self, quota: Quota, states: States) -> None:
-        """The first cell's declaration is what counts: another one may have lost its own."""
+    async def _declare(self, quota: Quota, states: States) -> bool:
+        """Declare the first cell's limits where another cell has lost them; whether any had."""
         await self._cells.refuse_unsettled(f"what project {quota.project} uses of its quota")
-        for cell in self._cells:
-            if states[cell.name].limits != quota.limits or states[cell.name].cells != self._names():
-                await cell.store.put_quota(quota, [one.name for one in self._cells])
+        lost = [
+            cell
+            for cell in self._cells
+            if states[cell.name].limits != quota.limits or states[cell.name].cells != self._names()
+        ]
+        for cell in lost:
+            await cell.store.put_quota(quota, [one.name for one in self._cells])
+        return bool(lost)
 
     async def _divide(self, project: str, limits: Amounts, states: States) -> None:
         """Close all cells, and give each its share.
@@ -120,24 +132,51 @@ class QuotaShares:
         a cell that has lost writes could be closed after the one that it is back in, as if no other had been since. And
         it is mostly one at a time that tries, for the first cell is closed before the others, and gets its share after
         them.
+
+        A declaration counts as a division of its own, named by its version. So a division that was planned before it
+        closes no cell after it: in between, a cell that was closed already may have let in any amount.
         """
-        division, closed = unique(), list[tuple[Cell, QuotaState]]()
-        if self._is_under_way(states[self._first.name]):
+        if self._is_under_way(project, states[self._first.name]):
             return
-        epochs = await self._epochs()
+        division, epochs = unique(), await self._epochs()
+        self._last_division[project] = division
+        closed = await self._close_all(project, limits, states, division)
+        if not closed:
+            return
+        shares, answers = divided(limits, [state.used for _, state in closed]), list[Answer]()
+        for (cell, state), share in reversed([*zip(closed, shares, strict=True)]):
+            answers.append(await cell.store.quota_share(project, division, epochs[cell.name], state.version, share))
+        if all(answer.outcome is not Outcome.STALE for answer in answers):
+            del self._patience_ms[project]
+
+    async def _close_all(
+        self, project: str, limits: Amounts, states: States, division: str
+    ) -> Sequence[tuple[Cell, QuotaState]]:
+        """Close all cells, and return what each has of the quota then; nothing where one cannot be closed.
+
+        Until the division gets through it counts as overtaken.
+        """
+        patience_ms = min(2 * self._patience_of(project), MOST_PATIENCE_MS)
+        closed = list[tuple[Cell, QuotaState]]()
         for cell in self._cells:
             answer, state = await cell.store.quota_close(project, states[cell.name].division, division)
             if answer.outcome not in (Outcome.OK, Outcome.SAME) or state.limits != limits:
-                return
+                return ()
+            self._patience_ms[project] = patience_ms
             closed.append((cell, state))
-        shares = divided(limits, [state.used for _, state in closed])
-        for (cell, state), share in reversed([*zip(closed, shares, strict=True)]):
-            await cell.store.quota_share(project, division, epochs[cell.name], state.version, share)
+        return closed
 
-    def _is_under_way(self, first: QuotaState) -> bool:
-        """Whether somebody has begun a division a moment ago, and is still at it."""
-        age_ms = self._first.mirror.now_ms() - first.closed_at_ms
-        return not first.share_epoch and age_ms < UNDER_WAY_MS
+    def _is_under_way(self, project: str, first: QuotaState) -> bool:
+        """Whether another scheduler has begun a division a moment ago, and is still at it.
+
+        A scheduler whose division was overtaken leaves others alone for twice as long from then on. Otherwise two could
+        overtake each other for ever where a division takes longer than UNDER_WAY_MS: over many cells, or a slow store.
+        """
+        is_open = not first.share_epoch and first.division != self._last_division.get(project)
+        return is_open and self._first.mirror.now_ms() - first.closed_at_ms < self._patience_of(project)
+
+    def _patience_of(self, project: str) -> int:
+        return self._patience_ms.get(project, UNDER_WAY_MS)
 
     async def _clear(self, project: str, states: States) -> None:
         """The first cell has no such quota: what another one has is left over from taking it back."""
@@ -170,7 +209,8 @@ class QuotaShares:
                 if other is not cell and lacking:
                     got = await self._hand_over(project, own.division, other, states[other.name], cell, lacking)
                     lacking = _positive({name: amount - got.get(name, 0) for name, amount in lacking.items()})
-            if any(name not in own.share for name in lacking):
+            # Of what was too much in use nobody has a share; a cell that is closed may have what is lacking here.
+            if any(name not in state.share for state in states.values() for name in lacking):
                 await self.divide(project, instead_of=own.division)
             return ()
 

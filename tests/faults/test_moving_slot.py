@@ -27,7 +27,7 @@ from redis.exceptions import AskError
 from redsched.errors import StoreUnavailable
 from redsched.model import Aggregate, HostReport, HostStatus, Inventory, Quota, Why
 from redsched.settings import Settings
-from redsched.store import CellStore, Outcome, Store
+from redsched.store import CellStore, Kind, Outcome, Store
 from redsched.store.answers import Recorded
 from redsched.store.quota_calls import Transfer
 from redsched.store.runner import Reply
@@ -273,9 +273,14 @@ async def quota(it: World) -> None:
     await it.cell.put_quota(Quota("p", {"claims": 5}), (it.cell.name, "c2"))
 
 
+async def close_quota(it: World) -> Any:
+    (fields,) = (await it.cell.read_things(Kind.QUOTA, ["p"])).values()
+    return await it.cell.quota_close("p", fields["division"], "d")
+
+
 async def closed(it: World) -> None:
     await quota(it)
-    answer, state = await it.cell.quota_close("p", "", "d")
+    answer, state = await close_quota(it)
     it.epoch, it.version = answer.epoch, state.version
 
 
@@ -321,7 +326,7 @@ LINES: dict[str, Line] = {
     "mend_host": Line(wrong_deadlines, lambda it: it.cell.mend_host("h1", "reason", ["b"])),
     "probe": Line(probed, lambda it: it.cell._runner.run("probe", [it.cell.keys.probe(one) for one in range(5)], ())),
     "raise": Line(host, lambda it: new_epoch(it.cell)),
-    "quota_close": Line(quota, lambda it: first(it.cell.quota_close("p", "", "d"))),
+    "quota_close": Line(quota, lambda it: first(close_quota(it))),
     "quota_give": Line(shared, lambda it: first(it.cell.quota_give("p", "d", "c2", "t", {"claims": 1}))),
     "quota_given": Line(given, lambda it: it.cell.quota_given("p", "d", "c2", TRANSFER, back=True)),
     "quota_share": Line(closed, lambda it: it.cell.quota_share("p", "d", it.epoch, it.version, {"claims": 5})),

@@ -8,7 +8,7 @@ import multiprocessing
 import os
 import random
 import signal
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.process import BaseProcess
@@ -19,13 +19,15 @@ import structlog
 
 from redsched.errors import QuotaExceeded
 from redsched.model import Quota, Request
-from redsched.scheduler import Scheduler, UsageBy, quota_shares
+from redsched.scheduler import Scheduler, UsageBy
 from redsched.settings import Settings
-from redsched.store import CellStore, Store
+from redsched.store import CellStore, ClaimAnswer, ClaimCall, Outcome, Store
+from redsched.store.keys import Keys
+from redsched.store.quota_calls import QuotaState, Transfer
+from tests.support.cells import raw_client
 from tests.support.hosts import PlainHost, speak_all
 from tests.support.profiles import is_long
 from tests.support.racers import Racer, Racers
-from tests.support.waiting import wait_until
 
 ROUNDS = 40 if is_long() else 1
 KILLS = 60 if is_long() else 3
@@ -89,6 +91,10 @@ async def churn(racer: Racer, turns: int) -> list[str]:
     return errors
 
 
+def hosts_of(cell: str) -> frozenset[str]:
+    return frozenset(f"{cell}{number}" for number in range(4))
+
+
 @asynccontextmanager
 async def opened(url: str, cells: tuple[str, ...], quota: Quota) -> AsyncIterator[Scheduler]:
     """Cells with room for far more than the quota."""
@@ -96,7 +102,7 @@ async def opened(url: str, cells: tuple[str, ...], quota: Quota) -> AsyncIterato
     async with Store.connect(url, settings) as store:
         for name in cells:
             await store.cell(name).init()
-            await speak_all([PlainHost(store.cell(name), f"{name}{number}", 32, 3600) for number in range(4)])
+            await speak_all([PlainHost(store.cell(name), host, 32, 3600) for host in sorted(hosts_of(name))])
     async with Scheduler.connect(url, settings) as scheduler:
         await scheduler.quotas.put(quota)
         yield scheduler
@@ -160,7 +166,24 @@ def _claim_until_killed(url: str, cells: tuple[str, ...], dies_in: str) -> None:
     """Claim and release until it is killed; `dies_in`: kill itself at this step of a transfer, where one is given."""
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
 
-    async def die(*_: Any, **__: Any) -> None:
+    claim = CellStore.claim
+
+    async def claim_and_die(store: CellStore, call: ClaimCall) -> ClaimAnswer:
+        answer = await claim(store, call)
+        if answer.outcome is Outcome.OK:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return answer
+
+    async def die_in_transfer(
+        store: CellStore, project: str, _: str, other: str, transfer: Transfer, **__: Any
+    ) -> None:
+        """Before the step: the giver has noted the transfer, and the receiver has it only in the last step."""
+        giver, to = (other, store.name) if dies_in == "quota_take" else (store.name, other)
+        async with raw_client(url) as raw:
+            note = await raw.hget(Keys(giver).quota(project), f"given.{to}")
+            taken = await raw.hget(Keys(to).quota(project), f"taken.{giver}")
+        assert note.startswith(f"{transfer.id} {transfer.number} ")
+        assert (taken == transfer.number) is (dies_in == "quota_given")
         os.kill(os.getpid(), signal.SIGKILL)
 
     async def play() -> None:
@@ -178,7 +201,7 @@ def _claim_until_killed(url: str, cells: tuple[str, ...], dies_in: str) -> None:
                             await scheduler.claims.release(claim.id)
 
             if dies_in:
-                setattr(CellStore, dies_in, die)
+                setattr(CellStore, dies_in, claim_and_die if dies_in == "claim" else die_in_transfer)
             await asyncio.gather(*(one(number) for number in range(4)))
 
     asyncio.run(play())
@@ -213,19 +236,63 @@ async def test_whoever_is_killed_leaves_nothing_counted_that_is_not_there(url: s
             assert await assert_exact(scheduler) <= LIMIT
 
 
-@pytest.mark.parametrize("step", ["quota_take", "quota_given"])
+async def assert_never_exceeded(url: str, cells: tuple[str, ...], until: Callable[[], bool]) -> None:
+    """Look at all cells in one transaction, again and again: what they use and may still use is within the limit."""
+    keys = [Keys(cell).quota("web") for cell in cells]
+    async with raw_client(url) as raw:
+        while not until():
+            async with raw.pipeline(transaction=True) as pipeline:
+                for key in keys:
+                    pipeline.hgetall(key)
+                states = [QuotaState.parse(fields) for fields in await pipeline.execute()]
+            used = [one.used.get("VCPU", 0) for one in states]
+            shares = [one.share.get("VCPU", 0) for one in states]
+            assert sum(used) <= LIMIT
+            assert len(cells) == 1 or sum(map(max, used, shares)) <= LIMIT
+
+
+async def assert_all_can_be_used(scheduler: Scheduler, cells: tuple[str, ...]) -> None:
+    """Each cell in turn can have all of the limit, and nothing beyond it."""
+    for cell in cells:
+        await release_all(scheduler)
+        for _ in range(LIMIT):
+            await scheduler.select(Request({"VCPU": 1}, project="web", hosts=hosts_of(cell)))
+        with pytest.raises(QuotaExceeded, match="20 of 20 VCPU are used, 1 more"):
+            await scheduler.select(Request({"VCPU": 1}, project="web", hosts=hosts_of(cells[0])))
+        await assert_exact(scheduler, LIMIT)
+
+
+async def release_all(scheduler: Scheduler) -> None:
+    while found := (await scheduler.claims.list(project="web")).items:
+        for claim in found:
+            await scheduler.claims.release(claim.id)
+
+
+DEATHS = {
+    "one cell, the claim is made": (("a",), "claim"),
+    "three cells, the giver's share is less": (THREE, "quota_take"),
+    "three cells, the receiver's share is more": (THREE, "quota_given"),
+}
+
+
+@pytest.mark.parametrize(("cells", "step"), DEATHS.values(), ids=list(DEATHS))
 async def test_whoever_is_killed_in_the_middle_of_a_transfer_takes_nothing_along(
-    url: str, step: str, monkeypatch: pytest.MonkeyPatch
+    url: str, cells: tuple[str, ...], step: str
 ) -> None:
-    """Before the other cell has it, or before the giver has heard so: the others go on within the limit."""
-    async with opened(url, THREE, Quota("web", {"VCPU": LIMIT})) as scheduler:
-        with workers(1, url, THREE, step) as doomed, workers(2, url, THREE, ""):
-            await asyncio.to_thread(doomed[0].join, 60)
-            assert doomed[0].exitcode == -signal.SIGKILL, "it came to the transfer"
-            before = scheduler.stats().entries
-            await wait_until(lambda: scheduler.stats().entries > before + 100, 60, "the others work on")
+    """Of eight schedulers: the limit holds all along, and all of it can be used afterwards, in any cell.
+
+    One cell has no transfers: its scheduler dies when its claim is made and it has not heard so.
+    """
+    async with opened(url, cells, Quota("web", {"VCPU": LIMIT})) as scheduler:
+        with workers(1, url, cells, step) as doomed, workers(7, url, cells, ""):
+            looking = asyncio.create_task(assert_never_exceeded(url, cells, lambda: doomed[0].exitcode is not None))
+            await asyncio.wait_for(looking, 60)
+            assert doomed[0].exitcode == -signal.SIGKILL, "it came to that step"
+            enough = scheduler.stats().entries + 100
+            await asyncio.wait_for(assert_never_exceeded(url, cells, lambda: scheduler.stats().entries > enough), 60)
         assert await assert_exact(scheduler) <= LIMIT
-        assert await all_shares(scheduler) <= LIMIT
-        monkeypatch.setattr(quota_shares, "RETURNED_AFTER_MS", -1_000_000)
-        await scheduler._quotas.shares.sweep()
-        assert await all_shares(scheduler) == LIMIT
+        if len(cells) > 1:
+            assert await all_shares(scheduler) <= LIMIT
+        await assert_all_can_be_used(scheduler, cells)
+        if len(cells) > 1:
+            assert await all_shares(scheduler) == LIMIT

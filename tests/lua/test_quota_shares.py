@@ -43,9 +43,9 @@ async def pair(cell: CellStore, other: CellStore) -> tuple[CellStore, CellStore]
     return cell, other
 
 
-async def divide(cell: CellStore, other: CellStore, division: str = "d1", former: str = "") -> None:
+async def divide(cell: CellStore, other: CellStore, division: str = "d1") -> None:
     for one, share in ((cell, {"VCPU": 6, "claims": 5}), (other, {"VCPU": 4, "claims": 3})):
-        answer, state = await one.quota_close("project", former, division)
+        answer, state = await one.quota_close("project", (await state_of(one)).division, division)
         assert answer.outcome is Outcome.OK
         given = await one.quota_share("project", division, answer.epoch, state.version, share)
         assert given.outcome is Outcome.OK
@@ -109,6 +109,24 @@ async def test_a_changed_limit_closes_the_cell_until_it_is_divided(pair: tuple[C
     assert late.outcome is Outcome.STALE
 
 
+@pytest.mark.parametrize("by", ["taking it back", "another limit"])
+async def test_a_division_that_was_planned_before_a_declaration_closes_no_cell_after_it(
+    cell: CellStore, raw: Any, by: str
+) -> None:
+    """Though its limits are the same again: meanwhile cells that are closed already may have used any amount."""
+    await cell.put_quota(QUOTA, CELLS)
+    planned = (await state_of(cell)).division
+    if by == "taking it back":
+        await cell.delete_quota("project")
+    else:
+        await cell.put_quota(Quota("project", {"claims": 8}), CELLS)
+    await cell.put_quota(QUOTA, CELLS)
+    async with nothing_written(raw):
+        assert (await cell.quota_close("project", planned, "late"))[0].outcome is Outcome.STALE
+    division = (await state_of(cell)).division
+    assert (await cell.quota_close("project", division, "new"))[0].outcome is Outcome.OK
+
+
 async def test_a_division_is_begun_after_the_last_one_and_its_late_copies_do_nothing(
     pair: tuple[CellStore, CellStore], raw: Any
 ) -> None:
@@ -145,7 +163,7 @@ async def test_in_a_new_epoch_a_share_counts_no_more(pair: tuple[CellStore, Cell
     version = (await state_of(cell)).version
     assert (await cell.quota_share("project", "d1", epoch, version, {"VCPU": 6})).outcome is Outcome.SAME
     assert (await ask(cell)).outcome is Outcome.UNSHARED
-    await divide(cell, other, "d2", "d1")
+    await divide(cell, other, "d2")
     assert (await ask(cell, 6)).outcome is Outcome.OK
 
 
@@ -233,7 +251,7 @@ async def test_a_transfer_of_an_earlier_division_is_never_added(pair: tuple[Cell
     """All that was on its way is in the shares of the new one."""
     cell, other = pair
     transfer = await give(cell)
-    await divide(cell, other, "d2", "d1")
+    await divide(cell, other, "d2")
     async with nothing_written(raw):
         assert (await other.quota_take("project", "d1", "c1", transfer)).outcome is Outcome.STALE
         assert (await cell.quota_given("project", "d1", "c2", transfer, back=True)).outcome is Outcome.STALE

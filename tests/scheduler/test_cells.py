@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -12,8 +13,9 @@ from redsched.scheduler.cells import Cell
 from redsched.scheduler.identity import Identity
 from redsched.scheduler.views import Selections
 from redsched.settings import Settings
+from redsched.store import CellStore
 from tests.scheduler.conftest import report_all, report_of
-from tests.support.cells import raw_client
+from tests.support.cells import new_epoch, raw_client
 from tests.support.placements import held_claim
 
 
@@ -112,6 +114,46 @@ async def test_an_id_waits_for_the_cell_that_may_have_lost_its_claim(two_cells: 
     found = await two_cells.select(request)
     assert (found.selections[0].cell, found.fresh) == (placed.cell, False)
     assert await other.read_claims(["mine"]) == {}
+
+
+async def test_an_id_does_not_wait_for_a_cell_that_never_had_hosts(clean_store: str) -> None:
+    """There is nobody to wait for, in this epoch and the next ones."""
+    async with Scheduler.connect(clean_store, Settings(cells=("a", "empty"))) as scheduler:
+        await scheduler.init()
+        await report_all(scheduler, [report_of("a1", cell="a", VCPU=8)])
+        await new_epoch(scheduler._cells.named("empty").store)
+        found = await scheduler.select(Request({"VCPU": 1}, claim_ids=("mine",)))
+        assert (found.selections[0].cell, found.fresh) == ("a", True)
+
+
+async def test_an_id_waits_for_a_wiped_cell_though_it_has_no_hosts(two_cells: Scheduler, clean_store: str) -> None:
+    """Its hosts have not reported again, and one of them may hold a claim of this id."""
+    async with raw_client(clean_store) as raw:
+        await raw.delete(*[key async for key in raw.scan_iter(match="rs:{b}:*")])
+    with pytest.raises(Settling, match="claim mine is not known yet: cell b is in a new epoch"):
+        await two_cells.select(Request({"VCPU": 1}, claim_ids=("mine",)))
+
+
+async def test_a_new_id_costs_two_calls_a_cell_and_one_for_its_binding(
+    two_cells: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether the cell is settled is asked before what it knows of the id: a claim that came back before is seen."""
+    calls: list[str] = []
+
+    def counted(name: str) -> None:
+        really = getattr(CellStore, name)
+
+        async def call(self: CellStore, *arguments: Any) -> Any:
+            calls.append(name)
+            return await really(self, *arguments)
+
+        monkeypatch.setattr(CellStore, name, call)
+
+    for name in ("tick", "read_claims", "bound_to"):
+        counted(name)
+    assert await Identity(two_cells._cells).home(Request({"VCPU": 1}, claim_ids=("mine",))) is None
+    assert calls[:2] == ["tick", "tick"]
+    assert sorted(calls[2:]) == ["bound_to", "read_claims", "read_claims"]
 
 
 @pytest.mark.parametrize("first", ["a", "b"])

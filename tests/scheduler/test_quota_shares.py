@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -233,6 +234,101 @@ async def test_of_two_divisions_at_once_only_one_is_used(scheduler: Scheduler, m
     assert calls == 5, "the second of the one fails, and all three of the other have succeeded"
     assert await all_shares(scheduler) == LIMIT
     await assert_exact(scheduler, 4)
+
+
+async def test_a_division_that_stalls_until_its_quota_is_declared_again_lets_nothing_in(
+    scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has closed the first cell, where all of the limit is in use before there is a quota again."""
+    stores, really, calls = [store_of(scheduler, cell) for cell in CELLS], CellStore.quota_close, 0
+
+    async def declare() -> None:
+        """As a scheduler does that dies before it divides."""
+        for store in stores:
+            await store.delete_quota("web")
+        await scheduler._cells.catch_up()
+        if calls:
+            await scheduler.select(web("a", LIMIT))
+        for store in stores:
+            await store.put_quota(Quota("web", {"VCPU": LIMIT}), CELLS)
+
+    async def stalled(self: CellStore, *arguments: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        answer = await really(self, *arguments)
+        if calls == 1:
+            await declare()
+        return answer
+
+    await declare()
+    with monkeypatch.context() as patched:
+        patched.setattr(CellStore, "quota_close", stalled)
+        await QuotaShares(scheduler._cells).divide("web")
+    assert calls == 2, "the second cell is not closed any more"
+    with pytest.raises(QuotaExceeded, match="12 of 12 VCPU are used, 1 more"):
+        await scheduler.select(web("b"))
+    await assert_exact(scheduler, LIMIT)
+
+
+async def test_of_two_schedulers_on_a_slow_store_one_finishes_its_division(
+    scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch, clean_store: str
+) -> None:
+    """Each call takes a second, and so a division longer than another scheduler waits for it at first."""
+    await store_of(scheduler, "b").delete_quota("web")
+    rivals = {name: QuotaShares(scheduler._cells) for name in ("one", "other")}
+    key, looks, now_ms = store_of(scheduler, "a").keys.quota("web"), Counter[str](), 1_000_000
+
+    def slow(step: str) -> None:
+        really = getattr(CellStore, step)
+
+        async def call(self: CellStore, *arguments: Any) -> Any:
+            nonlocal now_ms
+            (rival,) = rivals.keys() - {name.get()}
+            looks[name.get()] += 1
+            before = looks[rival]
+            now_ms += 1000
+            answer = await really(self, *arguments)
+            if step == "quota_close" and self.name == "a" and answer[0].outcome is Outcome.OK:
+                await raw.hset(key, "closed_at_ms", now_ms)  # by the clock of this test
+            await wait_until(lambda: looks[rival] > before or bool(finished), 30.0, "the other one has looked")
+            return answer
+
+        monkeypatch.setattr(CellStore, step, call)
+
+    async def divide(me: str) -> None:
+        name.set(me)
+        for _ in range(500):
+            await rivals[me].divide("web")
+            looks[me] += 1
+            if await rivals[me].is_divided("web"):
+                finished.append(me)
+            if finished:
+                return
+
+    name, finished = ContextVar[str]("name"), list[str]()
+    async with raw_client(clean_store) as raw:
+        monkeypatch.setattr(scheduler._cells.named("a").mirror, "now_ms", lambda: now_ms)
+        slow("quota_close")
+        slow("quota_share")
+        await asyncio.gather(*map(divide, rivals))
+    assert finished
+
+
+async def test_a_scheduler_does_not_wait_for_a_division_of_its_own(
+    scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was cut off with a part of the cells closed, and nobody else is at it."""
+
+    async def cut_off(*_: Any) -> Any:
+        raise asyncio.CancelledError
+
+    await store_of(scheduler, "b").delete_quota("web")
+    with monkeypatch.context() as patched:
+        patched.setattr(CellStore, "quota_share", cut_off)
+        with pytest.raises(asyncio.CancelledError):
+            await scheduler._quotas.shares.divide("web")
+    await scheduler._quotas.shares.divide("web")
+    assert await all_shares(scheduler) == LIMIT
 
 
 # Losses of data

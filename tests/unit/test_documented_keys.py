@@ -146,7 +146,8 @@ async def declare(cell: CellStore) -> None:
 async def share(cell: CellStore, seen: Seen) -> None:
     """A project's quota is shared with another cell; something is handed over, and something taken."""
     await cell.put_quota(Quota("p", {"VCPU": 40, "claims": 20}), ("c1", "c2"))
-    answer, state = await cell.quota_close("p", "", "division")
+    (fields,) = (await cell.read_things(Kind.QUOTA, ["p"])).values()
+    answer, state = await cell.quota_close("p", fields["division"], "division")
     await seen.look()
     await cell.quota_share("p", "division", answer.epoch, state.version, {"VCPU": 40, "claims": 20})
     _, transfer = await cell.quota_give("p", "division", "c2", "transfer", {"claims": 1})

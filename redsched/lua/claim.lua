@@ -2,7 +2,7 @@
 -- claim: members x ordered candidates. Each member gets the first of its candidates that fits now; all or nothing.
 -- KEYS meta changes hosts deadlines chores shelved quota ...
 -- ARGV epoch now_ms seen_seq fresh lease_ms digest project consumer members hosts lists request limited gang again
--- ARGV call_id max_attempts on_exit most_alternates alternates ...
+-- ARGV call_id max_attempts on_exit most_alternates alternates gang_members ...
 -- Further keys: the claim of each member, then host, claims, inbox of each host; with conditions the facts of each host
 -- where ARGV says so, then each group and shared pool; with members that are placed again two each
 -- (include/claim_again.lua); with a gang its key; with a request its key.
@@ -11,6 +11,7 @@
 -- quota. quota: of the project. gang: 1
 -- where they stand or fall together. again: how many members are placed again. call_id: of this call, where it may
 -- have to be undone ('' else). max_attempts: '' for one. on_exit: '' for release.
+-- gang_members: as it is kept with each claim; '' for none.
 -- alternates: hosts that fit too, a space between them; so many of those that no member gets are kept with each claim.
 -- Then the hosts' names; then each amount list as length, slot, amount ...; then each member as id, candidates, host
 -- number, list number ... (numbers from 1); then those that are placed again; then the conditions, if there are any:
@@ -26,7 +27,7 @@
 --   GONE CONFLICT LATE EPOCH SETTLING BEHIND   nothing more (the protocol's "Ids"; EPOCH: decided in another epoch;
 --             BEHIND: decided before an aggregate, a pool or a host's own word changed which hosts may be chosen: that
 --             is not looked at here, so decide again on what is at `declared_seq` of meta)
---   NO_CLAIM STALE GONE MOVING GANG ATTEST SETTLING SAME   of a claim that is placed again: include/claim_again.lua
+--   NO_CLAIM STALE GONE MOVING GANG ATTEST SETTLING RETRY SAME   of a claim that is placed again: include/claim_again.lua
 --   A host looked at: host number, version, cause ('' or UNKNOWN ATTEST DOWN DISABLED DRAINING LIMIT GROUP or the slot
 --   that was too small), claims, starting, length, slot, claimed ...: what it holds after this script.
 -- include: claim_arguments

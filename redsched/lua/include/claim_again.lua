@@ -1,9 +1,10 @@
 -- Members of a call of claim.lua that are claims already and are to have another placement: by a move, because their
 -- last one failed, or because they were shelved. What becomes of the placement that they have is a matter
 -- of reconcile.lua.
--- KEYS  of each: host of the placement that it is based on, gang of the claim (its host again where it is in none)
+-- KEYS  other claims that their places were chosen beside; then of each: host of the placement that it is based on, gang of the claim (its host again where it is in none)
 -- ARGV  of each: member number, token of that placement, why (moved, failed or shelved), move_by_ms ('' for any time:
---       how long from now on a move may take until the new placement is active)
+--       how long from now on a move may take until the new placement is active); then how many other claims there
+--       are, and of each the hosts that it was on, a space between them
 -- include: due
 -- include: gangs
 -- include: thing_at
@@ -17,7 +18,13 @@ local function parse_again(call, at)
       host_key = KEYS[key_at + 1], gang_key = KEYS[key_at + 2]}
     at, key_at = at + 4, key_at + 2
   end
-  return at
+  call.others = {}
+  local others = tonumber(ARGV[at + 1])
+  key_at = key_at - 2 * count - others
+  for i = 1, others do
+    call.others[i] = {key = KEYS[key_at + i], hosts = ARGV[at + 1 + i]}
+  end
+  return at + 1 + others
 end
 
 local function based_on(claim, token)
@@ -43,6 +50,36 @@ local function stands_alone(claim, gang_key)
     return true
   end
   return thing_at(gang_key).name == 'gang:' .. claim.fields.gang and redis.call('EXISTS', gang_key) == 0
+end
+
+-- Has a claim placements on these hosts, and on no others?
+local function is_on(claim, hosts)
+  local here, found = {}, {}
+  for _, placement in pairs(claim.placements) do
+    here[placement.host] = true
+  end
+  for host in string.gmatch(hosts, '%S+') do
+    if not here[host] then
+      return false
+    end
+    found[host] = true
+  end
+  for host in pairs(here) do
+    if not found[host] then
+      return false
+    end
+  end
+  return true
+end
+
+-- Is another claim elsewhere than when the places of this call were chosen beside it?
+local function others_have_moved(call)
+  for _, other in ipairs(call.others or {}) do
+    if not is_on(load_claim(other.key), other.hosts) then
+      return true
+    end
+  end
+  return false
 end
 
 local REFUSAL = {}
@@ -93,7 +130,7 @@ end
 -- Why a claim cannot be placed again, as a reply, or nil:
 --   NO_CLAIM (there is none) | STALE (it has another token) | GONE (it has ended, is ending, or is not to be placed
 --   again) | MOVING (it is itself not active yet) | GANG (its gang is waited for, or has failed) | ATTEST (its host
---   has not attested to this epoch) | SETTLING
+--   has not attested to this epoch) | SETTLING | RETRY (another claim that its place was chosen beside is elsewhere now)
 --   SAME, 1 and the member as for OK: it was placed by an earlier sending of the same
 local function again_outcome(cell, call)
   for _, member in ipairs(call.members) do
@@ -114,7 +151,7 @@ local function again_outcome(cell, call)
       claim.base, again.claim = based_on(claim, again.token), claim
     end
   end
-  return nil
+  return others_have_moved(call) and {'RETRY', cell.epoch, cell.now_ms} or nil
 end
 
 -- Write the new placement of a claim beside what it has.

@@ -16,7 +16,8 @@ local function parse_call()
   call.limited, call.gang = ARGV[13] == '1', ARGV[14] == '1'
   call.mark, call.max_attempts, call.on_exit = ARGV[16], ARGV[17], ARGV[18]
   call.most_alternates, call.alternates = tonumber(ARGV[19]), ARGV[20]
-  local at = 20 + call.host_count -- past the hosts' names
+  call.gang_members = ARGV[21]
+  local at = 21 + call.host_count -- past the hosts' names
   local function take()
     at = at + 1
     return ARGV[at]
@@ -51,7 +52,7 @@ local function host_of(call, number)
   local host = call.hosts[number]
   if not host then
     local first = 7 + call.member_count + 3 * (number - 1)
-    host = {name = ARGV[20 + number], slots = {}, seen = {}, placed = 0,
+    host = {name = ARGV[21 + number], slots = {}, seen = {}, placed = 0,
       keys = {host = KEYS[first + 1], claims = KEYS[first + 2], inbox = KEYS[first + 3]}}
     if call.things then
       host.domains = {host = host.name}

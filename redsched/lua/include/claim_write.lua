@@ -62,6 +62,9 @@ local function write_claim(cell, call, member, expires, more)
   if call.gang then
     claim[#claim + 1], claim[#claim + 2] = 'gang', call.members[1].id
   end
+  if call.gang_members ~= '' then
+    claim[#claim + 1], claim[#claim + 2] = 'gang_members', call.gang_members
+  end
   if call.max_attempts ~= '' then
     claim[#claim + 1], claim[#claim + 2] = 'max_attempts', call.max_attempts
   end

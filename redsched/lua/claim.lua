@@ -27,7 +27,7 @@
 --   GONE CONFLICT LATE EPOCH SETTLING BEHIND   nothing more (the protocol's "Ids"; EPOCH: decided in another epoch;
 --             BEHIND: decided before an aggregate, a pool or a host's own word changed which hosts may be chosen: that
 --             is not looked at here, so decide again on what is at `declared_seq` of meta)
---   NO_CLAIM STALE GONE MOVING GANG ATTEST SETTLING RETRY SAME   of a claim that is placed again: include/claim_again.lua
+--   NO_CLAIM STALE GONE MOVING GANG ATTEST SETTLING RETRY SAME   of a claim placed again: include/claim_again.lua
 --   A host looked at: host number, version, cause ('' or UNKNOWN ATTEST DOWN DISABLED DRAINING LIMIT GROUP or the slot
 --   that was too small), claims, starting, length, slot, claimed ...: what it holds after this script.
 -- include: claim_arguments

@@ -1,6 +1,5 @@
 """Members of active gangs that are placed again keep their relations to the others, wherever these are by then."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -80,29 +79,29 @@ async def test_a_member_leaves_a_drained_host_for_one_that_keeps_its_relations(c
         assert await now(work) == {"one": "h2", "two": "h1"}
 
 
-@pytest.mark.parametrize(
-    ("relation", "reason"),
-    [
-        (APART, r"; the relations of its gang are kept: apart with two \(h1\)"),
-        (SAME_ZONE, r"same-zone with two \(h1\)"),
-    ],
-)
-async def test_a_member_whose_relation_cannot_be_kept_stays_and_says_which(
-    clean_store: str, relation: RelationType, reason: str
-) -> None:
-    async with at_work(clean_store, 3, 3, 2) as work:
-        if relation is APART:
-            work.hosts.pop()
-            await work.scheduler.hosts.set_status("h2", HostStatus.DISABLED)
-            hosts = frozenset[str]()
-        else:
-            hosts = frozenset({"h0", "h1", "h2"})
-            await in_zones(work, h2="az2")
-        assert await start(work, pair(relation, hosts=hosts)) == ["h0", "h1"]
+async def test_a_member_that_no_host_takes_apart_from_the_others_stays_and_says_so(clean_store: str) -> None:
+    """There is room beside the other member, and nowhere else."""
+    async with at_work(clean_store, 10, 9, 1) as work:
+        assert await start(work, pair(APART)) == ["h0", "h1"]
         await drain(work, "h0")
-        found = await stuck(work, "h0")
-        assert list(found) == ["one"]
-        assert re.search(reason, found["one"]), found
+        [(claim_id, reason)] = (await stuck(work, "h0")).items()
+        assert claim_id == "one"
+        assert reason.endswith("; the relations of its gang are kept: apart with two (h1)")
+        assert await now(work) == {"one": "h0", "two": "h1"}
+
+
+async def test_a_member_whose_zone_has_no_other_host_stays_and_says_which_relation(clean_store: str) -> None:
+    """There is room in another zone."""
+    async with at_work(clean_store, 3, 3, 9) as work:
+        await in_zones(work, h2="az2")
+        request = pair(SAME_ZONE, zones=frozenset({"az1", "az2"}))
+        await work.scheduler.hosts.set_status("h2", HostStatus.DISABLED)
+        assert await start(work, request) == ["h0", "h1"]
+        await work.scheduler.hosts.set_status("h2", HostStatus.ENABLED)
+        await drain(work, "h0")
+        [(claim_id, reason)] = (await stuck(work, "h0")).items()
+        assert claim_id == "one"
+        assert reason.endswith("; the relations of its gang are kept: same-zone with two (h1)")
         assert await now(work) == {"one": "h0", "two": "h1"}
 
 
@@ -124,7 +123,7 @@ async def test_members_apart_on_two_hosts_drained_at_once_never_meet(clean_store
 
 async def test_a_member_that_moves_in_between_is_not_met(clean_store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A place that was chosen when the other was elsewhere is refused by the store, and chosen anew."""
-    async with at_work(clean_store, 10, 9, 8, 7) as work:
+    async with at_work(clean_store, 10, 9, 8, 3) as work:
         assert await start(work, pair(APART)) == ["h0", "h1"]
         cell, answers = work.scheduler._cells.named("c1"), list[ClaimAnswer]()
         overtaking = list[bool]()
@@ -246,7 +245,7 @@ async def test_members_of_one_kind_are_told_apart(clean_store: str) -> None:
     async with at_work(clean_store, 10, 9, 8) as work:
         alike = Request({"VCPU": 2})
         request = Request(
-            members=(Gang("free", alike), Gang("a", alike), Gang("b", alike)),
+            members=(Gang("free", alike), Gang("a", replace(alike, exclude_hosts=frozenset({"h9"}))), Gang("b", alike)),
             relations=(Relation(APART, ("a", "b")),),
         )
         hosts = await start(work, request, "free", "a", "b")

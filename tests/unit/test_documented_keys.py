@@ -176,8 +176,8 @@ async def follow(cell: CellStore, seen: Seen) -> None:
         )
         return [one.token for one in (await cell.claim(call)).placed]
 
-    gang: Any = {"is_gang": True, "gang_members": {"m": ("g1", "g2")}}
-    tokens = await place(Member("g1", small), Member("g2", small), **gang)
+    ids = ("g1", "g2")
+    tokens = await place(*(Member(one, small) for one in ids), is_gang=True, gang_members={"m": ids})
     await cell.fail("h1", "g1", tokens[0], by_host=True)
     await seen.look()
     await cell.end_gang("g1")

@@ -1,7 +1,8 @@
 -- Members of a call of claim.lua that are claims already and are to have another placement: by a move, because their
 -- last one failed, or because they were shelved. What becomes of the placement that they have is a matter
 -- of reconcile.lua.
--- KEYS  other claims that their places were chosen beside; then of each: host of the placement that it is based on, gang of the claim (its host again where it is in none)
+-- KEYS  other claims that their places were chosen beside; then of each: host of the placement that it is based on,
+--       gang of the claim (its host again where it is in none)
 -- ARGV  of each: member number, token of that placement, why (moved, failed or shelved), move_by_ms ('' for any time:
 --       how long from now on a move may take until the new placement is active); then how many other claims there
 --       are, and of each the hosts that it was on, a space between them
@@ -130,7 +131,7 @@ end
 -- Why a claim cannot be placed again, as a reply, or nil:
 --   NO_CLAIM (there is none) | STALE (it has another token) | GONE (it has ended, is ending, or is not to be placed
 --   again) | MOVING (it is itself not active yet) | GANG (its gang is waited for, or has failed) | ATTEST (its host
---   has not attested to this epoch) | SETTLING | RETRY (another claim that its place was chosen beside is elsewhere now)
+--   has not attested to this epoch) | SETTLING | RETRY (a claim that its place was chosen beside is elsewhere now)
 --   SAME, 1 and the member as for OK: it was placed by an earlier sending of the same
 local function again_outcome(cell, call)
   for _, member in ipairs(call.members) do

@@ -2,13 +2,14 @@
 -- claim: members x ordered candidates. Each member gets the first of its candidates that fits now; all or nothing.
 -- KEYS meta changes hosts deadlines chores shelved quota ...
 -- ARGV epoch now_ms seen_seq fresh lease_ms digest project consumer members hosts lists request limited gang call_id
--- ARGV max_attempts on_exit most_alternates alternates ...
+-- ARGV max_attempts on_exit most_alternates alternates gang_members ...
 -- Further keys: the claim of each member, then host, claims, inbox of each host; with conditions the facts of each host
 -- where ARGV says so, then each group and shared pool; with a gang its key; with a request its key.
 -- epoch, now_ms, seen_seq: those of the decision. fresh: 1 where the ids were made for this very call. members, hosts,
 -- lists: how many there are of them. request: '' for none to be kept. limited: 1 where the project is known to have a
 -- quota. quota: of the project. gang: 1 where the members stand or fall together. call_id: of this call, where it may
 -- have to be undone ('' else). max_attempts: '' for one. on_exit: '' for release.
+-- gang_members: as it is kept with each claim; '' for none.
 -- alternates: hosts that fit too, a space between them; so many of those that no member gets are kept with each claim.
 -- Then the hosts' names; then each amount list as length, slot, amount ...; then each member as id, candidates, host
 -- number, list number ... (numbers from 1); then the conditions, if there are any: include/claim_conditions.lua

@@ -149,6 +149,8 @@ class Claim:
     counted: Mapping[str, str] = field(default_factory=dict)
     gang: str = ""
     """The gang that it was claimed with: the id of its first member."""
+    gang_members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Of a gang with relations: the ids of the claims of each member, its own too."""
     wanted: Amounts = field(default_factory=dict)
     placements: tuple[Placement, ...] = ()
     """All that it has, the main one first; none where it has ended or is pending."""
@@ -207,6 +209,11 @@ class Claim:
         here = next((one for one in self.placements if one.token == self.token), None)
         later = (one for one in self.placements if here and one.state not in OVER and one.rank > here.rank)
         return next(later, None)
+
+    @property
+    def gang_member(self) -> str:
+        """Return the name of the gang's member that it is a place of; '' where that is not known."""
+        return next((name for name, ids in self.gang_members.items() if self.id in ids), "")
 
     @property
     def alternates(self) -> tuple[str, ...]:

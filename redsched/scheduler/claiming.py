@@ -42,6 +42,14 @@ def claim_call(
     )
 
 
+def gang_members(request: Request, decision: Decision, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the ids of each member's claims, where relations between them must hold for as long as they live."""
+    members: dict[str, tuple[str, ...]] = {}
+    for place, claim_id in zip(decision.places, ids, strict=False) if request.relations else ():
+        members[place.member] = (*members.get(place.member, ()), claim_id)
+    return members
+
+
 def again_call(
     request: Request,
     cell: Cell,

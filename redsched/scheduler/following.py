@@ -14,6 +14,7 @@ from redsched.cache.columns import Columns
 from redsched.decide import Decider, Decision
 from redsched.decide.left_behind import without_left_behind
 from redsched.model import Claim, Gang, Request
+from redsched.scheduler.related import Held
 
 MOST_FOLLOWERS = 100
 """A larger group's first goes where so many may follow: looking for more of them at once would take too long."""
@@ -24,12 +25,14 @@ class Asked:
     """What is decided on for a claim that is placed again: one place of its `request`, elsewhere.
 
     `followers`: where the claim leads a group, likewise a place for each other member, as far as they can be told.
+    `held`: the other members of its gang that the place was chosen beside.
     """
 
     claim: Claim
     request: Request
     place: Request
     followers: tuple[Request, ...] = ()
+    held: tuple[Held, ...] = ()
 
 
 def decided(decider: Decider, columns: Columns, asked: Asked, rng: Random) -> Decision:

@@ -125,24 +125,25 @@ def _elsewhere(claim: Claim) -> Wanted:
 async def why_not(cell: Cell, successors: Successors, together: Together, claims: Sequence[Claim]) -> dict[str, str]:
     """Of claims on a host that is to be emptied, those for which there is no other place now, and why."""
     found: dict[str, str] = {}
-    groups: dict[str, str | None] = {}
-    """Server groups that move as a whole: why they cannot, None where they can."""
+    wholes: dict[tuple[str, str, str], str | None] = {}
+    """Server groups and gangs that move as a whole: why they cannot, None where they can."""
     for claim in claims:
         if claim.state not in HELD or claim.target is not None:
             continue
         try:
             await successors.look(cell, claim, _elsewhere(claim))
         except (Refused, Unknown) as error:
-            if claim.group not in groups:
-                groups[claim.group] = await _why_not_together(cell, together, claim)
-            why = groups[claim.group]
+            whole = (claim.group, claim.raw.get("gang_members", ""), claim.gang_member)
+            if whole not in wholes:
+                wholes[whole] = await _why_not_together(cell, together, claim)
+            why = wholes[whole]
             if why is not None:
                 found[claim.id] = why or error.detail
     return found
 
 
 async def _why_not_together(cell: Cell, together: Together, claim: Claim) -> str | None:
-    """Return why the group of a claim cannot move as a whole; '' where it does not, None where it can."""
+    """Return why the group or gang of a claim cannot move as a whole; '' where it does not, None where it can."""
     try:
         return None if await together.look(cell, claim) else ""
     except (Refused, Unknown) as error:

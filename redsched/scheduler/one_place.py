@@ -1,11 +1,12 @@
 """The request of one claim, out of the request that it was made by with others: what its next place must give."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 from redsched.decide.weighers.demand import demand
 from redsched.errors import ClaimState, NoValidHost
-from redsched.model import Claim, Request
+from redsched.model import Claim, Gang, Request
 from redsched.scheduler.taken import by_class
 
 
@@ -14,8 +15,9 @@ def one_place(request: Request, claim: Claim) -> Request:
 
     Raises ClaimState where that cannot be told.
     """
-    member = _member(request, claim)
-    _refuse_company(request, member, claim)
+    fitting = _members(request, claim)
+    _refuse_company(request, fitting, claim)
+    member = fitting[0].request if fitting else request
     whole = replace(member, count=1, mode="all", project=request.project, consumer=request.consumer)
     weighed = replace(whole, policy=request.policy, weights=request.weights, lease_s=request.lease_s)
     return _resized(weighed, claim)
@@ -32,25 +34,27 @@ def elsewhere(request: Request, hosts: frozenset[str], exclude: frozenset[str]) 
     return replace(request, hosts=allowed, exclude_hosts=request.exclude_hosts | exclude)
 
 
-def _member(request: Request, claim: Claim) -> Request:
-    """The part of a gang's request that the claim is a place of."""
+def _members(request: Request, claim: Claim) -> list[Gang]:
+    """The members of a gang's request that the claim may be a place of: more than one only if they ask for the same."""
     if not request.members:
-        return request
+        return []
+    if named := [one for one in request.members if one.name == claim.gang_member]:
+        return named
     held = by_class(claim.wanted or claim.amounts)
-    alike = [one.request for one in request.members if one.request.server_group == claim.group]
-    fitting = [one for one in alike if +Counter(demand(one)) == +held]
-    if len({one.shape() for one in fitting}) != 1:
+    alike = [one for one in request.members if one.request.server_group == claim.group]
+    fitting = [one for one in alike if +Counter(demand(one.request)) == +held]
+    if len({one.request.shape() for one in fitting}) != 1:
         raise ClaimState(
             f"which member of its gang claim {claim.id} is a place of cannot be told: claim the gang anew",
             {"claim_id": claim.id},
         )
-    return fitting[0]
+    return fitting
 
 
-def _refuse_company(request: Request, member: Request, claim: Claim) -> None:
-    """Raise ClaimState for a place whose others it was related to, or spread with: they cannot be told from here."""
-    name = next((one.name for one in request.members if one.request is member), "")
-    related = any(name in one.members for one in request.relations)
+def _refuse_company(request: Request, fitting: Sequence[Gang], claim: Claim) -> None:
+    """Raise ClaimState for a place whose others it was spread with, or related to if the claim does not name them."""
+    names, member = {one.name for one in fitting}, fitting[0].request if fitting else request
+    related = not claim.gang_member and any(names & set(one.members) for one in request.relations)
     spread = member.count > 1 and not member.server_group and any(one.hard for one in member.spread)
     if related or spread:
         how = "related to" if related else "spread with"

@@ -31,7 +31,7 @@ from redsched.model import Claim, Request
 from redsched.scheduler.asking import refuse_undeclared, undeclared, with_hints
 from redsched.scheduler.attempt import Attempt
 from redsched.scheduler.cells import Cell, Cells
-from redsched.scheduler.claiming import claim_call, claimed, dry_run, known
+from redsched.scheduler.claiming import claim_call, claimed, dry_run, gang_members, known
 from redsched.scheduler.first_outcome import first_outcome
 from redsched.scheduler.identity import Identity, claim_id_in
 from redsched.scheduler.pins import Pins
@@ -216,7 +216,8 @@ class Selector:
         ids = self._ids_for(request, cell, decision)
         attempt.calls += 1
         attempt.sent = tuple(ids)
-        call = replace(claim_call(request, cell, decision, ids, *attempt.decided_on[cell.name]), mark=attempt.mark)
+        call = claim_call(request, cell, decision, ids, *attempt.decided_on[cell.name])
+        call = replace(call, mark=attempt.mark, gang_members=gang_members(request, decision, ids))
         try:
             answer = await self._quotas.claim(cell, call)
         except NotDurable:

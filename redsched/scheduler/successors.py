@@ -8,13 +8,23 @@ What becomes of the other placements when the new one is active, fails or takes 
 (scheduler/chores.py): whoever has placed it may die right after.
 """
 
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from random import Random
 
 from redsched.decide import Decision, Explanation
 from redsched.decide.left_behind import followers_on, without_left_behind, written_off_with
-from redsched.errors import ClaimState, RedschedError, Refused, Settling, StaleToken, StoreUnavailable, Unknown
+from redsched.errors import (
+    ClaimState,
+    NoValidHost,
+    RedschedError,
+    Refused,
+    Settling,
+    StaleToken,
+    StoreUnavailable,
+    Unknown,
+)
 from redsched.model import HELD, Claim, Request, Why
 from redsched.scheduler.asking import living_hints, refuse_undeclared, undeclared, with_hints
 from redsched.scheduler.cells import Cell, Cells
@@ -23,6 +33,7 @@ from redsched.scheduler.following import MOST_FOLLOWERS, Asked, decided
 from redsched.scheduler.one_place import elsewhere, one_place
 from redsched.scheduler.quotas import Quotas
 from redsched.scheduler.refusal import refusal
+from redsched.scheduler.related import expected, held_by, narrowed
 from redsched.store import Again, ClaimAnswer, Outcome
 
 MOST_TRIES = 20
@@ -58,10 +69,17 @@ class Successors:
         alone = await self.alone(cell, claim, wanted)
         return replace(alone, followers=await self._followers(cell, alone))
 
-    async def alone(self, cell: Cell, claim: Claim, wanted: Wanted) -> Asked:
-        """What is decided on, without regard to who must follow. Raises NoValidHost, ClaimState."""
+    async def alone(self, cell: Cell, claim: Claim, wanted: Wanted, besides: Collection[str] = ()) -> Asked:
+        """What is decided on, without regard to who must follow, or to its relations to the claims `besides`.
+
+        Raises NoValidHost, ClaimState.
+        """
         request = await cell.requests.of(claim)
-        return Asked(claim, request, await self._elsewhere(request, claim, wanted))
+        place = await self._elsewhere(request, claim, wanted)
+        held = await held_by(cell, request, claim, besides)
+        if held:
+            place = await cell.caught_up(lambda: narrowed(place, held, cell.mirror.columns))
+        return Asked(claim, request, place, held=held)
 
     async def _elsewhere(self, request: Request, claim: Claim, wanted: Wanted) -> Request:
         place = await with_hints(await living_hints(one_place(request, claim), self._cells), self._cells)
@@ -96,6 +114,7 @@ class Successors:
                 raise await self._refusal(cell, asked)
             written_off = written_off_with(cell.mirror.columns, claim)
             call = again_call(asked.request, cell, decision, claim.id, again, written_off, *decided_on)
+            call = replace(call, expected=expected(asked.held))
             answer = await self._quotas.claim(cell, call)
             cell.mirror.apply_reply(answer)
             if answer.outcome in (Outcome.OK, Outcome.SAME):
@@ -103,6 +122,8 @@ class Successors:
                 return await self._read(cell, claim, answer.placed[0].token), answer.outcome is Outcome.OK
             raise_for(answer, claim)
             await cell.mark_down(answer)
+            if answer.outcome is Outcome.RETRY:
+                asked = await self.asked(cell, claim, wanted)
         raise StoreUnavailable(f"no host could be claimed in {MOST_TRIES} tries, though some seemed free: retry")
 
     async def look(self, cell: Cell, claim: Claim, wanted: Wanted) -> None:
@@ -134,7 +155,11 @@ class Successors:
             with without_left_behind(cell.mirror.columns, asked.claim):
                 return cell.decider.explain(asked.place)
 
-        return refusal((cell,), asked.place, [await cell.caught_up(look)])
+        error = refusal((cell,), asked.place, [await cell.caught_up(look)])
+        if not asked.held or not isinstance(error, NoValidHost):
+            return error
+        kept = "; ".join(map(str, asked.held))
+        return NoValidHost(f"{error.detail}; the relations of its gang are kept: {kept}", error.facts)
 
     async def _read(self, cell: Cell, claim: Claim, token: str) -> Claim:
         """Read the claim at its new placement; as it is now, where that has gone already."""

@@ -144,6 +144,10 @@ class ClaimCall:
     alternates: tuple[str, ...] = ()
     """Hosts that fit too, best first: those that no member gets are kept with each claim, `most_alternates` of them."""
     most_alternates: int = 0
+    gang_members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Of a gang with relations: the ids of each member's claims, to be kept with all of them."""
+    expected: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Other claims that the places of members which are placed again were chosen beside: on which hosts they were."""
 
 
 @dataclass(frozen=True, slots=True)

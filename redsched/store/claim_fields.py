@@ -49,6 +49,13 @@ FIELDS = (
     Field("digest", CLAIM, "the digest of the request; `local` for work that its host found", True, True),
     Field("group", CLAIM, "the server group that it counts in", journaled=True),
     Field("gang", CLAIM, "the gang that it was claimed with: the id of its first member", True, True),
+    Field(
+        "gang_members",
+        CLAIM,
+        "of a gang with relations: the claims of each member, as `db=a,b app=c`",
+        journaled=True,
+        survives=True,
+    ),
     Field("mark", CLAIM, "of the call that was answered with it last: only that one may undo it", survives=True),
     Field("claimed_at_ms", CLAIM, "when it was made (Unix, ms)", journaled=True),
     Field(

@@ -9,6 +9,7 @@ from redsched.model import Claim, ClaimRule, ClaimStatus, Exceeded, OnExit
 from redsched.names import SHARED_POOL, split_slot
 from redsched.store.answers import Again, ClaimAnswer, ClaimCall, LookedAt, Placed, Thing
 from redsched.store.base import flat
+from redsched.store.fields import gang_members_text
 from redsched.store.keys import Keys
 from redsched.store.outcomes import Outcome
 from redsched.store.runner import Reply
@@ -53,7 +54,8 @@ class ClaimWire:
         if 0 < len(again) < len(call.members):
             raise ValueError("the members of a call are either new claims or claims that are placed again, not both")
         self.script = "replace" if again else "claim"
-        self.last_keys = [key for one in again for key in _again_keys(keys, one)]
+        self.last_keys = [keys.claim(one) for one in call.expected]
+        self.last_keys += [key for one in again for key in _again_keys(keys, one)]
         self.last_keys += [keys.gang(call.members[0].id)] if is_gang else []
         self.last_keys += [keys.request(call.digest)] if call.request else []
         self.arguments: Arguments = [call.epoch, call.now_ms, call.seen_seq, int(call.fresh), call.lease_ms]
@@ -62,7 +64,8 @@ class ClaimWire:
         self.arguments += (call.request, int(call.limited), int(is_gang), mark)
         self.arguments.append(call.max_attempts if call.max_attempts > 1 else "")
         self.arguments += ("" if call.on_exit == OnExit.RELEASE else str(call.on_exit),)
-        self.arguments += (call.most_alternates, " ".join(call.alternates), *self._hosts)
+        self.arguments += (call.most_alternates, " ".join(call.alternates), gang_members_text(call.gang_members))
+        self.arguments += self._hosts
         shared: list[tuple[int, str, int]] = []
         for amounts, number in self._lists.items():
             own = [entry for entry in amounts if not entry[0].startswith(SHARED_POOL)]
@@ -71,6 +74,8 @@ class ClaimWire:
         self.arguments += members
         for one in again:
             self.arguments += (one.token, one.why.value, one.by_s * 1000 or "")
+        if again:
+            self.arguments += (len(call.expected), *(" ".join(one) for one in call.expected.values()))
         if shared or call.rules or call.limits or any(member.group for member in call.members):
             self._add_conditions(keys, shared)
 

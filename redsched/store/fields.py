@@ -1,7 +1,7 @@
 """What the store's hashes hold: reports and declarations as fields, fields as claims. docs/keys.md names them all."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from redsched.model import (
     HELD,
@@ -153,6 +153,7 @@ def claim_from(cell: str, claim_id: str, fields: Mapping[str, str]) -> Claim:
         group=fields.get("group", ""),
         counted=_counted(main),
         gang=fields.get("gang", ""),
+        gang_members=_gang_members(fields.get("gang_members", "")),
         wanted=_amounts(main, WANTED),
         placements=tuple(placements),
         closed=fields.get("closed", ""),
@@ -189,6 +190,16 @@ def _placement(fields: Mapping[str, str]) -> Placement:
 
 def _counted(fields: Mapping[str, str]) -> dict[str, str]:
     return {name[len(COUNTED) :]: value for name, value in fields.items() if name.startswith(COUNTED)}
+
+
+def gang_members_text(members: Mapping[str, Iterable[str]]) -> str:
+    """Return the claims of each member of a gang as a claim keeps them."""
+    return " ".join(f"{name}={','.join(ids)}" for name, ids in members.items())
+
+
+def _gang_members(text: str) -> dict[str, tuple[str, ...]]:
+    pairs = (one.partition("=") for one in text.split())
+    return {name: tuple(ids.split(",")) for name, _, ids in pairs}
 
 
 def _why(fields: Mapping[str, str], name: str) -> Why | None:

@@ -3,18 +3,7 @@
 import pytest
 
 from redsched.errors import InvalidRequest
-from redsched.model import (
-    AtDeadline,
-    ClaimStatus,
-    Gang,
-    GroupPolicy,
-    HostStatus,
-    Quota,
-    Relation,
-    RelationType,
-    Request,
-    Why,
-)
+from redsched.model import AtDeadline, ClaimStatus, Gang, GroupPolicy, HostStatus, Quota, Request, Why
 from redsched.scheduler import Scheduler
 from tests.scheduler.working import QUICK, Work, at_work, empty
 from tests.support.cells import raw_client
@@ -280,18 +269,3 @@ async def test_an_active_gang_in_an_affinity_group_leaves_a_drained_host_togethe
         assert len({one.host for one in claims}) == 1
         assert [one.amounts["VCPU"] for one in claims] == [4, 1, 1]
         await work.is_sound()
-
-
-async def test_related_members_of_an_active_gang_stay_on_a_drained_host_with_the_reason(clean_store: str) -> None:
-    """Alone they might break their relation, and where the others are cannot be told."""
-    async with at_work(clean_store, 9, 8, 7) as work:
-        members = (Gang("db", Request({"VCPU": 4}, count=2)),)
-        relations = (Relation(RelationType.APART, ("db",)),)
-        found = await work.scheduler.select(Request(members=members, relations=relations))
-        await work.work()
-        one = found.selections[0]
-        await work.scheduler.hosts.set_status(one.host, HostStatus.DRAINING, move=True)
-        await work.sweep()
-        stuck = (await work.scheduler.hosts.get(one.host)).stuck
-        assert "was related to other places of its request" in stuck[one.claim_id or ""]
-        assert one.claim_id in await work.store.held_ids(one.host)

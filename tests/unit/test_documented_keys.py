@@ -177,7 +177,8 @@ async def follow(cell: CellStore, seen: Seen) -> None:
         )
         return [one.token for one in (await cell.claim(call)).placed]
 
-    tokens = await place(Member("g1", small), Member("g2", small), is_gang=True)
+    ids = ("g1", "g2")
+    tokens = await place(*(Member(one, small) for one in ids), is_gang=True, gang_members={"m": ids})
     await cell.fail("h1", "g1", tokens[0], by_host=True)
     await seen.look()
     await cell.end_gang("g1")

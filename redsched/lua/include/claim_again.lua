@@ -11,7 +11,13 @@ local function parse_again(call, at)
       host_key = KEYS[key_at + 1], gang_key = KEYS[key_at + 2]}
     at, key_at = at + 3, key_at + 2
   end
-  return at
+  call.others = {}
+  local others = tonumber(ARGV[at + 1])
+  key_at = key_at - 2 * #call.members - others
+  for i = 1, others do
+    call.others[i] = {key = KEYS[key_at + i], hosts = ARGV[at + 1 + i]}
+  end
+  return at + 1 + others
 end
 
 local function based_on(claim, token)
@@ -37,6 +43,36 @@ local function stands_alone(claim, gang_key)
     return true
   end
   return thing_at(gang_key).name == 'gang:' .. claim.fields.gang and redis.call('EXISTS', gang_key) == 0
+end
+
+-- Has a claim placements on these hosts, and on no others?
+local function is_on(claim, hosts)
+  local here, found = {}, {}
+  for _, placement in pairs(claim.placements) do
+    here[placement.host] = true
+  end
+  for host in string.gmatch(hosts, '%S+') do
+    if not here[host] then
+      return false
+    end
+    found[host] = true
+  end
+  for host in pairs(here) do
+    if not found[host] then
+      return false
+    end
+  end
+  return true
+end
+
+-- Is another claim elsewhere than when the places of this call were chosen beside it?
+local function others_have_moved(call)
+  for _, other in ipairs(call.others) do
+    if not is_on(load_claim(other.key), other.hosts) then
+      return true
+    end
+  end
+  return false
 end
 
 local REFUSAL = {}
@@ -101,7 +137,7 @@ local function again_outcome(cell, call)
     end
     claim.base, again.claim = based_on(claim, again.token), claim
   end
-  return nil
+  return others_have_moved(call) and {'RETRY', cell.epoch, cell.now_ms} or nil
 end
 
 -- Write the new placement of a claim beside what it has.

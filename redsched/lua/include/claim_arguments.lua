@@ -15,8 +15,8 @@ local function parse_call(parse_more)
   call.quota = call.project ~= '' and thing_at(KEYS[7]) or nil
   call.limited, call.gang = ARGV[13] == '1', ARGV[14] == '1'
   call.mark, call.max_attempts, call.on_exit = ARGV[15], ARGV[16], ARGV[17]
-  call.most_alternates, call.alternates = tonumber(ARGV[18]), ARGV[19]
-  local at = 19 + call.host_count -- past the hosts' names
+  call.most_alternates, call.alternates, call.gang_members = tonumber(ARGV[18]), ARGV[19], ARGV[20]
+  local at = 20 + call.host_count -- past the hosts' names
   local function take()
     at = at + 1
     return ARGV[at]
@@ -51,7 +51,7 @@ local function host_of(call, number)
   local host = call.hosts[number]
   if not host then
     local first = 7 + call.member_count + 3 * (number - 1)
-    host = {name = ARGV[19 + number], slots = {}, seen = {}, placed = 0,
+    host = {name = ARGV[20 + number], slots = {}, seen = {}, placed = 0,
       keys = {host = KEYS[first + 1], claims = KEYS[first + 2], inbox = KEYS[first + 3]}}
     if call.things then
       host.domains = {host = host.name}

@@ -38,6 +38,9 @@ local function write_new(cell, call, member, expires, entry_id)
   if call.gang then
     claim[#claim + 1], claim[#claim + 2] = 'gang', call.members[1].id
   end
+  if call.gang_members ~= '' then
+    claim[#claim + 1], claim[#claim + 2] = 'gang_members', call.gang_members
+  end
   if call.max_attempts ~= '' then
     claim[#claim + 1], claim[#claim + 2] = 'max_attempts', call.max_attempts
   end

@@ -1,0 +1,61 @@
+"""claim.lua: a place that was chosen beside other claims is given only where these still are."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from redsched.model import Why
+from redsched.store import Again, CellStore, ClaimAnswer, Outcome, Placed
+from tests.support.cells import call_of, claim_on, member, nothing_written, open_host
+from tests.support.placements import arrive, move_to, settle
+
+HOSTS = ("h1", "h2", "h3", "h10")
+
+
+@pytest.fixture
+async def cell(cell: CellStore) -> CellStore:
+    for host in HOSTS:
+        await open_host(cell, host)
+    return cell
+
+
+async def active(cell: CellStore, claim_id: str, host: str) -> Placed:
+    placed = await claim_on(cell, claim_id, host)
+    await arrive(cell, claim_id, placed)
+    return placed
+
+
+async def move(cell: CellStore, claim_id: str, placed: Placed, host: str, **expected: tuple[str, ...]) -> ClaimAnswer:
+    """Move a claim to a host that was chosen while others were on these."""
+    one = replace(member(claim_id, host), again=Again(placed.host, placed.token, Why.MOVED))
+    return await cell.claim(replace(call_of(await cell.tick(), one), expected=expected))
+
+
+async def test_a_place_beside_others_is_given_where_they_still_are(cell: CellStore) -> None:
+    """Whatever the order of their hosts; one that has ended is on none."""
+    one, other = await active(cell, "one", "h1"), await active(cell, "other", "h10")
+    await move_to(cell, "other", other, "h2")
+    answer = await move(cell, "one", one, "h3", other=("h2", "h10"), gone=())
+    assert answer.outcome is Outcome.OK
+
+
+@pytest.mark.parametrize("expected", [(), ("h2",), ("h1", "h2"), ("h2", "h3", "h10")])
+async def test_a_place_beside_others_is_refused_when_one_has_moved(
+    cell: CellStore, raw: Any, expected: tuple[str, ...]
+) -> None:
+    one, other = await active(cell, "one", "h1"), await active(cell, "other", "h2")
+    await move_to(cell, "other", other, "h3")
+    await active(cell, "still", "h1")
+    async with nothing_written(raw):
+        answer = await move(cell, "one", one, "h10", still=("h1",), other=expected)
+        assert answer.outcome is Outcome.RETRY
+
+
+async def test_a_place_that_was_given_is_answered_again_though_others_have_moved(cell: CellStore) -> None:
+    one, other = await active(cell, "one", "h1"), await active(cell, "other", "h2")
+    first = await move(cell, "one", one, "h3", other=("h2",))
+    await arrive(cell, "other", await move_to(cell, "other", other, "h10"))
+    await settle(cell)
+    again = await move(cell, "one", one, "h3", other=("h2",))
+    assert (again.outcome, again.placed[0].token) == (Outcome.SAME, first.placed[0].token)

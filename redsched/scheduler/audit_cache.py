@@ -15,7 +15,7 @@ from redsched.scheduler.views import Mend, Problem
 from redsched.store import CellStore, Kind
 
 CHUNK = 10
-"""Hosts read at once: putting them into columns takes a turn of the loop."""
+"""Hosts or declared things read at once: putting them into columns takes a turn of the loop."""
 
 Different = dict[tuple[str, str], tuple[object, str, str]]
 """By thing and field: the version, what the picture has, and what the store has."""
@@ -54,13 +54,20 @@ async def _look_at_hosts(mirror: CellMirror, names: Sequence[str]) -> Different:
 
 
 async def _look_at_declared(mirror: CellMirror) -> Different:
-    stored = Columns()
-    for kind in set(Kind) - {Kind.HOST}:
-        await read_into(mirror.cell, stored, kind, await names_of(mirror.cell, kind))
-    ours, theirs = mirror.columns.declared.describe(), stored.declared.describe()
     found: Different = {}
-    for name in ours.keys() | theirs.keys():
-        found |= _differences(name, ours.get(name, {}), theirs.get(name, {}))
+    for kind in set(Kind) - {Kind.HOST}:
+        names = await in_order({*mirror.columns.declared.names(kind), *await names_of(mirror.cell, kind)})
+        for start in range(0, len(names), CHUNK):
+            found |= await _look_at_things(mirror, kind, names[start : start + CHUNK])
+    return found
+
+
+async def _look_at_things(mirror: CellMirror, kind: Kind, names: Sequence[str]) -> Different:
+    stored = await _read(mirror.cell, mirror.epoch, kind, names)
+    found: Different = {}
+    async for name in paced(names):
+        ours, theirs = (one.declared.describe_one(kind, name) for one in (mirror.columns, stored))
+        found |= _differences(f"{kind} {name}", ours, theirs)
     return found
 
 

@@ -54,6 +54,7 @@ async def _read(store: CellStore) -> Archive:
     await _leave_out(claims, seen)
     hashes = await _hosts(store, await in_order(seen.present))
     hosts = tuple([report_from(store.name, one) async for one in paced(hashes)])
+    requests = await _requests(store, seen)
     await seen.let_go()
     return Archive(
         head=_NO_HEAD,
@@ -66,7 +67,7 @@ async def _read(store: CellStore) -> Archive:
         hosts=hosts,
         statuses={one.name: status_from(one.fields) for one in hashes},
         claims=claims,
-        requests=await _requests(store, seen),
+        requests=requests,
     )
 
 

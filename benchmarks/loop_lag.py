@@ -53,7 +53,9 @@ GROUP_OF = 50
 """Members of a server group, each on another host."""
 AT_ONCE = 20
 CLAIMS_AT_ONCE = 100
-SETTINGS = Settings(log_level="warning", check_s=0.0, events_keep_s=0.0, tick_s=3600.0, catch_up_timeout_s=120.0)
+SETTINGS = Settings(
+    log_level="warning", check_s=0.0, events_keep_s=0.0, tick_s=3600.0, poll_s=3600.0, catch_up_timeout_s=120.0
+)
 """Nothing goes on by itself: each row is one piece of work."""
 DRAINED, SWEEPS = 5, 10
 

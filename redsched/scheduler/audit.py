@@ -120,5 +120,5 @@ async def _look(store: CellStore) -> tuple[AuditReport, Spread[bool]]:
     problems = (*look.problems, *leftover, *await count_problems(store.name, before, after, look.counted))
     digests, seen.digests = seen.digests, Spread[bool]()
     await seen.let_go()
-    over = (*look.over, *over_by_rights(after))
+    over = (*look.over, *await over_by_rights(after))
     return AuditReport(look.hosts, look.claims, problems, over), digests

@@ -73,9 +73,13 @@ async def count_problems(cell: str, before: Things, after: Things, counted: Coun
     return found
 
 
-def over_by_rights(things: Things) -> tuple[str, ...]:
+async def over_by_rights(things: Things) -> tuple[str, ...]:
     """The pools that hold more than they have because they shrank, or because hosts brought more back."""
-    return tuple(name for name, fields in things.items() if any(field.startswith("over.") for field in fields))
+    found: list[str] = []
+    async for name, fields in paced(things.items()):
+        if any(field.startswith("over.") for field in fields):
+            found.append(name)
+    return tuple(found)
 
 
 def _mark(name: str, things: Things) -> str | None:

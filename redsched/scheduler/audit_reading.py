@@ -6,6 +6,7 @@ Claims pass by one at a time: of a million of them only the states are kept, and
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 from redsched.model import LEASED, Claim, ClaimStatus, Placement, Token, Why
 from redsched.pacing import Spread, in_order, paced
@@ -102,7 +103,14 @@ class Seen:
     async def let_go(self) -> None:
         """Free what grows with the number of claims, in slices."""
         marks = self.marks
-        large = (self.states, self.lasting, self.shelved, self.unfinished, self.leased, self.digests)
+        large: tuple[Spread[Any], ...] = (
+            self.states,
+            self.lasting,
+            self.shelved,
+            self.unfinished,
+            self.leased,
+            self.digests,
+        )
         for one in (*large, marks.deadlines, marks.chores, marks.shelved, *marks.keys.values()):
             await one.let_go()
 

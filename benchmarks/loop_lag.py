@@ -1,29 +1,46 @@
-"""How long background work of a scheduler holds up its own event loop: the largest delay of a timer, while it goes on.
+"""How long the background work of a scheduler holds up its own event loop.
 
-    python -m benchmarks.loop_lag [--claims 200000] [--per-host 100] [--due 20000] [--json]
+    python -m benchmarks.loop_lag [--claims 1000000] [--per-host 100] [--due 20000] [--json]
 
-A synthetic cell on a private store: hosts with that many active claims, one in ten of them of a project with a quota,
-and as many claims more that fall due. Then, one after the other, in one scheduler's process: an audit, an export, a
-repair (an audit that finds nothing), the sums of usage and a sweep that ends all that is due. A timer of a millisecond
-runs beside each of them; how much later than that it comes is what a request would have waited, and the tick of the
-store's clock. Ends with exit code 1 when an audit finds a problem, or a claim is missing.
+Fills a private store with hosts that have that many active claims: one in ten of a project with a quota, one in ten in
+a server group, all with a request that the store keeps. Then does one piece of work after the other in one scheduler's
+process, beside a timer of a millisecond. How late the timer comes is how long a request, or the tick of the store's
+clock, would have waited.
+
+    audit      all hosts and claims, the quota and the groups
+    repair     an audit that finds nothing; what it finds kept is kept for another day
+    picture    this scheduler's columns compared with the store
+    export     all of the cell, into memory
+    usage      the sums of all claims
+    snapshot   the columns read anew, as in a new epoch
+    feed       reading what was claimed meanwhile
+    sweep      ending all claims that are due
+    record     writing all that into the event log
+    drain      moving claims off a few hosts, in several sweeps
+
+Ends with exit code 1 when an audit finds a problem, or a claim is missing.
 """
 
 import argparse
 import asyncio
+import gc
 import json
 import sys
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import uvloop
 
 from benchmarks.claim_work import HELD_S
 from redsched import pacing, tasks
-from redsched.model import Candidate, ClaimStatus, HostReport, Inventory, Quota
+from redsched.model import Candidate, ClaimStatus, HostReport, HostStatus, Inventory, Quota, Request
 from redsched.names import MAX_AMOUNT
 from redsched.scheduler import Scheduler
+from redsched.scheduler.audit import repair_picture
+from redsched.scheduler.cells import Cell
+from redsched.scheduler.recorder import Recorder
 from redsched.settings import Settings
 from redsched.store import CellStore, ClaimCall, HeldClaim, Member, Store
 from redsched.store.server import PrivateServer
@@ -32,10 +49,15 @@ TIMER_S = 0.001
 LIMITED = "limited"
 AMOUNTS = {"VCPU": 1, "MEMORY_MB": 1024}
 ROOMY = {"VCPU": Inventory(10**7), "MEMORY_MB": Inventory(10**9)}
+GROUP_OF = 50
+"""Members of a server group, each on another host."""
 AT_ONCE = 20
 CLAIMS_AT_ONCE = 100
-SETTINGS = Settings(log_level="warning", check_s=0.0, events_keep_s=0.0, tick_s=3600.0)
+SETTINGS = Settings(
+    log_level="warning", check_s=0.0, events_keep_s=0.0, tick_s=3600.0, poll_s=3600.0, catch_up_timeout_s=120.0
+)
 """Nothing goes on by itself: each row is one piece of work."""
+DRAINED, SWEEPS = 5, 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +70,16 @@ class Row:
     p99_ms: float
     largest_cpu_ms: float
     """Of this thread's processor time between two turns of the timer: other processes do not count in it."""
+    largest_gc_ms: float
+    """The longest garbage collection: part of the above."""
 
 
 class Timer:
     """A context manager: a timer that notes how late it comes."""
 
     async def __aenter__(self) -> "Timer":
+        self._gc_s = self._gc_began = 0.0
+        gc.callbacks.append(self._collecting)
         self._late_s: list[float] = []
         self._cpu_s = 0.0
         self._began = time.perf_counter()
@@ -65,10 +91,18 @@ class Timer:
         await asyncio.sleep(TIMER_S * 2)
         self.seconds = time.perf_counter() - self._began
         await tasks.end(self._task)
+        gc.callbacks.remove(self._collecting)
 
     def row(self, work: str) -> Row:
         late = sorted(self._late_s)
-        return Row(work, self.seconds, late[-1] * 1e3, late[len(late) * 99 // 100] * 1e3, self._cpu_s * 1e3)
+        p99_s = late[len(late) * 99 // 100]
+        return Row(work, self.seconds, late[-1] * 1e3, p99_s * 1e3, self._cpu_s * 1e3, self._gc_s * 1e3)
+
+    def _collecting(self, phase: str, _: dict[str, int]) -> None:
+        if phase == "start":
+            self._gc_began = time.thread_time()
+        else:
+            self._gc_s = max(self._gc_s, time.thread_time() - self._gc_began)
 
     async def _run(self) -> None:
         while True:
@@ -83,19 +117,25 @@ async def fill(cell: CellStore, claims: int, per_host: int) -> list[str]:
     await cell.init()
     names = [f"host-{number:06}" for number in range(-(-claims // per_host))]
     for first in range(0, len(names), AT_ONCE):
-        await tasks.together(_open(cell, name, per_host) for name in names[first : first + AT_ONCE])
+        hosts = enumerate(names[first : first + AT_ONCE], first)
+        await tasks.together(_open(cell, number, name, per_host) for number, name in hosts)
     return names
 
 
-async def _open(cell: CellStore, name: str, claims: int) -> None:
+async def _open(cell: CellStore, number: int, name: str, claims: int) -> None:
+    request = Request(AMOUNTS, consumer=name)
+    await cell.keep_request(request.digest(), request.canonical())
     said = await cell.report(HostReport(name, ROOMY, lease_s=HELD_S))
-    held = [_held(f"{name}-{number}", f"{said.epoch}.1", "web" if number % 10 else LIMITED) for number in range(claims)]
+    held = [_held(number, name, one, f"{said.epoch}.1", request.digest()) for one in range(claims)]
     await cell.attest(name, said.epoch, held=held)
 
 
-def _held(claim_id: str, token: str, project: str) -> HeldClaim:
-    record = {"project": project} | {f"amount.{name}": str(amount) for name, amount in AMOUNTS.items()}
-    return HeldClaim(claim_id, token, token, token, ClaimStatus.ACTIVE, record)
+def _held(host: int, name: str, number: int, token: str, digest: str) -> HeldClaim:
+    record = {"project": "web" if number % 10 else LIMITED, "consumer": name, "digest": digest}
+    if number % 10 == 1:
+        record["group"] = f"group-{number}-{host // GROUP_OF}"
+    record |= {f"amount.{slot}": str(amount) for slot, amount in AMOUNTS.items()}
+    return HeldClaim(f"{name}-{number}", token, token, token, ClaimStatus.ACTIVE, record)
 
 
 async def make_due(cell: CellStore, names: list[str], count: int) -> None:
@@ -110,42 +150,65 @@ async def make_due(cell: CellStore, names: list[str], count: int) -> None:
             await cell.claim(ClaimCall((some,), clock.epoch, clock.now_ms, clock.seq, "", fresh=True, lease_ms=1))
 
 
+async def drain(cell: Cell, names: list[str]) -> None:
+    """Move claims off some hosts, as many as some sweeps do."""
+    for name in names[:DRAINED]:
+        await cell.store.set_status(name, HostStatus.DRAINING, move=True)
+    for _ in range(SWEEPS):
+        await cell.sweeper.sweep()
+
+
+async def read_anew(cell: Cell) -> None:
+    """Read the columns anew."""
+    cell.mirror.read_anew()
+    await cell.mirror.catch_up()
+
+
 async def measure(url: str, given: argparse.Namespace) -> tuple[list[Row], list[str]]:
     """All rows, and what is wrong."""
     async with Store.connect(url, SETTINGS) as store:
         names = await fill(store.cell("c1"), given.claims, given.per_host)
     rows, wrong = list[Row](), list[str]()
     async with Scheduler.connect(url, SETTINGS) as scheduler:
+        await scheduler.quotas.put(Quota(LIMITED, {"claims": MAX_AMOUNT}))
+        [cell] = scheduler._cells
         pacing.leave_alone()  # as the API's processes do
 
-        async def row(work: str, do: Callable[[], Awaitable[object]]) -> object:
+        async def row(work: str, do: Callable[[], Awaitable[object]]) -> Any:
             async with Timer() as timer:
                 found = await do()
             rows.append(timer.row(work))
+            print(rows[-1], file=sys.stderr)
             return found
 
-        await row("count a quota", lambda: scheduler.quotas.put(Quota(LIMITED, {"claims": MAX_AMOUNT})))
-        report = await row("audit", scheduler.audit)
-        wrong += [str(one) for one in report.problems[:5]]  # type: ignore[attr-defined]
+        for work, do in (("audit", scheduler.audit), ("repair", scheduler.repair)):
+            report = await row(work, do)
+            wrong += [str(one) for one in report.problems[:5]]
+        await row("picture", lambda: repair_picture(cell))
         archive = await row("export", scheduler.export)
-        if len(archive.claims) != len(names) * given.per_host:  # type: ignore[attr-defined]
-            wrong.append(f"{len(archive.claims)} claims were exported")  # type: ignore[attr-defined]
+        if len(archive.claims) != len(names) * given.per_host:
+            wrong.append(f"{len(archive.claims)} claims were exported")
         del archive
-        await row("repair", scheduler.repair)
         await row("usage", scheduler.usage)
-        [cell] = scheduler._cells
+        await row("snapshot", lambda: read_anew(cell))
         await make_due(cell.store, names, given.due)
-        await cell.mirror.catch_up()
+        await row("feed", cell.mirror.catch_up)
         await row("sweep", cell.sweeper.sweep)
         if left := len(await cell.store.deadlines()):
             wrong.append(f"{left} claims that are due were left")
+        recorder = Recorder(cell.store, SETTINGS.model_copy(update={"events_keep_s": 3600.0}))
+        if not await row("record", recorder.record):
+            wrong.append("no event was recorded")
+        await row("drain", lambda: drain(cell, names))
+        if not await cell.store.deadlines():
+            wrong.append("no claim was moved")
     return rows, wrong
 
 
 def main() -> None:
     """Fill a private store, measure, and print a table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--claims", type=int, default=200_000, help="active claims (default: %(default)s)")
+    parser.add_argument("--claims", type=int, default=1_000_000, help="active claims (default: %(default)s)")
     parser.add_argument("--per-host", type=int, default=100, help="of them on each host (default: %(default)s)")
     parser.add_argument("--due", type=int, default=20_000, help="claims that fall due (default: %(default)s)")
     parser.add_argument("--json", action="store_true")
@@ -155,11 +218,10 @@ def main() -> None:
     if given.json:
         print(json.dumps({"claims": given.claims, "rows": [asdict(one) for one in rows], "wrong": wrong}))
     else:
-        print(f"{'work':<14} {'seconds':>9} {'largest delay ms':>17} {'p99 ms':>8} {'processor ms':>13}")
+        print(f"{'work':<10} {'seconds':>9} {'largest delay ms':>17} {'p99 ms':>8} {'processor ms':>13} {'gc ms':>7}")
         for one in rows:
-            print(
-                f"{one.work:<14} {one.seconds:9.1f} {one.largest_ms:17.1f} {one.p99_ms:8.1f} {one.largest_cpu_ms:13.1f}"
-            )
+            delays = f"{one.largest_ms:17.1f} {one.p99_ms:8.1f} {one.largest_cpu_ms:13.1f} {one.largest_gc_ms:7.1f}"
+            print(f"{one.work:<10} {one.seconds:9.1f} {delays}")
         print("\n".join(wrong))
     sys.exit(1 if wrong else 0)
 

@@ -38,6 +38,13 @@ async def paced(items: Iterable[T]) -> AsyncIterator[T]:
         yield item
 
 
+async def paged(items: Iterable[T], most: int) -> AsyncIterator[list[T]]:
+    """Yield the items in lists of up to `most`, in slices: without a list of all of them."""
+    rest = iter(items)
+    while page := [one async for one in paced(islice(rest, most))]:
+        yield page
+
+
 async def in_order(items: Iterable[str]) -> list[str]:
     """Return the items sorted: in runs, which are merged in slices."""
     rest, runs = iter(items), list[list[str]]()
@@ -82,8 +89,9 @@ class Spread(MutableMapping[str, V]):
         return key in self._shards[hash(key) % SHARDS]
 
     def __iter__(self) -> Iterator[str]:
+        # A copy of each: others may add or take out between two slices.
         for shard in self._shards:
-            yield from shard
+            yield from list(shard)
 
     def __len__(self) -> int:
         return sum(map(len, self._shards))

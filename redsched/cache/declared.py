@@ -5,7 +5,7 @@ nothing in. A server group or shared pool may have counts before it is declared 
 bring theirs back): such a one is followed and not shown.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, KeysView, Mapping
 from types import MappingProxyType
 
 from redsched.cache.things import AggregateState, GroupState, PoolState, QuotaState
@@ -96,7 +96,16 @@ class Declared:
 
     def describe(self) -> dict[str, dict[str, object]]:
         """Every value of what is declared by kind and name, for comparing."""
-        return {f"{kind} {name}": state.describe() for kind in _MAKE for name, state in self._shown[kind].items()}
+        return {f"{kind} {name}": self.describe_one(kind, name) for kind in _MAKE for name in self._shown[kind]}
+
+    def describe_one(self, kind: str, name: str) -> dict[str, object]:
+        """Return every value of a thing; none where it is not declared."""
+        state = self._shown[kind].get(name)
+        return state.describe() if state else {}
+
+    def names(self, kind: str) -> KeysView[str]:
+        """Return the names of the declared things of a kind."""
+        return self._shown[kind].keys()
 
     # Trying places out
 

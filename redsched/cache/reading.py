@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 from redsched.cache.columns import Columns
+from redsched.pacing import paced
 from redsched.store import CellStore, Kind
 
-CHUNK = 200
-"""Hosts read in one pipeline: large enough to hide the round trip, small enough not to hold the server."""
+CHUNK = 50
+"""Hosts read in one pipeline: large enough to hide the round trip, small enough not to hold the server or the loop."""
 
 
 async def names_of(cell: CellStore, kind: Kind) -> list[str]:
@@ -17,10 +18,10 @@ async def names_of(cell: CellStore, kind: Kind) -> list[str]:
 async def read_into(cell: CellStore, columns: Columns, kind: Kind, names: Sequence[str]) -> None:
     """Put these things of a kind into the columns as they are now; those that are not there are left out."""
     if kind is not Kind.HOST:
-        for name, fields in (await cell.read_things(kind, names)).items():
+        async for name, fields in paced((await cell.read_things(kind, names)).items()):
             columns.declared.put(kind, name, fields)
         return
     for first in range(0, len(names), CHUNK):
-        for host in await cell.read_hosts(names[first : first + CHUNK]):
+        async for host in paced(await cell.read_hosts(names[first : first + CHUNK])):
             if host.fields:
                 columns.put(host.name, host.fields)

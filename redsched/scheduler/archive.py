@@ -13,6 +13,7 @@ from redsched.errors import InvalidRequest
 from redsched.model import Aggregate, Claim, HostReport, HostStatus, Quota, Request, ServerGroup, SharedPool, Token
 from redsched.model.canonical import Fields, as_text, from_text
 from redsched.names import check_name, check_slot, whole
+from redsched.pacing import Spread
 from redsched.store.fields import AMOUNT, claim_from
 
 FORMAT = 2
@@ -37,6 +38,33 @@ class Head:
     def consistent(self) -> bool:
         """Whether nothing changed while it was read."""
         return self.seq == self.seq_after
+
+
+class Packed(Mapping[str, Mapping[str, str]]):
+    """Hashes by name, each kept as one text: garbage collection would go through a million dicts at a time."""
+
+    __slots__ = ("_texts",)
+
+    def __init__(self) -> None:
+        self._texts = Spread[str]()
+
+    def put(self, name: str, values: Mapping[str, str]) -> None:
+        """Keep the fields of a hash."""
+        self._texts[name] = json.dumps(values)
+
+    def drop(self, name: str) -> None:
+        """Take a hash out."""
+        del self._texts[name]
+
+    def __getitem__(self, name: str) -> Mapping[str, str]:
+        found: dict[str, str] = json.loads(self._texts[name])
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +109,9 @@ def _body(archive: Archive) -> Iterator[str]:
     for report in archive.hosts:
         status = archive.statuses.get(report.name, HostStatus.ENABLED)
         yield json.dumps({"kind": "host", "status": status.value, **_words(HostReport).of(report)})
-    for claim_id, said in sorted(archive.claims.items()):
-        yield json.dumps({"kind": "claim", "id": claim_id, "fields": said})
-    for digest, text in archive.requests.items():
+    for claim_id in sorted(archive.claims):
+        yield json.dumps({"kind": "claim", "id": claim_id, "fields": archive.claims[claim_id]})
+    for digest, text in sorted(archive.requests.items()):
         yield json.dumps({"kind": "request", "digest": digest, "request": json.loads(text)})
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from redsched.model import ClaimStatus
+from redsched.pacing import Spread
 from redsched.scheduler.audit_again import LOOKS, seen_again, with_mended
 from redsched.scheduler.audit_cache import cache_problems
 from redsched.scheduler.audit_counts import Counted, count_problems, over_by_rights, read_counts
@@ -37,7 +38,8 @@ async def repair(cells: Cells, operator: bool) -> AuditReport:
 
 async def audit_cell(cell: Cell) -> AuditReport:
     """`audit` of one cell."""
-    report, _ = await _look_again(cell)
+    report, digests = await _look_again(cell)
+    await digests.let_go()
     return report
 
 
@@ -45,6 +47,7 @@ async def repair_cell(cell: Cell, operator: bool) -> AuditReport:
     """`repair` of one cell. Requests that claims name are kept for another while."""
     before, digests = await _look_again(cell)
     await cell.store.keep_requests(digests)
+    await digests.let_go()
     if not before.problems:
         return before
     await mend(cell, before.problems, operator)
@@ -52,12 +55,13 @@ async def repair_cell(cell: Cell, operator: bool) -> AuditReport:
     return replace(after, problems=with_mended(before.problems, after.problems))
 
 
-async def _look_again(cell: Cell) -> tuple[AuditReport, set[str]]:
+async def _look_again(cell: Cell) -> tuple[AuditReport, Spread[bool]]:
     """Look; and where something looks wrong, whether it still does. With the digests that the last look has found."""
     report, digests = await _look(cell.store)
     for _ in range(LOOKS - 1):
         if not report.problems:
             break
+        await digests.let_go()
         again, digests = await _look(cell.store)
         report = replace(again, problems=seen_again(report.problems, again.problems))
     return replace(report, problems=(*report.problems, *await cache_problems(cell.mirror))), digests
@@ -106,14 +110,15 @@ class _Look:
             self.counted.take(fields)
 
 
-async def _look(store: CellStore) -> tuple[AuditReport, set[str]]:
+async def _look(store: CellStore) -> tuple[AuditReport, Spread[bool]]:
     """What one look finds, and the digests of the requests that are still wanted."""
     # Before anything is read: what falls due meanwhile is not called late.
     look, before = _Look(store.name, await store.tick()), await read_counts(store)
     seen = await read_cell(store, look.at_host, look.at_claim)
     after = await read_counts(store)
     leftover = await leftover_problems(store.name, seen)
-    problems = (*look.problems, *leftover, *count_problems(store.name, before, after, look.counted))
+    problems = (*look.problems, *leftover, *await count_problems(store.name, before, after, look.counted))
+    digests, seen.digests = seen.digests, Spread[bool]()
     await seen.let_go()
-    over = (*look.over, *over_by_rights(after))
-    return AuditReport(look.hosts, look.claims, problems, over), seen.digests
+    over = (*look.over, *await over_by_rights(after))
+    return AuditReport(look.hosts, look.claims, problems, over), digests

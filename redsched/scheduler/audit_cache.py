@@ -8,14 +8,15 @@ from collections.abc import Mapping, Sequence
 
 from redsched.cache.columns import Columns
 from redsched.cache.compare import describe
+from redsched.cache.declared import Declared
 from redsched.cache.mirror import CellMirror
 from redsched.cache.reading import names_of, read_into
 from redsched.pacing import in_order, paced
 from redsched.scheduler.views import Mend, Problem
-from redsched.store import CellStore, Kind
+from redsched.store import Kind
 
 CHUNK = 10
-"""Hosts read at once: putting them into columns takes a turn of the loop."""
+"""Hosts or declared things read at once: putting them into columns takes a turn of the loop."""
 
 Different = dict[tuple[str, str], tuple[object, str, str]]
 """By thing and field: the version, what the picture has, and what the store has."""
@@ -43,7 +44,7 @@ async def _look(mirror: CellMirror) -> Different:
 
 
 async def _look_at_hosts(mirror: CellMirror, names: Sequence[str]) -> Different:
-    stored = await _read(mirror.cell, mirror.epoch, Kind.HOST, names)
+    stored = await _read(mirror, names)
     found: Different = {}
     # Each is compared as the picture has it at that moment: where that has gone on, its version says so.
     async for name in paced(names):
@@ -54,20 +55,28 @@ async def _look_at_hosts(mirror: CellMirror, names: Sequence[str]) -> Different:
 
 
 async def _look_at_declared(mirror: CellMirror) -> Different:
-    stored = Columns()
-    for kind in set(Kind) - {Kind.HOST}:
-        await read_into(mirror.cell, stored, kind, await names_of(mirror.cell, kind))
-    ours, theirs = mirror.columns.declared.describe(), stored.declared.describe()
     found: Different = {}
-    for name in ours.keys() | theirs.keys():
-        found |= _differences(name, ours.get(name, {}), theirs.get(name, {}))
+    for kind in set(Kind) - {Kind.HOST}:
+        names = await in_order({*mirror.columns.declared.names(kind), *await names_of(mirror.cell, kind)})
+        for start in range(0, len(names), CHUNK):
+            found |= await _look_at_things(mirror, kind, names[start : start + CHUNK])
     return found
 
 
-async def _read(cell: CellStore, epoch: str, kind: Kind, names: Sequence[str]) -> Columns:
+async def _look_at_things(mirror: CellMirror, kind: Kind, names: Sequence[str]) -> Different:
+    hashes, stored, found = await mirror.cell.read_things(kind, names), Declared(), Different()
+    async for name in paced(names):
+        if name in hashes:
+            stored.put(kind, name, hashes[name])
+        ours, theirs = (one.describe_one(kind, name) for one in (mirror.columns.declared, stored))
+        found |= _differences(f"{kind} {name}", ours, theirs)
+    return found
+
+
+async def _read(mirror: CellMirror, names: Sequence[str]) -> Columns:
     columns = Columns(len(names))
-    columns.set_epoch(epoch)
-    await read_into(cell, columns, kind, names)
+    columns.set_epoch(mirror.epoch)
+    await read_into(mirror.cell, columns, Kind.HOST, names)
     return columns
 
 

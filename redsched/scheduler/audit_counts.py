@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from redsched.names import SHARED_POOL, split_slot, whole
+from redsched.pacing import in_order, paced
 from redsched.scheduler.taken import usage_of
 from redsched.scheduler.views import Mend, Problem
 from redsched.store import CellStore, Kind, drawn_on
@@ -63,20 +64,22 @@ class Counted:
         return self.expected.setdefault(thing, Counter())
 
 
-def count_problems(cell: str, before: Things, after: Things, counted: Counted) -> list[Problem]:
+async def count_problems(cell: str, before: Things, after: Things, counted: Counted) -> list[Problem]:
     """What is wrong with groups, pools and quotas, read before and after the claims that are `counted`."""
-    expected = counted.expected
-    return [
-        problem
-        for name in sorted(after.keys() | expected.keys())
-        if _mark(name, before) == _mark(name, after)
-        for problem in _problems(cell, name, after.get(name, {}), expected.get(name, Counter()))
-    ]
+    expected, found = counted.expected, list[Problem]()
+    async for name in paced(await in_order(after.keys() | expected.keys())):
+        if _mark(name, before) == _mark(name, after):
+            found += _problems(cell, name, after.get(name, {}), expected.get(name, Counter()))
+    return found
 
 
-def over_by_rights(things: Things) -> tuple[str, ...]:
+async def over_by_rights(things: Things) -> tuple[str, ...]:
     """The pools that hold more than they have because they shrank, or because hosts brought more back."""
-    return tuple(name for name, fields in things.items() if any(field.startswith("over.") for field in fields))
+    found: list[str] = []
+    async for name, fields in paced(things.items()):
+        if any(field.startswith("over.") for field in fields):
+            found.append(name)
+    return tuple(found)
 
 
 def _mark(name: str, things: Things) -> str | None:

@@ -89,8 +89,5 @@ async def _remembered(cell: str, seen: Seen) -> AsyncIterator[Problem]:
         elif claim_id not in seen.marks.chores:
             yield Problem(5, cell, claim_id, "ended claim", "kept", "forgotten", Mend.DUE, claim_id)
     async for claim_id in paced(seen.marks.shelved):
-        fields = seen.shelved.get(claim_id, {})
-        shelving = fields.get("state") == ClaimStatus.ENDED or fields.get("closed_why") == Why.SHELVED
-        if not shelving or Why.SHELVED not in (fields.get("why"), fields.get("closed_why")):
-            says = fields.get("state", "unknown")
+        if says := seen.shelved.get(claim_id, "unknown"):
             yield Problem(5, cell, f"shelved {claim_id}", "entry", says, "none", Mend.DUE, claim_id)

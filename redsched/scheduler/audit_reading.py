@@ -6,8 +6,9 @@ Claims pass by one at a time: of a million of them only the states are kept, and
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
-from redsched.model import LEASED, Claim, ClaimStatus, Placement, Token
+from redsched.model import LEASED, Claim, ClaimStatus, Placement, Token, Why
 from redsched.pacing import Spread, in_order, paced
 from redsched.store import AuditedHost, CellStore
 from redsched.store.base import CHUNK, chunks
@@ -29,7 +30,7 @@ class Marks:
 
     deadlines: Spread[int]
     chores: Spread[int]
-    shelved: Collection[str]
+    shelved: Spread[bool]
     keys: Mapping[str, Spread[bool]]
     gangs: Mapping[str, Fields]
     listed: Collection[str]
@@ -45,21 +46,21 @@ class Seen:
         """The names of the hosts that are there."""
         self.states = Spread[str]()
         """Of all claims at their main placement, ended ones too, by id."""
-        self.leased: set[str] = set()
+        self.leased = Spread[bool]()
         """Claims of which a placement beside the main one has a lease."""
         self.unlisted: dict[str, dict[str, str]] = {}
         """By host, claims with a placement there that the host's set does not have: the state of the placement."""
-        self.lasting: dict[str, str] = {}
+        self.lasting = Spread[str]()
         """Ended claims that are remembered without end, and why they ended."""
-        self.shelved: dict[str, Fields] = {}
-        """The claims in the set of those that are shelved, as far as they are there."""
-        self.unfinished: list[str] = []
+        self.shelved = Spread[str]()
+        """The claims in the set of those that are shelved, as far as they are there: '' or, if wrongly, their state."""
+        self.unfinished = Spread[bool]()
         """Claims about which a scheduler has something to finish, so that they must have a chore."""
         self.gangs_with_chores: set[str] = set()
         """The gangs of claims that have a chore."""
         self.taken_up_on: set[str] = set()
         """The hosts that have taken up a placement which is still there."""
-        self.digests: set[str] = set()
+        self.digests = Spread[bool]()
         """Of the requests that living and shelved claims name."""
         self.gangs: Mapping[str, Fields] = {}
         """Those that did not change while claims were read."""
@@ -74,13 +75,13 @@ class Seen:
         self.states[claim_id] = _STATES.get(state, state)
         is_shelved = claim_id in self.marks.shelved
         if is_shelved:
-            self.shelved[claim_id] = fields
+            self.shelved[claim_id] = "" if _is_shelved(fields) else state
         if (state != ClaimStatus.ENDED or is_shelved) and fields.get("digest"):
-            self.digests.add(fields["digest"])
+            self.digests[fields["digest"]] = True
         if fields.get("gang") and claim_id in self.marks.chores:
             self.gangs_with_chores.add(fields["gang"])
         if _may_be_unfinished(fields) and is_unfinished(claim_from(self.cell, claim_id, fields)):
-            self.unfinished.append(claim_id)
+            self.unfinished[claim_id] = True
         for placement in placement_fields(fields):
             self._note_placement(claim_id, placement, on)
 
@@ -91,7 +92,7 @@ class Seen:
         if state != ClaimStatus.CLAIMED:
             self.taken_up_on.add(host)
         if state in LEASED and self.states[claim_id] not in LEASED:
-            self.leased.add(claim_id)
+            self.leased[claim_id] = True
 
     def note_set(self, host: str, ids: Collection[str]) -> None:
         """Note what a host's set has, once its claims are noted."""
@@ -101,15 +102,27 @@ class Seen:
 
     async def let_go(self) -> None:
         """Free what grows with the number of claims, in slices."""
-        await self.states.let_go()
-        for large in (self.marks.deadlines, self.marks.chores):
-            await large.let_go()
-        for names in self.marks.keys.values():
-            await names.let_go()
+        marks = self.marks
+        large: tuple[Spread[Any], ...] = (
+            self.states,
+            self.lasting,
+            self.shelved,
+            self.unfinished,
+            self.leased,
+            self.digests,
+        )
+        for one in (*large, marks.deadlines, marks.chores, marks.shelved, *marks.keys.values()):
+            await one.let_go()
 
 
 _STATES = {state.value: state.value for state in ClaimStatus}
 """One text for each state, in place of a million."""
+
+
+def _is_shelved(fields: Fields) -> bool:
+    """Whether a claim is shelved, or is being shelved."""
+    shelving = fields.get("state") == ClaimStatus.ENDED or fields.get("closed_why") == Why.SHELVED
+    return shelving and Why.SHELVED in (fields.get("why"), fields.get("closed_why"))
 
 
 def _may_be_unfinished(fields: Fields) -> bool:
@@ -158,7 +171,7 @@ def members_of(gang: Fields) -> list[str]:
 
 
 async def _read_marks(store: CellStore) -> Marks:
-    deadlines, chores, shelved = await store.deadlines(), await store.chores(), set(await store.shelved_ids())
+    deadlines, chores, shelved = await store.deadlines(), await store.chores(), await store.shelved_ids()
     keys = await store.key_names()
     gangs = await store.gang_hashes(list(keys.get("gang", ())))
     return Marks(deadlines, chores, shelved, keys, gangs, await store.host_names())

@@ -13,6 +13,7 @@ from redsched import tasks
 from redsched.cache.mirror import CellMirror
 from redsched.errors import ClaimState, NoValidHost, QuotaExceeded, RedschedError
 from redsched.model import OVER, Claim, ClaimStatus
+from redsched.pacing import Spread
 from redsched.store import CellStore, counted_by
 
 BATCH = 100
@@ -62,16 +63,17 @@ class Chores:
 
     async def work_off(self) -> None:
         """Do what is due, each once; what cannot be done yet waits for the next round. Raises Unavailable."""
-        seen, offset = set[str](), 0
+        seen, offset = Spread[bool](), 0
         while due := await self._store.due_chores(self._mirror.now_ms(), offset, BATCH):
             fresh = [one for one in due if one not in seen]
             offset += len(due) - len(fresh)  # still due although it was done: step over it
-            seen.update(fresh)
+            seen.update(dict.fromkeys(fresh, True))
             claims = await self._store.read_claims(fresh)
             for first in range(0, len(fresh), AT_ONCE):
                 await tasks.together(self._do(one, claims.get(one)) for one in fresh[first : first + AT_ONCE])
             if len(due) < BATCH:
                 break
+        await seen.let_go()
 
     async def _place(self, claim: Claim) -> None:
         if self.place_again is not None:

@@ -13,8 +13,8 @@ from redsched.model import (
     SharedPool,
 )
 from redsched.names import whole
-from redsched.pacing import Spread, in_order, paced
-from redsched.scheduler.archive import FORMAT, Archive, Head
+from redsched.pacing import Spread, in_order, paced, paged
+from redsched.scheduler.archive import FORMAT, Archive, Head, Packed
 from redsched.scheduler.audit_reading import Seen, read_cell
 from redsched.scheduler.fields import keyed, number, quota_from, slot_views, status_from
 from redsched.scheduler.views import SlotView
@@ -23,7 +23,8 @@ from redsched.store.fields import ROOT, placement_fields
 from redsched.store.schema import SCHEMA
 
 TRIES = 3
-HOSTS_AT_ONCE = 500
+HOSTS_AT_ONCE = 100
+REQUESTS_AT_ONCE = 100
 
 Fields = Mapping[str, str]
 
@@ -43,21 +44,22 @@ async def export_cell(store: CellStore) -> Archive:
 
 async def _read(store: CellStore) -> Archive:
     things = {kind: await store.read_things(kind, await store.declared_names(kind)) for kind in Kind if kind != "host"}
-    claims = Spread[Fields]()
+    claims = Packed()
 
     def at_claim(claim_id: str, fields: Fields) -> None:
         # A hint that lay in an inbox is made anew when the host attests.
-        claims[claim_id] = {name: value for name, value in fields.items() if not name.endswith("inbox_id")}
+        claims.put(claim_id, {name: value for name, value in fields.items() if not name.endswith("inbox_id")})
 
     seen = await read_cell(store, on_claim=at_claim)
     await _leave_out(claims, seen)
     hashes = await _hosts(store, await in_order(seen.present))
     hosts = tuple([report_from(store.name, one) async for one in paced(hashes)])
+    requests = await _requests(store, seen)
     await seen.let_go()
     return Archive(
         head=_NO_HEAD,
-        aggregates=tuple(_aggregate(name, fields, hashes) for name, fields in things[Kind.AGGREGATE].items()),
-        groups=tuple(_group(name, fields) for name, fields in things[Kind.SERVER_GROUP].items()),
+        aggregates=tuple([_aggregate(*one, hashes) async for one in paced(things[Kind.AGGREGATE].items())]),
+        groups=tuple([_group(*one) async for one in paced(things[Kind.SERVER_GROUP].items())]),
         pools=tuple(_pool(name, fields) for name, fields in things[Kind.POOL].items()),
         quotas=tuple(
             quota for name, fields in things[Kind.QUOTA].items() if (quota := quota_from(name, fields)) is not None
@@ -65,22 +67,23 @@ async def _read(store: CellStore) -> Archive:
         hosts=hosts,
         statuses={one.name: status_from(one.fields) for one in hashes},
         claims=claims,
-        requests=await _requests(store, seen),
+        requests=requests,
     )
 
 
 _NO_HEAD = Head(FORMAT, "", "", "", 0, 0, 0, 0)
 
 
-async def _leave_out(claims: Spread[Fields], seen: Seen) -> None:
+async def _leave_out(claims: Packed, seen: Seen) -> None:
     """Keep what lives on hosts that are there, and what is remembered without end."""
-    over = [
-        claim_id
-        async for claim_id, fields in paced(claims.items())
-        if claim_id not in seen.lasting and not (seen.lives(claim_id) and _hosts_of(fields) <= seen.present)
-    ]
+    over = Spread[bool]()
+    async for claim_id in paced(claims):
+        if claim_id in seen.lasting:
+            continue
+        if not seen.lives(claim_id) or not _hosts_of(claims[claim_id]) <= seen.present:
+            over[claim_id] = True
     async for claim_id in paced(over):
-        del claims[claim_id]
+        claims.drop(claim_id)
 
 
 def _hosts_of(fields: Fields) -> set[str]:
@@ -94,9 +97,11 @@ async def _hosts(store: CellStore, names: Sequence[str]) -> list[HostHashes]:
     return [one for one in found if one.fields]
 
 
-async def _requests(store: CellStore, seen: Seen) -> dict[str, str]:
-    texts = {digest: await store.read_request(digest) for digest in await in_order(seen.digests)}
-    return {digest: text for digest, text in texts.items() if text}
+async def _requests(store: CellStore, seen: Seen) -> Spread[str]:
+    texts = Spread[str]()
+    async for page in paged(seen.digests, REQUESTS_AT_ONCE):
+        texts.update(await store.read_requests(page))
+    return texts
 
 
 def report_from(cell: str, host: HostHashes) -> HostReport:

@@ -8,6 +8,7 @@ anyone recorded them are an event too, which says how many they were.
 from collections.abc import Iterator, Mapping, Sequence
 
 from redsched.model import Reason
+from redsched.pacing import paced
 from redsched.settings import Settings
 from redsched.store import CellStore, Change, Kind, Outcome, Recorded
 from redsched.store.fields import AMOUNT
@@ -61,7 +62,7 @@ class Recorder:
         )
         events: list[dict[str, str]] = []
         seq = last.seq
-        for change in changes:
+        async for change in paced(changes):
             if change.seq > seq + 1:
                 events.append({**_head(change, HOLE), "changes": str(change.seq - seq - 1)})
             seq = change.seq

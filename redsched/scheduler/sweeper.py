@@ -16,7 +16,7 @@ import structlog
 from redsched import tasks
 from redsched.cache.mirror import CellMirror
 from redsched.errors import OutcomeUnknown, RedschedError, StoreUnavailable
-from redsched.pacing import paced
+from redsched.pacing import Spread, paced
 from redsched.scheduler.released import Released
 from redsched.scheduler.repeating import repeat
 from redsched.settings import Settings
@@ -50,7 +50,7 @@ class Sweeper:
         self._released = released
         self._settings = settings
         self._swept_until_ms = 0
-        self._stuck: dict[str, tuple[float, dict[str, int | None]]] = {}
+        self._stuck = Spread[tuple[float, dict[str, int | None]]]()
         """Due claims that nothing could be done about a moment ago: when, and the versions that their hosts had."""
         self.duties: list[Callable[[], Awaitable[object]]] = []
         """What else is due each second. One that fails does not keep the others from theirs."""
@@ -100,9 +100,8 @@ class Sweeper:
             # Those that nothing could be done about (their host has not attested) stay in front: step over them.
             offset += len(due) - done
             if done < len(fresh):
-                self._stuck |= {
-                    one: (now_s, {host: version(host) for host in claims[one].hosts}) for one in fresh if one in claims
-                }
+                for claim in claims.values():
+                    self._stuck[claim.id] = (now_s, {host: version(host) for host in claim.hosts})
             if len(due) < BATCH:
                 break
         return changed
@@ -110,7 +109,8 @@ class Sweeper:
     async def _forget_stuck(self, now_s: float) -> None:
         """Try again what was stuck for a while, or of which a host has changed: it has attested, or was written off."""
         version = self._mirror.columns.version
-        async for one, (at_s, seen) in paced(list(self._stuck.items())):
+        async for one in paced(self._stuck):
+            at_s, seen = self._stuck.get(one, (0.0, {}))
             if now_s - at_s >= STUCK_S or any(version(host) != was for host, was in seen.items()):
                 self._stuck.pop(one, None)
 

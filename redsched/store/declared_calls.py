@@ -14,6 +14,9 @@ from redsched.store.reads import Reads
 
 Fields = Mapping[str, str]
 
+THINGS_AT_ONCE = 20
+"""Hashes in one pipeline: a large server group has thousands of counts, a millisecond to read."""
+
 
 class DeclaredCalls(Reads):
     """One coroutine for each thing that an operator can declare and take back, and reads of them."""
@@ -74,7 +77,7 @@ class DeclaredCalls(Reads):
     async def read_things(self, kind: Kind, names: Sequence[str]) -> dict[str, Fields]:
         """The hashes of some things of a kind by name; those that are not there are left out."""
         found: dict[str, Fields] = {}
-        for chunk in chunks(names):
+        for chunk in chunks(names, THINGS_AT_ONCE):
             pipe = self._reader.pipeline(transaction=False)
             for name in chunk:
                 pipe.hgetall(self._place(kind, name)[0])

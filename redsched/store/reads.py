@@ -7,7 +7,7 @@ from typing import Any
 from redsched import tasks
 from redsched.errors import StoreUnavailable
 from redsched.model import Claim, ClaimStatus, Reason
-from redsched.pacing import Spread, in_order, paced
+from redsched.pacing import Spread, paced, paged
 from redsched.store.answers import AuditedHost, Change, Clock, FeedEnd, HostHashes, InboxEntry, Poll
 from redsched.store.base import CHUNK, CLAIMS_AT_ONCE, MOST_TRIES, CellBase, chunks
 from redsched.store.connection import reading
@@ -184,9 +184,13 @@ class Reads(CellBase):
 
     async def read_request(self, digest: str) -> str | None:
         """A request as canonical JSON; None where it is not kept any more."""
+        return (await self.read_requests([digest])).get(digest)
+
+    async def read_requests(self, digests: Sequence[str]) -> dict[str, str]:
+        """Return requests as canonical JSON by digest, without those that are not kept any more."""
         with reading(self._url):
-            text: str | None = await self._reader.get(self.keys.request(digest))
-        return text
+            texts = await self._reader.mget(map(self.keys.request, digests))
+        return {digest: text for digest, text in zip(digests, texts, strict=True) if text is not None}
 
     async def missing_requests(self, digests: Iterable[str]) -> list[str]:
         """Return those digests whose request is not kept any more."""
@@ -202,7 +206,7 @@ class Reads(CellBase):
 
     async def keep_requests(self, digests: Iterable[str]) -> None:
         """Keep these requests for another day."""
-        for some in chunks(list(digests)):
+        async for some in paged(digests, CLAIMS_AT_ONCE):
             pipe = self._reader.pipeline(transaction=False)
             for digest in some:
                 pipe.pexpire(self.keys.request(digest), REQUEST_KEPT_MS)
@@ -220,10 +224,13 @@ class Reads(CellBase):
         hows = (leaving_of(dict(zip(LEAVING, values, strict=True)), now_ms) for values in found)
         return {name: how for name, how in zip(names, hows, strict=True) if how}
 
-    async def shelved_ids(self) -> list[str]:
-        """The ids of the claims that are shelved, or are being shelved."""
+    async def shelved_ids(self) -> Spread[bool]:
+        """Return the ids of the claims that are shelved, or are being shelved."""
+        found = Spread[bool]()
         with reading(self._url):
-            return await in_order(await self._reader.smembers(self.keys.shelved))
+            async for claim_id in self._reader.sscan_iter(self.keys.shelved, count=CHUNK):
+                found[claim_id] = True
+        return found
 
     async def lapsed_hosts(self, since_ms: int, now_ms: int, offset: int, most: int) -> list[str]:
         """Hosts whose lease ended between two times (ms, inclusive), oldest first."""

@@ -105,7 +105,7 @@ async def test_a_shelved_claim_is_listed_again_and_kept(cell: CellStore, raw: An
     await raw.pexpire(cell.keys.claim("a"), HOUR_S * 1000)
     await raw.sadd(cell.keys.shelved, "nothing")
     assert (await cell.mend_due("damage", ("a", "nothing"))).outcome is Outcome.OK
-    assert await cell.shelved_ids() == ["a"]
+    assert list(await cell.shelved_ids()) == ["a"]
     assert await is_kept(cell, raw, "a")
     await check_sums(cell, raw)
 

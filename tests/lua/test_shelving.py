@@ -47,7 +47,7 @@ async def sums(cell: CellStore, raw: Any) -> AsyncIterator[None]:
 
 async def is_shelved(cell: CellStore, raw: Any) -> bool:
     """Whether claim `a` has ended as shelved, and is kept in the store and in the set of those that are."""
-    listed = await cell.shelved_ids() == ["a"]
+    listed = list(await cell.shelved_ids()) == ["a"]
     return listed and await states(cell, "a") == {"": "ended shelved"} and await is_kept(cell, raw, "a")
 
 
@@ -67,7 +67,7 @@ async def test_shelving_in_every_state(cell: CellStore, raw: Any, state: str, ou
     answer = await cell.shelve("h1", "a", placed.token)
     assert (answer.outcome, set((await states(cell, "a")).values())) == (outcome, {after})
     assert (await everything(raw) == before) == (outcome == "GONE")
-    assert await cell.shelved_ids() == ([] if outcome == "GONE" else ["a"])
+    assert list(await cell.shelved_ids()) == ([] if outcome == "GONE" else ["a"])
     async with nothing_written(raw):
         again = await cell.shelve("h1", "a", placed.token)
         assert again.outcome == ("SAME" if outcome == "OK" else outcome)
@@ -96,7 +96,7 @@ async def test_it_is_placed_again_as_a_new_line_of_its_own(cell: CellStore, raw:
     first = await active(cell, "a")
     closed = await shelved(cell, "a", first)
     second = await move_to(cell, "a", first, why=Why.SHELVED)
-    assert (await cell.shelved_ids(), await states(cell, "a")) == ([], {"h2": "claimed"})
+    assert (list(await cell.shelved_ids()), await states(cell, "a")) == ([], {"h2": "claimed"})
     async with nothing_written(raw):
         again = await ask_again(cell, "a", "h3", Again("h1", first.token, Why.SHELVED))
     assert (again.outcome, again.placed[0].token) == (Outcome.SAME, second.token)
@@ -152,7 +152,7 @@ async def test_one_that_is_not_wanted_any_more_is_forgotten_in_its_time(
     if has_place:
         await move_to(cell, "a", placed, why=Why.SHELVED)
     assert (await cell.release("", "a")).outcome is Outcome.OK
-    assert (await states(cell, "a"), await cell.shelved_ids()) == ({"": "ended released"}, [])
+    assert (await states(cell, "a"), list(await cell.shelved_ids())) == ({"": "ended released"}, [])
     assert not await is_kept(cell, raw, "a")
     async with nothing_written(raw):
         assert (await cell.release("", "a")).outcome is Outcome.SAME
@@ -166,7 +166,7 @@ async def test_what_is_being_shelved_is_released_though_its_host_still_stops_it(
     placed = await active(cell, "a")
     await cell.shelve("h1", "a", placed.token)
     outcome = (await cell.release("h1", "a", placed.token, how)).outcome
-    assert (outcome, await cell.shelved_ids()) == (Outcome.ENDING if how is Giving.ASK else Outcome.OK, [])
+    assert (outcome, list(await cell.shelved_ids())) == (Outcome.ENDING if how is Giving.ASK else Outcome.OK, [])
     if how is Giving.ASK:
         assert await states(cell, "a") == {"h1": "ending released"}
         await cell.gone("h1", "a", placed.token, Why.RELEASED, {})
@@ -223,7 +223,7 @@ async def test_shelved_local_work_that_its_host_runs_again_is_not_shelved(cell: 
     await cell.shelve("h1", "console", token)
     await cell.gone("h1", "console", token, Why.RELEASED, {})
     assert (await cell.claim_local("h1", "console", {"VCPU": 1}, token=token)).outcome is Outcome.OK
-    assert (await cell.shelved_ids(), await states(cell, "console")) == ([], {"h1": "active"})
+    assert (list(await cell.shelved_ids()), await states(cell, "console")) == ([], {"h1": "active"})
 
 
 # After a loss of data
@@ -239,7 +239,7 @@ async def test_what_was_unshelved_comes_back_with_its_group(cell: CellStore, raw
     await cell.attest("h2", epoch, held=[held("a", second, group="web", counted={"zone": "az1"})])
     claim = (await cell.read_claims("a"))["a"]
     assert (claim.state, claim.group, claim.placements[0].counted) == ("active", "web", {"zone": "az1"})
-    assert await cell.shelved_ids() == []
+    assert list(await cell.shelved_ids()) == []
 
 
 async def test_shelving_again_what_the_store_takes_for_shelved_reaches_its_host(cell: CellStore, raw: Any) -> None:

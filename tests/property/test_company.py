@@ -294,7 +294,7 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
     async def compare(self) -> None:
         claims, counts = await self.claims(), await read_counts(self.cell)
         hashes = await asyncio.gather(*(self.raw.hgetall(self.cell.keys.claim(one)) for one in claims))
-        assert count_problems("c1", counts, counts, Counted(hashes)) == []
+        assert await count_problems("c1", counts, counts, Counted(hashes)) == []
         for name in await self.cell.host_names():
             fields = await self.raw.hgetall(self.cell.keys.host(name))
             mine = [one for one in claims.values() if one.host == name]

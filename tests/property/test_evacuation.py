@@ -221,7 +221,7 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
     async def compare(self) -> None:
         claims, counts = await self.claims(), await read_counts(self.cell)
         hashes = await asyncio.gather(*(self.raw.hgetall(self.cell.keys.claim(one)) for one in claims))
-        assert count_problems("c1", counts, counts, Counted(hashes)) == []
+        assert await count_problems("c1", counts, counts, Counted(hashes)) == []
 
 
 def test_groups_keep_to_their_policy_while_hosts_die_and_come_back(server: PrivateServer) -> None:

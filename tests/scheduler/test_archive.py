@@ -130,7 +130,7 @@ async def test_a_cell_comes_back_into_an_empty_store(living: Scheduler, clean_st
         "shelved": ClaimStatus.ENDED,
     }
     assert claims["shelved"].why is Why.SHELVED
-    assert await store.shelved_ids() == ["shelved"]
+    assert list(await store.shelved_ids()) == ["shelved"]
     assert (await living.audit()).problems == ()
 
 

@@ -15,16 +15,18 @@ from typing import Any
 import pytest
 
 from redsched import pacing
-from redsched.model import Candidate, Quota
+from redsched.model import Candidate, GroupPolicy, Quota, ServerGroup
 from redsched.names import MAX_AMOUNT
 from redsched.scheduler import ClaimFilter, Scheduler
+from redsched.scheduler.audit import repair_picture
+from redsched.scheduler.recorder import Recorder
 from redsched.settings import Settings
 from redsched.store import CellStore, ClaimCall, Member
 from redsched.store.server import PrivateServer
 from tests.support.cells import report_of
 from tests.support.placements import held_claim
 
-HOSTS, CLAIMS, DUE = 40, 100, 1500
+HOSTS, CLAIMS, GROUPS, DUE = 40, 100, 400, 1500
 LINES_PER_S = 200_000
 """A slice of 5 ms are 1000 lines."""
 MOST_LINES = 3500
@@ -81,12 +83,15 @@ async def lines_of(work: Awaitable[object], monkeypatch: pytest.MonkeyPatch) -> 
 
 
 async def fill(cell: CellStore) -> None:
-    """Hosts with many claims each, some of them of a project with a quota."""
+    """Hosts with many claims each, some of them of a project with a quota, and server groups, a quarter in use."""
+    for number in range(GROUPS):
+        await cell.put_group(ServerGroup(f"g{number}", GroupPolicy.SOFT_ANTI_AFFINITY))
     for number in range(HOSTS):
         name = f"h{number}"
         said = await cell.report(report_of(name, VCPU=10_000))
         held = [
-            held_claim(f"{name}-{one}", f"{said.epoch}.1", project="web" if one % 2 else "db") for one in range(CLAIMS)
+            held_claim(f"{name}-{one}", f"{said.epoch}.1", project="web" if one % 2 else "db", group=f"g{one}")
+            for one in range(CLAIMS)
         ]
         await cell.attest(name, said.epoch, held=held)
 
@@ -100,9 +105,17 @@ async def make_due(scheduler: Scheduler) -> None:
         await cell.store.claim(ClaimCall(members, clock.epoch, clock.now_ms, clock.seq, "", fresh=True, lease_ms=1))
 
 
+async def record(scheduler: Scheduler) -> None:
+    """Write what has happened into the event log."""
+    [cell] = scheduler._cells
+    await Recorder(cell.store, Settings()).record()
+
+
 WORKS: dict[str, Work] = {
     "audit": lambda scheduler: scheduler.audit(),
     "repair": lambda scheduler: scheduler.repair(),
+    "picture": lambda scheduler: repair_picture(next(iter(scheduler._cells))),
+    "record": record,
     "export": lambda scheduler: scheduler.export(),
     "usage": lambda scheduler: scheduler.usage(),
     "sweep": lambda scheduler: next(iter(scheduler._cells)).sweeper.sweep(),
@@ -127,6 +140,6 @@ async def counted_on(scheduler: Scheduler, name: str, monkeypatch: pytest.Monkey
     await fill(next(iter(scheduler._cells)).store)
     await scheduler.quotas.put(Quota("db", {"claims": MAX_AMOUNT}))
     await WORKS[name](scheduler)  # what is done once in a process is not meant
-    if name == "sweep":
+    if name in ("sweep", "record"):
         await make_due(scheduler)
     return await lines_of(WORKS[name](scheduler), monkeypatch)

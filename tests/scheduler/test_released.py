@@ -141,7 +141,7 @@ async def test_other_ends_that_a_rollback_took_back_are_repeated(clean_store: st
         assert await scheduler._cells.named("c1").released.say_again(epoch) >= 1
         now = (await cell.read_claims([claim_id]))[claim_id]
         assert (now.state, now.why) == (ClaimStatus.ENDED, ended.why)
-        assert (await cell.shelved_ids() == [claim_id]) is (verb == "shelve")
+        assert (list(await cell.shelved_ids()) == [claim_id]) is (verb == "shelve")
 
 
 async def test_what_a_released_claim_was_moved_to_is_given_back_too(clean_store: str, binary: Any) -> None:

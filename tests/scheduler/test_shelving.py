@@ -149,7 +149,7 @@ async def test_what_is_shelved_while_it_is_moved_is_shelved_and_can_be_released(
         assert not await work.scheduler.claims.release("mine")
         await work.settle()
         assert (await work.scheduler.claims.get("mine")).why is Why.RELEASED
-        assert (await work.store.shelved_ids(), await work.held()) == ([], {})
+        assert (list(await work.store.shelved_ids()), await work.held()) == ([], {})
         await work.is_sound()
 
 

@@ -8,19 +8,20 @@ POOL = {"version": "9", "capacity.CUSTOM_SEAT": "5", "claimed.CUSTOM_SEAT": "3"}
 THINGS = {"server-group:web": GROUP, "pool:lic": POOL}
 
 
-def test_what_agrees_is_no_problem() -> None:
-    assert count_problems("c1", THINGS, THINGS, Counted([CLAIM])) == []
+async def test_what_agrees_is_no_problem() -> None:
+    assert await count_problems("c1", THINGS, THINGS, Counted([CLAIM])) == []
 
 
-def test_what_changed_while_claims_were_read_is_not_judged() -> None:
+async def test_what_changed_while_claims_were_read_is_not_judged() -> None:
     """A claim may have joined after its host was read: with its version, the group says so."""
     later = {"server-group:web": GROUP | {"version": "5", "members": "2"}, "pool:lic": POOL | {"version": "10"}}
-    assert count_problems("c1", THINGS, later, Counted()) == []
-    assert count_problems("c1", {}, later, Counted()) == []
+    assert await count_problems("c1", THINGS, later, Counted()) == []
+    assert await count_problems("c1", {}, later, Counted()) == []
     unmoved = {"server-group:web": later["server-group:web"], "pool:lic": POOL}
-    assert [one.thing for one in count_problems("c1", THINGS, unmoved, Counted())] == ["pool:lic claimed.CUSTOM_SEAT"]
+    found = await count_problems("c1", THINGS, unmoved, Counted())
+    assert [one.thing for one in found] == ["pool:lic claimed.CUSTOM_SEAT"]
 
 
-def test_an_undeclared_pool_has_no_capacity_to_break() -> None:
+async def test_an_undeclared_pool_has_no_capacity_to_break() -> None:
     left = {"pool:lic": {"version": "9", "claimed.CUSTOM_SEAT": "3"}}
-    assert count_problems("c1", left, left, Counted([CLAIM | {"group": ""}])) == []
+    assert await count_problems("c1", left, left, Counted([CLAIM | {"group": ""}])) == []

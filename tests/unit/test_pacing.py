@@ -1,13 +1,15 @@
 """Long work lets the event loop run now and then, whatever it works on and however much of it there is."""
 
 import asyncio
+import gc
 from collections.abc import Iterator
 from itertools import count
 
 import pytest
 
 from redsched import pacing
-from redsched.pacing import SHARDS, Spread, in_order, paced
+from redsched.pacing import SHARDS, Spread, in_order, paced, paged
+from redsched.scheduler.archive import Packed
 
 EACH_S = 0.001
 AT_MOST = int(pacing.SLICE_S / EACH_S) + 1
@@ -46,6 +48,15 @@ async def test_items_come_in_slices_with_a_turn_of_the_loop_between(loop_turns: 
     assert [item for item, _ in turn_of] == list(range(1000))
     turns = [turn for _, turn in turn_of]
     assert max(turns.count(turn) for turn in set(turns)) <= AT_MOST
+
+
+async def test_pages_come_in_slices_and_hold_all_items(loop_turns: Turns) -> None:
+    task = asyncio.create_task(loop_turns.run())
+    pages = [page async for page in paged(range(250), 100)]
+    task.cancel()
+    assert [len(page) for page in pages] == [100, 100, 50]
+    assert [item for page in pages for item in page] == list(range(250))
+    assert loop_turns.turns > 250 // AT_MOST // 2
 
 
 async def test_sorting_is_sorting(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,3 +100,26 @@ async def test_a_spread_is_let_go_shard_by_shard(loop_turns: Turns) -> None:
     await spread.let_go()
     task.cancel()
     assert (len(spread), loop_turns.turns >= SHARDS // AT_MOST) == (0, True)
+
+
+async def test_a_spread_may_change_between_two_slices() -> None:
+    """Others add and take out while one goes through it: what was there all the time comes once."""
+    spread = Spread[int]()
+    spread.update({f"{number}": number for number in range(SHARDS)})
+    seen = []
+    async for name in paced(spread):
+        seen.append(name)
+        spread.pop("0", None)
+        spread[f"new {name}"] = 0
+        del spread[f"new {name}"]
+    assert (len(seen), {f"{number}" for number in range(1, SHARDS)} - set(seen)) == (len(set(seen)), set())
+
+
+async def test_garbage_collection_passes_over_a_spread_of_texts() -> None:
+    """It goes through all of a container in one piece, however large: of a million claims nothing may be left to it."""
+    spread, packed = Spread[str](), Packed()
+    for number in range(10 * SHARDS):
+        spread[f"{number}"] = f"state {number}"
+        packed.put(f"{number}", {"state": f"{number}"})
+    assert packed["7"] == {"state": "7"}
+    assert not any(map(gc.is_tracked, [*spread._shards, *packed._texts._shards]))

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from redsched.decide import Decision, Explanation
+from redsched.decide import Decision
 from redsched.decide.left_behind import without_left_behind
 from redsched.errors import ClaimState, NoValidHost, StoreUnavailable, Unknown
 from redsched.model import Claim, ClaimStatus, Gang, GroupPolicy, Request, Why
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.claiming import claim_call
+from redsched.scheduler.deciding import decide_on, refusal_of
 from redsched.scheduler.quotas import Quotas
-from redsched.scheduler.refusal import refusal
 from redsched.scheduler.successors import MOST_TRIES, Successors, Wanted, raise_for
 from redsched.store import Again, ClaimCall, Member, Outcome
 
@@ -84,19 +84,14 @@ class Together:
     async def _decide(self, cell: Cell, group: _Group) -> tuple[Decision, tuple[str, int]]:
         """Return a decision with the epoch and seq of the columns decided on. Raises NoValidHost, Settling."""
 
-        def look() -> tuple[Decision, tuple[str, int]]:
+        def decide() -> Decision:
             with without_left_behind(cell.mirror.columns, *group.claims):
-                decision = cell.decider.decide(group.request, self._rng)
-            return decision, (cell.mirror.epoch, cell.mirror.seq)
+                return cell.decider.decide(group.request, self._rng)
 
-        def explain() -> Explanation:
-            with without_left_behind(cell.mirror.columns, *group.claims):
-                return cell.decider.explain(group.request)
-
-        decision, decided_on = await cell.caught_up(look)
+        decision, decided_on = await decide_on(cell, decide)
         if decision.places:
             return decision, decided_on
-        error = refusal((cell,), group.request, [await cell.caught_up(explain)])
+        error = await refusal_of(cell, group.request, *group.claims)
         if not isinstance(error, NoValidHost):
             raise error
         raise NoValidHost(

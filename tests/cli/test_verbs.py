@@ -73,6 +73,19 @@ def test_a_host_that_is_emptied_says_what_cannot_leave(redsched: Redsched) -> No
     assert "redsched host h1" in redsched("lost", "h1", "--evacuate", "--force").check().output
 
 
+def test_a_drained_host_says_which_moves_failed_and_why(redsched: Redsched) -> None:
+    token = claimed(redsched)["token"]
+    redsched("confirm", "mine", "--token", token).check()
+    target = json.loads(redsched("move", "mine", "--json").check().output)
+    redsched("fail", "mine", "--token", target["token"], "--no-alternate").check()
+    redsched("drain", "h1", "--move").check()
+    heads, failed = redsched("host", "h1").check().output.splitlines()[2:4]
+    assert re.split("  +", heads) == ["CLAIM", "FAILED MOVES", "NEXT MOVE", "LAST FAILURE"]
+    assert re.fullmatch(r"mine +1 +[0-9T:.-]+Z +-", failed)
+    (shown,) = redsched("host", "h1", "--json").check().json()["failed_moves"]
+    assert (shown["claim_id"], shown["count"], shown["reason"]) == ("mine", 1, "")
+
+
 def test_a_drain_waits_until_the_host_is_empty_and_says_how_far_it_is(redsched: Redsched) -> None:
     """Lines that fit a terminal; exit code 3 when it is not empty in time."""
     redsched("select", "VCPU=6", "--id", "mine").check()

@@ -36,7 +36,7 @@ if by_host then
 else
   take_back(claim, placement, 'failed', it.stands)
 end
-if not was_ending and ARG.again ~= '1' then
+if not was_ending then
   note_failed_move(it.cell, claim, placement)
 end
 if not was_ending and not goes_on(claim, placement) then

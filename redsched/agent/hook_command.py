@@ -46,8 +46,6 @@ class CommandHook:
             return bytes(stdout.read().first)
 
     async def _start(self, order: Order, stdin: IO[bytes], stdout: int, stderr: int) -> asyncio.subprocess.Process:
-        work = order.work
-        names = {"REDSCHED_CLAIM_ID": work.id, "REDSCHED_TOKEN": work.token, "REDSCHED_PLACED": work.placed}
         try:
             return await asyncio.create_subprocess_exec(
                 *self._command,
@@ -55,7 +53,7 @@ class CommandHook:
                 stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,
-                env=os.environ | names,
+                env=os.environ | _variables(order),
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
@@ -71,6 +69,16 @@ class CommandHook:
 
     def _said(self, order: Order) -> str:
         return f"hook {self._command[0]!r} {order.verb} for {order.work.id}"
+
+
+def _variables(order: Order) -> dict[str, str]:
+    work = order.work
+    return {
+        "REDSCHED_CLAIM_ID": work.id,
+        "REDSCHED_TOKEN": work.token,
+        "REDSCHED_PLACED": work.placed,
+        "REDSCHED_HOST": order.host,
+    }
 
 
 class _Capture:

@@ -149,6 +149,7 @@ def host(one: HostView) -> dict[str, Any]:
         "status": one.status,
         "alive": one.alive,
         "attested": one.attested,
+        "written_off": one.written_off,
         "version": one.version,
         "lease_s": one.lease_s,
         "slots": {name: _slot(slot) for name, slot in sorted(one.slots.items())},
@@ -162,6 +163,7 @@ def host(one: HostView) -> dict[str, Any]:
         "drain_by_ms": one.drain_by_ms,
         "drain_then": one.drain_then,
         "stuck": [{"claim_id": claim_id, "reason": reason} for claim_id, reason in sorted(one.stuck.items())],
+        "failed_moves": [{"claim_id": claim_id, **asdict(move)} for claim_id, move in sorted(one.failed_moves.items())],
     }
 
 

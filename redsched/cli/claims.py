@@ -14,7 +14,8 @@ from redsched.model import Claim, ClaimStatus, OnExit, Reason, Token
 from redsched.names import check_name
 from redsched.scheduler import BulkResult, Explanation, Miss, Page, Scheduler, Selection
 
-CLAIM_HEADS = ("CLAIM", "STATE", "HOST", "AMOUNTS", "PROJECT", "CONSUMER", "WHY", "MOVE", "TOKEN")
+CLAIM_HEADS = ("CLAIM", "STATE", "HOST", "AMOUNTS", "PROJECT")
+PLACEMENT_HEADS = ("TOKEN", "STATE", "HOST", "AMOUNTS", "WHY")
 SELECTION_HEADS = ("CLAIM", "HOST", "AMOUNTS", "ALTERNATES", "TOKEN")
 GANG_HEADS = ("CLAIM", "MEMBER", *SELECTION_HEADS[1:])
 
@@ -209,18 +210,16 @@ def _show_released(done: Mapping[str, bool], as_json: bool) -> None:
 
 
 def _show_claims(found: Sequence[Claim]) -> None:
-    rows = (
-        (
-            *(one.id, one.state, one.host, tables.amounts(one.amounts), one.project, one.consumer),
-            *(one.why, _on_its_way(one), one.token),
-        )
-        for one in found
-    )
+    rows = ((one.id, one.state, _where(one), tables.amounts(one.amounts), one.project) for one in found)
     tables.show_table(CLAIM_HEADS, rows, "no claims")
 
 
 def _show_claim(found: Claim) -> None:
     _show_claims([found])
+    rows = ((one.token, one.state, one.host, tables.amounts(one.amounts), one.why) for one in found.placements)
+    tables.show_table(PLACEMENT_HEADS, rows, f"no placements; the last token was {found.token}")
+    for name, value in _facts(found).items():
+        print(f"{name}: {value}")
     if found.work_ended_at_ms is not None:
         print(f"its work ended at {tables.time(found.work_ended_at_ms)}; on_exit is {found.on_exit}")
     if found.reason is not None:
@@ -231,6 +230,18 @@ def _show_reason(reason: Reason) -> None:
     print(f"reason ({tables.time(reason.at_ms)}, {reason.host}): {reason.text}")
 
 
-def _on_its_way(one: Claim) -> str:
-    """The host that it is being moved to."""
-    return f"to {one.target.host}" if one.target else ""
+def _facts(found: Claim) -> dict[str, object]:
+    """Return what else there is to say of a claim, by name."""
+    facts = {
+        "consumer": found.consumer,
+        "server group": found.group,
+        "why": found.why,
+        "attempts": f"{found.attempts} of {found.max_attempts}",
+        "alternates": " ".join(found.alternates),
+    }
+    return {name: value for name, value in facts.items() if value}
+
+
+def _where(one: Claim) -> str:
+    """Return its host, and the host that it is being moved to."""
+    return f"{one.host} to {one.target.host}" if one.target else one.host

@@ -3,6 +3,7 @@
 import asyncio
 
 from redsched import tasks
+from redsched.cli import tables
 from redsched.errors import ClaimState, Unavailable
 from redsched.model import HostStatus
 from redsched.scheduler import HostView, Scheduler
@@ -44,10 +45,13 @@ def progress(found: HostView) -> str:
     left = f"{found.name}: {found.claims} claim{'s' * (found.claims > 1)} left"
     if found.leaving == "stop":
         return f"{left}, the deadline has passed: being stopped"
-    if not found.stuck:
-        return left
-    claim_id, reason = min(found.stuck.items())
-    return f"{left}, {len(found.stuck)} stuck: {claim_id}: {reason}"
+    if found.stuck:
+        claim_id, reason = min(found.stuck.items())
+        return f"{left}, {len(found.stuck)} stuck: {claim_id}: {reason}"
+    if found.failed_moves:
+        claim_id, move = min(found.failed_moves.items())
+        return f"{left}, moves of {len(found.failed_moves)} failed: {claim_id}: {tables.first_line(move.reason)}"
+    return left
 
 
 def _refuse_ended(found: HostView) -> None:

@@ -17,6 +17,9 @@ HEADS = ("HOST", "ZONE", "STATUS", "ALIVE", "CLAIMS", "FREE")
 NONE = "no hosts: start an agent with `redsched agent`, or report one"
 NONE_LEFT = "no hosts by these filters: leave them out to see all"
 SLOT_HEADS = ("SLOT", "CAPACITY", "CLAIMED", "EXTERNAL", "FREE", "TOTAL", "RESERVED", "RATIO")
+STUCK_HEADS = ("CLAIM", "NO OTHER PLACE BECAUSE")
+FAILED_HEADS = ("CLAIM", "FAILED MOVES", "NEXT MOVE", "LAST FAILURE")
+MOVING = {"move": "moved to", "evacuate": "evacuated to"}
 POOL_HEADS = ("POOL", "LIES IN", "TRAITS")
 
 
@@ -46,7 +49,7 @@ def hosts(
 
 
 def host(name: HostArgument, as_json: AsJson = False, url: Url = "") -> None:
-    """Show one host: its slots, pools, traits, labels, metrics and aggregates."""
+    """Show one host: its slots, pools, traits, labels, metrics and aggregates; of a drain, what is left to move."""
     found = with_scheduler(url, lambda s: s.hosts.get(name))
     if as_json:
         return tables.show_json(render.host(found))
@@ -65,31 +68,42 @@ def host(name: HostArgument, as_json: AsJson = False, url: Url = "") -> None:
 
 def _show_leaving(found: HostView) -> None:
     if found.leaving == "stop":
-        print(f"the deadline of its drain passed at {tables.time(found.drain_by_ms or 0)}: what is left is stopped")
+        print(f"drain deadline passed at {tables.time(found.drain_by_ms or 0)}: the remaining claims are being stopped")
     elif found.leaving:
-        print(f"its claims are placed elsewhere ({found.leaving}); {len(found.stuck)} of them cannot be now")
-        if found.drain_by_ms is not None:
-            print(f"until {tables.time(found.drain_by_ms)}, then: {found.drain_then}")
-        tables.show_table(("CLAIM", "WHY NOT"), sorted(found.stuck.items()), "")
+        _show_moving(found)
     elif found.drain_by_ms is not None:
-        print(f"the deadline of its drain passed at {tables.time(found.drain_by_ms)}: what is left stays")
+        print(f"drain deadline passed at {tables.time(found.drain_by_ms)}: the remaining claims stay")
+
+
+def _show_moving(found: HostView) -> None:
+    print(f"its claims are being {MOVING[found.leaving]} other hosts")
+    if found.drain_by_ms is not None:
+        print(f"drain deadline: {tables.time(found.drain_by_ms)}, then {found.drain_then} the remaining claims")
+    if found.stuck:
+        tables.show_table(STUCK_HEADS, sorted(found.stuck.items()), "")
+    if found.failed_moves:
+        moves = sorted(found.failed_moves.items())
+        rows = ((one, m.count, tables.time(m.next_at_ms), tables.first_line(m.reason)) for one, m in moves)
+        tables.show_table(FAILED_HEADS, rows, "")
 
 
 def drain(
     name: HostArgument,
-    move: Annotated[bool, typer.Option("--move", help="Place its claims elsewhere, a few each second.")] = False,
+    move: Annotated[bool, typer.Option("--move", help="Move its claims to other hosts, a few each second.")] = False,
     deadline: Annotated[
-        int, typer.Option("--deadline", min=0, max=MAX_DEADLINE_S, help="Seconds for which claims are moved; 0: any.")
+        int,
+        typer.Option("--deadline", min=0, max=MAX_DEADLINE_S, help="Seconds for which claims are moved; 0: no limit."),
     ] = 0,
     then: Annotated[
-        AtDeadline | None, typer.Option("--then", help="What becomes of the rest at the deadline: keep it by default.")
+        AtDeadline | None,
+        typer.Option("--then", help="What to do with the remaining claims at the deadline; the default is keep."),
     ] = None,
     wait: Annotated[
         int, typer.Option("--wait", min=0, max=MAX_DEADLINE_S, help="Seconds to wait until the host is empty.")
     ] = 0,
     url: Url = "",
 ) -> None:
-    """No new claims on this host; those it has are meant to leave."""
+    """Stop new claims on this host and empty it: its claims end, or are moved to other hosts with --move."""
 
     async def drained(scheduler: Scheduler) -> None:
         await scheduler.hosts.set_status(name, HostStatus.DRAINING, move, deadline, then)
@@ -101,29 +115,31 @@ def drain(
 
 
 def enable(name: HostArgument, url: Url = "") -> None:
-    """New claims on this host again."""
+    """Allow new claims on this host again."""
     _set_status(url, name, HostStatus.ENABLED)
 
 
 def disable(name: HostArgument, url: Url = "") -> None:
-    """No new claims on this host; those it has stay."""
+    """Stop new claims on this host; the claims it has stay."""
     _set_status(url, name, HostStatus.DISABLED)
 
 
 def lost(
     name: HostArgument,
-    evacuate: Annotated[bool, typer.Option("--evacuate", help="Place its claims elsewhere, one by one.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Although its lease runs: its machine is off.")] = False,
+    evacuate: Annotated[bool, typer.Option("--evacuate", help="Move its claims to other hosts, one by one.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Even though its lease runs, because its machine is off.")
+    ] = False,
     url: Url = "",
 ) -> None:
-    """Write this host off: it will not come back, and nobody waits for it. Refused while its lease runs."""
+    """Write this host off, because it will not come back. Refused while its lease runs, unless forced."""
     with_scheduler(url, lambda s: s.hosts.lost(name, evacuate, force))
     print(f"{name} is written off{f': {_watch(name)}' if evacuate else ''}")
 
 
 def forget(
     name: HostArgument,
-    force: Annotated[bool, typer.Option("--force", help="Although it holds claims, which end with it.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Even though it holds claims, which end with it.")] = False,
     url: Url = "",
 ) -> None:
     """Remove this host. Refused while it holds claims, unless forced."""
@@ -132,7 +148,7 @@ def forget(
 
 
 def _watch(name: str) -> str:
-    return f"schedulers that run place its claims elsewhere, `redsched host {name}` shows how far they are"
+    return f"its claims are being moved to other hosts; `redsched host {name}` shows the progress"
 
 
 def _set_status(url: str, name: str, status: HostStatus) -> None:
@@ -141,6 +157,8 @@ def _set_status(url: str, name: str, status: HostStatus) -> None:
 
 
 def _state(found: HostView) -> str:
+    if found.written_off:
+        return "written off"
     if not found.attested:
         return "not attested"
     return "alive" if found.alive else "down"

@@ -7,11 +7,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pydantic_core import to_json
+from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 NOTHING = "-"
+BETWEEN = 3
+"""Characters between two columns of a table with lines."""
 
 
 def show_json(content: Mapping[str, Any]) -> None:
@@ -41,6 +44,11 @@ def time(at_ms: int) -> str:
     return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def first_line(text: str) -> str:
+    """Return the first line of a text, which may have none."""
+    return text.partition("\n")[0]
+
+
 def _text(value: object) -> str:
     if value is None or value == "":
         return NOTHING
@@ -48,10 +56,24 @@ def _text(value: object) -> str:
 
 
 def _show_with_lines(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    table = Table(*heads)
+    console = Console()
+    widths = _widths([heads, *rows], console.width - BETWEEN * (len(heads) - 1))
+    # Folded and never cut: half a token or claim id is of no use to anyone.
+    columns = (Column(head, overflow="fold", width=width) for head, width in zip(heads, widths, strict=True))
+    table = Table(*columns, show_edge=False, pad_edge=False)
     for row in rows:
         table.add_row(*(Text(text) for text in row))
-    Console().print(table)
+    console.print(table)
+
+
+def _widths(lines: Sequence[Sequence[str]], room: int) -> list[int]:
+    """Return the widths of columns: each has room for its longest word, and from the left for whole texts."""
+    columns = list(zip(*lines, strict=True))
+    widths = [max(cell_len(word) for text in column for word in text.split()) for column in columns]
+    for number, column in enumerate(columns):
+        more = max(map(cell_len, column)) - widths[number]
+        widths[number] += max(0, min(more, room - sum(widths)))
+    return widths
 
 
 def _show_plain(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -36,6 +36,9 @@ if by_host then
 else
   take_back(claim, placement, 'failed', it.stands)
 end
+if not was_ending then
+  note_failed_move(it.cell, claim, placement)
+end
 if not was_ending and not goes_on(claim, placement) then
   if is_bound(claim) or (ARG.again == '0' and not by_host) then
     close(claim, token_now(it.cell), 'failed')

@@ -24,5 +24,8 @@ for i = 7, #ARGV, 2 do
   external[#external + 1] = ARGV[i + 1]
 end
 it.host.also, it.reason = external, ARG.reason
+if it.placement.state ~= 'ending' then
+  note_failed_move(it.cell, it.claim, it.placement)
+end
 free(it.claim, it.placement, it.placement.why or ARG.why)
 return commit_about(it, 'OK', it.placement.op)

@@ -66,6 +66,9 @@ local function step(claim, placement)
     claim.expired = {placement = placement, said = 'its lease ended at ' .. placement.expires_at_ms .. ', and host '
       .. placement.host .. ' had not ' .. MISSED[placement.state]}
   end
+  if why == 'expired' then
+    note_failed_move(cell, claim, placement)
+  end
   local not_taken_up = placement.state == 'claimed' and why == 'expired'
   take_back(claim, placement, why, stands)
   if is_bound(claim) and why == 'expired' then

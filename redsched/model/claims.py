@@ -163,6 +163,10 @@ class Claim:
     """How often it is placed before it has failed."""
     attempts: int = 1
     """Placements since it was active last, the present one included."""
+    failed_moves: int = 0
+    """Moves in a row that have failed since it was active last."""
+    move_failed_at_ms: int = 0
+    """When the last of them failed."""
     tried: frozenset[str] = frozenset()
     """Hosts on which it has failed since it was active last."""
     chosen_alternates: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ from redsched.model import AgentStamp, AtDeadline, HostReport, HostStatus, Why
 from redsched.names import whole
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.fields import keyed, number, slot_views, status_from
-from redsched.scheduler.leaving import why_not
+from redsched.scheduler.leaving import failed_moves, why_not
 from redsched.scheduler.successors import Successors
 from redsched.scheduler.together import Together
 from redsched.scheduler.views import HostView, Page, PoolView, ReportResult
@@ -22,7 +22,7 @@ from redsched.store import (
     ReportAnswer,
     counted_by,
 )
-from redsched.store.fields import AMOUNT, leaving_of
+from redsched.store.fields import AMOUNT, WRITTEN_OFF, leaving_of
 
 MOST_STUCK = 100
 """Claims of a host that is to be emptied that are looked at for whether they can go elsewhere now."""
@@ -45,8 +45,9 @@ class HostDesk:
         view = host_view(cell, hashes, len(ids))
         if view.leaving not in ("move", "evacuate"):
             return view
-        claims = (await cell.store.read_claims(sorted(ids)[:MOST_STUCK])).values()
-        return replace(view, stuck=await why_not(cell, self._successors, self._together, tuple(claims)))
+        claims = tuple((await cell.store.read_claims(sorted(ids)[:MOST_STUCK])).values())
+        stuck = await why_not(cell, self._successors, self._together, claims)
+        return replace(view, stuck=stuck, failed_moves=await failed_moves(cell, claims, name))
 
     async def list(
         self, zone: str | None = None, status: HostStatus | None = None, limit: int = 100, after: str = ""
@@ -251,6 +252,7 @@ def host_view(cell: Cell, hashes: HostHashes, claims: int) -> HostView:
         status=status_from(fields),
         alive=fields.get("alive") == "1",
         attested=fields.get("epoch") == cell.mirror.epoch,
+        written_off=fields.get("epoch") == WRITTEN_OFF,
         version=whole(fields.get("version", ""), 0),
         lease_s=whole(fields.get("lease_ms", ""), 0) // 1000,
         alive_until_ms=whole(fields.get("alive_until_ms", ""), 0),

@@ -2,7 +2,8 @@
 
 Every scheduler's sweeper does a few claims of such a host at a time. That two do not move one claim twice is the claim
 script's matter: the second is told of the first. What cannot be moved now is tried again later, less and less often;
-why it cannot is worked out for whoever looks at the host.
+why it cannot is worked out for whoever looks at the host. So is a claim whose move has failed at its target: how often
+and when is written in the claim, so that all schedulers wait.
 
 A drained host works: what is not active there yet is moved when it is, or ends; and where the drain has a deadline and
 `stop` with it, what is still there then is released. An evacuated one is gone for good, so what it was still to stop
@@ -10,17 +11,18 @@ ends.
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
 import structlog
 
 from redsched import tasks
 from redsched.errors import NoValidHost, Refused, Unknown
-from redsched.model import HELD, LEASED, Claim, ClaimStatus, Why
+from redsched.model import HELD, LEASED, Claim, ClaimStatus, Reason, Why
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.successors import Successors, Wanted
 from redsched.scheduler.together import Together
+from redsched.scheduler.views import FailedMoves
 from redsched.store import counted_by
 from redsched.store.base import chunks
 
@@ -28,6 +30,8 @@ MOST_PER_ROUND = 50
 AT_ONCE = 5
 HOSTS_AT_ONCE = 20
 LONGEST_PAUSE_S = 60.0
+FIRST_PAUSE_MS = 1000
+"""Before a claim whose move has failed is moved again; doubled with each failure, up to LONGEST_PAUSE_S."""
 STOP = "stop"
 """How claims leave a host whose drain has reached its deadline, where they are to be stopped then."""
 
@@ -57,8 +61,8 @@ class Leaving:
 
     async def _to_do(self) -> list[tuple[Claim, str]]:
         """Return some claims with which something is to be done, each with how it leaves."""
-        store = self._cell.store
-        hosts = await store.leaving_hosts(self._cell.mirror.now_ms())
+        store, now_ms = self._cell.store, self._cell.mirror.now_ms()
+        hosts = await store.leaving_hosts(now_ms)
         # Other schedulers are at it too: who begins elsewhere meets them less.
         names, ids = random.sample(list(hosts), len(hosts)), list[str]()
         for some in chunks(names, HOSTS_AT_ONCE):
@@ -68,7 +72,7 @@ class Leaving:
         chosen = random.sample(ids, min(len(ids), 4 * MOST_PER_ROUND))
         claims = (await store.read_claims(chosen)).values() if chosen else ()
         views = (claim.view(one) for claim in claims for one in claim.placements)
-        found = [(one, hosts[one.host]) for one in views if _is_due(one, hosts.get(one.host, ""))]
+        found = [(one, hosts[one.host]) for one in views if _is_due(one, hosts.get(one.host, ""), now_ms)]
         return found[:MOST_PER_ROUND]
 
     async def _do(self, claim: Claim, how: str) -> None:
@@ -110,12 +114,35 @@ class Leaving:
                 raise
 
 
-def _is_due(claim: Claim, how: str) -> bool:
-    """Whether something is to be done about a claim on a host that is leaving so."""
+def _is_due(claim: Claim, how: str, now_ms: int) -> bool:
+    """Whether something is to be done now about a claim on a host that is leaving so."""
     if how == "evacuate" and claim.state is ClaimStatus.ENDING:
         return True
+    if how != STOP and claim.state is ClaimStatus.ACTIVE and next_move_at_ms(claim) > now_ms:
+        return False
     states = HELD if how in ("evacuate", STOP) else (ClaimStatus.ACTIVE,) if how else ()
     return claim.state in states and claim.target is None
+
+
+def next_move_at_ms(claim: Claim) -> int:
+    """Return when a claim whose last move has failed may be moved off its host again (Unix, ms); 0: at once."""
+    if not claim.failed_moves:
+        return 0
+    doublings = min(claim.failed_moves - 1, 16)
+    return claim.move_failed_at_ms + min(int(LONGEST_PAUSE_S * 1000), FIRST_PAUSE_MS << doublings)
+
+
+async def failed_moves(cell: Cell, claims: Iterable[Claim], host: str) -> dict[str, FailedMoves]:
+    """Return, by id, the claims whose last move off the host has failed: how often, why, and when the next one is."""
+    failed = [one for one in claims if one.failed_moves and one.host == host and one.target is None]
+    reasons = await cell.store.read_reasons(one.id for one in failed)
+    return {one.id: FailedMoves(one.failed_moves, next_move_at_ms(one), _reason(one, reasons)) for one in failed}
+
+
+def _reason(claim: Claim, reasons: Mapping[str, Reason]) -> str:
+    """Return the reason of the last failed move; '' where none was given with it."""
+    reason = reasons.get(claim.id)
+    return reason.text if reason is not None and reason.at_ms == claim.move_failed_at_ms else ""
 
 
 def _elsewhere(claim: Claim) -> Wanted:

@@ -11,7 +11,7 @@ from redsched.model import Reason
 from redsched.pacing import paced
 from redsched.settings import Settings
 from redsched.store import CellStore, Change, Kind, Outcome, Recorded
-from redsched.store.fields import AMOUNT
+from redsched.store.fields import AMOUNT, HELD_AMOUNT, placement_fields
 from redsched.store.reads import FEED_START
 
 BATCH = 100
@@ -25,7 +25,8 @@ SAME_MS = 1000
 
 _EXPLAINED = frozenset(("failed", "expired", "ending", "work-ended"))
 _OF_CLAIM = ("project", "consumer", "gang")
-_OF_PLACEMENT = "why"
+_BEGINS = frozenset(("claimed", "local"))
+"""Where a placement begins: what a host held of the claim before that was another placement's."""
 _DECLARED = ("declared", "removed", MENDED)
 _NEWS_OF_HOST = ("up", "down", "attest", "status", "lost", "membership", "removed", MENDED)
 """Reports come by the second and say nothing of who did what."""
@@ -60,20 +61,50 @@ class Recorder:
         reasons = await self._cell.read_reasons(
             {one.fields.get("claim", "") for one in changes if one.op in _EXPLAINED}
         )
+        amounts = await _amounts_at(changes, claims)
         events: list[dict[str, str]] = []
         seq = last.seq
         async for change in paced(changes):
             if change.seq > seq + 1:
                 events.append({**_head(change, HOLE), "changes": str(change.seq - seq - 1)})
             seq = change.seq
-            events += (_with_reason(one, reasons) for one in _events_of(change, claims))
+            events += (_with_reason(one, reasons) for one in _events_of(change, claims, amounts))
         return events
 
 
-def _events_of(change: Change, claims: Mapping[str, Mapping[str, str]]) -> Iterator[dict[str, str]]:
+async def _amounts_at(
+    changes: Sequence[Change], claims: Mapping[str, Mapping[str, str]]
+) -> dict[int, Mapping[str, str]]:
+    """Return what the placement concerned held, as fields of the event, by the `seq` of each change of a claim.
+
+    Read backwards: the claim says what its present placements hold, and the change that ended one what that one held.
+    """
+    held = {
+        (claim_id, one.get("host", "")): _prefixed(AMOUNT, one)
+        async for claim_id, fields in paced(claims.items())
+        for one in placement_fields(fields)
+    }
+    found: dict[int, Mapping[str, str]] = {}
+    async for change in paced(reversed(changes)):
+        key = change.fields.get("claim", ""), change.name
+        if ended := _prefixed(HELD_AMOUNT, change.fields):
+            held[key] = {AMOUNT + name.removeprefix(HELD_AMOUNT): value for name, value in ended.items()}
+        found[change.seq] = held.get(key, {})
+        if change.op in _BEGINS:
+            held.pop(key, None)
+    return found
+
+
+def _prefixed(prefix: str, fields: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in fields.items() if name.startswith(prefix)}
+
+
+def _events_of(
+    change: Change, claims: Mapping[str, Mapping[str, str]], amounts: Mapping[int, Mapping[str, str]]
+) -> Iterator[dict[str, str]]:
     reason = {"reason": change.fields["reason"]} if "reason" in change.fields else {}
     if claim_id := change.fields.get("claim"):
-        said = _of_claim(claims.get(claim_id, {}), change.name)
+        said = _of_claim(claims.get(claim_id, {}), change.name) | dict(amounts[change.seq])
         yield {**_head(change, change.op), "claim": claim_id, "host": change.name, **said, **reason}
     elif change.kind == Kind.HOST and change.op in _NEWS_OF_HOST:
         status = {"status": change.fields["status"]} if "status" in change.fields else {}
@@ -97,10 +128,9 @@ def _head(change: Change, kind: str) -> dict[str, str]:
 
 
 def _of_claim(fields: Mapping[str, str], host: str) -> dict[str, str]:
-    """For whom and for what, and what it holds: an ended claim is remembered without that.
+    """Return for whom and for what the claim is; `why` only where it is on that host still.
 
-    `why` only where the claim is on that host still: else it is that of another placement.
+    Else it is that of another placement.
     """
-    names = (*_OF_CLAIM, _OF_PLACEMENT) if fields.get("host") == host else _OF_CLAIM
-    said = {name: fields[name] for name in names if fields.get(name)}
-    return said | {name: value for name, value in fields.items() if name.startswith(AMOUNT)}
+    names = (*_OF_CLAIM, "why") if fields.get("host") == host else _OF_CLAIM
+    return {name: fields[name] for name in names if fields.get(name)}

@@ -41,7 +41,7 @@ from redsched.scheduler.room import RoomLine
 from redsched.scheduler.until_active import UntilActive
 from redsched.scheduler.views import Effort, Selections
 from redsched.settings import Settings
-from redsched.store import Outcome
+from redsched.store import ClaimAnswer, Outcome
 
 Observe = Callable[[Effort], None]
 
@@ -205,45 +205,60 @@ class Selector:
         request = attempt.request
         if not decision.places and not request.claim_ids:
             self._refuse(attempt)
-        bound = await self._identity.bind(request, cell)
-        if bound is not cell:
-            attempt.home = bound
+        if not await self._belongs_to(attempt, cell, decision):
             return None
-        if decision.places and await self._pins.pin(request, cell) is not cell:
-            return None
-        if request.mode == "incremental" and (found := await first_outcome(request, self._cells)):
-            return found
+        if request.mode == "incremental" and (first := await first_outcome(request, self._cells)):
+            return first
         ids = self._ids_for(request, cell, decision)
-        attempt.calls += 1
-        attempt.sent = tuple(ids)
-        call = claim_call(request, cell, decision, ids, *attempt.decided_on[cell.name])
-        call = replace(call, mark=attempt.mark, gang_members=gang_members(request, decision, ids))
-        try:
-            answer = await self._quotas.claim(cell, call)
-        except NotDurable:
-            if not request.claim_ids:
-                cell.released.abandon(ids)
-            raise
-        cell.mirror.apply_reply(answer)
+        answer = await self._call(attempt, cell, decision, ids)
         if answer.outcome is Outcome.OK:
-            cell.requests.has_written(call.digest, answer.epoch)
             return claimed(request, cell, decision, ids, answer)
         if answer.outcome is Outcome.SAME:
             claims = await _read(cell, ids)
             if len(claims) == len(ids):
                 return known(request, cell, ids, claims)
+        return await self._not_claimed(attempt, cell, decision, ids, answer)
+
+    async def _belongs_to(self, attempt: Attempt, cell: Cell, decision: Decision) -> bool:
+        """Bind the request's ids and server group to the cell; False where they are bound to another one."""
+        bound = await self._identity.bind(attempt.request, cell)
+        if bound is not cell:
+            attempt.home = bound
+            return False
+        return not decision.places or await self._pins.pin(attempt.request, cell) is cell
+
+    async def _call(self, attempt: Attempt, cell: Cell, decision: Decision, ids: tuple[str, ...]) -> ClaimAnswer:
+        """Call the claim script once, and apply what its reply says."""
+        attempt.calls += 1
+        attempt.sent = ids
+        call = claim_call(attempt.request, cell, decision, ids, *attempt.decided_on[cell.name])
+        call = replace(call, mark=attempt.mark, gang_members=gang_members(attempt.request, decision, ids))
+        try:
+            answer = await self._quotas.claim(cell, call)
+        except NotDurable:
+            _abandon(attempt.request, cell, ids)
+            raise
+        cell.mirror.apply_reply(answer)
+        if answer.outcome is Outcome.OK:
+            cell.requests.has_written(call.digest, answer.epoch)
+        return answer
+
+    async def _not_claimed(
+        self, attempt: Attempt, cell: Cell, decision: Decision, ids: tuple[str, ...], answer: ClaimAnswer
+    ) -> Selections | None:
+        """Return what the ids had got before, refuse, or have the caller decide anew (None)."""
+        request, outcome = attempt.request, answer.outcome
         attempt.sent = ()
-        if answer.outcome in (Outcome.SAME, Outcome.EPOCH, Outcome.CONFLICT) and not request.claim_ids:
+        if outcome in (Outcome.SAME, Outcome.EPOCH, Outcome.CONFLICT):
             # The store has lost them, or some of them. A host may have them, and may yet bring them back.
-            cell.released.abandon(ids)
-        if answer.outcome is Outcome.FULL and not decision.places:
+            _abandon(request, cell, ids)
+        if outcome is Outcome.FULL and not decision.places:
             self._refuse(attempt)
-        if answer.outcome in (Outcome.GONE, Outcome.CONFLICT):
+        if outcome in (Outcome.GONE, Outcome.CONFLICT):
             found = await first_outcome(request, self._cells)
-            if found is None:
-                attempt.catch_up = True  # the store has lost the outcome since: the ids are free again
+            attempt.catch_up |= found is None  # the store has lost the outcome since: the ids are free again
             return found
-        if answer.outcome is Outcome.SETTLING:
+        if outcome is Outcome.SETTLING:
             raise _settling(request)
         # FULL, EPOCH, LATE, BEHIND, UNKNOWN (a group or pool that is not there any more): what was decided on is not
         # what the store has. Only a later picture can refuse, and only one that knows more than the reply told (a host
@@ -272,6 +287,12 @@ class Selector:
     def _refuse(self, attempt: Attempt) -> Selections:
         found = [attempt.seen.get(cell.name) or cell.decider.explain(attempt.asked) for cell in self._cells]
         raise refusal(self._cells, attempt.request, found)
+
+
+def _abandon(request: Request, cell: Cell, ids: tuple[str, ...]) -> None:
+    """Have ids that were made for the request given back, should they turn up; a caller's own may be sent again."""
+    if not request.claim_ids:
+        cell.released.abandon(ids)
 
 
 def _settling(request: Request) -> Settling:

@@ -13,8 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from random import Random
 
-from redsched.decide import Decision, Explanation
-from redsched.decide.left_behind import followers_on, without_left_behind, written_off_with
+from redsched.decide import Decision
+from redsched.decide.left_behind import followers_on, written_off_with
 from redsched.errors import (
     ClaimState,
     NoValidHost,
@@ -29,10 +29,10 @@ from redsched.model import HELD, Claim, Request, Why
 from redsched.scheduler.asking import living_hints, refuse_undeclared, undeclared, with_hints
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claiming import again_call
+from redsched.scheduler.deciding import decide_on, refusal_of
 from redsched.scheduler.following import MOST_FOLLOWERS, Asked, decided
 from redsched.scheduler.one_place import elsewhere, one_place
 from redsched.scheduler.quotas import Quotas
-from redsched.scheduler.refusal import refusal
 from redsched.scheduler.related import expected, held_by, narrowed
 from redsched.store import Again, ClaimAnswer, Outcome
 
@@ -140,22 +140,17 @@ class Successors:
     async def _decide(self, cell: Cell, asked: Asked, caught_up: bool) -> tuple[Decision, tuple[str, int]]:
         """A decision with the epoch and seq of the columns decided on. Raises Unknown for what is not declared."""
 
-        def look() -> tuple[Decision, str, tuple[str, int]]:
+        def decide() -> tuple[str, Decision]:
             what = undeclared(asked.place, (cell,))
-            decision = decided(cell.decider, cell.mirror.columns, asked, self._rng)
-            return decision, what, (cell.mirror.epoch, cell.mirror.seq)
+            return what, decided(cell.decider, cell.mirror.columns, asked, self._rng)
 
-        decision, what, decided_on = await cell.caught_up(look) if caught_up else look()
+        (what, decision), decided_on = await decide_on(cell, decide, caught_up)
         if what and caught_up:
             await refuse_undeclared(what, self._cells)
         return (replace(decision, places=()) if what else decision), decided_on
 
     async def _refusal(self, cell: Cell, asked: Asked) -> RedschedError:
-        def look() -> Explanation:
-            with without_left_behind(cell.mirror.columns, asked.claim):
-                return cell.decider.explain(asked.place)
-
-        error = refusal((cell,), asked.place, [await cell.caught_up(look)])
+        error = await refusal_of(cell, asked.place, asked.claim)
         if not asked.held or not isinstance(error, NoValidHost):
             return error
         kept = "; ".join(map(str, asked.held))

@@ -5,20 +5,18 @@ gang, and one call of the claim script holds all the new places. Each member the
 runs there. One whose move fails is held by nobody but those that have arrived, and follows them alone.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from redsched.decide import Decision, Explanation
-from redsched.decide.left_behind import without_left_behind
+from redsched.decide import Decision
 from redsched.errors import ClaimState, NoValidHost, StoreUnavailable, Unknown
 from redsched.model import OVER, Claim, ClaimStatus, Gang, GroupPolicy, Relation, Request, Why
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.claiming import claim_call
+from redsched.scheduler.deciding import as_if_left, decide_on, refusal_of
 from redsched.scheduler.following import Asked
 from redsched.scheduler.quotas import Quotas
-from redsched.scheduler.refusal import refusal
 from redsched.scheduler.related import bound_to, expected, relations_of
 from redsched.scheduler.successors import MOST_TRIES, Successors, Wanted, raise_for
 from redsched.store import Again, ClaimCall, Member, Outcome
@@ -108,19 +106,14 @@ class Together:
     async def _decide(self, cell: Cell, group: _Group) -> tuple[Decision, tuple[str, int]]:
         """Return a decision with the epoch and seq of the columns decided on. Raises NoValidHost, Settling."""
 
-        def look() -> tuple[Decision, tuple[str, int]]:
-            with _without_left_behind(cell, group.claims):
-                decision = cell.decider.decide(group.request, self._rng)
-            return decision, (cell.mirror.epoch, cell.mirror.seq)
+        def decide() -> Decision:
+            with as_if_left(cell, group.claims):
+                return cell.decider.decide(group.request, self._rng)
 
-        def explain() -> Explanation:
-            with _without_left_behind(cell, group.claims):
-                return cell.decider.explain(group.request)
-
-        decision, decided_on = await cell.caught_up(look)
+        decision, decided_on = await decide_on(cell, decide)
         if decision.places:
             return decision, decided_on
-        error = refusal((cell,), group.request, [await cell.caught_up(explain)])
+        error = await refusal_of(cell, group.request, *group.claims)
         if not isinstance(error, NoValidHost):
             raise error
         raise NoValidHost(f"{group.what} moves as a whole, {len(group.claims)} members: {error.detail}", error.facts)
@@ -133,18 +126,6 @@ async def _in_server_group(cell: Cell, claim: Claim, drained: frozenset[str]) ->
         return "", ()
     pages = [page async for page in cell.store.living_on(tuple(state.counts("host")))]
     return f"server group {claim.group}", [one for page in pages for one in page if one.group == claim.group]
-
-
-@contextmanager
-def _without_left_behind(cell: Cell, claims: Sequence[Claim]) -> Iterator[None]:
-    """As if the claims had left where they are, for their server groups."""
-    by_group: dict[str, list[Claim]] = {}
-    for claim in claims:
-        by_group.setdefault(claim.group, []).append(claim)
-    with ExitStack() as stack:
-        for alike in by_group.values():
-            stack.enter_context(without_left_behind(cell.mirror.columns, *alike))
-        yield
 
 
 def _refuse(what: str, claims: Sequence[Claim]) -> None:

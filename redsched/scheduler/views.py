@@ -67,6 +67,18 @@ class PoolView:
 
 
 @dataclass(frozen=True, slots=True)
+class FailedMoves:
+    """Moves of a claim off its host that have failed in a row: how many, when it is moved again (Unix ms), and why.
+
+    `reason` is that of the last one; '' where none was given.
+    """
+
+    count: int
+    next_at_ms: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class HostView:
     """A host as the store holds it. `alive_until_ms` is Unix ms; `claims` counts the claims on it.
 
@@ -98,6 +110,10 @@ class HostView:
     """What becomes at the deadline of the claims that are left: `stop` or `keep`."""
     stuck: Mapping[str, str] = field(default_factory=dict)
     """Of these the claims for which there is no other place now, and why: of one host alone, not of lists."""
+    failed_moves: Mapping[str, FailedMoves] = field(default_factory=dict)
+    """Of these the claims whose last move has failed at its target: of one host alone, not of lists."""
+    written_off: bool = False
+    """An operator has written it off, and it has not come back."""
 
 
 @dataclass(frozen=True, slots=True)

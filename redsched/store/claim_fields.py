@@ -65,6 +65,10 @@ FIELDS = (
         "alternates", CLAIM, "hosts that fitted too when it was made, best first, a space between them", journaled=True
     ),
     Field("attempts", CLAIM, "how often it has been placed since it was active last; 1 where it is not there"),
+    Field(
+        "failed_moves", CLAIM, "how many moves in a row have failed since it was active last; 0 where it is not there"
+    ),
+    Field("move_failed_at_ms", CLAIM, "when the last of them failed (Unix, ms)"),
     Field("restarts", CLAIM, "how often its work has ended by itself since it last ran for 10 minutes", journaled=True),
     Field("active_at_ms", CLAIM, "when it was active last, of one that is placed again when its work ends (Unix, ms)"),
     Field("retry_root", CLAIM, "while it is `pending`: `root` of the placement that has failed"),

@@ -26,6 +26,8 @@ from redsched.store.claim_fields import is_of_placement
 
 AMOUNT = "amount."
 WANTED = "wanted."
+HELD_AMOUNT = "held."
+"""In an entry of the feed: what a placement that has ended held."""
 COUNTED = "in."
 LIMIT = "limit."
 TRIED = "tried."
@@ -161,6 +163,8 @@ def claim_from(cell: str, claim_id: str, fields: Mapping[str, str]) -> Claim:
         retry_from=fields.get("retry_from", ""),
         max_attempts=_whole(fields.get("max_attempts")) or 1,
         attempts=_whole(fields.get("attempts")) or 1,
+        failed_moves=_whole(fields.get("failed_moves")) or 0,
+        move_failed_at_ms=_whole(fields.get("move_failed_at_ms")) or 0,
         tried=frozenset(name[len(TRIED) :] for name in fields if name.startswith(TRIED)),
         chosen_alternates=tuple(fields.get("alternates", "").split()),
         on_exit=OnExit(fields.get("on_exit", OnExit.RELEASE)),

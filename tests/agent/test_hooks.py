@@ -58,10 +58,10 @@ def hook(tmp_path: Path, body: str, timeout_s: float = 20.0) -> CommandHook:
 
 
 @pytest.mark.parametrize("verb", Verb)
-async def test_a_hook_is_told_the_verb_the_claim_and_the_token(tmp_path: Path, verb: Verb) -> None:
-    tell = hook(tmp_path, 'echo "$1 $REDSCHED_CLAIM_ID $REDSCHED_TOKEN $REDSCHED_PLACED"; cat')
+async def test_a_hook_is_told_the_verb_the_claim_the_token_and_the_host(tmp_path: Path, verb: Verb) -> None:
+    tell = hook(tmp_path, 'echo "$1 $REDSCHED_CLAIM_ID $REDSCHED_TOKEN $REDSCHED_PLACED $REDSCHED_HOST"; cat')
     first, _, claim = (await tell.run(Order(verb, "c1", "h1", WORK))).decode().partition("\n")
-    assert first == f"{verb.value} c1.a 1-a.7 1-a.5"
+    assert first == f"{verb.value} c1.a 1-a.7 1-a.5 h1"
     assert json.loads(claim) == {
         "verb": verb.value,
         "claim_id": "c1.a",

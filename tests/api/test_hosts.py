@@ -65,6 +65,7 @@ async def test_a_host_written_off_gets_no_claims(api: httpx.AsyncClient) -> None
     assert all(word in refused["detail"] for word in ("Drain it", "stop its agent", "force"))
     assert (await api.get("/v1/hosts/h1")).json()["leaving"] == ""
     assert (await api.post("/v1/hosts/h1/lost", json={"force": True})).status_code == 204
+    assert (await api.get("/v1/hosts/h1")).json()["written_off"] is True
     check_problem(await api.post("/v1/selections", json=NEED), 409, "no-valid-host")
 
 

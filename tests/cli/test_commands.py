@@ -41,6 +41,11 @@ def test_host_shows_one(redsched: Redsched) -> None:
     redsched("host", "h9").check_failed(4, "h9")
 
 
+def test_a_host_that_was_written_off_is_shown_as_such(redsched: Redsched) -> None:
+    redsched("lost", "h2", "--force").check()
+    assert "zone az2  disabled  written off  0 claims" in redsched("host", "h2").check().output
+
+
 def test_a_claim_from_select_to_release(redsched: Redsched) -> None:
     """select, claims, release; the same ids again show the same claim."""
     arguments = ("select", "VCPU=2", "--zone", "az1", "--id", "mine", "--project", "web", "--json")

@@ -271,7 +271,8 @@ async def test_the_amounts_return_together_with_the_hosts_new_external_usage(cel
     seq = (await cell.tick()).seq
     await cell.gone("h1", "a", placed.token, Why.RELEASED, {"VCPU": 3})
     (entry,) = [one for one in await cell.changes("0-0", 100) if one.seq > seq]
-    assert entry.fields == {"claim": "a", "claims": "0", "claimed.VCPU": "0", "external.VCPU": "3"}
+    numbers = {"claims": "0", "claimed.VCPU": "0", "external.VCPU": "3"}
+    assert entry.fields == {"claim": "a", "held.VCPU": "2", **numbers}
     assert await raw.hget(cell.keys.host("h1"), "external.VCPU") == "3"
 
 

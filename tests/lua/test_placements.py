@@ -281,7 +281,9 @@ async def test_a_target_that_ends_before_it_is_active_leaves_the_claim_as_it_was
         await cell.gone("h2", "a", found.token, Why.FAILED, {})
     else:
         assert (await cell.fail("h2", "a", found.token, by_host=end == "fail by host")).outcome is Outcome.OK
-    assert await fields_of(raw, cell.keys.claim("a")) == before
+    after = dict(await fields_of(raw, cell.keys.claim("a")))
+    assert (after.pop("failed_moves"), int(after.pop("move_failed_at_ms")) > 0) == ("1", True)
+    assert after == before
     assert (await claimed(raw, cell, "h2"), await raw.pttl(cell.keys.claim("a"))) == (0, -1)
     await move_to(cell, "a", placed, "h3")
 
@@ -298,6 +300,7 @@ async def test_a_move_that_is_not_done_by_its_deadline_is_called_off(cell: CellS
     await make_move_due(raw, cell, "a", found)
     assert await cell.reconcile(["a"]) == 1
     assert await states(cell, "a") == {"h1": "active", "h2": "ending expired"}
+    assert (await cell.read_claims(["a"]))["a"].failed_moves == 1
     assert (await cell.confirm("h2", "a", found.token)).outcome is Outcome.ENDING
     assert (await cell.gone("h2", "a", found.token, Why.RELEASED, {})).outcome is Outcome.OK
     assert await states(cell, "a") == {"h1": "active"}

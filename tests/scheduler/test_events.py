@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from redsched.errors import InvalidRequest, Unknown
-from redsched.model import HostStatus, Request
+from redsched.model import HostStatus, Request, Why
 from redsched.scheduler import EventFilter, EventView, Scheduler
 from redsched.scheduler.duty import Duty
 from redsched.scheduler.recorder import Recorder
@@ -57,6 +57,33 @@ async def test_a_claims_life_is_told_with_for_whom_and_why(quiet: Scheduler) -> 
     assert (drained.facts["host"], drained.facts["status"]) == ("h1", "draining")
     assert claimed.seq < released.seq < drained.seq
     assert 0 <= drained.at_ms - claimed.at_ms < 60_000
+
+
+async def test_each_event_shows_what_its_own_placement_held(quiet: Scheduler) -> None:
+    """The claim moves to a host where it is resized; all of that is recorded at once, and its end later."""
+    store, recorder = store_of(quiet), Recorder(store_of(quiet), Settings())
+    await quiet.select(Request({"VCPU": 2}, claim_ids=("mine",)))
+    first = await quiet.claims.get("mine")
+    await store.confirm("h1", "mine", first.token)
+    await report_all(quiet, [report_of("h2", VCPU=8)])
+    await quiet.claims.move("mine", first.token)
+    target = (await quiet.claims.get("mine")).target
+    assert target is not None
+    await store.confirm("h2", "mine", target.token)
+    await store.reconcile(["mine"])
+    await store.gone("h1", "mine", first.token, Why.MOVED, {})
+    now = await quiet.claims.get("mine")
+    await quiet.claims.resize("mine", now.token, {}, {"VCPU": 5})
+    wanted = await quiet.claims.get("mine")
+    await store.resized("h2", "mine", wanted.token, {"VCPU": 5})
+    await recorder.record()
+    held = {(one.kind, one.facts["host"]): one.slots for one in await all_of(quiet, EventFilter(claim="mine"))}
+    assert held["claimed", "h1"] == held["active", "h1"] == held["moved", "h1"] == {"VCPU": 2}
+    assert held["active", "h2"] == {"VCPU": 5}
+    await quiet.claims.release("mine", force=True)
+    await recorder.record()
+    (released,) = await all_of(quiet, EventFilter(claim="mine", kind="released"))
+    assert released.slots == {"VCPU": 5}
 
 
 async def test_each_change_is_recorded_once_by_however_many(quiet: Scheduler) -> None:

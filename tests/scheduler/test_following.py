@@ -1,7 +1,7 @@
 """Server groups on hosts that were written off: their members are evacuated one by one, and end up as they should."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
@@ -50,18 +50,28 @@ async def where(work: Work, *ids: str) -> list[str]:
     return [one.host for one in found]
 
 
+async def drain(work: Work, *numbers: int) -> None:
+    """An operator has hosts that work emptied."""
+    for number in numbers:
+        await work.scheduler.hosts.set_status(f"h{number}", HostStatus.DRAINING, move=True)
+
+
 @pytest.mark.parametrize("helpers", [0, 2])
-async def test_a_whole_affinity_group_goes_to_one_host_that_has_room_for_all(clean_store: str, helpers: int) -> None:
+@pytest.mark.parametrize("leave", [lose, drain])
+async def test_a_whole_affinity_group_goes_to_one_host_that_has_room_for_all(
+    clean_store: str, leave: Callable[..., Awaitable[None]], helpers: int
+) -> None:
     """Packed by itself each would go to h1, which has room for two of them; and more schedulers are at it."""
     async with at_work(clean_store, 9, 8, 16) as work, AsyncExitStack() as stack:
         await group(work.store, policy=AFFINITY)
         await members(work, 0, one=4, two=4, three=1)
         for _ in range(helpers):
             await stack.enter_async_context(Scheduler.connect(clean_store, QUICK))
-        await lose(work, 0)
+        await leave(work, 0)
+        await empty(work, "h0")
         await work.settle()
         assert await where(work, "one", "two", "three") == ["h2"] * 3
-        assert not await work.store.held_ids("h0")
+        assert (await work.scheduler.server_groups.get("web")).counts["host"] == {"h2": 3}
         new = Request({"VCPU": 1}, server_group="web")
         assert (await work.scheduler.select(new)).selections[0].host == "h2"
         await work.is_sound()
@@ -90,22 +100,14 @@ async def test_a_group_for_all_of_which_no_host_has_room_goes_where_some_of_it_d
         await work.is_sound()
 
 
-@pytest.mark.parametrize("helpers", [0, 2])
-async def test_a_whole_affinity_group_leaves_a_drained_host_that_works(clean_store: str, helpers: int) -> None:
-    """It goes where all have room, and counts on both hosts until its work runs there; more schedulers are at it."""
-    async with at_work(clean_store, 9, 8, 16) as work, AsyncExitStack() as stack:
+async def test_a_group_counts_on_the_drained_host_too_until_its_work_runs_elsewhere(clean_store: str) -> None:
+    """All of it is placed in one step."""
+    async with at_work(clean_store, 9, 8, 16) as work:
         await group(work.store, policy=AFFINITY)
         await members(work, 0, one=4, two=4, three=1)
-        for _ in range(helpers):
-            await stack.enter_async_context(Scheduler.connect(clean_store, QUICK))
-        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
+        await drain(work, 0)
         await work.sweep()
         assert await work.held() == {"h0": ["one", "three", "two"], "h2": ["one", "three", "two"]}
-        await empty(work, "h0")
-        await work.settle()
-        assert await where(work, "one", "two", "three") == ["h2"] * 3
-        assert (await work.scheduler.server_groups.get("web")).counts["host"] == {"h2": 3}
-        await work.is_sound()
 
 
 async def test_a_group_that_no_host_has_room_for_stays_together_on_the_drained_host(clean_store: str) -> None:
@@ -213,37 +215,29 @@ async def test_what_comes_back_in_the_middle_stays_where_it_is(clean_store: str)
         await work.is_sound()
 
 
-async def test_a_group_by_zone_whose_hosts_are_all_dead_goes_to_a_zone_with_room_for_all(clean_store: str) -> None:
-    """Packed by itself each would go to az2, which has room for one of them."""
-    async with in_zones(clean_store, (4, "az1"), (4, "az1"), (4, "az2"), (5, "az3"), (5, "az3")) as work:
-        await group(work.store, policy=AFFINITY, by="zone")
+@pytest.mark.parametrize(
+    ("policy", "hosts", "dead", "expected"),
+    [
+        (AFFINITY, [(4, "az1"), (4, "az1"), (4, "az2"), (5, "az3"), (5, "az3")], (0, 1), {"h3", "h4"}),
+        (AFFINITY, [(4, "az1"), (4, "az1"), (4, "az2"), (8, "az1")], (0,), {"h3", "h1"}),
+        (GroupPolicy.ANTI_AFFINITY, [(4, "az1"), (4, "az2"), (4, "az1"), (4, "az2")], (0,), {"h2", "h1"}),
+    ],
+    ids=[
+        "together: to a zone with room for all when all of its hosts are dead",
+        "together: in its zone while any of it lives",
+        "apart: to another host of the same zone, for it does not count against itself",
+    ],
+)
+async def test_a_group_by_zone_keeps_its_policy_when_hosts_die(
+    clean_store: str, policy: GroupPolicy, hosts: list[tuple[int, str]], dead: tuple[int, ...], expected: set[str]
+) -> None:
+    async with in_zones(clean_store, *hosts) as work:
+        await group(work.store, policy=policy, by="zone")
         await members(work, 0, one=4)
         await members(work, 1, two=4)
-        await lose(work, 0, 1)
+        await lose(work, *dead)
         await work.settle()
-        assert sorted(await where(work, "one", "two")) == ["h3", "h4"]
-        await work.is_sound()
-
-
-async def test_a_group_by_zone_stays_in_its_zone_while_any_of_it_lives(clean_store: str) -> None:
-    async with in_zones(clean_store, (4, "az1"), (4, "az1"), (4, "az2"), (8, "az1")) as work:
-        await group(work.store, policy=AFFINITY, by="zone")
-        await members(work, 0, one=4)
-        await members(work, 1, two=4)
-        await lose(work, 0)
-        await work.settle()
-        assert await where(work, "one", "two") == ["h3", "h1"]
-
-
-async def test_one_of_each_zone_goes_to_another_host_of_its_zone(clean_store: str) -> None:
-    """It does not count against itself: all other zones have their one."""
-    async with in_zones(clean_store, (4, "az1"), (4, "az2"), (4, "az1"), (4, "az2")) as work:
-        await group(work.store, policy=GroupPolicy.ANTI_AFFINITY, by="zone")
-        await members(work, 0, one=1)
-        await members(work, 1, two=1)
-        await lose(work, 0)
-        await work.settle()
-        assert await where(work, "one", "two") == ["h2", "h1"]
+        assert set(await where(work, "one", "two")) == expected
         await work.is_sound()
 
 

@@ -3,8 +3,19 @@
 import pytest
 
 from redsched.errors import InvalidRequest
-from redsched.model import AtDeadline, ClaimStatus, Gang, GroupPolicy, HostStatus, Quota, Request, Why
+from redsched.model import (
+    AtDeadline,
+    Claim,
+    ClaimStatus,
+    Gang,
+    GroupPolicy,
+    HostStatus,
+    Quota,
+    Request,
+    Why,
+)
 from redsched.scheduler import Scheduler
+from redsched.scheduler.leaving import next_move_at_ms
 from tests.scheduler.working import QUICK, Work, at_work, empty
 from tests.support.cells import raw_client
 from tests.support.company import group
@@ -158,6 +169,46 @@ async def test_what_could_not_be_moved_moves_when_there_is_room(clean_store: str
         await work.scheduler.claims.release(other.claim_id or "")
         await empty(work, "h0")
         assert (await work.scheduler.claims.get("large")).host == "h2"
+
+
+async def _failed_move_at(work: Work, url: str, at_ms: int) -> None:
+    """Let the last move of claim `mine` have failed at this time."""
+    async with raw_client(url) as raw:
+        await raw.hset(work.store.keys.claim("mine"), "move_failed_at_ms", at_ms)
+
+
+async def test_a_move_that_fails_at_its_target_is_repeated_with_growing_pauses(clean_store: str) -> None:
+    """The pause stands in the claim, so all schedulers wait; the host shows the failure and when the next move is."""
+    async with at_work(clean_store, 8, 8) as work:
+        await work.active(Request({"VCPU": 1}, claim_ids=("mine",)))
+        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
+        pauses = []
+        for number in range(1, 4):
+            await work.sweep()
+            target = (await work.scheduler.claims.get("mine")).target
+            assert target is not None
+            await work.store.fail("h1", "mine", target.token, by_host=True, reason=f"no disks {number}")
+            failed = (await work.scheduler.hosts.get("h0")).failed_moves["mine"]
+            assert (failed.count, failed.reason) == (number, f"no disks {number}")
+            pauses.append(failed.next_at_ms - (await work.scheduler.claims.get("mine")).move_failed_at_ms)
+            await _failed_move_at(work, clean_store, (await work.store.tick()).now_ms + 3_600_000)
+            await work.sweep()
+            assert (await work.scheduler.claims.get("mine")).target is None
+            await _failed_move_at(work, clean_store, 1)
+        assert pauses == [1000, 2000, 4000]
+        await empty(work, "h0")
+        mine = await work.scheduler.claims.get("mine")
+        assert (mine.host, mine.state, mine.failed_moves) == ("h1", ClaimStatus.ACTIVE, 0)
+        await work.is_sound()
+
+
+@pytest.mark.parametrize(("failures", "pause_ms"), [(0, 0), (1, 1000), (6, 32_000), (7, 60_000), (1000, 60_000)])
+async def test_the_pause_before_the_next_move_has_a_limit(failures: int, pause_ms: int) -> None:
+    failed_at_ms = 5000 if failures else 0
+    claim = Claim(
+        "a", "c1", "h0", ClaimStatus.ACTIVE, "1-a.1", {}, failed_moves=failures, move_failed_at_ms=failed_at_ms
+    )
+    assert next_move_at_ms(claim) == failed_at_ms + pause_ms
 
 
 async def _after_the_deadline(work: Work, url: str) -> None:

@@ -185,6 +185,9 @@ async def follow(cell: CellStore, seen: Seen) -> None:
     others: Any = {"alternates": ("h2",), "most_alternates": 1}
     (token,) = await place(Member("moved", small), max_attempts=3, on_exit=OnExit.REPLACE, **others)
     await cell.confirm("h1", "moved", token)
+    (target,) = await place(Member("moved", small, again=Again("h1", token, Why.MOVED)))
+    await cell.fail("h1", "moved", target, by_host=True)
+    await seen.look()
     for _ in range(2):
         (target,) = await place(Member("moved", small, again=Again("h1", token, Why.MOVED, 60)))
         await seen.look()

@@ -85,7 +85,7 @@ local function activate(cell, claim, placement)
   placement.state, placement.expires_at_ms, placement.move_by_ms, placement.op = 'active', nil, nil, 'active'
   placement.hint = 'none'
   raise_current(claim, placement)
-  claim.fields.attempts = nil
+  claim.fields.attempts, claim.fields.failed_moves, claim.fields.move_failed_at_ms = nil, nil, nil
   if claim.fields.on_exit == 'replace' then
     claim.fields.active_at_ms = text(cell.now_ms)
   end
@@ -138,6 +138,15 @@ local function retry(cell, claim, placement, why, in_any_case)
     claim.fields.retry_why = why
     claim.fields[TRIED .. placement.host] = '1'
     claim.retry_in_ms = in_any_case and 0 or retry_pause(cell, claim, placement, attempts)
+  end
+end
+
+-- Where the placement that failed was a move, the claim stays where it is. Schedulers wait longer each time before they
+-- move it off a host that is drained or evacuated.
+local function note_failed_move(cell, claim, placement)
+  if claim.current and ranks_above(placement, claim.current) and goes_on(claim, placement) then
+    claim.fields.failed_moves = text(whole(claim.fields.failed_moves, 0, 0) + 1)
+    claim.fields.move_failed_at_ms = text(cell.now_ms)
   end
 end
 

@@ -37,6 +37,15 @@ class StuckAnswer(Answer):
     reason: str
 
 
+class FailedMovesAnswer(Answer):
+    """A claim whose last move off its host has failed."""
+
+    claim_id: str
+    count: Annotated[int, Field(description="How many moves in a row have failed.")]
+    next_at_ms: Annotated[int, Field(description="When it is moved again, Unix ms.")]
+    reason: Annotated[str, Field(description="Why the last one failed; empty where nothing was said.")]
+
+
 class HostAnswer(Answer):
     """A host as the scheduler sees it. `slots` has those of its pools too, as `gpu0/CUSTOM_GPU_MILLI`."""
 
@@ -46,6 +55,7 @@ class HostAnswer(Answer):
     status: HostStatus
     alive: bool
     attested: bool
+    written_off: Annotated[bool, Field(description="It was written off, and has not come back.")]
     version: int
     lease_s: int
     slots: dict[str, SlotAnswer]
@@ -65,6 +75,9 @@ class HostAnswer(Answer):
     ]
     stuck: Annotated[
         list[StuckAnswer], Field(description="Those of them that have no other place now. Not told in lists.")
+    ]
+    failed_moves: Annotated[
+        list[FailedMovesAnswer], Field(description="Those whose move has failed at its target. Not told in lists.")
     ]
 
 

@@ -1,0 +1,76 @@
+-- prepare(): work out what has become of the claims of a script: which placements have changed, by how much the things
+-- that count them change, and which keys are missing. Nothing is written here.
+-- include: claim_record
+-- include: counters
+-- include: gangs
+-- include: passed
+-- include: transitions
+
+-- Why a claim has ended: it was closed, or as its last placement did. One that was unshelved and has never come up is
+-- shelved still.
+local function end_reason(claim, last)
+  local closed, why = claim.fields.closed, claim.fields.closed_why
+  local was_active = claim.current and not ranks_above(last, claim.current)
+  if closed and (not newer(last.root, closed) or (why == 'shelved' and not was_active)) then
+    return why
+  end
+  return last.op or last.why or 'void'
+end
+
+local function keep_surviving(fields)
+  for field in pairs(fields) do
+    fields[field] = (SURVIVE[field] or string.sub(field, 1, #TRIED) == TRIED) and fields[field] or nil
+  end
+end
+
+-- A claim without a placement waits for the next one, or has ended: what is left of it answers whoever still asks.
+local function conclude(claim)
+  local is_unknown = claim.fields.voided_at_ms and not claim.freed -- nobody has known its id: nothing to conclude
+  if next(claim.placements) or is_unknown then
+    return
+  end
+  local last = claim.freed and claim.freed[#claim.freed] or claim.tombstone
+  local state, why = 'ended', end_reason(claim, last)
+  if claim.fields.retry_root then
+    state, why = 'pending', claim.fields.retry_why
+  else
+    keep_surviving(claim.fields)
+  end
+  claim.tombstone = {host = last.host, token = last.token, placed = last.placed, root = last.root, state = state,
+    why = why, amounts = {}, wanted = {}, counted = {}}
+end
+
+-- The placements that something has happened to in this script, those that are gone included. Without `op` it is
+-- nothing that the feed tells of.
+local function changed_placements(claim)
+  local changed = {}
+  for _, placement in pairs(claim.placements) do
+    changed[#changed + 1] = (placement.op or placement.hint) and placement or nil
+  end
+  for _, placement in ipairs(claim.freed or {}) do
+    changed[#changed + 1] = placement
+  end
+  return changed
+end
+
+local function prepare_claim(claim, things, lacking)
+  conclude(claim)
+  claim.before = parse_claim(claim.id, claim.key, claim.stored, claim.exists)
+  claim.delta = difference(counters(claim.before), counters(claim))
+  claim.changed = changed_placements(claim)
+  for name in pairs(claim.delta) do
+    needs(things, lacking, name)
+  end
+  for _, placement in ipairs(claim.changed) do
+    needs(things, lacking, 'host:' .. placement.host)
+  end
+end
+
+local function prepare(claims, things)
+  local lacking = {}
+  bind_gangs(claims, things, lacking)
+  for _, claim in ipairs(claims) do
+    prepare_claim(claim, things, lacking)
+  end
+  return lacking
+end

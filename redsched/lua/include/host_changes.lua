@@ -1,0 +1,129 @@
+-- What the changes of claims mean for their hosts: entries of the feed, sums, sets of claims and inboxes. `claims` come
+-- from prepare().
+-- include: claim_changes
+-- include: counters
+-- include: hint
+-- include: in_chunks
+-- include: things
+local function extend(list, values)
+  for _, value in ipairs(values or {}) do
+    list[#list + 1] = value
+  end
+end
+
+-- Count a claim's changes into a host; the host's new absolute numbers go into `fields`.
+local function count_into_host(host, delta, fields)
+  for field, by in pairs(delta or {}) do
+    add(host, field, by)
+    extend(fields, {field, text(host.now[field])})
+  end
+end
+
+-- What a placement that is gone held: the claim's hash does not say so any more.
+local function tell_held(claim, placement, fields)
+  if not claim.placements[placement.placed] then
+    for slot, amount in pairs(placement.amounts) do
+      extend(fields, {'held.' .. slot, text(amount)})
+    end
+  end
+end
+
+local function host_entry(cell, claim, placement, host)
+  local fields = {'claim', claim.id}
+  count_into_host(host, claim.delta[host.name], fields)
+  tell_held(claim, placement, fields)
+  extend(fields, host.also)
+  host.version = (host.version or whole(redis.call('HGET', host.key, 'version'), cell.seq, cell.seq)) + 1
+  return {name = placement.host, version = host.version, op = placement.op, fields = fields}
+end
+
+-- What the feed is to say of a claim's hosts: one entry for each, with the host's new absolute numbers.
+local function host_entries(cell, claim, things, entries)
+  local seen = {}
+  for _, placement in ipairs(claim.changed) do
+    local host = things['host:' .. placement.host]
+    if placement.op and not seen[host] and not host.apart then
+      seen[host] = true
+      entries[#entries + 1] = host_entry(cell, claim, placement, host)
+    end
+  end
+end
+
+local function write_host(host)
+  local fields = {'version', text(host.version)}
+  for field, number in pairs(host.now) do
+    if number ~= host.was[field] then
+      extend(fields, {field, text(number)})
+    end
+  end
+  extend(fields, host.also)
+  extend(fields, host.note)
+  in_chunks('HSET', host.key, fields)
+end
+
+local function write_hosts(things)
+  for _, host in ipairs(things) do
+    if host.kind == 'host' and host.version and not host.apart then
+      write_host(host)
+    end
+  end
+end
+
+local function give_hint(cell, claim, placement, host)
+  local old = placement.inbox_id
+  if placement.hint or not claim.placements[placement.placed] then
+    placement.inbox_id = nil
+    host.taken = host.taken or {}
+    host.taken[#host.taken + 1] = old
+  end
+  if placement.hint and placement.hint ~= 'none' then
+    add(host, 'inbox', 1)
+    placement.inbox_id = hint(cell, host.inbox, host.now.inbox, placement.hint, claim.id, placement.token)
+  end
+end
+
+-- Tell the hosts of a claim what is to be done. New hints come before old ones are taken, so that an inbox which has
+-- something to say is there throughout.
+local function give_hints(cell, claim, things)
+  for _, placement in ipairs(claim.changed) do
+    local host = things['host:' .. placement.host]
+    if not host.apart then
+      give_hint(cell, claim, placement, host)
+    end
+  end
+end
+
+local function is_on(claim, host)
+  for _, placement in pairs(claim.placements) do
+    if placement.host == host then
+      return true
+    end
+  end
+  return false
+end
+
+local function write_sets(claim, things)
+  for _, placement in ipairs(claim.changed) do
+    local host = things['host:' .. placement.host]
+    local was_on, on = is_on(claim.before, placement.host), is_on(claim, placement.host)
+    if on and not was_on and not host.apart then
+      redis.call('SADD', host.claims, claim.id)
+    elseif was_on and not on and not host.apart then
+      host.leaving = host.leaving or {}
+      host.leaving[#host.leaving + 1] = claim.id
+    end
+  end
+end
+
+-- What may remove a key comes last, and once for each key.
+local function write_removals(things)
+  for _, host in ipairs(things) do
+    in_chunks('SREM', host.claims, host.leaving or {})
+    if host.taken and #host.taken > 0 then
+      in_chunks('XDEL', host.inbox, host.taken)
+      if redis.call('XLEN', host.inbox) == 0 then
+        redis.call('DEL', host.inbox)
+      end
+    end
+  end
+end

@@ -1,0 +1,69 @@
+"""What `redsched claims` shows: nothing is cut at 80 columns, and one claim is shown with its placements."""
+
+from collections.abc import Callable
+from io import StringIO
+from unittest.mock import patch
+
+from redsched.cli.claims import _show_claim, _show_claims
+from redsched.model import Claim, ClaimStatus, Placement
+from tests.cli.conftest import Redsched
+
+CLAIM_ID = "c1.123456789012345678901234"
+TOKENS = ("1795385242868-a917cb8a.123456", "1795385242868-a917cb8a.234567")
+AMOUNTS = {"MEMORY_MB": 262_144, "VCPU": 64}
+
+
+def moving() -> Claim:
+    """A claim with an id as servers make them, on its way to another host."""
+    states = (ClaimStatus.ACTIVE, ClaimStatus.STARTING)
+    places = zip(TOKENS, states, ("sim-00001", "sim-00002"), strict=True)
+    placements = tuple(Placement(token, token, TOKENS[0], host, state, AMOUNTS) for token, state, host in places)
+    main = placements[0]
+    return Claim(
+        CLAIM_ID,
+        "c1",
+        main.host,
+        main.state,
+        main.token,
+        AMOUNTS,
+        "web",
+        attempts=2,
+        max_attempts=3,
+        placements=placements,
+    )
+
+
+def on_a_terminal(show: Callable[[], None]) -> str:
+    """Return what is shown on a terminal of 80 columns."""
+    with patch.dict("os.environ", {"TERM": "dumb"}), patch("sys.stdout", StringIO()) as terminal:
+        terminal.isatty = lambda: True  # type: ignore[method-assign]
+        show()
+        return terminal.getvalue()
+
+
+def test_the_list_fits_80_columns_and_cuts_nothing() -> None:
+    shown = on_a_terminal(lambda: _show_claims([moving()]))
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "…" not in shown
+    words = shown.replace("│", " ").split()
+    assert {CLAIM_ID, "active", "sim-00001", "sim-00002", "MEMORY_MB=262144", "VCPU=64", "web"} <= set(words)
+
+
+def test_one_claim_fits_80_columns_with_both_tokens() -> None:
+    shown = on_a_terminal(lambda: _show_claim(moving()))
+    assert max(map(len, shown.splitlines())) <= 80
+    assert set(TOKENS) <= set(shown.replace("│", " ").split())
+    assert "attempts: 2 of 3" in shown
+
+
+def test_one_claim_is_shown_with_attempts_and_placements(redsched: Redsched) -> None:
+    selected = redsched("select", "VCPU=2", "--id", "mine", "--consumer", "ci", "--json").check().json()
+    token = selected["selections"][0]["token"]
+    shown = redsched("claims", "mine").check().output.splitlines()
+    assert shown[2].split() == ["TOKEN", "STATE", "HOST", "AMOUNTS", "WHY"]
+    assert shown[3].split() == [token, "claimed", selected["selections"][0]["host"], "VCPU=2", "-"]
+    assert {"consumer: ci", "attempts: 1 of 3"} <= set(shown)
+    redsched("release", "mine").check()
+    ended = redsched("claims", "mine").check().output
+    assert f"no placements; the last token was {token}" in ended
+    assert "why: released" in ended

@@ -14,6 +14,7 @@ a line does not make, but the script declares, get a member that the script know
 """
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -27,7 +28,7 @@ from redis.exceptions import AskError
 from redsched.errors import StoreUnavailable
 from redsched.model import Aggregate, HostReport, HostStatus, Inventory, Quota, Why
 from redsched.settings import Settings
-from redsched.store import CellStore, Kind, Outcome, Store
+from redsched.store import Again, CellStore, Kind, Outcome, Store
 from redsched.store.answers import Recorded
 from redsched.store.quota_calls import Transfer
 from redsched.store.runner import Reply
@@ -51,6 +52,7 @@ from tests.support.cells import (
 )
 from tests.support.company import pool
 from tests.support.guard import lifted
+from tests.support.placements import ask_again
 from tests.support.servers import SERVERS, name_of
 from tests.support.setups import ClusterSetup, cluster_setup
 from tests.support.setups.cluster import SLOTS, cells_apart, slot_of
@@ -259,6 +261,15 @@ async def claim_again(it: World) -> Any:
     return await it.cell.claim(call_of(await it.cell.tick(), member("a", "h1")))
 
 
+async def to_move(it: World) -> None:
+    await open_host(it.cell, "h2")
+    await one(active, it)
+
+
+async def move(it: World) -> Any:
+    return await ask_again(it.cell, "a", "h2", Again("h1", await token_of(it), Why.MOVED))
+
+
 def about(verb: str, *more: Any) -> Step:
     """The call of a verb on the claim a by its host, with its token."""
 
@@ -335,6 +346,7 @@ LINES: dict[str, Line] = {
     "record": Line(recorded, lambda it: it.cell.record("1-1", Recorded("1-2", 2), [], 0.0, 0)),
     "release": Line(partial(one, claim_on), lambda it: it.cell.release("h1", "a")),
     "renew": Line(partial(one, claim_on), about("renew", HOUR_S)),
+    "replace": Line(to_move, move),
     "report": Line(with_facts, lambda it: it.cell.report(report_of())),
     "resize": Line(partial(one, claim_on), about("resize", {"VCPU": 2})),
     "resized": Line(asked_to_resize, about("resized", {"VCPU": 2})),
@@ -417,10 +429,13 @@ def outline(state: State) -> State:
     return {key: (_members(value), expires) for key, (value, expires) in state.items()}
 
 
+_TOKEN = re.compile(r"[0-9]+-[0-9a-f]+\.[0-9]+")
+
+
 def _members(value: Any) -> list[Any]:
     if isinstance(value, list):  # a sorted set's members with their scores, or a stream's entries with their fields
         return [sorted(second) if isinstance(second, dict) else first for first, second in value]
-    return ["a string"] if isinstance(value, str) else sorted(value)
+    return ["a string"] if isinstance(value, str) else sorted(_TOKEN.sub("", one) for one in value)
 
 
 def lines() -> list[str]:

@@ -96,6 +96,7 @@ async def write(cell: CellStore, raw: Any, declared: ServerGroup, there: Sequenc
     fields = {"host": old.host, "state": "active", "token": old.token, "group": "web"}
     await raw.delete(cell.keys.claim("old"))
     await raw.hset(cell.keys.claim("old"), mapping=fields | {f"in.{by}": one for by, one in old.counted.items()})
+    await raw.hset(cell.keys.claim("other"), mapping={"host": old.host, "state": "active", "token": old.token})
 
 
 async def write_off(cell: CellStore, raw: Any, lost: Collection[str]) -> None:
@@ -124,7 +125,10 @@ async def taken(
     lost = written_off_with(columns, old) if old else ()
     clock, found = await cell.tick(), set[str]()
     for host in fit:
-        places = (Member(old.id if old else "a", (Candidate(host, {"VCPU": 1}),), "web", again), Member("b", ()))
+        places = (
+            Member(old.id if old else "a", (Candidate(host, {"VCPU": 1}),), "web", again),
+            Member("other" if old else "b", (), again=again),
+        )
         call = ClaimCall(
             places, clock.epoch, clock.now_ms, clock.seq, "d", True, HOUR_S * 1000, rules=rules, written_off=lost
         )

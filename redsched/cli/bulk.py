@@ -55,8 +55,8 @@ ManyVerb = Callable[[Scheduler, str], Awaitable[Page[BulkResult]]]
 """Says it of a page of claims, after a cursor."""
 
 
-def say(url: str, verb: ManyVerb, as_json: bool) -> int:
-    """Say it page by page, and show what has become of each claim; the exit code."""
+def say(url: str, verb: ManyVerb, done: str, as_json: bool) -> int:
+    """Say it page by page, and show what has become of each claim, or would (be `done`); the exit code."""
 
     async def every_page(scheduler: Scheduler) -> list[BulkResult]:
         found: list[BulkResult] = []
@@ -73,7 +73,7 @@ def say(url: str, verb: ManyVerb, as_json: bool) -> int:
         tables.show_json(render.bulk(Page(tuple(found))))
     else:
         tables.show_table(HEADS, map(_row, found), "no claims")
-        _show_counts(found)
+        _show_counts(found, done)
     return ClaimState.exit_code if refused else 0
 
 
@@ -82,7 +82,9 @@ def _row(one: BulkResult) -> tuple[Any, ...]:
     return one.claim.id, one.claim.host, one.claim.state, f"{one.outcome}{why}"
 
 
-def _show_counts(found: Sequence[BulkResult]) -> None:
+def _show_counts(found: Sequence[BulkResult], done: str) -> None:
     counts = Counter(str(one.outcome) for one in found)
+    if selected := counts.pop(BulkOutcome.SELECTED, 0):  # all of them: the outcome of a dry run
+        print(f"dry run: {selected} claim{'s' * (selected > 1)} would be {done}")
     if counts:
         print(", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items())))

@@ -10,7 +10,17 @@ from redsched.cli import bulk, options, tables
 from redsched.cli.asked import Asked, request_of, takes_asked
 from redsched.cli.options import After, AsJson, Force, Limit, Url
 from redsched.cli.with_store import with_scheduler
-from redsched.model import Claim, ClaimStatus, OnExit, Reason, Token
+from redsched.model import (
+    MAX_ALTERNATES,
+    MAX_ATTEMPTS,
+    MAX_LEASE_S,
+    MAX_WAIT_S,
+    Claim,
+    ClaimStatus,
+    OnExit,
+    Reason,
+    Token,
+)
 from redsched.names import check_name
 from redsched.scheduler import BulkResult, Explanation, Miss, Page, Scheduler, Selection
 
@@ -35,21 +45,29 @@ def register(app: typer.Typer) -> None:
 def select(
     asked: Asked,
     mode: Annotated[str, typer.Option(help="incremental: as many places as fit.", show_default=False)] = "",
-    alternates: Annotated[int | None, typer.Option(help="Further hosts that fit.", show_default=False)] = None,
+    alternates: Annotated[
+        int | None, typer.Option(min=0, max=MAX_ALTERNATES, help="Further hosts that fit.", show_default=False)
+    ] = None,
     consumer: Annotated[str, typer.Option(help="What it is for.", show_default=False)] = "",
     claim_id: Annotated[list[str], typer.Option("--id", help="A claim id, one for each place.")] = [],  # noqa: B006 - typer reads it, nobody writes it
-    lease_s: Annotated[int | None, typer.Option("--lease", help="Seconds for a host to take it up.")] = None,
+    lease_s: Annotated[
+        int | None, typer.Option("--lease", min=1, max=MAX_LEASE_S, help="Seconds for a host to take it up.")
+    ] = None,
     until: Annotated[
         str, typer.Option(help="active: wait until hosts have confirmed, else give it back.", show_default=False)
     ] = "",
     wait_s: Annotated[
-        int | None, typer.Option("--wait", help="Seconds to wait for room, and then for the hosts' word.")
+        int | None,
+        typer.Option(
+            "--wait", min=0, max=MAX_WAIT_S, help="Seconds to wait for room, and then for the hosts to confirm."
+        ),
     ] = None,
     on_exit: Annotated[
         OnExit | None, typer.Option(help="What becomes of it when its work ends by itself. Default: release.")
     ] = None,
     max_attempts: Annotated[
-        int | None, typer.Option(help="Hosts tried before it has failed. Default: 3.", show_default=False)
+        int | None,
+        typer.Option(min=1, max=MAX_ATTEMPTS, help="Hosts tried before it has failed. Default: 3.", show_default=False),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing.")] = False,
     as_json: AsJson = False,
@@ -132,7 +150,7 @@ def release(
     async def page(scheduler: Scheduler, after: str) -> Page[BulkResult]:
         return await scheduler.claims.release_all(wanted, force, filters.dry_run, bulk.PAGE, after)
 
-    return bulk.say(url, page, as_json)
+    return bulk.say(url, page, "released", as_json)
 
 
 def _release_each(claim: Sequence[str], token: str, force: bool, as_json: bool, url: str) -> None:
@@ -171,9 +189,9 @@ def _show_explanation(found: Explanation) -> None:
     if found.reasons:
         tables.show_table(("REASON", "HOSTS"), ((one.reason, one.hosts) for one in found.reasons), "")
     for miss in found.nearest:
-        print(f"nearest: {_miss(miss)}")
+        tables.say(f"nearest: {_miss(miss)}")
     for one in found.exceeded or ():
-        print(f"the project's quota does not allow it: {one.detail}")
+        tables.say(f"the project's quota does not allow it: {one.detail}")
     if found.exceeded is None:
         print("what the project uses of its quota is being counted: try again")
     for host in found.checks:
@@ -210,7 +228,7 @@ def _show_released(done: Mapping[str, bool], as_json: bool) -> None:
 
 
 def _show_claims(found: Sequence[Claim]) -> None:
-    rows = ((one.id, one.state, _where(one), tables.amounts(one.amounts), one.project) for one in found)
+    rows = ((one.id, _state(one), _where(one), tables.amounts(one.amounts), one.project) for one in found)
     tables.show_table(CLAIM_HEADS, rows, "no claims")
 
 
@@ -219,7 +237,7 @@ def _show_claim(found: Claim) -> None:
     rows = ((one.token, one.state, one.host, tables.amounts(one.amounts), one.why) for one in found.placements)
     tables.show_table(PLACEMENT_HEADS, rows, f"no placements; the last token was {found.token}")
     for name, value in _facts(found).items():
-        print(f"{name}: {value}")
+        tables.say(f"{name}: {value}")
     if found.work_ended_at_ms is not None:
         print(f"its work ended at {tables.time(found.work_ended_at_ms)}; on_exit is {found.on_exit}")
     if found.reason is not None:
@@ -227,7 +245,7 @@ def _show_claim(found: Claim) -> None:
 
 
 def _show_reason(reason: Reason) -> None:
-    print(f"reason ({tables.time(reason.at_ms)}, {reason.host}): {reason.text}")
+    tables.say(f"reason ({tables.time(reason.at_ms)}, {reason.host}): {reason.text}")
 
 
 def _facts(found: Claim) -> dict[str, object]:
@@ -240,6 +258,12 @@ def _facts(found: Claim) -> dict[str, object]:
         "alternates": " ".join(found.alternates),
     }
     return {name: value for name, value in facts.items() if value}
+
+
+def _state(one: Claim) -> str:
+    """Return its state, and for an active one whether its work has ended."""
+    ended = one.state is ClaimStatus.ACTIVE and one.work_ended_at_ms is not None
+    return f"{one.state} (work ended)" if ended else one.state
 
 
 def _where(one: Claim) -> str:

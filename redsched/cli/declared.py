@@ -83,7 +83,8 @@ class _Kind(Generic[View]):
         return tables.show_json(self.json(found)) if as_json else self.show(found)
 
     def _delete(self, name: Name, force: Force = False, url: Url = "") -> None:
-        with_scheduler(url, lambda s: self.desk(s).delete(name, force))
+        with options.names_force(f"redsched {self.plural} delete {name} --force"):
+            with_scheduler(url, lambda s: self.desk(s).delete(name, force))
         print(f"{self.word} {name} is taken back")
 
 

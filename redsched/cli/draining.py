@@ -1,4 +1,4 @@
-"""Wait until a host that is drained is empty, and say how far it is: `redsched drain --wait`."""
+"""Wait until a host that is drained or evacuated is empty, and show its progress: `redsched drain|lost --wait`."""
 
 import asyncio
 
@@ -9,7 +9,6 @@ from redsched.model import HostStatus
 from redsched.scheduler import HostView, Scheduler
 
 LOOK_EVERY_S = 0.5
-WIDTH = 80
 
 
 async def until_empty(scheduler: Scheduler, name: str, wait_s: int) -> None:
@@ -18,7 +17,7 @@ async def until_empty(scheduler: Scheduler, name: str, wait_s: int) -> None:
     while True:
         found, line = await _look(scheduler, name)
         if line != printed:
-            print(line, flush=True)
+            tables.say(line)
             printed = line
         if found is not None and not found.claims:
             return
@@ -34,12 +33,12 @@ async def _look(scheduler: Scheduler, name: str) -> tuple[HostView | None, str]:
     try:
         found = await scheduler.hosts.get(name)
     except Unavailable as error:
-        return None, _cut(f"{name}: {error.detail}")
-    return found, _cut(progress(found))
+        return None, f"{name}: {error.detail}"
+    return found, progress(found)
 
 
 def progress(found: HostView) -> str:
-    """Return what is left on a host that is drained."""
+    """Return what is left on a host that is drained or evacuated."""
     if not found.claims:
         return f"{found.name} is empty"
     left = f"{found.name}: {found.claims} claim{'s' * (found.claims > 1)} left"
@@ -56,13 +55,11 @@ def progress(found: HostView) -> str:
 
 def _refuse_ended(found: HostView) -> None:
     left = f"{found.claims} claim{'s' * (found.claims > 1)} left on it"
+    if found.leaving:
+        return
     if found.status is not HostStatus.DRAINING:
-        raise ClaimState(f"host {found.name} is not drained any more, it is {found.status}: {left}")
-    if found.drain_by_ms is not None and not found.leaving:
+        raise ClaimState(f"host {found.name} is not being emptied any more, it is {found.status}: {left}")
+    if found.drain_by_ms is not None:
         raise ClaimState(
             f"the deadline of the drain of host {found.name} has passed, with {left}: drain it again to go on"
         )
-
-
-def _cut(line: str) -> str:
-    return line if len(line) <= WIDTH else f"{line[: WIDTH - 3]}..."

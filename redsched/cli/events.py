@@ -16,6 +16,7 @@ from redsched.scheduler import EventFilter, EventView, Page, Scheduler
 EVERY_S = 0.5
 HEADS = ("TIME", "KIND", "CLAIM", "HOST", "PROJECT", "CONSUMER", "WHAT")
 SHOWN = ("claim", "host", "project", "consumer")
+REASON = "reason"
 
 FollowOption = Annotated[bool, typer.Option("--follow", help="Go on with new ones until Ctrl-C.")]
 
@@ -44,7 +45,7 @@ def events(
     page = with_scheduler(url, lambda s: _page(s, limit, after, wanted))
     if as_json:
         return tables.show_json({"events": [render.event(one) for one in page.items], "next": page.next})
-    tables.show_table(HEADS, map(_row, page.items), "no events")
+    tables.show_table(HEADS, map(_row, page.items), "no events", map(_note, page.items))
     if page.next:
         print(f"there are more: --after {page.next}")
     return None
@@ -60,12 +61,23 @@ async def _follow(url: str, after: str, wanted: EventFilter, as_json: bool) -> N
     settings = settings_for(url)
     async with Scheduler.connect(checked_url(settings), settings) as scheduler:
         async for one in scheduler.events.follow(EVERY_S, after, wanted):
-            line = json.dumps(json.loads(to_json(render.event(one)))) if as_json else " ".join(map(str, _row(one)))
+            line = json.dumps(json.loads(to_json(render.event(one)))) if as_json else _line(one)
             print(line, flush=True)
 
 
 def _row(one: EventView) -> tuple[object, ...]:
-    time = tables.time(one.at_ms)
-    rest = (f"{name}={' '.join(value.split())}" for name, value in one.facts.items() if name not in SHOWN)
+    rest = (_fact(one, name) for name in one.facts if name not in (*SHOWN, REASON))
     what = " ".join((tables.amounts(one.slots), *rest)).strip()
-    return (time, one.kind, *(one.facts.get(name, tables.NOTHING) for name in SHOWN), what or tables.NOTHING)
+    return (tables.At(one.at_ms), one.kind, *(one.facts.get(name) for name in SHOWN), what)
+
+
+def _note(one: EventView) -> str:
+    return _fact(one, REASON) if REASON in one.facts else ""
+
+
+def _fact(one: EventView, name: str) -> str:
+    return f"{name}={' '.join(one.facts[name].split())}"
+
+
+def _line(one: EventView) -> str:
+    return " ".join((*map(tables.shown, _row(one)), _note(one))).strip()

@@ -6,14 +6,17 @@ import typer
 
 from redsched.api import render
 from redsched.api.models.asked.verbs import MAX_DEADLINE_S
-from redsched.cli import tables
+from redsched.cli import options, tables
 from redsched.cli.draining import until_empty
 from redsched.cli.options import After, AsJson, HostArgument, Limit, Url, filter_name
 from redsched.cli.with_store import with_scheduler
+from redsched.errors import ClaimState, InvalidRequest
 from redsched.model import AtDeadline, HostStatus
 from redsched.scheduler import HostView, Scheduler, SlotView
 
 HEADS = ("HOST", "ZONE", "STATUS", "ALIVE", "CLAIMS", "FREE")
+LOST = "lost"
+"""Instead of the status of a host that was written off, and has not come back."""
 NONE = "no hosts: start an agent with `redsched agent`, or report one"
 NONE_LEFT = "no hosts by these filters: leave them out to see all"
 SLOT_HEADS = ("SLOT", "CAPACITY", "CLAIMED", "EXTERNAL", "FREE", "TOTAL", "RESERVED", "RATIO")
@@ -21,6 +24,10 @@ STUCK_HEADS = ("CLAIM", "NO OTHER PLACE BECAUSE")
 FAILED_HEADS = ("CLAIM", "FAILED MOVES", "NEXT MOVE", "LAST FAILURE")
 MOVING = {"move": "moved to", "evacuate": "evacuated to"}
 POOL_HEADS = ("POOL", "LIES IN", "TRAITS")
+
+UntilEmpty = Annotated[
+    int, typer.Option("--wait", min=0, max=MAX_DEADLINE_S, help="Seconds to wait until the host is empty.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -67,7 +74,10 @@ def host(name: HostArgument, as_json: AsJson = False, url: Url = "") -> None:
 
 
 def _show_leaving(found: HostView) -> None:
-    if found.leaving == "stop":
+    if not found.claims:
+        if found.leaving or found.drain_by_ms is not None:
+            print("no claims are left on it")
+    elif found.leaving == "stop":
         print(f"drain deadline passed at {tables.time(found.drain_by_ms or 0)}: the remaining claims are being stopped")
     elif found.leaving:
         _show_moving(found)
@@ -83,7 +93,7 @@ def _show_moving(found: HostView) -> None:
         tables.show_table(STUCK_HEADS, sorted(found.stuck.items()), "")
     if found.failed_moves:
         moves = sorted(found.failed_moves.items())
-        rows = ((one, m.count, tables.time(m.next_at_ms), tables.first_line(m.reason)) for one, m in moves)
+        rows = ((one, m.count, tables.At(m.next_at_ms), tables.first_line(m.reason)) for one, m in moves)
         tables.show_table(FAILED_HEADS, rows, "")
 
 
@@ -98,20 +108,31 @@ def drain(
         AtDeadline | None,
         typer.Option("--then", help="What to do with the remaining claims at the deadline; the default is keep."),
     ] = None,
-    wait: Annotated[
-        int, typer.Option("--wait", min=0, max=MAX_DEADLINE_S, help="Seconds to wait until the host is empty.")
-    ] = 0,
+    wait: UntilEmpty = 0,
     url: Url = "",
 ) -> None:
     """Stop new claims on this host and empty it: its claims end, or are moved to other hosts with --move."""
 
+    _refuse_half(name, move, deadline, then)
+
     async def drained(scheduler: Scheduler) -> None:
         await scheduler.hosts.set_status(name, HostStatus.DRAINING, move, deadline, then)
-        print(f"{name} is draining{f': {_watch(name)}' if move and not wait else ''}", flush=True)
-        if wait:
-            await until_empty(scheduler, name, wait)
+        print(f"{name} is draining", flush=True)
+        await _watch(scheduler, name, move, wait)
 
     with_scheduler(url, drained)
+
+
+def _refuse_half(name: str, move: bool, deadline: int, then: AtDeadline | None) -> None:
+    """Raise InvalidRequest for an option without the one that it belongs to, with the whole command."""
+    if deadline and not move:
+        raise InvalidRequest(
+            f"--deadline limits how long claims are moved: use `redsched drain {name} --move --deadline {deadline}`"
+        )
+    if then and not deadline:
+        raise InvalidRequest(
+            f"--then says what happens at the deadline: use `redsched drain {name} --move --deadline 600 --then {then}`"
+        )
 
 
 def enable(name: HostArgument, url: Url = "") -> None:
@@ -130,11 +151,35 @@ def lost(
     force: Annotated[
         bool, typer.Option("--force", help="Even though its lease runs, because its machine is off.")
     ] = False,
+    wait: UntilEmpty = 0,
     url: Url = "",
 ) -> None:
     """Write this host off, because it will not come back. Refused while its lease runs, unless forced."""
-    with_scheduler(url, lambda s: s.hosts.lost(name, evacuate, force))
-    print(f"{name} is written off{f': {_watch(name)}' if evacuate else ''}")
+    if wait and not evacuate:
+        raise InvalidRequest(
+            f"--wait is for claims that are moved: use `redsched lost {name} --evacuate --wait {wait}`"
+        )
+
+    async def written_off(scheduler: Scheduler) -> None:
+        try:
+            await scheduler.hosts.lost(name, evacuate, force)
+        except ClaimState as error:
+            raise _alive(error, name, evacuate) from error
+        print(f"{name} is written off", flush=True)
+        await _watch(scheduler, name, evacuate, wait)
+
+    with_scheduler(url, written_off)
+
+
+def _alive(error: ClaimState, name: str, evacuate: bool) -> ClaimState:
+    """Return the refusal to write a host off that is alive, with the commands that help."""
+    lease_s = -(-error.facts["lease_ms"] // 1000)
+    forced = f"redsched lost {name}{' --evacuate' if evacuate else ''} --force"
+    return ClaimState(
+        f"host {name} is alive: its lease runs for {lease_s} s. Empty it with `redsched drain {name} --move`; or stop "
+        f"its agent and try again once the lease has run out; only if its machine is off, use `{forced}`",
+        error.facts,
+    )
 
 
 def forget(
@@ -143,12 +188,17 @@ def forget(
     url: Url = "",
 ) -> None:
     """Remove this host. Refused while it holds claims, unless forced."""
-    with_scheduler(url, lambda s: s.hosts.forget(name, force))
+    with options.names_force(f"redsched forget {name} --force"):
+        with_scheduler(url, lambda s: s.hosts.forget(name, force))
     print(f"{name} is removed")
 
 
-def _watch(name: str) -> str:
-    return f"its claims are being moved to other hosts; `redsched host {name}` shows the progress"
+async def _watch(scheduler: Scheduler, name: str, moving: bool, wait_s: int) -> None:
+    """Wait until the host is empty, or say where its progress is shown."""
+    if wait_s:
+        await until_empty(scheduler, name, wait_s)
+    elif moving:
+        print(f"its claims are being moved: `redsched host {name}` shows the progress")
 
 
 def _set_status(url: str, name: str, status: HostStatus) -> None:
@@ -158,7 +208,7 @@ def _set_status(url: str, name: str, status: HostStatus) -> None:
 
 def _state(found: HostView) -> str:
     if found.written_off:
-        return "written off"
+        return LOST
     if not found.attested:
         return "not attested"
     return "alive" if found.alive else "down"
@@ -166,7 +216,7 @@ def _state(found: HostView) -> str:
 
 def _row(one: HostView) -> tuple[object, ...]:
     free = tables.amounts({slot: found.free for slot, found in one.slots.items()})
-    return (one.name, one.zone, one.status, one.alive, one.claims, free)
+    return (one.name, one.zone, LOST if one.written_off else one.status, one.alive, one.claims, free)
 
 
 def slot_row(slot: str, one: SlotView) -> tuple[object, ...]:

@@ -3,7 +3,8 @@
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -12,7 +13,7 @@ import typer
 from pydantic_core import PydanticSerializationError, to_json
 
 from redsched.api.parsing import Model, parse
-from redsched.errors import InvalidRequest
+from redsched.errors import ClaimState, InvalidRequest
 from redsched.names import check_name
 from redsched.written import parse_yaml, read_text
 
@@ -85,6 +86,15 @@ def written(what: str, text: str) -> Any:
         return parse_yaml(text)
     except InvalidRequest as error:
         raise InvalidRequest(f"{what}: {error.detail}") from error
+
+
+@contextmanager
+def names_force(command: str) -> Iterator[None]:
+    """Put the command that forces it in place of `force it` in a refusal."""
+    try:
+        yield
+    except ClaimState as error:
+        raise ClaimState(error.detail.replace("force it", f"use `{command}`"), error.facts) from error
 
 
 def as_model(body: dict[str, Any], model: type[Model]) -> Model:

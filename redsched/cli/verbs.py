@@ -7,10 +7,11 @@ import typer
 
 from redsched.api import render
 from redsched.api.models.asked import FailBody, MoveBody, RenewBody, ResizeBody, TokenBody, UnshelveBody
+from redsched.api.models.asked.verbs import MAX_DEADLINE_S
 from redsched.cli import bulk, options, tables
 from redsched.cli.options import AsJson, Url
 from redsched.cli.with_store import with_scheduler
-from redsched.model import Claim
+from redsched.model import MAX_LEASE_S, MAX_WAIT_S, Claim
 from redsched.names import check_name
 from redsched.scheduler import BulkResult, Page, Scheduler
 
@@ -29,7 +30,7 @@ MaybeClaim = Annotated[
 TokenOption = Annotated[
     str, typer.Option("--token", help="Of its placement. Default: the one it has now.", show_default=False)
 ]
-Wait = Annotated[int, typer.Option("--wait", help="Seconds to wait for room.")]
+Wait = Annotated[int, typer.Option("--wait", min=0, max=MAX_WAIT_S, help="Seconds to wait for room.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -52,7 +53,7 @@ def confirm(claim: ClaimArgument, token: TokenOption = "", as_json: AsJson = Fal
 def renew(
     filters: bulk.Filters,
     claim: MaybeClaim = "",
-    lease_s: Annotated[int, typer.Option("--lease", help="Seconds from now.")] = 120,
+    lease_s: Annotated[int, typer.Option("--lease", min=1, max=MAX_LEASE_S, help="Seconds from now.")] = 120,
     token: TokenOption = "",
     as_json: AsJson = False,
     url: Url = "",
@@ -66,7 +67,7 @@ def renew(
     async def page(scheduler: Scheduler, after: str) -> Page[BulkResult]:
         return await scheduler.claims.renew_all(wanted, lease_s, filters.dry_run, bulk.PAGE, after)
 
-    return bulk.say(url, page, as_json)
+    return bulk.say(url, page, "renewed", as_json)
 
 
 def _renew(claim: str, lease_s: int, token: str, as_json: bool, url: str) -> None:
@@ -102,7 +103,13 @@ def move(
     to: Annotated[list[str], typer.Option("--to", help="Only to this host. May be given again.")] = [],  # noqa: B006
     live: Annotated[bool, typer.Option("--live", help="Its work goes on meanwhile: with a deadline.")] = False,
     deadline_s: Annotated[
-        int, typer.Option("--deadline", help="Seconds for the target to be active. 0: any, or 300 if live.")
+        int,
+        typer.Option(
+            "--deadline",
+            min=0,
+            max=MAX_DEADLINE_S,
+            help="Seconds for the target to be active. 0: any, or 300 if live.",
+        ),
     ] = 0,
     wait_s: Wait = 0,
     token: TokenOption = "",
@@ -165,7 +172,7 @@ def shelve(
     async def page(scheduler: Scheduler, after: str) -> Page[BulkResult]:
         return await scheduler.claims.shelve_all(wanted, filters.dry_run, bulk.PAGE, after)
 
-    return bulk.say(url, page, as_json)
+    return bulk.say(url, page, "shelved", as_json)
 
 
 def _shelve(claim: str, token: str, as_json: bool, url: str) -> None:

@@ -27,11 +27,22 @@ def elsewhere(request: Request, hosts: frozenset[str], exclude: frozenset[str]) 
     """The request on these hosts only (none named: any that it allows), and not on those. Raises NoValidHost."""
     allowed = (request.hosts & hosts if request.hosts else hosts) if hosts else request.hosts
     if (hosts or request.hosts) and not allowed - exclude:
-        named = ", ".join(sorted(hosts or request.hosts)[:5])
-        raise NoValidHost(
-            f"of the hosts named ({named}) the claim's request allows none that it is not on, or has been"
-        )
+        raise NoValidHost(_nowhere(request.hosts, hosts))
     return replace(request, hosts=allowed, exclude_hosts=request.exclude_hosts | exclude)
+
+
+def _nowhere(requested: frozenset[str], hosts: frozenset[str]) -> str:
+    """Return why no host is left of those that the request names, and the hosts named for this placement."""
+    if requested and hosts and not requested & hosts:
+        return f"the request names only {_some(requested)}, which excludes {_some(hosts)}: claim anew, and release this"
+    by = "request names" if requested else "call names"
+    return f"the {by} only {_some(requested or hosts)}, and the claim is there or has failed there"
+
+
+def _some(hosts: frozenset[str]) -> str:
+    names = sorted(hosts)
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return f"{', '.join(names[:5])}{more}"
 
 
 def _members(request: Request, claim: Claim) -> list[Gang]:

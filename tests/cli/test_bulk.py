@@ -22,9 +22,11 @@ def test_a_dry_run_shows_the_claims_in_a_table(redsched: Redsched) -> None:
     heads, *rows, counts = shown.splitlines()
     assert heads.split() == ["CLAIM", "HOST", "STATE", "OUTCOME"]
     assert [row.split() for row in rows] == [[one, "h1", "claimed", "selected"] for one in "ab"]
-    assert counts == "2 selected"
+    assert counts == "dry run: 2 claims would be released"
     assert max(map(len, shown.splitlines())) <= 80
     assert left(redsched) == ["a", "b", "c"]
+    of_one = redsched("shelve", "--project", "db", "--dry-run").check().output
+    assert of_one.endswith("\ndry run: 1 claim would be shelved\n")
 
 
 def test_all_of_a_project_are_released(redsched: Redsched) -> None:

@@ -41,9 +41,11 @@ def test_host_shows_one(redsched: Redsched) -> None:
     redsched("host", "h9").check_failed(4, "h9")
 
 
-def test_a_host_that_was_written_off_is_shown_as_such(redsched: Redsched) -> None:
+def test_a_host_that_was_written_off_is_shown_as_lost(redsched: Redsched) -> None:
     redsched("lost", "h2", "--force").check()
-    assert "zone az2  disabled  written off  0 claims" in redsched("host", "h2").check().output
+    assert "zone az2  disabled  lost  0 claims" in redsched("host", "h2").check().output
+    of_h2 = redsched("hosts").check().output.splitlines()[2]
+    assert of_h2.split()[:4] == ["h2", "az2", "lost", "no"]
 
 
 def test_a_claim_from_select_to_release(redsched: Redsched) -> None:
@@ -71,7 +73,7 @@ def test_select_says_how_many_hosts_are_tried(redsched: Redsched) -> None:
     assert redsched("claims", "mine", "--json").check().json()["max_attempts"] == 1
     redsched("select", "VCPU=1", "--id", "other").check()
     assert redsched("claims", "other", "--json").check().json()["max_attempts"] == 3
-    redsched("select", "VCPU=1", "--max-attempts", "0").check_failed(2, "max_attempts")
+    redsched("select", "VCPU=1", "--max-attempts", "0").check_failed(2, "--max-attempts")
 
 
 def test_a_dry_run_claims_nothing(redsched: Redsched) -> None:
@@ -107,7 +109,8 @@ def test_drain_disable_enable_lost(redsched: Redsched) -> None:
     for word, status in (("drain", "draining"), ("disable", "disabled"), ("enable", "enabled")):
         assert redsched(word, "h1").check().output == f"h1 is {status}\n"
         assert redsched("host", "h1", "--json").check().json()["status"] == status
-    redsched("lost", "h1").check_failed(3, "h1 is alive", "Drain it", "force")
+    redsched("lost", "h1").check_failed(3, "h1 is alive", "`redsched drain h1 --move`", "`redsched lost h1 --force`")
+    redsched("lost", "h1", "--evacuate").check_failed(3, "`redsched lost h1 --evacuate --force`")
     assert redsched("lost", "h1", "--force").check().output == "h1 is written off\n"
     for word in ("drain", "disable", "enable", "lost"):
         redsched(word, "h9").check_failed(4, "h9")
@@ -115,7 +118,7 @@ def test_drain_disable_enable_lost(redsched: Redsched) -> None:
 
 def test_a_host_that_holds_claims_is_removed_by_force_alone(redsched: Redsched) -> None:
     redsched("select", "VCPU=1", "--host", "h1", "--id", "mine").check()
-    redsched("forget", "h1").check_failed(3, "h1", "force")
+    redsched("forget", "h1").check_failed(3, "release them first, or use `redsched forget h1 --force`")
     assert redsched("forget", "h1", "--force").check().output == "h1 is removed\n"
     assert redsched("claims", "mine", "--json").check().json()["state"] == "ended"
     redsched("forget", "h1").check_failed(4, "h1")

@@ -18,7 +18,7 @@ def test_an_aggregate_from_set_to_delete(redsched: Redsched) -> None:
     assert redsched("aggregates", "show", "ssd").check().output == "ssd  1 hosts\nmetadata: disk=nvme\nhosts: h2\n"
     assert redsched("aggregates", "list").check().output.splitlines()[1].split() == ["ssd", "1", "disk=nvme"]
     assert "aggregates: ssd" in redsched("host", "h2").check().output
-    redsched("aggregates", "delete", "ssd").check_failed(3, "ssd", "force")
+    redsched("aggregates", "delete", "ssd").check_failed(3, "ssd", "`redsched aggregates delete ssd --force`")
     assert redsched("aggregates", "delete", "ssd", "--force").check().output == "aggregate ssd is taken back\n"
     redsched("aggregates", "show", "ssd").check_failed(4, "ssd")
 

@@ -69,6 +69,7 @@ def test_a_claim_and_its_events_show_why_it_failed(redsched: Redsched, store: st
             await cell.confirm("h1", "mine", found["token"])
             await cell.work_ended("h1", "mine", found["token"], "no process 7 is left")
             shown = redsched("claims", "mine").check().output
+            assert redsched("claims").check().output.splitlines()[1].startswith("mine   active (work ended)  h1")
             assert re.search(r"^its work ended at 2.*Z; on_exit is keep$", shown, re.MULTILINE)
             assert re.search(r"^reason \(2.*Z, h1\): no process 7 is left$", shown, re.MULTILINE)
             await cell.fail("h1", "mine", found["token"], by_host=True, reason="exit code 3\nno more disks")

@@ -67,11 +67,29 @@ def test_select_until_active_without_an_agent_is_exit_code_3(redsched: Redsched)
 
 def test_a_host_that_is_emptied_says_what_cannot_leave(redsched: Redsched) -> None:
     redsched("select", "VCPU=6", "--id", "mine").check()
-    assert "redsched host h1" in redsched("drain", "h1", "--move").check().output
+    drained = redsched("drain", "h1", "--move").check().output.splitlines()
+    assert drained == ["h1 is draining", "its claims are being moved: `redsched host h1` shows the progress"]
     shown = redsched("host", "h1").check().output
     assert "its claims are being moved to other hosts" in shown
     assert re.search("^mine +none of 2 hosts can take 6 VCPU", shown, re.MULTILINE)
-    assert "redsched host h1" in redsched("lost", "h1", "--evacuate", "--force").check().output
+    lost = redsched("lost", "h1", "--evacuate", "--force").check().output.splitlines()
+    assert lost == ["h1 is written off", "its claims are being moved: `redsched host h1` shows the progress"]
+    redsched("release", "mine").check()
+    shown = redsched("host", "h1").check().output
+    assert "no claims are left on it" in shown
+    assert "being" not in shown
+
+
+def test_an_evacuation_waits_until_the_host_is_empty(redsched: Redsched) -> None:
+    redsched("select", "VCPU=6", "--id", "mine").check()
+    redsched("confirm", "mine").check()
+    redsched("lost", "h1", "--wait", "1").check_failed(2, "`redsched lost h1 --evacuate --wait 1`")
+    shown = redsched("lost", "h1", "--evacuate", "--force", "--wait", "1")
+    assert (shown.exit_code, "h1 is not empty after 1 s" in shown.errors) == (3, True)
+    assert shown.output.splitlines()[0] == "h1 is written off"
+    redsched("release", "mine").check()
+    shown = redsched("lost", "h1", "--evacuate", "--force", "--wait", "60").check()
+    assert shown.output == "h1 is written off\nh1 is empty\n"
 
 
 def test_a_drained_host_says_which_moves_failed_and_why(redsched: Redsched, store: str) -> None:
@@ -96,14 +114,15 @@ def test_a_drain_waits_until_the_host_is_empty_and_says_how_far_it_is(redsched: 
     head, progress = shown.output.splitlines()[:2]
     assert head == "h1 is draining"
     assert progress.startswith("h1: 1 claim left, 1 stuck: mine: none of")
-    assert len(progress) == 80
+    assert progress.endswith("nearest h2: 2 VCPU less")
     redsched("release", "mine").check()
     assert redsched("drain", "h1", "--wait", "60").check().output == "h1 is draining\nh1 is empty\n"
 
 
 def test_a_drain_says_what_becomes_of_the_rest_at_its_deadline(redsched: Redsched) -> None:
     redsched("select", "VCPU=6", "--id", "mine").check()
-    redsched("drain", "h1", "--deadline", "60").check_failed(2, "ask for move")
+    redsched("drain", "h1", "--deadline", "60").check_failed(2, "`redsched drain h1 --move --deadline 60`")
+    redsched("drain", "h1", "--then", "stop").check_failed(2, "`redsched drain h1 --move --deadline 600 --then stop`")
     redsched("drain", "h1", "--move", "--deadline", "60", "--then", "stop").check()
     assert "then stop the remaining claims" in redsched("host", "h1").check().output
     kept = redsched("drain", "h1", "--move", "--deadline", "1", "--wait", "30")
@@ -117,13 +136,13 @@ def test_a_drain_says_what_becomes_of_the_rest_at_its_deadline(redsched: Redsche
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        (("move", "mine", "--token", "1-a.1", "--wait", "9999"), "wait_s"),
+        (("move", "mine", "--token", "1-a.1", "--wait", "9999"), "--wait"),
         (("move", "a b"), "a b"),
         (("move", "mine", "--token", "x"), "token"),
         (("move", "mine", "--to", "x y", "--token", "1-a.1"), "hosts"),
         (("resize", "mine"), "CLASS=AMOUNT"),
         (("resize", "mine", "VCPU"), "NAME=VALUE"),
-        (("renew", "mine", "--lease", "0", "--token", "1-a.1"), "lease_s"),
+        (("renew", "mine", "--lease", "0", "--token", "1-a.1"), "--lease"),
         (("select", "VCPU=1", "--until", "done"), "until"),
     ],
 )

@@ -202,8 +202,10 @@ async def test_it_goes_where_its_request_allows(clean_store: str) -> None:
         target, _ = await work.scheduler.claims.move("one", one.token)
         assert target.host == "h2"
         bound = await work.scheduler.select(Request({"VCPU": 1}, hosts=frozenset({"h0"}), claim_ids=("bound",)))
-        with pytest.raises(NoValidHost, match="allows none"):
+        with pytest.raises(NoValidHost, match="h0, and the claim is there or has failed there"):
             await work.scheduler.claims.move("bound", bound.selections[0].token or "")
+        with pytest.raises(NoValidHost, match="the request names only h0, which excludes h1, h2"):
+            await work.scheduler.claims.move("bound", bound.selections[0].token or "", hosts=["h1", "h2"])
         there, _ = await work.scheduler.claims.move("bound", bound.selections[0].token or "", hosts=["h0"])
         assert there.host == "h0"
 

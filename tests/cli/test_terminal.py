@@ -1,0 +1,121 @@
+"""What tables look like on a terminal of 80 columns: nothing is cut that somebody has to copy or compare."""
+
+import asyncio
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import termios
+from collections.abc import Sequence
+
+import redis
+
+from redsched.scheduler.recorder import Recorder
+from redsched.settings import Settings
+from redsched.store import Store
+from tests.cli.conftest import Redsched
+from tests.cli.parts import COMMAND
+
+COLUMNS = 80
+TIME = r"\d\d:\d\d:\d\d"
+REASON = "hook /srv/work/hook start for c1.123456789012345678901234 ended with exit code 1 no image of web on this host"
+
+
+def on_a_terminal(store: str, *arguments: str, fails: bool = False) -> list[str]:
+    """Run a command on a terminal of 80 columns, and return the lines that it shows, without spaces at their ends."""
+    ours, its = pty.openpty()
+    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, COLUMNS, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    environment |= {"REDSCHED_REDIS_URL": store, "TERM": "dumb"}
+    with subprocess.Popen(
+        [*COMMAND, *arguments], stdin=its, stdout=its, stderr=subprocess.DEVNULL, env=environment
+    ) as ran:
+        os.close(its)
+        shown = b"".join(_read(ours))
+        assert (ran.wait() != 0) == fails
+    os.close(ours)
+    lines = [line.rstrip() for line in shown.decode().splitlines()]
+    assert max(map(len, lines)) <= COLUMNS, lines
+    return lines
+
+
+def _read(ours: int) -> Sequence[bytes]:
+    parts: list[bytes] = []
+    try:
+        while part := os.read(ours, 65_536):
+            parts.append(part)
+    except OSError:  # that is how a terminal ends whose other side is closed
+        pass
+    return parts
+
+
+def claim(redsched: Redsched, *more: str) -> dict[str, str]:
+    """A claim on h1 with an id as the server makes it."""
+    return dict(redsched("select", "VCPU=2", "--host", "h1", *more, "--json").check().json()["selections"][0])
+
+
+def test_events_show_times_of_day_and_reasons_on_lines_of_their_own(redsched: Redsched, store: str) -> None:
+    """PROJECT and CONSUMER, which no event has, are left out."""
+    found = claim(redsched, "--max-attempts", "1")
+    claim_id = found["claim_id"]
+
+    async def fail() -> None:
+        async with Store.connect(store) as opened:
+            cell = opened.cell("c1")
+            await Recorder(cell, Settings()).record()
+            await cell.fail("h1", claim_id, found["token"], by_host=True, reason=REASON)
+            await Recorder(cell, Settings()).record()
+
+    asyncio.run(fail())
+    shown = on_a_terminal(store, "events", "--claim", claim_id)
+    day, heads, claimed, failed, *reason = shown
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d UTC", day)
+    assert heads.split() == ["TIME", "KIND", "CLAIM", "HOST", "WHAT"]
+    for line, kind, what in ((claimed, "claimed", "VCPU=2"), (failed, "failed", "VCPU=2 why=failed")):
+        assert re.fullmatch(rf"{TIME}  {kind} +{re.escape(claim_id)}  h1 +{what}", line)
+    assert all(line.startswith("    ") for line in reason)
+    assert " ".join(line.strip() for line in reason) == f"reason={REASON}"
+
+
+def test_each_day_is_shown_once(redsched: Redsched, store: str) -> None:
+    """The third event is after midnight."""
+    with redis.Redis.from_url(store, protocol=2) as client:
+        for number in range(4):
+            at_ms = 1_795_391_990_000 + number * 5_000
+            client.xadd("rs:{c1}:events", {"at_ms": at_ms, "seq": number, "kind": "claimed", "claim": "mine"})
+    shown = on_a_terminal(store, "events", "--claim", "mine")
+    assert [line.split() for line in shown] == [
+        ["2026-11-22", "UTC"],
+        ["TIME", "KIND", "CLAIM"],
+        ["23:59:50", "claimed", "mine"],
+        ["23:59:55", "claimed", "mine"],
+        ["2026-11-23", "UTC"],
+        ["00:00:00", "claimed", "mine"],
+        ["00:00:05", "claimed", "mine"],
+    ]
+
+
+def test_a_selection_shows_whole_tokens(redsched: Redsched, store: str) -> None:
+    """What does not fit beside the rest stands below it, with its name."""
+    name = "nightly-build-of-the-website"
+    shown = on_a_terminal(store, "select", "VCPU=2", "--alternates", "1", "--id", name)
+    listed = redsched("claims", name, "--json").check().json()
+    assert shown[0].split() == ["CLAIM", "HOST", "AMOUNTS", "ALTERNATES"]
+    assert shown[1].split()[:2] == [name, listed["host"]]
+    assert f"    TOKEN: {listed['token']}" in shown
+
+
+def test_the_list_of_claims_shows_whole_ids(redsched: Redsched, store: str) -> None:
+    claim_id = claim(redsched)["claim_id"]
+    assert on_a_terminal(store, "claims")[1].split() == [claim_id, "claimed", "h1", "VCPU=2"]
+
+
+def test_why_a_claim_is_stuck_is_wrapped(redsched: Redsched, store: str) -> None:
+    claim(redsched, "--id", "mine")
+    redsched("confirm", "mine").check()
+    first, progress, *rest = on_a_terminal(store, "drain", "h1", "--move", "--wait", "1", fails=True)
+    assert first == "h1 is draining"
+    whole = " ".join((progress, *(line.strip() for line in rest)))
+    assert whole.endswith("1 stuck: mine: the request names only h1, and the claim is there or has failed there")

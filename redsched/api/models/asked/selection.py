@@ -124,7 +124,7 @@ class SelectionRequest(PlaceBody):
         Literal["claimed", "active"], Field(description="active: answer when the hosts have confirmed, or undo it.")
     ] = "claimed"
     wait_s: Annotated[
-        int, whole_from(0, MAX_WAIT_S), Field(description="Seconds to wait for room, and then for the hosts' word.")
+        int, whole_from(0, MAX_WAIT_S), Field(description="Seconds to wait for room, then for hosts to confirm.")
     ] = 0
     on_exit: Annotated[
         OnExit,

@@ -22,7 +22,7 @@ NUMA_NODE = "HW_NUMA_ROOT"
 
 
 class HostStatus(StrEnum):
-    """The operator's word on a host. Only an enabled host gets new claims."""
+    """The status that an operator set on a host. Only an enabled host gets new claims."""
 
     ENABLED = "enabled"
     DISABLED = "disabled"

@@ -61,7 +61,7 @@ class Request(Worded):
     until: Literal["claimed", "active"] = "claimed"
     """When the answer is given: once the claims are made, or once their hosts have confirmed that the work runs."""
     wait_s: int = 0
-    """How long to wait: for room where nothing fits, and then, with until active, for the hosts' word (0: lease_s)."""
+    """How long to wait: for room where nothing fits, then, with until active, for hosts to confirm (0: lease_s)."""
     claim: bool = True
     on_exit: OnExit = OnExit.RELEASE
     """What becomes of each claim when the work that its hook named (pids, a cgroup) ends by itself."""

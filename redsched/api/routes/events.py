@@ -1,4 +1,4 @@
-"""The log of who claimed, moved and released what, and of operators' words: all of it, and one claim's history."""
+"""The log of who claimed, moved and released what, and of operator actions: all of it, and one claim's history."""
 
 from typing import Annotated
 

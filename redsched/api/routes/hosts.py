@@ -1,4 +1,4 @@
-"""/v1/hosts: look at hosts, and the operator's words on one."""
+"""/v1/hosts: look at hosts, and operator actions on one."""
 
 from typing import Annotated
 
@@ -69,7 +69,7 @@ async def disable(request: Request, host: HostName) -> Response:
     openapi_extra=body(LostBody, required=False),
 )
 async def lost(request: Request, host: HostName) -> Response:
-    """The host is gone for good: nobody waits for it. Its claims can then be released, which frees them at once.
+    """Declare the host dead: schedulers stop waiting for it. Its claims can then be released, which frees them at once.
 
     With `evacuate` they are placed elsewhere, one by one; should the host come back, it drops them. 409 while the
     host's lease runs, unless `force`.

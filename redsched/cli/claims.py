@@ -221,9 +221,9 @@ def _show_claim(found: Claim) -> None:
     for name, value in _facts(found).items():
         print(f"{name}: {value}")
     if found.restarts:
-        print(f"its work has ended by itself {found.restarts} times since it last ran for 10 minutes")
+        print(f"restarts: {found.restarts}")
     if found.next_attempt_at_ms is not None:
-        print(f"a place is looked for next at {tables.time(found.next_attempt_at_ms)}")
+        print(f"next attempt: {tables.time(found.next_attempt_at_ms)}")
     if found.work_ended_at_ms is not None:
         print(f"its work ended at {tables.time(found.work_ended_at_ms)}; on_exit is {found.on_exit}")
     if found.reason is not None:

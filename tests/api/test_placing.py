@@ -204,7 +204,7 @@ async def test_a_claim_shows_its_restarts_and_when_a_place_is_looked_for_next(
     ]
     now = await said(api, found, "confirm", 200)
     assert (now["restarts"], now["next_attempt_at_ms"]) == (0, None)
-    await put_host(api, "h1", inventories={"VCPU": {"total": 1}})
+    await put_host(api, "h1", inventories={"VCPU": {"total": 1}, "MEMORY_MB": {"total": 16_384}})
     check_problem(await api.post("/v1/claims/mine/fail", json={"token": found["token"]}), 409, "no-valid-host")
     async with raw_client(clean_store) as raw:
         await raw.hset("rs:{c1}:claim:mine", "restarts", 3)

@@ -29,7 +29,7 @@ MAX_TOMBSTONES = 200_000
 """Above this the oldest go, though no new epoch has come since: some 20 MB of file."""
 
 MOST_IN_MEMORY = 20_000
-"""Claims whose tombstones `has_ended` knows of, the newest of all hosts."""
+"""Tombstones that `has_ended` and `ended_token` know of, the newest of all hosts."""
 
 
 class Journal(JournalFile):
@@ -41,7 +41,10 @@ class Journal(JournalFile):
         self.pages: defaultdict[str, HostPage] = defaultdict(HostPage)
         self.requests: dict[str, str] = {}
         """The requests of placements that are held, as canonical JSON, by digest."""
+        self._ended: dict[tuple[str, str], str] = {}
+        """The tokens by which placements ended, by host and `placed`."""
         self._newest: dict[tuple[str, str], str] = {}
+        """The newest tokens by which claims ended, by host and claim."""
         self._number = 0
         self._ceiling = 0
         self._reserving = asyncio.Lock()
@@ -92,7 +95,7 @@ class Journal(JournalFile):
         """
         page = self.pages[host]
         page.held.pop(work.placed, None)
-        self._remember(host, work.id, work.token)
+        self._remember(host, work.placed, work.id, work.token)
         self._write(sql.DELETE_PLACEMENT, (host, work.placed))
         row = (host, work.placed, work.id, work.token, why, page.attested_epoch, now_ms)
         return self._write(sql.SET_TOMBSTONE, row)
@@ -102,9 +105,9 @@ class Journal(JournalFile):
         self.pages[host].held.pop(placed, None)
         return self._write(sql.DELETE_PLACEMENT, (host, placed))
 
-    def has_ended(self, host: str, claim_id: str, token: str) -> bool:
-        """Return whether this token of a claim, or a newer one, ended here, as far as the newest tombstones tell."""
-        ended = self.ended_token(host, claim_id)
+    def has_ended(self, host: str, placed: str, token: str) -> bool:
+        """Return whether a placement ended here by this token or a newer one, as far as the newest tombstones tell."""
+        ended = self._ended.get((host, placed), "")
         return ended != "" and not is_newer_token(token, ended)
 
     def ended_token(self, host: str, claim_id: str) -> str:
@@ -152,14 +155,15 @@ class Journal(JournalFile):
             host, work = from_row(row)
             self.pages[host].held[work.placed] = work
         self.requests = dict(self._connection.execute(sql.REQUESTS))
-        for host, claim_id, token in self._connection.execute(sql.NEWEST, (MOST_IN_MEMORY,)):
-            self._remember(host, claim_id, token)
+        for host, placed, claim_id, token in self._connection.execute(sql.NEWEST, (MOST_IN_MEMORY,)):
+            self._remember(host, placed, claim_id, token)
 
-    def _remember(self, host: str, claim_id: str, token: str) -> None:
-        before = self._newest.pop((host, claim_id), "")
-        self._newest[host, claim_id] = token if is_newer_token(token, before) else before
-        if len(self._newest) > MOST_IN_MEMORY:
-            del self._newest[next(iter(self._newest))]
+    def _remember(self, host: str, placed: str, claim_id: str, token: str) -> None:
+        for newest, name in ((self._ended, placed), (self._newest, claim_id)):
+            before = newest.pop((host, name), "")
+            newest[host, name] = token if is_newer_token(token, before) else before
+            if len(newest) > MOST_IN_MEMORY:
+                del newest[next(iter(newest))]
 
     def _write_page(self, host: str) -> Awaitable[None]:
         page = self.pages[host]

@@ -47,7 +47,7 @@ SET_REQUEST = "INSERT OR REPLACE INTO request VALUES (?, ?)"
 DELETE_REQUEST = "DELETE FROM request WHERE digest = ?"
 TOMBSTONES = "SELECT id, placed, token, why FROM tombstone WHERE host = ? ORDER BY ended_at_ms"
 SET_TOMBSTONE = "INSERT OR REPLACE INTO tombstone VALUES (?, ?, ?, ?, ?, ?, ?)"
-NEWEST = """SELECT host, id, token FROM
+NEWEST = """SELECT host, placed, id, token FROM
     (SELECT * FROM tombstone ORDER BY ended_at_ms DESC LIMIT ?) ORDER BY ended_at_ms"""
 PRUNE_OLD = """DELETE FROM tombstone WHERE ended_at_ms < ? AND epoch !=
     (SELECT attested_epoch FROM host WHERE name = tombstone.host) AND

@@ -65,7 +65,7 @@ class Steps(ResizeSteps, LocalSteps):
             work = known
         answer = await self._accept(work, entry_id)
         if answer.outcome in _DONE:
-            if is_new and self.host.journal.has_ended(self.host.name, work.id, work.token):
+            if is_new and self.host.journal.has_ended(self.host.name, work.placed, work.token):
                 await self._tell_that_it_ended(work)
             else:
                 await self._start(work)

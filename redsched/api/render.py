@@ -100,6 +100,8 @@ def claim(one: Claim) -> dict[str, Any]:
         "closed": one.closed,
         "attempts": one.attempts,
         "max_attempts": one.max_attempts,
+        "restarts": one.restarts,
+        "next_attempt_at_ms": one.next_attempt_at_ms,
         "alternates": [{"host": host} for host in one.alternates],
         "placements": [_placement(placement) for placement in one.placements],
         "wanted": one.wanted,

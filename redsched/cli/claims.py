@@ -238,6 +238,10 @@ def _show_claim(found: Claim) -> None:
     tables.show_table(PLACEMENT_HEADS, rows, f"no placements; the last token was {found.token}")
     for name, value in _facts(found).items():
         tables.say(f"{name}: {value}")
+    if found.restarts:
+        print(f"restarts: {found.restarts}")
+    if found.next_attempt_at_ms is not None:
+        print(f"next attempt: {tables.time(found.next_attempt_at_ms)}")
     if found.work_ended_at_ms is not None:
         print(f"its work ended at {tables.time(found.work_ended_at_ms)}; on_exit is {found.on_exit}")
     if found.reason is not None:

@@ -5,15 +5,23 @@
 -- KEYS meta changes hosts deadlines chores shelved claim ...
 -- ARGV host id token by_host again reason
 -- Further keys: host, claims and inbox of the host, and what the claim counts in; include/passed.lua.
--- by_host: 0 or 1. again: 1 (place it again in any case), 0 (do not), '' (as its request says). reason: in
--- words, '' for none.
+-- by_host: 0 or 1. again: 1 (place it again in any case), 0 (do not), '' (as its request says), later (it has failed
+-- and is pending, and there is no place for it now: look for one again later). reason: in words, '' for none.
 -- Reply OK (freed) | ENDING | SAME (had failed, or its host has it no more) | GONE (ended otherwise) | STALE |
 --   UNKNOWN | ATTEST; epoch, now_ms, state of the claim (pending: it is to be placed again)
 --   or RETRY, epoch, now_ms and the names of missing keys
 -- include: about
 local RETRIED = {failed = true, expired = true}
-local it = about()
+local it = about(nil, true)
 local claim, placement, by_host = it.claim, it.placement, ARG.by_host == '1'
+if ARG.again == 'later' and (placement or it.no == 'GONE') then
+  if claim.fields.retry_from ~= ARG.token or goes_on(claim) then
+    return answer_about(it, 'STALE')
+  end
+  it.placement, it.reason = placement or claim.tombstone, ARG.reason
+  put_off(claim)
+  return commit_about(it, 'OK', 'pending')
+end
 if it.no == 'GONE' and (by_host or (claim.tombstone.why == 'failed' and ARG.again ~= '1')) then
   return answer_about(it, 'SAME', claim.tombstone.state)
 elseif it.no == 'GONE' and ARG.again == '1' and RETRIED[claim.tombstone.why] and not claim.fields.closed then

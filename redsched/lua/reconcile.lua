@@ -93,6 +93,10 @@ for _, claim in ipairs(claims) do
     claim.fields.gang = nil
   end
   changed = changed + (any and 1 or 0)
+  if claim.fields.retry_root and not claim.retry_in_ms then
+    -- It has been waiting for a place: its next attempt is not hastened by this.
+    due.at[claim.id] = math.max(cell.now_ms + due.pause_ms, tonumber(redis.call('ZSCORE', KEY.chores, claim.id)) or 0)
+  end
   due.done[claim.id] = true
 end
 local known = {}

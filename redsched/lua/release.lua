@@ -9,7 +9,8 @@
 -- is no other place for the placement that `token` names: STALE where the claim has got one). how: ask, force, or
 -- unless-active (as ask, but ACTIVE and nothing written where it runs). call_id: of the call that is undone ('' for
 -- none): STALE where another call was answered with the claim since. closed: the token of an earlier closing that is
--- repeated in a new epoch; '' for now. reason: why, in words, of the placement that `token` names; '' for none.
+-- repeated in a new epoch; '' for now. reason: why, in words, of the placement that `token` names or of the main one;
+-- '' for none.
 -- Reply OK (all of it is freed) | ENDING | SAME (it had ended) | GONE (to be shelved, but it is given back) | STALE
 --   | UNKNOWN | ACTIVE; epoch, now_ms, then the token up to which it is closed
 --   or RETRY, epoch, now_ms and the names of missing keys
@@ -120,7 +121,7 @@ lacking = commit(cell, {claim}, things, new_due())
 if lacking then
   return answer('RETRY', unpack(lacking))
 end
-if ARG.reason ~= '' and target then
-  keep_reason(cell, claim, things['reason:' .. ARG.id], target, ARG.reason)
+if ARG.reason ~= '' then
+  keep_reason(cell, claim, things['reason:' .. ARG.id], target or main or claim.tombstone, ARG.reason)
 end
 return answer(outcome, called_off and '' or claim.fields.closed)

@@ -123,6 +123,11 @@ class Reason:
     token: str
     text: str
 
+    @property
+    def line(self) -> str:
+        """Return the text on one line."""
+        return "; ".join(line.strip() for line in self.text.splitlines() if line.strip())
+
 
 @dataclass(frozen=True, slots=True)
 class Claim:
@@ -167,6 +172,8 @@ class Claim:
     """Moves in a row that have failed since it was active last."""
     move_failed_at_ms: int = 0
     """When the last of them failed."""
+    restarts: int = 0
+    """How often its work has ended by itself, and was to be placed again, since it last ran for ten minutes."""
     tried: frozenset[str] = frozenset()
     """Hosts on which it has failed since it was active last."""
     chosen_alternates: tuple[str, ...] = ()
@@ -176,6 +183,8 @@ class Claim:
     """When its work was found to have ended, where it is kept nevertheless, or about to be placed again."""
     reason: Reason | None = None
     """Only where it was asked for: it lies in a key of its own."""
+    next_attempt_at_ms: int | None = None
+    """While it is pending: when a place is looked for next. Only where it was asked for."""
     raw: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     """The hash as it was read."""
 

@@ -80,7 +80,7 @@ class Chores:
             try:
                 await self.place_again(claim)
             except (NoValidHost, QuotaExceeded, ClaimState) as error:
-                # It has ended, which its events tell: no trouble of ours.
+                # It has ended, or waits for room: its events and its reason tell.
                 log.debug("chore", cell=self._store.name, claim=claim.id, problem=error.detail)
 
     async def _do(self, claim_id: str, claim: Claim | None) -> None:

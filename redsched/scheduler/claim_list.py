@@ -61,6 +61,8 @@ class ClaimList:
     async def get(self, claim_id: str) -> Claim:
         """Return a claim, an ended one too while it is remembered. Raises Unknown, Settling."""
         cell, claim = await self._cells.find_claim(claim_id)
+        if claim.state is ClaimStatus.PENDING:
+            claim = replace(claim, next_attempt_at_ms=await cell.store.chore_due_ms(claim.id))
         return (await _with_reasons(cell, [claim]))[0]
 
     async def list(

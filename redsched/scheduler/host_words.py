@@ -8,18 +8,20 @@ brought its claims with it) is read from the claims themselves.
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 
 import structlog
 
 from redsched import tasks
 from redsched.cache.mirror import CellMirror
 from redsched.errors import RedschedError
-from redsched.model import OVER, Claim, ClaimStatus, Why
+from redsched.model import OVER, Claim, ClaimStatus, Reason, Why
 from redsched.store import CellStore, Change
 
 READ_AT_ONCE = 500
 AGAIN_AFTER_S = 0.2
 _WHY = frozenset(Why)
+_FAILURES = frozenset((Why.FAILED, Why.EXPIRED))
 
 log = structlog.get_logger(__name__)
 
@@ -27,13 +29,39 @@ log = structlog.get_logger(__name__)
 class _Wait:
     """One who waits: for all of the claims that are `left`, or the first that is `lost`. `hosts`: where each may be."""
 
-    __slots__ = ("done", "hosts", "left", "lost")
+    __slots__ = ("_each_s", "_passed", "done", "failures", "hosts", "left", "lost", "until_s")
 
-    def __init__(self, hosts: Mapping[str, str]) -> None:
+    def __init__(self, hosts: Mapping[str, str], within_s: float, each_s: float) -> None:
         self.left = set(hosts)
         self.hosts = {claim_id: [host] for claim_id, host in hosts.items()}
+        self.failures: dict[str, dict[str, tuple[str, str]]] = {claim_id: {} for claim_id in hosts}
+        """Why claims have failed, by claim and host: in one word, and what was seen."""
         self.lost: dict[str, str] = {}
         self.done = asyncio.Event()
+        self.until_s = tasks.now_s() + within_s
+        self._each_s = each_s
+        self._passed: set[tuple[str, str]] = set()
+
+    def goes_on(self, claim_id: str, step: str) -> None:
+        """The claim is on its way to another place: that has its own time, counted once for each such step."""
+        if self._each_s and (claim_id, step) not in self._passed:
+            self._passed.add((claim_id, step))
+            self.until_s = tasks.now_s() + self._each_s
+
+    def has_failed(self, claim_id: str, host: str, why: str) -> None:
+        self.failures[claim_id].setdefault(host, (why, ""))
+
+    def explain(self, claim_id: str, reason: Reason) -> None:
+        """What was seen when the claim failed last. That of a host before says nothing of its next one."""
+        if reason.host in self.failures[claim_id]:
+            self.failures[claim_id][reason.host] = (self.failures[claim_id][reason.host][0], reason.line)
+
+    def told(self, claim_id: str, waited: str) -> str:
+        """Why a claim is not active: each failure, and how it ended."""
+        failures = self.failures[claim_id].items()
+        found = [f"{why} on {host}" + (f" ({seen})" if seen else "") for host, (why, seen) in failures]
+        last = self.lost.get(claim_id, waited.format(self.hosts[claim_id][-1]))
+        return "; ".join([*found, last] if last else found)
 
     def is_active(self, claim_id: str) -> None:
         self.left.discard(claim_id)
@@ -68,27 +96,26 @@ class HostWords:
         self._is_stopped = True
         await tasks.end(self._reading)
 
-    async def wait(self, hosts: Mapping[str, str], within_s: float) -> Mapping[str, str]:
+    async def wait(self, hosts: Mapping[str, str], within_s: float, each_s: float = 0) -> Mapping[str, str]:
         """Wait for the hosts (by claim) to confirm. Returns those that are not active, with why: none if all are.
 
-        It ends early with the first that never will be.
+        It ends early with the first that never will be; and, with `each_s`, not before so long after the last time that
+        one of them was placed again, or began to wait for that.
         """
-        one = _Wait(hosts)
+        one = _Wait(hosts, within_s, each_s)
         for claim_id, host in hosts.items():
             self._waits.setdefault(claim_id, []).append(one)
             self._on.setdefault(host, Counter())[claim_id] += 1
         self._look_at(hosts)
         try:
-            async with asyncio.timeout(within_s):
-                await one.done.wait()
-        except TimeoutError:
-            pass  # what is left is not active, and that is told
+            while not one.done.is_set() and (left_s := one.until_s - tasks.now_s()) > 0:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(left_s):
+                        await one.done.wait()
         finally:
             self._leave(one)
         waited = f"not confirmed by {{}} within {within_s:g} s"
-        return {
-            claim_id: one.lost.get(claim_id) or waited.format(one.hosts[claim_id][-1]) for claim_id in sorted(one.left)
-        }
+        return {claim_id: one.told(claim_id, waited) for claim_id in sorted(one.left)}
 
     def heard(self, changes: Sequence[Change]) -> None:
         """Entries of the feed: some may be the words that are waited for."""
@@ -103,6 +130,8 @@ class HostWords:
                 elif change.op == ClaimStatus.CLAIMED:
                     self._follow(one, claim_id, change.name)
                 elif change.op == ClaimStatus.ENDING or change.op in _WHY:
+                    if change.op in _FAILURES:
+                        one.has_failed(claim_id, change.name, change.op)
                     self._look_at((claim_id,))  # it may go on elsewhere
 
     def missed(self) -> None:
@@ -112,6 +141,7 @@ class HostWords:
     def _follow(self, one: _Wait, claim_id: str, host: str) -> None:
         """The claim has another placement: what that host says counts too."""
         if host not in one.hosts[claim_id]:
+            one.goes_on(claim_id, f"placed on {host}")
             one.hosts[claim_id].append(host)
             self._on.setdefault(host, Counter())[claim_id] += 1
 
@@ -141,13 +171,28 @@ class HostWords:
             batch = [self._unclear.pop() for _ in range(min(READ_AT_ONCE, len(self._unclear)))]
             try:
                 found = await self._store.read_claims(batch)
+                reasons = await self._store.read_reasons(one for one in batch if self._may_have_failed(found.get(one)))
             except RedschedError as error:
                 log.warning("host words", cell=self._store.name, problem=error.detail)
                 self._unclear.update(batch)
                 await asyncio.sleep(AGAIN_AFTER_S)
                 continue
             for claim_id in batch:
+                self._explain(claim_id, found.get(claim_id), reasons.get(claim_id))
                 self._judge(claim_id, found.get(claim_id))
+
+    def _may_have_failed(self, claim: Claim | None) -> bool:
+        if claim is None:
+            return False
+        return _has_failed(claim) or any(one.failures[claim.id] for one in self._waits.get(claim.id, ()))
+
+    def _explain(self, claim_id: str, claim: Claim | None, reason: Reason | None) -> None:
+        for one in self._waits.get(claim_id, ()):
+            if claim is not None and _has_failed(claim):
+                one.has_failed(claim_id, claim.host, claim.why or claim.state)
+                one.goes_on(claim_id, f"failed by {claim.retry_from}")
+            if reason is not None:
+                one.explain(claim_id, reason)
 
     def _judge(self, claim_id: str, claim: Claim | None) -> None:
         if claim is not None and claim.state is ClaimStatus.PENDING and claim_id in self._waits:
@@ -158,7 +203,13 @@ class HostWords:
             if claim is not None and claim.state is ClaimStatus.ACTIVE:
                 one.is_active(claim_id)
             elif claim is not None and claim.state in OVER:
-                one.is_lost(claim_id, f"{claim.why or claim.state} on {claim.host}")
+                # How it failed is told with its other failures.
+                one.is_lost(claim_id, "" if _has_failed(claim) else f"{claim.why or claim.state} on {claim.host}")
             elif claim is None and self._mirror.settled:
                 # Until then it may come back with its host.
                 one.is_lost(claim_id, "not known any more")
+
+
+def _has_failed(claim: Claim) -> bool:
+    """Whether its last placement has failed, and it waits for the next one or has ended with that."""
+    return claim.state is ClaimStatus.PENDING or (claim.state in OVER and claim.why in _FAILURES)

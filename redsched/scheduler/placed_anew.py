@@ -7,7 +7,7 @@ from collections.abc import Collection
 from contextlib import suppress
 
 from redsched.errors import ClaimState, NoValidHost, QuotaExceeded, RedschedError, Unknown
-from redsched.model import OVER, Claim, ClaimStatus, Token, Why
+from redsched.model import OVER, Claim, ClaimStatus, OnExit, Token, Why
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claim_words import stale, told
 from redsched.scheduler.quotas import Quotas
@@ -53,12 +53,15 @@ class PlacedAnew:
     async def place_again(self, cell: Cell, claim: Claim, hosts: Collection[str] = ()) -> Claim:
         """Give a pending claim its next placement, or end it: on one of `hosts` if any are named.
 
-        Else on the first alternate that still fits, or on any host on which it has not failed.
-        Raises NoValidHost, QuotaExceeded, ClaimState (with any of them it has ended), Settling.
+        Else on the first alternate that still fits, or on any host on which it has not failed. A service that has run
+        takes a host on which it has failed before none, and waits for room or quota where there is none.
+        Raises NoValidHost, QuotaExceeded, ClaimState (with any of them it has ended, but for such a service), Settling.
         """
         try:
             return await self._next_placement(cell, claim, frozenset(hosts))
         except (NoValidHost, QuotaExceeded, ClaimState, Unknown) as error:
+            if isinstance(error, NoValidHost | QuotaExceeded) and _is_service(claim) and not hosts:
+                raise await self._put_off(cell, claim, error) from error
             # Whatever comes after, the work does not run there. Another scheduler may have placed it meanwhile.
             answer = await self._give_up(cell, claim, claim.retry_from or claim.token)
             if answer.outcome is Outcome.STALE:
@@ -70,7 +73,19 @@ class PlacedAnew:
         for host in () if hosts else claim.alternates:
             with suppress(NoValidHost):
                 return (await self._successors.place(cell, claim, Wanted(Why.FAILED, frozenset((host,)), exclude)))[0]
-        return (await self._successors.place(cell, claim, Wanted(Why.FAILED, hosts, exclude)))[0]
+        try:
+            return (await self._successors.place(cell, claim, Wanted(Why.FAILED, hosts, exclude)))[0]
+        except NoValidHost:
+            if hosts or not _is_service(claim):
+                raise
+        return (await self._successors.place(cell, claim, Wanted(Why.FAILED)))[0]
+
+    async def _put_off(self, cell: Cell, claim: Claim, error: RedschedError) -> RedschedError:
+        """Have another place looked for later; the error that says so."""
+        token = claim.retry_from or claim.token
+        await cell.store.put_off(claim.host, claim.id, token, f"there is no place for it now: {error.detail}")
+        said = f"claim {claim.id} is pending, and a place is looked for again; {error.detail}"
+        return type(error)(said, {**error.facts, "claim_id": claim.id})
 
     async def move(
         self,
@@ -135,7 +150,8 @@ class PlacedAnew:
         """
         Token.parse(token)
         cell, claim = await self._cells.find_claim(claim_id)
-        known = next((claim.view(one) for one in claim.placements if one.based_on == token), None)
+        wanted = (one for one in claim.placements if one.state not in OVER)
+        known = next((claim.view(one) for one in wanted if one.based_on == token), None)
         at = claim if claim.token == token else claim.at(token)
         if at is None and known is None:
             raise stale(claim)
@@ -167,6 +183,11 @@ def _is_unshelved(claim: Claim) -> bool:
         return False
     current = claim.raw.get("current_root") or claim.raw.get("current")
     return current is None or Token.parse(current) <= Token.parse(claim.closed)
+
+
+def _is_service(claim: Claim) -> bool:
+    """Whether a pending claim is one that has been active, and is to be placed again whenever its work ends."""
+    return claim.on_exit is OnExit.REPLACE and "current" in claim.raw and not _is_unshelved(claim)
 
 
 def _failed_on(claim: Claim) -> frozenset[str]:

@@ -8,25 +8,36 @@ what was claimed for him; unless he has sent the same ids again, and was told of
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import structlog
 
 from redsched import tasks
 from redsched.errors import NotConfirmed, OutcomeUnknown, RedschedError, StoreUnavailable
-from redsched.model import Claim, ClaimStatus, Request
+from redsched.model import Claim, ClaimStatus, Request, Why
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.views import Selection, Selections
 from redsched.store import Giving, Outcome, drawn_on
 
 AGAIN_AFTER_S = 0.2
+LEASE_NOTICED_S = 5.0
+"""Within how long a scheduler notices that the lease of a claim has run out, and has it placed again."""
 UNDONE_WITHIN_S = 30.0
 """How long it is tried to undo something while the store, or the host's attestation, is missing."""
 CLOSED_WITHIN_S = 5.0
 """How long a scheduler that closes goes on undoing."""
 
 log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Undoing:
+    """Why claims are given back; only what the claim call of this mark was the last to be answered with, if any."""
+
+    why: Why
+    reason: str
+    mark: str = ""
 
 
 class UntilActive:
@@ -61,7 +72,7 @@ class UntilActive:
             return found
         cell = self._cells.named(found.selections[0].cell)
         try:
-            now = await self._waited(cell, found, request.wait_s or request.lease_s)
+            now = await self._waited(cell, found, request)
         except asyncio.CancelledError:
             # What was sent before is also somebody else's, who may still wait for it.
             if found.fresh:
@@ -73,14 +84,18 @@ class UntilActive:
             raise OutcomeUnknown(said, {"claim_ids": [one.claim_id for one in found.selections]}) from error
         return replace(found, selections=tuple(_active(one, now[one.claim_id or ""]) for one in found.selections))
 
-    async def _waited(self, cell: Cell, found: Selections, within_s: float) -> Mapping[str, Claim]:
-        """What each id stands for when all of it is active. Raises NotConfirmed, OutcomeUnknown."""
+    async def _waited(self, cell: Cell, found: Selections, request: Request) -> Mapping[str, Claim]:
+        """What each id stands for when all of it is active. Raises NotConfirmed, OutcomeUnknown.
+
+        Unless the request says how long, each placement has as long as its lease: a silent host is not the end of it.
+        """
+        lease_s = request.lease_s + LEASE_NOTICED_S
         now = _claims(cell, found)
         if not found.fresh:
             now = await _present(cell, now)
-        missing = await cell.words.wait({one.id: one.host for one in now.values()}, within_s)
-        if missing and await self._undone(cell, now.values()):
-            missing = await _with_reasons(cell, missing)
+        hosts = {one.id: one.host for one in now.values()}
+        missing = await cell.words.wait(hosts, request.wait_s or lease_s, 0 if request.wait_s else lease_s)
+        if missing and await self._undone(cell, now.values(), _Undoing(Why.FAILED, _not_in_time(missing))):
             raise NotConfirmed(_sentence(missing), {"claim_ids": list(now), "reasons": dict(missing)})
         # It may have moved meanwhile, or failed on its first hosts.
         return await _present(cell, now)
@@ -90,40 +105,43 @@ class UntilActive:
             found = await placing
             if found.fresh and found.selections:
                 cell = self._cells.named(found.selections[0].cell)
-                await self._undone(cell, _claims(cell, found).values(), mark, although_active=True)
+                undoing = _Undoing(Why.RELEASED, "its caller went away before it was active", mark)
+                await self._undone(cell, _claims(cell, found).values(), undoing, although_active=True)
         except RedschedError as error:
             log.warning("undo", problem=error.detail, facts=dict(error.facts))
 
     async def _undone(
-        self, cell: Cell, claims: Collection[Claim], mark: str = "", although_active: bool = False
+        self, cell: Cell, claims: Collection[Claim], undoing: "_Undoing", although_active: bool = False
     ) -> bool:
         """Give the claims back; False where all of them have become active meanwhile, and so are kept."""
-        active = [one for one in claims if not await self._give_back(cell, one, Giving.UNLESS_ACTIVE, mark)]
+        active = [one for one in claims if not await self._give_back(cell, one, Giving.UNLESS_ACTIVE, undoing)]
         if len(active) == len(claims) and not although_active:
             return False
         for one in active:
-            await self._give_back(cell, one, Giving.ASK, mark)
+            await self._give_back(cell, one, Giving.ASK, undoing)
         return True
 
-    async def _give_back(self, cell: Cell, claim: Claim, how: Giving, mark: str) -> bool:
+    async def _give_back(self, cell: Cell, claim: Claim, how: Giving, undoing: "_Undoing") -> bool:
         """Give one claim back, even if its host has to attest first; False where it is active, which keeps it."""
         claim_id, until = claim.id, tasks.now_s() + UNDONE_WITHIN_S
         while tasks.now_s() < until:
             try:
                 things = drawn_on(claim.group, claim.amounts, claim.gang, claim.project)
-                answer = await cell.store.release(claim.host, claim.id, "", how, things, mark)
+                answer = await cell.store.release(
+                    claim.host, claim.id, "", how, things, undoing.mark, why=undoing.why, reason=undoing.reason
+                )
             except StoreUnavailable:
                 await asyncio.sleep(AGAIN_AFTER_S)
                 continue
             if answer.outcome is Outcome.ACTIVE:
                 return False
-            if answer.outcome is Outcome.STALE and mark:
+            if answer.outcome is Outcome.STALE and undoing.mark:
                 return True
             if answer.outcome is Outcome.UNKNOWN:
                 # Its host may bring it back yet: it is closed in this epoch too.
                 cell.released.abandon([claim.id])
             elif answer.facts and answer.facts[0]:
-                cell.released.note(claim.id, answer)
+                cell.released.note(claim.id, answer, undoing.why)
             return True
         raise OutcomeUnknown(
             f"claim {claim_id} was not confirmed in time and could not be undone either: ask for it, or release it",
@@ -150,14 +168,9 @@ async def _present(cell: Cell, known: Mapping[str, Claim]) -> Mapping[str, Claim
     return {**known, **await cell.store.read_claims(known)}
 
 
-async def _with_reasons(cell: Cell, missing: Mapping[str, str]) -> Mapping[str, str]:
-    """These, each with what was seen when its claim failed last, where that is kept and can be read."""
-    try:
-        reasons = await cell.store.read_reasons(missing)
-    except RedschedError:
-        return missing
-    said = {claim_id: f" (on {one.host}: {' '.join(one.text.split())})" for claim_id, one in reasons.items()}
-    return {claim_id: why + said.get(claim_id, "") for claim_id, why in missing.items()}
+def _not_in_time(missing: Mapping[str, str]) -> str:
+    """Why claims are given back, in the words that stay with each of them."""
+    return f"given back, for not all that was claimed was active in time: {_first(missing)}"
 
 
 def _active(place: Selection, now: Claim) -> Selection:
@@ -168,7 +181,11 @@ def _active(place: Selection, now: Claim) -> Selection:
     return replace(where, state=ClaimStatus.ACTIVE, expires_at_ms=None)
 
 
-def _sentence(missing: Any) -> str:
+def _sentence(missing: Mapping[str, str]) -> str:
+    return f"{_first(missing)}; all that was claimed is given back"
+
+
+def _first(missing: Mapping[str, str]) -> str:
     claim_id, why = next(iter(missing.items()))
-    more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-    return f"claim {claim_id}: {why}{more}; all that was claimed is given back"
+    more = f", and {len(missing) - 1} more" if len(missing) > 1 else ""
+    return f"claim {claim_id}: {why}{more}"

@@ -109,6 +109,14 @@ class ClaimCalls(Reads):
         arguments = (int(by_host), retry, reason[:MOST_REASON])
         return await self._about("fail", host, claim_id, token, *arguments, things=beside)
 
+    async def put_off(self, host: str, claim_id: str, token: str, reason: str) -> Answer:
+        """There is no place now for a pending claim: it is looked for later. OK | STALE | UNKNOWN | ATTEST. (fail.lua)
+
+        `token`: of the placement that has failed, by which it waits. `reason`: why there is none, in words.
+        """
+        things = (f"reason:{claim_id}",)
+        return await self._about("fail", host, claim_id, token, 0, "later", reason[:MOST_REASON], things=things)
+
     async def work_ended(self, host: str, claim_id: str, token: str, reason: str) -> Answer:
         """The host's word that its work has ended, though the claim goes on. (work_ended.lua)
 
@@ -134,7 +142,7 @@ class ClaimCalls(Reads):
         `host` ('' if it is not known) and `things` save a second call. `token`: '' for any; that of a placement which
         the claim is being moved to calls off only the move. `why`: RELEASED, FAILED, or SHELVED, to have it again later
         (GONE: it ended otherwise). `mark`: only what the claim call of this mark was the last to be answered with.
-        `closed`: repeat an earlier closing. `reason`: why, in words; only with `token`.
+        `closed`: repeat an earlier closing. `reason`: why, in words.
         Facts: the token up to which it is closed. ACTIVE only with UNLESS_ACTIVE: nothing was written.
         """
         hosts, reasons = [f"host:{host}"] * bool(host), [f"reason:{claim_id}"] * bool(reason)

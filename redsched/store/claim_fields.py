@@ -71,6 +71,7 @@ FIELDS = (
     Field("move_failed_at_ms", CLAIM, "when the last of them failed (Unix, ms)"),
     Field("restarts", CLAIM, "how often its work has ended by itself since it last ran for 10 minutes", journaled=True),
     Field("active_at_ms", CLAIM, "when it was active last, of one that is placed again when its work ends (Unix, ms)"),
+    Field("searches", CLAIM, "while it is `pending`: how often no place was found for it since its last one failed"),
     Field("retry_root", CLAIM, "while it is `pending`: `root` of the placement that has failed"),
     Field("retry_from", CLAIM, "while it is `pending`: the token of that placement"),
     Field("retry_why", CLAIM, "while it is `pending`: why that placement ended"),

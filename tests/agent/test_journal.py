@@ -327,16 +327,15 @@ async def test_a_journal_of_an_older_schema_is_refused_and_left_as_it_is(tmp_pat
         assert connection.execute("SELECT id FROM claim").fetchall() == [("a",)]
 
 
-async def test_a_placing_has_ended_when_it_or_a_later_one_has(tmp_path: Path) -> None:
-    journal = open_journal(tmp_path / "j.sqlite")
-    journal.write_ended("h1", placing("a", 10), 1000)
-    assert [journal.has_ended("h1", "a", token) for token in (f"{E1}.9", f"{E1}.10", f"{E1}.11", f"{E2}.1")] == [
-        True,
-        True,
-        False,
-        False,
-    ]
-    assert not journal.has_ended("h1", "b", f"{E1}.9")
+async def test_a_placement_has_ended_when_it_has_by_this_token_or_a_later_one(tmp_path: Path) -> None:
+    """As after a resize. Another placement of its claim on that host is another matter, be it older or newer."""
+    resized = held_work("a", f"{E1}.12", {"VCPU": 1}, placed=f"{E1}.10")
+    journal = await reopened(tmp_path / "j.sqlite", lambda journal: journal.write_ended("h1", resized, 1000))
+    tokens = (f"{E1}.10", f"{E1}.12", f"{E1}.13", f"{E2}.1")
+    assert [journal.has_ended("h1", f"{E1}.10", token) for token in tokens] == [True, True, False, False]
+    assert not journal.has_ended("h1", f"{E1}.9", f"{E1}.9")
+    assert not journal.has_ended("h2", f"{E1}.10", f"{E1}.10")
+    assert journal.ended_token("h1", "a") == f"{E1}.12"
     await journal.close()
 
 

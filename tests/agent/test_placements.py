@@ -388,3 +388,18 @@ async def test_a_request_that_the_store_could_not_take_is_put_back_with_a_later_
     flush(world)
     await is_kept(world, DIGEST, '{"what": "web"}')
     assert tries == 2
+
+
+async def test_a_later_placement_that_has_ended_here_does_not_keep_an_older_one_from_being_taken_up(
+    world: World,
+) -> None:
+    """Nor does the agent hold the store to have lost writes, and start one epoch after the other."""
+    agent = await world.start([TWO_NODES], hook=world.hook)
+    await world.stop(agent)
+    first = (await world.place("a", HERE)).placed[0].token
+    before = (await world.cell.tick()).epoch
+    async with journal_of(world) as journal:
+        journal.write_ended("h1", held_work("a", f"{first}9", THERE), 1)
+    await world.start([TWO_NODES], hook=world.hook)
+    await are(world, {first: "active"})
+    assert (await world.cell.tick()).epoch == before

@@ -255,8 +255,8 @@ async def test_a_store_that_stands_by_an_older_token_has_lost_writes(bench: Benc
     assert (bench.hook.calls, bench.held) == ([], {"a": work})
 
 
-async def test_a_placing_older_than_one_that_ended_here_is_not_begun(bench: Bench) -> None:
-    bench.journal.write_ended("h1", held_work("a", f"{E1}.9"), 1000)
+async def test_a_placement_that_ended_here_by_a_later_token_is_not_begun(bench: Bench) -> None:
+    bench.journal.write_ended("h1", held_work("a", f"{E1}.9", placed=WORK.placed), 1000)
     await bench.steps.take_up(WORK)
     assert bench.scripted.asked == ["accept", "raise_epoch"]
     assert (bench.hook.calls, bench.held) == ([], {})

@@ -199,8 +199,8 @@ async def test_to_be_replaced_it_fails_on_its_host(shop: Workshop) -> None:
     await shop.start()
     await shop.run("a", OnExit.REPLACE)
     shop.kill("a")
-    claim = await shop.world.reaches("a", ENDED)
-    assert claim.why is Why.FAILED
+    claim = await shop.world.reaches("a", ClaimStatus.PENDING)
+    assert (claim.why, claim.restarts) == (Why.FAILED, 1)
     assert (await shop.said("a"))[-2:] == ["work-ended", "failed"]
     assert len(shop.world.calls("stop")) == 1
     assert (await shop.world.host())["failures"] == "1"

@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from tests.api.parts import NEED, check_problem, held, put_host, select
+from tests.support.cells import raw_client
 from tests.support.waiting import wait_until
 
 
@@ -192,3 +193,21 @@ async def test_a_claim_that_is_failed_without_hosts_goes_to_its_alternate(api: h
     [found] = (await api.post("/v1/selections", json=need)).json()["selections"]
     now = await said(api, found, "fail", 200)
     assert (now["host"], now["attempts"], now["alternates"]) == (found["alternates"][0]["host"], 2, [])
+
+
+async def test_a_claim_shows_its_restarts_and_when_a_place_is_looked_for_next(
+    api: httpx.AsyncClient, clean_store: str
+) -> None:
+    """A service that is pending, for its host has shrunk."""
+    [found] = (await api.post("/v1/selections", json={**NEED, "claim_ids": ["mine"], "on_exit": "replace"})).json()[
+        "selections"
+    ]
+    now = await said(api, found, "confirm", 200)
+    assert (now["restarts"], now["next_attempt_at_ms"]) == (0, None)
+    await put_host(api, "h1", inventories={"VCPU": {"total": 1}, "MEMORY_MB": {"total": 16_384}})
+    check_problem(await api.post("/v1/claims/mine/fail", json={"token": found["token"]}), 409, "no-valid-host")
+    async with raw_client(clean_store) as raw:
+        await raw.hset("rs:{c1}:claim:mine", "restarts", 3)
+        due_ms = int(await raw.zscore("rs:{c1}:chores", "mine"))
+    shown = (await api.get("/v1/claims/mine")).json()
+    assert (shown["state"], shown["restarts"], shown["next_attempt_at_ms"]) == ("pending", 3, due_ms)

@@ -209,7 +209,7 @@ async def test_nothing_is_said_about_claims_of_a_host_that_has_not_attested(
         assert (await VERBS[verb](cell, "nowhere", "a", placed.token)).outcome is Outcome.ATTEST
 
 
-@pytest.mark.parametrize("verb", sorted(set(VERBS) - {"accept", "confirm", "renew"}))
+@pytest.mark.parametrize("verb", sorted(set(VERBS) - {"accept", "confirm", "renew", "work-ended"}))
 async def test_claims_of_a_host_that_was_written_off_can_be_ended(cell: CellStore, verb: str) -> None:
     placed = await active(cell)
     await new_epoch(cell)
@@ -318,3 +318,19 @@ async def test_an_undoing_that_arrives_late_leaves_what_another_call_was_told_of
     async with nothing_written(raw):
         assert (await cell.release("h1", "a", token, mark="first")).outcome is Outcome.STALE
     assert (await cell.release("h1", "a", token, mark="later")).outcome is Outcome.OK
+
+
+@pytest.mark.parametrize("state", ["claimed", "starting"])
+async def test_a_host_that_was_written_off_takes_nothing_up_before_it_has_attested(
+    cell: CellStore, raw: Any, state: str
+) -> None:
+    """It counts as dead, and its claims are being placed elsewhere."""
+    token = (await IN_STATE[state](cell, "a")).token
+    await cell.write_off("h1", evacuate=True, force=True)
+    async with nothing_written(raw):
+        for answer in (
+            await cell.accept("h1", "a", token, HOUR_S),
+            await cell.confirm("h1", "a", token),
+            await cell.renew("h1", "a", token, HOUR_S),
+        ):
+            assert answer.outcome is Outcome.ATTEST

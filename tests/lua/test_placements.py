@@ -445,3 +445,24 @@ async def test_one_call_cannot_claim_and_move(cell: CellStore, raw: Any) -> None
     async with nothing_written(raw):
         with pytest.raises(ValueError, match="either new claims or claims that are placed again"):
             await cell.claim(call)
+
+
+@pytest.mark.parametrize("evacuated", [False, True])
+async def test_a_claim_goes_to_a_third_host_while_the_one_that_failed_is_still_to_stop_it(
+    cell: CellStore, raw: Any, evacuated: bool
+) -> None:
+    """That host may be dead, and never say that it has."""
+    placed = await active(cell, "a")
+    if evacuated:
+        await cell.write_off("h1", evacuate=True, force=True)
+    found = await move_to(cell, "a", placed)
+    await cell.accept("h2", "a", found.token, HOUR_S)
+    await raw.hset(cell.keys.claim("a"), f"placement.{found.token}.expires_at_ms", 1)
+    await raw.zadd(cell.keys.deadlines, {"a": 1})
+    await cell.reconcile(["a"])
+    assert (await states(cell, "a"))["h2"] == "ending expired"
+    third = await move_to(cell, "a", placed, "h3")
+    again = await ask_again(cell, "a", "h3", Again("h1", placed.token, MOVED))
+    assert (again.outcome, again.placed[0].token) == (Outcome.SAME, third.token)
+    await arrive(cell, "a", third)
+    assert (await states(cell, "a"))["h3"] == "active"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from redsched.model import AgentStamp, ClaimStatus, Why
+from redsched.model import AgentStamp, ClaimStatus, OnExit, Why
 from redsched.store import Again, CellStore, HeldClaim, Outcome, Placed, record_of
 from tests.support.cells import (
     HOUR_S,
@@ -312,3 +312,71 @@ async def test_how_often_its_work_has_ended_survives_a_loss_of_all_data(cell: Ce
     await cell.report(report_of("h1"))
     await cell.attest("h1", "", held=[entry])
     assert (await fields_of(raw, cell.keys.claim("a")))["restarts"] == "3"
+
+
+async def test_what_comes_up_by_an_attestation_has_all_its_attempts_again(cell: CellStore, raw: Any) -> None:
+    """As if its host had confirmed it."""
+    first = await attempted(cell, 2)
+    await cell.fail("h1", "a", first.token, by_host=True)
+    second = await again(cell, first, "h2", 2)
+    await cell.accept("h2", "a", second.token, HOUR_S)
+    epoch = await new_epoch(cell)
+    await cell.attest("h2", epoch, held=[held("a", second, root=first.token)])
+    for host in ("h1", "h3"):
+        await cell.attest(host, epoch)
+    fields = await fields_of(raw, cell.keys.claim("a"))
+    assert not [name for name in fields if name.startswith(("tried.", "expires_")) or name == "attempts"]
+    assert (await cell.fail("h2", "a", second.token, by_host=True)).facts == ("pending",)
+
+
+async def test_what_a_host_brings_back_as_active_has_all_its_attempts_again(cell: CellStore, raw: Any) -> None:
+    """The store had lost that placement."""
+    first = await attempted(cell, 3)
+    await cell.fail("h1", "a", first.token, by_host=True)
+    before = await snapshot(raw)
+    second = await again(cell, first, "h2")
+    await arrive(cell, "a", second)
+    epoch = await roll_back(cell, raw, before)
+    await cell.attest("h2", epoch, held=[held("a", second, root=first.token)])
+    fields = await fields_of(raw, cell.keys.claim("a"))
+    assert not [name for name in fields if name.startswith("tried.")]
+
+
+async def replaced(cell: CellStore, most: int) -> Placed:
+    """Claim `a`, whose work runs, and is to be placed again whenever it ends."""
+    call = replace(call_of(await cell.tick(), member("a", "h1")), max_attempts=most, on_exit=OnExit.REPLACE)
+    placed = (await cell.claim(call)).placed[0]
+    await arrive(cell, "a", placed)
+    return placed
+
+
+async def test_work_that_has_run_and_is_to_be_replaced_is_although_one_attempt_is_all(cell: CellStore) -> None:
+    """Attempts are counted from when it was active: the next one is the first."""
+    placed = await replaced(cell, 1)
+    assert (await cell.fail("h1", "a", placed.token, by_host=True)).facts == ("pending",)
+    claim = (await cell.read_claims("a"))["a"]
+    assert (claim.attempts, claim.restarts) == (0, 1)
+    second = await again(cell, placed, "h2", 1)
+    assert (await cell.read_claims("a"))["a"].attempts == 1
+    assert (await cell.fail("h2", "a", second.token, by_host=True)).facts == ("ended",)
+
+
+async def test_a_place_that_is_not_there_is_looked_for_less_and_less_often(cell: CellStore, raw: Any) -> None:
+    """Reconciling does not hasten it. Why there is none stays with the claim."""
+    placed = await replaced(cell, 3)
+    await cell.fail("h1", "a", placed.token, by_host=True)
+    pauses: list[int] = []
+    for _ in range(8):
+        answer = await cell.put_off("h1", "a", placed.token, "all is full")
+        assert (answer.outcome, answer.facts) == (Outcome.OK, ("pending",))
+        due_ms = await cell.chore_due_ms("a")
+        await cell.reconcile(["a"])
+        assert due_ms == await cell.chore_due_ms("a") or len(pauses) == 0
+        pauses.append((due_ms or 0) - answer.now_ms)
+    assert pauses == [1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000]
+    assert (await cell.read_reasons(["a"]))["a"].text == "all is full"
+    second = await again(cell, placed, "h2")
+    assert "searches" not in await fields_of(raw, cell.keys.claim("a"))
+    async with nothing_written(raw):
+        assert (await cell.put_off("h1", "a", placed.token, "late")).outcome is Outcome.STALE
+        assert (await cell.put_off("h2", "a", second.token, "not pending")).outcome is Outcome.STALE

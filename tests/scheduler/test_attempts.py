@@ -1,12 +1,13 @@
 """A claim that fails before it is active is placed again, on its alternates first, as often as its request allows."""
 
 import asyncio
+import re
 from dataclasses import replace
 
 import pytest
 
-from redsched.errors import ClaimState, NotConfirmed
-from redsched.model import Claim, ClaimStatus, OnExit, Request, Why
+from redsched.errors import ClaimState, NotConfirmed, NoValidHost, QuotaExceeded
+from redsched.model import Claim, ClaimStatus, OnExit, Quota, Request, Why
 from redsched.scheduler import Scheduler, Selections
 from redsched.store import counted_by
 from redsched.tasks import end
@@ -308,25 +309,13 @@ async def test_until_active_waits_through_two_failures(clean_store: str) -> None
         assert found.slots == {"VCPU": 2}
 
 
-async def test_until_active_ends_with_the_last_reason(clean_store: str) -> None:
-    """When the attempts are used up, as soon as that is known."""
-    async with at_work(clean_store, 6, 5, 4) as work:
-        task, claim = await asked_for(work, replace(WAITS, max_attempts=2))
-        await fails(work, claim, "exit code 1")
-        await fails(work, await on_host(work, "h1"), "exit code 2")
-        async with asyncio.timeout(20):
-            with pytest.raises(NotConfirmed, match=r"failed on h1 \(on h1: exit code 2\)"):
-                await task
-        assert await work.held() == {}
-
-
 async def test_until_active_ends_where_no_host_is_left(clean_store: str) -> None:
     """Long before its time is up, though no host says a word about that."""
     async with at_work(clean_store, 6) as work:
         task, claim = await asked_for(work)
         await fails(work, claim, "exit code 1")
         async with asyncio.timeout(20):
-            with pytest.raises(NotConfirmed, match=r"failed on h0 \(on h0: exit code 1\)"):
+            with pytest.raises(NotConfirmed, match=r"failed on h0 \(exit code 1\)"):
                 await task
 
 
@@ -355,3 +344,124 @@ async def test_when_its_caller_has_gone_between_attempts_nothing_is_placed_again
         await work.store.reconcile(["mine"], counted_by(pending))
         await work.settle()
         assert await work.held() == {}
+
+
+SERVICE = replace(MINE, on_exit=OnExit.REPLACE)
+
+
+async def test_a_service_that_crashes_on_the_only_host_comes_up_there_again(clean_store: str) -> None:
+    async with at_work(clean_store, 6) as work:
+        await fails(work, await work.active(SERVICE))
+
+        async def runs() -> bool:
+            await work.sweep()
+            await work.work()
+            return (await mine(work)).state is ACTIVE
+
+        await wait_until(runs, timeout=30, what="it runs again")
+        assert (await mine(work)).restarts == 1
+
+
+async def test_a_service_that_crashes_goes_to_another_host_first(clean_store: str) -> None:
+    async with at_work(clean_store, 6, 5) as work:
+        await fails(work, await work.active(SERVICE))
+        await work.scheduler.claims.place_again(work.scheduler._cells.named("c1"), await mine(work))
+        assert (await mine(work)).host == "h1"
+
+
+async def test_a_service_that_finds_no_room_waits_for_it_and_says_so(clean_store: str) -> None:
+    """Somebody else has taken what it had."""
+    async with at_work(clean_store, 2) as work:
+        await fails(work, await work.active(SERVICE), "it has crashed")
+        [other] = (await work.scheduler.select(Request({"VCPU": 2}))).selections
+        cell = work.scheduler._cells.named("c1")
+        with pytest.raises(NoValidHost, match="claim mine is pending, and a place is looked for again"):
+            await work.scheduler.claims.place_again(cell, await mine(work))
+        now = await mine(work)
+        assert now.state is PENDING
+        assert now.next_attempt_at_ms == await work.store.chore_due_ms("mine")
+        assert now.reason is not None
+        assert now.reason.text.startswith("there is no place for it now: none of 1 hosts can take 2 VCPU")
+        await work.scheduler.claims.release(other.claim_id or "")
+
+        async def runs() -> bool:
+            await work.sweep()
+            await work.work()
+            return (await mine(work)).state is ACTIVE
+
+        await wait_until(runs, timeout=30, what="it runs again")
+
+
+async def test_a_service_over_its_quota_waits(clean_store: str) -> None:
+    async with at_work(clean_store, 6) as work:
+        await work.scheduler.quotas.put(Quota("web", {"VCPU": 3}))
+        await fails(work, await work.active(replace(SERVICE, project="web")))
+        await work.scheduler.select(Request({"VCPU": 2}, project="web"))
+        with pytest.raises(QuotaExceeded):
+            await work.scheduler.claims.place_again(work.scheduler._cells.named("c1"), await mine(work))
+        assert (await mine(work)).state is PENDING
+
+
+async def test_a_service_that_never_came_up_ends_where_no_host_is_left(clean_store: str) -> None:
+    """Whoever has asked for it is still there to hear that."""
+    async with at_work(clean_store, 6) as work:
+        await work.scheduler.select(SERVICE)
+        ended = await fails_until(work, ENDED)
+        assert ended.why is Why.FAILED
+
+
+async def test_until_active_waits_for_an_alternate_where_a_host_is_silent(clean_store: str) -> None:
+    """Without a time of its own it outlasts the lease, after which the claim goes elsewhere."""
+    async with at_work(clean_store, 6, 5, settings=QUICK) as work:
+        task = asyncio.create_task(work.scheduler.select(replace(MINE, until="active", lease_s=1, alternates=1)))
+        await on_host(work, "h1")
+        await work.work([1])
+        async with asyncio.timeout(30):
+            [found] = (await task).selections
+        assert (found.host, found.state) == ("h1", ACTIVE)
+
+
+async def test_until_active_is_told_that_all_hosts_were_silent(clean_store: str) -> None:
+    """Each placement has its lease, and the answer names each host."""
+    async with at_work(clean_store, 6, 5, settings=QUICK) as work:
+        asked = replace(MINE, until="active", lease_s=1, alternates=1, max_attempts=2)
+        with pytest.raises(NotConfirmed) as refused:
+            await work.scheduler.select(asked)
+        told = refused.value.facts["reasons"]["mine"]
+        assert re.fullmatch(r"expired on h0 \(its lease .*\); expired on h1 \(its lease .*\)", told)
+
+
+async def test_until_active_names_each_failure_on_one_line(clean_store: str) -> None:
+    async with at_work(clean_store, 6, 5, 4) as work:
+        task, claim = await asked_for(work, replace(WAITS, max_attempts=2))
+        await fails(work, claim, "exit code 1\n  no image")
+        await fails(work, await on_host(work, "h1"), "exit code 2\n")
+        async with asyncio.timeout(20):
+            with pytest.raises(NotConfirmed) as refused:
+                await task
+        told = "failed on h0 (exit code 1; no image); failed on h1 (exit code 2)"
+        assert refused.value.facts["reasons"] == {"mine": told}
+        assert refused.value.detail == f"claim mine: {told}; all that was claimed is given back"
+        assert await work.held() == {}
+
+
+async def test_what_was_not_active_in_time_says_so_and_not_that_it_was_released(clean_store: str) -> None:
+    async with at_work(clean_store, 6, 5) as work:
+        with pytest.raises(NotConfirmed, match="not confirmed by h0 within 1 s"):
+            await work.scheduler.select(replace(WAITS, wait_s=1))
+        now = await mine(work)
+        assert now.reason is not None
+        assert (now.state, now.why) == (ENDED, Why.FAILED)
+        assert now.reason.text == (
+            "given back, for not all that was claimed was active in time: claim mine: not confirmed by h0 within 1 s"
+        )
+
+
+async def test_what_was_given_back_for_a_caller_who_went_away_says_so(clean_store: str) -> None:
+    async with at_work(clean_store, 6, 5) as work:
+        task, _ = await asked_for(work)
+        await end(task)
+        await work.scheduler._selector._until_active.stop()
+        now = await mine(work)
+        assert now.reason is not None
+        assert (now.why, now.reason.text) == (Why.RELEASED, "its caller went away before it was active")

@@ -320,3 +320,26 @@ async def test_an_active_gang_in_an_affinity_group_leaves_a_drained_host_togethe
         assert len({one.host for one in claims}) == 1
         assert [one.amounts["VCPU"] for one in claims] == [4, 1, 1]
         await work.is_sound()
+
+
+async def test_a_target_that_dies_while_it_starts_the_work_does_not_hold_up_a_drain(clean_store: str) -> None:
+    """Its host has still to stop it, and never will: the claim goes to a third host all the same."""
+    async with at_work(clean_store, 8, 8, 8) as work, raw_client(clean_store) as raw:
+        claim = await work.active(Request({"VCPU": 1}, claim_ids=("mine",)))
+        target, _ = await work.scheduler.claims.move("mine", claim.token)
+        work.hosts = [host for host in work.hosts if host.name != target.host]
+        await work.store.accept(target.host, "mine", target.token, 3600)
+        await raw.hset(work.store.keys.claim("mine"), f"placement.{target.token}.expires_at_ms", 1)
+        await raw.zadd(work.store.keys.deadlines, {"mine": 1})
+        await work.store.reconcile(["mine"])
+        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
+
+        async def is_empty() -> bool:
+            await work.sweep()
+            for host in work.hosts:
+                await host.work()
+            return not await work.store.held_ids("h0")
+
+        await wait_until(is_empty, timeout=30, what="h0 is empty")
+        now = await work.scheduler.claims.get("mine")
+        assert (now.state, now.host in {"h0", target.host}) == (ClaimStatus.ACTIVE, False)

@@ -291,3 +291,13 @@ async def test_a_release_that_meets_the_end_of_a_move_releases_what_it_has_becom
         assert await work.scheduler.claims.release("mine") is False
         await work.settle()
         assert await work.held() == {}
+
+
+async def test_a_move_sent_again_does_not_answer_a_target_that_is_ending(clean_store: str) -> None:
+    async with at_work(clean_store, 4, 4, 4) as work:
+        claim = await work.active(Request({"VCPU": 1}, claim_ids=("mine",)))
+        first, _ = await work.scheduler.claims.move("mine", claim.token, hosts=("h1",))
+        await work.store.accept("h1", "mine", first.token, 60)
+        await work.store.fail("h1", "mine", first.token, by_host=False)
+        second, fresh = await work.scheduler.claims.move("mine", claim.token, hosts=("h2",))
+        assert (second.host, second.state, fresh) == ("h2", ClaimStatus.CLAIMED, True)

@@ -154,7 +154,7 @@ async def test_a_word_at_the_last_moment_counts(clean_store: str, monkeypatch: p
     """Undoing is atomic: what has become active by then is not taken away, and is answered."""
     async with scheduler_with(clean_store, 4) as (scheduler, _, [host]):
 
-        async def late(hosts: Mapping[str, str], _within_s: float) -> Mapping[str, str]:
+        async def late(hosts: Mapping[str, str], *_: float) -> Mapping[str, str]:
             await host.work()
             return dict.fromkeys(hosts, "too late")
 
@@ -286,7 +286,7 @@ async def test_what_has_moved_by_the_time_that_it_is_undone_is_undone_there_or_a
         moves: list[str] = []
         release = work.store.release
 
-        async def too_late(hosts: Mapping[str, str], _within_s: float) -> Mapping[str, str]:
+        async def too_late(hosts: Mapping[str, str], *_: float) -> Mapping[str, str]:
             return dict.fromkeys(hosts, "too late")
 
         async def moved_first(host: str, claim_id: str, *more: Any, **named: Any) -> Answer:

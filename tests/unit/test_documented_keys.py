@@ -203,6 +203,7 @@ async def follow(cell: CellStore, seen: Seen) -> None:
     await seen.look()
     (token,) = await place(Member("moved", small, again=Again("h1", token, Why.FAILED)))
     await cell.fail("h1", "moved", token, by_host=True, again=True, reason="exit code 3")
+    await cell.put_off("h1", "moved", token, "all is full")
     await seen.look()
     (token,) = await place(Member("moved", small, again=Again("h1", token, Why.FAILED)))
     await seen.look()

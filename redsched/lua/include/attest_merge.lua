@@ -12,7 +12,7 @@ local RANK = {claimed = 1, starting = 2, active = 3, ending = 4}
 local JOURNALS = {'amounts', 'wanted', 'counted', 'token', 'resized_from', 'unreadable'}
 
 -- The journal's placement of the same name: the further state, and the amounts of the later token.
-local function join(claim, placement, held)
+local function join(cell, claim, placement, held)
   if newer(held.token, placement.token) then
     for _, field in ipairs(JOURNALS) do
       placement[field] = held[field]
@@ -22,7 +22,7 @@ local function join(claim, placement, held)
   if RANK[held.state] > RANK[placement.state] then
     placement.state = held.state
     if held.state == 'active' then
-      raise_current(claim, placement)
+      come_up(cell, claim, placement)
     elseif held.state == 'ending' then
       placement.why = placement.why or 'void' -- a journal does not know why
     end
@@ -45,7 +45,7 @@ local function why_ended(claim, held, host)
   return LEASED[held.state] and had_ended and not newer(held.placed, last.token) and 'void' or nil
 end
 
-local function restore(claim, entry, held, host)
+local function restore(cell, claim, entry, held, host)
   if not next(claim.placements) then
     for field, value in pairs(parse_claim(claim.id, claim.key, entry.record, true).fields) do
       claim.fields[field] = value -- of one that had ended little was left
@@ -56,6 +56,9 @@ local function restore(claim, entry, held, host)
   held.state = held.why and 'ending' or held.state
   claim.fields.retry_root, claim.fields.retry_from, claim.fields.retry_why = nil, nil, nil
   add_placement(claim, held)
+  if held.state == 'active' then
+    come_up(cell, claim, held)
+  end
 end
 
 local function held_placement(entry, host)
@@ -87,9 +90,9 @@ local function merge_entry(cell, merged, claim, entry, host)
     local placement, held = placement_on(claim, ARG.host, entry.placed), held_placement(entry, ARG.host)
     merged.spoken[entry.placed] = true
     if placement then
-      join(claim, placement, held)
+      join(cell, claim, placement, held)
     elseif merged.restoring and not was_never_taken_up(cell, entry) then
-      restore(claim, entry, held, host)
+      restore(cell, claim, entry, held, host)
     else
       merged.drop[#merged.drop + 1] = entry.placed
     end

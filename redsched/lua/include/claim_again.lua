@@ -28,10 +28,11 @@ local function based_on(claim, token)
   end
 end
 
--- The placement that an earlier sending of the same has made, if it is there.
+-- The placement that an earlier sending of the same has made, while it is wanted. One that is ending has failed, and
+-- its host may never say that it is gone: the claim can go elsewhere meanwhile.
 local function made_before(claim, token)
   for _, placement in pairs(claim.placements) do
-    if placement.from == token then
+    if placement.from == token and placement.state ~= 'ending' and not is_doomed(claim, placement) then
       return placement
     end
   end
@@ -154,6 +155,7 @@ local function write_again(cell, call, member, expires, entry_id)
   local attempts = retries and whole(claim.fields.attempts, 1, 1) + 1 or nil
   claim.fields.attempts = attempts and text(attempts) or claim.fields.attempts
   claim.fields.retry_root, claim.fields.retry_from, claim.fields.retry_why = nil, nil, nil
+  claim.fields.searches = nil
   claim.fields.group = member.group and member.group.own_name or claim.fields.group
   claim.fields.gang = nil -- it stands alone
   claim.fields.max_attempts = call.max_attempts ~= '' and call.max_attempts or claim.fields.max_attempts

@@ -81,9 +81,9 @@ local function is_closed(claim, why)
   return closed_why ~= nil and not claim.fields.retry_root and (closed_why == why or closed_why ~= 'shelved')
 end
 
-local function activate(cell, claim, placement)
-  placement.state, placement.expires_at_ms, placement.move_by_ms, placement.op = 'active', nil, nil, 'active'
-  placement.hint = 'none'
+-- The work of a placement runs, as its host says or its journal: the claim has all its attempts again.
+local function come_up(cell, claim, placement)
+  placement.state, placement.expires_at_ms, placement.move_by_ms = 'active', nil, nil
   raise_current(claim, placement)
   claim.fields.attempts, claim.fields.failed_moves, claim.fields.move_failed_at_ms = nil, nil, nil
   if claim.fields.on_exit == 'replace' then
@@ -94,6 +94,11 @@ local function activate(cell, claim, placement)
       claim.fields[field] = nil
     end
   end
+end
+
+local function activate(cell, claim, placement)
+  come_up(cell, claim, placement)
+  placement.op, placement.hint = 'active', 'none'
 end
 
 -- Does another placement of the claim go on, and is wanted? Then the failure of this one ends only itself.
@@ -121,11 +126,20 @@ local function restart_pause(cell, claim)
   return FIRST_RESTART_MS * 2 ^ restarts
 end
 
-local function retry_pause(cell, claim, placement, attempts)
-  if claim.current and claim.current.placed == placement.placed then
-    return math.min(LONGEST_PAUSE_MS, restart_pause(cell, claim))
-  end
+local function retry_pause(attempts)
   return attempts == 1 and 0 or math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ^ (attempts - 2))
+end
+
+-- Has work that is to be placed again whenever it ends come up, and ended now? Its attempts begin anew with that.
+local function is_restart(claim, placement)
+  return claim.fields.on_exit == 'replace' and claim.current ~= nil and claim.current.placed == placement.placed
+end
+
+local function wait_for_place(claim, placement, why, pause_ms)
+  claim.fields.retry_root, claim.fields.retry_from, claim.fields.retry_why = placement.root, placement.token, why
+  claim.fields.searches = nil
+  claim.fields[TRIED .. placement.host] = '1'
+  claim.retry_in_ms = pause_ms
 end
 
 local function retry(cell, claim, placement, why, in_any_case)
@@ -133,11 +147,13 @@ local function retry(cell, claim, placement, why, in_any_case)
     return
   end
   local attempts = whole(claim.fields.attempts, 1, 1)
-  if in_any_case or attempts < whole(claim.fields.max_attempts, MAX_ATTEMPTS, MAX_ATTEMPTS) then
-    claim.fields.retry_root, claim.fields.retry_from = placement.root, placement.token
-    claim.fields.retry_why = why
-    claim.fields[TRIED .. placement.host] = '1'
-    claim.retry_in_ms = in_any_case and 0 or retry_pause(cell, claim, placement, attempts)
+  if in_any_case then
+    wait_for_place(claim, placement, why, 0)
+  elseif is_restart(claim, placement) then
+    claim.fields.attempts = '0'
+    wait_for_place(claim, placement, why, math.min(LONGEST_PAUSE_MS, restart_pause(cell, claim)))
+  elseif attempts < whole(claim.fields.max_attempts, MAX_ATTEMPTS, MAX_ATTEMPTS) then
+    wait_for_place(claim, placement, why, retry_pause(attempts))
   end
 end
 
@@ -148,6 +164,13 @@ local function note_failed_move(cell, claim, placement)
     claim.fields.failed_moves = text(whole(claim.fields.failed_moves, 0, 0) + 1)
     claim.fields.move_failed_at_ms = text(cell.now_ms)
   end
+end
+
+-- There is no place now for a claim that waits for one: it is looked for again later, less and less often.
+local function put_off(claim)
+  local searches = whole(claim.fields.searches, 0, 0) + 1
+  claim.fields.searches = text(searches)
+  claim.retry_in_ms = math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ^ searches)
 end
 
 -- The placement that a caller means by host and token, or the outcome that says why there is none. The host comes

@@ -54,6 +54,14 @@ class ClaimAnswer(Answer):
     ]
     attempts: Annotated[int, Field(description="Placements since it was active last.")]
     max_attempts: Annotated[int, Field(description="How many of them there are before it has failed.")]
+    restarts: Annotated[
+        int,
+        Field(description="How often its work ended by itself, with `on_exit: replace`, since it last ran for 10 min."),
+    ]
+    next_attempt_at_ms: Annotated[
+        int | None,
+        Field(description="While it is pending: when a place is looked for next. Null in lists."),
+    ]
     alternates: Annotated[
         list[Alternate], Field(description="Chosen with its first host: where it goes next if it fails, if they fit.")
     ]

@@ -52,6 +52,15 @@ def test_the_fence_finds_its_keys_first(name: str) -> None:
     assert (load_all()[name].keys.names[:3] == ("meta", "changes", "hosts")) is fenced
 
 
+@pytest.mark.parametrize("name", sorted(SOURCES.keys() - UNNAMED))
+def test_a_script_that_is_passed_the_deadlines_tells_a_silence_from_a_jump_of_time(name: str) -> None:
+    """It costs nothing until the time has jumped. Without it a claim that ends a silence starts an epoch."""
+    text = load_all()[name].text
+    sees_deadlines = "deadlines" in load_all()[name].keys.names
+    assert ("fence(KEY.deadlines)" in text) is sees_deadlines
+    assert "fence()" not in text or not sees_deadlines
+
+
 def test_a_call_with_another_number_of_values_is_refused() -> None:
     """An open list takes more, and never fewer than it names. A header that names keys alone takes no arguments."""
     exact, open_list = Contract(("meta", "host"), is_open=False), Contract(("meta",), is_open=True)

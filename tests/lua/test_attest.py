@@ -297,6 +297,17 @@ async def test_of_two_that_were_active_both_come_back_and_the_earlier_is_asked_b
     assert (await cell.held_ids("h1"), await cell.held_ids("h2")) == (set(), {"a"})
 
 
+@pytest.mark.parametrize("state", [ClaimStatus.STARTING, ClaimStatus.ACTIVE])
+async def test_a_journal_leaves_the_mark_of_the_last_call(cell: CellStore, raw: Any, state: ClaimStatus) -> None:
+    """Only that call may undo the claim, in a later epoch too: journals know nothing of marks."""
+    call = replace(call_of(await cell.tick(), member("a", "h1")), mark="first")
+    placed = (await cell.claim(call)).placed[0]
+    await cell.attest("h1", await new_epoch(cell), held=[replace(held(placed), state=state)])
+    assert (await fields_of(raw, cell.keys.claim("a")))["mark"] == "first"
+    assert (await cell.release("h1", "a", placed.token, mark="other")).outcome is Outcome.STALE
+    assert (await cell.release("h1", "a", placed.token, mark="first")).outcome is Outcome.ENDING
+
+
 async def test_within_an_epoch_the_store_decides(cell: CellStore, raw: Any) -> None:
     """A claim that only the journal has, has ended; one that both have is not touched."""
     known = await active(cell, "a")

@@ -419,7 +419,7 @@ async def test_forgetting_a_host_of_more_claims_than_one_command_takes(cell: Cel
     await raw.hset(cell.keys.claim(first), mapping={"state": "starting", "expires_at_ms": str(2**52)})
     await raw.zadd(cell.keys.deadlines, {first: 2**52})
     assert (await cell.forget("h1", force=True)).outcome is Outcome.OK
-    assert (await cell.deadlines(), await cell.held_ids("h1")) == ({}, set())
+    assert (dict(await cell.deadlines()), await cell.held_ids("h1")) == ({}, set())
     ended = (await cell.read_claims([one.id for one in have])).values()
     assert {(one.state, one.why) for one in ended} == {("ended", "void")}
 

@@ -159,4 +159,4 @@ def _moved_from(claim: Claim, placement: Placement) -> dict[str, str]:
 
 def things_of(work: HeldWork) -> tuple[str, ...]:
     """Return what a claim counts in beside its host, as the store's calls name it: knowing it saves a second call."""
-    return drawn_on(work.group, work.amounts, work.gang)
+    return drawn_on(work.group, work.amounts, work.gang, work.record.get("project", ""))

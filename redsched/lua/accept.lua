@@ -6,7 +6,7 @@
 -- Reply OK | SAME (was taken up before) | ENDING | GONE | STALE | UNKNOWN | ATTEST; epoch, now_ms, state
 -- In every case but ATTEST the hint has served, and is deleted.
 -- include: about
-local it = about(KEY.deadlines)
+local it = about()
 local placement = it.placement
 local WORDS = {ending = 'ENDING', starting = 'SAME', active = 'SAME'}
 local no = it.no or WORDS[placement.state]

@@ -13,16 +13,18 @@
 --   UNKNOWN (report first) | OTHER
 --   RETRY (KEY.claims holds an id that is no entry; or the keys that follow are missing)
 --   CONFLICT (the amounts do not sum to a whole number)
--- Merging: protocol, section 5. Within an epoch the store decides; at a new one the union counts.
+-- Merging: protocol, section 5. Once a host has attested, the store decides; until then the union counts.
 -- include: attest_entries
 -- include: attest_merge
 -- include: attest_write
 -- include: commit
+-- include: ids_on_host
 -- include: mark_over
 -- include: order
 -- include: put_fields
+-- include: remove_members
 -- include: settle
-local cell = fence()
+local cell = fence(KEY.deadlines)
 local host, known = read_hash(KEY.host)
 local function answer(outcome, rest)
   local reply = {outcome, cell.epoch, cell.now_ms}
@@ -44,11 +46,11 @@ if word == 'OTHER' or (late and not attested) then
   return answer(word)
 end
 local entries = parse_entries(8)
-if not covers(entries, redis.call('SMEMBERS', KEY.claims)) then
+local ids = ids_on_host(named_in(entries))
+if not ids then
   return answer('RETRY')
 end
-local restoring = not attested and host.written_off ~= cell.epoch
-local merged = merge(cell, entries, host, restoring)
+local merged = merge(cell, entries, host, not attested)
 if attested then
   return answer('SAME', merged.drop)
 end
@@ -70,7 +72,7 @@ local version, told = tonumber(host.version) + 1, {'epoch', cell.epoch}
 put_fields(told, claimed, unclaimed)
 publish(cell, 'host', ARG.host, version, 'attest', count_beside(merged.claims, things), told)
 local before, now = {}, {}
-for _, id in ipairs(redis.call('SMEMBERS', KEY.claims)) do
+for _, id in ipairs(ids) do
   before[id] = true
 end
 for _, entry in ipairs(held) do
@@ -89,7 +91,7 @@ redis.call('HSET', KEY.host, 'version', text(version), 'epoch', cell.epoch, 'inb
   'agent.journal', ARG.journal, 'agent.nonce', ARG.nonce, 'agent.number', ARG.number)
 write_attested_host(host, merged.drop, claimed, unclaimed)
 write_claims(cell, merged.claims, things, new_due(), {})
-in_chunks('SREM', KEY.claims, leaving)
+remove_members('SREM', KEY.claims, leaving)
 for _, thing in ipairs(things) do
   if thing.kind == 'pool' and not thing.ends then
     mark_over(thing.key)

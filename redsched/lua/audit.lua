@@ -6,15 +6,14 @@
 --   the claim ids
 -- Reply OK or RETRY (the set of claims holds an id that is not in ARGV); then HGETALL of the host, the ids in the set,
 --   and HGETALL of each claim in the order of ARGV
+-- include: ids_on_host
 local named, claims = {}, {}
 for i = 1, #ARGV do
   named[ARGV[i]] = true
   claims[i] = redis.call('HGETALL', KEYS[2 + i])
 end
-local ids = redis.call('SMEMBERS', KEY.claims)
-for _, id in ipairs(ids) do
-  if not named[id] then
-    return {'RETRY'}
-  end
+local ids = ids_on_host(named)
+if not ids then
+  return {'RETRY'}
 end
 return {'OK', redis.call('HGETALL', KEY.host), ids, claims}

@@ -32,6 +32,6 @@
 -- include: claim_things
 -- include: fence
 -- include: place_members
-local cell = fence()
+local cell = fence(KEY.deadlines)
 local call = parse_call()
 return known_outcome(cell, call) or (call.things and unsuited(cell, call)) or place_members(cell, call, write_new)

@@ -12,7 +12,7 @@
 --   or RETRY, epoch, now_ms and the names of missing keys
 -- include: about
 local RETRIED = {failed = true, expired = true}
-local it = about(nil, true)
+local it = about(true)
 local claim, placement, by_host = it.claim, it.placement, ARG.by_host == '1'
 if ARG.again == 'later' and (placement or it.no == 'GONE') then
   if claim.fields.retry_from ~= ARG.token or goes_on(claim) then

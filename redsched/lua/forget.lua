@@ -8,30 +8,31 @@
 --   that follow are missing); epoch, now_ms
 -- include: commit
 -- include: finish_declared
+-- include: ids_on_host
 -- include: remember_removed
 -- include: settle
 -- include: transitions
-local cell = fence()
+local cell = fence(KEY.deadlines)
 local host, known = read_hash(KEY.host)
-local ids = redis.call('SMEMBERS', KEY.claims)
 local function answer(outcome, rest)
   return {outcome, cell.epoch, cell.now_ms, unpack(rest or {})}
 end
 if not known then
   return answer('UNKNOWN')
-elseif #ids > 0 and ARG.force ~= '1' then
+elseif ARG.force ~= '1' and redis.call('EXISTS', KEY.claims) == 1 then
   return answer('HELD')
 end
 local key_of, claims = {}, {}
 for i = 3, #ARGV do
   key_of[ARGV[i]] = KEYS[10 + i]
 end
+local ids = ids_on_host(key_of)
+if not ids then
+  return answer('RETRY')
+end
 for _, id in ipairs(ids) do
-  if not key_of[id] then
-    return answer('RETRY')
-  end
   local claim = load_claim(key_of[id], id)
-  for _, placement in pairs(claim.placements) do
+  for _, placement in ipairs(in_order(claim)) do
     if placement.host == ARG.host then
       free(claim, placement, placement.why or 'void')
     end

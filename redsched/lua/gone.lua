@@ -8,7 +8,7 @@
 -- Reply OK | SAME (had ended) | STALE | UNKNOWN | ATTEST; epoch, now_ms, then, of the first two, why it ended
 --   or RETRY, epoch, now_ms and the names of missing keys
 -- include: about
-local it = about(nil, true)
+local it = about(true)
 if it.no then
   if it.no ~= 'ATTEST' then
     drop_hint(it, ARG.entry_id)

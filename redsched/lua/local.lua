@@ -49,7 +49,7 @@ fields.claimed_at_ms = fields.claimed_at_ms or text(cell.now_ms)
 local reply = commit_about(it, 'OK', token, placement.placed)
 if reply[1] == 'OK' then
   for _, thing in ipairs(things) do
-    if thing.kind == 'host' or thing.kind == 'pool' then
+    if thing.kind == 'host' or (thing.kind == 'pool' and not thing.ends) then
       mark_over(thing.key)
     end
   end

@@ -1,8 +1,7 @@
 #!lua flags=allow-oom
--- mend_counts: what a server group, shared pool or quota counts is worked out anew from its claims, all read at
--- this instant.
--- That these are all of them its version shows, which every claim that joins or leaves moves: it was read before they
--- were looked for.
+-- mend_counts: recompute the counts of a server group, shared pool or quota from its claims, all read at this instant.
+-- The caller reads the version of the thing before it searches for the claims, and passes it: every claim that joins or
+-- leaves raises the version, so an unchanged one proves that the list of claims is complete.
 -- KEYS meta changes hosts ...
 -- ARGV version reason ...
 -- Further keys: each claim that counts in it, and last the group, pool or quota. version: that of the thing (of a

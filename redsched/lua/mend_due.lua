@@ -7,7 +7,7 @@
 -- Reply OK | SAME (nothing was wrong) | SETTLING (claims may still come back); epoch, now_ms
 -- include: due
 -- include: tell
-local cell, mended = fence(), {}
+local cell, mended = fence(KEY.deadlines), {}
 if not cell.settled then
   return {'SETTLING', cell.epoch, cell.now_ms}
 end

@@ -9,9 +9,11 @@
 --   | SETTLING (it may come back); epoch, now_ms
 --   or RETRY (KEY.claims holds an id that is not in ARGV, or the keys of those that follow are missing)
 -- include: commit
+-- include: ids_on_host
 -- include: remember_removed
+-- include: remove_members
 -- include: transitions
-local cell = fence()
+local cell = fence(KEY.deadlines)
 local function answer(outcome, rest)
   return {outcome, cell.epoch, cell.now_ms, unpack(rest or {})}
 end
@@ -24,7 +26,7 @@ local named, claims, left = {}, {}, false
 for i = 4, #ARGV do
   named[ARGV[i]] = true
   local claim = load_claim(KEYS[8 + i], ARGV[i])
-  for _, placement in pairs(claim.placements) do
+  for _, placement in ipairs(in_order(claim)) do
     local ends = placement.state == 'claimed' or ARG.operator == '1'
     if placement.host == ARG.host and ends then
       free(claim, placement, 'void')
@@ -33,10 +35,8 @@ for i = 4, #ARGV do
   end
   claims[#claims + 1] = claim.freed and claim or nil
 end
-for _, id in ipairs(redis.call('SMEMBERS', KEY.claims)) do
-  if not named[id] then
-    return answer('RETRY')
-  end
+if not ids_on_host(named) then
+  return answer('RETRY')
 end
 local things = passed(9 + #ARGV)
 leave_to_script(things, KEY.host, ARG.host)
@@ -67,7 +67,7 @@ end
 redis.call('DEL', KEY.inbox, KEY.facts)
 redis.call('ZREM', KEY.hosts, ARG.host)
 if left then
-  in_chunks('SREM', KEY.claims, ended)
+  remove_members('SREM', KEY.claims, ended)
 else
   redis.call('DEL', KEY.claims)
 end

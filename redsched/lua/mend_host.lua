@@ -8,12 +8,14 @@
 -- Reply OK (mended) | SAME (nothing was wrong) | UNKNOWN | ATTEST | CONFLICT (a claim's amount is no whole number)
 --   | RETRY (KEY.claims holds an id that is not in ARGV); epoch, now_ms
 -- include: due
+-- include: ids_on_host
 -- include: mark_over
 -- include: mend_lease
 -- include: mend_sums
 -- include: publish
 -- include: put_fields
-local cell = fence()
+-- include: remove_members
+local cell = fence(KEY.deadlines)
 local host, known = read_hash(KEY.host)
 local function answer(outcome)
   return {outcome, cell.epoch, cell.now_ms}
@@ -27,10 +29,11 @@ local named, counted, missing, gone, held = {}, {}, {}, {}, {}
 for i = 4, #ARGV do
   named[ARGV[i]] = load_claim(KEYS[5 + i], ARGV[i])
 end
-for _, id in ipairs(redis.call('SMEMBERS', KEY.claims)) do
-  if not named[id] then
-    return answer('RETRY')
-  end
+local ids = ids_on_host(named)
+if not ids then
+  return answer('RETRY')
+end
+for _, id in ipairs(ids) do
   counted[id] = true
 end
 for id, claim in pairs(named) do
@@ -71,5 +74,5 @@ if not listed then
 end
 mark_over(KEY.host)
 finish(cell)
-in_chunks('SREM', KEY.claims, gone)
+remove_members('SREM', KEY.claims, gone)
 return answer('OK')

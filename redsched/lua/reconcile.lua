@@ -11,7 +11,7 @@
 -- include: commit
 -- include: reason
 -- include: transitions
-local cell, claims, lacking = fence(), {}, {}
+local cell, claims, lacking = fence(KEY.deadlines), {}, {}
 local things = passed(6 + #ARGV)
 
 local function is_past(at_ms)
@@ -37,11 +37,10 @@ local MISSED = {claimed = 'taken it up', starting = 'confirmed that its work run
 
 -- What is due about one placement: `why` it is to be taken back, or nil.
 local function due_reason(claim, placement, stands)
-  local written_off = stands == 'lost' or stands == 'lost-before'
   if is_doomed(claim, placement) and stands ~= 'unheard' then
     return reason_of(claim, placement)
   elseif placement.state == 'ending' then
-    return written_off and (placement.why or 'void') or nil
+    return is_lost(stands) and (placement.why or 'void') or nil
   elseif LEASED[placement.state] and (stands == 'here' or stands == 'lost') then
     local too_long = is_past(placement.move_by_ms) and goes_on(claim, placement)
     return (is_past(placement.expires_at_ms) or too_long) and 'expired' or nil
@@ -82,11 +81,8 @@ end
 local changed, due = 0, new_due()
 due.pause_ms = 1000
 for _, claim in ipairs(claims) do
-  local any, list = false, {}
-  for _, placement in pairs(claim.placements) do
-    list[#list + 1] = placement
-  end
-  for _, placement in ipairs(list) do
+  local any = false
+  for _, placement in ipairs(in_order(claim)) do
     any = step(claim, placement) or drop_move_deadline(claim, placement) or any
   end
   if ARG.gang_done == '1' and phase_of(claim) == 'out' then

@@ -17,7 +17,7 @@
 -- include: commit
 -- include: reason
 -- include: transitions
-local cell, things = fence(), passed(8)
+local cell, things = fence(KEY.deadlines), passed(8)
 local claim = load_claim(KEY.claim, ARG.id)
 local function answer(outcome, ...)
   return {outcome, cell.epoch, cell.now_ms, ...}
@@ -37,7 +37,8 @@ local function meant()
   end
 end
 
--- Is only a move called off by this? A token that the claim has moved on from means the claim.
+-- Does this release only cancel a move? It does where `token` names the target of one that is still under way. A token
+-- that the claim has moved on from means the whole claim.
 local function is_on_its_way(target)
   return target ~= nil and ARG.why == 'released' and target.state ~= 'active' and not is_doomed(claim, target)
     and goes_on(claim, target) and (target.from ~= nil or main.state == 'active')
@@ -96,11 +97,7 @@ local called_off = is_on_its_way(target)
 if not called_off and (not is_closed(claim, ARG.why) or (claim.fields.closed_why == 'shelved' and is_unheard())) then
   close(claim, ARG.closed ~= '' and ARG.closed or token_now(cell), ARG.why)
 end
-local list = {}
-for _, placement in pairs(claim.placements) do
-  list[#list + 1] = placement
-end
-for _, placement in ipairs(list) do
+for _, placement in ipairs(in_order(claim)) do
   if (called_off and placement == target) or (not called_off and is_doomed(claim, placement)) then
     local stands = standing(cell, things['host:' .. placement.host].key)
     if ARG.how == 'force' and stands == 'here' and placement.state ~= 'claimed' then

@@ -5,7 +5,7 @@
 -- Further keys: host, claims and inbox of the host; include/passed.lua.
 -- Reply OK | SAME | ENDING | GONE | STALE | UNKNOWN | ATTEST; epoch, now_ms, expires_at_ms ('' unless OK)
 -- include: about
-local it = about(KEY.deadlines)
+local it = about()
 local WORDS = {ending = 'ENDING', active = 'SAME'}
 local no = it.no or WORDS[it.placement.state]
 if no then

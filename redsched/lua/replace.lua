@@ -25,7 +25,7 @@
 -- include: fence
 -- include: place_members
 -- include: quota_usage
-local cell = fence()
+local cell = fence(KEY.deadlines)
 local call = parse_call(parse_again)
 local refusal = again_outcome(cell, call) or outdated(cell, call) or (call.things and unsuited(cell, call))
 if refusal then

@@ -47,7 +47,11 @@ if not known then
   if removed then
     append(host_set, 'lost_token', removed)
   end
+end
+if not old.since then
   append(host_set, 'since', cell.epoch)
+end
+if not old.status then
   append(host_set, 'status', 'enabled')
   append(changed, 'status', 'enabled')
 end

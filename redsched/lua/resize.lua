@@ -17,7 +17,7 @@
 -- include: quota_room
 -- include: quota_usage
 -- include: resize_fit
-local cell, things = fence(), passed(8)
+local cell, things = fence(KEY.deadlines), passed(8)
 local claim, host = load_claim(KEY.claim, ARG.id), things['host:' .. ARG.host]
 local function answer(outcome, ...)
   return {outcome, cell.epoch, cell.now_ms, ...}

@@ -1,6 +1,6 @@
 #!lua
--- restore: claims of an exported cell are put back as the store's word. Their hosts must not have attested to this
--- epoch: what such a one has said itself stands, and counts.
+-- restore: import the claims of an exported cell. Their hosts must not have attested to this epoch: what a host has
+-- attested is newer than the export.
 -- KEYS meta changes hosts deadlines chores shelved ...
 -- ARGV lease_ms claims ...
 -- Further keys: the claim of each, then host, claims and inbox of the hosts that they are on, and what they count in;
@@ -9,7 +9,7 @@
 --   number); epoch, now_ms, then the ids that the store had already, which stay as they are
 --   or RETRY, epoch, now_ms and the names of missing keys
 -- include: commit
-local cell = fence()
+local cell = fence(KEY.deadlines)
 local function answer(outcome, rest)
   return {outcome, cell.epoch, cell.now_ms, unpack(rest or {})}
 end

@@ -7,6 +7,7 @@ from redsched.names import check_amount, check_name, check_slot
 from redsched.store.answers import Answer
 from redsched.store.base import flat
 from redsched.store.claim_calls import ClaimCalls
+from redsched.store.claim_wire import drawn_on
 
 LOCAL = "local"
 """The digest of a local claim. No request has it: theirs are hexadecimal, so an id of both kinds is a CONFLICT."""
@@ -55,7 +56,8 @@ class AgentCalls(ClaimCalls):
         """
         check_name("claim", claim_id)
         _check(amounts)
-        return await self._about("local", host, claim_id, token, project, consumer, *flat(amounts))
+        things = drawn_on("", amounts, project=project)
+        return await self._about("local", host, claim_id, token, project, consumer, *flat(amounts), things=things)
 
 
 def _check(amounts: Amounts) -> None:

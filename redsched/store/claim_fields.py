@@ -81,7 +81,12 @@ FIELDS = (
     Field(
         "closed", CLAIM, "up to which token it was given back: no placement with such a `root` is wanted", survives=True
     ),
-    Field("closed_why", CLAIM, "why: `released`, `shelved` or `failed`", survives=True),
+    Field(
+        "closed_why",
+        CLAIM,
+        "why: `released`, `shelved` or `failed`; `expired` where a lease of its gang ran out",
+        survives=True,
+    ),
     Field("current", CLAIM, "the highest placement that was ever active, where no active one says it", survives=True),
     Field("current_root", CLAIM, "its `root`, where that is another one", survives=True),
     Field("voided_at_ms", CLAIM, "when an id that nobody knew was closed (Unix, ms)", survives=True),

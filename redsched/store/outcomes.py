@@ -9,7 +9,10 @@ class Outcome(StrEnum):
     OK = "OK"
     """Done, now."""
     SAME = "SAME"
-    """Already done by an earlier attempt. At most it is noted which call was answered with it, or that it is closed."""
+    """Already done, or nothing to do. The script writes nothing, with two exceptions.
+
+    `claim` notes which call it answered (`mark`), and `accept` and `gone` delete the hint that has served.
+    """
     ENDING = "ENDING"
     """The claim is on its way to its end: its host has been asked to stop the work."""
     GONE = "GONE"

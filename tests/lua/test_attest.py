@@ -297,6 +297,17 @@ async def test_of_two_that_were_active_both_come_back_and_the_earlier_is_asked_b
     assert (await cell.held_ids("h1"), await cell.held_ids("h2")) == (set(), {"a"})
 
 
+@pytest.mark.parametrize("state", [ClaimStatus.STARTING, ClaimStatus.ACTIVE])
+async def test_a_journal_leaves_the_mark_of_the_last_call(cell: CellStore, raw: Any, state: ClaimStatus) -> None:
+    """Only that call may undo the claim, in a later epoch too: journals know nothing of marks."""
+    call = replace(call_of(await cell.tick(), member("a", "h1")), mark="first")
+    placed = (await cell.claim(call)).placed[0]
+    await cell.attest("h1", await new_epoch(cell), held=[replace(held(placed), state=state)])
+    assert (await fields_of(raw, cell.keys.claim("a")))["mark"] == "first"
+    assert (await cell.release("h1", "a", placed.token, mark="other")).outcome is Outcome.STALE
+    assert (await cell.release("h1", "a", placed.token, mark="first")).outcome is Outcome.ENDING
+
+
 async def test_within_an_epoch_the_store_decides(cell: CellStore, raw: Any) -> None:
     """A claim that only the journal has, has ended; one that both have is not touched."""
     known = await active(cell, "a")
@@ -306,15 +317,23 @@ async def test_within_an_epoch_the_store_decides(cell: CellStore, raw: Any) -> N
     assert (answer.outcome, answer.drop) == (Outcome.SAME, ("1-a.1",))
 
 
-async def test_what_was_ended_while_a_host_was_written_off_stays_ended(cell: CellStore, raw: Any) -> None:
-    """Even when the tombstone is no longer remembered."""
+@pytest.mark.parametrize("remembered", [True, False])
+async def test_what_ended_while_its_host_was_written_off_counts_until_the_host_has_stopped_it(
+    cell: CellStore, raw: Any, remembered: bool
+) -> None:
+    """In the epoch of the write-off: the stop hook may take minutes, and nobody else gets the amounts meanwhile."""
     placed = await active(cell, "a", VCPU=2)
-    epoch = await new_epoch(cell)
     await cell.write_off("h1", force=True)
     await cell.release("h1", "a", how=Giving.FORCE)
-    await raw.delete(cell.keys.claim("a"))
-    answer = await cell.attest("h1", epoch, held=[held(placed)])
-    assert (answer.outcome, answer.drop, await claimed(raw, cell)) == (Outcome.OK, (placed.token,), 0)
+    if not remembered:
+        await raw.delete(cell.keys.claim("a"))
+    answer = await cell.attest("h1", "", held=[held(placed)])
+    assert (answer.outcome, answer.drop, await claimed(raw, cell)) == (Outcome.OK, (), 2)
+    assert await states(cell, "a") == {"h1": "ending void"}
+    assert [(one.op, one.token) for one in await cell.inbox("h1")] == [("end", placed.token)]
+    assert (await cell.gone("h1", "a", placed.token, Why.RELEASED, {})).outcome is Outcome.OK
+    assert await claimed(raw, cell) == 0
+    assert await states(cell, "a") == {"": "ended released" if remembered else "ended void"}
 
 
 async def test_what_was_released_by_force_while_its_host_was_away_stays_ended(cell: CellStore, raw: Any) -> None:

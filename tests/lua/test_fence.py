@@ -123,9 +123,11 @@ async def test_a_cell_in_which_nobody_wrote_keeps_its_epoch(cell: CellStore, raw
     assert int((await meta_of(raw, cell))["now_ms"]) == again.now_ms
 
 
-@pytest.mark.parametrize("first", ["tick", "heartbeat", "report", "accept", "renew"])
+@pytest.mark.parametrize(
+    "first", ["tick", "heartbeat", "report", "accept", "renew", "claim", "confirm", "release", "attest"]
+)
 async def test_a_silence_that_all_leases_outlast_is_no_jump(cell: CellStore, raw: Any, first: str) -> None:
-    """Whichever call comes first, of those that are made unasked. Leases that had ended before count for nothing."""
+    """Whichever call comes first, of those that pass the deadlines. Leases that had ended before count for nothing."""
     await open_host(cell)
     placed, gone_ms = await claim_on(cell), (await cell.tick()).now_ms - 60_000
     await raw.zadd(cell.keys.deadlines, {"over": gone_ms})
@@ -137,6 +139,10 @@ async def test_a_silence_that_all_leases_outlast_is_no_jump(cell: CellStore, raw
         "report": lambda: cell.report(report_of()),
         "accept": lambda: cell.accept("h1", "a", placed.token, HOUR_S),
         "renew": lambda: cell.renew("h1", "a", placed.token, HOUR_S),
+        "claim": lambda: cell.claim(call_of(clock, member("b", "h1"))),
+        "confirm": lambda: cell.confirm("h1", "a", placed.token),
+        "release": lambda: cell.release("h1", "a", placed.token),
+        "attest": lambda: cell.attest("h1", ""),
     }
     assert (await calls[first]()).epoch == clock.epoch
     assert (await cell.tick()).epoch == clock.epoch

@@ -1,5 +1,7 @@
 """The guard around scripts: what a server refuses in a slot that is being moved, it refuses in any slot."""
 
+from dataclasses import replace
+from hashlib import sha1
 from typing import Any
 
 import pytest
@@ -73,6 +75,18 @@ async def test_the_scripts_of_a_test_run_guarded(clean_store: str) -> None:
         assert script.text.startswith("#!lua")
         assert ("may have removed" in script.text) is (name not in UNGUARDED)
     assert load_all().keys() >= UNGUARDED
+
+
+async def test_a_script_that_writes_where_it_answers_same_is_refused(
+    clean_store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So each SAME in the tests of the scripts is held to its word."""
+    body = "redis.call('HSET', KEYS[3], 'h1', '1') return {'SAME', '', 0}"
+    script = replace(load_all()["init"], text=f"#!lua\n{body}", sha=sha1(f"#!lua\n{body}".encode()).hexdigest())
+    monkeypatch.setitem(load_all(), "init", script)
+    async with declared_keys_cell(clean_store) as cell:
+        with pytest.raises(AssertionError, match=r"init\.lua answered SAME and has written"):
+            await cell.init()
 
 
 async def test_keys_in_another_order_than_the_header_says_are_refused(clean_store: str) -> None:

@@ -31,6 +31,7 @@ from tests.support.cells import (
     report_of,
     stamp,
 )
+from tests.support.placements import held_claim
 
 
 async def changes_since(cell: CellStore, seq: int) -> list[Change]:
@@ -407,6 +408,20 @@ async def test_forgetting_spares_a_claim_that_only_the_set_names(cell: CellStore
     await raw.sadd(cell.keys.claims("h1"), "a", "nothing")
     assert (await cell.forget("h1", force=True)).outcome is Outcome.OK
     assert (await cell.read_claims("a"))["a"].state == "active"
+
+
+async def test_forgetting_a_host_of_more_claims_than_one_command_takes(cell: CellStore, raw: Any) -> None:
+    """Only the first of them has a deadline: the set goes with it, and the script does not touch it again."""
+    epoch = (await cell.report(report_of(VCPU=1000))).epoch
+    have = [held_claim(f"c{number}", f"{epoch}.{number}") for number in range(1, 602)]
+    assert (await cell.attest("h1", epoch, held=have)).outcome is Outcome.OK
+    first = await raw.eval("return redis.call('SMEMBERS', KEYS[1])[1]", 1, cell.keys.claims("h1"))
+    await raw.hset(cell.keys.claim(first), mapping={"state": "starting", "expires_at_ms": str(2**52)})
+    await raw.zadd(cell.keys.deadlines, {first: 2**52})
+    assert (await cell.forget("h1", force=True)).outcome is Outcome.OK
+    assert (dict(await cell.deadlines()), await cell.held_ids("h1")) == ({}, set())
+    ended = (await cell.read_claims([one.id for one in have])).values()
+    assert {(one.state, one.why) for one in ended} == {("ended", "void")}
 
 
 async def test_a_claim_that_arrives_while_a_host_is_forgotten_is_seen(cell: CellStore, raw: Any) -> None:

@@ -35,6 +35,34 @@ async def test_a_release_is_repeated_after_its_host_was_removed(cell: CellStore,
     assert (await cell.read_claims(["b"]))["b"].why is Why.VOID
 
 
+@pytest.mark.parametrize("state", ["claimed", "starting", "active"])
+async def test_a_claim_whose_hosts_key_was_lost_can_be_released_and_leaves_no_host(
+    cell: CellStore, raw: Any, state: str
+) -> None:
+    """A hash with nothing but a version would pass for a host: nothing left there could be mended."""
+    await open_host(cell)
+    placed = await IN_STATE[state](cell)
+    await raw.delete(cell.keys.host("h1"))
+    await raw.zrem(cell.keys.hosts, "h1")
+    assert (await cell.release("h1", "a", placed.token)).outcome is Outcome.ENDING
+    assert await states(cell, "a") == {"h1": "ending released"}
+    assert not await raw.exists(cell.keys.host("h1"))
+    assert (await cell.mend_gone_host("h1", "audit", operator=True, suspects=["a"])).outcome is Outcome.OK
+    assert await states(cell, "a") == {"": "ended released"}
+    assert [key async for key in raw.scan_iter() if key.endswith(":h1")] == [cell.keys.removed("h1")]
+
+
+async def test_a_host_of_which_only_a_version_is_left_is_whole_again_with_its_next_report(
+    cell: CellStore, raw: Any
+) -> None:
+    """An earlier release wrote such a hash."""
+    await raw.hset(cell.keys.host("h1"), "version", 7)
+    await open_host(cell)
+    fields = await fields_of(raw, cell.keys.host("h1"))
+    assert (fields["status"], fields["since"]) == ("enabled", (await cell.tick()).epoch)
+    await claim_on(cell, "a", "h1")
+
+
 @pytest.mark.parametrize("later", [False, True])
 async def test_a_host_that_was_removed_by_force_and_comes_back_is_to_stop_what_it_had(
     cell: CellStore, raw: Any, later: bool

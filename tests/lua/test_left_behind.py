@@ -119,6 +119,8 @@ async def test_a_host_that_comes_back_in_the_middle_holds_its_members_again(cell
     await cell.write_off("h1", evacuate=True, force=True)
     await come_up(cell, await evacuate(cell, "a", "h2"), "a")
     await come_back(cell, "h1", *held)
+    assert await cell.held_ids("h1") == {"a", "b"}
+    await stop_on(cell, "h1")
     assert await cell.held_ids("h1") == {"b"}
     await cell.set_status("h1", HostStatus.ENABLED)
     assert causes(await evacuate(cell, "b", "h3")) == {"h3": "GROUP"}

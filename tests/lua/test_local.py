@@ -139,6 +139,18 @@ async def test_it_counts_in_shared_pools_too(cell: CellStore, raw: Any) -> None:
     assert (await fields_of(raw, cell.keys.pool("licences")))["claimed.CUSTOM_SEAT"] == "0"
 
 
+async def test_it_may_be_the_last_that_counts_in_a_pool_that_nobody_declares_any_more(
+    cell: CellStore, raw: Any
+) -> None:
+    """The pool goes with it, and the script does not touch it again."""
+    await cell.put_pool(SharedPool("licences", {"CUSTOM_SEAT": Inventory(5)}))
+    token = (await cell.claim_local("h1", "console", {"VCPU": 1, SEATS: 1})).facts[0]
+    await cell.delete_pool("licences", True)
+    assert await raw.exists(cell.keys.pool("licences"))
+    assert (await cell.claim_local("h1", "console", {"VCPU": 1}, token=token)).outcome is Outcome.OK
+    assert not await raw.exists(cell.keys.pool("licences"))
+
+
 async def test_a_resize_by_its_owner_gives_way_to_what_its_host_says(cell: CellStore, raw: Any) -> None:
     token = (await cell.claim_local("h1", "console", {"VCPU": 2})).facts[0]
     token = (await cell.resize("h1", "console", token, {"VCPU": 6})).facts[0]

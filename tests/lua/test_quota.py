@@ -1,13 +1,25 @@
 """A quota in one cell: claim.lua checks it, and what makes, changes or ends a claim counts it in the same script."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from redsched.agent.step_parts import things_of, work_of
 from redsched.model import Candidate, Exceeded, Quota, Why
-from redsched.store import Again, CellStore, ClaimAnswer, EndedPlacement, Giving, Kind, Member, Outcome, exceeded
+from redsched.store import (
+    Again,
+    Answer,
+    CellStore,
+    ClaimAnswer,
+    EndedPlacement,
+    Giving,
+    Kind,
+    Member,
+    Outcome,
+    exceeded,
+)
 from tests.support.cells import (
     HOUR_S,
     active,
@@ -321,3 +333,33 @@ async def test_mending_works_out_anew_what_is_used(cell: CellStore, raw: Any) ->
     assert (entry.kind, entry.name, entry.op, entry.fields["reason"]) == ("quota", "project", "mended", "why")
     async with nothing_written(raw):
         assert (await cell.mend_counts("quota:project", version, "why", ["a", "b", "c"])).outcome is Outcome.SAME
+
+
+@pytest.mark.parametrize("script", ["gone", "fail", "resized", "local"])
+async def test_what_an_agent_says_of_a_claim_under_a_quota_is_one_call(
+    cell: CellStore, monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
+    """The agent passes the key of the quota, by the project in its record, and is not answered RETRY."""
+    await cell.put_quota(QUOTA)
+    token = (await active(cell, "a", VCPU=2)).token
+    if script == "resized":
+        token = (await cell.resize("h1", "a", token, {"VCPU": 1})).facts[0]
+    claim = (await cell.read_claims(["a"]))["a"]
+    things = things_of(work_of(claim, claim.placements[0]))
+    asked: list[str] = []
+    answer = cell._answer
+
+    async def noted(name: str, keys: Sequence[str] = (), arguments: Sequence[str | int] = ()) -> Answer:
+        asked.append(name)
+        return await answer(name, keys, arguments)
+
+    monkeypatch.setattr(cell, "_answer", noted)
+    if script == "gone":
+        await cell.gone("h1", "a", token, Why.RELEASED, {}, things=things)
+    elif script == "fail":
+        await cell.fail("h1", "a", token, True, things=things)
+    elif script == "resized":
+        await cell.resized("h1", "a", token, {"VCPU": 1}, things=things)
+    else:
+        await cell.claim_local("h1", "console", {"VCPU": 1}, project="project")
+    assert asked == [script]

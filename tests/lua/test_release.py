@@ -196,6 +196,24 @@ async def test_a_release_is_repeated_at_the_token_of_its_first_answer(cell: Cell
     assert (await states(cell, "a"), await closed(cell, raw)) == ({"h1": "ending released"}, (first, "released"))
 
 
+@pytest.mark.parametrize("by", ["release", "reconcile"])
+async def test_of_two_placements_that_end_together_the_later_one_is_remembered(
+    cell: CellStore, raw: Any, by: str
+) -> None:
+    """Not whichever a table's order names first: who repeats a call by that token gets an answer."""
+    for number in range(8):
+        claim_id = f"c{number}"
+        target = await move_to(cell, claim_id, await claim_on(cell, claim_id))
+        if by == "release":
+            await cell.shelve("h1", claim_id, "")
+        else:
+            expired = {"expires_at_ms": 1, f"placement.{target.token}.expires_at_ms": 1}
+            await raw.hset(cell.keys.claim(claim_id), mapping=expired)
+            await cell.reconcile([claim_id])
+        claim = (await cell.read_claims([claim_id]))[claim_id]
+        assert (claim.state, claim.host, claim.token) == ("ended", "h2", target.token)
+
+
 async def test_a_repeated_release_closes_no_further_than_it_was_closed_since(cell: CellStore, raw: Any) -> None:
     await active(cell, "a")
     first = (await cell.shelve("h1", "a", "")).facts[0]

@@ -22,7 +22,7 @@ from tests.support.cells import (
     nothing_written,
     report_of,
 )
-from tests.support.placements import arrive, ask_again, held, move_to, roll_back, settle, snapshot, states
+from tests.support.placements import arrive, ask_again, held, move_to, roll_back, settle, shelved, snapshot, states
 from tests.support.sums import check_sums
 
 pytestmark = pytest.mark.usefixtures("three_hosts", "sums")
@@ -274,6 +274,51 @@ async def test_a_pending_claim_that_a_host_brings_back_is_not_placed_again(cell:
     assert (await states(cell, "a"), await retry_fields(cell, raw)) == ({"h2": "active"}, {})
     await settle(cell)
     assert (await ask_again(cell, "a", "h3", Again("h1", first.token, FAILED))).outcome is Outcome.STALE
+
+
+@pytest.mark.parametrize("anew", [True, False])
+@pytest.mark.parametrize("closing", ["shelved", "voided"])
+async def test_a_repeated_closing_does_not_end_what_was_placed_since(
+    cell: CellStore, raw: Any, closing: str, anew: bool
+) -> None:
+    """Unshelved, or made under a voided id, and pending now. Schedulers repeat in new epochs what they answered."""
+    if closing == "shelved":
+        first = await active(cell, "a")
+        closed, why = await shelved(cell, "a", first), Why.SHELVED
+        second = await move_to(cell, "a", first, "h2", Why.SHELVED)
+        await raw.hset(cell.keys.claim("a"), "max_attempts", 3)
+    else:
+        closed, why = (await cell.void("a", "")).facts[0], Why.RELEASED
+        await raw.hset(cell.keys.claim("a"), "voided_at_ms", 1)  # well before the next call was decided
+        second = await attempted(cell, host="h2")
+    await cell.fail("h2", "a", second.token, by_host=True)
+    assert await states(cell, "a") == {"": "pending failed"}
+    fields = await retry_fields(cell, raw)
+    if anew:
+        await new_epoch(cell)
+    await cell.release("", "a", why=why, closed=closed)
+    assert (await states(cell, "a"), await retry_fields(cell, raw)) == ({"": "pending failed"}, fields)
+    assert (await cell.release("", "a")).outcome is Outcome.OK
+    assert (await states(cell, "a"), await retry_fields(cell, raw)) == ({"": "ended released"}, {})
+
+
+async def test_a_pending_claim_stays_so_when_a_written_off_host_brings_a_former_placement_back(
+    cell: CellStore, raw: Any
+) -> None:
+    """That one is only to stop, and the claim still waits for another place."""
+    first = await attempted(cell)
+    await cell.accept("h1", "a", first.token, HOUR_S)
+    await cell.write_off("h1", force=True)
+    await cell.fail("h1", "a", first.token, by_host=False)
+    fields = await retry_fields(cell, raw)
+    assert fields["retry_root"] == first.token
+    old = held("a", first, ClaimStatus.STARTING, max_attempts="1")
+    assert (await cell.attest("h1", "", held=[old])).drop == ()
+    assert await states(cell, "a") == {"h1": "ending void", "": "pending"}
+    second = await again(cell, first, "h2")
+    await cell.gone("h1", "a", first.token, Why.RELEASED, {})
+    await arrive(cell, "a", second)
+    assert await states(cell, "a") == {"h2": "active"}
 
 
 async def test_what_fails_on_a_written_off_host_is_placed_again(cell: CellStore, raw: Any) -> None:

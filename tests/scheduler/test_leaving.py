@@ -59,7 +59,7 @@ async def test_a_plain_drain_moves_nothing(clean_store: str) -> None:
         assert await work.held() == {"h0": [claim.id]}
 
 
-async def test_a_dead_host_is_evacuated_and_drops_what_it_had_when_it_comes_back(clean_store: str) -> None:
+async def test_a_dead_host_is_evacuated_and_stops_what_it_had_when_it_comes_back(clean_store: str) -> None:
     """Anti-affinity is kept: the third host is the only one left. What it is given after that is its own."""
     async with at_work(clean_store, 8, 6, 4) as work:
         await group(work.store, policy=GroupPolicy.ANTI_AFFINITY)

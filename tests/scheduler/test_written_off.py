@@ -6,7 +6,7 @@ from tests.support.cells import raw_client
 
 
 async def test_what_was_ending_ends_with_the_word_that_its_host_is_lost(clean_store: str) -> None:
-    """With the reason that it had. What runs stays until it is released; should the host come back, it drops both."""
+    """With the reason that it had. What runs stays until it is released; should the host come back, it stops both."""
     async with at_work(clean_store, 8) as work:
         await work.active(Request({"VCPU": 2}, claim_ids=("ends",)))
         await work.active(Request({"VCPU": 1}, claim_ids=("runs",)))
@@ -17,6 +17,8 @@ async def test_what_was_ending_ends_with_the_word_that_its_host_is_lost(clean_st
         await work.is_sound()
         assert await work.scheduler.claims.release("runs")
         await work.hosts[0].speak()
+        assert await work.held() == {"h0": ["ends", "runs"]}
+        await work.work()
         assert (work.hosts[0].held, await work.held()) == ({}, {})
 
 

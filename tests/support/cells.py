@@ -25,14 +25,38 @@ USER, PASSWORD = "declared-keys", "secret"
 State = dict[str, Any]
 
 
+SAME_NOTES = {"claim": "the mark of the call", "accept": "the hint that has served", "gone": "the hint that has served"}
+"""Scripts that write something where they answer SAME, and what."""
+
+
 class DeclaredKeysRunner(Runner):
-    """A runner whose user may touch nothing but the keys of the call that runs. One call at a time."""
+    """A runner whose user may touch nothing but the keys of the call that runs. One call at a time.
+
+    It also holds every SAME to its word: the script has written nothing, but for SAME_NOTES and the fence's own notes.
+    """
 
     operator: Any
 
     async def run(self, name: str, keys: Sequence[str], arguments: Sequence[str | int], durable: bool = False) -> Reply:
         await self.operator.execute_command("ACL", "SETUSER", USER, "resetkeys", *(f"~{key}" for key in keys))
-        return await super().run(name, keys, arguments, durable)
+        before, writes = await self._fence_notes(keys), await self._writes()
+        reply = await super().run(name, keys, arguments, durable)
+        after = await self._fence_notes(keys)
+        is_new_epoch = after[0] != before[0]
+        if reply[0] in (b"SAME", "SAME") and name not in SAME_NOTES and not is_new_epoch:
+            of_fence = sum(one != other for one, other in zip(before, after, strict=True))
+            assert await self._writes() - writes == of_fence, f"{name}.lua answered SAME and has written"
+        return reply
+
+    async def _writes(self) -> int:
+        """Return how often this server was written to."""
+        return int((await self.operator.info("persistence"))["rdb_changes_since_last_save"])
+
+    async def _fence_notes(self, keys: Sequence[str]) -> Sequence[str | None]:
+        """Return the cell's epoch, and what the fence writes by itself in one, each with one command."""
+        meta = f"{keys[0].partition('}')[0]}}}:meta"
+        found: Sequence[str | None] = await self.operator.hmget(meta, "epoch", "now_ms", "settled")
+        return found
 
 
 @asynccontextmanager

@@ -1,15 +1,14 @@
--- about(deadlines): what the scripts about one placement of a claim begin with: the cell, the things passed from
+-- about(may_be_lost): what the scripts about one placement of a claim begin with: the cell, the things passed from
 -- KEYS[8] on, the claim, the host, and the placement that ARG.host and ARG.token mean, or the outcome that says why
--- there is none. deadlines: for the fence, from scripts that agents run of their own accord; nil in the others.
--- may_be_lost: also where the host was written off in this epoch, which counts as dead until it has attested: what
--- only ends a placement.
+-- there is none. may_be_lost: also where the host was written off in this epoch, which counts as dead until it has
+-- attested: what only ends a placement.
 -- answer_about(): the reply. commit_about(): write it, with `reason` where there is one; RETRY with the names of
 -- missing keys where nothing could be written.
 -- include: commit
 -- include: reason
 -- include: transitions
-local function about(deadlines, may_be_lost)
-  local cell, things = fence(deadlines), passed(8)
+local function about(may_be_lost)
+  local cell, things = fence(KEY.deadlines), passed(8)
   local claim, host = load_claim(KEY.claim, ARG.id), things['host:' .. ARG.host]
   local placement, no, stands = find_placement(cell, claim, ARG.host, host.key, ARG.token)
   if stands == 'lost' and not may_be_lost then

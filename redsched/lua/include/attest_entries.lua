@@ -1,4 +1,4 @@
--- parse_entries(): the entries of attest.lua as tables. covers(): do they name all that the store has on the host?
+-- parse_entries(): the entries of attest.lua as tables. named_in(): the ids that they name, as a set.
 local function parse_entries(first)
   local entries, at = {}, first - 1
   local function take()
@@ -24,15 +24,10 @@ local function parse_entries(first)
   return entries
 end
 
-local function covers(entries, ids)
+local function named_in(entries)
   local named = {}
   for _, entry in ipairs(entries) do
     named[entry.id] = true
   end
-  for _, id in ipairs(ids) do
-    if not named[id] then
-      return false
-    end
-  end
-  return true
+  return named
 end

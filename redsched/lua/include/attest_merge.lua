@@ -1,9 +1,9 @@
 -- merge(): put a host's journal and the store together, claim by claim. Attestation restores and judges nothing: what
 -- is not wanted any more is found by reconcile.lua afterwards. Only what the store ended in an earlier epoch, or lost
--- with a host that was written off, comes back as `ending`: it is counted for as long as it runs.
+-- with a host that was written off in any epoch, comes back as `ending`: it is counted for as long as it runs.
 --
--- `restoring` is false where the store decides: a placement that only the journal knows has ended then, and the host
--- is told to drop it. Returns the claims by id, and the placements to drop.
+-- `restoring` is false once the host has attested to this epoch: a placement that only the journal knows has ended
+-- then, and the host is told to drop it. Returns the claims by id, and the placements to drop.
 -- include: attest_entries
 -- include: claim_record
 -- include: leased
@@ -45,8 +45,9 @@ local function why_ended(claim, held, host)
   return LEASED[held.state] and had_ended and not newer(held.placed, last.token) and 'void' or nil
 end
 
+-- A claim that is to be placed again is whole, and stays so beside a placement that is ending.
 local function restore(cell, claim, entry, held, host)
-  if not next(claim.placements) then
+  if not next(claim.placements) and not claim.fields.retry_root then
     for field, value in pairs(parse_claim(claim.id, claim.key, entry.record, true).fields) do
       claim.fields[field] = value -- of one that had ended little was left
     end
@@ -54,7 +55,9 @@ local function restore(cell, claim, entry, held, host)
   end
   held.why = why_ended(claim, held, host) or (held.state == 'ending' and 'void' or nil)
   held.state = held.why and 'ending' or held.state
-  claim.fields.retry_root, claim.fields.retry_from, claim.fields.retry_why = nil, nil, nil
+  if held.state ~= 'ending' then
+    claim.fields.retry_root, claim.fields.retry_from, claim.fields.retry_why = nil, nil, nil
+  end
   add_placement(claim, held)
   if held.state == 'active' then
     come_up(cell, claim, held)

@@ -44,7 +44,7 @@ end
 -- nothing that the feed tells of.
 local function changed_placements(claim)
   local changed = {}
-  for _, placement in pairs(claim.placements) do
+  for _, placement in ipairs(in_order(claim)) do
     changed[#changed + 1] = (placement.op or placement.hint) and placement or nil
   end
   for _, placement in ipairs(claim.freed or {}) do

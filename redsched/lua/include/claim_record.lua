@@ -49,6 +49,18 @@ local function ranks_above(a, b)
   return newer(a.placed, b.placed)
 end
 
+-- A claim's placements, the highest last: what a script does to them does not depend on the order of a table's keys.
+local function in_order(claim)
+  local list = {}
+  for _, placement in pairs(claim.placements) do
+    list[#list + 1] = placement
+  end
+  if #list > 1 then
+    table.sort(list, function(a, b) return ranks_above(b, a) end)
+  end
+  return list
+end
+
 local function raise_current(claim, placement)
   if not claim.current or ranks_above(placement, claim.current) then
     claim.current = {placed = placement.placed, root = placement.root}

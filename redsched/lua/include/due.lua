@@ -3,6 +3,7 @@
 -- include: claim_record
 -- include: fence
 -- include: in_chunks
+-- include: remove_members
 -- include: transitions
 local function new_due()
   return {pause_ms = 0, at = {}, deadlines = {}, gone = {}, shelve = {}, unshelve = {}, done = {}}
@@ -82,7 +83,7 @@ local function write_due(due)
   in_chunks('ZADD', KEY.deadlines, due.deadlines)
   in_chunks('ZADD', KEY.chores, at)
   in_chunks('SADD', KEY.shelved, due.shelve)
-  in_chunks('ZREM', KEY.deadlines, due.gone)
-  in_chunks('ZREM', KEY.chores, done)
-  in_chunks('SREM', KEY.shelved, due.unshelve)
+  remove_members('ZREM', KEY.deadlines, due.gone)
+  remove_members('ZREM', KEY.chores, done)
+  remove_members('SREM', KEY.shelved, due.unshelve)
 end

@@ -4,6 +4,7 @@
 -- include: counters
 -- include: hint
 -- include: in_chunks
+-- include: remove_members
 -- include: things
 local function extend(list, values)
   for _, value in ipairs(values or {}) do
@@ -28,12 +29,22 @@ local function tell_held(claim, placement, fields)
   end
 end
 
-local function host_entry(cell, claim, placement, host)
+-- A host whose hash is gone is left alone: written here it would look like one that has never reported. Its claims set
+-- and inbox are for mend_gone_host.lua.
+local function read_version(cell, host)
+  if not host.version then
+    local version = redis.call('HGET', host.key, 'version')
+    host.apart = not version and redis.call('EXISTS', host.key) == 0
+    host.version = whole(version, cell.seq, cell.seq)
+  end
+end
+
+local function host_entry(claim, placement, host)
   local fields = {'claim', claim.id}
   count_into_host(host, claim.delta[host.name], fields)
   tell_held(claim, placement, fields)
   extend(fields, host.also)
-  host.version = (host.version or whole(redis.call('HGET', host.key, 'version'), cell.seq, cell.seq)) + 1
+  host.version = host.version + 1
   return {name = placement.host, version = host.version, op = placement.op, fields = fields}
 end
 
@@ -44,7 +55,8 @@ local function host_entries(cell, claim, things, entries)
     local host = things['host:' .. placement.host]
     if placement.op and not seen[host] and not host.apart then
       seen[host] = true
-      entries[#entries + 1] = host_entry(cell, claim, placement, host)
+      read_version(cell, host)
+      entries[#entries + 1] = not host.apart and host_entry(claim, placement, host) or nil
     end
   end
 end
@@ -118,7 +130,7 @@ end
 -- What may remove a key comes last, and once for each key.
 local function write_removals(things)
   for _, host in ipairs(things) do
-    in_chunks('SREM', host.claims, host.leaving or {})
+    remove_members('SREM', host.claims, host.leaving or {})
     if host.taken and #host.taken > 0 then
       in_chunks('XDEL', host.inbox, host.taken)
       if redis.call('XLEN', host.inbox) == 0 then

@@ -1,18 +1,16 @@
 -- over_quota(): count the members of a call, all placed, in their project's quota, in memory; the refusal
 -- where they do not fit, or nil.
+-- include: add_usage
 -- include: quota_room
 -- include: things
 local function usage_of(list)
   if not list.usage then
     local usage = {claims = 1}
-    local function count(class, amount)
-      usage[class] = (usage[class] or 0) + amount
-    end
     for _, entry in ipairs(list) do
-      count(string.match(entry.slot, '[^/]+$'), entry.amount)
+      add_usage(usage, entry.slot, entry.amount)
     end
     for _, entry in ipairs(list.shared or {}) do
-      count(entry.class, entry.amount)
+      add_usage(usage, entry.slot, entry.amount)
     end
     list.usage = usage
   end

@@ -1,11 +1,11 @@
 -- quota_usage(): what a claim uses of its project's quota: class -> amount over all slots, and `claims`. While it moves
 -- it counts once, at the largest amounts of its placements.
+-- include: add_usage
 -- include: claim_record
 local function usage_of_amounts(amounts)
   local usage = {claims = 1}
   for slot, amount in pairs(amounts) do
-    local class = string.match(slot, '[^/]+$')
-    usage[class] = (usage[class] or 0) + amount
+    add_usage(usage, slot, amount)
   end
   return usage
 end

@@ -18,6 +18,10 @@ local function standing(cell, host_key)
   return (host[2] == cell.epoch or host[3] == 'evacuate') and 'lost' or 'lost-before'
 end
 
+local function is_lost(stands)
+  return stands == 'lost' or stands == 'lost-before'
+end
+
 -- Is a placement not wanted any more? Its claim was closed after it was placed, or a later one has been active.
 local function is_doomed(claim, placement)
   local closed = claim.fields.closed
@@ -46,9 +50,8 @@ end
 -- with `force`, on one that has attested; else its host is asked to stop it. What a host that has not been heard in
 -- this epoch really has only it can say: it stays counted, and is told when it attests.
 local function take_back(claim, placement, why, host_standing, force)
-  local written_off = host_standing == 'lost' or host_standing == 'lost-before'
   local heard = host_standing == 'here'
-  if written_off or (heard and (force or placement.state == 'claimed')) then
+  if is_lost(host_standing) or (heard and (force or placement.state == 'claimed')) then
     free(claim, placement, placement.why or why)
   elseif placement.state ~= 'ending' then
     stop(placement, why, heard)
@@ -60,12 +63,21 @@ local function reason_of(claim, placement)
   return is_superseded(claim, placement) and 'moved' or claim.fields.closed_why or 'released'
 end
 
--- The claim ends for good: nothing that was placed up to `token` is wanted. Unshelved it can be placed after that.
+-- Is the claim to be placed again for a placement that came after it was closed?
+local function retries_since(claim)
+  local root, closed = claim.fields.retry_root, claim.fields.closed
+  return root ~= nil and (closed == nil or newer(root, closed))
+end
+
+-- The claim ends for good: nothing that was placed up to `token` is wanted. Unshelved it can be placed after that, and
+-- an earlier closing that is repeated does not touch what came later.
 local function close(claim, token, why)
   if not claim.fields.closed or newer(token, claim.fields.closed) then
     claim.fields.closed, claim.fields.closed_why = token, why
   end
-  claim.fields.retry_root, claim.fields.retry_from, claim.fields.retry_why = nil, nil, nil
+  if not retries_since(claim) then
+    claim.fields.retry_root, claim.fields.retry_from, claim.fields.retry_why = nil, nil, nil
+  end
 end
 
 local TRIED = 'tried.' -- and the name of a host on which it has failed since it was active last
@@ -78,7 +90,7 @@ local function is_closed(claim, why)
     end
   end
   local closed_why = claim.fields.closed_why
-  return closed_why ~= nil and not claim.fields.retry_root and (closed_why == why or closed_why ~= 'shelved')
+  return closed_why ~= nil and not retries_since(claim) and (closed_why == why or closed_why ~= 'shelved')
 end
 
 -- The work of a placement runs, as its host says or its journal: the claim has all its attempts again.

@@ -4,6 +4,7 @@
 -- include: counters
 -- include: hint
 -- include: in_chunks
+-- include: tell_why
 -- include: things
 local function extend(list, values)
   for _, value in ipairs(values or {}) do
@@ -32,6 +33,7 @@ local function host_entry(cell, claim, placement, host)
   local fields = {'claim', claim.id}
   count_into_host(host, claim.delta[host.name], fields)
   tell_held(claim, placement, fields)
+  tell_why(claim, placement, host, fields)
   extend(fields, host.also)
   host.version = (host.version or whole(redis.call('HGET', host.key, 'version'), cell.seq, cell.seq)) + 1
   return {name = placement.host, version = host.version, op = placement.op, fields = fields}

@@ -160,7 +160,9 @@ async def _unplaced(cells: "list[Cell]", after_id: str) -> AsyncIterator[Claim]:
 
 async def _shelved(cells: "list[Cell]", after_id: str) -> AsyncIterator[Claim]:
     """Yield the shelved claims, by id."""
-    cell_of = {one: cell for cell in cells for one in await cell.store.shelved_ids() if one > after_id}
+    cell_of: dict[str, Cell] = {}
+    for cell in cells:
+        cell_of.update([(one, cell) async for one in paced(await cell.store.shelved_ids()) if one > after_id])
     for batch in chunks(await in_order(cell_of), CLAIMS_AT_ONCE):
         found: dict[str, Claim] = {}
         for cell in cells:

@@ -54,7 +54,7 @@ class ClaimFilter:
         return (
             self.project in (None, claim.project)
             and self.consumer in (None, claim.consumer)
-            and self.state in (None, ListedState.SHELVED if claim.is_shelved else claim.state)
+            and self.state in (None, claim.state)
         )
 
     @property
@@ -122,8 +122,9 @@ async def _walk(
 ) -> AsyncGenerator[tuple[Position, Claim], None]:
     """Yield what a filter finds after a position. Reads ahead a batch at most."""
     if wanted.is_for_shelved:
+        in_any_state = replace(wanted, state=None)
         async for claim in _shelved(cells, after[1]):
-            if wanted.matches(claim):
+            if in_any_state.matches(claim):
                 yield ("", claim.id), claim
         return
     if wanted.includes_unplaced and not after[0]:

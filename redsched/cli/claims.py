@@ -17,6 +17,7 @@ from redsched.model import (
     MAX_WAIT_S,
     OVER,
     Claim,
+    ClaimStatus,
     ListedState,
     OnExit,
     Token,

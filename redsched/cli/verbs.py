@@ -204,7 +204,7 @@ def unshelve(
     async def page(scheduler: Scheduler, after: str) -> Page[BulkResult]:
         return await scheduler.claims.unshelve_all(wanted, filters.dry_run, bulk.PAGE, after)
 
-    return bulk.say(url, page, as_json)
+    return bulk.say(url, page, "unshelved", as_json)
 
 
 def _unshelve(claim: str, wait_s: int, as_json: bool, url: str) -> None:

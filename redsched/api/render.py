@@ -11,7 +11,7 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from redsched.api import problems
-from redsched.model import Claim, Placement
+from redsched.model import Claim, ClaimStatus, Placement, Reason
 from redsched.scheduler import (
     AggregateView,
     AuditReport,
@@ -93,7 +93,7 @@ def claim(one: Claim) -> dict[str, Any]:
         "slots": one.amounts,
         "project": one.project,
         "consumer": one.consumer,
-        "server_group": one.group,
+        "server_group": None if one.state is ClaimStatus.ENDED else one.group,
         "why": one.why,
         "claimed_at_ms": one.claimed_at_ms,
         "expires_at_ms": one.expires_at_ms,
@@ -102,15 +102,19 @@ def claim(one: Claim) -> dict[str, Any]:
         "max_attempts": one.max_attempts,
         "restarts": one.restarts,
         "next_attempt_at_ms": one.next_attempt_at_ms,
-        "alternates": [{"host": host} for host in one.alternates],
+        "alternates": None if one.state is ClaimStatus.ENDED else [{"host": host} for host in one.alternates],
         "placements": [_placement(placement) for placement in one.placements],
         "wanted": one.wanted,
         "digest": one.digest,
         "counted": one.counted,
         "on_exit": one.on_exit,
         "work_ended_at_ms": one.work_ended_at_ms,
-        "reason": None if one.reason is None else asdict(one.reason),
+        "reason": None if one.reason is None else _reason(one.reason),
     }
+
+
+def _reason(one: Reason) -> dict[str, Any]:
+    return {"at_ms": one.at_ms, "host": one.host, "token": one.token, "text": one.text}
 
 
 def _placement(one: Placement) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What `redsched release`, `renew` and `shelve` share when they are about many claims: filters, pages, and a table."""
+"""What `redsched release`, `renew`, `shelve` and `unshelve` of many claims share: filters, pages, and a table."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
@@ -11,7 +11,7 @@ from redsched.api import render
 from redsched.cli import options, tables
 from redsched.cli.with_store import with_scheduler
 from redsched.errors import ClaimState, InvalidRequest
-from redsched.model import ClaimStatus
+from redsched.model import ListedState
 from redsched.scheduler import BulkOutcome, BulkResult, ClaimFilter, Page, Scheduler
 
 HEADS = ("CLAIM", "HOST", "STATE", "OUTCOME")
@@ -25,7 +25,7 @@ class Filters:
     host: Annotated[str, typer.Option("--host", help="All on this host.", show_default=False)] = ""
     project: Annotated[str, typer.Option("--project", help="All of this project.", show_default=False)] = ""
     consumer: Annotated[str, typer.Option("--consumer", help="All for this consumer.", show_default=False)] = ""
-    state: Annotated[ClaimStatus | None, typer.Option("--state", help="All in this state.")] = None
+    state: Annotated[ListedState | None, typer.Option("--state", help="All in this state.")] = None
     zone: Annotated[str, typer.Option("--zone", help="All on hosts of this zone.", show_default=False)] = ""
     cell: Annotated[str, typer.Option("--cell", help="All of this cell.", show_default=False)] = ""
     dry_run: Annotated[bool, typer.Option("--dry-run", help="With filters: show which claims are meant.")] = False

@@ -15,10 +15,11 @@ from redsched.model import (
     MAX_ATTEMPTS,
     MAX_LEASE_S,
     MAX_WAIT_S,
+    OVER,
     Claim,
     ClaimStatus,
+    ListedState,
     OnExit,
-    Reason,
     Token,
 )
 from redsched.names import check_name
@@ -113,7 +114,7 @@ def claims(
     host: Annotated[str, typer.Option(help="Only on this host.", show_default=False)] = "",
     project: Annotated[str, typer.Option(help="Only of this project.", show_default=False)] = "",
     consumer: Annotated[str, typer.Option(help="Only for this consumer.", show_default=False)] = "",
-    state: Annotated[ClaimStatus | None, typer.Option(help="Only in this state.")] = None,
+    state: Annotated[ListedState | None, typer.Option(help="Only in this state. Ended ones are not listed.")] = None,
     zone: Annotated[str, typer.Option(help="Only on hosts of this zone.", show_default=False)] = "",
     cell: Annotated[str, typer.Option(help="Only of this cell.", show_default=False)] = "",
     limit: Limit = 100,
@@ -245,11 +246,9 @@ def _show_claim(found: Claim) -> None:
     if found.work_ended_at_ms is not None:
         print(f"its work ended at {tables.time(found.work_ended_at_ms)}; on_exit is {found.on_exit}")
     if found.reason is not None:
-        _show_reason(found.reason)
-
-
-def _show_reason(reason: Reason) -> None:
-    tables.say(f"reason ({tables.time(reason.at_ms)}, {reason.host}): {reason.text}")
+        # Of a claim that goes on it is past, however long ago.
+        what = "reason" if found.state in OVER else "last failure"
+        tables.say(f"{what} on {found.reason.host} at {tables.time(found.reason.at_ms)}: {found.reason.text}")
 
 
 def _facts(found: Claim) -> dict[str, object]:

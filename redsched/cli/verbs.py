@@ -11,6 +11,7 @@ from redsched.api.models.asked.verbs import MAX_DEADLINE_S
 from redsched.cli import bulk, options, tables
 from redsched.cli.options import AsJson, Url
 from redsched.cli.with_store import with_scheduler
+from redsched.errors import InvalidRequest
 from redsched.model import MAX_LEASE_S, MAX_WAIT_S, Claim
 from redsched.names import check_name
 from redsched.scheduler import BulkResult, Page, Scheduler
@@ -188,9 +189,25 @@ def _shelve(claim: str, token: str, as_json: bool, url: str) -> None:
     return None
 
 
-def unshelve(claim: ClaimArgument, wait_s: Wait = 0, as_json: AsJson = False, url: Url = "") -> None:
-    """Claim again what was shelved, wherever there is room now."""
+@bulk.takes_filters
+def unshelve(
+    filters: bulk.Filters, claim: MaybeClaim = "", wait_s: Wait = 0, as_json: AsJson = False, url: Url = ""
+) -> int:
+    """Claim again what was shelved, wherever there is room now, or all of it that filters find."""
+    wanted = filters.of_many([claim] if claim else [], "")
+    if wanted is None:
+        _unshelve(claim, wait_s, as_json, url)
+        return 0
+    if wait_s:
+        raise InvalidRequest("--wait is for one claim: leave it out with filters, and call again for those refused")
 
+    async def page(scheduler: Scheduler, after: str) -> Page[BulkResult]:
+        return await scheduler.claims.unshelve_all(wanted, filters.dry_run, bulk.PAGE, after)
+
+    return bulk.say(url, page, "unshelved", as_json)
+
+
+def _unshelve(claim: str, wait_s: int, as_json: bool, url: str) -> None:
     async def work(scheduler: Scheduler) -> Claim:
         asked = options.as_model({"wait_s": wait_s}, UnshelveBody)
         return (await scheduler.claims.unshelve(claim, asked.wait_s))[0]

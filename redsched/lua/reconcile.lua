@@ -11,6 +11,7 @@
 -- include: commit
 -- include: reason
 -- include: transitions
+-- include: utc
 local cell, claims, lacking = fence(KEY.deadlines), {}, {}
 local things = passed(6 + #ARGV)
 
@@ -62,8 +63,9 @@ local function step(claim, placement)
     return false
   end
   if why == 'expired' and is_past(placement.expires_at_ms) then
-    claim.expired = {placement = placement, said = 'its lease ended at ' .. placement.expires_at_ms .. ', and host '
-      .. placement.host .. ' had not ' .. MISSED[placement.state]}
+    claim.expired = placement
+    placement.reason = 'its lease ended at ' .. utc(tonumber(placement.expires_at_ms)) .. ', and host '
+      .. placement.host .. ' had not ' .. MISSED[placement.state]
   end
   if why == 'expired' then
     note_failed_move(cell, claim, placement)
@@ -109,7 +111,7 @@ if lacking then
 end
 for _, claim in ipairs(known) do
   if claim.expired then
-    keep_reason(cell, claim, things['reason:' .. claim.id], claim.expired.placement, claim.expired.said)
+    keep_reason(cell, claim, things['reason:' .. claim.id], claim.expired, claim.expired.reason)
   end
 end
 return {'OK', cell.epoch, cell.now_ms, changed}

@@ -114,6 +114,9 @@ if claim.tombstone and claim.tombstone.why == 'shelved' then
 end
 local left = called_off and claim.placements[target.placed] or not called_off and next(claim.placements)
 local outcome = left and 'ENDING' or 'OK'
+if ARG.reason ~= '' and target then
+  target.reason = ARG.reason
+end
 lacking = commit(cell, {claim}, things, new_due())
 if lacking then
   return answer('RETRY', unpack(lacking))

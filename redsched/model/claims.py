@@ -24,6 +24,17 @@ class ClaimStatus(StrEnum):
     ENDED = "ended"
 
 
+class ListedState(StrEnum):
+    """By what state claims can be listed. Ended claims are in no list, except shelved ones."""
+
+    PENDING = "pending"
+    CLAIMED = "claimed"
+    STARTING = "starting"
+    ACTIVE = "active"
+    ENDING = "ending"
+    SHELVED = "shelved"
+
+
 LEASED = (ClaimStatus.CLAIMED, ClaimStatus.STARTING)
 """Its lease runs: its host has not said yet that it is active."""
 HELD = (*LEASED, ClaimStatus.ACTIVE)
@@ -84,7 +95,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """One place of a claim: where it is, was or is going. Named by `placed`, the token that it was placed with.
+    """One place of a claim, which still holds something there. Named by `placed`, the token that it was placed with.
 
     `token` differs from that after a resize. `root` is the placement that it descends from by moves and retries.
     """
@@ -116,12 +127,16 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a claim failed, expired or lost its work, in words: what was seen on `host`, of placement `token`."""
+    """Why a claim failed, expired or lost its work, in words: what was seen on `host`, of placement `token`.
+
+    `op`: the change that it was given with, as the feed names it; '' where an older release wrote it.
+    """
 
     at_ms: int
     host: str
     token: str
     text: str
+    op: str = ""
 
     @property
     def line(self) -> str:
@@ -233,6 +248,11 @@ class Claim:
         """Return the alternates on which it is not, and has not failed: where it goes next if it fails."""
         passed = {self.host, *self.hosts, *self.tried}
         return tuple(one for one in self.chosen_alternates if one not in passed)
+
+    @property
+    def is_shelved(self) -> bool:
+        """Whether it is shelved, and nothing of it is left on a host."""
+        return self.state is ClaimStatus.ENDED and self.why is Why.SHELVED
 
     @property
     def hosts(self) -> tuple[str, ...]:

@@ -1,16 +1,16 @@
-"""BulkDesk: release, renew and shelve all claims that a filter finds.
+"""BulkDesk: release, renew, shelve and unshelve all claims that a filter finds.
 
 A call reads one page and passes each of its claims to the verb for one claim, AT_ONCE at a time. Each verb carries the
 token of the placement that was listed, so a claim that has ended or was placed anew since then is refused.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from redsched import tasks
-from redsched.errors import InvalidRequest, RedschedError, StoreUnavailable
-from redsched.model import MAX_LEASE_S, Claim, ClaimStatus
+from redsched.errors import InvalidRequest, RedschedError, StoreUnavailable, Unknown
+from redsched.model import MAX_LEASE_S, Claim, ClaimStatus, ListedState
 from redsched.pacing import paced
 from redsched.scheduler.claim_list import ClaimFilter
 from redsched.scheduler.claims import ClaimDesk
@@ -34,6 +34,7 @@ class BulkOutcome(StrEnum):
     UNCHANGED = "unchanged"
     """It is active, and has no lease to renew."""
     SHELVED = "shelved"
+    UNSHELVED = "unshelved"
     ENDING = "ending"
     """Released or shelved as soon as its host says that the work is gone."""
     REFUSED = "refused"
@@ -91,16 +92,38 @@ class BulkDesk(ClaimDesk):
 
         return await self._on_page(wanted, shelve, dry_run, limit, after)
 
+    async def unshelve_all(
+        self, wanted: ClaimFilter, dry_run: bool = False, limit: int = 1000, after: str = ""
+    ) -> Page[BulkResult]:
+        """Claim again what the filter finds and is shelved, where there is room now. Otherwise as `release_all`."""
+        wanted.require_any()
+        if wanted.state not in (None, ListedState.SHELVED):
+            raise InvalidRequest(f"only shelved claims can be unshelved: leave out state {wanted.state}")
+
+        async def unshelve(claim: Claim) -> BulkOutcome:
+            await self.unshelve(claim.id)
+            return BulkOutcome.UNSHELVED
+
+        return await self._on_page(replace(wanted, state=ListedState.SHELVED), unshelve, dry_run, limit, after)
+
     async def _release_whole(self, claim: Claim, how: Giving) -> Answer:
         """Release a claim, not only the move that the token of its listed placement may name."""
         answer = await self._give_back(claim.id, claim.token, how)
         called_off = not answer.facts[0]
         return await self._give_back(claim.id, "", how) if called_off else answer
 
+    async def _require_host(self, name: str) -> None:
+        """Raise Unknown for a host that is in no cell: a misspelt one would look like one without claims."""
+        await self._cells.catch_up()
+        if not any(name in cell.mirror.columns for cell in self._cells):
+            raise Unknown(f"there is no host {name!r}: it has never reported, or was removed")
+
     async def _on_page(
         self, wanted: ClaimFilter, verb: Verb, dry_run: bool, limit: int, after: str
     ) -> Page[BulkResult]:
         wanted.require_any()
+        if wanted.host is not None:
+            await self._require_host(wanted.host)
         page = await self.page(wanted, limit, after)
         found = await (_selected(page.items) if dry_run else _each(verb, page.items))
         return Page(tuple(found), page.next)

@@ -5,12 +5,16 @@ from contextlib import aclosing
 from dataclasses import dataclass, fields, replace
 
 from redsched.errors import InvalidRequest
-from redsched.model import Claim, ClaimStatus
+from redsched.model import OVER, Claim, ClaimStatus, ListedState, Reason, Why
 from redsched.pacing import in_order, paced
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.views import Page
 from redsched.store.base import CLAIMS_AT_ONCE, chunks
 from redsched.store.reads import HOSTS_AT_ONCE
+
+_EXPLAINED = (Why.EXPIRED, Why.FAILED, Why.WORK_ENDED)
+_GIVEN_BACK = (Why.RELEASED, ClaimStatus.ENDING)
+"""The changes that a reason comes with where a claim is given back, at a drain's deadline say."""
 
 Position = tuple[str, str]
 """The place of a claim in the order of lists: its host and its id. A claim without a placement has the host ''."""
@@ -21,14 +25,21 @@ class ClaimFilter:
     """Which claims are meant: those that have all that is given.
 
     With `host` all that have a placement there, each as it is there; without, each as it is at its main placement.
+    Raises InvalidRequest for a state that claims cannot be listed by, and for `shelved` with a host or zone.
     """
 
     host: str | None = None
     project: str | None = None
     consumer: str | None = None
-    state: ClaimStatus | None = None
+    state: ClaimStatus | ListedState | None = None
     zone: str | None = None
     cell: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.state is ClaimStatus.ENDED:
+            raise InvalidRequest("ended claims are not listed: read one by its id, or list those with state shelved")
+        if self.is_for_shelved and (self.host or self.zone):
+            raise InvalidRequest("a shelved claim is on no host: leave out host and zone")
 
     def require_any(self) -> None:
         """Raise InvalidRequest where nothing is given: every claim there is would be meant."""
@@ -45,6 +56,11 @@ class ClaimFilter:
             and self.consumer in (None, claim.consumer)
             and self.state in (None, claim.state)
         )
+
+    @property
+    def is_for_shelved(self) -> bool:
+        """Whether shelved claims are meant, and no others."""
+        return self.state == ListedState.SHELVED
 
     @property
     def includes_unplaced(self) -> bool:
@@ -70,15 +86,16 @@ class ClaimList:
         host: str | None = None,
         project: str | None = None,
         consumer: str | None = None,
-        state: ClaimStatus | None = None,
+        state: ClaimStatus | ListedState | None = None,
         zone: str | None = None,
         cell: str | None = None,
         limit: int = 100,
         after: str = "",
     ) -> Page[Claim]:
-        """Return claims that have not ended, by host and id; pending ones that are nowhere first.
+        """Return claims that have not ended, by host and id; pending ones that are nowhere first. Shelved ones by id.
 
-        `after` is the `next` of the page before. Raises Unknown for a cell that is not one of this scheduler's.
+        `after` is the `next` of the page before. Raises InvalidRequest, and Unknown for a cell that is not one of this
+        scheduler's.
         """
         page = await self.page(ClaimFilter(host, project, consumer, state, zone, cell), limit, after)
         by_id: dict[str, Claim] = {}
@@ -106,6 +123,12 @@ async def _walk(
     cells: "list[Cell]", wanted: ClaimFilter, after: Position
 ) -> AsyncGenerator[tuple[Position, Claim], None]:
     """Yield what a filter finds after a position. Reads ahead a batch at most."""
+    if wanted.is_for_shelved:
+        in_any_state = replace(wanted, state=None)
+        async for claim in _shelved(cells, after[1]):
+            if in_any_state.matches(claim):
+                yield ("", claim.id), claim
+        return
     if wanted.includes_unplaced and not after[0]:
         async for claim in _unplaced(cells, after[1]):
             if wanted.matches(claim):
@@ -135,6 +158,20 @@ async def _unplaced(cells: "list[Cell]", after_id: str) -> AsyncIterator[Claim]:
             )
         for claim_id in batch:
             if claim_id in found:
+                yield found[claim_id]
+
+
+async def _shelved(cells: "list[Cell]", after_id: str) -> AsyncIterator[Claim]:
+    """Yield the shelved claims, by id."""
+    cell_of: dict[str, Cell] = {}
+    for cell in cells:
+        cell_of.update([(one, cell) async for one in paced(await cell.store.shelved_ids()) if one > after_id])
+    for batch in chunks(await in_order(cell_of), CLAIMS_AT_ONCE):
+        found: dict[str, Claim] = {}
+        for cell in cells:
+            found |= await cell.store.read_claims(one for one in batch if cell_of[one] is cell)
+        for claim_id in batch:
+            if claim_id in found and found[claim_id].is_shelved:
                 yield found[claim_id]
 
 
@@ -174,14 +211,28 @@ async def _read_at(places: "Sequence[tuple[Cell, str, str]]", only_main: bool) -
 
 
 async def _with_reasons(cell: Cell, claims: "Sequence[Claim]") -> "list[Claim]":
-    """The claims, each with what is kept of why it failed. What is older than a claim was said of another by its id."""
+    """Return the claims, each with the reason that is kept, where it still says something of the claim."""
     reasons = await cell.store.read_reasons(one.id for one in claims)
     return [
-        replace(one, reason=reasons[one.id])
-        if one.id in reasons and reasons[one.id].at_ms >= (one.claimed_at_ms or 0)
-        else one
+        replace(one, reason=reasons[one.id]) if one.id in reasons and _concerns(one, reasons[one.id]) else one
         for one in claims
     ]
+
+
+def _concerns(claim: Claim, reason: Reason) -> bool:
+    """Whether a reason is of this claim and, once that has ended, of its end.
+
+    What is older than a claim was said of another by its id.
+    """
+    if reason.at_ms < (claim.claimed_at_ms or 0):
+        return False
+    return claim.state not in OVER or (reason.token == claim.token and _explains(claim.why, reason.op))
+
+
+def _explains(why: Why | None, op: str) -> bool:
+    """Whether a claim that ended so has the reason from its end, and not from a failure that it had outlived."""
+    could_not_start = why is Why.SHELVED and op in (Why.FAILED, Why.EXPIRED)
+    return why in _EXPLAINED or op in _GIVEN_BACK or could_not_start
 
 
 def _cursor(after: str) -> Position:

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from redsched.errors import InvalidRequest
+from redsched.model import Why
 from redsched.names import whole
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.views import EventView, Page
@@ -14,17 +15,27 @@ from redsched.store.fields import AMOUNT
 BATCH = 500
 MOST_READ = 20_000
 """Entries that one page reads at most: with filters that match little it may come out short, or empty."""
+KINDS = frozenset(Why) | {
+    *("claimed", "local", "active", "resizing", "resized", "resize-failed", "ending", "restored"),
+    *("up", "down", "attest", "status", "lost", "membership", "declared", "removed", "mended", "missing"),
+}
+"""All that an event can be."""
+
 _HEAD = frozenset(("at_ms", "seq", "kind"))
 
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Which events are wanted; '' for any."""
+    """Which events are wanted; '' for any. Raises InvalidRequest for a kind that no event has."""
 
     claim: str = ""
     project: str = ""
     host: str = ""
     kind: str = ""
+
+    def __post_init__(self) -> None:
+        if self.kind and self.kind not in KINDS:
+            raise InvalidRequest(f"unknown kind {self.kind[:80]!r}: events are {', '.join(sorted(KINDS))}")
 
     def takes(self, said: Mapping[str, str]) -> bool:
         """Whether an event is one of them."""

@@ -30,6 +30,8 @@ MOST_PER_ROUND = 50
 AT_ONCE = 5
 HOSTS_AT_ONCE = 20
 LONGEST_PAUSE_S = 60.0
+EVACUATE = "evacuate"
+"""How claims leave a host that was written off."""
 FIRST_PAUSE_MS = 1000
 """Before a claim whose move has failed is moved again; doubled with each failure, up to LONGEST_PAUSE_S."""
 STOP = "stop"
@@ -82,7 +84,10 @@ class Leaving:
             await self._cell.store.reconcile([claim.id], counted_by(claim))
         elif claim.state in LEASED:
             # It never came up there: another attempt, and not a move.
-            await self._cell.store.fail(claim.host, claim.id, claim.token, False, counted_by(claim), again=True)
+            reason = f"host {claim.host} {'was written off' if how == EVACUATE else 'is being drained'}"
+            await self._cell.store.fail(
+                claim.host, claim.id, claim.token, False, counted_by(claim), again=True, reason=reason
+            )
         else:
             await self._move(claim)
 
@@ -116,11 +121,11 @@ class Leaving:
 
 def _is_due(claim: Claim, how: str, now_ms: int) -> bool:
     """Whether something is to be done now about a claim on a host that is leaving so."""
-    if how == "evacuate" and claim.state is ClaimStatus.ENDING:
+    if how == EVACUATE and claim.state is ClaimStatus.ENDING:
         return True
     if how != STOP and claim.state is ClaimStatus.ACTIVE and next_move_at_ms(claim) > now_ms:
         return False
-    states = HELD if how in ("evacuate", STOP) else (ClaimStatus.ACTIVE,) if how else ()
+    states = HELD if how in (EVACUATE, STOP) else (ClaimStatus.ACTIVE,) if how else ()
     return claim.state in states and claim.target is None
 
 

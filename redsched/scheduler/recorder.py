@@ -7,7 +7,6 @@ anyone recorded them are an event too, which says how many they were.
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from redsched.model import Reason
 from redsched.pacing import paced
 from redsched.settings import Settings
 from redsched.store import CellStore, Change, Kind, Outcome, Recorded
@@ -20,11 +19,8 @@ BATCH = 100
 HOLE = "missing"
 MENDED = "mended"
 
-SAME_MS = 1000
-"""How far the times of a change and of its reason may lie apart: older servers read the clock anew for each."""
-
-_EXPLAINED = frozenset(("failed", "expired", "ending", "work-ended"))
 _OF_CLAIM = ("project", "consumer", "gang")
+_OF_CHANGE = ("why", "reason")
 _BEGINS = frozenset(("claimed", "local"))
 """Where a placement begins: what a host held of the claim before that was another placement's."""
 _DECLARED = ("declared", "removed", MENDED)
@@ -58,9 +54,6 @@ class Recorder:
     async def _events(self, last: Recorded, changes: Sequence[Change]) -> list[dict[str, str]]:
         ids = sorted({change.fields["claim"] for change in changes if "claim" in change.fields})
         claims = await self._cell.claim_hashes(ids)
-        reasons = await self._cell.read_reasons(
-            {one.fields.get("claim", "") for one in changes if one.op in _EXPLAINED}
-        )
         amounts = await _amounts_at(changes, claims)
         events: list[dict[str, str]] = []
         seq = last.seq
@@ -68,7 +61,7 @@ class Recorder:
             if change.seq > seq + 1:
                 events.append({**_head(change, HOLE), "changes": str(change.seq - seq - 1)})
             seq = change.seq
-            events += (_with_reason(one, reasons) for one in _events_of(change, claims, amounts))
+            events += _events_of(change, claims, amounts)
         return events
 
 
@@ -104,8 +97,8 @@ def _events_of(
 ) -> Iterator[dict[str, str]]:
     reason = {"reason": change.fields["reason"]} if "reason" in change.fields else {}
     if claim_id := change.fields.get("claim"):
-        said = _of_claim(claims.get(claim_id, {}), change.name) | dict(amounts[change.seq])
-        yield {**_head(change, change.op), "claim": claim_id, "host": change.name, **said, **reason}
+        said = _of_claim(claims.get(claim_id, {})) | dict(amounts[change.seq]) | _of_change(change)
+        yield {**_head(change, change.op), "claim": claim_id, "host": change.name, **said}
     elif change.kind == Kind.HOST and change.op in _NEWS_OF_HOST:
         status = {"status": change.fields["status"]} if "status" in change.fields else {}
         yield {**_head(change, MENDED if reason else change.op), "host": change.name, **status, **reason}
@@ -113,24 +106,16 @@ def _events_of(
         yield {**_head(change, change.op), "thing": f"{change.kind}:{change.name}", **reason}
 
 
-def _with_reason(event: dict[str, str], reasons: Mapping[str, Reason]) -> dict[str, str]:
-    """Add why it failed, where that was said of this very change and not of a later one."""
-    reason = reasons.get(event.get("claim", ""))
-    if reason is None or event["kind"] not in _EXPLAINED or event["host"] != reason.host:
-        return event
-    is_of_it = abs(int(event["at_ms"]) - reason.at_ms) <= SAME_MS
-    return {**event, "reason": reason.text} if is_of_it else event
-
-
 def _head(change: Change, kind: str) -> dict[str, str]:
     """An entry's id begins with the store's time in ms."""
     return {"at_ms": change.entry_id.partition("-")[0], "seq": str(change.seq), "kind": kind}
 
 
-def _of_claim(fields: Mapping[str, str], host: str) -> dict[str, str]:
-    """Return for whom and for what the claim is; `why` only where it is on that host still.
+def _of_claim(fields: Mapping[str, str]) -> dict[str, str]:
+    """Return for whom and for what the claim is."""
+    return {name: fields[name] for name in _OF_CLAIM if fields.get(name)}
 
-    Else it is that of another placement.
-    """
-    names = (*_OF_CLAIM, "why") if fields.get("host") == host else _OF_CLAIM
-    return {name: fields[name] for name in names if fields.get(name)}
+
+def _of_change(change: Change) -> dict[str, str]:
+    """Return why, as the change itself says it: the claim may have gone on since."""
+    return {name: change.fields[name] for name in _OF_CHANGE if name in change.fields}

@@ -57,14 +57,17 @@ FIELDS = (
         survives=True,
     ),
     Field("mark", CLAIM, "of the call that was answered with it last: only that one may undo it", survives=True),
-    Field("claimed_at_ms", CLAIM, "when it was made (Unix, ms)", journaled=True),
-    Field(
-        "max_attempts", CLAIM, "how often it is placed before it has failed; 1 where it is not there", journaled=True
-    ),
+    Field("claimed_at_ms", CLAIM, "when it was made (Unix, ms)", journaled=True, survives=True),
+    Field("max_attempts", CLAIM, "how often it is placed before it has failed; 1 where it is not there", True, True),
     Field(
         "alternates", CLAIM, "hosts that fitted too when it was made, best first, a space between them", journaled=True
     ),
-    Field("attempts", CLAIM, "how often it has been placed since it was active last; 1 where it is not there"),
+    Field(
+        "attempts",
+        CLAIM,
+        "how often it has been placed since it was active last; 1 where it is not there",
+        survives=True,
+    ),
     Field(
         "failed_moves", CLAIM, "how many moves in a row have failed since it was active last; 0 where it is not there"
     ),
@@ -95,6 +98,7 @@ FIELDS = (
         CLAIM,
         "what becomes of it when its work ends by itself; `release` if it is not there",
         journaled=True,
+        survives=True,
     ),
     Field("host", PLACEMENT, "where it is", survives=True),
     Field(

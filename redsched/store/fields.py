@@ -213,7 +213,7 @@ def _why(fields: Mapping[str, str], name: str) -> Why | None:
 
 def reason_from(fields: Mapping[str, str]) -> Reason:
     """A claim's reason from its hash."""
-    return Reason(int(fields["at_ms"]), fields["host"], fields["token"], fields["text"])
+    return Reason(int(fields["at_ms"]), fields["host"], fields["token"], fields["text"], fields.get("op", ""))
 
 
 def _amounts(fields: Mapping[str, str], prefix: str) -> dict[str, int]:

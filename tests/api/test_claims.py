@@ -145,10 +145,35 @@ async def test_lists_filter_and_page(api: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["limit=0", "limit=1001", "limit=x", "state=gone", "after=%00", "hosts=h1", "host=a%20b"]
+    "query",
+    [
+        *("limit=0", "limit=1001", "limit=x", "after=%00", "hosts=h1", "host=a%20b"),
+        *("state=gone", "state=ended", "state=shelved&host=h1", "state=shelved&zone=az1"),
+    ],
 )
 async def test_a_bad_query_is_a_problem(api: httpx.AsyncClient, query: str) -> None:
     check_problem(await api.get(f"/v1/claims?{query}"), 422, "invalid-request")
+
+
+async def test_shelved_claims_are_listed_by_their_state(api: httpx.AsyncClient) -> None:
+    claim = await select(api, project="web")
+    await verb(api, claim, "shelve")
+    shelved = "/v1/claims?state=shelved"
+    for path, found in {shelved: 1, f"{shelved}&project=web": 1, f"{shelved}&project=db": 0, "/v1/claims": 0}.items():
+        listed = (await api.get(path)).json()["claims"]
+        assert [one["claim_id"] for one in listed] == [claim["claim_id"]] * found, path
+
+
+async def test_an_ended_claim_shows_null_for_what_is_not_kept(api: httpx.AsyncClient) -> None:
+    claim = await select(api, claim_ids=["mine"], max_attempts=5, on_exit="replace")
+    before = (await api.get("/v1/claims/mine")).json()
+    assert (before["server_group"], before["alternates"]) == ("", [])
+    await verb(api, claim, "fail", alternates=[])
+    ended = (await api.get("/v1/claims/mine")).json()
+    assert (ended["state"], ended["alternates"], ended["server_group"]) == ("ended", None, None)
+    kept = ("attempts", "max_attempts", "on_exit", "claimed_at_ms")
+    assert {name: ended[name] for name in kept} == {name: before[name] for name in kept}
+    assert (ended["max_attempts"], ended["on_exit"]) == (5, "replace")
 
 
 async def test_an_unknown_claim_is_404(api: httpx.AsyncClient) -> None:
@@ -213,6 +238,8 @@ async def test_many_claims_are_renewed_and_shelved(api: httpx.AsyncClient) -> No
     assert [one["outcome"] for one in shelved.json()["results"]] == ["shelved"] * 2
     rest = await api.post("/v1/claims/shelve", params={"host": "h1", "after": shelved.json()["next"]})
     assert ([one["claim_id"] for one in rest.json()["results"]], rest.json()["next"]) == (["c"], None)
+    back = await api.post("/v1/claims/unshelve", params={"project": "web"})
+    assert [one["outcome"] for one in back.json()["results"]] == ["unshelved"] * 2
 
 
 async def test_one_of_many_that_is_refused_has_its_problem(api: httpx.AsyncClient) -> None:
@@ -257,3 +284,10 @@ async def test_a_cell_that_is_not_there_is_not_found(api: httpx.AsyncClient) -> 
     for method in ("GET", "DELETE"):
         answer = await api.request(method, "/v1/claims", params={"cell": "other"})
         assert "no cell 'other'" in check_problem(answer, 404, "not-found")["detail"]
+
+
+@pytest.mark.parametrize(("method", "path"), [("DELETE", ""), ("POST", "/shelve"), ("POST", "/renew")])
+async def test_a_host_that_is_not_there_is_not_found(api: httpx.AsyncClient, method: str, path: str) -> None:
+    more = {"lease_s": "60"} if path == "/renew" else {}
+    answer = await api.request(method, f"/v1/claims{path}", params={"host": "nonesuch", **more})
+    assert "no host 'nonesuch'" in check_problem(answer, 404, "not-found")["detail"]

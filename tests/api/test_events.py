@@ -35,6 +35,9 @@ async def test_what_cannot_be_asked_of_events(api: httpx.AsyncClient) -> None:
     check_problem(await api.get("/v1/events", params={"newest": "true", "after": "c1:1-1"}), 422, "invalid-request")
     check_problem(await api.get("/v1/events", params={"after": "c9:1-1"}), 404, "not-found")
     check_problem(await api.get("/v1/events", params={"colour": "red"}), 422, "invalid-request")
+    for path in ("/v1/events", "/v1/claims/a/events"):
+        problem = check_problem(await api.get(path, params={"kind": "foo"}), 422, "invalid-request")
+        assert "unknown kind 'foo': events are active, attest, claimed" in problem["detail"]
 
 
 async def test_a_claim_has_a_history_of_its_own(api: httpx.AsyncClient, clean_store: str) -> None:

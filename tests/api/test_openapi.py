@@ -29,6 +29,7 @@ def test_the_document_has_every_route_of_the_contract() -> None:
         "DELETE /v1/claims",
         "POST /v1/claims/renew",
         "POST /v1/claims/shelve",
+        "POST /v1/claims/unshelve",
         "GET /v1/claims/{claim_id}",
         "GET /v1/claims/{claim_id}/events",
         "DELETE /v1/claims/{claim_id}",

@@ -41,6 +41,17 @@ def test_more_than_a_page_is_worked_off(redsched: Redsched, monkeypatch: pytest.
     assert ([one["outcome"] for one in shown["results"]], shown["next"]) == (["shelved"] * 3, None)
 
 
+def test_shelved_claims_are_listed(redsched: Redsched) -> None:
+    redsched("shelve", "--project", "web").check()
+    shown = redsched("claims", "--state", "shelved", "--json").check().json()["claims"]
+    assert [one["claim_id"] for one in shown] == ["a", "b"]
+    redsched("unshelve", "--project", "web", "--wait", "5").check_failed(2, "--wait is for one claim")
+    assert redsched("unshelve", "--project", "web").check().output.endswith("2 unshelved\n")
+    assert left(redsched) == ["a", "b", "c"]
+    redsched("claims", "--state", "ended").check_failed(2, "--state")
+    redsched("release", "--host", "nonesuch").check_failed(4, "no host 'nonesuch'")
+
+
 def test_renew_takes_the_lease_for_all(redsched: Redsched) -> None:
     assert redsched("renew", "--state", "claimed", "--lease", "600").check().output.endswith("3 renewed\n")
 

@@ -71,13 +71,15 @@ def test_a_claim_and_its_events_show_why_it_failed(redsched: Redsched, store: st
             shown = redsched("claims", "mine").check().output
             assert redsched("claims").check().output.splitlines()[1].startswith("mine   active (work ended)  h1")
             assert re.search(r"^its work ended at 2.*Z; on_exit is keep$", shown, re.MULTILINE)
-            assert re.search(r"^reason \(2.*Z, h1\): no process 7 is left$", shown, re.MULTILINE)
+            assert re.search(r"^last failure on h1 at 2.*Z: no process 7 is left$", shown, re.MULTILINE)
             await cell.fail("h1", "mine", found["token"], by_host=True, reason="exit code 3\nno more disks")
             await Recorder(cell, Settings()).record()
 
     asyncio.run(fail())
-    assert redsched("claims", "mine").check().output.endswith("h1): exit code 3\nno more disks\n")
+    shown = redsched("claims", "mine").check().output
+    assert re.search(r"^reason on h1 at 2.*Z: exit code 3\nno more disks\n\Z", shown, re.MULTILINE)
     assert redsched("claims", "mine", "--json").check().json()["reason"]["text"] == "exit code 3\nno more disks"
     failed = [line for line in redsched("events", "--claim", "mine").check().output.splitlines() if " failed " in line]
     assert failed[0].endswith("reason=exit code 3 no more disks")
+    redsched("events", "--kind", "fialed").check_failed(2, "unknown kind 'fialed'")
     redsched("select", "VCPU=1", "--on-exit", "restart").check_failed(2, "--on-exit")

@@ -133,8 +133,9 @@ async def test_a_callers_id_waits_while_a_host_might_still_name_it(cell: CellSto
 async def test_an_ended_claim_is_remembered_for_remember_s(cell: CellStore, raw: Any) -> None:
     await raw.hset(cell.keys.meta, "remember_s", "7")
     placed = await claim_on(cell)
-    (closed,) = (await cell.release("h1", "a")).facts
     key = cell.keys.claim("a")
+    claimed_at_ms = await raw.hget(key, "claimed_at_ms")
+    (closed,) = (await cell.release("h1", "a")).facts
     assert 6000 < await raw.pttl(key) <= 7000
     assert await raw.hgetall(key) == {
         "state": "ended",
@@ -146,6 +147,7 @@ async def test_an_ended_claim_is_remembered_for_remember_s(cell: CellStore, raw:
         "consumer": "consumer",
         "closed": closed,
         "closed_why": "released",
+        "claimed_at_ms": claimed_at_ms,
     }
     assert await cell.deadlines() == {}
 

@@ -272,7 +272,7 @@ async def test_the_amounts_return_together_with_the_hosts_new_external_usage(cel
     await cell.gone("h1", "a", placed.token, Why.RELEASED, {"VCPU": 3})
     (entry,) = [one for one in await cell.changes("0-0", 100) if one.seq > seq]
     numbers = {"claims": "0", "claimed.VCPU": "0", "external.VCPU": "3"}
-    assert entry.fields == {"claim": "a", "held.VCPU": "2", **numbers}
+    assert entry.fields == {"claim": "a", "held.VCPU": "2", "why": "released", **numbers}
     assert await raw.hget(cell.keys.host("h1"), "external.VCPU") == "3"
 
 

@@ -34,7 +34,9 @@ async def test_what_no_host_has_taken_up_is_freed(cell: CellStore, raw: Any) -> 
     assert await cell.reconcile(["a"]) == 1
     (entry,) = [one for one in await cell.changes("0-0", 100) if one.seq > seq]
     numbers = {"claims": "0", "starting": "0", "claimed.VCPU": "0"}
-    assert (entry.op, entry.fields) == ("expired", {"claim": "a", "held.VCPU": "2", **numbers})
+    reason = (await cell.read_reasons(["a"]))["a"].text
+    said = {"claim": "a", "held.VCPU": "2", "why": "expired", "reason": reason}
+    assert (entry.op, entry.fields) == ("expired", {**said, **numbers})
     assert (await cell.read_claims("a"))["a"].why is Why.EXPIRED
     assert (await claimed(raw, cell), await cell.held_ids("h1"), dict(await cell.deadlines())) == (0, set(), {})
     assert not await raw.exists(cell.keys.inbox("h1"))

@@ -1,6 +1,8 @@
 """Why a claim failed, expired or lost its work: kept in words beside it, and no longer than what is left of it."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.resources import files
 from typing import Any
 
 import pytest
@@ -35,6 +37,16 @@ async def cell(cell: CellStore) -> CellStore:
 
 async def reason_of(cell: CellStore, claim_id: str = "a") -> Reason | None:
     return (await cell.read_reasons([claim_id, "other"])).get(claim_id)
+
+
+def utc(at_ms: int | None) -> str:
+    return datetime.fromtimestamp((at_ms or 0) // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+async def told(cell: CellStore, op: str) -> list[tuple[str | None, str | None]]:
+    """Why and in which words, in each entry of the feed of this kind."""
+    entries = await cell.changes("0-0", 100)
+    return [(one.fields.get("why"), one.fields.get("reason")) for one in entries if one.op == op]
 
 
 async def left_ms(cell: CellStore, raw: Any) -> int:
@@ -110,7 +122,7 @@ async def test_a_lease_that_ran_out_says_which_and_what_was_missing(
     assert await cell.reconcile(["other", "a"]) == 2
     reason = await reason_of(cell)
     assert reason is not None
-    assert reason.text == f"its lease ended at {due_ms}, and host h1 had not {word}"
+    assert reason.text == f"its lease ended at {utc(due_ms)}, and host h1 had not {word}"
     assert await left_ms(cell, raw) == pytest.approx(REMEMBER_MS if state == "claimed" else DAY_MS, abs=10_000)
     assert "taken it up" in (await cell.read_reasons(["other"]))["other"].text
 
@@ -128,7 +140,7 @@ async def test_a_claim_shows_that_its_work_has_ended(cell: CellStore, raw: Any) 
     assert reason is not None
     assert (reason.text, reason.at_ms) == ("no process 7 is left", claim.work_ended_at_ms)
     (entry,) = [one for one in await cell.changes("0-0", 100) if one.seq > seq]
-    assert (entry.op, entry.fields) == ("work-ended", {"claim": "a"})
+    assert (entry.op, entry.fields) == ("work-ended", {"claim": "a", "reason": "no process 7 is left"})
     assert await left_ms(cell, raw) == pytest.approx(DAY_MS, abs=10_000)
 
 
@@ -171,3 +183,62 @@ async def test_a_host_brings_back_what_becomes_of_it_and_that_its_work_has_ended
     assert (await cell.attest("h1", epoch, None, [held])).outcome is Outcome.OK
     claim = (await cell.read_claims(["a"]))["a"]
     assert (claim.state, claim.on_exit, claim.work_ended_at_ms) == (ClaimStatus.ACTIVE, OnExit.KEEP, 7)
+
+
+# -- in the feed
+
+
+async def test_each_change_of_the_feed_has_its_own_reason(cell: CellStore) -> None:
+    placed = await active(cell)
+    await cell.work_ended("h1", "a", placed.token, "no process 7 is left")
+    await cell.fail("h1", "a", placed.token, by_host=True, reason="exit code 3")
+    assert await told(cell, "work-ended") == [(None, "no process 7 is left")]
+    assert await told(cell, "failed") == [("failed", "exit code 3")]
+    assert await told(cell, "claimed") == await told(cell, "active") == [(None, None)]
+
+
+async def test_a_lease_that_ran_out_is_told_with_its_reason(cell: CellStore, raw: Any) -> None:
+    await taken_up(cell)
+    await make_due(raw, cell, "a")
+    due_ms = (await cell.read_claims(["a"]))["a"].expires_at_ms
+    await cell.reconcile(["a"])
+    said = f"its lease ended at {utc(due_ms)}, and host h1 had not confirmed that its work runs"
+    assert await told(cell, "ending") == [("expired", said)]
+
+
+async def test_the_reason_of_an_ending_is_that_of_its_end(cell: CellStore) -> None:
+    """The host that has stopped the work says nothing new. Of another claim nothing is taken over."""
+    placed, other = await active(cell), await active(cell, "other")
+    await cell.release("h1", "a", placed.token, reason="its drain has reached its deadline")
+    await cell.release("h1", "other", other.token)
+    await cell.gone("h1", "a", placed.token, Why.RELEASED, {})
+    await cell.gone("h1", "other", other.token, Why.RELEASED, {})
+    reasons = [("released", "its drain has reached its deadline"), ("released", None)]
+    assert await told(cell, "ending") == await told(cell, "released") == reasons
+
+
+async def test_an_end_that_its_owner_wanted_has_no_reason_from_before(cell: CellStore) -> None:
+    """Its work had ended, and it was kept: that is not why it ends now."""
+    placed = await active(cell)
+    await cell.work_ended("h1", "a", placed.token, "no process 7 is left")
+    await cell.release("h1", "a", placed.token)
+    await cell.gone("h1", "a", placed.token, Why.RELEASED, {})
+    assert await told(cell, "ending") == await told(cell, "released") == [("released", None)]
+
+
+DATES_MS = [
+    0,
+    951_782_399_999,
+    951_782_400_000,
+    951_868_800_000,
+    1_795_394_958_361,
+    4_107_542_400_000,
+    1_735_689_599_000,
+]
+"""Among them both ends of leap days, the day after the one that 2100 does not have, and the last second of a year."""
+
+
+@pytest.mark.parametrize("at_ms", DATES_MS)
+async def test_scripts_write_times_as_people_read_them(raw: Any, at_ms: int) -> None:
+    source = (files("redsched") / "lua" / "include" / "utc.lua").read_text()
+    assert await raw.eval(f"{source}\nreturn utc(tonumber(ARGV[1]))", 0, at_ms) == utc(at_ms)

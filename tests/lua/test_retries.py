@@ -96,7 +96,7 @@ async def test_it_ends_with_its_last_attempt(cell: CellStore, raw: Any) -> None:
         placed = await again(cell, placed, host)
     answer = await cell.fail("h3", "a", placed.token, by_host=True)
     assert (answer.outcome, answer.facts) == (Outcome.OK, ("ended",))
-    assert (await states(cell, "a"), await retry_fields(cell, raw)) == ({"": "ended failed"}, {})
+    assert (await states(cell, "a"), await retry_fields(cell, raw)) == ({"": "ended failed"}, {"attempts": "3"})
 
 
 async def test_once_active_it_has_all_its_attempts_again(cell: CellStore, raw: Any) -> None:

@@ -148,6 +148,39 @@ async def test_its_reason_is_that_of_the_last_failure(clean_store: str) -> None:
         assert (ended.state, ended.reason.host, ended.reason.text) == (ENDED, "h1", "exit code 2")
 
 
+async def test_an_ended_claim_shows_its_attempts_and_what_was_asked_for(clean_store: str) -> None:
+    async with at_work(clean_store, 6, 5, 4) as work:
+        await work.scheduler.select(replace(MINE, max_attempts=3, on_exit=OnExit.REPLACE))
+        before = await mine(work)
+        ended = await fails_until(work, ENDED)
+        assert (ended.attempts, ended.max_attempts, ended.on_exit) == (3, 3, OnExit.REPLACE)
+        assert ended.claimed_at_ms == before.claimed_at_ms is not None
+
+
+async def test_a_claim_that_is_unshelved_has_all_its_attempts(clean_store: str) -> None:
+    async with at_work(clean_store, 6, 5) as work:
+        await work.scheduler.select(MINE)
+        await fails(work, await mine(work))
+        await work.sweep()
+        second = await mine(work)
+        assert second.attempts == 2
+        await work.scheduler.claims.shelve("mine", second.token)
+        back, _ = await work.scheduler.claims.unshelve("mine")
+        assert back.attempts == 1
+
+
+async def test_a_failure_that_a_claim_has_outlived_is_not_why_it_ended(clean_store: str) -> None:
+    async with at_work(clean_store, 6, 5) as work:
+        await work.scheduler.select(MINE)
+        await fails(work, await mine(work), "exit code 1")
+        await work.settle()
+        running = await mine(work)
+        assert running.reason is not None
+        assert (running.state, running.reason.host) == (ACTIVE, "h0")
+        await work.scheduler.claims.release("mine", force=True)
+        assert (await mine(work)).reason is None
+
+
 async def test_it_fails_where_no_host_is_left(clean_store: str) -> None:
     """Before its attempts are used up: a host on which it has failed is not tried twice."""
     async with at_work(clean_store, 6, 5) as work:

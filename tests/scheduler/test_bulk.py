@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from redsched import BulkOutcome, BulkResult, ClaimFilter, InvalidRequest, Request, Scheduler, Unknown
-from redsched.errors import StoreUnavailable
-from redsched.model import Claim, ClaimStatus
+from redsched.errors import NoValidHost, StoreUnavailable
+from redsched.model import Claim, ClaimStatus, HostStatus, ListedState
 from redsched.scheduler import Page
 from redsched.scheduler.bulk import AT_ONCE
 from redsched.store import Answer, CellStore
@@ -319,3 +320,60 @@ async def test_pending_claims_come_first_in_pages(clean_store: str) -> None:
                 break
             after = page.next
         assert pages == [["b"], ["d"], ["a"], ["c"]]
+
+
+SHELVED = ClaimFilter(state=ListedState.SHELVED)
+
+
+async def test_shelved_claims_are_listed_in_pages_and_by_filter(scheduler: Scheduler, claims: list[str]) -> None:
+    await scheduler.claims.shelve_all(WEB)
+    first = await scheduler.claims.list(state=ListedState.SHELVED, limit=2)
+    rest = await scheduler.claims.list(state=ListedState.SHELVED, limit=2, after=first.next or "")
+    assert ([one.id for one in (*first.items, *rest.items)], rest.next) == (["a", "b", "c"], None)
+    assert [one.id for one in (await scheduler.claims.page(replace(SHELVED, consumer="for-b"), 9, "")).items] == ["b"]
+    assert not (await scheduler.claims.page(replace(SHELVED, project="db"), 9, "")).items
+    await scheduler.claims.unshelve("b")
+    assert outcomes(await scheduler.claims.release_all(SHELVED)) == {"a": "released", "c": "released"}
+    assert not (await scheduler.claims.page(SHELVED, 9, "")).items
+    assert await living(scheduler) == {"b", "d"}
+
+
+async def test_shelved_claims_are_unshelved_where_there_is_room(scheduler: Scheduler, claims: list[str]) -> None:
+    """There is room for one. The others are refused, and found again by the next call."""
+    await scheduler.claims.shelve_all(WEB)
+    host = (await scheduler.claims.get("d")).host
+    for name in {"h1", "h2", "h3"} - {host}:
+        await scheduler.hosts.set_status(name, HostStatus.DISABLED)
+    assert outcomes(await scheduler.claims.unshelve_all(WEB, dry_run=True)) == dict.fromkeys("abc", "selected")
+    found = await scheduler.claims.unshelve_all(WEB)
+    assert sorted(outcomes(found).values()) == ["refused", "refused", "unshelved"]
+    refused = {one.claim.id: one.error for one in found.items if one.error}
+    assert all(isinstance(error, NoValidHost) for error in refused.values())
+    assert outcomes(await scheduler.claims.unshelve_all(WEB)) == dict.fromkeys(refused, "refused")
+    for wanted in (ClaimFilter(), ClaimFilter(state=ListedState.ACTIVE)):
+        with pytest.raises(InvalidRequest):
+            await scheduler.claims.unshelve_all(wanted)
+
+
+async def test_what_is_being_shelved_is_not_shelved_yet(scheduler: Scheduler, claims: list[str]) -> None:
+    running = await scheduler.claims.get("a")
+    await scheduler.claims.confirm("a", running.token)
+    await scheduler.claims.shelve("a", running.token)
+    assert not (await scheduler.claims.page(SHELVED, 9, "")).items
+    assert [one.id for one in (await scheduler.claims.list(state=ClaimStatus.ENDING)).items] == ["a"]
+
+
+def test_filters_that_can_find_nothing_are_refused() -> None:
+    with pytest.raises(InvalidRequest, match="ended claims are not listed"):
+        ClaimFilter(state=ClaimStatus.ENDED)
+    for host, zone in (("h1", None), (None, "az1")):
+        with pytest.raises(InvalidRequest, match="on no host"):
+            ClaimFilter(host=host, zone=zone, state=ListedState.SHELVED)
+
+
+@pytest.mark.parametrize("verb", ["release_all", "renew_all", "shelve_all"])
+async def test_a_misspelt_host_is_not_one_without_claims(scheduler: Scheduler, claims: list[str], verb: str) -> None:
+    more = {"lease_s": 7} if verb == "renew_all" else {}
+    with pytest.raises(Unknown, match="no host 'nonesuch'"):
+        await getattr(scheduler.claims, verb)(ClaimFilter(host="nonesuch", project="web"), **more)
+    assert await living(scheduler) == set(claims)

@@ -1,7 +1,9 @@
 """The event log: each change once, whoever records it; what is missing is said; and reading it."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -9,12 +11,16 @@ from redsched.errors import InvalidRequest, Unknown
 from redsched.model import HostStatus, Request, Why
 from redsched.scheduler import EventFilter, EventView, Scheduler
 from redsched.scheduler.duty import Duty
+from redsched.scheduler.events import KINDS
 from redsched.scheduler.recorder import Recorder
 from redsched.settings import Settings
 from redsched.store import CellStore
 from tests.scheduler.conftest import report_all, report_of
+from tests.scheduler.working import Work, at_work
 from tests.support.cells import raw_client
+from tests.support.waiting import wait_until
 
+KEYS = Path(__file__).parents[2] / "docs" / "keys.md"
 QUIET = Settings(events_keep_s=0, check_s=0, pick_from=1)
 """For schedulers that do not record by themselves."""
 
@@ -187,30 +193,51 @@ async def test_a_repair_is_an_event(quiet: Scheduler, clean_store: str) -> None:
     assert told["h1"]["reason"] == "claimed of h1 VCPU was 3"
 
 
-async def test_a_failure_is_told_with_its_reason(quiet: Scheduler) -> None:
-    """Of the change that it was said with: not of what has happened to that claim before, or long ago."""
-    store, recorder = store_of(quiet), Recorder(store_of(quiet), Settings())
-    await quiet.select(Request({"VCPU": 1}, claim_ids=("mine",)))
-    claim = await quiet.claims.get("mine")
-    assert claim.reason is None
-    await store.confirm("h1", "mine", claim.token)
-    await store.work_ended("h1", "mine", claim.token, "no process 7 is left")
-    await store.fail("h1", "mine", claim.token, by_host=True, reason="exit code 3\nno more disks")
-    await recorder.record()
-    told = await all_of(quiet, EventFilter(claim="mine"))
-    reasons = {one.kind: one.facts.get("reason") for one in told}
-    assert reasons["failed"] == "exit code 3\nno more disks"
-    assert (reasons["claimed"], reasons["active"]) == (None, None)
-    assert "work-ended" in reasons
+async def test_failures_in_quick_succession_have_a_reason_each(clean_store: str) -> None:
+    """All of them are recorded at once, when the claim has ended on the last host."""
+    async with at_work(clean_store, 4, 3, 2) as work:
+        await work.scheduler.select(Request({"VCPU": 1}, claim_ids=("mine",), alternates=2))
+        for number in range(3):
+            await wait_until(lambda host=f"h{number}": _is_on(work, host), what=f"h{number} has it")
+            claim = await work.scheduler.claims.get("mine")
+            await work.store.fail(claim.host, "mine", claim.token, by_host=True, reason=f"exit code {number}")
+        await Recorder(work.store, Settings()).record()
+        told = await all_of(work.scheduler, EventFilter(claim="mine"))
+        failed = [(one.facts["host"], one.facts["reason"]) for one in told if one.kind == "failed"]
+        assert failed == [("h0", "exit code 0"), ("h1", "exit code 1"), ("h2", "exit code 2")]
+        claimed = [one.facts for one in told if one.kind == "claimed"]
+        assert [one for one in claimed if one.keys() & {"why", "reason"}] == [], "nothing had failed there yet"
 
 
-async def test_a_reason_of_another_time_or_host_is_not_told(quiet: Scheduler, clean_store: str) -> None:
+async def _is_on(work: Work, host: str) -> bool:
+    await work.sweep()
+    return "mine" in await work.store.held_ids(host)
+
+
+async def test_work_that_ended_says_why_only_where_its_claim_ends_with_it(quiet: Scheduler) -> None:
+    """One fails right after, the other goes with its work. Both are recorded afterwards."""
     store, recorder = store_of(quiet), Recorder(store_of(quiet), Settings())
-    for claim_id, changed in (("late", {"at_ms": "1"}), ("elsewhere", {"host": "h9"})):
+    for claim_id in ("replaced", "released"):
         await quiet.select(Request({"VCPU": 1}, claim_ids=(claim_id,)))
-        await store.fail("h1", claim_id, (await quiet.claims.get(claim_id)).token, by_host=True, reason="no disks")
-        async with raw_client(clean_store) as raw:
-            await raw.hset(store.keys.reason(claim_id), mapping=changed)
+        token = (await quiet.claims.get(claim_id)).token
+        await store.confirm("h1", claim_id, token)
+        if claim_id == "replaced":
+            await store.work_ended("h1", claim_id, token, "no process 7 is left")
+            await store.fail("h1", claim_id, token, by_host=True, reason="its work had ended")
+        else:
+            await store.gone("h1", claim_id, token, Why.WORK_ENDED, {}, reason="no process 8 is left")
     await recorder.record()
-    told = [one.facts.get("reason") for one in await all_of(quiet, EventFilter(kind="failed"))]
-    assert told == [None, None]
+    ended = await all_of(quiet, EventFilter(kind="work-ended"))
+    assert [(one.facts["claim"], one.facts.get("why"), one.facts["reason"]) for one in ended] == [
+        ("replaced", None, "no process 7 is left"),
+        ("released", "work-ended", "no process 8 is left"),
+    ]
+
+
+async def test_a_kind_that_no_event_has_is_refused(quiet: Scheduler) -> None:
+    """It would find nothing, as if nothing had happened. Every kind that a script writes is known."""
+    with pytest.raises(InvalidRequest, match=r"unknown kind 'fialed': events are active, .*, failed, "):
+        EventFilter(kind="fialed")
+    rows = re.findall(r"^\| `op` \| What happened: (.*?), or why", KEYS.read_text(), re.MULTILINE)
+    ops = set(re.findall(r"`([\w-]+)`", rows[0])) - {"report"}
+    assert ops | set(Why) | {"missing"} == KINDS

@@ -14,8 +14,10 @@ from redsched.model import (
     Request,
     Why,
 )
-from redsched.scheduler import Scheduler
+from redsched.scheduler import EventFilter, Scheduler
 from redsched.scheduler.leaving import next_move_at_ms
+from redsched.scheduler.recorder import Recorder
+from redsched.settings import Settings
 from tests.scheduler.working import QUICK, Work, at_work, empty
 from tests.support.cells import raw_client
 from tests.support.company import group
@@ -211,6 +213,47 @@ async def test_the_pause_before_the_next_move_has_a_limit(failures: int, pause_m
     assert next_move_at_ms(claim) == failed_at_ms + pause_ms
 
 
+async def _reasons(work: Work, claim_id: str) -> list[tuple[str, str, str | None]]:
+    """Kind, host and reason of each event of a claim."""
+    await Recorder(work.store, Settings()).record()
+    events = (await work.scheduler.events.list(1000, "", EventFilter(claim=claim_id))).items
+    return [(one.kind, one.facts["host"], one.facts.get("reason")) for one in events]
+
+
+async def test_the_events_of_a_move_say_why_its_host_was_left(clean_store: str) -> None:
+    """First moved by hand, then drained, then evacuated."""
+    async with at_work(clean_store, 8, 7, 6, 5) as work:
+        claim = await work.active(Request({"VCPU": 1}, claim_ids=("mine",)))
+        await work.scheduler.claims.move("mine", claim.token, hosts=("h1",))
+        await work.settle()
+        await work.scheduler.hosts.set_status("h0", HostStatus.DISABLED)
+        await work.scheduler.hosts.set_status("h1", HostStatus.DRAINING, move=True)
+        await empty(work, "h1")
+        work.hosts.pop(2)
+        await work.scheduler.hosts.lost("h2", evacuate=True, force=True)
+        await work.settle()
+        told = await _reasons(work, "mine")
+        drained, lost = "host h1 is being drained", "host h2 was written off"
+        assert [one for one in told if one[0] in ("claimed", "moved")] == [
+            ("claimed", "h0", None),
+            ("claimed", "h1", None),
+            ("moved", "h0", None),
+            ("claimed", "h2", drained),
+            ("moved", "h1", drained),
+            ("claimed", "h3", lost),
+            ("moved", "h2", lost),
+        ]
+
+
+async def test_what_had_not_come_up_on_an_evacuated_host_says_why_it_goes_elsewhere(clean_store: str) -> None:
+    async with at_work(clean_store, 8, 7) as work:
+        await work.scheduler.select(Request({"VCPU": 1}, claim_ids=("mine",)))
+        work.hosts.pop(0)
+        await work.scheduler.hosts.lost("h0", evacuate=True, force=True)
+        await work.settle()
+        assert ("failed", "h0", "host h0 was written off") in await _reasons(work, "mine")
+
+
 async def _after_the_deadline(work: Work, url: str) -> None:
     """Let the deadline of the drain of h0 have passed."""
     async with raw_client(url) as raw:
@@ -239,6 +282,7 @@ async def test_what_is_left_at_the_deadline_is_stopped_and_its_owner_sees_why(cl
             assert (ended.state, ended.why) == (ClaimStatus.ENDED, Why.RELEASED)
             assert ended.reason
             assert "host h0 was drained" in ended.reason.text
+            assert (await _reasons(work, claim_id))[-1] == ("released", "h0", ended.reason.text)
         moved = await work.scheduler.claims.get("small")
         assert (moved.state, moved.host) == (ClaimStatus.ACTIVE, "h1")
         await work.is_sound()

@@ -13,7 +13,7 @@ INCLUDES = {one.name: one.read_text() for one in (LUA / "include").iterdir() if 
 
 INCLUDE = re.compile(r"^-- include: (\w+)$", re.MULTILINE)
 GENERATED = {"claim_fields.lua"}
-IN_MEMORY = {"op", "hint", "unreadable"}
+IN_MEMORY = {"op", "hint", "reason", "unreadable"}
 """What scripts note of a placement while they run, beside its fields."""
 FAMILIES = {"amounts": "amount", "wanted": "wanted", "counted": "in"}
 """The tables of a placement, by the fields that they are written as."""

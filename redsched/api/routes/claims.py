@@ -71,6 +71,12 @@ async def shelve_all(request: Request, query: Annotated[BulkQuery, Query()]) -> 
     return await _bulk(query, scheduler(request).claims.shelve_all)
 
 
+@router.post("/unshelve", summary="Claim many again", responses=BULK)
+async def unshelve_all(request: Request, query: Annotated[BulkQuery, Query()]) -> Response:
+    """Claim again all shelved claims that the filters find, wherever there is room now, a page at a time."""
+    return await _bulk(query, scheduler(request).claims.unshelve_all)
+
+
 @router.get("/{claim_id}", summary="One claim", responses=answers({200: ClaimAnswer}, InvalidRequest, Unknown))
 async def get_claim(request: Request, claim_id: ClaimId) -> Response:
     """A claim; an ended one is remembered for a while."""

@@ -22,6 +22,9 @@ local function answer_about(it, outcome, ...)
 end
 
 local function commit_about(it, outcome, ...)
+  if it.reason and it.reason ~= '' then
+    it.placement.reason = it.reason
+  end
   local lacking = commit(it.cell, {it.claim}, it.things, new_due())
   if lacking then
     return answer_about(it, 'RETRY', unpack(lacking))

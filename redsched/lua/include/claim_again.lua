@@ -2,6 +2,7 @@
 -- failed, or because they were shelved. What becomes of the placement that they have is a matter of reconcile.lua.
 -- include: due
 -- include: gangs
+-- include: tell_why
 -- include: thing_at
 -- include: transitions
 local function parse_again(call, at)
@@ -94,7 +95,7 @@ function REFUSAL.moved(cell, claim, again)
   elseif base.state ~= 'active' and goes_on(claim, base) then
     return 'MOVING'
   end
-  again.root = base.root
+  again.root, again.reason = base.root, leaving_reason(base.host, again.host_key)
 end
 
 -- Another attempt: the claim waits for one.
@@ -152,8 +153,11 @@ local function write_again(cell, call, member, expires, entry_id)
     amounts[entry.slot] = entry.amount
   end
   local retries = again.why == 'failed'
-  local attempts = retries and whole(claim.fields.attempts, 1, 1) + 1 or nil
-  claim.fields.attempts = attempts and text(attempts) or claim.fields.attempts
+  if retries then
+    claim.fields.attempts = text(whole(claim.fields.attempts, 1, 1) + 1)
+  elseif again.why == 'shelved' then
+    claim.fields.attempts = nil
+  end
   claim.fields.retry_root, claim.fields.retry_from, claim.fields.retry_why = nil, nil, nil
   claim.fields.searches = nil
   claim.fields.group = member.group and member.group.own_name or claim.fields.group

@@ -19,6 +19,9 @@ local function tell_placed(cell, member, more)
     fields[#fields + 1] = entry.claimed
     fields[#fields + 1] = text(host.slots[entry.slot].claimed)
   end
+  if member.again and member.again.reason then
+    fields[#fields + 1], fields[#fields + 2] = 'reason', member.again.reason
+  end
   publish(cell, 'host', host.name, host.version, 'claimed', more, fields)
   member.token = cell.epoch .. '.' .. text(cell.seq)
   host.inbox = host.inbox + 1

@@ -5,6 +5,7 @@
 -- include: hint
 -- include: in_chunks
 -- include: remove_members
+-- include: tell_why
 -- include: things
 local function extend(list, values)
   for _, value in ipairs(values or {}) do
@@ -43,6 +44,7 @@ local function host_entry(claim, placement, host)
   local fields = {'claim', claim.id}
   count_into_host(host, claim.delta[host.name], fields)
   tell_held(claim, placement, fields)
+  tell_why(claim, placement, host, fields)
   extend(fields, host.also)
   host.version = host.version + 1
   return {name = placement.host, version = host.version, op = placement.op, fields = fields}

@@ -1,5 +1,6 @@
 -- keep_reason(): note why a claim failed, expired or lost its work, in words, at its reason key. Where the claim has
 -- ended it is remembered as long as what is left of that.
+-- reason_of_ending(): what was noted when the placement began to end, or nil.
 -- include: fence
 local REASON_MS = 24 * 3600 * 1000 -- of a claim that goes on, which nobody has to look after then
 
@@ -7,9 +8,17 @@ local function keep_reason(cell, claim, thing, placement, said)
   local has_ended = not next(claim.placements) and claim.tombstone.state == 'ended'
   if thing and said ~= '' then
     redis.call('HSET', thing.key, 'at_ms', text(cell.now_ms), 'host', placement.host, 'token', placement.token,
-      'text', said)
+      'op', placement.op or '', 'text', said)
   end
   if thing and (said ~= '' or has_ended) then
     redis.call('PEXPIRE', thing.key, has_ended and cell.remember_ms or REASON_MS)
   end
+end
+
+local function reason_of_ending(thing, placement)
+  if not thing or placement.state ~= 'ending' then
+    return nil
+  end
+  local noted = redis.call('HMGET', thing.key, 'op', 'token', 'text')
+  return noted[1] == 'ending' and noted[2] == placement.token and noted[3] or nil
 end

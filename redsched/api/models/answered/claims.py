@@ -21,7 +21,7 @@ class ReasonAnswer(Answer):
 
 
 class PlacementAnswer(Answer):
-    """One place of a claim: where it is, was or is going."""
+    """One place of a claim, which still holds something there."""
 
     placed: Annotated[str, Field(description="Its name: the token that it was placed with.")]
     token: str
@@ -45,7 +45,7 @@ class ClaimAnswer(Answer):
     slots: Amounts
     project: str
     consumer: str
-    server_group: str
+    server_group: Annotated[str | None, Field(description="Null of a claim that has ended: it is not kept.")]
     why: Why | None
     claimed_at_ms: int | None
     expires_at_ms: int | None
@@ -63,11 +63,15 @@ class ClaimAnswer(Answer):
         Field(description="While it is pending: when a place is looked for next. Null in lists."),
     ]
     alternates: Annotated[
-        list[Alternate], Field(description="Chosen with its first host: where it goes next if it fails, if they fit.")
+        list[Alternate] | None,
+        Field(
+            description="Chosen with its first host: where it goes next if it fails, if they fit. Null of a claim that "
+            "has ended: they are not kept."
+        ),
     ]
     placements: Annotated[
         list[PlacementAnswer],
-        Field(description="All its placements, the main one first; more than one while it moves."),
+        Field(description="Those that still hold something, the main one first; more than one while it moves."),
     ]
     wanted: Annotated[Amounts, Field(description="While its host resizes it: what it will hold.")]
     digest: Annotated[str, Field(description="Of the request. This and what follows are for its host's journal.")]

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from redsched.api.models.words import GivenLeaseS, GivenName, GivenToken, Strict
-from redsched.model import ClaimStatus, HostStatus
+from redsched.model import HostStatus, ListedState
 
 
 class PageQuery(Strict):
@@ -25,7 +25,7 @@ class ClaimsQuery(PageQuery):
     project: GivenName | None = None
     consumer: GivenName | None = None
     zone: GivenName | None = None
-    state: ClaimStatus | None = None
+    state: Annotated[ListedState | None, Field(description="Ended claims are not listed, except shelved ones.")] = None
     cell: GivenName | None = None
 
 

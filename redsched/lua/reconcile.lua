@@ -67,6 +67,7 @@ local function step(claim, placement)
     claim.expired = {placement = placement, said = 'its lease ended at ' .. placement.expires_at_ms .. ', and host '
       .. placement.host .. ' had not ' .. MISSED[placement.state]}
   end
+  judge_written_off(cell, claim, host.key)
   if why == 'expired' then
     note_failed_move(cell, claim, placement)
   end

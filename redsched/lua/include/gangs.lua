@@ -41,8 +41,8 @@ local function was_heard(cell, host_key)
   return not host[1] or host[1] == cell.epoch or host[2] == cell.epoch
 end
 
--- A placement is taken back on a host that was written off, or removed. Where nobody can tell whether it had been active, its claim
--- stands alone from now on: a gang that may have been complete does not fail with it.
+-- A placement is taken back on a host that was written off, or removed. Where nobody can tell whether it had been
+-- active, its claim stands alone from now on: a gang that may have been complete does not fail with it.
 local function judge_written_off(cell, claim, host_key)
   if claim.gang and not claim.gang.hash.why and not was_heard(cell, host_key) then
     claim.leaves_gang = true

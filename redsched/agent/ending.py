@@ -17,9 +17,15 @@ class EndSteps(StepParts):
 
     __slots__ = ()
 
-    async def end(self, work: HeldWork, entry_id: str = "") -> None:
-        """Stop the work, and tell the store that it is gone and what is in use now."""
-        work = dataclasses.replace(self.held.get(work.placed) or work, state=ClaimStatus.ENDING)
+    async def end(self, work: HeldWork, entry_id: str = "", gang_failed: bool = False) -> None:
+        """Stop the work, and tell the store that it is gone and what is in use now.
+
+        `gang_failed`: that is why it ends. Then it counts as never active, whatever it has been: a store that goes back
+        to before that must not take the gang for complete.
+        """
+        known = self.held.get(work.placed) or work
+        was_active = known.was_active or known.state is ClaimStatus.ACTIVE
+        work = dataclasses.replace(known, state=ClaimStatus.ENDING, was_active=was_active and not gang_failed)
         # Durable first: after a crash, the new epoch must not hear of it as active.
         await self._write(work)
         await self._stop(work)

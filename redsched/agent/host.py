@@ -258,4 +258,4 @@ def _as_held(work: HeldWork) -> HeldClaim:
     record = dict(work.record)
     if work.work_end is not None:
         record["work_ended_at_ms"] = str(work.work_end.at_ms)
-    return HeldClaim(work.id, work.placed, work.token, work.root, work.state, record)
+    return HeldClaim(work.id, work.placed, work.token, work.root, work.state, record, work.was_active)

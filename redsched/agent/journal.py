@@ -17,6 +17,7 @@ from redsched.agent import journal_schema as sql
 from redsched.agent.epochs import is_newer_token
 from redsched.agent.journal_file import JournalFile, opening
 from redsched.agent.journal_schema import VERSION, HeldWork, HostPage, from_row, to_row
+from redsched.model import ClaimStatus
 from redsched.store import EndedPlacement
 
 BLOCK = 1000
@@ -97,7 +98,8 @@ class Journal(JournalFile):
         page.held.pop(work.placed, None)
         self._remember(host, work.placed, work.id, work.token)
         self._write(sql.DELETE_PLACEMENT, (host, work.placed))
-        row = (host, work.placed, work.id, work.token, why, page.attested_epoch, now_ms)
+        was_active = work.was_active or work.state is ClaimStatus.ACTIVE
+        row = (host, work.placed, work.id, work.token, why, page.attested_epoch, int(was_active), now_ms)
         return self._write(sql.SET_TOMBSTONE, row)
 
     def write_forgotten(self, host: str, placed: str) -> Awaitable[None]:
@@ -117,7 +119,7 @@ class Journal(JournalFile):
     async def ended(self, host: str) -> list[EndedPlacement]:
         """Return the placements that ended here, as far as they are remembered."""
         rows = await self._read(lambda: self._connection.execute(sql.TOMBSTONES, (host,)).fetchall())
-        return [EndedPlacement(*row) for row in rows]
+        return [EndedPlacement(one, placed, token, why, bool(flag)) for one, placed, token, why, flag in rows]
 
     # -- requests
 

@@ -13,7 +13,7 @@ from redsched.store.agent_calls import LOCAL
 
 T = TypeVar("T")
 
-VERSION = "4"
+VERSION = "5"
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -23,12 +23,12 @@ CREATE TABLE IF NOT EXISTS host (
 CREATE TABLE IF NOT EXISTS placement (
     host TEXT, placed TEXT, id TEXT NOT NULL, token TEXT NOT NULL, root TEXT NOT NULL, state TEXT NOT NULL,
     is_running INTEGER NOT NULL, named TEXT NOT NULL, record TEXT NOT NULL, before TEXT NOT NULL, moves TEXT NOT NULL,
-    work_end TEXT NOT NULL, PRIMARY KEY (host, placed)
+    work_end TEXT NOT NULL, was_active INTEGER NOT NULL, PRIMARY KEY (host, placed)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS request (digest TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS tombstone (
     host TEXT, placed TEXT, id TEXT NOT NULL, token TEXT NOT NULL, why TEXT NOT NULL, epoch TEXT NOT NULL,
-    ended_at_ms INTEGER NOT NULL, PRIMARY KEY (host, placed)
+    was_active INTEGER NOT NULL, ended_at_ms INTEGER NOT NULL, PRIMARY KEY (host, placed)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS tombstone_age ON tombstone (ended_at_ms);
 """
@@ -38,15 +38,15 @@ SCHEMA = "SELECT value FROM meta WHERE name = 'schema'"
 SET_META = "INSERT OR REPLACE INTO meta VALUES (?, ?)"
 HOSTS = "SELECT name, left_epoch, attested_epoch, external FROM host"
 SET_HOST = "INSERT OR REPLACE INTO host VALUES (?, ?, ?, ?)"
-PLACEMENTS = """SELECT host, placed, id, token, root, state, is_running, named, record, before, moves, work_end
-    FROM placement"""
-SET_PLACEMENT = "INSERT OR REPLACE INTO placement VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+PLACEMENTS = """SELECT host, placed, id, token, root, state, is_running, named, record, before, moves, work_end,
+    was_active FROM placement"""
+SET_PLACEMENT = "INSERT OR REPLACE INTO placement VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 DELETE_PLACEMENT = "DELETE FROM placement WHERE host = ? AND placed = ?"
 REQUESTS = "SELECT digest, text FROM request"
 SET_REQUEST = "INSERT OR REPLACE INTO request VALUES (?, ?)"
 DELETE_REQUEST = "DELETE FROM request WHERE digest = ?"
-TOMBSTONES = "SELECT id, placed, token, why FROM tombstone WHERE host = ? ORDER BY ended_at_ms"
-SET_TOMBSTONE = "INSERT OR REPLACE INTO tombstone VALUES (?, ?, ?, ?, ?, ?, ?)"
+TOMBSTONES = "SELECT id, placed, token, why, was_active FROM tombstone WHERE host = ? ORDER BY ended_at_ms"
+SET_TOMBSTONE = "INSERT OR REPLACE INTO tombstone VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 NEWEST = """SELECT host, placed, id, token FROM
     (SELECT * FROM tombstone ORDER BY ended_at_ms DESC LIMIT ?) ORDER BY ended_at_ms"""
 PRUNE_OLD = """DELETE FROM tombstone WHERE ended_at_ms < ? AND epoch !=
@@ -72,7 +72,8 @@ class HeldWork:
     amounts. `state` CLAIMED: not known to be accepted yet. `is_running`: the hook has started the work. `named` is what
     the hook named as that work. While it is resized, `wanted` is what it will hold, `before` what its work has, and
     `amounts` are the larger of both. `moves` has the host and token of the placement that this one is to replace in a
-    move. `work_end` is set once its work has ended by itself. A local claim has the digest LOCAL.
+    move. `work_end` is set once its work has ended by itself. `was_active`: it is ending and had been active, and its
+    gang had not failed. A local claim has the digest LOCAL.
     """
 
     id: str
@@ -86,6 +87,7 @@ class HeldWork:
     before: Amounts = field(default_factory=dict)
     moves: Mapping[str, str] = field(default_factory=dict)
     work_end: WorkEnd | None = None
+    was_active: bool = False
 
     @property
     def on_exit(self) -> OnExit:
@@ -167,12 +169,13 @@ def to_row(host: str, work: HeldWork) -> tuple[Any, ...]:
         json.dumps(dict(work.before)),
         json.dumps(dict(work.moves)),
         "" if work.work_end is None else json.dumps(asdict(work.work_end)),
+        int(work.was_active),
     )
 
 
 def from_row(row: tuple[Any, ...]) -> tuple[str, HeldWork]:
     """Return the host and the placement of a row of table `placement`."""
-    host, placed, claim_id, token, root, state, is_running, named, record, before, moves, work_end = row
+    host, placed, claim_id, token, root, state, is_running, named, record, before, moves, work_end, was_active = row
     return host, HeldWork(
         id=claim_id,
         placed=placed,
@@ -185,6 +188,7 @@ def from_row(row: tuple[Any, ...]) -> tuple[str, HeldWork]:
         before=json.loads(before),
         moves=json.loads(moves),
         work_end=WorkEnd(**json.loads(work_end)) if work_end else None,
+        was_active=bool(was_active),
     )
 
 

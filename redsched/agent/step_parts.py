@@ -15,7 +15,7 @@ from redsched.agent.hooks import Hook, HookFailed, Order, Verb
 from redsched.agent.host import Host
 from redsched.agent.journal_schema import HeldWork
 from redsched.agent.line import Line
-from redsched.model import Amounts, Claim, ClaimStatus, Placement
+from redsched.model import Amounts, Claim, ClaimStatus, Placement, Why
 from redsched.store import Answer, Outcome, drawn_on, record_of
 
 FIRST_RETRY_S, LONGEST_RETRY_S = 0.5, 60.0
@@ -147,6 +147,11 @@ def work_of(claim: Claim, placement: Placement) -> HeldWork:
 def placements_here(claim: Claim, host: str) -> list[Placement]:
     """Return a claim's placements on a host."""
     return [one for one in claim.placements if one.host == host]
+
+
+def has_fallen(claim: Claim | None, placement: Placement | None) -> bool:
+    """Return whether a placement is ending because its gang failed. The claim of a complete gang names none then."""
+    return claim is not None and placement is not None and claim.gang != "" and placement.why is Why.FAILED
 
 
 def _moved_from(claim: Claim, placement: Placement) -> dict[str, str]:

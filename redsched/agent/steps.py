@@ -21,7 +21,7 @@ from redsched.agent.host import BEATS_IN_LEASE
 from redsched.agent.journal_schema import HeldWork
 from redsched.agent.local_steps import LocalSteps
 from redsched.agent.resizing import ResizeSteps
-from redsched.agent.step_parts import things_of
+from redsched.agent.step_parts import has_fallen, placements_here, things_of
 from redsched.model import ClaimStatus
 from redsched.store import Answer, InboxEntry, Outcome
 from redsched.tasks import end_all
@@ -123,7 +123,7 @@ class Steps(ResizeSteps, LocalSteps):
         if answer.outcome in _DONE:
             await self._resize(work)
         elif answer.outcome is Outcome.ENDING:
-            await self.end(work)
+            await self.end(work, gang_failed=bool(work.gang) and await self._has_fallen(work))
         elif answer.outcome is Outcome.STALE and (anew := await self._resized_meanwhile(work)) is not None:
             await self._confirm(anew)
         else:
@@ -173,6 +173,11 @@ class Steps(ResizeSteps, LocalSteps):
             await self.end(work)
         else:
             await self.lose(work)
+
+    async def _has_fallen(self, work: HeldWork) -> bool:
+        claim = (await self.line.ask(lambda: self.host.cell.read_claims([work.id]))).get(work.id)
+        here = placements_here(claim, self.host.name) if claim else []
+        return any(has_fallen(claim, one) for one in here if one.placed == work.placed)
 
     async def ask_about(self, work: HeldWork) -> None:
         """Ask about a placement that only the journal has. A plain read found none, but only a script may stop work."""

@@ -10,7 +10,7 @@ from redsched.agent.collector import LocalWork
 from redsched.agent.epochs import is_newer_token
 from redsched.agent.journal_schema import HeldWork
 from redsched.agent.local_steps import as_found
-from redsched.agent.step_parts import placements_here, work_of
+from redsched.agent.step_parts import has_fallen, placements_here, work_of
 from redsched.agent.work_ended import WorkEndedSteps
 from redsched.model import Claim, ClaimStatus, OnExit, Placement
 from redsched.store import InboxEntry
@@ -91,9 +91,9 @@ class Works:
             if work.is_local and work.id not in runs:
                 self._do(work, self.steps.end_local(work), is_end=True)
 
-    def end(self, work: HeldWork, entry_id: str = "") -> None:
+    def end(self, work: HeldWork, entry_id: str = "", gang_failed: bool = False) -> None:
         """Begin to end a placement, unless that is being done. Taking it up is broken off."""
-        self._do(work, self.steps.end(work, entry_id), is_end=True)
+        self._do(work, self.steps.end(work, entry_id, gang_failed), is_end=True)
 
     def at_rest(self) -> list[HeldWork]:
         """The claims that nothing is being done about; none while this host is not open."""
@@ -123,7 +123,7 @@ class Works:
         if held is not None and is_newer_token(held.token, entry.token):
             self._discard(entry)
         elif entry.op == "end" and held is not None:
-            self.end(held, entry.entry_id)
+            self.end(held, entry.entry_id, has_fallen(claim, placement))
         elif claim is None or placement is None or placement.token != entry.token:
             self._discard(entry)
         elif entry.op == "end":
@@ -140,7 +140,7 @@ class Works:
         work = self.steps.held.get(placement.placed)
         # The journal counts too: it is ending there only because the store once said so, and it may be stopped already.
         if placement.state is ClaimStatus.ENDING or (work is not None and work.state is ClaimStatus.ENDING):
-            self.end(work or work_of(claim, placement))
+            self.end(work or work_of(claim, placement), gang_failed=has_fallen(claim, placement))
         elif work is None or _asks(placement, work):
             self.take_up(work_of(claim, placement))
 

@@ -35,6 +35,7 @@ bind_gangs({claim}, it.things, lacking)
 if #lacking > 0 then
   return answer_about(it, 'RETRY', unpack(lacking))
 end
+judge_written_off(it.cell, claim, it.host.key)
 it.reason = ARG.reason
 local was_ending = placement.state == 'ending'
 if by_host then

@@ -45,6 +45,9 @@ local lacking = prepare(claims, things)
 if #lacking > 0 then
   return answer('RETRY', lacking)
 end
+for _, claim in ipairs(claims) do
+  judge_written_off(cell, claim, KEY.host)
+end
 
 -- Every check is passed. From here on, only writes.
 publish(cell, 'host', ARG.host, text(tonumber(host.version) + 1), 'removed', count_beside(claims, things), {})

@@ -5,7 +5,8 @@
 -- KEYS meta changes hosts deadlines chores shelved ...
 -- ARGV gang_done ...
 -- Further keys: the claim of each id, then host, claims and inbox of the hosts that they are on, and what they count
--- in; include/passed.lua. gang_done: 1 where the gangs of these claims have been seen to. Then the ids.
+-- in; include/passed.lua. gang_done: 1 where the gangs of these claims have failed and their members were given back:
+-- until then the chore of a member that has left such a gang stays. Then the ids.
 -- Reply OK, epoch, now_ms, number of claims changed; or RETRY, epoch, now_ms and the names of missing keys
 -- What depends on a host that has not attested to this epoch is left for later.
 -- include: commit
@@ -67,6 +68,7 @@ local function step(claim, placement)
     placement.reason = 'its lease ended at ' .. utc(tonumber(placement.expires_at_ms)) .. ', and host '
       .. placement.host .. ' had not ' .. MISSED[placement.state]
   end
+  judge_written_off(cell, claim, host.key)
   if why == 'expired' then
     note_failed_move(cell, claim, placement)
   end
@@ -95,7 +97,10 @@ for _, claim in ipairs(claims) do
     -- It has been waiting for a place: its next attempt is not hastened by this.
     due.at[claim.id] = math.max(cell.now_ms + due.pause_ms, tonumber(redis.call('ZSCORE', KEY.chores, claim.id)) or 0)
   end
-  due.done[claim.id] = true
+  -- Two schedulers may reconcile the same claims: the second must not remove the chore by which the first noted that
+  -- the gang has failed.
+  local gang_waits = ARG.gang_done ~= '1' and claim.gang and claim.gang.hash.why
+  due.done[claim.id] = not gang_waits or nil
 end
 local known = {}
 for _, claim in ipairs(claims) do

@@ -23,7 +23,7 @@ from redsched.scheduler.cells import Cell
 from redsched.scheduler.successors import Successors, Wanted
 from redsched.scheduler.together import Together
 from redsched.scheduler.views import FailedMoves
-from redsched.store import counted_by
+from redsched.store import Outcome, counted_by
 from redsched.store.base import chunks
 
 MOST_PER_ROUND = 50
@@ -36,6 +36,8 @@ FIRST_PAUSE_MS = 1000
 """Before a claim whose move has failed is moved again; doubled with each failure, up to LONGEST_PAUSE_S."""
 STOP = "stop"
 """How claims leave a host whose drain has reached its deadline, where they are to be stopped then."""
+
+_STOPPED = (Outcome.OK, Outcome.ENDING, Outcome.SAME, Outcome.UNKNOWN)
 
 log = structlog.get_logger(__name__)
 
@@ -92,12 +94,17 @@ class Leaving:
             await self._move(claim)
 
     async def _stop(self, claim: Claim) -> None:
-        # A member of a gang that is not active yet takes the others with it: they would wait for it in vain.
-        why = Why.FAILED if claim.gang else Why.RELEASED
+        # While a gang waits for members, one that is stopped takes the others with it: they would wait for it in vain.
+        # The claim of a complete gang may still name it; only its key tells.
+        waits = claim.gang and await self._cell.store.read_gang(claim.gang)
+        why = Why.FAILED if waits else Why.RELEASED
         reason = f"host {claim.host} was drained, and stopped what was left when the deadline had passed"
-        await self._cell.store.release(
+        answer = await self._cell.store.release(
             claim.host, claim.id, claim.token, things=counted_by(claim), why=why, reason=reason
         )
+        if answer.outcome not in _STOPPED:
+            # It has another token since it was read: the next round sees it as it is then.
+            log.info("not stopped", cell=self._cell.name, claim=claim.id, host=claim.host, outcome=answer.outcome)
 
     async def _move(self, claim: Claim) -> None:
         try:

@@ -96,8 +96,8 @@ class Scheduler:
     async def select(self, request: Request) -> Selections:
         """Claim a place for every member of the request, or show where they would go (`claim` False).
 
-        Raises NoValidHost, QuotaExceeded, ClaimIdReused, ClaimState (the ids have ended), NotConfirmed, Settling,
-        StoreUnavailable, OutcomeUnknown.
+        Raises NoValidHost, QuotaExceeded, ClaimIdReused, ClaimState (some ids have ended or were lost), NotConfirmed,
+        Settling, StoreUnavailable, OutcomeUnknown.
         """
         return await self._selector.select(request)
 

@@ -59,6 +59,8 @@ class HeldClaim:
     root: str
     state: ClaimStatus
     record: Mapping[str, str]
+    was_active: bool = False
+    """Of one that is ending: as in `EndedPlacement`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,8 @@ class EndedPlacement:
     token: str
     why: str = ""
     """Why it ended, as the store said; '' where it did not."""
+    was_active: bool = False
+    """Whether its work had been active, and was not stopped because its gang failed."""
 
 
 class Giving(StrEnum):

@@ -176,7 +176,8 @@ class ClaimCalls(Reads):
     async def reconcile(self, ids: Collection[str], things: Collection[str] = (), gang_done: bool = False) -> int:
         """Do whatever is due about claims; the number changed. (reconcile.lua)
 
-        `things`: what they count in, their hosts too (see `counted_by`). `gang_done`: their gangs have been seen to.
+        `things`: what they count in, their hosts too (see `counted_by`). `gang_done`: `end_gang` has returned True for
+        their gangs.
         """
         changed = 0
         for some in chunks(list(ids)):
@@ -186,14 +187,18 @@ class ClaimCalls(Reads):
         return changed
 
     async def end_gang(self, gang_id: str) -> bool:
-        """Give back what is left of a gang that has failed; whether each could be: else try again. (fail.lua)"""
-        done = True
-        members = await self.read_gang(gang_id)
-        for claim in (await self.read_claims(members)).values():
+        """Give back the members that are left of a gang that has failed. (fail.lua)
+
+        Return whether it had failed and each member was given back; otherwise its chore stays.
+        """
+        members = await self.members_of_failed(gang_id)
+        done = members is not None
+        for claim in (await self.read_claims(members or ())).values():
             answer = await self.fail(
                 claim.host, claim.id, claim.token, by_host=False, things=counted_by(claim), again=False
             )
-            done = done and answer.outcome is not Outcome.ATTEST
+            # STALE: it was resized since it was read.
+            done = done and answer.outcome not in (Outcome.ATTEST, Outcome.STALE)
         return done
 
     async def _about(

@@ -56,7 +56,7 @@ class HostCalls(Reads):
         `ended` are those that the journal remembers as ended; `lease_s` runs for claims to be taken up again.
         """
         spoken = [_held_entry(one) for one in held]
-        spoken += [(one.id, "ended", one.placed, one.token, one.why) for one in ended]
+        spoken += [(one.id, "ended", one.placed, one.token, one.why, int(one.was_active)) for one in ended]
         things: set[str] = set()
         for _ in range(MOST_TRIES):
             named = {entry[0] for entry in spoken}
@@ -129,5 +129,5 @@ class HostCalls(Reads):
 
 
 def _held_entry(claim: HeldClaim) -> tuple[str | int, ...]:
-    head = (claim.id, "held", claim.placed, claim.token, claim.root, claim.state.value)
+    head = (claim.id, "held", claim.placed, claim.token, claim.root, claim.state.value, int(claim.was_active))
     return (*head, len(claim.record), *flat(claim.record))

@@ -182,6 +182,12 @@ class Reads(CellBase):
             fields = await self._reader.hgetall(self.keys.gang(gang_id))
         return {name[len(MEMBER) :]: host for name, host in fields.items() if name.startswith(MEMBER)}
 
+    async def members_of_failed(self, gang_id: str) -> list[str] | None:
+        """Return the members of a gang that have not ended; None unless one of its members has failed."""
+        with reading(self._url):
+            fields = await self._reader.hgetall(self.keys.gang(gang_id))
+        return [name[len(MEMBER) :] for name in fields if name.startswith(MEMBER)] if "why" in fields else None
+
     async def read_request(self, digest: str) -> str | None:
         """A request as canonical JSON; None where it is not kept any more."""
         return (await self.read_requests([digest])).get(digest)

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -131,8 +132,28 @@ async def test_an_ended_placement_leaves_a_tombstone(tmp_path: Path) -> None:
 
     journal = await reopened(tmp_path / "j.sqlite", act)
     assert journal.pages["h1"].held == {}
-    assert await journal.ended("h1") == [EndedPlacement(WORK.id, WORK.placed, WORK.token, "released")]
+    assert await journal.ended("h1") == [EndedPlacement(WORK.id, WORK.placed, WORK.token, "released", False)]
     assert await journal.ended("h2") == []
+    await journal.close()
+
+
+@pytest.mark.parametrize(
+    ("work", "was_active"),
+    [
+        (replace(WORK, state=ClaimStatus.ACTIVE), True),
+        (replace(WORK, state=ClaimStatus.ENDING, was_active=True), True),
+        (replace(WORK, state=ClaimStatus.ENDING), False),
+    ],
+)
+async def test_what_is_ending_and_its_tombstone_say_whether_it_had_been_active(
+    tmp_path: Path, work: HeldWork, was_active: bool
+) -> None:
+    path = tmp_path / "j.sqlite"
+    journal = await reopened(path, lambda journal: journal.write_held("h1", work))
+    assert journal.pages["h1"].held == {work.placed: work}
+    await journal.close()
+    journal = await reopened(path, lambda journal: journal.write_ended("h1", work, 1000))
+    assert [one.was_active for one in await journal.ended("h1")] == [was_active]
     await journal.close()
 
 
@@ -319,7 +340,7 @@ async def test_a_journal_of_an_older_schema_is_refused_and_left_as_it_is(tmp_pat
     path = tmp_path / "j.sqlite"
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.executescript(SCHEMA_3)
-    with pytest.raises(JournalBroken, match=r"has schema 3, .* only schema 4: start the release that wrote it"):
+    with pytest.raises(JournalBroken, match=r"has schema 3, .* only schema 5: start the release that wrote it"):
         open_journal(path)
     with contextlib.closing(sqlite3.connect(path)) as connection:
         names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}

@@ -16,7 +16,7 @@ from redsched.agent.journal_schema import HeldWork
 from redsched.agent.line import Line
 from redsched.agent.sight import Sight
 from redsched.agent.steps import Steps
-from redsched.model import Claim, ClaimStatus, HostReport, Inventory, Pool
+from redsched.model import Claim, ClaimStatus, HostReport, Inventory, Placement, Pool, Why
 from redsched.settings import Settings
 from redsched.store import Answer, CellStore, Outcome
 from tests.agent.conftest import H1, held_work
@@ -127,6 +127,25 @@ async def test_what_an_earlier_process_may_have_started_is_stopped_when_its_clai
     await bench.steps.take_up(work)
     assert bench.hook.calls == ["stop"]
     assert await bench.ended() == [("a", WORK.token)]
+
+
+@pytest.mark.parametrize(
+    ("why", "gang", "was_active"),
+    [(Why.FAILED, "a", False), (Why.FAILED, "", True), (Why.RELEASED, "a", True)],
+)
+async def test_work_that_is_asked_back_had_been_active_unless_it_falls_with_its_gang(
+    bench: Bench, why: Why, gang: str, was_active: bool
+) -> None:
+    """By what the store says of the claim; that of a complete gang names none when it ends."""
+    work = await bench.hold(state=ClaimStatus.ACTIVE, record={**WORK.record, "gang": "a"})
+    placement = Placement(work.placed, work.token, work.root, "h1", ClaimStatus.ENDING, {}, why)
+    bench.scripted.claims["a"] = Claim(
+        "a", "c1", "h1", ClaimStatus.ENDING, work.token, {}, gang=gang, placements=(placement,)
+    )
+    bench.scripted.answers["confirm"] = [(Outcome.ENDING, E1)]
+    await bench.steps.take_up(work)
+    assert bench.scripted.asked == ["accept", "confirm", "gone"]
+    assert [one.was_active for one in await bench.journal.ended("h1")] == [was_active]
 
 
 async def test_work_that_runs_is_not_started_again(bench: Bench) -> None:

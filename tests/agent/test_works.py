@@ -5,10 +5,12 @@ import dataclasses
 from types import SimpleNamespace
 from typing import cast
 
+import pytest
+
 from redsched.agent.journal_schema import HeldWork
 from redsched.agent.work_ended import WorkEndedSteps
 from redsched.agent.works import Works
-from redsched.model import Claim, ClaimStatus, Placement
+from redsched.model import Claim, ClaimStatus, Placement, Why
 from redsched.store import InboxEntry
 from tests.agent.conftest import held_work
 from tests.support.waiting import wait_until
@@ -58,8 +60,8 @@ class NotedSteps:
     async def take_up(self, work: HeldWork, entry_id: str = "") -> None:
         await self._note(f"take up {work.token[-1]}")
 
-    async def end(self, work: HeldWork, entry_id: str = "") -> None:
-        await self._note("end")
+    async def end(self, work: HeldWork, entry_id: str = "", gang_failed: bool = False) -> None:
+        await self._note("end with its gang" if gang_failed else "end")
 
     async def discard(self, entry: InboxEntry) -> None:
         await self._note("discard")
@@ -269,4 +271,17 @@ async def test_of_a_claim_that_is_still_here_a_placement_that_is_gone_is_asked_a
     works = works_of(steps)
     works.compare({"a"}, {"a": ACTIVE})
     await begun(steps, "ask about")
+    await works.close()
+
+
+@pytest.mark.parametrize(("gang", "why"), [("a", Why.FAILED), ("", Why.FAILED), ("a", Why.RELEASED)])
+async def test_only_a_member_of_a_gang_that_has_failed_ends_with_its_gang(gang: str, why: Why) -> None:
+    """The claim of a complete gang names none when it ends."""
+    steps = NotedSteps(held(RUNNING))
+    works = works_of(steps)
+    ending = dataclasses.replace(at(TOKEN, ClaimStatus.ENDING), why=why)
+    claim = dataclasses.replace(claim_of(ending), gang=gang)
+    works.compare({"a"}, {"a": claim})
+    await wait_until(lambda: bool(steps.begun))
+    assert steps.begun == ["end with its gang" if gang and why is Why.FAILED else "end"]
     await works.close()

@@ -361,7 +361,7 @@ def test_journals_are_read_while_an_agent_has_them_open(tmp_path: Path) -> None:
             "state": "active",
             "work_end": "",
         }
-        row |= {"is_running": 1, "named": "", "record": "{}", "before": "{}", "moves": "{}"}
+        row |= {"was_active": 0, "is_running": 1, "named": "", "record": "{}", "before": "{}", "moves": "{}"}
         names = ", ".join(row)
         connection.execute(f"INSERT INTO placement ({names}) VALUES ({', '.join('?' * len(row))})", [*row.values()])
         connection.commit()

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -264,3 +265,41 @@ async def test_the_first_that_ended_says_why_and_is_the_chore(cell: CellStore, r
     await cell.fail("h1", "b", placed["b"].token, by_host=True)
     assert await raw.hget(cell.keys.gang("a"), "why") == "expired"
     assert await cell.due_chores((await cell.tick()).now_ms, 0, 10) == ["a"]
+
+
+async def test_a_second_reconciliation_keeps_the_chore_of_a_gang_that_has_failed(cell: CellStore, raw: Any) -> None:
+    """Two schedulers see the same deadline pass: the second finds nothing due, and nobody has ended the others yet."""
+    placed = await gang(cell, "ab")
+    await arrive(cell, "a", placed["a"])
+    await cell.accept("h1", "b", placed["b"].token, HOUR_S)
+    await make_due(raw, cell, "b")
+    assert await cell.reconcile(["b"]) == 1
+    assert await cell.reconcile(["b"]) == 0
+    await settle(cell)
+    assert await main_states(cell, "ab") == {"a": "ending failed", "b": "ending expired"}
+    assert not await raw.exists(cell.keys.chores)
+
+
+async def test_only_a_gang_that_has_failed_is_ended(cell: CellStore) -> None:
+    placed = await gang(cell)
+    await arrive(cell, "a", placed["a"])
+    await cell.release("h1", "b")
+    assert not await cell.end_gang("a")
+    assert await main_states(cell, "abc") == {"a": "active", "b": "ended released", "c": "claimed"}
+
+
+async def test_a_member_that_was_resized_meanwhile_is_given_back_by_the_next_try(
+    cell: CellStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its token is another one than that which was read: the chore stays."""
+    placed = await gang(cell, "ab")
+    await arrive(cell, "a", placed["a"])
+    await cell.fail("h1", "b", placed["b"].token, by_host=True)
+    before = await cell.read_claims("a")
+    await cell.resize("h1", "a", placed["a"].token, {"VCPU": 2})
+    with monkeypatch.context() as patch:
+        patch.setattr(cell, "read_claims", AsyncMock(return_value=before))
+        assert not await cell.end_gang("a")
+    await cell.reconcile(["b"])
+    await settle(cell)
+    assert await main_states(cell, "ab") == {"a": "ending failed", "b": "ended failed"}

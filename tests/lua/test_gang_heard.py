@@ -7,7 +7,7 @@ import pytest
 
 from redsched.model import ClaimStatus, HostStatus, Why
 from redsched.store import CellStore, EndedPlacement, Outcome, Placed
-from tests.support.cells import HOUR_S, call_of, member, new_epoch, open_host
+from tests.support.cells import HOUR_S, call_of, make_due, member, new_epoch, open_host
 from tests.support.placements import arrive, held, main_states, roll_back, settle, snapshot
 
 
@@ -62,38 +62,112 @@ async def test_one_that_has_come_up_is_not_waited_for_because_its_host_lost_it(c
     assert not await raw.exists(cell.keys.gang("a"))
 
 
-@pytest.mark.parametrize("active", ["", "b"])
-async def test_a_member_that_its_journal_is_ending_has_left(cell: CellStore, raw: Any, active: str) -> None:
+async def test_a_member_that_its_journal_is_ending_has_left(cell: CellStore, raw: Any) -> None:
     """The release that its host has heard of is one that the store has forgotten."""
-    placed = await gang(cell, active=active)
+    placed = await gang(cell)
     await cell.attest("h2", await new_epoch(cell), None, [held("b", placed["b"], ClaimStatus.ENDING)])
     assert await main_states(cell, "b") == {"b": "ending void"}
     assert await cell.read_gang("a") == {"a": "h1"}
     assert await waiting(cell, raw) == "1"
+    assert await raw.hget(cell.keys.gang("a"), "why") == "void"
     await cell.gone("h2", "b", placed["b"].token, Why.RELEASED, {})
-    await settle(cell)
+    await settle(cell, but="b")  # its gang has failed, and h1 has not attested
     assert await waiting(cell, raw) == "1"
 
 
 @pytest.mark.parametrize(
-    ("why", "other"), [(Why.RELEASED, "active"), (Why.FAILED, "ending failed"), (None, "ending failed")]
+    ("why", "was_active", "other"),
+    [
+        (Why.RELEASED, False, "active"),
+        (Why.WORK_ENDED, True, "active"),
+        (Why.FAILED, True, "active"),
+        (None, True, "active"),
+        (Why.FAILED, False, "ending failed"),
+        (None, False, "ending failed"),
+    ],
 )
-async def test_a_member_that_has_ended_is_no_failure_if_its_owner_let_it_go(
-    cell: CellStore, raw: Any, why: Why | None, other: str
+@pytest.mark.parametrize("is_over", [True, False])
+async def test_a_member_that_had_been_active_does_not_end_the_others(
+    cell: CellStore, raw: Any, why: Why | None, was_active: bool, other: str, is_over: bool
 ) -> None:
-    """The gang had come up and one was released; the store went back to before that, and its journal knows why."""
+    """The gang had come up and one has ended, or is ending; the store went back to before that. Its journal knows."""
     placed = await gang(cell)
     before = await snapshot(raw)
     await cell.confirm("h1", "a", placed["a"].token)
     await cell.confirm("h2", "b", placed["b"].token)
-    await cell.release("h1", "a")
-    assert (await cell.gone("h1", "a", placed["a"].token, Why.VOID, {})).facts == ("released",)
+    assert not await raw.exists(cell.keys.gang("a"))
     epoch = await roll_back(cell, raw, before)
-    told = EndedPlacement("a", placed["a"].token, placed["a"].token, why or "")
-    await cell.attest("h1", epoch, None, [], [told])
+    token = placed["a"].token
+    if is_over:
+        told = EndedPlacement("a", token, token, why or "", was_active)
+        await cell.attest("h1", epoch, None, [], [told])
+    else:
+        ending = replace(held("a", placed["a"], ClaimStatus.ENDING), was_active=was_active)
+        await cell.attest("h1", epoch, None, [ending])
     await cell.attest("h2", epoch, None, [held("b", placed["b"])])
     await settle(cell)
-    assert await main_states(cell, "ab") == {"a": f"ended {why or 'void'}", "b": other}
+    if is_over:
+        assert await main_states(cell, "ab") == {"a": f"ended {why or 'void'}", "b": other}
+    else:
+        expected = "active" if was_active else "ending failed"
+        assert await main_states(cell, "ab") == {"a": "ending void", "b": expected}
+
+
+async def test_a_member_that_fell_with_its_gang_counts_as_never_active(cell: CellStore, raw: Any) -> None:
+    """The store went back to when it was active, and another had not failed yet."""
+    placed = await gang(cell, active="a")
+    before = await snapshot(raw)
+    await cell.fail("h2", "b", placed["b"].token, by_host=True)
+    await settle(cell)
+    assert (await cell.gone("h1", "a", placed["a"].token, Why.VOID, {})).facts == ("failed",)
+    epoch = await roll_back(cell, raw, before)
+    await cell.attest("h1", epoch, None, [], [EndedPlacement("a", placed["a"].token, placed["a"].token, "failed")])
+    await cell.attest("h2", epoch)
+    await settle(cell)
+    assert await main_states(cell, "ab") == {"a": "ended failed", "b": "ended failed"}
+
+
+async def test_an_active_member_that_ends_before_the_others_were_heard_ends_alone(cell: CellStore, raw: Any) -> None:
+    """They may be active, and the gang complete; the store has gone back to before that."""
+    placed = await gang(cell)
+    before = await snapshot(raw)
+    await cell.confirm("h1", "a", placed["a"].token)
+    await cell.confirm("h2", "b", placed["b"].token)
+    epoch = await roll_back(cell, raw, before)
+    await cell.attest("h1", epoch, None, [held("a", placed["a"])])
+    await cell.gone("h1", "a", placed["a"].token, Why.WORK_ENDED, {})
+    await cell.attest("h2", epoch, None, [held("b", placed["b"])])
+    await settle(cell)
+    assert await main_states(cell, "ab") == {"a": "ended work-ended", "b": "active"}
+
+
+@pytest.mark.parametrize("end", ["lease", "evacuation", "removal"])
+@pytest.mark.parametrize("is_heard", [True, False])
+async def test_a_host_that_was_written_off_unheard_ends_no_gang_that_may_have_been_complete(
+    cell: CellStore, raw: Any, end: str, is_heard: bool
+) -> None:
+    """Its member is starting in a store that went back; had the host attested since, that would be known."""
+    placed = await gang(cell)
+    before = await snapshot(raw)
+    await cell.confirm("h1", "a", placed["a"].token)
+    await cell.confirm("h2", "b", placed["b"].token)
+    epoch = await roll_back(cell, raw, before)
+    await cell.attest("h2", epoch, None, [held("b", placed["b"])])
+    if is_heard:
+        await cell.attest("h1", epoch, None, [held("a", placed["a"], ClaimStatus.STARTING)])
+    await cell.write_off("h1", evacuate=True, force=True)
+    if end == "lease":
+        await make_due(raw, cell, "a")
+        await cell.reconcile(["a"])
+    elif end == "evacuation":
+        await cell.fail("h1", "a", placed["a"].token, by_host=False, again=True)
+    else:
+        await cell.forget("h1", force=True)
+    await settle(cell, but="a" if end == "evacuation" and not is_heard else "")
+    alone = {"lease": "ended expired", "evacuation": "pending failed", "removal": "ended void"}[end]
+    with_gang = {"lease": "ended expired", "evacuation": "ended failed", "removal": "ended void"}[end]
+    wanted = {"a": with_gang, "b": "ending failed"} if is_heard else {"a": alone, "b": "active"}
+    assert await main_states(cell, "ab") == wanted
 
 
 async def test_a_member_that_came_up_after_another_had_failed_is_asked_back(cell: CellStore, raw: Any) -> None:

@@ -288,6 +288,22 @@ async def test_what_is_left_at_the_deadline_is_stopped_and_its_owner_sees_why(cl
         await work.is_sound()
 
 
+async def test_a_member_of_a_complete_gang_that_is_stopped_was_released_and_has_not_failed(clean_store: str) -> None:
+    """Its claim still names the gang; the other member is none of its business."""
+    async with at_work(clean_store, 4, 8) as work:
+        here, there = (Request({"VCPU": 1}, hosts=frozenset((host,))) for host in ("h0", "h1"))
+        await work.scheduler.select(Request(members=(Gang("a", here), Gang("b", there)), claim_ids=("a", "b")))
+        await work.work()
+        assert not await work.store.read_gang("a")
+        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, True, 60, AtDeadline.STOP)
+        await _after_the_deadline(work, clean_store)
+        await work.sweep()
+        await empty(work, "h0")
+        ended = await work.scheduler.claims.get("a")
+        assert (ended.state, ended.why) == (ClaimStatus.ENDED, Why.RELEASED)
+        assert (await work.scheduler.claims.get("b")).state is ClaimStatus.ACTIVE
+
+
 async def test_what_is_left_at_the_deadline_is_kept(clean_store: str) -> None:
     """Nothing more is moved, although there is room now. Draining again goes on with it."""
     async with at_work(clean_store, 8, 4, 6) as work:

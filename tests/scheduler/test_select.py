@@ -2,13 +2,15 @@
 
 import pytest
 
-from redsched.errors import ClaimIdReused, ClaimState, NoValidHost
-from redsched.model import ClaimStatus, HostStatus, Request
+from redsched.errors import ClaimIdReused, ClaimState, NoValidHost, Settling
+from redsched.model import ClaimStatus, Gang, HostStatus, Request
 from redsched.scheduler import Effort, Scheduler
 from redsched.settings import Settings
 from redsched.store import Store
 from tests.scheduler.conftest import ONE_AT_A_TIME, report_of
+from tests.scheduler.working import at_work
 from tests.support.cells import make_due, open_host, raw_client
+from tests.support.placements import roll_back, snapshot
 
 ALL_OF_H1 = Request({"VCPU": 8})
 
@@ -90,6 +92,25 @@ async def test_an_id_with_other_content_is_refused(scheduler: Scheduler) -> None
     with pytest.raises(ClaimIdReused):
         await scheduler.select(Request({"VCPU": 1}, claim_ids=("mine", "new"), count=2))
     assert await claims_of(scheduler) == {"mine": "h1"}
+
+
+async def test_ids_of_which_the_store_has_lost_some_say_which_are_left(clean_store: str) -> None:
+    """What is left may have been active for long: its owner says what becomes of it. Until the cell settles, wait."""
+    async with at_work(clean_store, 8, 8) as work, raw_client(clean_store) as raw:
+        there = [Gang(host, Request({"VCPU": 1}, hosts=frozenset({host}))) for host in ("h0", "h1")]
+        request = Request(members=tuple(there), claim_ids=("one", "two"))
+        before = await snapshot(raw)
+        await work.scheduler.select(request)
+        await work.work([0])
+        await roll_back(work.store, raw, before)
+        await work.hosts[0].speak()
+        with pytest.raises(Settling):
+            await work.scheduler.select(request)
+        await work.hosts[1].speak()
+        with pytest.raises(ClaimState, match="only one is known: the store has lost two") as refused:
+            await work.scheduler.select(request)
+        assert refused.value.facts == {"claims": {"one": "active"}, "unknown": ["two"]}
+        assert await work.store.held_ids("h0") == {"one"}
 
 
 async def test_the_id_of_an_ended_claim_is_not_used_again(scheduler: Scheduler) -> None:

@@ -93,7 +93,10 @@ async def _report(request: Request, host: str, asked: ReportBody) -> Response:
         asked.agent.made() if asked.agent else None,
         asked.epoch,
         [_held(one) for one in asked.claims],
-        [EndedPlacement(one.id, one.placed or one.token, one.token, str(one.why)) for one in asked.ended],
+        [
+            EndedPlacement(one.id, one.placed or one.token, one.token, str(one.why), one.was_active)
+            for one in asked.ended
+        ],
     )
     return render.answer(render.report(found))
 
@@ -108,4 +111,4 @@ def _held(one: HeldClaimBody) -> HeldClaim:
     record |= {"alternates": " ".join(one.alternates)} if one.alternates else {}
     record |= {"work_ended_at_ms": str(one.work_ended_at_ms)} if one.work_ended_at_ms else {}
     placed = one.placed or one.token
-    return HeldClaim(one.id, placed, one.token, one.root or placed, ClaimStatus(one.state), record)
+    return HeldClaim(one.id, placed, one.token, one.root or placed, ClaimStatus(one.state), record, one.was_active)

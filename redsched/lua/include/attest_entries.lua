@@ -11,9 +11,9 @@ local function parse_entries(first)
       entry.placed, entry.token = take(), take()
     end
     if entry.word == 'ended' then
-      entry.why = take()
+      entry.why, entry.was_active = take(), take() == '1'
     elseif entry.word == 'held' then
-      entry.root, entry.state, entry.record = take(), take(), {}
+      entry.root, entry.state, entry.was_active, entry.record = take(), take(), take() == '1', {}
       for _ = 1, tonumber(take()) do
         local field = take()
         entry.record[field] = take()

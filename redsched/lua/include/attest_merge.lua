@@ -83,7 +83,16 @@ local function was_never_taken_up(cell, entry)
   return entry.state == 'claimed' and whole(entry.record.expires_at_ms, MOST, 0) <= cell.now_ms
 end
 
+-- A member that had been active does not fail its gang by its end, and one that never was, or fell with its gang, does:
+-- the journal's word counts, whatever the store has of it.
+local function judge_end(claim, entry)
+  if entry.word == 'ended' or entry.state == 'ending' then
+    claim.leaves_gang = entry.was_active
+  end
+end
+
 local function merge_entry(cell, merged, claim, entry, host)
+  judge_end(claim, entry)
   if entry.word == 'ended' then
     local placement = placement_on(claim, ARG.host, entry.placed)
     if placement and not newer(placement.token, entry.token) then

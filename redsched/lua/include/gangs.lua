@@ -33,14 +33,39 @@ local function bind_gangs(claims, things, lacking)
   end
 end
 
--- Do all members of the claim's gang still stand or fall together?
-local function is_bound(claim)
-  return claim.gang ~= nil
+-- Does what the store has of a host's claims hold for this epoch? After a rollback it may be older than what runs
+-- there: until the host has attested, a member that is only starting in the store may have been active, and its gang
+-- complete.
+local function was_heard(cell, host_key)
+  local host = redis.call('HMGET', host_key, 'epoch', 'heard')
+  return not host[1] or host[1] == cell.epoch or host[2] == cell.epoch
 end
 
--- Count what has become of a member. Its owner may let one go; any other end is a failure of the gang, which closes the
--- claim. Returns whether the others are to end now.
-local function step_gang(claim, before, why)
+-- A placement is taken back on a host that was written off, or removed. Where nobody can tell whether it had been
+-- active, its claim stands alone from now on: a gang that may have been complete does not fail with it.
+local function judge_written_off(cell, claim, host_key)
+  if claim.gang and not claim.gang.hash.why and not was_heard(cell, host_key) then
+    claim.leaves_gang = true
+  end
+end
+
+-- Do all members of the claim's gang still stand or fall together?
+local function is_bound(claim)
+  return claim.gang ~= nil and not claim.leaves_gang
+end
+
+-- Is the end of a member a failure of its gang? Its owner may let one go, and so does attest.lua where the journal
+-- knows that it had been active. Until the cell is settled, another member that is starting in the store may be
+-- active, and the gang complete: then the end of an active one is its own.
+local function fails_gang(cell, claim, was, why)
+  if BY_OWNER[why] or claim.gang.hash.why or claim.leaves_gang then
+    return false
+  end
+  return claim.leaves_gang == false or was ~= 'active' or cell.settled
+end
+
+-- Count what has become of a member. Returns whether the others are to end now.
+local function step_gang(cell, claim, before, why)
   local gang, was, now = claim.gang, phase_of(before), phase_of(claim)
   local member = 'member.' .. claim.id
   if not gang or was == now or not gang.hash[member] or gang.gone[member] then
@@ -52,7 +77,8 @@ local function step_gang(claim, before, why)
     return false
   end
   gang.gone[member] = true
-  if BY_OWNER[why] or gang.hash.why then
+  if not fails_gang(cell, claim, was, why) then
+    claim.fields.gang = not claim.leaves_gang and claim.fields.gang or nil
     return false
   end
   gang.hash.why, gang.fails = why, why

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from redsched.errors import ClaimState, NotConfirmed, NoValidHost, OutcomeUnknown, QuotaExceeded, Unavailable, Unknown
-from redsched.model import Request
+from redsched.model import ClaimStatus, Request
 from redsched.scheduler import Scheduler
 from redsched.scheduler.views import Selections
 from tests.faults.suite import traffic
@@ -136,6 +136,9 @@ class Owner:
         except (NoValidHost, QuotaExceeded):
             say("refused", ids=ids)
         except (ClaimState, NotConfirmed) as error:
+            # Places of it may be left: some have ended, or the store has lost them.
+            left = [one for one, state in error.facts.get("claims", {}).items() if state != ClaimStatus.ENDED]
+            await asyncio.gather(*(self._give(one) for one in left))
             say("over", ids=ids, why=error.problem)
         else:
             until = traffic.KINDS[traffic.kind_of(ids[0])].until

@@ -70,6 +70,9 @@ class AgentBody(Part):
         return AgentStamp(self.journal, self.nonce, self.number)
 
 
+WAS_ACTIVE = "It had been active, and was not stopped because its gang failed."
+
+
 class HeldClaimBody(Strict):
     """A claim that a host holds, from its journal."""
 
@@ -91,6 +94,7 @@ class HeldClaimBody(Strict):
     alternates: Annotated[
         list[GivenName], Field(max_length=MAX_ALTERNATES, description="Hosts where it goes next if it fails.")
     ] = Field(default_factory=list)
+    was_active: Annotated[bool, Field(description=f"Of one that is ending: {WAS_ACTIVE.lower()}")] = False
     work_ended_at_ms: Annotated[int | None, Field(ge=0, description="When its work ended, where it is kept.")] = None
 
 
@@ -101,6 +105,7 @@ class EndedClaimBody(Strict):
     token: GivenToken
     placed: Annotated[GivenToken | Literal[""], Field(description="The placement's name; its token if left out.")] = ""
     why: Annotated[Why | Literal[""], Field(description="Why it ended, as it was answered then.")] = ""
+    was_active: Annotated[bool, Field(description=WAS_ACTIVE)] = False
 
 
 class ReportBody(Strict):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import psutil
 
-from redsched.agent.fleet import simulated
+from redsched.agent.collectors.fleet import simulated
 from redsched.model import HostReport, Inventory, Request
 from redsched.scheduler import Scheduler
 

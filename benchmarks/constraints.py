@@ -31,7 +31,7 @@ from redsched.cache.columns import Columns
 from redsched.decide import Decider
 from redsched.model import Request
 from redsched.settings import Settings
-from redsched.store import LookedAt
+from redsched.store.codec.results import LookedAt
 
 AGREED = 20
 """Decisions that both make one after the other before anything is measured."""

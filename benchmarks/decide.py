@@ -27,7 +27,7 @@ from redsched.cache.columns import Columns
 from redsched.decide import Decider
 from redsched.model import Request
 from redsched.settings import Settings
-from redsched.store import LookedAt
+from redsched.store.codec.results import LookedAt
 
 EPOCH = "1-a"
 AMOUNTS = {"VCPU": 2, "MEMORY_MB": 4096}

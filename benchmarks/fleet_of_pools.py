@@ -11,8 +11,8 @@ from random import Random
 
 from benchmarks.decide import EPOCH, Fleet, make_columns
 from redsched.cache.columns import Columns
-from redsched.names import split_slot
-from redsched.store import Kind
+from redsched.model.validation import split_slot
+from redsched.store.codec.keys import Kind
 
 NODES, GPUS = 2, 8
 ZONES, RACK = 20, 40

@@ -34,16 +34,18 @@ from typing import Any
 import uvloop
 
 from benchmarks.claim_work import HELD_S
-from redsched import pacing, tasks
+from redsched import aio, pacing
 from redsched.model import Candidate, ClaimStatus, HostReport, HostStatus, Inventory, Quota, Request
-from redsched.names import MAX_AMOUNT
+from redsched.model.validation import MAX_AMOUNT
 from redsched.scheduler import Scheduler
-from redsched.scheduler.audit import repair_picture
+from redsched.scheduler.audit.audit import repair_picture
+from redsched.scheduler.background.recorder import Recorder
 from redsched.scheduler.cells import Cell
-from redsched.scheduler.recorder import Recorder
 from redsched.settings import Settings
-from redsched.store import CellStore, ClaimCall, HeldClaim, Member, Store
-from redsched.store.server import PrivateServer
+from redsched.store.cell import CellStore
+from redsched.store.codec.results import ClaimCall, HeldClaim, Member
+from redsched.store.embedded.server import PrivateServer
+from redsched.store.store import Store
 
 TIMER_S = 0.001
 LIMITED = "limited"
@@ -90,7 +92,7 @@ class Timer:
     async def __aexit__(self, *_: object) -> None:
         await asyncio.sleep(TIMER_S * 2)
         self.seconds = time.perf_counter() - self._began
-        await tasks.end(self._task)
+        await aio.end(self._task)
         gc.callbacks.remove(self._collecting)
 
     def row(self, work: str) -> Row:
@@ -118,7 +120,7 @@ async def fill(cell: CellStore, claims: int, per_host: int) -> list[str]:
     names = [f"host-{number:06}" for number in range(-(-claims // per_host))]
     for first in range(0, len(names), AT_ONCE):
         hosts = enumerate(names[first : first + AT_ONCE], first)
-        await tasks.together(_open(cell, number, name, per_host) for number, name in hosts)
+        await aio.together(_open(cell, number, name, per_host) for number, name in hosts)
     return names
 
 

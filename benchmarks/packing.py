@@ -23,8 +23,8 @@ from redsched.cache.columns import Columns
 from redsched.decide import Decider
 from redsched.model import Candidate
 from redsched.settings import Settings
-from redsched.store import LookedAt
-from redsched.store.fields import facts_fields, host_fields
+from redsched.store.codec.fields import facts_fields, host_fields
+from redsched.store.codec.results import LookedAt
 
 EPOCH = "1-a"
 ASKED = 1.3

@@ -11,10 +11,11 @@ import redis
 from benchmarks.claim_work import Measured, cpu_of, requests
 from redsched.model import Candidate, Request
 from redsched.settings import Settings
-from redsched.store import CellStore, ClaimCall, Clock, Member
-from redsched.store.runner import Reply
-from redsched.store.scripts import load_all
-from redsched.store.server import PrivateServer
+from redsched.store.cell import CellStore
+from redsched.store.client.scripts import load_all
+from redsched.store.codec.results import ClaimCall, Clock, Member
+from redsched.store.codec.wire import Reply
+from redsched.store.embedded.server import PrivateServer
 
 CELL = "c1"
 

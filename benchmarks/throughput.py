@@ -33,12 +33,14 @@ from benchmarks import raw_claims, rest_load
 from benchmarks.claim_work import Measured, cpu_of, measured, report_fleet, requests
 from benchmarks.running import Up, end_in_order
 from redsched.model import Quota, Request
-from redsched.names import MAX_AMOUNT
+from redsched.model.validation import MAX_AMOUNT
 from redsched.scheduler import Effort, Scheduler
-from redsched.scheduler.recorder import Recorder
+from redsched.scheduler.background.recorder import Recorder
 from redsched.settings import Settings
-from redsched.store import CellStore, Clock, Store
-from redsched.store.server import PrivateServer
+from redsched.store.cell import CellStore
+from redsched.store.codec.results import Clock
+from redsched.store.embedded.server import PrivateServer
+from redsched.store.store import Store
 
 SETTINGS = Settings(log_level="warning")
 START_S = 1.5

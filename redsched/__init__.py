@@ -1,54 +1,58 @@
 """redsched: a shared-state scheduler on Redis. The library's public names are here; docs/library.md shows their use."""
 
-from redsched.cache.columns import Columns
-from redsched.decide.rules import Rule
-from redsched.decide.weighers import Weigher
-from redsched.errors import (
-    ClaimIdReused,
-    ClaimState,
-    InvalidRequest,
-    NotConfirmed,
-    NoValidHost,
-    OtherAgent,
-    OutcomeUnknown,
-    OwnCodeFailed,
-    RedschedError,
-    Settling,
-    StaleToken,
-    StoreUnavailable,
-    Unavailable,
-    Unknown,
-)
-from redsched.model import (
-    AgentStamp,
-    Aggregate,
-    Claim,
-    ClaimStatus,
-    CpuPolicy,
-    Gang,
-    Group,
-    GroupPolicy,
-    Hints,
-    HostReport,
-    HostStatus,
-    Inventory,
-    ListedState,
-    Numa,
-    NumaAffinity,
-    NumaCell,
-    OnExit,
-    PciDevices,
-    Pool,
-    Relation,
-    RelationType,
-    Request,
-    ServerGroup,
-    SharedPool,
-    Spread,
-    Token,
-)
-from redsched.scheduler import BulkOutcome, BulkResult, ClaimFilter, Scheduler
-from redsched.settings import Settings
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from redsched.cache.columns import Columns
+    from redsched.decide.rules import Rule
+    from redsched.decide.scoring import Weigher
+    from redsched.errors import (
+        ClaimIdReused,
+        ClaimState,
+        InvalidRequest,
+        NotConfirmed,
+        NoValidHost,
+        OtherAgent,
+        OutcomeUnknown,
+        OwnCodeFailed,
+        RedschedError,
+        Settling,
+        StaleToken,
+        StoreUnavailable,
+        Unavailable,
+        Unknown,
+    )
+    from redsched.model import (
+        AgentStamp,
+        Aggregate,
+        Claim,
+        ClaimStatus,
+        CpuPolicy,
+        Gang,
+        Group,
+        GroupPolicy,
+        Hints,
+        HostReport,
+        HostStatus,
+        Inventory,
+        ListedState,
+        Numa,
+        NumaAffinity,
+        NumaCell,
+        OnExit,
+        PciDevices,
+        Pool,
+        Relation,
+        RelationType,
+        Request,
+        ServerGroup,
+        SharedPool,
+        Spread,
+        Token,
+    )
+    from redsched.scheduler import BulkOutcome, BulkResult, ClaimFilter, Scheduler
+    from redsched.settings import Settings
 
 __all__ = [
     "AgentStamp",
@@ -100,3 +104,65 @@ __all__ = [
     "Unknown",
     "Weigher",
 ]
+
+_MODULES = {
+    "AgentStamp": "redsched.model",
+    "Aggregate": "redsched.model",
+    "BulkOutcome": "redsched.scheduler",
+    "BulkResult": "redsched.scheduler",
+    "Claim": "redsched.model",
+    "ClaimFilter": "redsched.scheduler",
+    "ClaimIdReused": "redsched.errors",
+    "ClaimState": "redsched.errors",
+    "ClaimStatus": "redsched.model",
+    "Columns": "redsched.cache.columns",
+    "CpuPolicy": "redsched.model",
+    "Gang": "redsched.model",
+    "Group": "redsched.model",
+    "GroupPolicy": "redsched.model",
+    "Hints": "redsched.model",
+    "HostReport": "redsched.model",
+    "HostStatus": "redsched.model",
+    "InvalidRequest": "redsched.errors",
+    "Inventory": "redsched.model",
+    "ListedState": "redsched.model",
+    "NoValidHost": "redsched.errors",
+    "NotConfirmed": "redsched.errors",
+    "Numa": "redsched.model",
+    "NumaAffinity": "redsched.model",
+    "NumaCell": "redsched.model",
+    "OnExit": "redsched.model",
+    "OtherAgent": "redsched.errors",
+    "OutcomeUnknown": "redsched.errors",
+    "OwnCodeFailed": "redsched.errors",
+    "PciDevices": "redsched.model",
+    "Pool": "redsched.model",
+    "RedschedError": "redsched.errors",
+    "Relation": "redsched.model",
+    "RelationType": "redsched.model",
+    "Request": "redsched.model",
+    "Rule": "redsched.decide.rules",
+    "Scheduler": "redsched.scheduler",
+    "ServerGroup": "redsched.model",
+    "Settings": "redsched.settings",
+    "Settling": "redsched.errors",
+    "SharedPool": "redsched.model",
+    "Spread": "redsched.model",
+    "StaleToken": "redsched.errors",
+    "StoreUnavailable": "redsched.errors",
+    "Token": "redsched.model",
+    "Unavailable": "redsched.errors",
+    "Unknown": "redsched.errors",
+    "Weigher": "redsched.decide.scoring",
+}
+"""Where each name is. Imported when it is asked for, so that `import redsched.decide` loads no Redis client."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

@@ -12,7 +12,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from redsched.errors import InvalidRequest
 from redsched.model import MAX_RATIO
-from redsched.names import check_name
+from redsched.model.validation import check_name
 
 MAX_CELL_NAME = 32
 Seconds = Annotated[float, Field(gt=0)]

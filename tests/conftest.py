@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import pytest
 import redis
 
-from redsched.store.server import PrivateServer, ServerBinary
+from redsched.store.embedded.server import PrivateServer, ServerBinary
 from tests.support import guard
 from tests.support.profiles import LONG, SHORT_EXAMPLES, SHORT_STEPS, load_profile, profile_name
 from tests.support.servers import SERVERS, name_of

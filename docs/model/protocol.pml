@@ -443,7 +443,7 @@ end:
   od
 }
 
-/* ------------------------------------------------------------------------------------- an agent: agent/host.py */
+/* ------------------------------------------------------------------------------------- an agent: agent/host_session.py */
 
 proctype Agent(byte h) {
   byte x;
@@ -532,7 +532,7 @@ end:
   od
 }
 
-/* --------------------------------------------------------------- one claim on its host: agent/works.py, steps.py */
+/* --------------------------------------------------------------- one claim on its host: agent/claims/tasks.py, steps.py */
 
 /* One connection carries all that a host says. NO_LEAVE: what comes over another one counts as well. */
 #define at (other -> OLD : a[h].server)
@@ -543,7 +543,7 @@ inline stop_work(h, x) {
   a[h].runs[x] = false
 }
 
-/* agent/steps.py, _fits(): what the host has against all that its page holds. */
+/* agent/claims/lifecycle.py, _fits(): what the host has against all that its page holds. */
 #ifdef NO_DOUBLE_CHECK
 #define fits(h, x) true
 #elif CLAIMS > 1

@@ -1,9 +1,9 @@
 """The agent: speaks for hosts to the store, and makes true on them what was claimed. `run` is its entry."""
 
-from redsched.agent.collector import Collector, Look, Named, StaticCollector, Work, load_collector
-from redsched.agent.fleet import fleet, parse_fleet, read_fleet, simulated
-from redsched.agent.journal_file import JournalBroken
-from redsched.agent.machine import MachineCollector
+from redsched.agent.collectors.base import Collector, Look, Named, StaticCollector, Work, load_collector
+from redsched.agent.collectors.fleet import fleet, parse_fleet, read_fleet, simulated
+from redsched.agent.journal.file import JournalBroken
+from redsched.agent.machine.collector import MachineCollector
 from redsched.agent.run import default_journal, run
 
 __all__ = [

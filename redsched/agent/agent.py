@@ -13,23 +13,24 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from redsched.agent.collector import Collector
-from redsched.agent.hooks import Hook
-from redsched.agent.host import Host
-from redsched.agent.journal import Journal
-from redsched.agent.line import Line
-from redsched.agent.local_file import LocalFile
-from redsched.agent.sight import Sight
-from redsched.agent.turns import Turns
-from redsched.agent.watch import Watch
-from redsched.agent.work_ended import WorkEndedSteps
-from redsched.agent.work_watch import WorkWatch
-from redsched.agent.works import Works
+from redsched.agent.backoff import Line
+from redsched.agent.claims.tasks import Works
+from redsched.agent.claims.work_ended import WorkEndedSteps
+from redsched.agent.claims.work_monitor import WorkWatch
+from redsched.agent.collectors.base import Collector
+from redsched.agent.collectors.local_file import LocalFile
+from redsched.agent.hooks.base import Hook
+from redsched.agent.host_session import Host
+from redsched.agent.inbox import Watch
+from redsched.agent.journal.journal import Journal
+from redsched.agent.monitor import Sight
+from redsched.agent.timers import Turns
+from redsched.aio import end_all, finish
 from redsched.errors import OtherAgent, RedschedError, Unavailable
 from redsched.model import Claim
 from redsched.settings import Settings
-from redsched.store import CellStore, Store
-from redsched.tasks import end_all, finish
+from redsched.store.cell import CellStore
+from redsched.store.store import Store
 
 MOST_AT_ONCE = 128
 """Hosts that speak to the store at the same time."""

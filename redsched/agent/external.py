@@ -7,9 +7,9 @@ import dataclasses
 import math
 from collections.abc import Mapping
 
-from redsched.agent.collector import Look
+from redsched.agent.collectors.base import Look
 from redsched.model import Amounts, HostReport
-from redsched.names import split_slot
+from redsched.model.validation import split_slot
 
 MEMORY_STEP_MB = 64
 """External MEMORY_MB of the host or a NUMA node, rounded up to this, falls only when it has fallen by two steps."""

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from redsched.agent.agent import Agent
-from redsched.agent.collector import Collector, StaticCollector
-from redsched.agent.hook_command import CommandHook
-from redsched.agent.hook_url import UrlHook
-from redsched.agent.hooks import Hook, NoHook
-from redsched.agent.journal import open_journal
-from redsched.agent.local_file import LocalFile
+from redsched.agent.collectors.base import Collector, StaticCollector
+from redsched.agent.collectors.local_file import LocalFile
+from redsched.agent.hooks.base import Hook, NoHook
+from redsched.agent.hooks.command import CommandHook
+from redsched.agent.hooks.http import UrlHook
+from redsched.agent.journal.journal import open_journal
 from redsched.errors import InvalidRequest
 from redsched.model import HostReport
 from redsched.settings import Settings
-from redsched.store import Store
+from redsched.store.store import Store
 
 
 async def run(

@@ -9,12 +9,12 @@ from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
 
 from redsched.api import metrics, openapi, problems
-from redsched.api.crew import Crew
-from redsched.api.express import Express
+from redsched.api.fast_path import Express
 from redsched.api.readiness import Watch
 from redsched.api.routes import changes, claims, declared, events, hosts, quotas, reports, selections, service
 from redsched.errors import StoreUnavailable
 from redsched.scheduler import Scheduler
+from redsched.server.registry import Crew
 from redsched.settings import Settings
 
 # The busiest first: routes are tried in order.

@@ -12,8 +12,6 @@ from fastapi import FastAPI
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from redsched.api.models import answered, asked
-from redsched.api.models.answered import InvalidProblem, NoValidHostProblem, Problem, QuotaProblem
 from redsched.api.problems import MEDIA_TYPE, BodyTooLarge, UnsupportedMediaType
 from redsched.errors import (
     InvalidRequest,
@@ -24,6 +22,8 @@ from redsched.errors import (
     StoreUnavailable,
     Unavailable,
 )
+from redsched.schema import requests, responses
+from redsched.schema.responses import InvalidProblem, NoValidHostProblem, Problem, QuotaProblem
 
 REF = "#/components/schemas/{model}"
 
@@ -83,7 +83,7 @@ def _problem_model(error: type[RedschedError]) -> type[BaseModel]:
 
 
 def _models() -> list[type[BaseModel]]:
-    return [getattr(module, name) for module in (asked, answered) for name in module.__all__]
+    return [getattr(module, name) for module in (requests, responses) for name in module.__all__]
 
 
 def install(app: FastAPI) -> None:

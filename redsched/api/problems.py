@@ -4,7 +4,7 @@ Errors that only HTTP knows (a body too large, a method that is not there) stand
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 import structlog
 from fastapi import FastAPI
@@ -15,8 +15,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from redsched.api.parsing import invalid, shown_text
 from redsched.errors import InvalidRequest, RedschedError, Unavailable
+from redsched.schema.parsing import invalid, shown_text
+from redsched.schema.problem import members
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -57,17 +58,6 @@ class InternalError(RedschedError):
     """A fault of redsched itself."""
 
     problem: ClassVar[str] = "internal-error"
-
-
-def members(error: RedschedError) -> dict[str, Any]:
-    """The members of a problem, and its facts beside them."""
-    return {
-        **error.facts,
-        "type": f"/problems/{error.problem}",
-        "title": error.title,
-        "status": error.status,
-        "detail": error.detail,
-    }
 
 
 def problem(error: RedschedError, headers: Mapping[str, str] | None = None) -> Response:

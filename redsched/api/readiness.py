@@ -1,6 +1,6 @@
 """Who of the workers of one API is ready: what one finds out about itself, and the answer for all.
 
-What they tell each other goes through `redsched.api.crew`.
+What they tell each other goes through `redsched.server.registry`.
 """
 
 import asyncio
@@ -9,9 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from redsched.api.crew import Crew
 from redsched.errors import Unavailable
 from redsched.scheduler import Readiness, Stats
+from redsched.server.registry import Crew
 
 LOOK_EVERY_S = 1.0
 

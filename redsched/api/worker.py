@@ -1,4 +1,4 @@
-"""One worker process of the API: `python -m redsched.api.worker JSON`, started by redsched/api/serve.py.
+"""One worker process of the API: `python -m redsched.api.worker JSON`, started by redsched/server/supervisor.py.
 
 Settings come through the environment. What keeps a worker from starting it leaves with its crew, for the parent, who
 says it once for all workers.
@@ -18,12 +18,11 @@ import uvicorn
 import uvloop
 from fastapi import FastAPI
 
-from redsched import pacing
-from redsched.api import logs
+from redsched import logs, pacing
 from redsched.api.app import create_app
-from redsched.api.crew import Crew
-from redsched.api.serve import BACKLOG
 from redsched.errors import RedschedError
+from redsched.server.registry import Crew
+from redsched.server.supervisor import BACKLOG
 from redsched.settings import Settings, load
 
 GRACE_S = 5

@@ -11,16 +11,16 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from redsched.cache.amounts import AMOUNTS, amount_of
 from redsched.cache.arrays import Family, Texts, grown
-from redsched.cache.compare import difference
 from redsched.cache.declared import Declared
+from redsched.cache.diff import difference
 from redsched.cache.dirty import DirtyRows
-from redsched.cache.layout import Layout, layout_of, tree_after
+from redsched.cache.pool_tree import Layout, layout_of, tree_after
 from redsched.cache.rows import Rows
-from redsched.names import MAX_AMOUNT, whole
-from redsched.store import LookedAt
-from redsched.store.fields import WRITTEN_OFF
+from redsched.cache.slot_fields import AMOUNTS, amount_of
+from redsched.model.validation import MAX_AMOUNT, whole
+from redsched.store.codec.fields import WRITTEN_OFF
+from redsched.store.codec.results import LookedAt
 
 ENABLED, DISABLED, DRAINING = 0, 1, 2
 _STATUS = {"enabled": ENABLED, "disabled": DISABLED, "draining": DRAINING}

@@ -8,8 +8,9 @@ bring theirs back): such a one is followed and not shown.
 from collections.abc import Callable, KeysView, Mapping
 from types import MappingProxyType
 
-from redsched.cache.things import AggregateState, GroupState, PoolState, QuotaState
-from redsched.store import Kind, Thing
+from redsched.cache.entries import AggregateState, GroupState, PoolState, QuotaState
+from redsched.store.codec.keys import Kind
+from redsched.store.codec.results import Thing
 
 State = AggregateState | GroupState | PoolState | QuotaState
 

@@ -8,7 +8,8 @@ script are applied together or not yet. They are the same for hosts and for what
 from collections.abc import Sequence
 
 from redsched.cache.columns import Columns
-from redsched.store import Change, Kind
+from redsched.store.codec.keys import Kind
+from redsched.store.codec.results import Change
 
 KINDS = frozenset(Kind)
 """A kind that this release does not know is no reason to stop: its changes are passed over."""

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from redsched.cache.columns import Columns
 from redsched.pacing import paced
-from redsched.store import CellStore, Kind
+from redsched.store.cell import CellStore
+from redsched.store.codec.keys import Kind
 
 CHUNK = 50
 """Hosts read in one pipeline: large enough to hide the round trip, small enough not to hold the server or the loop."""

@@ -2,9 +2,11 @@
 
 from redsched.cache.columns import Columns
 from redsched.cache.feed import Gap
-from redsched.cache.picture import Picture
 from redsched.cache.reading import names_of, read_into
-from redsched.store import CellStore, FeedEnd, Kind
+from redsched.cache.replica import Picture
+from redsched.store.cell import CellStore
+from redsched.store.codec.keys import Kind
+from redsched.store.codec.results import FeedEnd
 
 MOST_ENTRIES = 1000
 

@@ -9,16 +9,16 @@ import typer
 import uvloop
 
 from redsched.cli import tables
+from redsched.cli.context import settings_for, with_scheduler
 from redsched.cli.options import AsJson, Url
-from redsched.cli.with_store import settings_for, with_scheduler
 from redsched.errors import InvalidRequest
-from redsched.names import check_name
-from redsched.scheduler import archive as archives
-from redsched.scheduler.archive import Archive
-from redsched.scheduler.replay import MOST_CLAIMS
-from redsched.scheduler.replay import replay as replay_archive
-from redsched.store.server import PrivateServer
-from redsched.written import read_text
+from redsched.model.validation import check_name
+from redsched.scheduler.backup import archive as archives
+from redsched.scheduler.backup.archive import Archive
+from redsched.scheduler.backup.replay import MOST_CLAIMS
+from redsched.scheduler.backup.replay import replay as replay_archive
+from redsched.store.embedded.server import PrivateServer
+from redsched.yaml_io import read_text
 
 FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="What `redsched export` wrote; - for stdin.")]
 HEADS = ("POLICY", "PLACED", "REFUSED", "HOSTS", "GUESSED")

@@ -4,11 +4,11 @@ from typing import Annotated
 
 import typer
 
-from redsched.api import render
 from redsched.cli import tables
+from redsched.cli.context import with_scheduler
 from redsched.cli.options import AsJson, Url
-from redsched.cli.with_store import with_scheduler
 from redsched.scheduler import Problem
+from redsched.schema import render
 
 BROKEN = 1
 HEADS = ("INVARIANT", "WHAT", "WHERE", "FOUND", "SHOULD BE", "MENDED")

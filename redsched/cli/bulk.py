@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from redsched.api import render
 from redsched.cli import options, tables
-from redsched.cli.with_store import with_scheduler
+from redsched.cli.context import with_scheduler
 from redsched.errors import ClaimState, InvalidRequest
 from redsched.model import ListedState
 from redsched.scheduler import BulkOutcome, BulkResult, ClaimFilter, Page, Scheduler
+from redsched.schema import render
 
 HEADS = ("CLAIM", "HOST", "STATE", "OUTCOME")
 PAGE = 1000

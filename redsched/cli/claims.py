@@ -5,11 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from redsched.api import render
 from redsched.cli import bulk, options, tables
-from redsched.cli.asked import Asked, request_of, takes_asked
+from redsched.cli.context import with_scheduler
 from redsched.cli.options import After, AsJson, Force, Limit, Url
-from redsched.cli.with_store import with_scheduler
+from redsched.cli.request_options import Asked, request_of, takes_asked
 from redsched.model import (
     MAX_ALTERNATES,
     MAX_ATTEMPTS,
@@ -22,8 +21,9 @@ from redsched.model import (
     OnExit,
     Token,
 )
-from redsched.names import check_name
+from redsched.model.validation import check_name
 from redsched.scheduler import BulkResult, Explanation, Miss, Page, Scheduler, Selection
+from redsched.schema import render
 
 CLAIM_HEADS = ("CLAIM", "STATE", "HOST", "AMOUNTS", "PROJECT")
 PLACEMENT_HEADS = ("TOKEN", "STATE", "HOST", "AMOUNTS", "WHY")

@@ -9,18 +9,18 @@ from typing import Annotated, Any, Generic, TypeVar
 
 import typer
 
-from redsched.api import bodies, render
-from redsched.api.models.asked import AggregateBody, ServerGroupBody, SharedPoolBody
-from redsched.api.parsing import merged
 from redsched.cli import options, tables
+from redsched.cli.context import with_scheduler
 from redsched.cli.hosts import SLOT_HEADS, slot_row
 from redsched.cli.options import After, AsJson, Limit, RequestFile, Url
-from redsched.cli.with_store import with_scheduler
 from redsched.errors import Unknown
 from redsched.model import GroupPolicy
-from redsched.names import check_name
+from redsched.model.validation import check_name
 from redsched.scheduler import AggregateView, Page, Scheduler, ServerGroupView, SharedPoolView
-from redsched.scheduler.declared import DeclaredDesk
+from redsched.scheduler.declared.service import DeclaredDesk
+from redsched.schema import declarations, render
+from redsched.schema.parsing import merged
+from redsched.schema.requests import AggregateBody, ServerGroupBody, SharedPoolBody
 
 View = TypeVar("View")
 
@@ -206,7 +206,7 @@ AGGREGATES: _Kind[AggregateView] = _Kind(
     ("AGGREGATE", "HOSTS", "METADATA"),
     lambda one: (one.name, len(one.hosts), _words(one.metadata)),
     _show_aggregate,
-    bodies.aggregate_of,
+    declarations.aggregate_of,
 )
 SERVER_GROUPS: _Kind[ServerGroupView] = _Kind(
     "server-groups",
@@ -216,7 +216,7 @@ SERVER_GROUPS: _Kind[ServerGroupView] = _Kind(
     ("SERVER GROUP", "POLICY", "BY", "AT MOST", "MEMBERS"),
     lambda one: (one.group.name, one.group.policy, one.group.by, one.group.max_per_host, one.members),
     _show_server_group,
-    bodies.server_group_of,
+    declarations.server_group_of,
 )
 POOLS: _Kind[SharedPoolView] = _Kind(
     "pools",
@@ -231,5 +231,5 @@ POOLS: _Kind[SharedPoolView] = _Kind(
         " ".join(sorted(one.aggregates)),
     ),
     _show_pool,
-    bodies.shared_pool_of,
+    declarations.shared_pool_of,
 )

@@ -6,12 +6,12 @@ from typing import Annotated
 import typer
 from pydantic_core import to_json
 
-from redsched.api import render
 from redsched.cli import tables
-from redsched.cli.ending import run_until_ended
+from redsched.cli.context import checked_url, settings_for, with_scheduler
 from redsched.cli.options import After, AsJson, Limit, Url, filter_name
-from redsched.cli.with_store import checked_url, settings_for, with_scheduler
+from redsched.cli.shutdown import run_until_ended
 from redsched.scheduler import EventFilter, EventView, Page, Scheduler
+from redsched.schema import render
 
 EVERY_S = 0.5
 HEADS = ("TIME", "KIND", "CLAIM", "HOST", "PROJECT", "CONSUMER", "WHAT")

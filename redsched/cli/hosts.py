@@ -4,15 +4,15 @@ from typing import Annotated
 
 import typer
 
-from redsched.api import render
-from redsched.api.models.asked.verbs import MAX_DEADLINE_S
 from redsched.cli import options, tables
-from redsched.cli.draining import until_empty
+from redsched.cli.context import with_scheduler
+from redsched.cli.drain_progress import until_empty
 from redsched.cli.options import After, AsJson, HostArgument, Limit, Url, filter_name
-from redsched.cli.with_store import with_scheduler
 from redsched.errors import ClaimState, InvalidRequest
 from redsched.model import AtDeadline, HostStatus
 from redsched.scheduler import HostView, Scheduler, SlotView
+from redsched.schema import render
+from redsched.schema.requests.verbs import MAX_DEADLINE_S
 
 HEADS = ("HOST", "ZONE", "STATUS", "ALIVE", "CLAIMS", "FREE")
 LOST = "lost"

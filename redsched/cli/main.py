@@ -10,7 +10,8 @@ import typer
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
-from redsched.cli import archive, audit, claims, declared, events, hosts, quotas, service, store, up, verbs
+from redsched.cli import archive, audit, claim_verbs, claims, declared, events, hosts, quotas, service, store
+from redsched.cli.up import command
 from redsched.errors import InvalidRequest, RedschedError
 
 INTERRUPTED = 130
@@ -22,7 +23,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for commands in (up, service, hosts, claims, verbs, declared, quotas, store, audit, events, archive):
+for commands in (command, service, hosts, claims, claim_verbs, declared, quotas, store, audit, events, archive):
     commands.register(app)
 
 

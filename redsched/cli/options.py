@@ -12,10 +12,10 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from pydantic_core import PydanticSerializationError, to_json
 
-from redsched.api.parsing import Model, parse
 from redsched.errors import ClaimState, InvalidRequest
-from redsched.names import check_name
-from redsched.written import parse_yaml, read_text
+from redsched.model.validation import check_name
+from redsched.schema.parsing import Model, parse
+from redsched.yaml_io import parse_yaml, read_text
 
 Url = Annotated[str, typer.Option("--url", help="The store. Default: REDSCHED_REDIS_URL.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON for programs, as the REST API answers it.")]

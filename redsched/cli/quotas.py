@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-from redsched.api import render
 from redsched.cli import options, tables
+from redsched.cli.context import with_scheduler
 from redsched.cli.options import After, AsJson, Limit, Url
-from redsched.cli.with_store import with_scheduler
 from redsched.model import Quota
-from redsched.names import check_name
+from redsched.model.validation import check_name
 from redsched.scheduler import QuotaView, UsageRow, usage_by
+from redsched.schema import render
 
 HEADS = ("PROJECT", "RESOURCE", "LIMIT", "USED")
 

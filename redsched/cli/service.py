@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-from redsched.agent.collector import load_collector
-from redsched.agent.fleet import fleet as read_fleet
+from redsched.agent.collectors.base import load_collector
+from redsched.agent.collectors.fleet import fleet as read_fleet
 from redsched.agent.run import run as run_agent
-from redsched.api.serve import Workers
-from redsched.cli.ending import run_until_ended, until_ended
+from redsched.cli.context import checked_url, settings_for
 from redsched.cli.options import Url
-from redsched.cli.with_store import checked_url, settings_for
+from redsched.cli.shutdown import run_until_ended, until_ended
+from redsched.server.supervisor import Workers
 
 LOOK_EVERY_S = 0.2
 

@@ -2,10 +2,10 @@
 
 import typer
 
+from redsched.cli.context import declare, settings_for
+from redsched.cli.context import upgrade as upgrade_cells
 from redsched.cli.options import Url
-from redsched.cli.with_store import declare, settings_for
-from redsched.cli.with_store import upgrade as upgrade_cells
-from redsched.store.schema import SCHEMA
+from redsched.store.commands.schema import SCHEMA
 
 
 def register(app: typer.Typer) -> None:

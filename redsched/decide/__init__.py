@@ -1,8 +1,8 @@
 """Deciding: filter, weigh, pick, as pure functions of columns and a request. Knows neither Redis nor asyncio."""
 
-from redsched.decide.answers import Check, Decision, Explanation, HostCheck, Miss, Place, ReasonCount
-from redsched.decide.decide import Decider
-from redsched.decide.weighers.demand import taken_by
+from redsched.decide.decider import Decider
+from redsched.decide.result import Check, Decision, Explanation, HostCheck, Miss, Place, ReasonCount
+from redsched.decide.scoring.demand import taken_by
 
 __all__ = [
     "Check",

@@ -4,7 +4,7 @@ Frozen, validated when made, and free of I/O. What travels over HTTP has pydanti
 Redis is read and written in `redsched.store`; both turn into these.
 """
 
-from redsched.model.checks import MAX_CLASSES, MAX_LEASE_S
+from redsched.model.candidate import Candidate, ClaimRule, HostLimit, RuleKind
 from redsched.model.claims import (
     HELD,
     LEASED,
@@ -19,6 +19,19 @@ from redsched.model.claims import (
     Token,
     Why,
 )
+from redsched.model.constraints import (
+    CpuPolicy,
+    Gang,
+    Group,
+    Hints,
+    Numa,
+    NumaAffinity,
+    NumaCell,
+    PciDevices,
+    Relation,
+    RelationType,
+    Spread,
+)
 from redsched.model.declared import CLAIMS, Aggregate, Exceeded, GroupPolicy, Quota, ServerGroup, SharedPool
 from redsched.model.hosts import (
     MAX_LABELS,
@@ -32,22 +45,9 @@ from redsched.model.hosts import (
     Inventory,
     Pool,
 )
-from redsched.model.parts import (
-    CpuPolicy,
-    Gang,
-    Group,
-    Hints,
-    Numa,
-    NumaAffinity,
-    NumaCell,
-    PciDevices,
-    Relation,
-    RelationType,
-    Spread,
-)
-from redsched.model.placing import Candidate, ClaimRule, HostLimit, RuleKind
+from redsched.model.limits import MAX_CLASSES, MAX_LEASE_S
 from redsched.model.request import Request
-from redsched.model.request_checks import MAX_ALTERNATES, MAX_ATTEMPTS, MAX_COUNT, MAX_WAIT_S
+from redsched.model.request_validation import MAX_ALTERNATES, MAX_ATTEMPTS, MAX_COUNT, MAX_WAIT_S
 
 __all__ = [
     "CLAIMS",

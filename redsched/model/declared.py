@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from redsched.errors import InvalidRequest
-from redsched.model.checks import MAX_CLASSES, check_range, check_size
 from redsched.model.claims import Amounts
 from redsched.model.hosts import Inventory, check_provided
+from redsched.model.limits import MAX_CLASSES, check_range, check_size
 from redsched.model.metadata import check_aggregate_metadata
-from redsched.names import check_amount, check_class, check_name, check_topology
+from redsched.model.validation import check_amount, check_class, check_name, check_topology
 
 MAX_METADATA = 256
 MAX_PER_HOST = 1_000_000

@@ -6,9 +6,9 @@ from decimal import ROUND_FLOOR, Decimal
 from enum import StrEnum
 
 from redsched.errors import InvalidRequest
-from redsched.model.checks import MAX_CLASSES, check_lease, check_size
 from redsched.model.claims import Amounts
-from redsched.names import MAX_AMOUNT, check_amount, check_class, check_label_value, check_name, check_trait
+from redsched.model.limits import MAX_CLASSES, check_lease, check_size
+from redsched.model.validation import MAX_AMOUNT, check_amount, check_class, check_label_value, check_name, check_trait
 
 MAX_RATIO = 10_000.0
 MAX_TRAITS = 1000

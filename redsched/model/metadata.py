@@ -4,7 +4,7 @@ Any other key is the operator's own. What each demands is in docs/constraints.md
 """
 
 from redsched.errors import InvalidRequest
-from redsched.names import check_metadata, check_name, check_trait, whole
+from redsched.model.validation import check_metadata, check_name, check_trait, whole
 
 PROJECTS_KEY = "filter_tenant_id"
 """Also with anything behind it: Nova's way to list more projects than one value has room for."""

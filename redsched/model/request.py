@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from redsched.errors import InvalidRequest
-from redsched.model.canonical import Fields, Worded, as_text, from_text
 from redsched.model.claims import Amounts, OnExit
-from redsched.model.parts import Gang, Group, Hints, Numa, PciDevices, Relation, Spread
-from redsched.model.request_checks import check_request
+from redsched.model.constraints import Gang, Group, Hints, Numa, PciDevices, Relation, Spread
+from redsched.model.json_codec import Fields, Worded, as_text, from_text
+from redsched.model.request_validation import check_request
 
 _NO_HINTS = Hints()
 

@@ -2,13 +2,11 @@
 
 from redsched.decide import Check, Explanation, HostCheck, Miss, ReasonCount
 from redsched.model import Exceeded
-from redsched.scheduler.bulk import BulkOutcome, BulkResult
-from redsched.scheduler.claim_list import ClaimFilter
-from redsched.scheduler.events import EventFilter
-from redsched.scheduler.refusal import miss_facts
-from redsched.scheduler.scheduler import Scheduler
-from redsched.scheduler.usage import UsageBy, usage_by
-from redsched.scheduler.views import (
+from redsched.scheduler.claims.bulk import BulkOutcome, BulkResult
+from redsched.scheduler.claims.listing import ClaimFilter
+from redsched.scheduler.observe.events import EventFilter
+from redsched.scheduler.observe.usage import UsageBy, usage_by
+from redsched.scheduler.results import (
     AggregateView,
     AuditReport,
     Change,
@@ -30,7 +28,9 @@ from redsched.scheduler.views import (
     Stats,
     UsageRow,
 )
-from redsched.store import EndedPlacement, HeldClaim, InboxEntry
+from redsched.scheduler.scheduler import Scheduler
+from redsched.scheduler.selection.refusal import miss_facts
+from redsched.store.codec.results import EndedPlacement, HeldClaim, InboxEntry
 
 __all__ = [
     "AggregateView",

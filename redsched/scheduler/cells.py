@@ -5,18 +5,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TypeVar
 
-from redsched.cache.mirror import CellMirror
+from redsched.cache.updater import CellMirror
 from redsched.decide import Decider
-from redsched.decide.tools import Tools
+from redsched.decide.plugins.registry import Tools
 from redsched.errors import Settling, Unknown
 from redsched.model import Claim
-from redsched.scheduler.chores import Chores
-from redsched.scheduler.host_words import HostWords
-from redsched.scheduler.kept_requests import KeptRequests
-from redsched.scheduler.released import Released
-from redsched.scheduler.sweeper import Sweeper
+from redsched.scheduler.background.reconciler import Chores
+from redsched.scheduler.background.release_log import Released
+from redsched.scheduler.background.sweeper import Sweeper
+from redsched.scheduler.claims.request_cache import KeptRequests
+from redsched.scheduler.selection.confirmations import HostWords
 from redsched.settings import Settings
-from redsched.store import Cause, CellStore, ClaimAnswer, Outcome
+from redsched.store.cell import CellStore
+from redsched.store.codec.outcomes import Cause, Outcome
+from redsched.store.codec.results import ClaimAnswer
 
 T = TypeVar("T")
 

@@ -5,35 +5,35 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
 from redsched.decide import Explanation
-from redsched.decide.tools import tools
+from redsched.decide.plugins.registry import tools
 from redsched.errors import InvalidRequest, RedschedError
 from redsched.model import Request
-from redsched.scheduler.archive import Archive
-from redsched.scheduler.asking import refuse_undeclared, undeclared, with_hints
-from redsched.scheduler.audit import audit, repair
-from redsched.scheduler.bulk import BulkDesk
+from redsched.scheduler.audit.audit import audit, repair
+from redsched.scheduler.background.maintenance import Upkeep
+from redsched.scheduler.backup.archive import Archive
+from redsched.scheduler.backup.export import export_cell
+from redsched.scheduler.backup.import_ import Imported, import_cell, import_declared
 from redsched.scheduler.cells import Cell, Cells
-from redsched.scheduler.changes import follow
-from redsched.scheduler.declared import AggregateDesk, ServerGroupDesk, SharedPoolDesk
-from redsched.scheduler.events import EventDesk
-from redsched.scheduler.exporting import export_cell
-from redsched.scheduler.hosts import HostDesk
-from redsched.scheduler.identity import Identity
-from redsched.scheduler.importing import Imported, import_cell, import_declared
-from redsched.scheduler.leaving import Leaving
-from redsched.scheduler.quota_desk import QuotaDesk
-from redsched.scheduler.quotas import Quotas
-from redsched.scheduler.refusal import merge_nearest, merge_reasons
-from redsched.scheduler.room import RoomLine
-from redsched.scheduler.select import Observe, Selector
-from redsched.scheduler.successors import Successors
-from redsched.scheduler.together import Together
-from redsched.scheduler.upkeep import Upkeep
-from redsched.scheduler.usage import UsageBy, usage
-from redsched.scheduler.views import AuditReport, Change, Readiness, Reset, Selections, Stats, UsageRow
-from redsched.scheduler.waiting import with_claims
+from redsched.scheduler.claims.bulk import BulkDesk
+from redsched.scheduler.claims.replacements import Successors
+from redsched.scheduler.declared.service import AggregateDesk, ServerGroupDesk, SharedPoolDesk
+from redsched.scheduler.hosts.drain import Leaving
+from redsched.scheduler.hosts.drain_group import Together
+from redsched.scheduler.hosts.service import HostDesk
+from redsched.scheduler.observe.changes import follow
+from redsched.scheduler.observe.events import EventDesk
+from redsched.scheduler.observe.usage import UsageBy, usage
+from redsched.scheduler.quotas.enforcement import Quotas
+from redsched.scheduler.quotas.service import QuotaDesk
+from redsched.scheduler.results import AuditReport, Change, Readiness, Reset, Selections, Stats, UsageRow
+from redsched.scheduler.selection.blockers import with_claims
+from redsched.scheduler.selection.claim_ids import Identity
+from redsched.scheduler.selection.references import refuse_undeclared, undeclared, with_hints
+from redsched.scheduler.selection.refusal import merge_nearest, merge_reasons
+from redsched.scheduler.selection.selector import Observe, Selector
+from redsched.scheduler.selection.wait_queue import RoomLine
 from redsched.settings import Settings
-from redsched.store import Store
+from redsched.store.store import Store
 
 MOST_LAG_S = 5.0
 

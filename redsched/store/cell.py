@@ -1,13 +1,13 @@
 """CellStore: one typed call for each script, and the reads of one cell. The only place where a script is called."""
 
-from redsched.store.agent_calls import AgentCalls
-from redsched.store.declared_calls import DeclaredCalls
-from redsched.store.event_calls import EventCalls
-from redsched.store.group_pins import GroupPins
-from redsched.store.host_calls import HostCalls
-from redsched.store.mend_calls import MendCalls
-from redsched.store.quota_calls import QuotaCalls
-from redsched.store.schema import SchemaCalls
+from redsched.store.commands.declared import DeclaredCalls
+from redsched.store.commands.events import EventCalls
+from redsched.store.commands.group_cells import GroupPins
+from redsched.store.commands.host_claims import AgentCalls
+from redsched.store.commands.hosts import HostCalls
+from redsched.store.commands.quotas import QuotaCalls
+from redsched.store.commands.repair import MendCalls
+from redsched.store.commands.schema import SchemaCalls
 
 
 class CellStore(HostCalls, AgentCalls, DeclaredCalls, GroupPins, SchemaCalls, EventCalls, MendCalls, QuotaCalls):

@@ -5,16 +5,16 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from redsched.errors import StoreUnavailable
-from redsched.names import check_name
+from redsched.model.validation import check_name
 from redsched.settings import Settings
-from redsched.store.binary import OLDEST
 from redsched.store.cell import CellStore
-from redsched.store.connection import reading
-from redsched.store.durability import check_fsync, durability_of
-from redsched.store.keys import Keys
-from redsched.store.lanes import Lanes, lanes_to
-from redsched.store.runner import Runner
-from redsched.store.url import Kind, check_url, parse, without_password
+from redsched.store.client.durability import check_fsync, durability_of
+from redsched.store.client.script_client import Runner
+from redsched.store.codec.keys import Keys
+from redsched.store.embedded.binary import OLDEST
+from redsched.store.topology.connection import reading
+from redsched.store.topology.router import Lanes, lanes_to
+from redsched.store.topology.url import Kind, check_url, parse, without_password
 
 PROBES = 5
 KEEPS = "noeviction"

@@ -13,13 +13,15 @@ from typing import Any
 
 import pytest
 
-from redsched.agent.collector import Collector
-from redsched.agent.journal_schema import HeldWork
+from redsched.agent.collectors.base import Collector
+from redsched.agent.journal.schema import HeldWork
 from redsched.agent.run import run
+from redsched.aio import end
 from redsched.model import Candidate, Claim, ClaimStatus, HostReport, Inventory, OnExit, Placement, Reason, Why
 from redsched.settings import Settings
-from redsched.store import Again, CellStore, ClaimAnswer, ClaimCall, Member, Store
-from redsched.tasks import end
+from redsched.store.cell import CellStore
+from redsched.store.codec.results import Again, ClaimAnswer, ClaimCall, Member
+from redsched.store.store import Store
 from tests.support.waiting import wait_until
 
 H1 = HostReport("h1", {"VCPU": Inventory(8), "MEMORY_MB": Inventory(8192)}, lease_s=2)

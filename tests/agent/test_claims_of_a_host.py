@@ -5,10 +5,12 @@ from collections.abc import Sequence
 import pytest
 import redis
 
-from redsched.agent.hook_command import CommandHook
-from redsched.agent.journal import Journal
+from redsched.agent.hooks.command import CommandHook
+from redsched.agent.journal.journal import Journal
 from redsched.model import ClaimStatus, Why
-from redsched.store import Answer, CellStore, Giving, Outcome
+from redsched.store.cell import CellStore
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Answer, Giving
 from tests.agent.conftest import TWO, World
 from tests.support.waiting import wait_until
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from redsched.agent.cpu_list import parse_cpus
+from redsched.agent.machine.cpu_list import parse_cpus
 from redsched.errors import InvalidRequest
 
 

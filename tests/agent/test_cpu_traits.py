@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from redsched.agent import cpu_traits
-from redsched.agent.cpu_traits import has_hyperthreading, read_flags, traits_of
-from redsched.names import STANDARD_TRAITS
+from redsched.agent.machine import cpu_traits
+from redsched.agent.machine.cpu_traits import has_hyperthreading, read_flags, traits_of
+from redsched.model.validation import STANDARD_TRAITS
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import pytest
 import redis
 
-from redsched.agent.collector import Look, Named, Work
-from redsched.agent.double_check import lacking
+from redsched.agent.claims.capacity_check import lacking
+from redsched.agent.collectors.base import Look, Named, Work
 from redsched.model import ClaimStatus, HostReport, Inventory, Pool, Why
 from tests.agent.conftest import H1, StartProcess, World
 from tests.support.waiting import wait_until
@@ -70,8 +70,8 @@ ALL = {"MEMORY_MB": 8192}
 @pytest.fixture
 def looks_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every start has a look of its own, however slow the machine under test is."""
-    monkeypatch.setattr("redsched.agent.sight.FRESH_S", 0.0)
-    monkeypatch.setattr("redsched.agent.sight.CHEAP_S", 3600.0)
+    monkeypatch.setattr("redsched.agent.monitor.FRESH_S", 0.0)
+    monkeypatch.setattr("redsched.agent.monitor.CHEAP_S", 3600.0)
 
 
 NAMES_ITSELF = "echo cgroup: a.slice"
@@ -94,8 +94,8 @@ async def test_what_has_come_since_the_last_report_fails_a_claim(
 
 
 async def test_a_look_that_takes_long_is_not_waited_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("redsched.agent.sight.FRESH_S", 0.0)
-    monkeypatch.setattr("redsched.agent.sight.CHEAP_S", -1.0)
+    monkeypatch.setattr("redsched.agent.monitor.FRESH_S", 0.0)
+    monkeypatch.setattr("redsched.agent.monitor.CHEAP_S", -1.0)
     machine = Machine()
     await world.start([machine], hook=world.hook)
     looks, machine.foreign_mb = machine.looks, 640
@@ -105,7 +105,7 @@ async def test_a_look_that_takes_long_is_not_waited_for(world: World, monkeypatc
 
 
 async def test_claims_that_start_together_share_a_look(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("redsched.agent.sight.FRESH_S", 3600.0)
+    monkeypatch.setattr("redsched.agent.monitor.FRESH_S", 3600.0)
     machine = Machine()
     await world.start([machine], hook=world.hook)
     looks = machine.looks

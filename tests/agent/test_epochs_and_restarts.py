@@ -9,14 +9,17 @@ from typing import Any
 import pytest
 import redis
 
-from redsched.agent.journal import Journal, open_journal
-from redsched.agent.journal_schema import HeldWork
-from redsched.agent.steps import Steps
+from redsched.agent.claims.lifecycle import Steps
+from redsched.agent.journal.journal import Journal, open_journal
+from redsched.agent.journal.schema import HeldWork
 from redsched.errors import OtherAgent
 from redsched.model import Amounts, ClaimStatus, HostStatus
 from redsched.settings import Settings
-from redsched.store import AttestAnswer, CellStore, Outcome, Store
-from redsched.store.server import PrivateServer
+from redsched.store.cell import CellStore
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import AttestAnswer
+from redsched.store.embedded.server import PrivateServer
+from redsched.store.store import Store
 from tests.agent.conftest import StartProcess, World
 from tests.support.waiting import wait_until
 

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from redsched.agent.collector import Look
+from redsched.agent.collectors.base import Look
 from redsched.agent.external import METRIC_STEP, is_worth_sending, remember, with_external
 from redsched.model import HostReport, Inventory, Pool
 

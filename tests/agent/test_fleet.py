@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from redsched.agent.fleet import MAX_HOSTS, fleet, parse_fleet, read_fleet, simulated
+from redsched.agent.collectors.fleet import MAX_HOSTS, fleet, parse_fleet, read_fleet, simulated
 from redsched.errors import InvalidRequest
 from redsched.model import HostReport, Inventory, Pool
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from redsched.agent.journal import open_journal
-from redsched.agent.journal_file import JournalBroken
+from redsched.agent.journal.file import JournalBroken
+from redsched.agent.journal.journal import open_journal
 from redsched.model import ClaimStatus
 from tests.agent.conftest import World, held_work
 from tests.support.waiting import wait_until

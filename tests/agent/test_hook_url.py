@@ -9,11 +9,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from redsched.agent.hook_url import UrlHook
-from redsched.agent.hooks import LAST_WORDS, MOST_OUTPUT_BYTES, HookFailed, HookNotRun, Order, Verb
+from redsched.agent.hooks.base import LAST_WORDS, MOST_OUTPUT_BYTES, HookFailed, HookNotRun, Order, Verb
+from redsched.agent.hooks.http import UrlHook
 from redsched.agent.run import hook_of
+from redsched.aio import end
 from redsched.settings import Settings
-from redsched.tasks import end
 from tests.agent.conftest import held_work
 from tests.support.waiting import wait_until
 

@@ -10,10 +10,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from redsched.agent import hook_command
-from redsched.agent.collector import Named
-from redsched.agent.hook_command import CommandHook
-from redsched.agent.hooks import (
+from redsched.agent.collectors.base import Named
+from redsched.agent.hooks import command
+from redsched.agent.hooks.base import (
     LAST_WORDS,
     MOST_OUTPUT_BYTES,
     HookFailed,
@@ -24,9 +23,10 @@ from redsched.agent.hooks import (
     last_words,
     named_in,
 )
-from redsched.agent.processes import start_mark
+from redsched.agent.hooks.command import CommandHook
+from redsched.agent.machine.processes import start_mark
+from redsched.agent.machine.usage import start_time
 from redsched.agent.run import hook_of
-from redsched.agent.usage import start_time
 from redsched.errors import InvalidRequest
 from redsched.settings import Settings
 from tests.agent.conftest import held_work
@@ -154,7 +154,7 @@ async def test_one_that_takes_too_long_is_ended_with_all_it_started(tmp_path: Pa
 async def test_one_that_does_not_heed_the_first_signal_is_ended_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hook_command, "GRACE_S", 0.1)
+    monkeypatch.setattr(command, "GRACE_S", 0.1)
     stubborn = hook(tmp_path, "trap '' TERM; while :; do sleep 0.05; done", timeout_s=0.3)
     with pytest.raises(HookFailed, match="longer than"):
         await stubborn.run(START)

@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from redsched.agent import journal as journal_module
-from redsched.agent.collector import Named
-from redsched.agent.journal import BLOCK, REMEMBER_MS, Journal, open_journal
-from redsched.agent.journal_file import JournalBroken
-from redsched.agent.journal_schema import HeldWork
+from redsched.agent.collectors.base import Named
+from redsched.agent.journal import journal as journal_module
+from redsched.agent.journal.file import JournalBroken
+from redsched.agent.journal.journal import BLOCK, REMEMBER_MS, Journal, open_journal
+from redsched.agent.journal.schema import HeldWork
 from redsched.errors import OtherAgent
 from redsched.model import ClaimStatus
-from redsched.store import EndedPlacement
+from redsched.store.codec.results import EndedPlacement
 from tests.agent.conftest import held_work
 
 E1, E2 = "1790000000000-aaaaaaaa", "1790000000001-bbbbbbbb"
@@ -263,8 +263,8 @@ async def test_one_waiter_that_is_cancelled_does_not_disturb_the_others(tmp_path
 
 WRITER = """
 import asyncio, pathlib, sys
-from redsched.agent.journal import open_journal
-from redsched.agent.journal_schema import HeldWork
+from redsched.agent.journal.journal import open_journal
+from redsched.agent.journal.schema import HeldWork
 
 async def write():
     journal = open_journal(pathlib.Path(sys.argv[1]))

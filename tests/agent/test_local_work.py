@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import redis
 
-from redsched.agent.collector import LocalWork, Look, Work
-from redsched.agent.journal import open_journal
-from redsched.agent.local_file import LocalFile
+from redsched.agent.collectors.base import LocalWork, Look, Work
+from redsched.agent.collectors.local_file import LocalFile
+from redsched.agent.journal.journal import open_journal
 from redsched.errors import InvalidRequest
 from redsched.model import Claim, ClaimStatus, Why
 from tests.agent.conftest import H1, TWO, World

@@ -9,16 +9,16 @@ from typing import Any
 import psutil
 import pytest
 
-from redsched.agent.collector import Named, StaticCollector, Work, load_collector
+from redsched.agent.collectors.base import Named, StaticCollector, Work, load_collector
 from redsched.agent.external import remember, with_external
-from redsched.agent.machine import GIB, MIB, ClaimLoad, MachineCollector
-from redsched.agent.machine_labels import machine_labels
-from redsched.agent.numa import read_nodes
-from redsched.agent.nvidia import Gpus
-from redsched.agent.usage import start_time
+from redsched.agent.machine.collector import GIB, MIB, ClaimLoad, MachineCollector
+from redsched.agent.machine.labels import machine_labels
+from redsched.agent.machine.numa import read_nodes
+from redsched.agent.machine.nvidia import Gpus
+from redsched.agent.machine.usage import start_time
 from redsched.errors import InvalidRequest
 from redsched.model import HostReport, Inventory
-from redsched.names import check_label_value, check_name
+from redsched.model.validation import check_label_value, check_name
 from redsched.settings import Settings
 from tests.support.nvml import StandInGpu, StandInNvml
 from tests.support.sys_tree import SysTree

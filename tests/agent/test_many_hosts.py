@@ -14,17 +14,17 @@ import redis
 
 from redsched.agent import agent as agent_module
 from redsched.agent.agent import Agent
-from redsched.agent.collector import Look, Work
-from redsched.agent.fleet import simulated
-from redsched.agent.journal import Journal
-from redsched.agent.journal_file import JournalBroken
-from redsched.agent.machine import MachineCollector
+from redsched.agent.collectors.base import Look, Work
+from redsched.agent.collectors.fleet import simulated
+from redsched.agent.inbox import FEW
+from redsched.agent.journal.file import JournalBroken
+from redsched.agent.journal.journal import Journal
+from redsched.agent.machine.collector import MachineCollector
 from redsched.agent.run import default_journal, run
-from redsched.agent.watch import FEW
 from redsched.errors import InvalidRequest
 from redsched.model import ClaimStatus, HostReport, Inventory
 from redsched.settings import Settings
-from redsched.store import CellStore
+from redsched.store.cell import CellStore
 from tests.agent.conftest import H1, World, quick
 from tests.support.waiting import wait_until
 

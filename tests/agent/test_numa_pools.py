@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from redsched.agent.huge_pages import HugePages
-from redsched.agent.numa import read_nodes
-from redsched.agent.numa_pools import NumaPools
-from redsched.agent.usage import Usage
+from redsched.agent.machine.huge_pages import HugePages
+from redsched.agent.machine.numa import read_nodes
+from redsched.agent.machine.numa_pools import NumaPools
+from redsched.agent.machine.usage import Usage
 from redsched.errors import InvalidRequest
 from redsched.model import NUMA_NODE, Inventory, Pool
 from redsched.settings import Settings

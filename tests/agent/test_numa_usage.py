@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from redsched.agent.numa_usage import NodeUsage, measure_by_node
-from redsched.agent.usage import Usage
+from redsched.agent.machine.numa_usage import NodeUsage, measure_by_node
+from redsched.agent.machine.usage import Usage
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 MIB = 2**20

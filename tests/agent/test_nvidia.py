@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from redsched.agent.gpu_pools import gpu_pools, trait_of
-from redsched.agent.nvidia import Gpu, Gpus, load_nvml
+from redsched.agent.machine.gpu_pools import gpu_pools, trait_of
+from redsched.agent.machine.nvidia import Gpu, Gpus, load_nvml
 from redsched.model import Inventory, Pool
-from redsched.names import check_trait
+from redsched.model.validation import check_trait
 from tests.support.nvml import GIB, StandInGpu, StandInNvml
 from tests.support.sys_tree import SysTree
 

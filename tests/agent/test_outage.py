@@ -13,20 +13,22 @@ from urllib.parse import urlsplit
 import pytest
 import redis
 
-from redsched.agent import line as line_module
+from redsched.agent import backoff as line_module
 from redsched.agent.agent import MOST_AT_ONCE, Agent
-from redsched.agent.collector import Collector, StaticCollector
-from redsched.agent.fleet import simulated
-from redsched.agent.journal import open_journal
-from redsched.agent.line import Line
+from redsched.agent.backoff import Line
+from redsched.agent.collectors.base import Collector, StaticCollector
+from redsched.agent.collectors.fleet import simulated
+from redsched.agent.journal.journal import open_journal
 from redsched.agent.run import hook_of
+from redsched.aio import end
 from redsched.errors import Unavailable
 from redsched.model import ClaimStatus, HostReport
 from redsched.settings import Settings
-from redsched.store import Answer, CellStore, Store
-from redsched.store import pump as pump_module
-from redsched.store.server import PrivateServer
-from redsched.tasks import end
+from redsched.store.cell import CellStore
+from redsched.store.client import batcher as pump_module
+from redsched.store.codec.results import Answer
+from redsched.store.embedded.server import PrivateServer
+from redsched.store.store import Store
 from tests.agent.conftest import H1, World, quick
 from tests.support.connections import stop_listening
 from tests.support.waiting import wait_until

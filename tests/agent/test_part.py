@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redsched.agent.part import apportion
+from redsched.agent.collectors.component import apportion
 
 
 @pytest.mark.parametrize(

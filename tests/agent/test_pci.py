@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from redsched.agent.part import Part
-from redsched.agent.pci import PciDevice, read_devices
-from redsched.agent.pci_pools import pci_pools
-from redsched.agent.pci_spec import DeviceSpec, read_specs
+from redsched.agent.collectors.component import Part
+from redsched.agent.machine.pci import PciDevice, read_devices
+from redsched.agent.machine.pci_pools import pci_pools
+from redsched.agent.machine.pci_spec import DeviceSpec, read_specs
 from redsched.errors import InvalidRequest
 from redsched.model import Inventory, Pool
-from redsched.names import check_name
+from redsched.model.validation import check_name
 from tests.support.sys_tree import SysTree
 
 ROOT = Path(__file__).parents[2]

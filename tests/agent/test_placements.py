@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 import redis
 
-from redsched.agent.collector import Look, Named, Work
-from redsched.agent.fleet import simulated
-from redsched.agent.journal import Journal, open_journal
-from redsched.agent.journal_schema import HeldWork
-from redsched.agent.sight import Sight
-from redsched.agent.step_parts import work_of
+from redsched.agent.claims.context import work_of
+from redsched.agent.collectors.base import Look, Named, Work
+from redsched.agent.collectors.fleet import simulated
+from redsched.agent.journal.journal import Journal, open_journal
+from redsched.agent.journal.schema import HeldWork
+from redsched.agent.monitor import Sight
 from redsched.model import Claim, ClaimStatus, HostReport, Inventory, Placement, Pool
-from redsched.store import CellStore, Outcome
+from redsched.store.cell import CellStore
+from redsched.store.codec.outcomes import Outcome
 from tests.agent.conftest import DIGEST, World, held_work
 from tests.agent.test_steps import E1, Bench
 from tests.support.waiting import wait_until

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import redis
 
-from redsched.agent.collector import Look, Work
+from redsched.agent.collectors.base import Look, Work
 from redsched.model import ClaimStatus, GroupPolicy, HostReport, Inventory, Pool, ServerGroup, SharedPool
-from redsched.store import Kind
+from redsched.store.codec.keys import Kind
 from tests.agent.conftest import World
 from tests.support.waiting import wait_until
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from redsched.agent import processes
-from redsched.agent.processes import is_populated, is_running, start_mark
+from redsched.agent.machine import processes
+from redsched.agent.machine.processes import is_populated, is_running, start_mark
 
 NO_PID = 999_999_999
 

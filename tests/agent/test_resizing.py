@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import redis
 
-from redsched.agent.hooks import HookFailed
-from redsched.agent.journal_schema import HeldWork
+from redsched.agent.hooks.base import HookFailed
+from redsched.agent.journal.schema import HeldWork
 from redsched.model import Claim, ClaimStatus, Why
-from redsched.store import Outcome
+from redsched.store.codec.outcomes import Outcome
 from tests.agent.conftest import StartProcess, World, held_work
 from tests.agent.test_steps import E1, WORK, Bench
 from tests.support.waiting import wait_until

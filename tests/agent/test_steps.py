@@ -8,17 +8,19 @@ from typing import cast
 
 import pytest
 
-from redsched.agent.collector import StaticCollector
-from redsched.agent.hooks import HookFailed, HookNotRun, Order
-from redsched.agent.host import Host
-from redsched.agent.journal import open_journal
-from redsched.agent.journal_schema import HeldWork
-from redsched.agent.line import Line
-from redsched.agent.sight import Sight
-from redsched.agent.steps import Steps
+from redsched.agent.backoff import Line
+from redsched.agent.claims.lifecycle import Steps
+from redsched.agent.collectors.base import StaticCollector
+from redsched.agent.hooks.base import HookFailed, HookNotRun, Order
+from redsched.agent.host_session import Host
+from redsched.agent.journal.journal import open_journal
+from redsched.agent.journal.schema import HeldWork
+from redsched.agent.monitor import Sight
 from redsched.model import Claim, ClaimStatus, HostReport, Inventory, Placement, Pool, Why
 from redsched.settings import Settings
-from redsched.store import Answer, CellStore, Outcome
+from redsched.store.cell import CellStore
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Answer
 from tests.agent.conftest import H1, held_work
 from tests.support.waiting import wait_until
 

@@ -5,10 +5,10 @@ import random
 
 import pytest
 
-from redsched.agent import line as line_module
-from redsched.agent.epochs import is_newer
-from redsched.agent.line import LONGEST_PAUSE_S, Line
-from redsched.agent.turns import Turns
+from redsched.agent import backoff as line_module
+from redsched.agent.backoff import LONGEST_PAUSE_S, Line
+from redsched.agent.timers import Turns
+from redsched.agent.tokens import is_newer
 from redsched.errors import StoreUnavailable, Unavailable
 
 

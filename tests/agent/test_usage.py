@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from redsched.agent.collector import Named, Work
-from redsched.agent.usage import cgroup_cpu_s, cgroup_memory_bytes, cgroup_pids, measure, start_time
+from redsched.agent.collectors.base import Named, Work
+from redsched.agent.machine.usage import cgroup_cpu_s, cgroup_memory_bytes, cgroup_pids, measure, start_time
 
 MIB = 2**20
 HOLD = "import sys; held = bytearray(int(sys.argv[1])); held[::4096] = b'x' * len(held[::4096]); print(flush=True); {}"

@@ -6,11 +6,12 @@ from typing import cast
 
 import pytest
 
-from redsched.agent.host import Host
-from redsched.agent.line import Line
-from redsched.agent.watch import FEW, Watch
-from redsched.store import CellStore, Change, Clock, FeedEnd, InboxEntry, Poll
-from redsched.tasks import end
+from redsched.agent.backoff import Line
+from redsched.agent.host_session import Host
+from redsched.agent.inbox import FEW, Watch
+from redsched.aio import end
+from redsched.store.cell import CellStore
+from redsched.store.codec.results import Change, Clock, FeedEnd, InboxEntry, Poll
 from tests.support.waiting import wait_until
 
 E1, E2 = "1790000000000-aaaaaaaa", "1790000000001-bbbbbbbb"

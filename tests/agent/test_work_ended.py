@@ -15,13 +15,13 @@ from typing import Any, cast
 import pytest
 import redis
 
-from redsched.agent.collector import Named
-from redsched.agent.journal import open_journal
-from redsched.agent.journal_schema import HeldWork, WorkEnd
-from redsched.agent.processes import start_mark
-from redsched.agent.work_watch import WorkWatch, is_watched, what_ended
+from redsched.agent.claims.work_monitor import WorkWatch, is_watched, what_ended
+from redsched.agent.collectors.base import Named
+from redsched.agent.journal.journal import open_journal
+from redsched.agent.journal.schema import HeldWork, WorkEnd
+from redsched.agent.machine.processes import start_mark
 from redsched.model import Claim, ClaimStatus, OnExit, Why
-from redsched.scheduler.recorder import Recorder
+from redsched.scheduler.background.recorder import Recorder
 from redsched.settings import Settings
 from tests.agent.conftest import World
 from tests.support.waiting import wait_until
@@ -138,7 +138,7 @@ async def test_work_that_never_came_up_ends_its_claim(shop: Workshop) -> None:
 
 
 async def test_what_the_stop_hook_cannot_clean_up_stays_taken(shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("redsched.agent.step_parts.FIRST_RETRY_S", 0.05)
+    monkeypatch.setattr("redsched.agent.claims.context.FIRST_RETRY_S", 0.05)
     shop.world.on("stop", "exit 1")
     await shop.start()
     await shop.run("a")

@@ -7,11 +7,11 @@ from typing import cast
 
 import pytest
 
-from redsched.agent.journal_schema import HeldWork
-from redsched.agent.work_ended import WorkEndedSteps
-from redsched.agent.works import Works
+from redsched.agent.claims.tasks import Works
+from redsched.agent.claims.work_ended import WorkEndedSteps
+from redsched.agent.journal.schema import HeldWork
 from redsched.model import Claim, ClaimStatus, Placement, Why
-from redsched.store import InboxEntry
+from redsched.store.codec.results import InboxEntry
 from tests.agent.conftest import held_work
 from tests.support.waiting import wait_until
 

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from redsched.settings import Settings
-from redsched.store.server import PrivateServer
+from redsched.store.embedded.server import PrivateServer
 from tests.api.parts import client_of, declare_new, put_host
 
 

@@ -9,7 +9,7 @@ import redis
 
 from redsched.api.app import create_app
 from redsched.settings import Settings
-from redsched.store import Store
+from redsched.store.store import Store
 
 REPORT: dict[str, Any] = {
     "zone": "az1",

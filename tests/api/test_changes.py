@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from redsched.api.serve import Workers
+from redsched.server.supervisor import Workers
 from tests.api.parts import check_problem, put_host, select
 
 Event = dict[str, Any]

@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from redsched.store import Store
+from redsched.store.store import Store
 from tests.api.parts import NEED, STALE, check_problem, held, put_host, select
 
 VERBS = ("confirm", "renew", "fail", "move", "shelve")

@@ -2,9 +2,9 @@
 
 import httpx
 
-from redsched.scheduler.recorder import Recorder
+from redsched.scheduler.background.recorder import Recorder
 from redsched.settings import Settings
-from redsched.store import Store
+from redsched.store.store import Store
 from tests.api.parts import check_problem, select
 
 

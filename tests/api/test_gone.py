@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from starlette.requests import Request
 
-from redsched.api.gone import unless_gone
+from redsched.api.disconnect import unless_gone
 from redsched.errors import NotConfirmed, NoValidHost
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from redsched.errors import StoreUnavailable
 from redsched.settings import Settings
-from redsched.store.server import PrivateServer
+from redsched.store.embedded.server import PrivateServer
 from tests.api.parts import NEED, REPORT, check_problem, client_of, held, put_host
 
 BODIES = [

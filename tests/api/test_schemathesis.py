@@ -12,9 +12,9 @@ from schemathesis import checks
 from schemathesis.specs.openapi import checks as openapi_checks
 
 from redsched.api.app import create_app
-from redsched.api.serve import Workers
+from redsched.server.supervisor import Workers
 from redsched.settings import Settings
-from redsched.store.server import PrivateServer
+from redsched.store.embedded.server import PrivateServer
 from tests.api.parts import declare_new
 
 EXAMPLES = 25

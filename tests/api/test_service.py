@@ -10,12 +10,12 @@ import pytest
 import redis
 from prometheus_client.parser import text_string_to_metric_families
 
-from redsched.api import children
-from redsched.api.crew import Crew
 from redsched.api.readiness import Watch
-from redsched.api.serve import Workers
 from redsched.errors import InvalidRequest, StoreUnavailable
 from redsched.scheduler import Readiness, Stats
+from redsched.server import processes
+from redsched.server.registry import Crew
+from redsched.server.supervisor import Workers
 from tests.api.parts import check_problem, put_host, select
 from tests.support.waiting import wait_until, wait_until_sync
 
@@ -150,11 +150,11 @@ def test_children_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     """SIGKILL leaves no time to end anything: the kernel does it."""
     code = (
         "import pathlib, time; from redsched.api import children; "
-        f"child = children.start('http.server', ['--bind', '127.0.0.1', '0'], {{}}); "
+        f"child = processes.start('http.server', ['--bind', '127.0.0.1', '0'], {{}}); "
         f"folder = pathlib.Path({str(tmp_path)!r}); (folder / 'new').write_text(str(child.pid)); "
         "(folder / 'new').rename(folder / 'pid'); time.sleep(60)"
     )
-    parent = children.start("timeit", ["-n1", "-r1", code], {})
+    parent = processes.start("timeit", ["-n1", "-r1", code], {})
     try:
         wait_until_sync((tmp_path / "pid").exists)
         pid = int((tmp_path / "pid").read_text())

@@ -9,7 +9,7 @@ import redis
 from redsched.model import HostReport, Inventory
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
-from redsched.store.server import PrivateServer
+from redsched.store.embedded.server import PrivateServer
 from tests.cli.parts import Ran, run
 
 REPORTS = [

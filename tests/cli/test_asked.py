@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from redsched.cli.asked import Asked, request_of
+from redsched.cli.request_options import Asked, request_of
 from redsched.errors import InvalidRequest
 from redsched.model import (
     CpuPolicy,

@@ -8,7 +8,7 @@ import pytest
 import redis
 
 from redsched.settings import Settings
-from redsched.store import Store
+from redsched.store.store import Store
 from tests.cli.conftest import Redsched
 from tests.cli.parts import COMMAND, run
 

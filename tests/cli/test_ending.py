@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
-from redsched.cli import ending
-from redsched.cli.ending import SIGNALS, run_until_ended
+from redsched.cli import shutdown
+from redsched.cli.shutdown import SIGNALS, run_until_ended
 
 
 @pytest.mark.parametrize("one", SIGNALS)
@@ -28,7 +28,7 @@ def test_a_signal_is_the_good_end_of_it(one: signal.Signals) -> None:
 
 def test_a_cancellation_that_was_lost_comes_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a library that takes one for the end of what it waited for."""
-    monkeypatch.setattr(ending, "ORDERLY_S", 0.01)
+    monkeypatch.setattr(shutdown, "ORDERLY_S", 0.01)
     lost: list[str] = []
 
     async def work() -> None:

@@ -7,9 +7,9 @@ import re
 import signal
 import subprocess
 
-from redsched.scheduler.recorder import Recorder
+from redsched.scheduler.background.recorder import Recorder
 from redsched.settings import Settings
-from redsched.store import Store
+from redsched.store.store import Store
 from tests.cli.conftest import Redsched
 from tests.cli.parts import COMMAND
 

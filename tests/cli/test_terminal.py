@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 import redis
 
-from redsched.scheduler.recorder import Recorder
+from redsched.scheduler.background.recorder import Recorder
 from redsched.settings import Settings
-from redsched.store import Store
+from redsched.store.store import Store
 from tests.cli.conftest import Redsched
 from tests.cli.parts import COMMAND
 

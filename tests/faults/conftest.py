@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from redsched.store.server import ServerBinary
+from redsched.store.embedded.server import ServerBinary
 from tests.support.racers import Racers, racers
 from tests.support.servers import SERVERS, name_of
 from tests.support.setups import ClusterSetup, cluster_setup

@@ -11,7 +11,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from redsched.agent.journal_schema import TABLES
+from redsched.agent.journal.schema import TABLES
 from tests.faults.suite import ends
 from tests.faults.suite.ends import Journaled
 from tests.faults.suite.fleet import agent_of, cell_of, hosts_in

@@ -15,9 +15,10 @@ from redsched.errors import StoreUnavailable, Unavailable
 from redsched.model import Request
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
-from redsched.store import CellStore, Store
-from redsched.store.connection import reading
-from redsched.store.server import pick_server
+from redsched.store.cell import CellStore
+from redsched.store.embedded.server import pick_server
+from redsched.store.store import Store
+from redsched.store.topology.connection import reading
 from tests.support.cells import call_of, member
 from tests.support.hosts import PlainHost, speak_all
 from tests.support.setups import ClusterSetup, Node

@@ -12,10 +12,10 @@ from redsched.errors import OutcomeUnknown, Unavailable
 from redsched.model import Request
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
-from redsched.store import Store
-from redsched.store.runner import Runner
-from redsched.store.scripts import load_all
-from redsched.store.server import PrivateServer
+from redsched.store.client.script_client import Runner
+from redsched.store.client.scripts import load_all
+from redsched.store.embedded.server import PrivateServer
+from redsched.store.store import Store
 from tests.support.hosts import fleet
 from tests.support.proxy import proxy
 from tests.support.racers import mirror_of

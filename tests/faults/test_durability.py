@@ -12,8 +12,11 @@ from redsched.errors import NotDurable, StoreUnavailable
 from redsched.model import ClaimStatus, Request, Why
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
-from redsched.store import Again, Answer, CellStore, Outcome, Store
-from redsched.store.server import PrivateServer, ServerBinary
+from redsched.store.cell import CellStore
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Again, Answer
+from redsched.store.embedded.server import PrivateServer, ServerBinary
+from redsched.store.store import Store
 from tests.support.cells import call_of, member
 from tests.support.hosts import fleet
 from tests.support.servers import SERVERS, name_of

@@ -16,9 +16,11 @@ from redsched.errors import NoValidHost, OutcomeUnknown
 from redsched.model import AgentStamp, ClaimStatus, HostReport, Inventory, Request, Why
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
-from redsched.store import CellStore, Outcome, Store
-from redsched.store.scripts import load_all
-from redsched.store.server import PrivateServer
+from redsched.store.cell import CellStore
+from redsched.store.client.scripts import load_all
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.embedded.server import PrivateServer
+from redsched.store.store import Store
 from tests.support.cells import raw_client
 from tests.support.hosts import PlainHost, fleet
 from tests.support.profiles import is_long

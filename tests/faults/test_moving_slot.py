@@ -28,12 +28,15 @@ from redis.exceptions import AskError
 from redsched.errors import StoreUnavailable
 from redsched.model import Aggregate, HostReport, HostStatus, Inventory, Quota, Why
 from redsched.settings import Settings
-from redsched.store import Again, CellStore, Kind, Outcome, Store
-from redsched.store.answers import Recorded
-from redsched.store.quota_calls import Transfer
-from redsched.store.runner import Reply
-from redsched.store.scripts import load_all
-from redsched.store.server import ServerBinary
+from redsched.store.cell import CellStore
+from redsched.store.client.scripts import load_all
+from redsched.store.codec.keys import Kind
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Again, Recorded
+from redsched.store.codec.wire import Reply
+from redsched.store.commands.quotas import Transfer
+from redsched.store.embedded.server import ServerBinary
+from redsched.store.store import Store
 from tests.support.cells import (
     HOUR_S,
     State,

@@ -16,7 +16,7 @@ import pytest
 import redis
 
 from redsched.errors import StoreUnavailable
-from redsched.store.server import PrivateServer
+from redsched.store.embedded.server import PrivateServer
 from tests.faults.suite import several, single, world
 from tests.faults.suite.faults import ALL, BY_NAME, failover
 from tests.faults.suite.faults.base import Breakage

@@ -4,7 +4,7 @@ from itertools import islice
 
 import pytest
 
-from redsched.store.scripts import load_all
+from redsched.store.client.scripts import load_all
 from tests.faults.suite.faults import ALL, BY_NAME
 from tests.faults.suite.faults.processes import HOOK, KillAgent, KillScheduler
 from tests.faults.suite.plan import APART, CALM, CELLS, MOST_TOGETHER, SETUPS, Round, children

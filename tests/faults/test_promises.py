@@ -11,14 +11,14 @@ from unittest.mock import Mock
 import pytest
 
 from redsched.agent.run import run
+from redsched.aio import end
 from redsched.errors import Refused
 from redsched.model import ClaimStatus, Request, Why
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
-from redsched.store import Store
-from redsched.store.scripts import load_all
-from redsched.store.server import PrivateServer
-from redsched.tasks import end
+from redsched.store.client.scripts import load_all
+from redsched.store.embedded.server import PrivateServer
+from redsched.store.store import Store
 from tests.faults.suite.agent_process import hosts_of
 from tests.faults.suite.faults import ALL, BY_NAME
 from tests.faults.suite.ledger import Ledger, Owned

@@ -11,7 +11,7 @@ from redsched.errors import QuotaExceeded, Settling, Unavailable
 from redsched.model import Quota, Request
 from redsched.scheduler import Scheduler, UsageBy
 from redsched.settings import Settings
-from redsched.store import Store
+from redsched.store.store import Store
 from tests.support.hosts import PlainHost, speak_all
 from tests.support.setups import ClusterSetup
 from tests.support.setups.cluster import cells_apart

@@ -21,9 +21,12 @@ from redsched.errors import QuotaExceeded
 from redsched.model import Quota, Request
 from redsched.scheduler import Scheduler, UsageBy
 from redsched.settings import Settings
-from redsched.store import CellStore, ClaimAnswer, ClaimCall, Outcome, Store
-from redsched.store.keys import Keys
-from redsched.store.quota_calls import QuotaState, Transfer
+from redsched.store.cell import CellStore
+from redsched.store.codec.keys import Keys
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import ClaimAnswer, ClaimCall
+from redsched.store.commands.quotas import QuotaState, Transfer
+from redsched.store.store import Store
 from tests.support.cells import raw_client
 from tests.support.hosts import PlainHost, speak_all
 from tests.support.profiles import is_long

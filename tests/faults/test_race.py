@@ -11,13 +11,16 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from redsched.cache.mirror import CellMirror
 from redsched.cache.snapshot import take_snapshot
+from redsched.cache.updater import CellMirror
 from redsched.errors import NoValidHost
 from redsched.model import HostReport, Inventory, Request
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
-from redsched.store import CellStore, ClaimAnswer, ClaimCall, Outcome, Store
+from redsched.store.cell import CellStore
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import ClaimAnswer, ClaimCall
+from redsched.store.store import Store
 from tests.support.hosts import fleet
 from tests.support.profiles import is_long
 from tests.support.racers import Racer, Racers

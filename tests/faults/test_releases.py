@@ -9,8 +9,8 @@ from redsched.errors import WrongRelease
 from redsched.model import Request
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
-from redsched.store.schema import SCHEMA
-from redsched.store.server import PrivateServer
+from redsched.store.commands.schema import SCHEMA
+from redsched.store.embedded.server import PrivateServer
 from tests.support.releases import Release, release
 from tests.support.waiting import wait_until
 

@@ -10,10 +10,11 @@ from redsched.errors import StoreUnavailable, Unavailable
 from redsched.model import Request
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
-from redsched.store import CellStore, Store
-from redsched.store.sentinel import SentinelPlace
-from redsched.store.server import ServerBinary
-from redsched.store.url import parse
+from redsched.store.cell import CellStore
+from redsched.store.embedded.server import ServerBinary
+from redsched.store.store import Store
+from redsched.store.topology.sentinel import SentinelPlace
+from redsched.store.topology.url import parse
 from tests.support.hosts import PlainHost, fleet, speak_all
 from tests.support.servers import SERVERS, name_of
 from tests.support.setups import SentinelSetup, sentinel_setup

@@ -12,8 +12,10 @@ from redsched.errors import NoValidHost
 from redsched.model import Aggregate, Candidate, GroupPolicy, HostStatus, Inventory, Request, ServerGroup, SharedPool
 from redsched.scheduler import Effort, Scheduler
 from redsched.settings import Settings
-from redsched.store import CellStore, ClaimCall, Member, Poll, Store
-from redsched.store.server import PrivateServer
+from redsched.store.cell import CellStore
+from redsched.store.codec.results import ClaimCall, Member, Poll
+from redsched.store.embedded.server import PrivateServer
+from redsched.store.store import Store
 from tests.support.hosts import PlainHost, fleet
 from tests.support.racers import mirror_of
 from tests.support.waiting import wait_until

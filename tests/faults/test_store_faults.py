@@ -22,8 +22,9 @@ from redsched.errors import NoValidHost, RedschedError, Unavailable, Unknown
 from redsched.model import Request
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
-from redsched.store import CellStore, Store
-from redsched.store.server import PrivateServer, ServerBinary
+from redsched.store.cell import CellStore
+from redsched.store.embedded.server import PrivateServer, ServerBinary
+from redsched.store.store import Store
 from tests.support.hosts import PlainHost, fleet
 from tests.support.profiles import is_long
 from tests.support.racers import Racer, Racers, mirror_of

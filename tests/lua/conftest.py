@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from redsched.store import CellStore
+from redsched.store.cell import CellStore
 from tests.support.cells import declared_keys_cell, open_host, raw_client
 
 

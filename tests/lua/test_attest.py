@@ -8,7 +8,10 @@ import pytest
 
 from redsched.errors import RedschedError
 from redsched.model import AgentStamp, ClaimStatus, Token, Why
-from redsched.store import CellStore, Giving, HeldClaim, Outcome, Placed, Store
+from redsched.store.cell import CellStore
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Giving, HeldClaim, Placed
+from redsched.store.store import Store
 from tests.support.cells import (
     IN_STATE,
     active,

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from redsched.model import Candidate, ClaimStatus, Token, Why
-from redsched.store import CellStore, Giving, HeldClaim, Member, Outcome
+from redsched.store.cell import CellStore
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Giving, HeldClaim, Member
 from tests.support.cells import active, claimed, fields_of, new_epoch, nothing_written, open_host, report_of
 from tests.support.company import SEAT, ask, causes, counts, drawing, given, group, open_in, pool, seats
 from tests.support.placements import ended, held_claim, settle

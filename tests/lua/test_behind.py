@@ -16,7 +16,8 @@ from redsched.model import (
     ServerGroup,
     SharedPool,
 )
-from redsched.store import CellStore, Outcome
+from redsched.store.cell import CellStore
+from redsched.store.codec.outcomes import Outcome
 from tests.support.cells import HOUR_S, call_of, claim_on, member, new_epoch, nothing_written, open_host
 
 Change = Callable[[CellStore], Awaitable[object]]

@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from redsched.model import Candidate, HostReport, HostStatus, Inventory
-from redsched.store import CellStore, Member, Outcome
+from redsched.store.cell import CellStore
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Member
 from tests.support.cells import (
     HOUR_S,
     call_of,

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from redsched.store import CellStore, ClaimCall, Outcome
+from redsched.store.cell import CellStore
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import ClaimCall
 from tests.support.cells import (
     IN_STATE,
     active,

@@ -7,9 +7,11 @@ import pytest
 
 from redsched.model import ClaimRule, GroupPolicy, HostLimit, RuleKind
 from redsched.model.declared import MAX_TOPOLOGIES
-from redsched.store import CellStore, Clock, Outcome
-from redsched.store.claim_wire import ClaimWire
-from redsched.store.keys import Keys
+from redsched.store.cell import CellStore
+from redsched.store.codec.claim_codec import ClaimWire
+from redsched.store.codec.keys import Keys
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Clock
 from tests.support.cells import active, call_of, claim_on, known, member, new_epoch, nothing_written
 from tests.support.company import ask, causes, counts, given, group, joining, open_in
 

@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from redsched.model import Candidate, Why
-from redsched.store import CellStore, Giving, Member, Outcome, drawn_on
-from redsched.store.runner import Reply
+from redsched.store.cell import CellStore
+from redsched.store.codec.claim_codec import drawn_on
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Giving, Member
+from redsched.store.codec.wire import Reply
 from tests.support.cells import (
     HOUR_S,
     active,

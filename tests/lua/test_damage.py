@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from redsched.store import CellStore, Outcome
+from redsched.store.cell import CellStore
+from redsched.store.codec.outcomes import Outcome
 from tests.support.cells import (
     call_of,
     claim_on,

@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from redsched.model import Aggregate, GroupPolicy, Inventory, ServerGroup, SharedPool
-from redsched.store import CellStore, Change, Kind, Outcome
-from redsched.store.base import CHUNK
+from redsched.store.cell import CellStore
+from redsched.store.codec.keys import Kind
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Change
+from redsched.store.commands.base import CHUNK
 from tests.support.cells import claim_on, fields_of, nothing_written, open_host, report_of
 
 AFFINE = ServerGroup("db", GroupPolicy.AFFINITY)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from redsched.model import ClaimStatus, Why
-from redsched.store import CellStore
+from redsched.store.cell import CellStore
 from tests.support.cells import (
     IN_STATE,
     claim_on,

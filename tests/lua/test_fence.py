@@ -15,8 +15,11 @@ import redis
 
 from redsched.model import HostStatus, Request
 from redsched.scheduler import Scheduler
-from redsched.store import CellStore, Clock, Outcome, Store
-from redsched.store.server import PrivateServer
+from redsched.store.cell import CellStore
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Clock
+from redsched.store.embedded.server import PrivateServer
+from redsched.store.store import Store
 from tests.support.cells import (
     HOUR_S,
     call_of,

@@ -7,7 +7,10 @@ from unittest.mock import AsyncMock
 import pytest
 
 from redsched.model import ClaimStatus, Why
-from redsched.store import Again, CellStore, ClaimAnswer, Giving, Outcome, Placed, drawn_on
+from redsched.store.cell import CellStore
+from redsched.store.codec.claim_codec import drawn_on
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Again, ClaimAnswer, Giving, Placed
 from tests.support.cells import HOUR_S, call_of, claimed, make_due, member, new_epoch, nothing_written, open_host
 from tests.support.placements import arrive, ask_again, ended, held, main_states, settle
 

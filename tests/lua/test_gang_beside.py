@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from redsched.model import Why
-from redsched.store import Again, CellStore, ClaimAnswer, Outcome, Placed
+from redsched.store.cell import CellStore
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Again, ClaimAnswer, Placed
 from tests.support.cells import call_of, claim_on, member, nothing_written, open_host
 from tests.support.placements import arrive, move_to, settle
 

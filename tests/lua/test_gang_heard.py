@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from redsched.model import ClaimStatus, HostStatus, Why
-from redsched.store import CellStore, EndedPlacement, Outcome, Placed
+from redsched.store.cell import CellStore
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import EndedPlacement, Placed
 from tests.support.cells import HOUR_S, call_of, make_due, member, new_epoch, open_host
 from tests.support.placements import arrive, held, main_states, roll_back, settle, snapshot
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from redis.exceptions import ResponseError
 
-from redsched.store.keys import Keys
-from redsched.store.scripts import Contract, Script, load_all
+from redsched.store.client.scripts import Contract, Script, load_all
+from redsched.store.codec.keys import Keys
 from tests.support.cells import declared_keys_cell
 from tests.support.guard import UNGUARDED, found, guard, wrong_keys
 

@@ -15,7 +15,9 @@ from redsched.model import (
     Inventory,
     Pool,
 )
-from redsched.store import CellStore, Change, Giving, Member, Outcome
+from redsched.store.cell import CellStore
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Change, Giving, Member
 from tests.support.cells import (
     HOUR_S,
     active,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from redsched.store import CellStore
+from redsched.store.cell import CellStore
 from tests.support.cells import claim_on, nothing_written, open_host
 
 

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from redsched.model import Claim, ClaimRule, ClaimStatus, GroupPolicy, HostStatus, RuleKind, Why
-from redsched.store import Again, CellStore, ClaimAnswer, Outcome
+from redsched.store.cell import CellStore
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Again, ClaimAnswer
 from tests.support.cells import HOUR_S, call_of, new_epoch, nothing_written, report_of
 from tests.support.company import ask, causes, counts, group, joining, open_in
 from tests.support.placements import arrive, held_claim, settle

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from redsched.model import HostStatus, Inventory, SharedPool, Why
-from redsched.store import CellStore, Outcome
+from redsched.store.cell import CellStore
+from redsched.store.codec.outcomes import Outcome
 from tests.support.cells import (
     IN_STATE,
     claim_on,

@@ -10,9 +10,11 @@ from redsched.errors import StoreUnavailable
 from redsched.model import HostStatus, Why
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
-from redsched.store import CellStore, Outcome, Store
-from redsched.store.scripts import load_all
-from redsched.store.server import PrivateServer
+from redsched.store.cell import CellStore
+from redsched.store.client.scripts import load_all
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.embedded.server import PrivateServer
+from redsched.store.store import Store
 from tests.support.cells import (
     PASSWORD,
     USER,

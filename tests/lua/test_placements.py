@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from redsched.model import Why
-from redsched.store import Again, CellStore, Giving, Outcome
+from redsched.store.cell import CellStore
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Again, Giving
 from tests.support.cells import (
     HOUR_S,
     IN_STATE,

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from redsched.model import ClaimStatus, HostStatus, Why
-from redsched.store import Again, CellStore, HeldClaim, Outcome, Placed
+from redsched.store.cell import CellStore
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Again, HeldClaim, Placed
 from tests.support.cells import (
     HOUR_S,
     active,

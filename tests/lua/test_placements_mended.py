@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from redsched.model import Why
-from redsched.store import Again, CellStore, Outcome, Placed
+from redsched.store.cell import CellStore
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Again, Placed
 from tests.support.cells import HOUR_S, active, call_of, fields_of, new_epoch, nothing_written, open_host
 from tests.support.company import SEAT, ask, counts, group, joining, open_in, pool, seats
 from tests.support.placements import arrive, held, is_kept, move_to, settle, shelved, states

@@ -6,20 +6,13 @@ from typing import Any
 
 import pytest
 
-from redsched.agent.step_parts import things_of, work_of
+from redsched.agent.claims.context import things_of, work_of
 from redsched.model import Candidate, Exceeded, Quota, Why
-from redsched.store import (
-    Again,
-    Answer,
-    CellStore,
-    ClaimAnswer,
-    EndedPlacement,
-    Giving,
-    Kind,
-    Member,
-    Outcome,
-    exceeded,
-)
+from redsched.store.cell import CellStore
+from redsched.store.codec.claim_codec import exceeded
+from redsched.store.codec.keys import Kind
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Again, Answer, ClaimAnswer, EndedPlacement, Giving, Member
 from tests.support.cells import (
     HOUR_S,
     active,

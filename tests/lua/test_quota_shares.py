@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from redsched.model import Exceeded, Quota
-from redsched.store import CellStore, ClaimAnswer, Kind, Outcome
-from redsched.store.quota_calls import QuotaState, Transfer
+from redsched.store.cell import CellStore
+from redsched.store.codec.keys import Kind
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import ClaimAnswer
+from redsched.store.commands.quotas import QuotaState, Transfer
 from tests.support.cells import (
     call_of,
     claim_on,

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from redsched.model import ClaimStatus, OnExit, Reason, Why
-from redsched.store import CellStore, Giving, Outcome
-from redsched.store.claim_calls import MOST_REASON
+from redsched.store.cell import CellStore
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Giving
+from redsched.store.commands.claims import MOST_REASON
 from tests.support.cells import (
     IN_STATE,
     active,

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from redsched.model import AgentStamp, Amounts, Candidate, ClaimStatus, HostReport, Inventory, SharedPool, Why
-from redsched.store import CellStore, ClaimCall, Member, Outcome, Placed
+from redsched.store.cell import CellStore
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import ClaimCall, Member, Placed
 from tests.support.cells import (
     HOUR_S,
     IN_STATE,

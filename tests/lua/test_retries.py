@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 from redsched.model import AgentStamp, ClaimStatus, OnExit, Why
-from redsched.store import Again, CellStore, HeldClaim, Outcome, Placed, record_of
+from redsched.store.cell import CellStore
+from redsched.store.codec.claim_fields import record_of
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Again, HeldClaim, Placed
 from tests.support.cells import (
     HOUR_S,
     IN_STATE,

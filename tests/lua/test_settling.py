@@ -3,7 +3,8 @@
 from typing import Any
 
 from redsched.model import ClaimStatus
-from redsched.store import CellStore, Outcome
+from redsched.store.cell import CellStore
+from redsched.store.codec.outcomes import Outcome
 from tests.support.cells import call_of, claim_on, fields_of, member, new_epoch, open_host, report_of
 from tests.support.placements import held_claim
 

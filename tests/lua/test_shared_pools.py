@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from redsched.model import Candidate, Inventory, SharedPool
-from redsched.store import CellStore, Member, Outcome
+from redsched.store.cell import CellStore
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Member
 from tests.support.cells import claimed, fields_of, known, new_epoch, nothing_written, open_host
 from tests.support.company import SEAT, ask, causes, drawing, given, pool, seats
 

@@ -2,9 +2,9 @@
 
 from hypothesis import assume, given
 
-from redsched.decide.assign import assignments, is_plain, needs_of
 from redsched.decide.filters.pools import groups, numa, pci
 from redsched.decide.filters.resources import resources
+from redsched.decide.pools import assignments, is_plain, needs_of
 from redsched.decide.rules import ALL_ROWS
 from redsched.model import Request
 from tests.support.plain_pools import PlainHost, ways

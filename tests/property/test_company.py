@@ -11,8 +11,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from redsched.cache.mirror import CellMirror
 from redsched.cache.snapshot import take_snapshot
+from redsched.cache.updater import CellMirror
 from redsched.model import (
     Candidate,
     Claim,
@@ -27,10 +27,12 @@ from redsched.model import (
     SharedPool,
     Why,
 )
-from redsched.scheduler.audit_counts import Counted, count_problems, read_counts
-from redsched.store import Answer, ClaimCall, EndedPlacement, Giving, HeldClaim, Kind, Member, Outcome
-from redsched.store.claim_wire import counted_by
-from redsched.store.server import PrivateServer
+from redsched.scheduler.audit.counts import Counted, count_problems, read_counts
+from redsched.store.codec.claim_codec import counted_by
+from redsched.store.codec.keys import Kind
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Answer, ClaimCall, EndedPlacement, Giving, HeldClaim, Member
+from redsched.store.embedded.server import PrivateServer
 from tests.support.cells import HOUR_S, make_due
 from tests.support.placements import held_claim
 from tests.support.plain_company import PlainHost, World

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from redsched.cache.columns import Columns
 from redsched.cache.snapshot import take_snapshot
-from redsched.decide.company import claim_rules, company
-from redsched.decide.left_behind import without_left_behind, written_off_with
+from redsched.decide.affinity import claim_rules, company
+from redsched.decide.lost_members import without_left_behind, written_off_with
 from redsched.decide.rules import Mask
 from redsched.model import (
     Candidate,
@@ -33,8 +33,11 @@ from redsched.model import (
     Why,
 )
 from redsched.settings import Settings
-from redsched.store import Again, CellStore, ClaimCall, Member, Outcome, Store
-from redsched.store.server import PrivateServer
+from redsched.store.cell import CellStore
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Again, ClaimCall, Member
+from redsched.store.embedded.server import PrivateServer
+from redsched.store.store import Store
 from tests.support.cells import HOUR_S, open_host, raw_client
 from tests.support.profiles import LONG_EXAMPLES, SHORT_EXAMPLES, is_long
 

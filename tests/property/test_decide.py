@@ -135,7 +135,7 @@ def test_a_cached_decision_is_what_a_fresh_one_would_be(
 ) -> None:
     columns = columns_from(fleet)
     columns.dirty = DirtyRows(remembered=16)  # so small that it forgets within a test
-    with patch("redsched.decide.shape.FRONT", 2):  # and the front must run short
+    with patch("redsched.decide.profile.FRONT", 2):  # and the front must run short
         cached = Decider(columns, Settings(pick_from=2, candidates=2), remembered=2)
         for number, together in enumerate(rounds):
             for what, name, fields in together:

@@ -15,12 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from redsched.cache.columns import Columns
-from redsched.cache.mirror import CellMirror
 from redsched.cache.snapshot import take_snapshot
+from redsched.cache.updater import CellMirror
 from redsched.model import Aggregate, Candidate, GroupPolicy, HostReport, Inventory, Pool, ServerGroup, SharedPool
 from redsched.settings import Settings
-from redsched.store import CellStore, ClaimCall, Giving, Member, Outcome, Store
-from redsched.store.server import PrivateServer
+from redsched.store.cell import CellStore
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import ClaimCall, Giving, Member
+from redsched.store.embedded.server import PrivateServer
+from redsched.store.store import Store
 from tests.support.cells import HOUR_S, open_host
 from tests.support.profiles import LONG_EXAMPLES, PHASES, SHORT_EXAMPLES, is_long
 

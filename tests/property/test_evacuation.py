@@ -27,10 +27,11 @@ from redsched.model import (
     ServerGroup,
     Why,
 )
-from redsched.scheduler.audit_counts import Counted, count_problems, read_counts
-from redsched.store import Again, ClaimCall, HeldClaim, Member, Outcome
-from redsched.store.claim_wire import counted_by
-from redsched.store.server import PrivateServer
+from redsched.scheduler.audit.counts import Counted, count_problems, read_counts
+from redsched.store.codec.claim_codec import counted_by
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Again, ClaimCall, HeldClaim, Member
+from redsched.store.embedded.server import PrivateServer
 from tests.support.cells import HOUR_S
 from tests.support.placements import held_claim
 from tests.support.plain_company import PlainHost, World

@@ -9,12 +9,12 @@ from hypothesis import given
 from redsched.cache.columns import Columns
 from redsched.decide import Decider
 from redsched.decide.explain.changes import smallest_change
-from redsched.decide.shape import Shape
-from redsched.decide.tools import tools
-from redsched.decide.weighers import multipliers
+from redsched.decide.plugins.registry import tools
+from redsched.decide.profile import Shape
+from redsched.decide.scoring import multipliers
 from redsched.model import Request, Spread
 from redsched.settings import Settings
-from redsched.store import Kind
+from redsched.store.codec.keys import Kind
 from tests.support import pool_fleets
 from tests.support.columns import columns_of
 from tests.support.filter_fleets import filtered_request, random_world
@@ -154,7 +154,7 @@ def test_in_company_an_explanation_is_the_decision_and_its_changes_help_and_are_
 def test_where_not_all_pools_are_searched_the_counts_are_bounds(seed: int) -> None:
     columns, request = pools_and_request(seed)
     exact = Decider(columns, SETTINGS, TOOLS).explain(request)
-    with patch("redsched.decide.ways.SEARCHED", 1):
+    with patch("redsched.decide.pool_assignments.SEARCHED", 1):
         told = Decider(columns, SETTINGS, TOOLS).explain(request)
     assert told.fits - told.unsearched <= exact.fits <= told.fits
     assert told.hosts == exact.hosts == told.fits + sum(one.hosts for one in told.reasons)

@@ -9,9 +9,11 @@ from hypothesis import given
 
 from redsched.cache.columns import Columns
 from redsched.decide.fit import fits
-from redsched.names import MAX_AMOUNT
-from redsched.store import CellStore, Outcome, Store
-from redsched.store.server import PrivateServer
+from redsched.model.validation import MAX_AMOUNT
+from redsched.store.cell import CellStore
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.embedded.server import PrivateServer
+from redsched.store.store import Store
 from tests.support.cells import call_of, member, raw_client
 from tests.support.fleets import seeds
 

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from redsched.model import ClaimStatus, Why
-from redsched.store import Store
-from redsched.store.server import PrivateServer
+from redsched.store.embedded.server import PrivateServer
+from redsched.store.store import Store
 from tests.support.cells import raw_client
 from tests.support.histories import Histories
 from tests.support.played import SETTINGS, UNHURRIED

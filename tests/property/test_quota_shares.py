@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 
 from redsched.errors import RedschedError
 from redsched.model import Exceeded, Quota, Request
-from redsched.scheduler import Scheduler, quota_shares, quotas
-from redsched.scheduler.quota_shares import QuotaShares
+from redsched.scheduler import Scheduler
+from redsched.scheduler.quotas import enforcement, shares
+from redsched.scheduler.quotas.shares import QuotaShares
 from redsched.settings import Settings
-from redsched.store import CellStore
-from redsched.store.runner import Runner
+from redsched.store.cell import CellStore
+from redsched.store.client.script_client import Runner
 from tests.scheduler.conftest import report_all, report_of
 from tests.support.cells import new_epoch, raw_client
 from tests.support.profiles import LONG_EXAMPLES, PHASES, is_long
@@ -94,9 +95,9 @@ def in_turn(monkeypatch: pytest.MonkeyPatch) -> Iterator[Turns]:
         return call
 
     with monkeypatch.context() as patched:
-        patched.setattr(quota_shares, "UNDER_WAY_MS", -1_000_000)
-        patched.setattr(quota_shares, "RETURNED_AFTER_MS", -1_000_000)
-        patched.setattr(quotas, "PAUSE_S", 0.0)
+        patched.setattr(shares, "UNDER_WAY_MS", -1_000_000)
+        patched.setattr(shares, "RETURNED_AFTER_MS", -1_000_000)
+        patched.setattr(enforcement, "PAUSE_S", 0.0)
         patched.setattr(Runner, "run", counted)
         for name in STEPS:
             patched.setattr(CellStore, name, waiting(name))

@@ -22,13 +22,14 @@ from hypothesis.stateful import (
 
 from redsched.cache.snapshot import take_snapshot
 from redsched.decide.fit import fits
-from redsched.decide.tools import tools
+from redsched.decide.plugins.registry import tools
 from redsched.errors import ClaimIdReused, ClaimState, NoValidHost, Settling
 from redsched.model import Candidate, ClaimStatus, HostReport, HostStatus, Inventory, Request, Why
 from redsched.scheduler import Scheduler
 from redsched.scheduler.cells import Cell, Cells
-from redsched.store import Answer, ClaimCall, Giving, Member, Outcome
-from redsched.store.server import PrivateServer
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Answer, ClaimCall, Giving, Member
+from redsched.store.embedded.server import PrivateServer
 from tests.support.cells import HOUR_S, make_due
 from tests.support.model_store import TAKEN_UP, ModelCell
 from tests.support.placements import held_claim

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redsched.decide.tools import tools
-from redsched.decide.weighers.weigher import stretched
+from redsched.decide.plugins.registry import tools
+from redsched.decide.scoring.weigher import stretched
 from redsched.model import Group, Request
 from redsched.settings import Settings
 from tests.support import plain_weighing as plain

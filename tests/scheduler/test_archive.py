@@ -20,11 +20,12 @@ from redsched.model import (
     Why,
 )
 from redsched.scheduler import Scheduler
-from redsched.scheduler.archive import Archive, read, written
-from redsched.scheduler.replay import replay
+from redsched.scheduler.backup.archive import Archive, read, written
+from redsched.scheduler.backup.replay import replay
 from redsched.settings import Settings
-from redsched.store import CellStore, Member
-from redsched.store.server import PrivateServer
+from redsched.store.cell import CellStore
+from redsched.store.codec.results import Member
+from redsched.store.embedded.server import PrivateServer
 from tests.support.cells import raw_client
 from tests.support.company import SEAT, given, group, pool
 from tests.support.placements import held_claim

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from redsched.aio import end
 from redsched.errors import ClaimState, NotConfirmed, NoValidHost, QuotaExceeded
 from redsched.model import Claim, ClaimStatus, OnExit, Quota, Request, Why
 from redsched.scheduler import Scheduler, Selections
-from redsched.store import counted_by
-from redsched.tasks import end
+from redsched.store.codec.claim_codec import counted_by
 from tests.scheduler.conftest import report_of
 from tests.scheduler.working import BY_HAND, QUICK, Work, at_work
 from tests.support.cells import new_epoch, raw_client

@@ -11,8 +11,9 @@ from redsched import BulkOutcome, BulkResult, ClaimFilter, InvalidRequest, Reque
 from redsched.errors import NoValidHost, StoreUnavailable
 from redsched.model import Claim, ClaimStatus, HostStatus, ListedState
 from redsched.scheduler import Page
-from redsched.scheduler.bulk import AT_ONCE
-from redsched.store import Answer, CellStore
+from redsched.scheduler.claims.bulk import AT_ONCE
+from redsched.store.cell import CellStore
+from redsched.store.codec.results import Answer
 from tests.scheduler.conftest import report_all, report_of
 from tests.scheduler.working import Work, at_work
 from tests.support.cells import raw_client

@@ -10,10 +10,10 @@ from redsched.errors import ClaimState, InvalidRequest, NoValidHost, Settling, U
 from redsched.model import ClaimStatus, Request
 from redsched.scheduler import Scheduler
 from redsched.scheduler.cells import Cell
-from redsched.scheduler.identity import Identity
-from redsched.scheduler.views import Selections
+from redsched.scheduler.results import Selections
+from redsched.scheduler.selection.claim_ids import Identity
 from redsched.settings import Settings
-from redsched.store import CellStore
+from redsched.store.cell import CellStore
 from tests.scheduler.conftest import report_all, report_of
 from tests.support.cells import new_epoch, raw_client
 from tests.support.placements import held_claim

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from redsched.cache.mirror import CellMirror
+from redsched.cache.updater import CellMirror
 from redsched.errors import InvalidRequest, Unknown
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
-from redsched.store import Store
+from redsched.store.store import Store
 
 
 async def test_an_id_that_cannot_be_one_is_refused_at_the_call(scheduler: Scheduler) -> None:

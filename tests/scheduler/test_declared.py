@@ -5,7 +5,7 @@ import pytest
 from redsched.errors import ClaimState, Settling, Unknown
 from redsched.model import Aggregate, GroupPolicy, Inventory, ServerGroup, SharedPool
 from redsched.scheduler import Scheduler
-from redsched.store import Outcome
+from redsched.store.codec.outcomes import Outcome
 from tests.support.cells import call_of, member, new_epoch
 
 GROUP = ServerGroup("web", GroupPolicy.ANTI_AFFINITY, count_by=("label:rack",))

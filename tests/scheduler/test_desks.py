@@ -7,7 +7,7 @@ import pytest
 from redsched.errors import ClaimState, InvalidRequest, OtherAgent, Settling, StaleToken, Unknown
 from redsched.model import AgentStamp, Candidate, ClaimStatus, HostStatus, Request
 from redsched.scheduler import Change, Reset, Scheduler
-from redsched.store import Member
+from redsched.store.codec.results import Member
 from tests.scheduler.conftest import report_of
 from tests.support.cells import new_epoch, raw_client
 from tests.support.company import SEAT, given, group, joining, pool

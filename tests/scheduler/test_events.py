@@ -10,11 +10,11 @@ import pytest
 from redsched.errors import InvalidRequest, Unknown
 from redsched.model import HostStatus, Request, Why
 from redsched.scheduler import EventFilter, EventView, Scheduler
-from redsched.scheduler.duty import Duty
-from redsched.scheduler.events import KINDS
-from redsched.scheduler.recorder import Recorder
+from redsched.scheduler.background.lease import Duty
+from redsched.scheduler.background.recorder import Recorder
+from redsched.scheduler.observe.events import KINDS
 from redsched.settings import Settings
-from redsched.store import CellStore
+from redsched.store.cell import CellStore
 from tests.scheduler.conftest import report_all, report_of
 from tests.scheduler.working import Work, at_work
 from tests.support.cells import raw_client

@@ -19,7 +19,8 @@ from redsched.model import (
     Request,
 )
 from redsched.scheduler import Scheduler
-from redsched.store import ClaimAnswer, Outcome
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import ClaimAnswer
 from tests.scheduler.working import QUICK, Work, at_work, empty
 from tests.support.cells import raw_client
 from tests.support.company import group

@@ -15,8 +15,8 @@ from redsched.model import (
     Why,
 )
 from redsched.scheduler import EventFilter, Scheduler
-from redsched.scheduler.leaving import next_move_at_ms
-from redsched.scheduler.recorder import Recorder
+from redsched.scheduler.background.recorder import Recorder
+from redsched.scheduler.hosts.drain import next_move_at_ms
 from redsched.settings import Settings
 from tests.scheduler.working import QUICK, Work, at_work, empty
 from tests.support.cells import raw_client

@@ -16,13 +16,14 @@ import pytest
 
 from redsched import pacing
 from redsched.model import Candidate, GroupPolicy, Quota, ServerGroup
-from redsched.names import MAX_AMOUNT
+from redsched.model.validation import MAX_AMOUNT
 from redsched.scheduler import ClaimFilter, Scheduler
-from redsched.scheduler.audit import repair_picture
-from redsched.scheduler.recorder import Recorder
+from redsched.scheduler.audit.audit import repair_picture
+from redsched.scheduler.background.recorder import Recorder
 from redsched.settings import Settings
-from redsched.store import CellStore, ClaimCall, Member
-from redsched.store.server import PrivateServer
+from redsched.store.cell import CellStore
+from redsched.store.codec.results import ClaimCall, Member
+from redsched.store.embedded.server import PrivateServer
 from tests.support.cells import report_of
 from tests.support.placements import held_claim
 

@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 
-from redsched.cache.compare import difference
+from redsched.cache.diff import difference
 from redsched.cache.snapshot import take_snapshot
 from redsched.model import Candidate, ClaimStatus, Request, Why
 from redsched.scheduler import AuditReport, Scheduler
-from redsched.scheduler.audit import repair_cell
+from redsched.scheduler.audit.audit import repair_cell
 from redsched.scheduler.cells import Cell
-from redsched.store import CellStore, Kind, Member, Outcome
+from redsched.store.cell import CellStore
+from redsched.store.codec.keys import Kind
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Member
 from tests.support.cells import State, everything, new_epoch, raw_client
 from tests.support.company import SEAT, given, group, pool
 

@@ -13,10 +13,13 @@ from hypothesis import strategies as st
 
 from redsched.errors import QuotaExceeded, Settling, Unknown
 from redsched.model import Quota, Request
-from redsched.scheduler import Scheduler, UsageBy, quota_shares
-from redsched.scheduler.quota_shares import QuotaShares, divided
+from redsched.scheduler import Scheduler, UsageBy
+from redsched.scheduler.quotas import shares
+from redsched.scheduler.quotas.shares import QuotaShares, divided
 from redsched.settings import Settings
-from redsched.store import CellStore, Kind, Outcome
+from redsched.store.cell import CellStore
+from redsched.store.codec.keys import Kind
+from redsched.store.codec.outcomes import Outcome
 from tests.scheduler.conftest import report_all, report_of
 from tests.support.cells import new_epoch, raw_client
 from tests.support.waiting import wait_until
@@ -168,7 +171,7 @@ async def test_what_was_on_its_way_is_not_lost_with_its_scheduler(
     assert await all_shares(scheduler) + (await moving(scheduler) if step == "quota_take" else 0) == LIMIT
     await scheduler._quotas.shares.sweep()
     assert await moving(scheduler) > 0, "whoever is at it has some seconds"
-    monkeypatch.setattr(quota_shares, "RETURNED_AFTER_MS", -1_000_000)
+    monkeypatch.setattr(shares, "RETURNED_AFTER_MS", -1_000_000)
     await scheduler._quotas.shares.sweep()
     assert (await moving(scheduler), await all_shares(scheduler)) == (0, LIMIT)
     if step == "quota_take":
@@ -182,7 +185,7 @@ async def test_who_needs_what_was_on_its_way_does_not_wait_for_a_sweep(
     scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await killed_at(scheduler, monkeypatch, "quota_take")
-    monkeypatch.setattr(quota_shares, "RETURNED_AFTER_MS", -1_000_000)
+    monkeypatch.setattr(shares, "RETURNED_AFTER_MS", -1_000_000)
     await scheduler.select(web("a", LIMIT))
     await assert_exact(scheduler, LIMIT)
 
@@ -217,7 +220,7 @@ async def test_a_division_that_nobody_finishes_is_made_anew(
 
 async def test_of_two_divisions_at_once_only_one_is_used(scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch) -> None:
     """One is overtaken when it has closed the first cell. It closes no other after that."""
-    monkeypatch.setattr(quota_shares, "UNDER_WAY_MS", -1_000_000)
+    monkeypatch.setattr(shares, "UNDER_WAY_MS", -1_000_000)
     division, really, calls = (await scheduler._quotas.shares.read("web"))["a"].division, CellStore.quota_close, 0
 
     async def overtaken(self: CellStore, *arguments: Any) -> Any:
@@ -376,7 +379,7 @@ async def test_an_overtaken_division_gives_no_share_to_cells_that_forgot_by_whic
     scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch, clean_store: str
 ) -> None:
     """They are back in the division that it found them in; but the first cell has a share of the later one."""
-    monkeypatch.setattr(quota_shares, "UNDER_WAY_MS", -1_000_000)
+    monkeypatch.setattr(shares, "UNDER_WAY_MS", -1_000_000)
     really, calls = CellStore.quota_close, 0
     async with raw_client(clean_store) as raw:
         before = {cell: await raw.hgetall(store_of(scheduler, cell).keys.quota("web")) for cell in "bc"}

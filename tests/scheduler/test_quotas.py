@@ -7,8 +7,8 @@ import pytest
 from redsched.errors import ClaimState, NoValidHost, QuotaExceeded, Settling, Unknown
 from redsched.model import Quota, Request
 from redsched.scheduler import Exceeded, Scheduler
-from redsched.scheduler.usage import UsageBy
-from redsched.store import CellStore
+from redsched.scheduler.observe.usage import UsageBy
+from redsched.store.cell import CellStore
 from tests.support.cells import new_epoch, raw_client
 
 QUOTA = Quota("web", {"VCPU": 6, "claims": 3})

@@ -11,9 +11,12 @@ import redis.asyncio as redis
 from redsched.errors import OutcomeUnknown, StoreUnavailable, Unknown
 from redsched.model import Claim, ClaimStatus, Request, Why
 from redsched.scheduler import Scheduler
-from redsched.scheduler.released import MOST, Released
+from redsched.scheduler.background.release_log import MOST, Released
 from redsched.settings import Settings
-from redsched.store import CellStore, ClaimAnswer, ClaimCall, HeldClaim, Outcome, Store
+from redsched.store.cell import CellStore
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import ClaimAnswer, ClaimCall, HeldClaim
+from redsched.store.store import Store
 from tests.scheduler.working import BY_HAND
 from tests.support.cells import active, claim_on, open_host, raw_client, report_of
 from tests.support.placements import arrive, held, held_claim, move_to, moved, settle, states
@@ -200,7 +203,7 @@ async def test_no_more_is_remembered_than_can_be_lost(clean_store: str, monkeypa
             released.note(f"a{number}", answer)
             released.note(f"a{number}", answer)
         assert len(released) == MOST
-        monkeypatch.setattr("redsched.scheduler.released.ANSWERED_S", 0.0)
+        monkeypatch.setattr("redsched.scheduler.background.release_log.ANSWERED_S", 0.0)
         assert await released.say_again(epoch) == 0
         assert len(released) == 0
 

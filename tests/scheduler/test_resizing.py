@@ -4,7 +4,7 @@ import pytest
 
 from redsched.errors import ClaimState, InvalidRequest, NoValidHost, StaleToken
 from redsched.model import Claim, ClaimStatus, Request
-from redsched.scheduler.resizing import absolute
+from redsched.scheduler.claims.resize import absolute
 from tests.scheduler.working import at_work
 
 POOLS = Claim("a", "c1", "h1", ClaimStatus.ACTIVE, "t", {"VCPU": 2, "numa0/PCPU": 1, "numa1/PCPU": 1, "gpu0/VGPU": 1})

@@ -7,7 +7,7 @@ import pytest
 from redsched.errors import NoValidHost
 from redsched.model import HostStatus, Request
 from redsched.scheduler import Effort, Scheduler
-from redsched.store import ClaimAnswer, ClaimCall
+from redsched.store.codec.results import ClaimAnswer, ClaimCall
 from tests.scheduler.conftest import report_of
 from tests.support.waiting import wait_until
 

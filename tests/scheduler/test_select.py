@@ -6,7 +6,7 @@ from redsched.errors import ClaimIdReused, ClaimState, NoValidHost, Settling
 from redsched.model import ClaimStatus, Gang, HostStatus, Request
 from redsched.scheduler import Effort, Scheduler
 from redsched.settings import Settings
-from redsched.store import Store
+from redsched.store.store import Store
 from tests.scheduler.conftest import ONE_AT_A_TIME, report_of
 from tests.scheduler.working import at_work
 from tests.support.cells import make_due, open_host, raw_client

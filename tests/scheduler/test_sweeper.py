@@ -9,7 +9,7 @@ from redsched.model import ClaimStatus, Request
 from redsched.scheduler import Scheduler
 from redsched.scheduler.cells import Cell
 from redsched.settings import Settings
-from redsched.store import CellStore
+from redsched.store.cell import CellStore
 from tests.support.cells import claim_on, make_due, new_epoch, open_host, raw_client
 
 
@@ -55,7 +55,7 @@ async def test_claims_that_cannot_be_ended_are_not_sent_with_every_refusal_until
 async def test_a_chore_that_stays_due_although_it_is_done_keeps_no_other_from_its_turn(
     scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("redsched.scheduler.chores.BATCH", 1)
+    monkeypatch.setattr("redsched.scheduler.background.reconciler.BATCH", 1)
     chores, asked = cell_of(scheduler).chores, list[str]()
 
     async def do(claim_id: str, claim: object) -> None:

@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 
 from redsched.agent.run import run
+from redsched.aio import end
 from redsched.errors import NotConfirmed
 from redsched.model import Claim, ClaimStatus, HostReport, Inventory, OnExit, Request
 from redsched.scheduler import Scheduler
-from redsched.scheduler.views import Selections
+from redsched.scheduler.results import Selections
 from redsched.settings import Settings
-from redsched.store import Answer, CellStore, ClaimAnswer, ClaimCall, HeldClaim, Outcome
-from redsched.tasks import end
+from redsched.store.cell import CellStore
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Answer, ClaimAnswer, ClaimCall, HeldClaim
 from tests.scheduler.working import BY_HAND, Work, at_work
 from tests.support.cells import new_epoch, raw_client
 from tests.support.hosts import PlainHost, fleet, speak_all

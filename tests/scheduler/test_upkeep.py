@@ -3,7 +3,7 @@
 import pytest
 
 from redsched.scheduler import Scheduler
-from redsched.scheduler.upkeep import Upkeep
+from redsched.scheduler.background.maintenance import Upkeep
 from redsched.settings import Settings
 from tests.scheduler.conftest import report_all, report_of
 from tests.support.cells import raw_client

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from redsched.model import Claim, ClaimStatus, Request
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
-from redsched.store import CellStore
+from redsched.store.cell import CellStore
 from tests.support.hosts import PlainHost, fleet
 from tests.support.waiting import wait_until
 

@@ -13,11 +13,14 @@ import redis.asyncio as redis
 
 from redsched.model import AgentStamp, Amounts, Candidate, HostReport, Inventory
 from redsched.settings import Settings
-from redsched.store import CellStore, ClaimCall, Clock, Member, Outcome, Placed
-from redsched.store.connection import reader_client
-from redsched.store.lanes import lanes_to
-from redsched.store.runner import Reply, Runner
-from redsched.store.url import parse
+from redsched.store.cell import CellStore
+from redsched.store.client.script_client import Runner
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import ClaimCall, Clock, Member, Placed
+from redsched.store.codec.wire import Reply
+from redsched.store.topology.connection import reader_client
+from redsched.store.topology.router import lanes_to
+from redsched.store.topology.url import parse
 
 HOUR_S = 3600
 USER, PASSWORD = "declared-keys", "secret"

@@ -14,7 +14,9 @@ from redsched.model import (
     ServerGroup,
     SharedPool,
 )
-from redsched.store import CellStore, ClaimAnswer, Member, Outcome
+from redsched.store.cell import CellStore
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import ClaimAnswer, Member
 from tests.support.cells import HOUR_S, call_of, open_host
 
 SEAT = "pool:lic/CUSTOM_SEAT"

@@ -9,7 +9,7 @@ from random import Random
 from hypothesis import strategies as st
 
 from redsched.model import Request
-from redsched.names import MAX_AMOUNT
+from redsched.model.validation import MAX_AMOUNT
 
 CLASSES = ("CUSTOM_A", "MEMORY_MB", "VCPU")
 TRAITS = ("CUSTOM_T1", "CUSTOM_T2", "CUSTOM_T3")

@@ -17,7 +17,8 @@ from functools import cache
 from hashlib import sha1
 from pathlib import Path
 
-from redsched.store import calls, runner, scripts
+from redsched.store.client import call, script_client, scripts
+from redsched.store.codec.wire import Reply
 
 GUARDED = "REDSCHEDTEST_GUARDED"
 """Environment variable: set for the processes that a test starts."""
@@ -39,7 +40,7 @@ found: list[str] = []
 
 def install() -> None:
     """Guard all scripts that this process runs from now on."""
-    if hasattr(runner.Runner.run, "guarded"):
+    if hasattr(script_client.Runner.run, "guarded"):
         return
     scripts._compose = _composing(composed)  # type: ignore[assignment]  # mypy wants its parameter's name
     scripts.load_all.cache_clear()
@@ -79,22 +80,26 @@ def _guard() -> str:
 
 
 def _watch_errors() -> None:
-    fail = calls.Call.fail
+    fail = call.Call.fail
 
-    def watched(self: calls.Call, error: BaseException) -> None:
+    def watched(self: call.Call, error: BaseException) -> None:
         if MARK in str(error):
             found.append(f"{self.script.name}: {error}")
         fail(self, error)
 
-    calls.Call.fail = watched  # type: ignore[method-assign]
+    call.Call.fail = watched  # type: ignore[method-assign]
 
 
 def _watch_keys() -> None:
-    run = runner.Runner.run
+    run = script_client.Runner.run
 
     async def watched(
-        self: runner.Runner, name: str, keys: Sequence[str], arguments: Sequence[str | int], durable: bool = False
-    ) -> runner.Reply:
+        self: script_client.Runner,
+        name: str,
+        keys: Sequence[str],
+        arguments: Sequence[str | int],
+        durable: bool = False,
+    ) -> Reply:
         wrong = wrong_keys(scripts.load_all()[name].keys.names, keys)
         if wrong:
             found.append(f"{name}: {wrong}")
@@ -102,7 +107,7 @@ def _watch_keys() -> None:
         return await run(self, name, keys, arguments, durable)
 
     watched.guarded = True  # type: ignore[attr-defined]
-    runner.Runner.run = watched  # type: ignore[method-assign]
+    script_client.Runner.run = watched  # type: ignore[method-assign]
 
 
 def wrong_keys(names: Sequence[str], keys: Sequence[str]) -> list[str]:

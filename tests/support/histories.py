@@ -10,9 +10,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from redsched.model import LEASED, OVER, Candidate, Claim, ClaimStatus, Placement, Token, Why
-from redsched.store import Again, Answer, CellStore, ClaimAnswer, ClaimCall, EndedPlacement, HeldClaim, Member, Outcome
-from redsched.store.claim_fields import record_of
-from redsched.store.claim_wire import counted_by
+from redsched.store.cell import CellStore
+from redsched.store.codec.claim_codec import counted_by
+from redsched.store.codec.claim_fields import record_of
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Again, Answer, ClaimAnswer, ClaimCall, EndedPlacement, HeldClaim, Member
 from tests.support.cells import HOUR_S, call_of, report_of
 from tests.support.placements import Snapshot, let_settle, snapshot
 from tests.support.sums import all_claims, check_sums

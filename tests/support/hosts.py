@@ -6,7 +6,10 @@ Small on purpose: `redsched.agent` has hooks, a durable journal and a loop of it
 from collections.abc import Iterable, Sequence
 
 from redsched.model import AgentStamp, Claim, ClaimStatus, HostReport, Inventory, Why
-from redsched.store import AttestAnswer, CellStore, EndedPlacement, HeldClaim, Outcome, record_of
+from redsched.store.cell import CellStore
+from redsched.store.codec.claim_fields import record_of
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import AttestAnswer, EndedPlacement, HeldClaim
 
 
 class PlainHost:

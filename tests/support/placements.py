@@ -5,7 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 from redsched.model import Amounts, ClaimStatus, Why
-from redsched.store import Again, CellStore, ClaimAnswer, EndedPlacement, HeldClaim, Outcome, Placed, counted_by
+from redsched.store.cell import CellStore
+from redsched.store.codec.claim_codec import counted_by
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Again, ClaimAnswer, EndedPlacement, HeldClaim, Placed
 from tests.support.cells import HOUR_S, call_of, member, new_epoch
 
 

@@ -1,6 +1,6 @@
 """Hosts with pools as plain data, and the rules of assigning read from them: every way there is, one by one.
 
-Written from what docs/constraints.md says and not from redsched.decide.assign, so that each can find the other wrong.
+Written from what docs/constraints.md says and not from redsched.decide.pools, so that each can find the other wrong.
 """
 
 from dataclasses import dataclass, field

@@ -11,8 +11,9 @@ from typing import Any, TypeVar
 import redis
 
 from redsched.settings import Settings
-from redsched.store import CellStore, Store
-from redsched.store.server import PrivateServer
+from redsched.store.cell import CellStore
+from redsched.store.embedded.server import PrivateServer
+from redsched.store.store import Store
 from tests.support.cells import raw_client
 
 T = TypeVar("T")

@@ -21,7 +21,7 @@ from typing import Any
 
 import structlog
 
-from redsched.cache.mirror import CellMirror
+from redsched.cache.updater import CellMirror
 from redsched.scheduler import Effort, Scheduler
 from redsched.settings import Settings
 

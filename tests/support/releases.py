@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import redsched
-from redsched.store.schema import SCHEMA
+from redsched.store.commands.schema import SCHEMA
 
 _PACKAGE = Path(redsched.__file__).parent
 

@@ -1,6 +1,6 @@
 """The matrix of real servers that the suite runs against, each kind and version once."""
 
-from redsched.store.server import ServerBinary, find_servers
+from redsched.store.embedded.server import ServerBinary, find_servers
 
 
 def usable_servers() -> list[ServerBinary]:

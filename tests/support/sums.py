@@ -4,9 +4,9 @@ from collections import Counter
 from typing import Any
 
 from redsched.model import LEASED, Claim, ClaimStatus, Token, Why
-from redsched.names import SHARED_POOL, split_slot
-from redsched.store import CellStore
-from redsched.store.fields import claim_from
+from redsched.model.validation import SHARED_POOL, split_slot
+from redsched.store.cell import CellStore
+from redsched.store.codec.fields import claim_from
 
 Counts = Counter[tuple[str, str]]
 """Number by the end of a key (`host:h1`) and field."""

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from redsched.cache.columns import Columns
-from redsched.decide.tools import tools
-from redsched.decide.weighers import Weigher
+from redsched.decide.plugins.registry import tools
+from redsched.decide.scoring import Weigher
 from redsched.model import Request
 from redsched.settings import Settings
 

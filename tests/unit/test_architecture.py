@@ -1,6 +1,8 @@
 """The arrows between the packages, as pyproject.toml draws them for import-linter."""
 
 import pkgutil
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -25,3 +27,10 @@ def test_no_room_but_the_store_may_know_redis(module: str) -> None:
     rooms = {f"redsched.{one.name}" for one in pkgutil.iter_modules(redsched.__path__)}
     assert set(contract["source_modules"]) == rooms - {"redsched.store"}
     assert module in contract["forbidden_modules"]
+
+
+@pytest.mark.parametrize("package", ["redsched", "redsched.model", "redsched.cache.columns", "redsched.decide"])
+def test_deciding_loads_no_redis_client(package: str) -> None:
+    """In a fresh interpreter: what decides can be used where no client is installed."""
+    code = f"import sys, {package}; sys.exit(any(name.split('.')[0] in ('redis', 'hiredis') for name in sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -17,8 +17,8 @@ from benchmarks.trace_checks import (
     wrong_slots,
     wrong_sums,
 )
-from redsched.agent.fleet import parse_fleet
-from redsched.api.models.asked import SelectionRequest
+from redsched.agent.collectors.fleet import parse_fleet
+from redsched.schema.requests import SelectionRequest
 
 NODES = """sn,cpu_milli,memory_mib,gpu,model
 big,64000,262144,2,P100

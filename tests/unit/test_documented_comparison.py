@@ -11,12 +11,12 @@ import pytest
 from pydantic import BaseModel
 
 from redsched.api.app import create_app
-from redsched.api.models.asked import SelectionRequest
-from redsched.api.models.asked.declared import ServerGroupBody
-from redsched.decide.tools import tools
+from redsched.decide.plugins.registry import tools
 from redsched.model import GroupPolicy, RelationType
+from redsched.schema.requests import SelectionRequest
+from redsched.schema.requests.declared import ServerGroupBody
 from redsched.settings import Settings
-from tests.unit.test_comparison_weighers import MORE_AND_LESS
+from tests.decide.test_comparison_weighers import MORE_AND_LESS
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "comparison.md").read_text()

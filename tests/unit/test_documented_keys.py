@@ -28,12 +28,15 @@ from redsched.model import (
     SharedPool,
     Why,
 )
-from redsched.scheduler.recorder import Recorder
+from redsched.scheduler.background.recorder import Recorder
 from redsched.settings import Settings
-from redsched.store import Again, CellStore, ClaimCall, Giving, Kind, Member, Outcome, Store
-from redsched.store.claim_fields import FIELDS
-from redsched.store.keys import CELLS, Keys
-from redsched.store.server import PrivateServer
+from redsched.store.cell import CellStore
+from redsched.store.codec.claim_fields import FIELDS
+from redsched.store.codec.keys import CELLS, Keys, Kind
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Again, ClaimCall, Giving, Member
+from redsched.store.embedded.server import PrivateServer
+from redsched.store.store import Store
 
 DOCS = Path(__file__).parents[2] / "docs"
 

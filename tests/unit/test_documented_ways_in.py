@@ -11,9 +11,9 @@ from prometheus_client.metrics import MetricWrapperBase
 
 from redsched.api import metrics
 from redsched.api.app import create_app
-from redsched.api.models.asked import SelectionRequest
 from redsched.cli.main import app
 from redsched.errors import RedschedError
+from redsched.schema.requests import SelectionRequest
 from redsched.settings import Settings
 
 DOCS = Path(__file__).parents[2] / "docs"

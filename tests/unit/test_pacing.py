@@ -9,7 +9,7 @@ import pytest
 
 from redsched import pacing
 from redsched.pacing import SHARDS, Spread, in_order, paced, paged
-from redsched.scheduler.archive import Packed
+from redsched.scheduler.backup.archive import Packed
 
 EACH_S = 0.001
 AT_MOST = int(pacing.SLICE_S / EACH_S) + 1

@@ -7,11 +7,11 @@ from typing import Annotated, Any, TypeVar
 from fastapi import APIRouter, Depends, Header, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from redsched.api import render
 from redsched.api.openapi import answers
-from redsched.api.routes.parts import KNOWN_QUERY, scheduler
+from redsched.api.routes.common import KNOWN_QUERY, scheduler
 from redsched.errors import InvalidRequest, Unknown
 from redsched.scheduler import Change, Reset
+from redsched.schema import render
 
 router = APIRouter(tags=["changes"], dependencies=[KNOWN_QUERY])
 

@@ -6,11 +6,24 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
-from redsched.api import render
-from redsched.api.body import read, read_if_any
-from redsched.api.gone import unless_gone
-from redsched.api.models.answered import BulkAnswer, ClaimAnswer, ClaimsAnswer, EndingAnswer
-from redsched.api.models.asked import (
+from redsched.api import responses
+from redsched.api.disconnect import unless_gone
+from redsched.api.openapi import BODY, answers, body
+from redsched.api.request_body import read, read_if_any
+from redsched.api.routes.common import KNOWN_QUERY, ClaimId, scheduler
+from redsched.errors import (
+    ClaimState,
+    InvalidRequest,
+    NotConfirmed,
+    NoValidHost,
+    OutcomeUnknown,
+    Settling,
+    StaleToken,
+    Unknown,
+)
+from redsched.scheduler import BulkResult, ClaimFilter, Page
+from redsched.schema import render
+from redsched.schema.requests import (
     BulkQuery,
     BulkReleaseQuery,
     BulkRenewQuery,
@@ -23,19 +36,7 @@ from redsched.api.models.asked import (
     TokenBody,
     UnshelveBody,
 )
-from redsched.api.openapi import BODY, answers, body
-from redsched.api.routes.parts import KNOWN_QUERY, ClaimId, scheduler
-from redsched.errors import (
-    ClaimState,
-    InvalidRequest,
-    NotConfirmed,
-    NoValidHost,
-    OutcomeUnknown,
-    Settling,
-    StaleToken,
-    Unknown,
-)
-from redsched.scheduler import BulkResult, ClaimFilter, Page
+from redsched.schema.responses import BulkAnswer, ClaimAnswer, ClaimsAnswer, EndingAnswer
 
 router = APIRouter(prefix="/v1/claims", tags=["claims"], dependencies=[KNOWN_QUERY])
 
@@ -50,7 +51,7 @@ PLACE_201 = answers({201: ClaimAnswer, 200: ClaimAnswer}, *REFUSED, NoValidHost,
 async def list_claims(request: Request, query: Annotated[ClaimsQuery, Query()]) -> Response:
     """A page of claims, by host, then id. Ended ones are not in it."""
     page = await scheduler(request).claims.list(**query.model_dump())
-    return render.answer({"claims": [render.claim(one) for one in page.items], "next": page.next})
+    return responses.answer({"claims": [render.claim(one) for one in page.items], "next": page.next})
 
 
 @router.delete("", summary="Release many claims", responses=BULK)
@@ -80,14 +81,14 @@ async def unshelve_all(request: Request, query: Annotated[BulkQuery, Query()]) -
 @router.get("/{claim_id}", summary="One claim", responses=answers({200: ClaimAnswer}, InvalidRequest, Unknown))
 async def get_claim(request: Request, claim_id: ClaimId) -> Response:
     """A claim; an ended one is remembered for a while."""
-    return render.answer(render.claim(await scheduler(request).claims.get(claim_id)))
+    return responses.answer(render.claim(await scheduler(request).claims.get(claim_id)))
 
 
 @router.post("/{claim_id}/confirm", summary="It runs", responses=VERB, openapi_extra=body(TokenBody))
 async def confirm(request: Request, claim_id: ClaimId) -> Response:
     """The host's word that the work runs: the claim is active, and its lease ends."""
     token = (await read(request, TokenBody)).token
-    return render.answer(render.claim(await scheduler(request).claims.confirm(claim_id, token)))
+    return responses.answer(render.claim(await scheduler(request).claims.confirm(claim_id, token)))
 
 
 @router.post("/{claim_id}/renew", summary="Give it more time", responses=VERB, openapi_extra=body(RenewBody))
@@ -95,7 +96,7 @@ async def renew(request: Request, claim_id: ClaimId) -> Response:
     """Start the claim's lease anew. An active claim has none, and stays as it is."""
     asked = await read(request, RenewBody)
     found = await scheduler(request).claims.renew(claim_id, asked.token, asked.lease_s)
-    return render.answer(render.claim(found))
+    return responses.answer(render.claim(found))
 
 
 @router.post("/{claim_id}/fail", summary="It cannot run", responses=PLACE, openapi_extra=body(FailBody))
@@ -106,7 +107,7 @@ async def fail(request: Request, claim_id: ClaimId) -> Response:
     """
     asked = await read(request, FailBody)
     found = await scheduler(request).claims.fail(claim_id, asked.token, asked.alternates)
-    return render.answer(render.claim(found))
+    return responses.answer(render.claim(found))
 
 
 @router.post("/{claim_id}/move", status_code=201, summary="Move it", responses=PLACE_201, openapi_extra=body(MoveBody))
@@ -115,7 +116,7 @@ async def move(request: Request, claim_id: ClaimId) -> Response:
     asked = await read(request, MoveBody)
     moving = scheduler(request).claims.move(claim_id, **asked.model_dump())
     found, fresh = await (unless_gone(request, moving) if asked.wait_s else moving)
-    return render.answer(render.claim(found), 201 if fresh else 200)
+    return responses.answer(render.claim(found), 201 if fresh else 200)
 
 
 @router.post("/{claim_id}/resize", summary="Resize it", responses=PLACE, openapi_extra=body(ResizeBody))
@@ -123,14 +124,14 @@ async def resize(request: Request, claim_id: ClaimId) -> Response:
     """Other amounts, where it is. What its host runs is resized by its host: until then both are held (`wanted`)."""
     asked = await read(request, ResizeBody)
     found = await scheduler(request).claims.resize(claim_id, asked.token, asked.slots, asked.resources)
-    return render.answer(render.claim(found))
+    return responses.answer(render.claim(found))
 
 
 @router.post("/{claim_id}/shelve", summary="Shelve it", responses=VERB, openapi_extra=body(TokenBody))
 async def shelve(request: Request, claim_id: ClaimId) -> Response:
     """Give its place back, and remember it."""
     token = (await read(request, TokenBody)).token
-    return render.answer(render.claim(await scheduler(request).claims.shelve(claim_id, token)))
+    return responses.answer(render.claim(await scheduler(request).claims.shelve(claim_id, token)))
 
 
 @router.post(
@@ -145,7 +146,7 @@ async def unshelve(request: Request, claim_id: ClaimId) -> Response:
     asked = await read_if_any(request, UnshelveBody)
     claiming = scheduler(request).claims.unshelve(claim_id, asked.wait_s)
     found, fresh = await (unless_gone(request, claiming) if asked.wait_s else claiming)
-    return render.answer(render.claim(found), 201 if fresh else 200)
+    return responses.answer(render.claim(found), 201 if fresh else 200)
 
 
 @router.delete(
@@ -165,11 +166,11 @@ async def unshelve(request: Request, claim_id: ClaimId) -> Response:
 async def release(request: Request, claim_id: ClaimId, query: Annotated[ReleaseQuery, Query()]) -> Response:
     """204: free now. 202: ending, its host has to say that the work is gone (`force`: free at once)."""
     if await scheduler(request).claims.release(claim_id, query.token, force=query.force):
-        return render.nothing()
-    return render.answer({"claim_id": claim_id, "state": "ending"}, 202)
+        return responses.nothing()
+    return responses.answer({"claim_id": claim_id, "state": "ending"}, 202)
 
 
 async def _bulk(query: BulkQuery, verb: Callable[..., Awaitable[Page[BulkResult]]], **more: Any) -> Response:
     wanted = ClaimFilter(**query.model_dump(include={one.name for one in fields(ClaimFilter)}))
     page = await verb(wanted, dry_run=query.dry_run, limit=query.limit, after=query.after, **more)
-    return render.answer(render.bulk(page))
+    return responses.answer(render.bulk(page))

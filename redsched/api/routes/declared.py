@@ -4,9 +4,14 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from redsched.api import render
-from redsched.api.body import read
-from redsched.api.models.answered import (
+from redsched.api import responses
+from redsched.api.openapi import BODY, answers, body
+from redsched.api.request_body import read
+from redsched.api.routes.common import KNOWN_QUERY, AggregateName, PoolName, ServerGroupName, scheduler
+from redsched.errors import ClaimState, InvalidRequest, OutcomeUnknown, Unknown
+from redsched.schema import render
+from redsched.schema.requests import AggregateBody, ForgetQuery, PageQuery, ServerGroupBody, SharedPoolBody
+from redsched.schema.responses import (
     AggregateAnswer,
     AggregatesAnswer,
     ServerGroupAnswer,
@@ -14,10 +19,6 @@ from redsched.api.models.answered import (
     SharedPoolAnswer,
     SharedPoolsAnswer,
 )
-from redsched.api.models.asked import AggregateBody, ForgetQuery, PageQuery, ServerGroupBody, SharedPoolBody
-from redsched.api.openapi import BODY, answers, body
-from redsched.api.routes.parts import KNOWN_QUERY, AggregateName, PoolName, ServerGroupName, scheduler
-from redsched.errors import ClaimState, InvalidRequest, OutcomeUnknown, Unknown
 
 router = APIRouter(prefix="/v1", tags=["declared"], dependencies=[KNOWN_QUERY])
 
@@ -32,7 +33,7 @@ TAKEN_BACK = answers({204: None}, InvalidRequest, Unknown, ClaimState, OutcomeUn
 async def list_aggregates(request: Request, query: Annotated[PageQuery, Query()]) -> Response:
     """A page of aggregates, by name, with their metadata and hosts."""
     page = await scheduler(request).aggregates.list(**query.model_dump())
-    return render.answer({"aggregates": [render.aggregate(one) for one in page.items], "next": page.next})
+    return responses.answer({"aggregates": [render.aggregate(one) for one in page.items], "next": page.next})
 
 
 @router.get(
@@ -40,7 +41,7 @@ async def list_aggregates(request: Request, query: Annotated[PageQuery, Query()]
 )
 async def get_aggregate(request: Request, name: AggregateName) -> Response:
     """An aggregate with its metadata and hosts."""
-    return render.answer(render.aggregate(await scheduler(request).aggregates.get(name)))
+    return responses.answer(render.aggregate(await scheduler(request).aggregates.get(name)))
 
 
 @router.put(
@@ -53,14 +54,14 @@ async def put_aggregate(request: Request, name: AggregateName) -> Response:
     """Replaces its metadata and hosts, in every cell. 201: it is new. 404: a host that has never reported."""
     asked = (await read(request, AggregateBody)).aggregate(name)
     found, new = await scheduler(request).aggregates.put(asked)
-    return render.answer(render.aggregate(found), 201 if new else 200)
+    return responses.answer(render.aggregate(found), 201 if new else 200)
 
 
 @router.delete("/aggregates/{name}", status_code=204, summary="Take an aggregate back", responses=TAKEN_BACK)
 async def delete_aggregate(request: Request, name: AggregateName, query: Annotated[ForgetQuery, Query()]) -> Response:
     """409 while it has hosts, unless `force`: then they leave it."""
     await scheduler(request).aggregates.delete(name, force=query.force)
-    return render.nothing()
+    return responses.nothing()
 
 
 @router.get(
@@ -69,7 +70,7 @@ async def delete_aggregate(request: Request, name: AggregateName, query: Annotat
 async def list_server_groups(request: Request, query: Annotated[PageQuery, Query()]) -> Response:
     """A page of server groups, by name, with their counts."""
     page = await scheduler(request).server_groups.list(**query.model_dump())
-    return render.answer({"server_groups": [render.server_group(one) for one in page.items], "next": page.next})
+    return responses.answer({"server_groups": [render.server_group(one) for one in page.items], "next": page.next})
 
 
 @router.get(
@@ -79,7 +80,7 @@ async def list_server_groups(request: Request, query: Annotated[PageQuery, Query
 )
 async def get_server_group(request: Request, name: ServerGroupName) -> Response:
     """A server group, and how many members it has where."""
-    return render.answer(render.server_group(await scheduler(request).server_groups.get(name)))
+    return responses.answer(render.server_group(await scheduler(request).server_groups.get(name)))
 
 
 @router.put(
@@ -92,7 +93,7 @@ async def put_server_group(request: Request, name: ServerGroupName) -> Response:
     """In every cell. 201: it is new. 409: it has members, and something else than `max_per_host` would change."""
     asked = (await read(request, ServerGroupBody)).server_group(name)
     found, new = await scheduler(request).server_groups.put(asked)
-    return render.answer(render.server_group(found), 201 if new else 200)
+    return responses.answer(render.server_group(found), 201 if new else 200)
 
 
 @router.delete("/server-groups/{name}", status_code=204, summary="Take a server group back", responses=TAKEN_BACK)
@@ -101,14 +102,14 @@ async def delete_server_group(
 ) -> Response:
     """409 while it has members, unless `force`: they stay where they are."""
     await scheduler(request).server_groups.delete(name, force=query.force)
-    return render.nothing()
+    return responses.nothing()
 
 
 @router.get("/pools", summary="List shared pools", responses=answers({200: SharedPoolsAnswer}, InvalidRequest))
 async def list_pools(request: Request, query: Annotated[PageQuery, Query()]) -> Response:
     """A page of shared pools, by name, with what is claimed and free."""
     page = await scheduler(request).pools.list(**query.model_dump())
-    return render.answer({"pools": [render.shared_pool(one) for one in page.items], "next": page.next})
+    return responses.answer({"pools": [render.shared_pool(one) for one in page.items], "next": page.next})
 
 
 @router.get(
@@ -116,7 +117,7 @@ async def list_pools(request: Request, query: Annotated[PageQuery, Query()]) -> 
 )
 async def get_pool(request: Request, name: PoolName) -> Response:
     """A shared pool with what is claimed and free."""
-    return render.answer(render.shared_pool(await scheduler(request).pools.get(name)))
+    return responses.answer(render.shared_pool(await scheduler(request).pools.get(name)))
 
 
 @router.put(
@@ -129,11 +130,11 @@ async def put_pool(request: Request, name: PoolName) -> Response:
     """In one cell. What is claimed of it stays. 201: it is new. 409: the name is taken in another cell."""
     asked = await read(request, SharedPoolBody)
     found, new = await scheduler(request).pools.put(asked.pool(name), asked.cell)
-    return render.answer(render.shared_pool(found), 201 if new else 200)
+    return responses.answer(render.shared_pool(found), 201 if new else 200)
 
 
 @router.delete("/pools/{name}", status_code=204, summary="Take a shared pool back", responses=TAKEN_BACK)
 async def delete_pool(request: Request, name: PoolName, query: Annotated[ForgetQuery, Query()]) -> Response:
     """409 while something of it is claimed, unless `force`."""
     await scheduler(request).pools.delete(name, force=query.force)
-    return render.nothing()
+    return responses.nothing()

@@ -4,13 +4,14 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from redsched.api import render
-from redsched.api.models.answered import EventsAnswer
-from redsched.api.models.asked import ClaimEventsQuery, EventsQuery
+from redsched.api import responses
 from redsched.api.openapi import answers
-from redsched.api.routes.parts import KNOWN_QUERY, ClaimId, scheduler
+from redsched.api.routes.common import KNOWN_QUERY, ClaimId, scheduler
 from redsched.errors import InvalidRequest, Unknown
 from redsched.scheduler import EventFilter
+from redsched.schema import render
+from redsched.schema.requests import ClaimEventsQuery, EventsQuery
+from redsched.schema.responses import EventsAnswer
 
 router = APIRouter(prefix="/v1", tags=["changes"], dependencies=[KNOWN_QUERY])
 
@@ -38,6 +39,6 @@ async def _page(request: Request, query: ClaimEventsQuery, wanted: EventFilter) 
         if query.after:
             raise InvalidRequest("newest begins at the end, and after names a place: use one of them")
         latest = await events.newest(query.limit, wanted)
-        return render.answer({"events": [render.event(one) for one in latest], "next": None})
+        return responses.answer({"events": [render.event(one) for one in latest], "next": None})
     page = await events.list(query.limit, query.after, wanted)
-    return render.answer({"events": [render.event(one) for one in page.items], "next": page.next})
+    return responses.answer({"events": [render.event(one) for one in page.items], "next": page.next})

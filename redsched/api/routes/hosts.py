@@ -4,14 +4,15 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from redsched.api import render
-from redsched.api.body import read_if_any
-from redsched.api.models.answered import HostAnswer, HostsAnswer
-from redsched.api.models.asked import DrainBody, ForgetQuery, HostsQuery, LostBody
+from redsched.api import responses
 from redsched.api.openapi import BODY, answers, body
-from redsched.api.routes.parts import KNOWN_QUERY, HostName, scheduler
+from redsched.api.request_body import read_if_any
+from redsched.api.routes.common import KNOWN_QUERY, HostName, scheduler
 from redsched.errors import ClaimState, InvalidRequest, OutcomeUnknown, Settling, Unknown
 from redsched.model import HostStatus
+from redsched.schema import render
+from redsched.schema.requests import DrainBody, ForgetQuery, HostsQuery, LostBody
+from redsched.schema.responses import HostAnswer, HostsAnswer
 
 router = APIRouter(prefix="/v1/hosts", tags=["hosts"], dependencies=[KNOWN_QUERY])
 
@@ -23,13 +24,13 @@ WORD = answers({204: None}, InvalidRequest, Unknown, ClaimState, Settling, Outco
 async def list_hosts(request: Request, query: Annotated[HostsQuery, Query()]) -> Response:
     """A page of hosts, by name, with free, claimed, external and capacity per slot."""
     page = await scheduler(request).hosts.list(**query.model_dump())
-    return render.answer({"hosts": [render.host(one) for one in page.items], "next": page.next})
+    return responses.answer({"hosts": [render.host(one) for one in page.items], "next": page.next})
 
 
 @router.get("/{host}", summary="One host", responses=answers({200: HostAnswer}, InvalidRequest, Unknown))
 async def get_host(request: Request, host: HostName) -> Response:
     """A host with free, claimed, external and capacity per slot."""
-    return render.answer(render.host(await scheduler(request).hosts.get(host)))
+    return responses.answer(render.host(await scheduler(request).hosts.get(host)))
 
 
 @router.post(
@@ -46,7 +47,7 @@ async def drain(request: Request, host: HostName) -> Response:
     """
     asked = await read_if_any(request, DrainBody)
     await scheduler(request).hosts.set_status(host, HostStatus.DRAINING, **asked.model_dump())
-    return render.nothing()
+    return responses.nothing()
 
 
 @router.post("/{host}/enable", status_code=204, summary="Enable", responses=WORD)
@@ -76,16 +77,16 @@ async def lost(request: Request, host: HostName) -> Response:
     """
     asked = await read_if_any(request, LostBody)
     await scheduler(request).hosts.lost(host, asked.evacuate, asked.force)
-    return render.nothing()
+    return responses.nothing()
 
 
 @router.delete("/{host}", status_code=204, summary="Remove", responses=WORD)
 async def forget(request: Request, host: HostName, query: Annotated[ForgetQuery, Query()]) -> Response:
     """Remove a host. 409 while it holds claims, unless `force`."""
     await scheduler(request).hosts.forget(host, force=query.force)
-    return render.nothing()
+    return responses.nothing()
 
 
 async def _set_status(request: Request, host: str, status: HostStatus) -> Response:
     await scheduler(request).hosts.set_status(host, status)
-    return render.nothing()
+    return responses.nothing()

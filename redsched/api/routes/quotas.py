@@ -4,14 +4,15 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from redsched.api import render
-from redsched.api.body import read
-from redsched.api.models.answered import QuotaAnswer, QuotasAnswer, UsageAnswer
-from redsched.api.models.asked import PageQuery, QuotaBody, UsageQuery
+from redsched.api import responses
 from redsched.api.openapi import BODY, answers, body
-from redsched.api.routes.parts import KNOWN_QUERY, ProjectName, scheduler
+from redsched.api.request_body import read
+from redsched.api.routes.common import KNOWN_QUERY, ProjectName, scheduler
 from redsched.errors import InvalidRequest, OutcomeUnknown, Unknown
 from redsched.scheduler import usage_by
+from redsched.schema import render
+from redsched.schema.requests import PageQuery, QuotaBody, UsageQuery
+from redsched.schema.responses import QuotaAnswer, QuotasAnswer, UsageAnswer
 
 router = APIRouter(prefix="/v1", tags=["quotas"], dependencies=[KNOWN_QUERY])
 
@@ -22,7 +23,7 @@ QUOTA = {"limits": {"VCPU": 100, "claims": 50}}
 async def list_quotas(request: Request, query: Annotated[PageQuery, Query()]) -> Response:
     """A page of quotas, by project, with what is used of each."""
     page = await scheduler(request).quotas.list(**query.model_dump())
-    return render.answer({"quotas": [render.quota(one) for one in page.items], "next": page.next})
+    return responses.answer({"quotas": [render.quota(one) for one in page.items], "next": page.next})
 
 
 @router.get(
@@ -32,7 +33,7 @@ async def list_quotas(request: Request, query: Annotated[PageQuery, Query()]) ->
 )
 async def get_quota(request: Request, project: ProjectName) -> Response:
     """A project's limits, and what its claims use over all cells."""
-    return render.answer(render.quota(await scheduler(request).quotas.get(project)))
+    return responses.answer(render.quota(await scheduler(request).quotas.get(project)))
 
 
 @router.put(
@@ -45,7 +46,7 @@ async def put_quota(request: Request, project: ProjectName) -> Response:
     """Replaces all limits. 201: it is new, and claims that are there already are counted."""
     asked = (await read(request, QuotaBody)).quota(project)
     found, new = await scheduler(request).quotas.put(asked)
-    return render.answer(render.quota(found), 201 if new else 200)
+    return responses.answer(render.quota(found), 201 if new else 200)
 
 
 @router.delete(
@@ -57,10 +58,12 @@ async def put_quota(request: Request, project: ProjectName) -> Response:
 async def delete_quota(request: Request, project: ProjectName) -> Response:
     """From now on nothing limits the project."""
     await scheduler(request).quotas.delete(project)
-    return render.nothing()
+    return responses.nothing()
 
 
 @router.get("/usage", summary="What claims use", responses=answers({200: UsageAnswer}, InvalidRequest))
 async def get_usage(request: Request, query: Annotated[UsageQuery, Query()]) -> Response:
     """Sums over all claims that have not ended, for each zone and project that `by` names; `class`: of each class."""
-    return render.answer({"usage": [render.usage(one) for one in await scheduler(request).usage(usage_by(query.by))]})
+    return responses.answer(
+        {"usage": [render.usage(one) for one in await scheduler(request).usage(usage_by(query.by))]}
+    )

@@ -5,16 +5,17 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from pydantic_core import to_json
 
-from redsched.api import bodies, render
-from redsched.api.body import read, read_object
-from redsched.api.models.answered import HeartbeatAnswer, InboxAnswer, ReportAnswer
-from redsched.api.models.asked import HeartbeatBody, HeldClaimBody, InboxQuery, ReportBody, ReportPatch
+from redsched.api import responses
 from redsched.api.openapi import BODY, answers, body
-from redsched.api.parsing import merged, parse
-from redsched.api.routes.parts import KNOWN_QUERY, HostName, scheduler
+from redsched.api.request_body import read, read_object
+from redsched.api.routes.common import KNOWN_QUERY, HostName, scheduler
 from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, OtherAgent, OutcomeUnknown, Settling, Unknown
 from redsched.model import ClaimStatus, OnExit
 from redsched.scheduler import EndedPlacement, HeldClaim
+from redsched.schema import declarations, render
+from redsched.schema.parsing import merged, parse
+from redsched.schema.requests import HeartbeatBody, HeldClaimBody, InboxQuery, ReportBody, ReportPatch
+from redsched.schema.responses import HeartbeatAnswer, InboxAnswer, ReportAnswer
 
 router = APIRouter(prefix="/v1/hosts/{host}", tags=["agents"], dependencies=[KNOWN_QUERY])
 
@@ -64,7 +65,7 @@ async def report(request: Request, host: HostName) -> Response:
 async def patch_report(request: Request, host: HostName) -> Response:
     """A merge patch (RFC 7396) of the host's last report, as the store shows it; null takes a member out."""
     patch = await read_object(request)
-    last = bodies.report_of(await scheduler(request).hosts.get(host))
+    last = declarations.report_of(await scheduler(request).hosts.get(host))
     return await _report(request, host, parse(to_json(merged(last, patch)), ReportBody))
 
 
@@ -78,13 +79,13 @@ async def heartbeat(request: Request, host: HostName) -> Response:
     """Renew the host's lease. `ATTEST`: send a report with the store's new epoch."""
     asked = await read(request, HeartbeatBody)
     stamp = asked.agent.made() if asked.agent else None
-    return render.answer({"outcome": await scheduler(request).hosts.heartbeat(host, asked.lease_s, stamp)})
+    return responses.answer({"outcome": await scheduler(request).hosts.heartbeat(host, asked.lease_s, stamp)})
 
 
 @router.get("/inbox", summary="Inbox", responses=answers({200: InboxAnswer}, InvalidRequest, Unknown))
 async def inbox(request: Request, host: HostName, query: Annotated[InboxQuery, Query()]) -> Response:
     """Hints for the host's agent: claims placed on it, and claims to end."""
-    return render.answer(render.inbox(await scheduler(request).hosts.inbox(host, query.after)))
+    return responses.answer(render.inbox(await scheduler(request).hosts.inbox(host, query.after)))
 
 
 async def _report(request: Request, host: str, asked: ReportBody) -> Response:
@@ -98,7 +99,7 @@ async def _report(request: Request, host: str, asked: ReportBody) -> Response:
             for one in asked.ended
         ],
     )
-    return render.answer(render.report(found))
+    return responses.answer(render.report(found))
 
 
 def _held(one: HeldClaimBody) -> HeldClaim:

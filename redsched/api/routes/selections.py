@@ -4,13 +4,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from redsched.api import render
-from redsched.api.body import read
-from redsched.api.gone import unless_gone
-from redsched.api.models.answered import ExplanationAnswer, SelectionsAnswer
-from redsched.api.models.asked import ExplainQuery, SelectionRequest
+from redsched.api import responses
+from redsched.api.disconnect import unless_gone
 from redsched.api.openapi import BODY, answers, body
-from redsched.api.routes.parts import refuse_query, scheduler
+from redsched.api.request_body import read
+from redsched.api.routes.common import refuse_query, scheduler
 from redsched.errors import (
     ClaimIdReused,
     ClaimState,
@@ -20,6 +18,9 @@ from redsched.errors import (
     Settling,
     Unknown,
 )
+from redsched.schema import render
+from redsched.schema.requests import ExplainQuery, SelectionRequest
+from redsched.schema.responses import ExplanationAnswer, SelectionsAnswer
 
 router = APIRouter(tags=["selections"])
 
@@ -72,12 +73,12 @@ async def select(request: Request) -> Response:
 
     504: with `until: active`, no host has confirmed in time, and all is given back.
     """
-    refuse_query(request)  # here, because redsched/api/express.py knows no dependencies
+    refuse_query(request)  # here, because redsched/api/fast_path.py knows no dependencies
     asked = (await read(request, SelectionRequest)).request()
     selecting = scheduler(request).select(asked)
     waits = asked.wait_s or asked.until == "active"
     found = await (unless_gone(request, selecting) if waits else selecting)
-    return render.answer(render.selections(found.selections), 201 if found.fresh and asked.claim else 200)
+    return responses.answer(render.selections(found.selections), 201 if found.fresh and asked.claim else 200)
 
 
 @router.post(
@@ -91,4 +92,4 @@ async def explain(request: Request, query: Annotated[ExplainQuery, Query()]) -> 
     asked = (await read(request, SelectionRequest)).request()
     known = scheduler(request)
     hosts = [*query.host, *(known.host_names(query.limit, query.after) if query.limit else ())]
-    return render.answer(render.explanation(await known.explain(asked, *dict.fromkeys(hosts))))
+    return responses.answer(render.explanation(await known.explain(asked, *dict.fromkeys(hosts))))

@@ -2,10 +2,10 @@
 
 from fastapi import APIRouter, Request, Response
 
-from redsched.api import metrics, render
-from redsched.api.models.answered import HealthAnswer, ReadyAnswer
+from redsched.api import metrics, responses
 from redsched.api.openapi import answers
 from redsched.api.problems import NotReady
+from redsched.schema.responses import HealthAnswer, ReadyAnswer
 
 router = APIRouter(tags=["service"])
 
@@ -15,7 +15,7 @@ METRICS = {200: {"description": "OK", "content": {"text/plain": {"schema": {"typ
 @router.get("/healthz", summary="Is the process there", responses=answers({200: HealthAnswer}, store=False))
 async def healthz() -> Response:
     """The process answers. Says nothing of the store."""
-    return render.answer({"status": "ok"})
+    return responses.answer({"status": "ok"})
 
 
 @router.get("/readyz", summary="Can it work", responses=answers({200: ReadyAnswer}, NotReady))
@@ -24,7 +24,7 @@ async def readyz(request: Request) -> Response:
     readiness = await request.app.state.readiness.look()
     if not readiness.ready:
         raise NotReady(readiness.detail)
-    return render.answer(
+    return responses.answer(
         {"status": "ready", "detail": readiness.detail, "hosts": readiness.hosts, "workers": readiness.workers}
     )
 

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from redsched.decide.assign import assignments, needs_of
-from redsched.decide.company import company
+from redsched.decide.affinity import company
 from redsched.decide.explain.edits import Build, Edit, amounts, with_resource, without
 from redsched.decide.filters import rules_of
 from redsched.decide.filters.places import slot_free
+from redsched.decide.pools import assignments, needs_of
+from redsched.decide.profile import Shape
 from redsched.decide.rules import ALL_ROWS, Mask, Rule
-from redsched.decide.shape import Shape
 from redsched.model import Request
 
 MOST_EDITS = 8

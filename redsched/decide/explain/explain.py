@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from redsched.decide.answers import Check, Explanation, HostCheck
 from redsched.decide.explain.nearest import nearest
 from redsched.decide.filters import COUNT
-from redsched.decide.shape import POOLS, Shape
+from redsched.decide.profile import POOLS, Shape
+from redsched.decide.result import Check, Explanation, HostCheck
 from redsched.model import Request
 
 

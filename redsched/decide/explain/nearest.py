@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from redsched.cache.columns import Columns
-from redsched.decide.answers import Miss
 from redsched.decide.explain.changes import smallest_change
 from redsched.decide.filters.hosts import DOWN, NOT_ATTESTED, STATUS_DISABLED, STATUS_DRAINING
 from redsched.decide.filters.places import slot_free
 from redsched.decide.fit import fits, free_on
+from redsched.decide.profile import Shape
+from redsched.decide.result import Miss
 from redsched.decide.rules import ALL_ROWS, Rule
-from redsched.decide.shape import Shape
 
 NEAREST = 3
 _NOT_FOR_THE_ASKING = frozenset((DOWN, NOT_ATTESTED, STATUS_DISABLED, STATUS_DRAINING))

@@ -39,7 +39,7 @@ FILTERS: tuple[Filter, ...] = (
     numa,
     pci,
 )
-"""Those that need no settings; `redsched.decide.tools` adds those that do, and those of users."""
+"""Those that need no settings; `redsched.decide.plugins.registry` adds those that do, and those of users."""
 
 
 def rules_of(request: Request, filters: tuple[Filter, ...] = FILTERS) -> tuple[Rule, ...]:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from redsched.cache.columns import Columns
 from redsched.cache.declared import Declared
+from redsched.decide.aggregates import aggregates_of, in_any, listed, metadata, per_revision, revision
 from redsched.decide.conditions import Condition, condition
-from redsched.decide.membership import aggregates_of, in_any, listed, metadata, per_revision, revision
 from redsched.decide.rules import Rule
 from redsched.model import Request
 

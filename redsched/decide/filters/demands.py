@@ -20,9 +20,9 @@ from dataclasses import dataclass
 
 from redsched.cache.columns import Columns
 from redsched.cache.declared import Declared
-from redsched.decide.membership import in_any, listed, metadata, per_revision, revision
+from redsched.decide.aggregates import in_any, listed, metadata, per_revision, revision
 from redsched.decide.rules import Mask, Rows, Rule
-from redsched.decide.texts import everywhere
+from redsched.decide.text_match import everywhere
 from redsched.model import Request
 from redsched.model.metadata import (
     FORBIDDEN,

@@ -6,7 +6,7 @@ from ipaddress import ip_address, ip_network
 
 from redsched.cache.columns import Columns
 from redsched.decide.rules import Rule
-from redsched.decide.texts import matching
+from redsched.decide.text_match import matching
 from redsched.model import Request
 
 ADDRESS = "ip"

@@ -6,7 +6,7 @@ from redsched.cache.arrays import NO_TEXT
 from redsched.cache.columns import Columns
 from redsched.decide.conditions import Condition, condition
 from redsched.decide.rules import Mask, Rows, Rule
-from redsched.decide.texts import everywhere, matching, nowhere
+from redsched.decide.text_match import everywhere, matching, nowhere
 from redsched.model import Request
 
 LABELS = "labels"

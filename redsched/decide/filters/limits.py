@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from redsched.cache.columns import Columns
 from redsched.cache.declared import Declared
-from redsched.decide.membership import metadata, per_revision, revision
+from redsched.decide.aggregates import metadata, per_revision, revision
 from redsched.decide.rules import Filter, Mask, Rows, Rule
 from redsched.model import HostLimit, Request
 from redsched.model.metadata import CLAIMS_KEYS, STARTING_KEYS
-from redsched.names import MAX_AMOUNT, whole
+from redsched.model.validation import MAX_AMOUNT, whole
 from redsched.settings import Settings
 
 MAX_CLAIMS = "max_claims_per_host"

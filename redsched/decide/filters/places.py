@@ -1,7 +1,7 @@
 """What one place of a host could give: its root (''), a pool of it, a shared pool. For many hosts at once.
 
 Places are asked one by one here, and never together: whether a host's places can give everything at the same time is
-what `redsched.decide.assign` finds out. So these tests refuse only hosts that no assignment could save.
+what `redsched.decide.pools` finds out. So these tests refuse only hosts that no assignment could save.
 """
 
 from collections import Counter
@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from redsched.cache.columns import Columns
-from redsched.decide.assign import Demands, Needs
 from redsched.decide.fit import fits, free, free_on
+from redsched.decide.pools import Demands, Needs
 from redsched.decide.rules import Mask, Rows
-from redsched.decide.texts import everywhere, nowhere
-from redsched.names import SHARED_POOL, split_slot
+from redsched.decide.text_match import everywhere, nowhere
+from redsched.model.validation import SHARED_POOL, split_slot
 
 
 def slot_of(place: str, resource_class: str) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from redsched.cache.columns import Columns
-from redsched.decide.assign import Demands, cell_demands, needs_of
 from redsched.decide.filters.places import (
     alone,
     gives_all,
@@ -21,8 +20,9 @@ from redsched.decide.filters.places import (
     said,
     slot_of,
 )
+from redsched.decide.pools import Demands, cell_demands, needs_of
 from redsched.decide.rules import Mask, Rows, Rule
-from redsched.decide.texts import everywhere, nowhere
+from redsched.decide.text_match import everywhere, nowhere
 from redsched.model import NUMA_NODE, Group, PciDevices, Request
 
 Wanted = TypeVar("Wanted")

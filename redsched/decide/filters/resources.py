@@ -3,11 +3,11 @@
 from collections.abc import Hashable, Iterator
 
 from redsched.cache.columns import Columns
-from redsched.decide.assign import Needs, may_use, needs_of, shared_with
 from redsched.decide.filters.places import alone, gives, has_traits, nearest_place, pools_with, slot_free, slot_of
+from redsched.decide.pools import Needs, may_use, needs_of, shared_with
 from redsched.decide.rules import Mask, Rows, Rule
 from redsched.model import Request
-from redsched.names import SHARED_POOL
+from redsched.model.validation import SHARED_POOL
 
 
 def resources(request: Request) -> Iterator[Rule]:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from redsched.cache.columns import Columns
-from redsched.decide.membership import in_any, revision
+from redsched.decide.aggregates import in_any, revision
 from redsched.decide.rules import Mask, Rows, Rule
-from redsched.decide.texts import everywhere
+from redsched.decide.text_match import everywhere
 from redsched.model import Request
 
 REQUIRED = "required"

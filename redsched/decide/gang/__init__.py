@@ -3,12 +3,12 @@
         kinds --> order --> search (board, queues, domains) --> places with candidates, rules for the claim script
                                \\____ repair ____/
 
-What is tried out is put into the columns themselves and taken out again (`redsched.decide.trial`).
+What is tried out is put into the columns themselves and taken out again (`redsched.decide.overlay`).
 """
 
 from redsched.decide.gang.candidates import listed
-from redsched.decide.gang.find import Found, find
 from redsched.decide.gang.kinds import Kind, requests_of
+from redsched.decide.gang.placement import Found, find
 from redsched.decide.gang.rules import rules_of_places
 from redsched.decide.gang.table import Taste
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from redsched.decide.answers import Place
-from redsched.decide.gang.board import Sitting
 from redsched.decide.gang.queue import Option
+from redsched.decide.gang.state import Sitting
 from redsched.decide.gang.table import Table
+from redsched.decide.result import Place
 from redsched.model import Candidate
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from redsched.decide.profile import Shape
 from redsched.decide.rules import Mask
-from redsched.decide.shape import Shape
 from redsched.model import Gang, Request
 
 

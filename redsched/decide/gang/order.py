@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from redsched.decide.fit import free_on
 from redsched.decide.gang.kinds import Kind, seats_of
 from redsched.decide.gang.relations import Bond
-from redsched.decide.shape import Shape
-from redsched.names import MAX_AMOUNT
+from redsched.decide.profile import Shape
+from redsched.model.validation import MAX_AMOUNT
 
 Step = int | Bond
 """One thing to decide: the host of a place (its number), or the domain of a bond."""

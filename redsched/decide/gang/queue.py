@@ -7,13 +7,13 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from redsched.decide.gang.board import Board
-from redsched.decide.gang.line import Line
+from redsched.decide.gang.sorted_rows import Line
+from redsched.decide.gang.state import Board
 from redsched.decide.pick import best_rows
+from redsched.decide.profile import Shape
 from redsched.decide.rules import Rows, Rule
-from redsched.decide.shape import Shape
-from redsched.decide.weighers import score
-from redsched.decide.weighers.weigher import Score, is_absolute
+from redsched.decide.scoring import score
+from redsched.decide.scoring.weigher import Score, is_absolute
 from redsched.model import Amounts, Candidate
 
 FIRST = 8

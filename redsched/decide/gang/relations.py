@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from redsched.cache.columns import Columns
-from redsched.decide.company import SERVER_GROUP, counts
+from redsched.decide.affinity import SERVER_GROUP, counts
 from redsched.decide.gang.kinds import Kind
 from redsched.model import GroupPolicy, RelationType, Request
 

@@ -9,7 +9,7 @@ from redsched.cache.columns import Columns
 from redsched.decide.gang.domains import Open
 from redsched.decide.gang.kinds import Kind
 from redsched.decide.pick import best_rows
-from redsched.decide.weighers import score
+from redsched.decide.scoring import score
 from redsched.model import GroupPolicy
 
 Rows = NDArray[np.intp]

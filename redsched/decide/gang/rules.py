@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from redsched.cache.columns import Columns
-from redsched.decide.company import Eligible, claim_rules
+from redsched.decide.affinity import Eligible, claim_rules
 from redsched.decide.gang.kinds import Kind, eligible_together
 from redsched.decide.gang.relations import aparts_of
 from redsched.model import ClaimRule, Request, RuleKind

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from redsched.cache.columns import Columns
-from redsched.decide.gang.board import Board
 from redsched.decide.gang.domains import Open, ranked
 from redsched.decide.gang.kinds import Kind, seats_of
 from redsched.decide.gang.queue import Queue, make_queue
 from redsched.decide.gang.relations import Bond
 from redsched.decide.gang.rows import best_of_each, domains_that_matter
 from redsched.decide.gang.rules import eligible_of
+from redsched.decide.gang.state import Board
 from redsched.decide.pick import pick
 from redsched.decide.rules import Rule
 

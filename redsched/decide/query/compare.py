@@ -9,7 +9,7 @@ import numpy as np
 from redsched.cache.columns import Columns
 from redsched.decide.query.operands import Coded, Operand
 from redsched.decide.rules import Mask, Rows
-from redsched.decide.texts import everywhere
+from redsched.decide.text_match import everywhere
 from redsched.errors import InvalidRequest
 
 Test = Callable[[Columns, Rows], Mask]

@@ -16,9 +16,9 @@ from typing import Any
 from redsched.cache.columns import Columns
 from redsched.decide.query.compare import RELATIONS, Test, compared
 from redsched.decide.query.operands import Operand, operand
-from redsched.decide.texts import everywhere
+from redsched.decide.text_match import everywhere
 from redsched.errors import InvalidRequest
-from redsched.names import shown
+from redsched.model.validation import shown
 
 MAX_NODES = 200
 """Lists, texts and numbers of one query."""

@@ -19,7 +19,7 @@ from redsched.decide.fit import free_on
 from redsched.decide.rules import Rows
 from redsched.errors import InvalidRequest
 from redsched.model import HostStatus
-from redsched.names import MAX_AMOUNT, SHARED_POOL, check_name, check_slot, shown
+from redsched.model.validation import MAX_AMOUNT, SHARED_POOL, check_name, check_slot, shown
 
 Numbers = Any
 """int64 or float64: one for one row, else an array over the rows."""

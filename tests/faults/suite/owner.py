@@ -10,7 +10,7 @@ from typing import Any
 from redsched.errors import ClaimState, NotConfirmed, NoValidHost, OutcomeUnknown, QuotaExceeded, Unavailable, Unknown
 from redsched.model import ClaimStatus, Request
 from redsched.scheduler import Scheduler
-from redsched.scheduler.views import Selections
+from redsched.scheduler.results import Selections
 from tests.faults.suite import traffic
 from tests.faults.suite.changing import Changing, Left
 from tests.faults.suite.speech import say

@@ -11,8 +11,8 @@ from typing import Any
 
 import structlog
 
-from redsched.cache.compare import describe
-from redsched.cache.mirror import CellMirror
+from redsched.cache.diff import describe
+from redsched.cache.updater import CellMirror
 from redsched.errors import Unavailable
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings

@@ -11,7 +11,7 @@ from pathlib import Path
 import redis
 
 from redsched.errors import StoreUnavailable
-from redsched.store.server import PrivateServer
+from redsched.store.embedded.server import PrivateServer
 from tests.faults.suite.plan import children
 from tests.faults.suite.site import TIMES, Site, meta
 from tests.faults.suite.watcher import direct

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import redis
 
 from redsched.settings import Settings
-from redsched.store import Store
+from redsched.store.store import Store
 from tests.faults.suite.traffic import QUOTA
 from tests.faults.suite.view import View, read_views
 from tests.faults.suite.wires import Wires

@@ -9,8 +9,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from redsched.aio import end_all
 from redsched.settings import Settings
-from redsched.tasks import end_all
 from tests.faults.suite.child import Child, ChildEnded
 from tests.faults.suite.fleet import CAPACITIES, agent_of, cell_of, hosts_of
 from tests.faults.suite.ledger import Ledger

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
-from redsched.store.binary import pick_server
+from redsched.store.embedded.binary import pick_server
 from tests.support.setups import cluster_setup, sentinel_setup
 from tests.support.setups.node import Node
 

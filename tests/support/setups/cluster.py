@@ -8,7 +8,7 @@ from typing import Any
 import redis
 from redis.crc import key_slot
 
-from redsched.store.binary import ServerBinary, pick_server
+from redsched.store.embedded.binary import ServerBinary, pick_server
 from tests.support.setups.node import HOST, Node, free_port, started
 from tests.support.waiting import wait_until_sync
 

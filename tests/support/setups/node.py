@@ -14,9 +14,9 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from redsched.store.binary import ServerBinary
-from redsched.store.process import ServerProcess
-from redsched.store.server import options
+from redsched.store.embedded.binary import ServerBinary
+from redsched.store.embedded.process import ServerProcess
+from redsched.store.embedded.server import options
 
 HOST = "127.0.0.1"
 PATIENCE_S = 2.0

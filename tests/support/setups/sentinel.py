@@ -6,7 +6,7 @@ from typing import Any
 
 import redis
 
-from redsched.store.binary import ServerBinary, pick_server
+from redsched.store.embedded.binary import ServerBinary, pick_server
 from tests.support.setups.node import HOST, Node, started
 from tests.support.waiting import wait_until_sync
 

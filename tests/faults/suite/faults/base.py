@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import ClassVar, TypeVar
 
-from redsched.tasks import end_all
+from redsched.aio import end_all
 from tests.faults.suite.child import Child
 from tests.faults.suite.plan import Shape, Strike, children
 from tests.faults.suite.several import Several

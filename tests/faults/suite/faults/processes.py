@@ -4,7 +4,7 @@ A point is `<script>-comes` (before the store gets the call), `<script>-has-run`
 `<script>-answered`; at the machines' hook `start-comes`, `start-done` and so on; `any` is whenever it is.
 """
 
-from redsched.store.scripts import load_all
+from redsched.store.client.scripts import load_all
 from tests.faults.suite.faults.base import Breakage, take_out
 from tests.faults.suite.plan import Shape, Strike
 from tests.faults.suite.wires import Look, Play

@@ -1,0 +1,1 @@
+"""The life of a claim on its host: start, resize, stop, and work that ends by itself."""

@@ -1,0 +1,72 @@
+"""The steps of a local claim: work that this host found running, and that the store is told of as a fact."""
+
+import dataclasses
+
+import structlog
+
+from redsched.agent.claims.stopping import EndSteps
+from redsched.agent.collectors.base import LocalWork
+from redsched.agent.journal.schema import HeldWork
+from redsched.model import ClaimStatus
+from redsched.store.codec.claim_fields import record_with
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Answer
+from redsched.store.commands.host_claims import LOCAL
+
+_log = structlog.get_logger("redsched.agent")
+
+
+class LocalSteps(EndSteps):
+    """Claiming for work that is there, and giving back when it is not any more. No hook is run for either."""
+
+    __slots__ = ()
+
+    async def hold_local(self, found: LocalWork) -> None:
+        """Claim for work that runs here, or tell its new amounts."""
+        known = next((work for work in self.held.values() if work.id == found.id), None)
+        token = known.token if known is not None else self.host.journal.ended_token(self.host.name, found.id)
+        answer = await self._claim_local(found, token)
+        if answer.outcome is Outcome.STALE:
+            # A reply was lost, or the journal has forgotten: the store says on what to base it.
+            answer = await self._claim_local(found, answer.facts[0])
+        if answer.outcome in (Outcome.OK, Outcome.SAME):
+            self.conflicts.discard(found.id)
+            await self._write_local(found, known, answer)
+        elif found.id not in self.conflicts:
+            self.conflicts.add(found.id)
+            _log.error(
+                "local work has the id of another claim: give it one of its own", host=self.host.name, claim=found.id
+            )
+
+    async def _write_local(self, found: LocalWork, known: HeldWork | None, answer: Answer) -> None:
+        token, placed = answer.facts
+        if known is not None and known.placed != placed:
+            # The store had ended the placement that the journal has, and made another for the same work.
+            self.host.journal.write_ended(self.host.name, known, answer.now_ms)
+            known = None
+        base = known or HeldWork(found.id, placed, token, placed, {"claimed_at_ms": str(answer.now_ms)})
+        await self._write(as_found(found, dataclasses.replace(base, token=token)))
+
+    async def end_local(self, work: HeldWork) -> None:
+        """Give a local claim back: its work is there no more, so nothing is to be stopped."""
+        await self._tell_gone(work)
+
+    async def _claim_local(self, found: LocalWork, token: str) -> Answer:
+        return await self._say(
+            lambda: self.host.cell.claim_local(
+                self.host.name, found.id, found.amounts, found.project, found.consumer, token
+            )
+        )
+
+
+def as_found(found: LocalWork, held: HeldWork) -> HeldWork:
+    """Return local work that the journal holds as it was found to be now."""
+    own = {"project": found.project, "consumer": found.consumer, "digest": LOCAL}
+    return dataclasses.replace(
+        held,
+        record=record_with({**held.record, **own}, found.amounts, {}),
+        state=ClaimStatus.ACTIVE,
+        is_running=True,
+        named=found.named,
+        before={},
+    )

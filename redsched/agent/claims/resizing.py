@@ -1,0 +1,63 @@
+"""Resizing a claim's work in place: the hook makes it so, and the store frees what is not needed any more.
+
+    resize hint -> journal (token, wanted) -> hook resize -> journal (what the work has) -> resized
+                                                  `- failed: it has what it had
+
+The journal knows at each step what the work has (`before`) and what it is to have (`wanted`), so a resize that was
+interrupted goes on from there, and a hook that has said its word is not run again.
+"""
+
+import dataclasses
+
+import structlog
+
+from redsched.agent.claims.context import things_of
+from redsched.agent.claims.stopping import EndSteps
+from redsched.agent.hooks.base import HookFailed, Verb, named_in
+from redsched.agent.journal.schema import HeldWork
+from redsched.store.codec.outcomes import Outcome
+
+_log = structlog.get_logger("redsched.agent")
+
+
+class ResizeSteps(EndSteps):
+    """Resizing, for a claim whose work runs."""
+
+    __slots__ = ()
+
+    async def _resize(self, work: HeldWork) -> None:
+        """Go on with a resize until the store has taken the host's word, or the claim is to end."""
+        while work.wanted:
+            if work.before != work.wanted:
+                work = await self._run_resize(work)
+                # Durable before the store hears of it: what it has freed must not be what the work still has.
+                await self._write(work)
+            answer = await self._say(
+                lambda work=work: self.host.cell.resized(  # type: ignore[misc]
+                    self.host.name, work.id, work.token, work.wanted, things_of(work)
+                )
+            )
+            if answer.outcome in (Outcome.OK, Outcome.SAME):
+                self._write(work.with_amounts(work.wanted, wanted={}, before={}))
+                return
+            anew = await self._resized_meanwhile(work) if answer.outcome is Outcome.STALE else None
+            if anew is None:
+                await (self.end(work) if answer.outcome is Outcome.ENDING else self.lose(work))
+                return
+            work = anew
+
+    async def _run_resize(self, work: HeldWork) -> HeldWork:
+        """Have the hook make the work so. What could not be done is given back: the work keeps what it had."""
+        reason = await self._lacks(work, work.wanted)
+        if not reason:
+            try:
+                output = await self._run_hook(Verb.RESIZE, work)
+            except HookFailed as error:
+                reason = str(error)
+        if reason:
+            _log.warning("a claim could not be resized", host=self.host.name, claim=work.id, reason=reason)
+            kept = work.before or work.amounts
+            return work.with_amounts(work.amounts, wanted=kept, before=kept)
+        if named := named_in(output):
+            return dataclasses.replace(work, before=work.wanted, named=named, work_end=None)
+        return dataclasses.replace(work, before=work.wanted)

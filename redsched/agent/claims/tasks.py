@@ -1,0 +1,187 @@
+"""The placements of one host: what hints and comparisons ask for, and one task for each that is acted on."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import structlog
+
+from redsched.agent.claims.context import has_fallen, placements_here, work_of
+from redsched.agent.claims.local import as_found
+from redsched.agent.claims.work_ended import WorkEndedSteps
+from redsched.agent.collectors.base import LocalWork
+from redsched.agent.journal.schema import HeldWork
+from redsched.agent.tokens import is_newer_token
+from redsched.aio import end, end_all
+from redsched.model import Claim, ClaimStatus, OnExit, Placement
+from redsched.store.codec.results import InboxEntry
+
+ACTIVE = ClaimStatus.ACTIVE
+_log = structlog.get_logger("redsched.agent")
+
+
+@dataclass(slots=True)
+class _Doing:
+    task: asyncio.Task[None]
+    token: str
+    is_end: bool
+
+
+@dataclass(slots=True, eq=False)
+class Works:
+    """The placements of one host that something is being done about, by `placed`.
+
+    `on_missed` is called when something was asked for while its placement was busy: the inbox is to be read again.
+    """
+
+    steps: WorkEndedSteps
+    on_missed: Callable[[], None]
+    _doing: dict[str, _Doing] = field(default_factory=dict)
+    _missed: bool = False
+
+    # -- what is asked for
+
+    def read_inbox(self, entries: Iterable[InboxEntry], claims: Mapping[str, Claim]) -> None:
+        """Do what hints ask for. `claims` are those that they name, as just read."""
+        for entry in entries:
+            # Stamped with another epoch: it was written by a store that this host has not attested to, or has left.
+            if entry.epoch == self.steps.host.epoch:
+                self._follow(entry, claims.get(entry.claim_id))
+
+    def compare(self, ids: set[str], claims: Mapping[str, Claim]) -> None:
+        """Compare the journal with the store: `ids` of the claims on this host, and those claims.
+
+        Also what goes on with that which an earlier process, or an earlier epoch, has left half done.
+        """
+        if not self.steps.host.epoch:
+            return
+        in_store = set()
+        for claim_id in ids & claims.keys():
+            for placement in placements_here(claims[claim_id], self.steps.host.name):
+                in_store.add(placement.placed)
+                self._compare_one(claims[claim_id], placement)
+        for placed in self.steps.held.keys() - in_store:
+            work = self.steps.held[placed]
+            self._do(work, self.steps.ask_about(work))
+
+    def drop(self, placed: Iterable[str]) -> None:
+        """Stop the work of placements that the store has freed while this host could not hear of it."""
+        for name in placed:
+            work = self.steps.held.get(name)
+            if work is not None:
+                self._do(work, self.steps.lose(work), is_end=True)
+
+    def take_up(self, work: HeldWork, entry_id: str = "") -> None:
+        """Begin to take a placement up, unless that is being done."""
+        self._do(work, self.steps.take_up(work, entry_id))
+
+    def find_local(self, found: Sequence[LocalWork]) -> None:
+        """Claim for local work that runs here now, which is all of `found`, and give back what does not any more."""
+        if not self.steps.host.epoch:
+            return
+        held = {work.id: work for work in self.steps.held.values()}
+        for one in found:
+            work = held.get(one.id)
+            # Under the id of a claim that was made for this host, it is that claim's work.
+            if work is None or (work.is_local and work.state is ACTIVE and work != as_found(one, work)):
+                # Work that was never claimed has no placement yet: its id stands for the name.
+                self._do(work or HeldWork(one.id, one.id, "", one.id), self.steps.hold_local(one))
+        runs = {one.id for one in found}
+        for work in [*self.steps.held.values()]:
+            if work.is_local and work.id not in runs:
+                self._do(work, self.steps.end_local(work), is_end=True)
+
+    def end(self, work: HeldWork, entry_id: str = "", gang_failed: bool = False) -> None:
+        """Begin to end a placement, unless that is being done. Taking it up is broken off."""
+        self._do(work, self.steps.end(work, entry_id, gang_failed), is_end=True)
+
+    def at_rest(self) -> list[HeldWork]:
+        """The claims that nothing is being done about; none while this host is not open."""
+        if not self.steps.host.epoch:
+            return []
+        return [one for one in self.steps.held.values() if one.placed not in self._doing]
+
+    def find_ended(self, work: HeldWork, text: str) -> None:
+        """Begin what is due about work that has ended by itself, unless its claim has changed since that was seen."""
+        if self.steps.host.epoch and work.placed not in self._doing and self.steps.held.get(work.placed) is work:
+            # What is kept goes on, and is ended like any other claim.
+            is_end = work.on_exit is not OnExit.KEEP
+            self._do(work, self.steps.work_ended(work, text), is_end)
+
+    async def close(self) -> None:
+        """Break off everything. The journal knows where to go on."""
+        await end_all([doing.task for doing in self._doing.values()])
+
+    # -- what is to be done about each
+
+    def _follow(self, entry: InboxEntry, claim: Claim | None) -> None:
+        held = next((one for one in self.steps.held.values() if _means(entry, one.id, one)), None)
+        placements = placements_here(claim, self.steps.host.name) if claim is not None else []
+        placement = next((one for one in placements if _means(entry, entry.claim_id, one)), None)
+        if placement is not None:
+            held = self.steps.held.get(placement.placed, held)
+        if held is not None and is_newer_token(held.token, entry.token):
+            self._discard(entry)
+        elif entry.op == "end" and held is not None:
+            self.end(held, entry.entry_id, has_fallen(claim, placement))
+        elif claim is None or placement is None or placement.token != entry.token:
+            self._discard(entry)
+        elif entry.op == "end":
+            # The journal does not know it: the hook is asked to stop it all the same.
+            self.end(work_of(claim, placement), entry.entry_id)
+        else:
+            # To be resized is to be taken up by a newer token.
+            self.take_up(work_of(claim, placement), entry.entry_id)
+
+    def _discard(self, entry: InboxEntry) -> None:
+        self._do(HeldWork(entry.claim_id, entry.token, entry.token, entry.token), self.steps.discard(entry))
+
+    def _compare_one(self, claim: Claim, placement: Placement) -> None:
+        work = self.steps.held.get(placement.placed)
+        # The journal counts too: it is ending there only because the store once said so, and it may be stopped already.
+        if placement.state is ClaimStatus.ENDING or (work is not None and work.state is ClaimStatus.ENDING):
+            self.end(work or work_of(claim, placement), gang_failed=has_fallen(claim, placement))
+        elif work is None or _asks(placement, work):
+            self.take_up(work_of(claim, placement))
+
+    # -- one task for each placement
+
+    def _do(self, work: HeldWork, steps: Coroutine[None, None, None], is_end: bool = False) -> None:
+        before = self._doing.get(work.placed)
+        # A start or a resize is never broken off for another one: it learns from the store that its token is old.
+        if before is not None and (before.is_end or not is_end):
+            steps.close()
+            self._missed |= before.token != work.token
+            return
+        task = asyncio.create_task(_after(before, steps), name=f"claim {work.id}")
+        doing = self._doing[work.placed] = _Doing(task, work.token, is_end)
+        # A task that is cancelled before its first step never comes to await `steps`.
+        task.add_done_callback(lambda _: steps.close())
+        task.add_done_callback(lambda _: self._done(work, doing))
+
+    def _done(self, work: HeldWork, doing: _Doing) -> None:
+        if self._doing.get(work.placed) is doing:
+            del self._doing[work.placed]
+        if not doing.task.cancelled() and (error := doing.task.exception()) is not None:
+            _log.error("a claim's task failed", host=self.steps.host.name, claim=work.id, error=repr(error))
+        if self._missed:
+            self._missed = False
+            self.on_missed()
+
+
+def _means(entry: InboxEntry, claim_id: str, one: HeldWork | Placement) -> bool:
+    """Return whether a hint is about this placement of a claim: by its present token, or by its first one."""
+    return entry.claim_id == claim_id and entry.token in (one.token, one.placed)
+
+
+def _asks(placement: Placement, work: HeldWork) -> bool:
+    """Return whether something is to be done: it is not all done, or the store has a newer token than the journal."""
+    if placement.token != work.token:
+        return is_newer_token(placement.token, work.token)
+    return work.state is not ACTIVE or placement.state is not ACTIVE or bool(work.wanted or placement.wanted)
+
+
+async def _after(before: _Doing | None, steps: Coroutine[None, None, None]) -> None:
+    if before is not None:
+        await end(before.task)
+    await steps

@@ -1,0 +1,82 @@
+"""Watching the work that hooks named (pids, a cgroup): where nothing of it is left, its claim is told of it.
+
+Work counts as gone when two looks in a row find nothing, so that a service which its manager restarts has time to come
+back. Work that was named only by its domain, or not at all, cannot be watched. Local work is its collector's matter.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from redsched.agent.claims.tasks import Works
+from redsched.agent.collectors.base import Named
+from redsched.agent.host_session import Host
+from redsched.agent.journal.schema import HeldWork
+from redsched.agent.machine.processes import is_populated, is_running
+from redsched.agent.machine.usage import CGROUPS
+from redsched.model import ClaimStatus, OnExit
+
+MOST_PIDS_TOLD = 5
+
+
+class WorkWatch:
+    """Looks at the work of all hosts of an agent. `hosts` is the agent's own dict: hosts that stop leave it."""
+
+    def __init__(
+        self, hosts: Mapping[str, Host], works: Mapping[str, Works], every_s: float, cgroups: Path = CGROUPS
+    ) -> None:
+        self._hosts = hosts
+        self._works = works
+        self._every_s = every_s
+        self._cgroups = cgroups
+        self._missing: dict[tuple[str, str], HeldWork] = {}
+        """The work, by host and placement, of which the last look found nothing."""
+
+    async def run(self) -> None:
+        """Watch for ever."""
+        while True:
+            await asyncio.sleep(self._every_s)
+            await self.look()
+
+    async def look(self) -> None:
+        """Look once, and have the steps begun of claims whose work has ended."""
+        watched = {(host, one.placed): one for host in self._hosts for one in self._watched(host)}
+        # In a thread: reading a file of a cgroup waits for the kernel's locks.
+        texts = await asyncio.to_thread(self._ended, list(watched.values())) if watched else []
+        missing = {key: text for key, text in zip(watched, texts, strict=True) if text}
+        for key, text in missing.items():
+            if self._missing.get(key) is watched[key]:
+                self._works[key[0]].find_ended(watched[key], text)
+        self._missing = {key: watched[key] for key in missing}
+
+    def _watched(self, host: str) -> list[HeldWork]:
+        return [one for one in self._works[host].at_rest() if is_watched(one)]
+
+    def _ended(self, works: Sequence[HeldWork]) -> list[str]:
+        return [what_ended(one.named, self._cgroups) if one.named is not None else "" for one in works]
+
+
+def is_watched(work: HeldWork) -> bool:
+    """Whether a claim is one whose work, as far as its host knows, runs and can be told apart."""
+    named = work.named
+    can_be_seen = named is not None and named.is_watched and bool(named.cgroup or named.started)
+    is_told = work.on_exit is OnExit.KEEP and work.work_end is not None
+    runs = work.state is ClaimStatus.ACTIVE and not work.wanted
+    return runs and can_be_seen and not work.is_local and not is_told
+
+
+def what_ended(named: Named, cgroups: Path = CGROUPS) -> str:
+    """Return in words that nothing is left of what was named; '' while anything is."""
+    if any(is_running(pid, mark) for pid, mark in named.started.items()):
+        return ""
+    if named.cgroup and is_populated(named.cgroup, cgroups):
+        return ""
+    ended = [_pids_ended(list(named.started))] if named.started else []
+    ended += [f"cgroup {named.cgroup} is gone or empty"] if named.cgroup else []
+    return f"work-ended: {', '.join(ended)}"
+
+
+def _pids_ended(pids: Sequence[int]) -> str:
+    shown = ", ".join(map(str, pids[:MOST_PIDS_TOLD]))
+    more = f" and {len(pids) - MOST_PIDS_TOLD} more" if len(pids) > MOST_PIDS_TOLD else ""
+    return f"no process {shown}{more} is left"

@@ -1,0 +1,195 @@
+"""Fleets: hosts that a YAML file describes, or simulated ones. Each becomes a report; the words are those of a report.
+
+hosts:
+  - name: rack1-{n}
+    repeat: 40
+    zone: az1
+    traits: [HW_CPU_X86_AVX2]
+    inventories: {VCPU: {total: 64, allocation_ratio: 4.0}, MEMORY_MB: {total: 262144}}
+    pools:
+      numa0: {inventories: {PCPU: {total: 16}}}
+      gpu0: {parent: numa0, traits: [CUSTOM_GPU_T4], inventories: {CUSTOM_GPU_MILLI: {total: 1000}}}
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from redsched.errors import InvalidRequest
+from redsched.model import HostReport, Inventory, Pool
+from redsched.yaml_io import parse_yaml, read_text
+
+MAX_HOSTS = 100_000
+ZONES = 4
+
+_WORDS = {field.name for field in fields(HostReport)} | {"repeat"}
+_INVENTORY_WORDS = {field.name for field in fields(Inventory)}
+_POOL_WORDS = {field.name for field in fields(Pool)}
+
+
+def fleet(argument: str) -> list[HostReport]:
+    """Return the hosts of `--fleet`: a number of simulated ones, or a file's. Raises InvalidRequest."""
+    if argument.isdecimal():
+        return simulated(int(argument))
+    return read_fleet(Path(argument))
+
+
+def simulated(count: int, lease_s: int = 30) -> list[HostReport]:
+    """Return `count` alike hosts, sim-00001 and on, spread over the zones az1 to az4."""
+    if not 1 <= count <= MAX_HOSTS:
+        raise InvalidRequest(f"a simulated fleet has 1 to {MAX_HOSTS} hosts, not {count}")
+    inventories = {"VCPU": Inventory(64), "MEMORY_MB": Inventory(262_144), "DISK_GB": Inventory(2_000)}
+    return [
+        HostReport(f"sim-{number:05d}", inventories, zone=f"az{(number - 1) % ZONES + 1}", lease_s=lease_s)
+        for number in range(1, count + 1)
+    ]
+
+
+def read_fleet(path: Path) -> list[HostReport]:
+    """Read a fleet file. Raises InvalidRequest in one line that names the file, the entry and the way out."""
+    text = read_text("fleet file", path)
+    try:
+        return parse_fleet(text)
+    except InvalidRequest as error:
+        raise InvalidRequest(f"fleet file {path}: {error}") from error
+
+
+def parse_fleet(text: str) -> list[HostReport]:
+    """Read the text of a fleet file. Raises InvalidRequest in one line that names the entry."""
+    entries = _entries(parse_yaml(text))
+    hosts: dict[str, HostReport] = {}
+    for number, entry in enumerate(entries, 1):
+        for report in _in_entry(number, entry):
+            if report.name in hosts:
+                raise InvalidRequest(f"entry {number}: host {report.name!r} is there already: names are unique")
+            hosts[report.name] = report
+        if len(hosts) > MAX_HOSTS:
+            raise InvalidRequest(f"entry {number}: a fleet file has at most {MAX_HOSTS} hosts")
+    return list(hosts.values())
+
+
+def _entries(document: object) -> list[object]:
+    if not isinstance(document, dict) or not isinstance(document.get("hosts"), list):
+        raise InvalidRequest("it must have `hosts:` with a list of hosts under it")
+    unknown = sorted(str(key) for key in document.keys() - {"hosts"})
+    if unknown:
+        raise InvalidRequest(f"unknown word {unknown[0]!r} beside `hosts`")
+    if not document["hosts"]:
+        raise InvalidRequest("`hosts` is empty: describe at least one host")
+    return list(document["hosts"])
+
+
+def _in_entry(number: int, entry: object) -> list[HostReport]:
+    name = entry.get("name") if isinstance(entry, dict) else None
+    try:
+        return _reports(_mapping("an entry", entry))
+    except (InvalidRequest, TypeError) as error:
+        raise InvalidRequest(f"entry {number}{f' ({name})' if isinstance(name, str) else ''}: {error}") from error
+
+
+def _reports(entry: Mapping[str, Any]) -> list[HostReport]:
+    _check_words("", entry, _WORDS)
+    for word in ("name", "inventories"):
+        if word not in entry:
+            raise InvalidRequest(f"`{word}` is missing")
+    words: dict[str, Any] = {
+        word: _read(word, value) for word, value in entry.items() if word not in ("name", "repeat")
+    }
+    return [HostReport(name=name, **words) for name in _names(entry)]
+
+
+def _names(entry: Mapping[str, Any]) -> list[str]:
+    name = _text("name", entry["name"])
+    if "repeat" not in entry:
+        if "{n}" in name:
+            raise InvalidRequest("{n} in a name needs `repeat`, the number of such hosts")
+        return [name]
+    repeat = entry["repeat"]
+    if isinstance(repeat, bool) or not isinstance(repeat, int) or not 1 <= repeat <= MAX_HOSTS:
+        raise InvalidRequest(f"repeat must be a whole number from 1 to {MAX_HOSTS}, not {repeat!r}")
+    if "{n}" not in name:
+        raise InvalidRequest("with `repeat` the name needs {n}, where the number goes, such as rack1-{n}")
+    return [name.replace("{n}", str(number)) for number in range(1, repeat + 1)]
+
+
+def _read(word: str, value: object) -> object:
+    if word == "inventories":
+        return _inventories(value)
+    if word == "pools":
+        return {name: _pool(name, one) for name, one in _mapping(word, value).items()}
+    if word == "traits":
+        return _traits(value)
+    if word == "labels":
+        return {key: _text(f"label {key!r}", one) for key, one in _mapping(word, value).items()}
+    if word == "metrics":
+        return {key: _number(f"metric {key!r}", one) for key, one in _mapping(word, value).items()}
+    if word == "external":
+        return _mapping(word, value)
+    return value if word == "lease_s" else _text(word, value)
+
+
+def _pool(name: str, value: object) -> Pool:
+    words = _mapping(f"pool {name}", value)
+    _check_words(f"pool {name}: ", words, _POOL_WORDS)
+    try:
+        return Pool(
+            inventories=_inventories(words.get("inventories", {})),
+            parent=_text("parent", words.get("parent", "")),
+            traits=_traits(words.get("traits", [])),
+        )
+    except InvalidRequest as error:
+        raise InvalidRequest(f"pool {name}: {error}") from error
+
+
+def _inventories(value: object) -> dict[str, Inventory]:
+    return {one: _inventory(one, words) for one, words in _mapping("inventories", value).items()}
+
+
+def _traits(value: object) -> frozenset[str]:
+    return frozenset(_text("a trait", trait) for trait in _list("traits", value))
+
+
+def _inventory(name: str, value: object) -> Inventory:
+    words = _mapping(f"inventory {name}", value)
+    _check_words(f"inventory {name}: ", words, _INVENTORY_WORDS)
+    if "total" not in words:
+        raise InvalidRequest(f"inventory {name}: `total` is missing")
+    if "allocation_ratio" in words:
+        _number(f"inventory {name}: allocation_ratio", words["allocation_ratio"])
+    try:
+        return Inventory(**words)
+    except InvalidRequest as error:
+        raise InvalidRequest(f"inventory {name}: {error}") from error
+
+
+def _check_words(where: str, given: Mapping[str, Any], known: set[str]) -> None:
+    unknown = sorted(given.keys() - known)
+    if unknown:
+        raise InvalidRequest(f"{where}unknown word {unknown[0]!r}: use {', '.join(sorted(known))}")
+
+
+def _mapping(what: str, value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InvalidRequest(f"{what} must be a mapping (word: value), not {value!r:.80}")
+    for key in value:
+        _text(f"{what}: the key", key)
+    return value
+
+
+def _list(what: str, value: object) -> list[object]:
+    if not isinstance(value, list):
+        raise InvalidRequest(f"{what} must be a list, not {value!r:.80}")
+    return value
+
+
+def _text(what: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise InvalidRequest(f"{what} must be text, not {value!r:.80}: put it in quotes")
+    return value
+
+
+def _number(what: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value or abs(value) == float("inf"):
+        raise InvalidRequest(f"{what} must be a number, not {value!r:.80}")
+    return value

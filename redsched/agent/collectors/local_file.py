@@ -1,0 +1,117 @@
+"""The file of local work (REDSCHED_LOCAL): what an operator runs by hand on a host, so that its room is not given away.
+
+local:
+  - id: console-alice
+    slots: {VCPU: 2, MEMORY_MB: 4096}
+    project: ops
+    consumer: alice
+    pids: [4711]          # or cgroup, or domain, as a hook would name it
+    host: h17             # only where the agent speaks for more than one host
+"""
+
+import os
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from redsched.agent.collectors.base import LocalWork
+from redsched.agent.hooks.base import named_by
+from redsched.errors import InvalidRequest
+from redsched.model.validation import check_name
+from redsched.yaml_io import parse_yaml, read_text
+
+_WORDS = {"id", "slots", "project", "consumer", "host", "domain", "cgroup", "pids"}
+_NAMED = {"domain", "cgroup", "pids"}
+_log = structlog.get_logger("redsched.agent")
+
+ByHost = dict[str, tuple[LocalWork, ...]]
+
+
+class LocalFile:
+    """Read when made, which raises InvalidRequest, and again whenever it has changed.
+
+    What cannot be read then is logged once and changes nothing: a claim ends because the file does not name it any
+    more, and never because nobody could read what it names.
+    """
+
+    def __init__(self, path: Path, hosts: Collection[str]) -> None:
+        self._path, self._hosts = path, frozenset(hosts)
+        self._seen = self._state()
+        self._works = self._read()
+
+    def of(self, host: str) -> tuple[LocalWork, ...]:
+        """The local work of a host, as the file says now."""
+        if (state := self._state()) != self._seen:
+            self._seen = state
+            try:
+                self._works = self._read()
+            except InvalidRequest as error:
+                _log.error("what it said before stands", error=str(error))
+        return self._works.get(host, ())
+
+    def _state(self) -> object:
+        """What changes with the file; None where there is none."""
+        try:
+            found = os.stat(self._path)
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_size, found.st_ino
+
+    def _read(self) -> ByHost:
+        text = read_text("REDSCHED_LOCAL", self._path)
+        try:
+            return _by_host(parse_yaml(text), self._hosts)
+        except InvalidRequest as error:
+            raise InvalidRequest(f"REDSCHED_LOCAL {self._path}: {error}") from error
+
+
+def _by_host(document: object, hosts: frozenset[str]) -> ByHost:
+    if not isinstance(document, dict) or document.keys() != {"local"} or not isinstance(document["local"], list):
+        raise InvalidRequest("it must have `local:` with a list under it, and nothing else; `local: []` for none")
+    found: dict[str, dict[str, LocalWork]] = {}
+    for number, entry in enumerate(document["local"], 1):
+        try:
+            host, work = _entry(entry, hosts)
+        except InvalidRequest as error:
+            raise InvalidRequest(f"entry {number}: {error}") from error
+        if work.id in found.setdefault(host, {}):
+            raise InvalidRequest(f"entry {number}: {work.id!r} is there already: ids are unique on a host")
+        found[host][work.id] = work
+    return {host: tuple(works.values()) for host, works in found.items()}
+
+
+def _entry(entry: object, hosts: frozenset[str]) -> tuple[str, LocalWork]:
+    if not isinstance(entry, dict):
+        raise InvalidRequest(f"it must be a mapping (word: value), not {entry!r:.80}")
+    unknown = sorted(str(word) for word in entry.keys() - _WORDS)
+    if unknown:
+        raise InvalidRequest(f"unknown word {unknown[0]!r}: use {', '.join(sorted(_WORDS))}")
+    slots = entry.get("slots")
+    if not isinstance(slots, dict) or not all(isinstance(slot, str) for slot in slots):
+        raise InvalidRequest(f"slots must be a mapping (slot: amount), not {slots!r:.80}")
+    work = LocalWork(
+        check_name("claim", _text(entry, "id")),
+        slots,
+        _text(entry, "project"),
+        _text(entry, "consumer"),
+        named_by({word: entry[word] for word in entry.keys() & _NAMED}),
+    )
+    return _host(entry, hosts), work
+
+
+def _host(entry: Mapping[str, Any], hosts: frozenset[str]) -> str:
+    host = _text(entry, "host")
+    if not host and len(hosts) == 1:
+        return next(iter(hosts))
+    if host not in hosts:
+        raise InvalidRequest(f"host {host!r} is none that this agent speaks for: name one of its hosts")
+    return host
+
+
+def _text(entry: Mapping[str, Any], word: str) -> str:
+    value = entry.get(word, "")
+    if not isinstance(value, str):
+        raise InvalidRequest(f"{word} must be text, not {value!r:.80}: put it in quotes")
+    return value

@@ -1,0 +1,1 @@
+"""Hooks: commands and URLs that start, stop and resize the work of claims."""

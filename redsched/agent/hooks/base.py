@@ -1,0 +1,173 @@
+"""Hooks: what starts, stops and resizes the work of a claim. What they are told, and what they may answer.
+
+A hook gets the verb, the placement as JSON, its claim's id and its token. It may run twice for one placement, so it
+must be idempotent by id and token; `placed` names the placement through all its resizes. It may name the work that it
+started, as JSON or as lines; anything else that it prints is ignored:
+
+    {"pids": [4711, 4712]}        {"cgroup": "machine.slice/job-7.scope"}        {"domain": "instance-0007"}
+    pids: 4711 4712               cgroup: machine.slice/job-7.scope              domain: instance-0007
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+import structlog
+
+from redsched.agent.collectors.base import Named
+from redsched.agent.journal.schema import HeldWork
+from redsched.agent.machine.processes import start_mark
+from redsched.agent.machine.usage import start_time
+
+MOST_OUTPUT_BYTES = 65_536
+"""What a hook prints beyond this is read and thrown away, so that it neither blocks nor fills memory."""
+
+LAST_WORDS = 500
+"""Characters of a failed hook's output, from its end, that the reason of the failure keeps."""
+
+_MOST_BYTES_A_CHARACTER = 4
+
+_WORDS = ("domain", "cgroup", "pids")
+_log = structlog.get_logger("redsched.agent")
+
+
+class Verb(StrEnum):
+    """What a hook is asked to do."""
+
+    START = "start"
+    STOP = "stop"
+    RESIZE = "resize"
+
+
+class HookFailed(Exception):
+    """The hook did not do what it was asked to. Says why in one line; `reason` adds the last of what it printed."""
+
+    def __init__(self, message: str, reason: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason or message
+
+
+class HookNotRun(HookFailed):
+    """The hook never began: there is no such command, or nobody listens at its URL."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One call of a hook."""
+
+    verb: Verb
+    cell: str
+    host: str
+    work: HeldWork
+
+    def body(self) -> bytes:
+        """Return the placement as JSON: for a stop or resize with what the start named, for a move with its source."""
+        work = self.work
+        words: dict[str, Any] = {
+            "verb": self.verb.value,
+            "claim_id": work.id,
+            "token": work.token,
+            "placed": work.placed,
+            "cell": self.cell,
+            "host": self.host,
+            "slots": dict(work.wanted or work.amounts),
+            "project": work.project,
+            "consumer": work.consumer,
+            "alternates": [host for host in work.alternates if host != self.host],
+        }
+        if work.named is not None:
+            words |= {"domain": work.named.domain, "cgroup": work.named.cgroup, "pids": list(work.named.pids)}
+        if self.verb is Verb.RESIZE:
+            words["former_slots"] = dict(work.before)
+        if self.verb is Verb.START and work.moves:
+            words["moves"] = dict(work.moves)
+        return json.dumps(words).encode()
+
+
+class Output:
+    """What a hook prints, part by part. `first` is its beginning, up to MOST_OUTPUT_BYTES; `last` its end."""
+
+    def __init__(self) -> None:
+        self.first = bytearray()
+        self.last = bytearray()
+
+    def add(self, part: bytes) -> None:
+        """Take in what was printed next."""
+        self.first += part[: MOST_OUTPUT_BYTES - len(self.first)]
+        self.last += part
+        del self.last[: -LAST_WORDS * _MOST_BYTES_A_CHARACTER]
+
+    def reason(self, what: str) -> str:
+        """Return what went wrong, and below it the last words of the output."""
+        return f"{what}\n{last_words(self.last)}".strip()
+
+
+def last_words(output: bytes | bytearray) -> str:
+    """Return the last LAST_WORDS characters of a hook's output; controls, but for line breaks, become spaces."""
+    text = output.decode(errors="replace")
+    plain = "".join(one if one.isprintable() or one == "\n" else " " for one in text)
+    return plain.strip()[-LAST_WORDS:]
+
+
+class Hook(Protocol):
+    """Runs one order and returns what it printed. Raises HookFailed. Cancelled, it leaves nothing of itself behind."""
+
+    async def run(self, order: Order) -> bytes:
+        """Run one order."""
+        ...
+
+
+class NoHook:
+    """Nothing starts or stops work: every claim is confirmed at once."""
+
+    async def run(self, order: Order) -> bytes:  # noqa: ARG002 - the protocol's signature
+        """Do nothing."""
+        return b""
+
+
+def named_in(output: bytes) -> Named | None:
+    """Return the work that a start hook named in its output, None when it named none."""
+    text = output.decode(errors="replace").strip()
+    return named_by(_json_words(text) if text.startswith("{") else _line_words(text))
+
+
+def named_by(words: Mapping[str, Any]) -> Named | None:
+    """Return the work that `domain`, `cgroup` and `pids` name, None when they name none."""
+    pids = _pids(words.get("pids"))
+    started = {pid: start_mark(pid) for pid in pids}
+    named = Named(_path(words.get("domain")), _path(words.get("cgroup")), _with_start_times(pids), started)
+    return named if named != Named() else None
+
+
+def _json_words(text: str) -> Mapping[str, Any]:
+    try:
+        words = json.loads(text)
+    except (ValueError, RecursionError):
+        _log.warning("a hook printed JSON that cannot be read; its work stays unnamed", output=text[:200])
+        return {}
+    return words if isinstance(words, dict) else {}
+
+
+def _line_words(text: str) -> Mapping[str, Any]:
+    pairs = (line.partition(":") for line in text.splitlines())
+    found = {key.strip(): value.strip() for key, colon, value in pairs if colon and key.strip() in _WORDS}
+    return found | {"pids": found.get("pids", "").replace(",", " ").split()}
+
+
+def _path(value: object) -> str:
+    """A name or path as the hook gave it. `..` would let a cgroup point at any file of the machine."""
+    return value if isinstance(value, str) and len(value) <= 4096 and ".." not in value.split("/") else ""
+
+
+def _pids(value: object) -> list[int]:
+    given = value if isinstance(value, list) else [value]
+    pids = {int(one) for one in given if isinstance(one, int | str) and str(one).isdecimal() and len(str(one)) < 10}
+    return sorted(pids - {0})[:1000]
+
+
+def _with_start_times(pids: Iterable[int]) -> dict[int, float]:
+    """Pids with the start times of their processes; those that are no running process are left out."""
+    started = {pid: start_time(pid) for pid in pids}
+    return {pid: at_s for pid, at_s in started.items() if at_s is not None}

@@ -1,0 +1,159 @@
+"""A hook that is a command: run with the verb as its last argument, the claim on stdin."""
+
+import asyncio
+import contextlib
+import os
+import shlex
+import signal
+import tempfile
+from collections.abc import Iterator
+from typing import IO
+
+from redsched.agent.hooks.base import HookFailed, HookNotRun, Order, Output
+from redsched.aio import finish
+from redsched.errors import InvalidRequest
+
+GRACE_S = 5.0
+"""Between asking a hook that took too long to end, and ending it."""
+
+
+class CommandHook:
+    """Runs a command. It has a session of its own, so that a timeout ends whatever it was in the middle of."""
+
+    def __init__(self, command: str, timeout_s: float) -> None:
+        try:
+            self._command = shlex.split(command)
+        except ValueError as error:
+            raise InvalidRequest(f"hook {command!r} cannot be read as a command: {error}") from error
+        if not self._command:
+            raise InvalidRequest("hook is blank: name a command or a URL, or leave REDSCHED_HOOK empty")
+        self._timeout_s = timeout_s
+
+    async def run(self, order: Order) -> bytes:
+        """Run the command and return what it printed. Raises HookFailed."""
+        with _stdin(order.body()) as stdin, _Capture() as stdout, _Capture() as stderr:
+            process = await self._start(order, stdin, stdout.write_end, stderr.write_end)
+            stdout.follow()
+            stderr.follow()
+            try:
+                code = await self._wait(process)
+            except TimeoutError:
+                slow = f"{self._said(order)} took longer than {self._timeout_s:g} s and was ended"
+                raise HookFailed(slow, stderr.read().reason(slow)) from None
+            if code != 0:
+                failed, said = f"{self._said(order)} ended with exit code {code}", stderr.read()
+                raise HookFailed(f"{failed}: {_last_line(said.last)}", said.reason(failed))
+            return bytes(stdout.read().first)
+
+    async def _start(self, order: Order, stdin: IO[bytes], stdout: int, stderr: int) -> asyncio.subprocess.Process:
+        try:
+            return await asyncio.create_subprocess_exec(
+                *self._command,
+                order.verb.value,
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                env=os.environ | _variables(order),
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            raise HookNotRun(f"{self._said(order)} cannot be run: {error}") from error
+
+    async def _wait(self, process: asyncio.subprocess.Process) -> int:
+        """Return the exit code. Raises TimeoutError, once the hook and all of its session have been ended."""
+        try:
+            return await asyncio.wait_for(process.wait(), self._timeout_s)
+        finally:
+            if process.returncode is None:
+                await finish(_end(process))
+
+    def _said(self, order: Order) -> str:
+        return f"hook {self._command[0]!r} {order.verb} for {order.work.id}"
+
+
+def _variables(order: Order) -> dict[str, str]:
+    work = order.work
+    return {
+        "REDSCHED_CLAIM_ID": work.id,
+        "REDSCHED_TOKEN": work.token,
+        "REDSCHED_PLACED": work.placed,
+        "REDSCHED_HOST": order.host,
+    }
+
+
+class _Capture:
+    """A pipe, and the Output that comes through it.
+
+    Not a pipe of asyncio's: there a process counts as running until its pipes are closed, and work that the hook left
+    running in the background holds them open.
+    """
+
+    def __init__(self) -> None:
+        self._kept = Output()
+        self._read_end, self.write_end = os.pipe()
+        os.set_blocking(self._read_end, False)
+        self._loop = asyncio.get_running_loop()
+        self._followed = False
+
+    def follow(self) -> None:
+        """Begin to read; the write end is the child's alone from now on."""
+        os.close(self.write_end)
+        self._followed = True
+        self._loop.add_reader(self._read_end, self._drain)
+
+    def read(self) -> Output:
+        """Return what was printed until now."""
+        self._drain()
+        return self._kept
+
+    def _drain(self) -> None:
+        # Bounded: one that prints without end must not hold up the event loop.
+        for _ in range(16):
+            try:
+                part = os.read(self._read_end, 65_536)
+            except BlockingIOError:
+                return
+            if not part:
+                self._loop.remove_reader(self._read_end)
+                return
+            self._kept.add(part)
+
+    def __enter__(self) -> "_Capture":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.remove_reader(self._read_end)
+        os.close(self._read_end)
+        if not self._followed:
+            os.close(self.write_end)
+
+
+@contextlib.contextmanager
+def _stdin(body: bytes) -> Iterator[IO[bytes]]:
+    """A file instead of a pipe: a hook that does not read its input must not block anyone."""
+    with tempfile.TemporaryFile() as file:
+        file.write(body)
+        file.seek(0)
+        yield file
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """End the hook's whole session: kindly, then not."""
+    _signal(process, signal.SIGTERM)
+    try:
+        await asyncio.wait_for(process.wait(), GRACE_S)
+    except TimeoutError:
+        pass
+    finally:
+        _signal(process, signal.SIGKILL)
+        await process.wait()
+
+
+def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, number)
+
+
+def _last_line(text: bytes | bytearray) -> str:
+    lines = text.decode(errors="replace").split("\n")
+    return next((line.strip()[:200] for line in reversed(lines) if line.strip()), "it said nothing on stderr")

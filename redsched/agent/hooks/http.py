@@ -1,0 +1,118 @@
+"""A hook that is a URL: the claim is sent as a POST."""
+
+import asyncio
+import contextlib
+import http.client
+import socket
+import ssl
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from time import monotonic
+from urllib.parse import SplitResult, urlsplit
+
+from redsched.agent.hooks.base import HookFailed, HookNotRun, Order, Output
+from redsched.errors import InvalidRequest
+
+THREADS = 16
+CONNECT_S = 10.0
+"""A connection that takes longer to make will not be made; and nothing can interrupt its making."""
+
+
+class UrlHook:
+    """Sends a POST for each order; any 2xx means done. No redirects, and no proxy: the URL is meant as it is."""
+
+    def __init__(self, url: str, timeout_s: float) -> None:
+        self._url = _check(url)
+        self._timeout_s = timeout_s
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="hook")
+
+    async def run(self, order: Order) -> bytes:
+        """Send the order and return the answer's body. Raises HookFailed."""
+        connection, given_up = self._connection(), threading.Event()
+        sending = asyncio.get_running_loop().run_in_executor(self._threads, self._send, connection, order, given_up)
+        try:
+            return await asyncio.wait_for(asyncio.shield(sending), self._timeout_s)
+        except TimeoutError:
+            raise HookFailed(f"{self._said(order)} took longer than {self._timeout_s:g} s") from None
+        finally:
+            if not sending.done():
+                # The thread hangs in a read; closing its socket under it is what ends that. Where it has no socket yet,
+                # it is not to send: whoever is cancelled again waits no longer for it, and may stop what it starts.
+                given_up.set()
+                _hang_up(connection)
+                sending.add_done_callback(lambda done: done.cancelled() or done.exception())
+                await asyncio.wait([sending])
+
+    def _send(self, connection: http.client.HTTPConnection, order: Order, given_up: threading.Event) -> bytes:
+        headers = {
+            "Content-Type": "application/json",
+            "Redsched-Verb": order.verb.value,
+            "Redsched-Claim-Id": order.work.id,
+            "Redsched-Token": order.work.token,
+            "Redsched-Placed": order.work.placed,
+        }
+        target = (self._url.path or "/") + (f"?{self._url.query}" if self._url.query else "")
+        deadline = monotonic() + self._timeout_s
+        try:
+            with contextlib.closing(connection):
+                self._connect(connection, order)
+                if given_up.is_set():
+                    raise HookNotRun(f"{self._said(order)} was given up")
+                connection.sock.settimeout(self._timeout_s)
+                connection.request("POST", target, order.body(), headers)
+                with contextlib.closing(connection.getresponse()) as response:
+                    body = _read(response, deadline)
+        except (OSError, http.client.HTTPException, ValueError, AttributeError) as error:
+            # AttributeError: http.client's, when its socket is closed under it.
+            raise HookFailed(f"{self._said(order)} failed: {error or type(error).__name__}") from error
+        if not 200 <= response.status < 300:
+            refused = f"{self._said(order)} answered {response.status} {response.reason}"[:300]
+            raise HookFailed(refused, body.reason(refused))
+        return bytes(body.first)
+
+    def _connect(self, connection: http.client.HTTPConnection, order: Order) -> None:
+        try:
+            connection.connect()
+        except OSError as error:
+            raise HookNotRun(f"{self._said(order)} cannot be reached: {error}") from error
+
+    def _connection(self) -> http.client.HTTPConnection:
+        host, port = self._url.hostname or "", self._url.port
+        patience_s = min(CONNECT_S, self._timeout_s)
+        if self._url.scheme == "https":
+            context = ssl.create_default_context()
+            return http.client.HTTPSConnection(host, port, timeout=patience_s, context=context)
+        return http.client.HTTPConnection(host, port, timeout=patience_s)
+
+    def _said(self, order: Order) -> str:
+        return f"hook {self._url.scheme}://{self._url.hostname} {order.verb} for {order.work.id}"
+
+
+def _check(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        port_is_fine = parts.port is None or parts.port > 0
+    except ValueError as error:
+        raise InvalidRequest(f"hook {url[:200]!r} is not a URL: {error}") from error
+    if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_fine:
+        raise InvalidRequest(f"hook {url[:200]!r} is not a URL of a server: use http://host:port/path or https://...")
+    if parts.username or parts.password:
+        raise InvalidRequest(
+            "a hook's URL cannot carry a user name: it would end up in logs; use an https server of yours"
+        )
+    return parts
+
+
+def _read(response: http.client.HTTPResponse, deadline: float) -> Output:
+    """Read the body to its end. A socket's timeout alone lets a server drip for ever."""
+    body = Output()
+    while part := response.read1(65_536):
+        body.add(part)
+        if monotonic() > deadline:
+            raise TimeoutError("its answer does not end")
+    return body
+
+
+def _hang_up(connection: http.client.HTTPConnection) -> None:
+    with contextlib.suppress(OSError, AttributeError):
+        connection.sock.shutdown(socket.SHUT_RDWR)

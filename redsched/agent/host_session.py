@@ -1,0 +1,263 @@
+"""One host's standing with the store: its reports, its attestation to the present epoch, its heartbeats.
+
+    unknown --report--> reported --attest--> open --heartbeat--> open
+       ^                   ^                  |
+       |                   +--- ATTEST -------+      another epoch, or written off
+       +------------------------ UNKNOWN ----+      forgotten
+
+Only an open host takes anything up. What happens to claims is in `works`; when each step is due is in `agent`.
+"""
+
+import asyncio
+import dataclasses
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import structlog
+
+from redsched import aio
+from redsched.agent.external import is_worth_sending
+from redsched.agent.journal.journal import Journal
+from redsched.agent.journal.schema import HeldWork
+from redsched.agent.monitor import Sight
+from redsched.agent.tokens import is_newer
+from redsched.errors import OtherAgent, StoreUnavailable
+from redsched.model import AgentStamp, HostReport
+from redsched.settings import Settings
+from redsched.store.cell import CellStore
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import EndedPlacement, HeldClaim, ReportAnswer
+
+BEATS_IN_LEASE = 3
+MOST_ATTESTS = 10
+"""Attestations in a row that the store answers with yet another epoch, before the host waits for its next turn."""
+
+MOST_REQUESTS = 100
+"""Requests that a host puts back at once."""
+
+_log = structlog.get_logger("redsched.agent")
+
+
+@dataclass(slots=True, eq=False)
+class Host:
+    """One host of this process. `nonce` is the process'; `on_open` is told which placements the store wants dropped."""
+
+    cell: CellStore
+    sight: Sight
+    journal: Journal
+    settings: Settings
+    nonce: str
+    on_open: Callable[["Host", Iterable[str]], None]
+    on_closed: Callable[["Host"], None]
+
+    name: str = field(init=False)
+    epoch: str = field(default="", init=False)
+    """The epoch that the host is open in; '' while it is not."""
+    opened: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    now_ms: int = field(default=0, init=False)
+    """The store's time, as last heard."""
+    _sent: HostReport | None = field(default=None, init=False)
+    _is_known: bool = field(default=False, init=False)
+    _met: str = field(default="", init=False)
+    _version: tuple[str, int] = field(default=("", 0), init=False)
+    _number: int = field(default=1, init=False)
+    _report_at_s: float = field(default=0.0, init=False)
+    _owes_requests: bool = field(default=True, init=False)
+    """Whether the store may have lost requests since this host put back those that it holds."""
+    _speaking: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+
+    def __post_init__(self) -> None:
+        self.name = self.sight.collector.name
+
+    # -- its turns
+
+    async def beat(self) -> None:
+        """Do what the host's standing asks for: report, attest, or a heartbeat. Raises Unavailable, OtherAgent."""
+        async with self._speaking:
+            if self.sight.is_blind:
+                self.sight.unknown = await self._placements_in_store()
+            if not self._is_known or aio.now_s() >= self._report_at_s:
+                await self._send(self.sight.report or await self.sight.look())
+            if not self.epoch:
+                await self._attest()
+            else:
+                await self._heartbeat()
+            if self.epoch and self._owes_requests:
+                await self._put_requests_back()
+                self._owes_requests = False
+
+    async def look(self) -> None:
+        """Look at the host, and report it if something has changed. Raises Unavailable, OtherAgent, OSError."""
+        async with self._speaking:
+            report = await self.sight.look()
+            if self._sent is not None and is_worth_sending(report, self._sent):
+                await self._send(report)
+
+    async def look_without(self, placed: str) -> dict[str, int]:
+        """Return the external usage that is new now that the work of a placement is gone."""
+        report = await self.sight.look(without=placed)
+        sent = self._sent.external if self._sent is not None else {}
+        slots = report.external.keys() | sent.keys()
+        return {
+            slot: report.external.get(slot, 0) for slot in slots if report.external.get(slot, 0) != sent.get(slot, 0)
+        }
+
+    def note_external(self, external: dict[str, int]) -> None:
+        """The store has taken in this external usage: the next report is compared with it."""
+        if self._sent is not None and external:
+            merged = {**self._sent.external, **external}
+            self._sent = dataclasses.replace(self._sent, external={slot: n for slot, n in merged.items() if n})
+
+    def hears(self, epoch: str, now_ms: int, attest: bool = False) -> None:
+        """Take note of the epoch that an answer was given in. From another one on, nothing is taken up."""
+        self.now_ms = max(self.now_ms, now_ms)
+        if is_newer(epoch, self._met):
+            self._met = epoch
+        if is_newer(self.epoch, epoch):
+            # An answer from before this host attested, or an old copy of the store: the next heartbeat finds out.
+            self.on_closed(self)
+        if self.epoch and (attest or is_newer(epoch, self.epoch)):
+            self._close()
+
+    async def begin_new_epoch(self) -> None:
+        """The store has lost writes of the epoch that this host is open in, without noticing."""
+        if self.epoch:
+            await self._raise_above(self.epoch, self.epoch)
+
+    # -- inside
+
+    async def _send(self, report: HostReport) -> None:
+        stamp = await self._stamp()
+        answer = await self.cell.report(report, stamp)
+        self._expect_ours(answer.outcome)
+        self.hears(answer.epoch, answer.now_ms)
+        await self._check_version(answer)
+        self._sent = report
+        self._is_known = True
+        self._report_at_s = aio.now_s() + self.settings.report_s * random.uniform(0.5, 1.0)
+        # Attested by an earlier process with this very journal: the store knows all that there is to say.
+        if not self.epoch and answer.attested and answer.epoch == self.journal.pages[self.name].attested_epoch:
+            self._open(answer.epoch, ())
+
+    async def _check_version(self, answer: ReportAnswer) -> None:
+        """A version that went back within an epoch shows writes that were lost without the store noticing."""
+        epoch, version = self._version
+        if answer.epoch == epoch and answer.version < version:
+            await self._raise_above(epoch, answer.epoch)
+        elif answer.outcome is Outcome.OK:
+            self._version = (answer.epoch, answer.version)
+
+    async def _attest(self) -> None:
+        for _ in range(MOST_ATTESTS):
+            epoch = await self._leave()
+            held, ended = await self._all_placements()
+            stamp = await self._stamp()
+            answer = await self.cell.attest(self.name, epoch, stamp, held, ended, self.settings.lease_s)
+            self._expect_ours(answer.outcome)
+            self.hears(answer.epoch, answer.now_ms)
+            if answer.outcome is Outcome.UNKNOWN:
+                self._is_known = False
+                await self._send(self.sight.report or await self.sight.look())
+            elif answer.outcome in (Outcome.OK, Outcome.SAME):
+                # Not waited for: should it be lost, the host attests once more and hears SAME.
+                self.journal.write_attested(self.name, answer.epoch)
+                self._owes_requests = True
+                self._open(answer.epoch, answer.drop)
+                return
+            elif answer.outcome is not Outcome.EPOCH:
+                raise StoreUnavailable(f"host {self.name} cannot attest: the store answers {answer.outcome}")
+            elif is_newer(epoch, answer.epoch):
+                await self._raise_above(epoch, answer.epoch)
+        raise StoreUnavailable(f"host {self.name} cannot attest: the store's epoch changes faster than it can answer")
+
+    async def _leave(self) -> str:
+        """Make it durable that the host leaves the epoch it was in, before a word is said to the new one: returned."""
+        page = self.journal.pages[self.name]
+        if self._met == page.left_epoch or is_newer(page.left_epoch, self._met):
+            await self._raise_above(page.left_epoch, self._met)
+        if is_newer(page.attested_epoch, self._met):
+            await self._raise_above(page.attested_epoch, self._met)
+        # Equal where an operator had written the host off: it attests once more to the same epoch.
+        if page.attested_epoch not in ("", self._met):
+            await self.journal.write_left(self.name, page.attested_epoch)
+        return self._met
+
+    async def _all_placements(self) -> tuple[list[HeldClaim], list[EndedPlacement]]:
+        """Return what the journal holds, and what it remembers as ended."""
+        # In this order: a placement that ends in between is in both, never in neither.
+        held = list(self.journal.pages[self.name].held.values())
+        ended = await self.journal.ended(self.name)
+        over = {one.placed for one in ended}
+        return [_as_held(one) for one in held if one.placed not in over], ended
+
+    async def _placements_in_store(self) -> dict[str, str]:
+        """Return the placements that the store has on this host: claim ids by `placed`."""
+        claims = await self.cell.read_claims(await self.cell.held_ids(self.name))
+        return {one.placed: claim.id for claim in claims.values() for one in claim.placements if one.host == self.name}
+
+    async def _put_requests_back(self) -> None:
+        """Give the store the requests that it has lost, so that claims that came back can be placed anew."""
+        known = self.journal.requests
+        digests = {work.digest for work in self.journal.pages[self.name].held.values()}
+        missing = await self.cell.missing_requests(digests & known.keys())
+        for first in range(0, len(missing), MOST_REQUESTS):
+            some = missing[first : first + MOST_REQUESTS]
+            await asyncio.gather(*(self.cell.keep_request(one, known[one]) for one in some if one in known))
+
+    async def _raise_above(self, epoch: str, met: str) -> None:
+        """The store is back at what this host has left or outrun. A higher epoch costs no more than attesting anew."""
+        _log.warning("the store has gone back; it starts a new epoch", host=self.name, had=epoch, met=met)
+        answer = await self.cell.raise_epoch(epoch)
+        self.hears(answer.epoch, answer.now_ms)
+
+    async def _heartbeat(self) -> None:
+        answer = await self.cell.heartbeat(self.name, self._lease_s(), self._last_stamp())
+        self._expect_ours(answer.outcome)
+        if is_newer(self.epoch, answer.epoch):
+            await self._raise_above(self.epoch, answer.epoch)
+            return
+        self.hears(answer.epoch, answer.now_ms, attest=answer.outcome is Outcome.ATTEST)
+        if answer.outcome is Outcome.UNKNOWN:
+            self._is_known = False
+            if self.epoch:
+                self._close()
+
+    def _expect_ours(self, outcome: Outcome) -> None:
+        if outcome is Outcome.OTHER:
+            raise OtherAgent(
+                f"another agent speaks for host {self.name}: stop one of the two, "
+                f"or give this one its own REDSCHED_HOST_NAME and journal (now {self.journal.path})"
+            )
+
+    def _open(self, epoch: str, drop: Iterable[str]) -> None:
+        self.epoch = epoch
+        self.opened.set()
+        self.on_open(self, drop)
+
+    def _close(self) -> None:
+        _log.debug("the host has to attest anew", host=self.name, epoch=self._met, left=self.epoch)
+        self.epoch = ""
+        self.opened.clear()
+        self.on_closed(self)
+
+    async def _stamp(self) -> AgentStamp:
+        self._number = await self.journal.next_number()
+        return self._last_stamp()
+
+    def _last_stamp(self) -> AgentStamp:
+        return AgentStamp(self.journal.id, self.nonce, self._number)
+
+    def _lease_s(self) -> int:
+        return self.sight.report.lease_s if self.sight.report is not None else self.settings.lease_s
+
+    def next_beat_s(self) -> float:
+        """How long until the next heartbeat is due, with jitter: hosts that started together drift apart."""
+        return self._lease_s() / BEATS_IN_LEASE * random.uniform(0.8, 1.0) if self.epoch else 0.0
+
+
+def _as_held(work: HeldWork) -> HeldClaim:
+    record = dict(work.record)
+    if work.work_end is not None:
+        record["work_ended_at_ms"] = str(work.work_end.at_ms)
+    return HeldClaim(work.id, work.placed, work.token, work.root, work.state, record, work.was_active)

@@ -1,0 +1,94 @@
+"""Noticing that an inbox has something: a process with few hosts looks into theirs, one with many follows the feed.
+
+Both poll, and linger: soon again after something came, ever later while nothing does.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import structlog
+
+from redsched.agent.backoff import Line
+from redsched.agent.host_session import Host
+from redsched.store.cell import CellStore
+from redsched.store.codec.results import Clock, Poll
+
+FEW = 8
+"""Up to so many hosts of a cell, looking into each inbox costs the store less than the whole feed would."""
+
+MOST_CHANGES = 1000
+LONGEST_FEED_PAUSE_S = 0.1
+LONGEST_INBOX_PAUSE_S = 0.5
+GROWTH = 1.5
+
+_INBOX_OPS = frozenset(("claimed", "resizing", "resized", "ending"))
+"""Changes that may have put something into an inbox."""
+
+_log = structlog.get_logger("redsched.agent")
+
+
+@dataclass(slots=True)
+class Watch:
+    """Watches the inboxes of one cell's hosts. `hosts` is the agent's own dict: hosts that stop leave it."""
+
+    cell: CellStore
+    line: Line
+    hosts: Mapping[str, Host]
+    poll_s: float
+    on_hint: Callable[[Host], None]
+    on_epoch: Callable[[Iterable[Host]], None]
+    """Called when the feed goes on elsewhere: in another epoch, where all hosts must attest, or after a gap."""
+    _seq: int = field(default=0, init=False)
+    _after: str = field(default="", init=False)
+    _clock: Clock | None = field(default=None, init=False)
+
+    async def run(self) -> None:
+        """Watch for ever."""
+        is_few = len(self.hosts) <= FEW
+        look, longest_s = (self._look_inside, LONGEST_INBOX_PAUSE_S) if is_few else (self._follow, LONGEST_FEED_PAUSE_S)
+        pause_s = self.poll_s
+        while True:
+            found = await look()
+            pause_s = self.poll_s if found else min(max(longest_s, self.poll_s), pause_s * GROWTH)
+            if found < MOST_CHANGES:
+                await asyncio.sleep(pause_s * random.uniform(0.8, 1.2))
+
+    async def _look_inside(self) -> int:
+        names = list(self.hosts)
+        inboxes = await self.line.ask(lambda: self.cell.inboxes(names))
+        filled = [name for name, entries in zip(names, inboxes, strict=True) if entries and name in self.hosts]
+        for name in filled:
+            self.on_hint(self.hosts[name])
+        return len(filled)
+
+    async def _follow(self) -> int:
+        if not self._after:
+            # From now on: what lies in the inboxes already is read when the hosts open.
+            end = await self.line.ask(self.cell.feed_end)
+            self._after, self._clock = end.entry_id, end.clock
+        poll = await self.line.ask(lambda: self.cell.poll(self._after, MOST_CHANGES))
+        if self._is_elsewhere(poll):
+            self._after = ""
+            self.on_epoch(list(self.hosts.values()))
+            return 1
+        for change in poll.changes:
+            if change.kind == "host" and change.op in _INBOX_OPS and (host := self.hosts.get(change.name)):
+                self.on_hint(host)
+        if poll.changes:
+            self._after, self._seq = poll.changes[-1].entry_id, poll.changes[-1].seq
+        return len(poll.changes)
+
+    def _is_elsewhere(self, poll: Poll) -> bool:
+        """Whether this is another epoch, or entries are missing: then every host is looked after at once."""
+        before, self._clock = self._clock, poll.clock
+        if before is None or poll.clock is None:
+            return before is not poll.clock
+        first = poll.changes[0].seq if poll.changes else self._seq + 1
+        is_gap = self._seq > 0 and first != self._seq + 1
+        is_elsewhere = poll.clock.epoch != before.epoch or poll.clock.seq < before.seq or is_gap
+        if is_elsewhere:
+            self._seq = 0
+            _log.info("the feed goes on elsewhere", cell=self.cell.name, epoch=poll.clock.epoch, seq=poll.clock.seq)
+        return is_elsewhere

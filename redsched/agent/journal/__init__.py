@@ -1,0 +1,1 @@
+"""The agent's journal: what its hosts hold, durable on disk."""

@@ -1,0 +1,180 @@
+"""The journal's file: writes that share transactions on their way to the disk, reads, and how it is opened.
+
+One sqlite file. Every write of the agent's process goes into the next transaction, and one transaction is on its way to
+the disk at a time: the more hosts write, the more of them share an fsync. Writing happens in a thread of the journal's
+own, so an fsync never holds up a heartbeat. What is written is a matter of journal.py.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Awaitable, Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from redsched.agent.journal import schema as sql
+from redsched.errors import OtherAgent, RedschedError
+
+_DISK = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY")
+"""What sqlite calls the errors that are the disk's, and not the file's."""
+
+T = TypeVar("T")
+Statement = tuple[str, tuple[Any, ...]]
+
+
+class JournalBroken(RedschedError):
+    """The journal cannot be written or read. An agent must not take up anything without it: it ends."""
+
+    problem, title, status, exit_code = "journal-broken", "The agent's journal is unusable", 503, 5
+
+
+class _Batch:
+    """The writes that share one transaction. Awaiting it is waiting until they are durable."""
+
+    def __init__(self) -> None:
+        self.statements: list[Statement] = []
+        self.durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def __await__(self) -> Generator[None, None, None]:
+        # Shielded: one waiter that is cancelled must not cancel what the others wait for.
+        yield from asyncio.shield(self.durable)
+
+
+class JournalFile:
+    """An open file, its thread, and what is waiting to be written. Used from one event loop; closed by `close`."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self.path = path
+        self.failed = asyncio.Event()
+        """Set once a write has failed; `check` raises from then on."""
+        self._connection = connection
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
+        self._next: _Batch | None = None
+        self._writer: asyncio.Task[None] | None = None
+        self._broken: JournalBroken | None = None
+
+    async def flush(self) -> None:
+        """Wait until all that was written so far is durable."""
+        while self._writer is not None:
+            await asyncio.wait([self._writer])
+        self.check()
+
+    async def close(self) -> None:
+        """Write what is waiting and close the file. What cannot be written any more is left."""
+        try:
+            await self.flush()
+        except JournalBroken:
+            pass
+        finally:
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._connection.close)
+            self._thread.shutdown()
+
+    def check(self) -> None:
+        """Raise JournalBroken if a write has failed."""
+        if self._broken is not None:
+            raise self._broken
+
+    def _write(self, statement: str, values: tuple[Any, ...]) -> Awaitable[None]:
+        self.check()
+        if self._next is None:
+            self._next = _Batch()
+        self._next.statements.append((statement, values))
+        if self._writer is None:
+            self._writer = asyncio.create_task(self._write_batches(), name="journal")
+        return self._next
+
+    async def _write_batches(self) -> None:
+        try:
+            while (batch := self._next) is not None:
+                self._next = None
+                await self._commit(batch)
+        finally:
+            self._writer = None
+
+    async def _commit(self, batch: _Batch) -> None:
+        try:
+            await self._in_thread(lambda: self._transaction(batch.statements))
+        except Exception as error:  # whatever it is, nobody may wait for ever
+            self._broken = self._broken or JournalBroken(_unwritable(self.path, error))
+            self.failed.set()
+        if self._broken is None:
+            batch.durable.set_result(None)
+        else:
+            batch.durable.set_exception(self._broken)
+            batch.durable.exception()  # nobody may be waiting, and that is no error of its own
+
+    def _transaction(self, statements: list[Statement]) -> None:
+        with self._connection:
+            for statement, values in statements:
+                self._connection.execute(statement, values)
+
+    async def _read(self, read: Callable[[], T]) -> T:
+        """Read, with all that was written before this call."""
+        if self._next is not None:
+            await self._next
+        try:
+            return await self._in_thread(read)
+        except sqlite3.Error as error:
+            raise JournalBroken(f"journal {self.path} cannot be read: {error}") from error
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+
+def _unwritable(path: Path, error: Exception) -> str:
+    return f"journal {path} cannot be written: {error}; see to its disk and start the agent again"
+
+
+@contextmanager
+def opening(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open or make the file at `path`, for whoever reads it now; it stays open unless that fails.
+
+    Raises OtherAgent when another process has it open, JournalBroken when the file cannot be used.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(path, timeout=0.5, check_same_thread=False)
+    except (OSError, sqlite3.Error) as error:
+        raise JournalBroken(
+            f"journal {path} cannot be opened: {error}; set REDSCHED_JOURNAL to another place"
+        ) from error
+    try:
+        _prepare(connection, path)
+        yield connection
+    except JournalBroken:
+        connection.close()
+        raise
+    except (sqlite3.Error, ValueError, KeyError) as error:
+        connection.close()
+        raise _unusable(path, error) from error
+
+
+def _unusable(path: Path, error: Exception) -> RedschedError:
+    if getattr(error, "sqlite_errorname", "").startswith(_DISK):
+        return JournalBroken(_unwritable(path, error))
+    if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
+        return OtherAgent(f"journal {path} is in use by another agent on this machine: stop that one first")
+    return JournalBroken(f"journal {path} cannot be used: {error}; move it away to begin with an empty one")
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    # Exclusive: two processes that share one journal would give out the same numbers. It also keeps WAL out of shared
+    # memory. FULL makes every commit of a WAL reach the disk; NORMAL would lose the last ones with the power.
+    connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    _check_schema(connection, path)
+    connection.executescript(sql.TABLES)
+
+
+def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a journal of another schema, before anything is written to it."""
+    has_meta = connection.execute(sql.HAS_META).fetchone()
+    row = connection.execute(sql.SCHEMA).fetchone() if has_meta else None
+    if row and row[0] != sql.VERSION:
+        raise JournalBroken(
+            f"journal {path} has schema {row[0]}, this release reads only schema {sql.VERSION}: start the release that "
+            "wrote it and end the claims of its hosts, or move the file away to begin with an empty one, which starts "
+            "the work of claims that are still there anew"
+        )

@@ -1,0 +1,181 @@
+"""The agent's journal: what its hosts hold, which epochs they left, and how far report numbers were given out.
+
+The pages in memory show a write at once; whoever must know that it is durable awaits it: `write_*` return something to
+await for that. Where a caller does not, losing the write must be safe. How writes reach the disk is told in
+journal_file.py.
+"""
+
+import asyncio
+import json
+import sqlite3
+import uuid
+from collections import defaultdict
+from collections.abc import Awaitable
+from pathlib import Path
+
+from redsched.agent.journal import schema as sql
+from redsched.agent.journal.file import JournalFile, opening
+from redsched.agent.journal.schema import VERSION, HeldWork, HostPage, from_row, to_row
+from redsched.agent.tokens import is_newer_token
+from redsched.model import ClaimStatus
+from redsched.store.codec.results import EndedPlacement
+
+BLOCK = 1000
+"""Report numbers reserved at a time. A process that dies leaves the rest of its block unused."""
+
+REMEMBER_MS = 600_000
+"""How long tombstones are kept at least: the store remembers ended claims as long."""
+
+MAX_TOMBSTONES = 200_000
+"""Above this the oldest go, though no new epoch has come since: some 20 MB of file."""
+
+MOST_IN_MEMORY = 20_000
+"""Tombstones that `has_ended` and `ended_token` know of, the newest of all hosts."""
+
+
+class Journal(JournalFile):
+    """One agent process' journal. Made by `open_journal`; used from one event loop; closed by `close`."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        super().__init__(connection, path)
+        self.id = ""
+        self.pages: defaultdict[str, HostPage] = defaultdict(HostPage)
+        self.requests: dict[str, str] = {}
+        """The requests of placements that are held, as canonical JSON, by digest."""
+        self._ended: dict[tuple[str, str], str] = {}
+        """The tokens by which placements ended, by host and `placed`."""
+        self._newest: dict[tuple[str, str], str] = {}
+        """The newest tokens by which claims ended, by host and claim."""
+        self._number = 0
+        self._ceiling = 0
+        self._reserving = asyncio.Lock()
+        self._load()
+
+    # -- report numbers
+
+    async def next_number(self) -> int:
+        """Return the next report number: above all that this journal ever gave out, in any process."""
+        while self._number >= self._ceiling:
+            async with self._reserving:
+                if self._number >= self._ceiling:
+                    ceiling = self._ceiling + BLOCK
+                    await self._write(sql.SET_META, ("ceiling", str(ceiling)))
+                    self._ceiling = ceiling
+        self._number += 1
+        return self._number
+
+    # -- hosts
+
+    def write_left(self, host: str, epoch: str) -> Awaitable[None]:
+        """The host leaves `epoch`: once durable, nothing stamped with it may be taken up again."""
+        page = self.pages[host]
+        page.left_epoch, page.attested_epoch = epoch, ""
+        return self._write_page(host)
+
+    def write_attested(self, host: str, epoch: str) -> Awaitable[None]:
+        """The host has attested to `epoch`."""
+        self.pages[host].attested_epoch = epoch
+        return self._write_page(host)
+
+    def write_external(self, host: str, external: dict[str, int]) -> Awaitable[None]:
+        """Keep what was last measured of work that no claim explains."""
+        self.pages[host].external = external
+        return self._write_page(host)
+
+    # -- placements
+
+    def write_held(self, host: str, work: HeldWork) -> Awaitable[None]:
+        """Hold a placement, or change what is known of one that is held."""
+        self.pages[host].held[work.placed] = work
+        return self._write(sql.SET_PLACEMENT, to_row(host, work))
+
+    def write_ended(self, host: str, work: HeldWork, now_ms: int, why: str = "") -> Awaitable[None]:
+        """Replace a placement by its tombstone. `now_ms` is the store's time, which alone is used for its age.
+
+        `why` it ended, as the store said: a store that has lost that is told by it.
+        """
+        page = self.pages[host]
+        page.held.pop(work.placed, None)
+        self._remember(host, work.placed, work.id, work.token)
+        self._write(sql.DELETE_PLACEMENT, (host, work.placed))
+        was_active = work.was_active or work.state is ClaimStatus.ACTIVE
+        row = (host, work.placed, work.id, work.token, why, page.attested_epoch, int(was_active), now_ms)
+        return self._write(sql.SET_TOMBSTONE, row)
+
+    def write_forgotten(self, host: str, placed: str) -> Awaitable[None]:
+        """Drop a placement of which no work was begun, so that there is nothing to tell of its end."""
+        self.pages[host].held.pop(placed, None)
+        return self._write(sql.DELETE_PLACEMENT, (host, placed))
+
+    def has_ended(self, host: str, placed: str, token: str) -> bool:
+        """Return whether a placement ended here by this token or a newer one, as far as the newest tombstones tell."""
+        ended = self._ended.get((host, placed), "")
+        return ended != "" and not is_newer_token(token, ended)
+
+    def ended_token(self, host: str, claim_id: str) -> str:
+        """Return the newest token by which a claim ended here; '' where the newest tombstones do not tell."""
+        return self._newest.get((host, claim_id), "")
+
+    async def ended(self, host: str) -> list[EndedPlacement]:
+        """Return the placements that ended here, as far as they are remembered."""
+        rows = await self._read(lambda: self._connection.execute(sql.TOMBSTONES, (host,)).fetchall())
+        return [EndedPlacement(one, placed, token, why, bool(flag)) for one, placed, token, why, flag in rows]
+
+    # -- requests
+
+    def write_request(self, digest: str, text: str) -> Awaitable[None]:
+        """Keep the request of placements with this digest."""
+        self.requests[digest] = text
+        return self._write(sql.SET_REQUEST, (digest, text))
+
+    def prune(self, now_ms: int) -> None:
+        """Forget tombstones older than REMEMBER_MS whose host has attested since, and the oldest above the limit.
+
+        And requests of which no placement is held any more.
+        """
+        self._write(sql.PRUNE_OLD, (now_ms - REMEMBER_MS,))
+        self._write(sql.PRUNE_MANY, (MAX_TOMBSTONES,))
+        named = {work.digest for page in self.pages.values() for work in page.held.values()}
+        for digest in self.requests.keys() - named:
+            del self.requests[digest]
+            self._write(sql.DELETE_REQUEST, (digest,))
+
+    # -- inside
+
+    def _load(self) -> None:
+        meta = dict(self._connection.execute("SELECT name, value FROM meta"))
+        self.id = meta.get("id") or uuid.uuid4().hex
+        # Durable before the first number is used; one block on, so that a start needs no further write.
+        self._number = int(meta.get("ceiling", 0))
+        self._ceiling = self._number + BLOCK
+        pairs = [("schema", VERSION), ("id", self.id), ("ceiling", str(self._ceiling))]
+        with self._connection:
+            self._connection.executemany(sql.SET_META, pairs)
+        for name, left, attested, external in self._connection.execute(sql.HOSTS):
+            self.pages[name] = HostPage(left, attested, json.loads(external))
+        for row in self._connection.execute(sql.PLACEMENTS):
+            host, work = from_row(row)
+            self.pages[host].held[work.placed] = work
+        self.requests = dict(self._connection.execute(sql.REQUESTS))
+        for host, placed, claim_id, token in self._connection.execute(sql.NEWEST, (MOST_IN_MEMORY,)):
+            self._remember(host, placed, claim_id, token)
+
+    def _remember(self, host: str, placed: str, claim_id: str, token: str) -> None:
+        for newest, name in ((self._ended, placed), (self._newest, claim_id)):
+            before = newest.pop((host, name), "")
+            newest[host, name] = token if is_newer_token(token, before) else before
+            if len(newest) > MOST_IN_MEMORY:
+                del newest[next(iter(newest))]
+
+    def _write_page(self, host: str) -> Awaitable[None]:
+        page = self.pages[host]
+        return self._write(sql.SET_HOST, (host, page.left_epoch, page.attested_epoch, json.dumps(page.external)))
+
+
+def open_journal(path: Path) -> Journal:
+    """Open or make the journal at `path`; call it inside the event loop that will use it.
+
+    Raises OtherAgent when another process has it open, JournalBroken when the file cannot be used.
+    """
+    with opening(path) as connection:
+        return Journal(connection, path)

@@ -1,0 +1,210 @@
+"""The journal's tables and statements, and how its rows become the agent's objects and back."""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeVar
+
+from redsched.agent.collectors.base import Named
+from redsched.model import Amounts, ClaimStatus, OnExit
+from redsched.store.codec.claim_fields import AMOUNT, WANTED, amounts_in, record_with
+from redsched.store.commands.host_claims import LOCAL
+
+T = TypeVar("T")
+
+VERSION = "5"
+
+TABLES = """
+CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS host (
+    name TEXT PRIMARY KEY, left_epoch TEXT NOT NULL, attested_epoch TEXT NOT NULL, external TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS placement (
+    host TEXT, placed TEXT, id TEXT NOT NULL, token TEXT NOT NULL, root TEXT NOT NULL, state TEXT NOT NULL,
+    is_running INTEGER NOT NULL, named TEXT NOT NULL, record TEXT NOT NULL, before TEXT NOT NULL, moves TEXT NOT NULL,
+    work_end TEXT NOT NULL, was_active INTEGER NOT NULL, PRIMARY KEY (host, placed)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS request (digest TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS tombstone (
+    host TEXT, placed TEXT, id TEXT NOT NULL, token TEXT NOT NULL, why TEXT NOT NULL, epoch TEXT NOT NULL,
+    was_active INTEGER NOT NULL, ended_at_ms INTEGER NOT NULL, PRIMARY KEY (host, placed)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS tombstone_age ON tombstone (ended_at_ms);
+"""
+
+HAS_META = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'meta'"
+SCHEMA = "SELECT value FROM meta WHERE name = 'schema'"
+SET_META = "INSERT OR REPLACE INTO meta VALUES (?, ?)"
+HOSTS = "SELECT name, left_epoch, attested_epoch, external FROM host"
+SET_HOST = "INSERT OR REPLACE INTO host VALUES (?, ?, ?, ?)"
+PLACEMENTS = """SELECT host, placed, id, token, root, state, is_running, named, record, before, moves, work_end,
+    was_active FROM placement"""
+SET_PLACEMENT = "INSERT OR REPLACE INTO placement VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+DELETE_PLACEMENT = "DELETE FROM placement WHERE host = ? AND placed = ?"
+REQUESTS = "SELECT digest, text FROM request"
+SET_REQUEST = "INSERT OR REPLACE INTO request VALUES (?, ?)"
+DELETE_REQUEST = "DELETE FROM request WHERE digest = ?"
+TOMBSTONES = "SELECT id, placed, token, why, was_active FROM tombstone WHERE host = ? ORDER BY ended_at_ms"
+SET_TOMBSTONE = "INSERT OR REPLACE INTO tombstone VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+NEWEST = """SELECT host, placed, id, token FROM
+    (SELECT * FROM tombstone ORDER BY ended_at_ms DESC LIMIT ?) ORDER BY ended_at_ms"""
+PRUNE_OLD = """DELETE FROM tombstone WHERE ended_at_ms < ? AND epoch !=
+    (SELECT attested_epoch FROM host WHERE name = tombstone.host) AND
+    (SELECT attested_epoch FROM host WHERE name = tombstone.host) != ''"""
+PRUNE_MANY = """DELETE FROM tombstone WHERE (host, placed) IN
+    (SELECT host, placed FROM tombstone ORDER BY ended_at_ms DESC LIMIT -1 OFFSET ?)"""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkEnd:
+    """That work has ended by itself: what was seen, and when (the store's time)."""
+
+    text: str
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeldWork:
+    """A placement as the journal holds it: `id` is its claim, `placed` its name, `token` the fence.
+
+    `record` is the store's part of the claim, which an attestation brings back as it is; only a resize changes its
+    amounts. `state` CLAIMED: not known to be accepted yet. `is_running`: the hook has started the work. `named` is what
+    the hook named as that work. While it is resized, `wanted` is what it will hold, `before` what its work has, and
+    `amounts` are the larger of both. `moves` has the host and token of the placement that this one is to replace in a
+    move. `work_end` is set once its work has ended by itself. `was_active`: it is ending and had been active, and its
+    gang had not failed. A local claim has the digest LOCAL.
+    """
+
+    id: str
+    placed: str
+    token: str
+    root: str
+    record: Mapping[str, str] = field(default_factory=dict)
+    state: ClaimStatus = ClaimStatus.CLAIMED
+    is_running: bool = False
+    named: Named | None = None
+    before: Amounts = field(default_factory=dict)
+    moves: Mapping[str, str] = field(default_factory=dict)
+    work_end: WorkEnd | None = None
+    was_active: bool = False
+
+    @property
+    def on_exit(self) -> OnExit:
+        """What becomes of it when its work ends by itself."""
+        return OnExit(self.record.get("on_exit", OnExit.RELEASE))
+
+    @property
+    def amounts(self) -> dict[str, int]:
+        """What it holds, by slot."""
+        return amounts_in(self.record, AMOUNT)
+
+    @property
+    def wanted(self) -> dict[str, int]:
+        """What it will hold once it is resized; nothing while no resize is under way."""
+        return amounts_in(self.record, WANTED)
+
+    @property
+    def project(self) -> str:
+        """Whose it is."""
+        return self.record.get("project", "")
+
+    @property
+    def consumer(self) -> str:
+        """What it is for."""
+        return self.record.get("consumer", "")
+
+    @property
+    def digest(self) -> str:
+        """The digest of its request."""
+        return self.record.get("digest", "")
+
+    @property
+    def group(self) -> str:
+        """The server group that it counts in."""
+        return self.record.get("group", "")
+
+    @property
+    def gang(self) -> str:
+        """The gang that it was claimed with."""
+        return self.record.get("gang", "")
+
+    @property
+    def alternates(self) -> list[str]:
+        """The hosts that fitted too when its claim was made, best first."""
+        return self.record.get("alternates", "").split()
+
+    @property
+    def is_local(self) -> bool:
+        """Whether this host made it, for work that it found."""
+        return self.digest == LOCAL
+
+    def with_amounts(self, amounts: Amounts, wanted: Amounts, before: Amounts) -> "HeldWork":
+        """Return it with other amounts."""
+        return dataclasses.replace(self, record=record_with(self.record, amounts, wanted), before=before)
+
+
+@dataclass(slots=True)
+class HostPage:
+    """All that the journal knows of one host. `held`: its placements, by `placed`."""
+
+    left_epoch: str = ""
+    attested_epoch: str = ""
+    external: dict[str, int] = field(default_factory=dict)
+    held: dict[str, HeldWork] = field(default_factory=dict)
+
+
+def to_row(host: str, work: HeldWork) -> tuple[Any, ...]:
+    """Return the row of table `placement`, in the order of its columns."""
+    return (
+        host,
+        work.placed,
+        work.id,
+        work.token,
+        work.root,
+        work.state.value,
+        int(work.is_running),
+        _named_to_text(work.named),
+        json.dumps(dict(work.record)),
+        json.dumps(dict(work.before)),
+        json.dumps(dict(work.moves)),
+        "" if work.work_end is None else json.dumps(asdict(work.work_end)),
+        int(work.was_active),
+    )
+
+
+def from_row(row: tuple[Any, ...]) -> tuple[str, HeldWork]:
+    """Return the host and the placement of a row of table `placement`."""
+    host, placed, claim_id, token, root, state, is_running, named, record, before, moves, work_end, was_active = row
+    return host, HeldWork(
+        id=claim_id,
+        placed=placed,
+        token=token,
+        root=root,
+        record=json.loads(record),
+        state=ClaimStatus(state),
+        is_running=bool(is_running),
+        named=_named_from_text(named),
+        before=json.loads(before),
+        moves=json.loads(moves),
+        work_end=WorkEnd(**json.loads(work_end)) if work_end else None,
+        was_active=bool(was_active),
+    )
+
+
+def _named_to_text(named: Named | None) -> str:
+    if named is None:
+        return ""
+    return json.dumps(asdict(named))
+
+
+def _named_from_text(text: str) -> Named | None:
+    if not text:
+        return None
+    words = json.loads(text)
+    pids, started = _by_pid(words["pids"]), _by_pid(words.get("started", {}))
+    return Named(words["domain"], words["cgroup"], pids, started, words.get("is_watched", False))
+
+
+def _by_pid(words: Mapping[str, T]) -> dict[int, T]:
+    return {int(pid): value for pid, value in words.items()}

@@ -1,0 +1,114 @@
+"""How much memory, and how many huge pages, the work of claims uses on each NUMA node, as the kernel measures it.
+
+Of processes from /proc/<pid>/numa_maps, of cgroups from their numa_stat files. Page cache is left out: the kernel gives
+it back, and it does not count as used on a node either.
+"""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from redsched.agent.machine.sysfs import read_text
+from redsched.agent.machine.usage import CGROUPS, Usage, inside
+
+PROC = Path("/proc")
+KIB = 1024
+
+_SHARED = ("/memfd:", "/dev/zero", "/dev/shm/", "/SYSV")
+"""Mappings with a file's name that are memory all the same; what else has one is page cache."""
+
+_SIZE = re.compile(r"hugetlb\.(\d+)([KMG])B\.numa_stat\Z")
+_UNITS_KB = {"K": 1, "M": KIB, "G": KIB * KIB}
+
+
+@dataclass(frozen=True, slots=True)
+class NodeUsage:
+    """Bytes of memory by node, and huge pages by node and size in KB, that the work of claims has.
+
+    `knows_memory` and `knows_pages` are False where some of that work could not be told by node.
+    """
+
+    memory_bytes: Mapping[int, int]
+    huge_pages: Mapping[tuple[int, int], int]
+    knows_memory: bool
+    knows_pages: bool
+
+
+def measure_by_node(usage: Usage, proc: Path = PROC, cgroups: Path = CGROUPS) -> NodeUsage:
+    """Say where the memory of `usage` lies."""
+    memory, pages = Counter[int](), Counter[tuple[int, int]]()
+    reads_maps = all(_add_process(proc / str(pid) / "numa_maps", memory, pages) for pid in usage.pids)
+    knows_memory = all(_add_cgroup_memory(group, cgroups, memory) for group in usage.cgroups)
+    knows_pages = all(_add_cgroup_pages(group, cgroups, pages) for group in usage.cgroups)
+    told = usage.complete and reads_maps
+    return NodeUsage(memory, pages, told and knows_memory, told and knows_pages)
+
+
+def _add_process(maps: Path, memory: Counter[int], pages: Counter[tuple[int, int]]) -> bool:
+    """Count a process' pages. False when they may not be read; one that has ended has none."""
+    try:
+        lines = maps.read_text(errors="replace").splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return not maps.parent.is_dir()
+    except OSError:
+        return False
+    for line in lines:
+        _add_mapping(line.split(), memory, pages)
+    return True
+
+
+def _add_mapping(words: list[str], memory: Counter[int], pages: Counter[tuple[int, int]]) -> None:
+    values = _pairs(words)
+    size_kb = int(values.get("kernelpagesize_kB", 4))
+    # A page that several processes have is counted by each: divided so, their sum is never above it.
+    sharers = max(1, int(values.get("mapmax", 1)))
+    if "huge" in words:
+        pages.update({(node, size_kb): count // sharers for node, count in _by_node(values)})
+    elif "file" not in values or values["file"].startswith(_SHARED):
+        memory.update({node: count * size_kb * KIB // sharers for node, count in _by_node(values)})
+
+
+def _add_cgroup_memory(cgroup: str, root: Path, memory: Counter[int]) -> bool:
+    """Count a cgroup's memory: v2 gives bytes, v1 pages, shared memory among the anonymous ones."""
+    path, names, unit = inside(cgroup, root) / "memory.numa_stat", {"anon", "shmem"}, 1
+    if not path.is_file():
+        path, names = inside(cgroup, root / "memory") / "memory.numa_stat", {"hierarchical_anon"}
+        unit = os.sysconf("SC_PAGE_SIZE")
+    for name, values in _numa_stat(path):
+        if name in names:
+            memory.update({node: count * unit for node, count in _by_node(values)})
+    return path.is_file()
+
+
+def _add_cgroup_pages(cgroup: str, root: Path, pages: Counter[tuple[int, int]]) -> bool:
+    """Count a cgroup's huge pages, v2 or v1. False where that controller is not on."""
+    found = list(inside(cgroup, root).glob("hugetlb.*.numa_stat")) or list(
+        inside(cgroup, root / "hugetlb").glob("hugetlb.*.numa_stat")
+    )
+    for path in found:
+        if size := _SIZE.match(path.name):
+            size_kb = int(size[1]) * _UNITS_KB[size[2]]
+            stat = dict(_numa_stat(path))
+            values = stat.get("hierarchical_total") or stat.get("total") or {}
+            pages.update({(node, size_kb): count // (size_kb * KIB) for node, count in _by_node(values)})
+    return bool(found)
+
+
+def _numa_stat(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """The lines of a numa_stat file: `anon N0=4096 N1=0`, or `hierarchical_anon=12 N0=12` in v1."""
+    for name, *words in (line.split() for line in read_text(path).splitlines() if line):
+        yield name.partition("=")[0], _pairs(words)
+
+
+def _pairs(words: list[str]) -> dict[str, str]:
+    return dict(word.split("=", 1) for word in words if "=" in word)
+
+
+def _by_node(values: Mapping[str, str]) -> Iterator[tuple[int, int]]:
+    """The values under N0, N1, ..."""
+    for name, value in values.items():
+        if name[:1] == "N" and name[1:].isdecimal() and value.isdecimal():
+            yield int(name[1:]), int(value)

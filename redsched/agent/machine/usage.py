@@ -1,0 +1,149 @@
+"""How much memory and CPU time the work of claims uses, as the kernel measures it.
+
+The hook names that work: processes (counted with their children) or a cgroup.
+
+Everything here errs low: what cannot be read counts as foreign load, which costs room but never hides that it is taken.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from redsched.agent.collectors.base import Named, Work
+from redsched.agent.machine.sysfs import read_text
+
+CGROUPS = Path("/sys/fs/cgroup")
+START_TOLERANCE_S = 0.02
+"""Start times are kept in clock ticks by the kernel and as a float by the journal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What the work of all claims uses together. `complete` is False when a claim's work could not be told apart.
+
+    `cgroups` are those that hooks named; `pids` the other work's processes with their children.
+    """
+
+    memory_bytes: int
+    cpu_s: float
+    complete: bool
+    cgroups: frozenset[str]
+    pids: frozenset[int]
+
+
+def measure(works: Sequence[Work], cgroups: Path = CGROUPS) -> Usage:
+    """Measure the work of `works`. A claim whose hook named neither pids nor a cgroup makes it incomplete."""
+    named = [work.named for work in works if work.named is not None and _is_measurable(work.named)]
+    groups = frozenset(one.cgroup for one in named if one.cgroup)
+    processes = _with_children(one for one in named if not one.cgroup)
+    return Usage(
+        memory_bytes=sum(cgroup_memory_bytes(group, cgroups) for group in groups)
+        + sum(_memory_bytes(process) for process in processes),
+        cpu_s=sum(cgroup_cpu_s(group, cgroups) for group in groups) + sum(_cpu_s(process) for process in processes),
+        complete=len(named) == len(works),
+        cgroups=groups,
+        pids=frozenset(process.pid for process in processes),
+    )
+
+
+def start_time(pid: int) -> float | None:
+    """Return when the process `pid` started (seconds since 1970), None if there is none."""
+    try:
+        return psutil.Process(pid).create_time()
+    except psutil.Error:
+        return None
+
+
+def _is_measurable(named: Named) -> bool:
+    return bool(named.cgroup or named.pids)
+
+
+def _with_children(named: Iterable[Named]) -> list[psutil.Process]:
+    """Return the named processes that still run and all that descend from them, each once."""
+    roots = {pid: started for one in named for pid, started in one.pids.items()}
+    if not roots:
+        return []
+    children: dict[int, list[psutil.Process]] = defaultdict(list)
+    for process in psutil.process_iter(["ppid"]):
+        children[process.info["ppid"] or 0].append(process)
+    found: dict[int, psutil.Process] = {}
+    waiting = list(_still_running(roots))
+    while waiting:
+        process = waiting.pop()
+        if process.pid not in found:
+            found[process.pid] = process
+            waiting.extend(children[process.pid])
+    return list(found.values())
+
+
+def _still_running(roots: dict[int, float]) -> Iterator[psutil.Process]:
+    for pid, started in roots.items():
+        try:
+            process = psutil.Process(pid)
+            if abs(process.create_time() - started) <= START_TOLERANCE_S:
+                yield process
+        except psutil.Error:
+            continue
+
+
+def _memory_bytes(process: psutil.Process) -> int:
+    """Proportional set size, so that pages which two processes share count once; else what is surely its own."""
+    try:
+        return int(process.memory_full_info().pss)
+    except (psutil.Error, OSError, AttributeError):
+        pass
+    try:
+        memory = process.memory_info()
+    except psutil.Error:
+        return 0
+    return max(0, int(memory.rss) - int(getattr(memory, "shared", 0)))
+
+
+def _cpu_s(process: psutil.Process) -> float:
+    try:
+        times = process.cpu_times()
+    except psutil.Error:
+        return 0.0
+    return float(times.user + times.system)
+
+
+def cgroup_memory_bytes(cgroup: str, root: Path = CGROUPS) -> int:
+    """Return the anonymous and shared memory of a cgroup, v2 or v1. Not page cache: the kernel gives that back."""
+    for base, names in ((root, ("anon", "shmem")), (root / "memory", ("total_rss", "total_shmem"))):
+        values = _read_pairs(inside(cgroup, base) / "memory.stat")
+        if values:
+            return sum(values.get(name, 0) for name in names)
+    return 0
+
+
+def cgroup_cpu_s(cgroup: str, root: Path = CGROUPS) -> float:
+    """Return the CPU seconds that a cgroup has used (v2, else v1)."""
+    values = _read_pairs(inside(cgroup, root) / "cpu.stat")
+    if "usage_usec" in values:
+        return values["usage_usec"] / 1e6
+    try:
+        return int((inside(cgroup, root / "cpuacct") / "cpuacct.usage").read_text()) / 1e9
+    except (OSError, ValueError):
+        return 0.0
+
+
+def cgroup_pids(cgroup: str, root: Path = CGROUPS) -> frozenset[int]:
+    """Return the processes in a cgroup and in those below it (v2, else v1)."""
+    for base in (root, root / "memory"):
+        if (folder := inside(cgroup, base)).is_dir():
+            lists = (read_text(path) for path in folder.rglob("cgroup.procs"))
+            return frozenset(int(pid) for pids in lists for pid in pids.split())
+    return frozenset()
+
+
+def inside(cgroup: str, root: Path) -> Path:
+    """Return the folder of a cgroup below `root`, however its hook wrote it."""
+    return root / cgroup.removeprefix(str(CGROUPS)).lstrip("/")
+
+
+def _read_pairs(path: Path) -> dict[str, int]:
+    pairs = (line.split() for line in read_text(path).splitlines())
+    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdecimal()}

@@ -1,0 +1,30 @@
+"""Callers who go away: what waits for a host on their behalf is ended, and so undone."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from starlette.requests import Request
+
+from redsched import aio
+from redsched.errors import NotConfirmed
+
+T = TypeVar("T")
+
+
+async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """The work's result; when the caller closes the connection the work is cancelled. The body must have been read."""
+    doing = asyncio.ensure_future(work)
+    going = asyncio.ensure_future(_gone(request))
+    try:
+        await asyncio.wait((doing, going), return_when=asyncio.FIRST_COMPLETED)
+        if not doing.done():
+            raise NotConfirmed("the connection was closed before the answer: what was claimed for it is given back")
+        return doing.result()
+    finally:
+        await aio.end_all((doing, going))
+
+
+async def _gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,67 @@
+"""Reads a JSON body: declared as JSON, no larger than max_body_bytes, strictly of its model.
+
+One way in for all routes. FastAPI's own reading is not used: it takes the body whole whatever its size, and Python's
+json accepts NaN, lone surrogates and nesting up to a RecursionError, where pydantic's parser says what is wrong.
+"""
+
+from typing import Any
+
+from pydantic_core import from_json
+from starlette.requests import Request
+
+from redsched.api.problems import BodyTooLarge, UnsupportedMediaType
+from redsched.errors import InvalidRequest
+from redsched.schema.parsing import Model, parse
+
+
+async def read(request: Request, model: type[Model]) -> Model:
+    """The body as `model`. Raises UnsupportedMediaType, BodyTooLarge or InvalidRequest."""
+    return parse(await read_bytes(request), model)
+
+
+async def read_if_any(request: Request, model: type[Model]) -> Model:
+    """The same; without a body the model's defaults."""
+    if request.headers.get("content-length", "0") == "0" and "transfer-encoding" not in request.headers:
+        return model()
+    return await read(request, model)
+
+
+async def read_object(request: Request) -> dict[str, Any]:
+    """The body as any JSON object. Raises as `read` does."""
+    try:
+        found = from_json(await read_bytes(request), allow_inf_nan=False)
+    except ValueError as error:
+        raise InvalidRequest(f"body: is not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise InvalidRequest("body: is not a JSON object: send one, such as {}")
+    return found
+
+
+async def read_bytes(request: Request) -> bytes:
+    """The body. Raises UnsupportedMediaType, or BodyTooLarge as soon as it is: the rest is not read."""
+    _check_media_type(request.headers.get("content-type", ""))
+    limit: int = request.app.state.settings.max_body_bytes
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and int(declared[:20]) > limit:
+        raise _too_large(limit)
+    chunks, size = [], 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > limit:
+            raise _too_large(limit)
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _check_media_type(declared: str) -> None:
+    media_type = declared.partition(";")[0].strip().lower()
+    if media_type != "application/json" and not (
+        media_type.startswith("application/") and media_type.endswith("+json")
+    ):
+        raise UnsupportedMediaType(
+            f"the body is declared as {declared[:80]!r}: send JSON with the header Content-Type: application/json"
+        )
+
+
+def _too_large(limit: int) -> BodyTooLarge:
+    return BodyTooLarge(f"the body is larger than {limit} bytes: send less, or raise REDSCHED_MAX_BODY_BYTES")

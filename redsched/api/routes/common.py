@@ -1,0 +1,39 @@
+"""What routes share: the scheduler of this process, the names in paths, and that no query is ignored."""
+
+from typing import Annotated
+
+from fastapi import Depends, Path, Request
+
+from redsched.errors import InvalidRequest
+from redsched.model.validation import NAME_PATTERN
+from redsched.scheduler import Scheduler
+
+HostName = Annotated[str, Path(pattern=NAME_PATTERN, examples=["h17"])]
+AggregateName = Annotated[str, Path(pattern=NAME_PATTERN, examples=["licensed"])]
+ServerGroupName = Annotated[str, Path(pattern=NAME_PATTERN, examples=["web"])]
+ProjectName = Annotated[str, Path(pattern=NAME_PATTERN, examples=["web"])]
+PoolName = Annotated[str, Path(pattern=NAME_PATTERN, examples=["licences"])]
+ClaimId = Annotated[str, Path(pattern=NAME_PATTERN, examples=["6f1c"])]
+
+
+def scheduler(request: Request) -> Scheduler:
+    """The scheduler of this process."""
+    found: Scheduler = request.app.state.scheduler
+    return found
+
+
+def refuse_query(request: Request) -> None:
+    """For routes that have none. `?claim=false` beside a body would be ignored, and the claim made for real."""
+    if request.query_params:
+        names = ", ".join(repr(name[:80]) for name in list(request.query_params)[:5])
+        raise InvalidRequest(f"query {names} is not known to this route: take it out, or put it into the body")
+
+
+async def _known_query(request: Request) -> None:
+    # A route's query model refuses what it does not know by itself.
+    if not request.scope["route"].dependant.query_params:
+        refuse_query(request)
+
+
+KNOWN_QUERY = Depends(_known_query)
+"""The dependency of every router: a query that a route does not have is refused."""

@@ -1,0 +1,120 @@
+"""Layout: the tree of a host's pools, which classes and traits each has, and the text by which like trees are one.
+
+What a pool holds stands in the columns, by slot. A tree changes only when a host is built differently, and thousands of
+hosts are built alike; so columns keep a tree as a text with a code, and whatever is worked out about a tree can be
+worked out once for all hosts that have it.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from redsched.cache.arrays import natural
+from redsched.model import NUMA_NODE
+from redsched.model.validation import NAME_PATTERN, split_slot
+from redsched.store.codec.fields import ROOT
+
+MOST_TREES = 8192
+"""Layouts that are kept; with more different trees than this some are made again."""
+
+_BUILD = re.compile(r"(?:pool\.|(?:capacity|trait)\.[^/=\s]+/)[^/=\s]+\Z")
+"""The fields that say how a host is built; nothing in them can be taken for the end of a fact."""
+
+_NAME = re.compile(NAME_PATTERN)
+_NOWHERE = "?"
+"""The parent of a pool whose field nobody can read: no pool has this name."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Layout:
+    """A host's tree. Like trees are one object, so it can be a key.
+
+    `pools` in natural order (gpu2 before gpu10); `parent` is '' for those that lie in the host itself; `classes` and
+    `traits` have an entry for each pool.
+    """
+
+    pools: tuple[str, ...]
+    parent: Mapping[str, str]
+    classes: Mapping[str, frozenset[str]]
+    traits: Mapping[str, frozenset[str]]
+
+    def above(self, pool: str) -> tuple[str, ...]:
+        """The pools that a pool lies in, nearest first, and '' for the host at the end; () for '' itself."""
+        found = []
+        while pool:
+            pool = self.parent[pool]
+            found.append(pool)
+        return tuple(found)
+
+    def numa_node(self, pool: str) -> str | None:
+        """The NUMA node that a pool is or lies in; None where it is near none."""
+        for one in (pool, *self.above(pool)):
+            if one and NUMA_NODE in self.traits[one]:
+                return one
+        return None
+
+
+def tree_after(tree: str, fields: Mapping[str, str]) -> str:
+    """The text of a host's tree once some of its fields have changed ('' means that a field is gone).
+
+    The text is the sorted facts `pool.gpu0=numa0`, `capacity.gpu0/CUSTOM_GPU_MILLI` and `trait.gpu0/CUSTOM_T4`.
+    """
+    changed = {field: _value(field, text) for field, text in fields.items() if _BUILD.match(field)}
+    if not changed:
+        return tree
+    facts = dict(_fact(one) for one in tree.split())
+    for field, value in changed.items():
+        facts.pop(field, None)
+        if value is not None:
+            facts[field] = value
+    return " ".join(sorted(f"{field}={value}" if value else field for field, value in facts.items()))
+
+
+@lru_cache(MOST_TREES)
+def layout_of(tree: str) -> Layout:
+    """The layout that a text stands for."""
+    facts = dict(_fact(one) for one in tree.split())
+    parent = {field[5:]: "" if text == ROOT else text for field, text in facts.items() if text}
+    pools = tuple(sorted((pool for pool in parent if _reaches_the_host(pool, parent)), key=natural))
+    classes, traits = _by_pool("capacity.", facts), _by_pool("trait.", facts)
+    return Layout(
+        pools,
+        {pool: parent[pool] for pool in pools},
+        {pool: classes.get(pool, frozenset()) for pool in pools},
+        {pool: traits.get(pool, frozenset()) for pool in pools},
+    )
+
+
+def _value(field: str, text: str) -> str | None:
+    """What a fact says beside its name; None where there is no such fact."""
+    if field.startswith("pool."):
+        return (text if text == ROOT or _NAME.match(text) else _NOWHERE) if text else None
+    return "" if text and (text == "1" or field.startswith("capacity.")) else None
+
+
+def _fact(text: str) -> tuple[str, str]:
+    field, _, value = text.partition("=")
+    return field, value
+
+
+def _reaches_the_host(pool: str, parent: Mapping[str, str]) -> bool:
+    """Nothing can be taken from a pool whose place in the tree somebody has made unreadable by hand."""
+    seen = set()
+    while pool:
+        if pool in seen or pool not in parent:
+            return False
+        seen.add(pool)
+        pool = parent[pool]
+    return True
+
+
+def _by_pool(kind: str, facts: Iterable[str]) -> dict[str, frozenset[str]]:
+    found: dict[str, set[str]] = {}
+    for pool, name in _named(kind, facts):
+        found.setdefault(pool, set()).add(name)
+    return {pool: frozenset(names) for pool, names in found.items()}
+
+
+def _named(kind: str, facts: Iterable[str]) -> Iterator[tuple[str, str]]:
+    return (split_slot(field[len(kind) :]) for field in facts if field.startswith(kind))

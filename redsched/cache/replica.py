@@ -1,0 +1,44 @@
+"""Picture: a cell's columns together with the place in its feed that they have reached."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from redsched.cache.columns import Columns
+from redsched.cache.feed import Gap, apply, check_dense, things_to_read, whole_scripts
+from redsched.cache.reading import read_into
+from redsched.store.cell import CellStore
+from redsched.store.codec.keys import Kind
+from redsched.store.codec.results import Change
+
+
+@dataclass(slots=True)
+class Picture:
+    """A cell in one epoch as it was at `seq`, the seq of feed entry `entry_id`."""
+
+    columns: Columns
+    epoch: str
+    entry_id: str
+    seq: int
+    ahead: bool = False
+
+    async def advance(self, cell: CellStore, changes: Sequence[Change], store_seq: int) -> Sequence[Change]:
+        """Apply the changes that follow, script by script, and return those that were applied.
+
+        `store_seq` was read before the changes. Raises Gap when the feed no longer has what lies between. Afterwards
+        `ahead` says whether some things had to be read, and so may show more than the feed up to `seq`.
+        """
+        self.ahead = False
+        check_dense(changes, self.seq)
+        batch = whole_scripts(changes)
+        if not batch:
+            if self.seq < store_seq:
+                raise Gap(f"entries {self.seq + 1} to {store_seq} are no longer in the feed")
+            return ()
+        # What has to be read is read before anything is applied: deciding goes on whenever this waits.
+        unclear = things_to_read(self.columns, batch)
+        self.ahead = bool(unclear)
+        for kind in Kind:
+            await read_into(cell, self.columns, kind, [name for one, name in unclear if one == kind])
+        apply(self.columns, batch)
+        self.entry_id, self.seq = batch[-1].entry_id, batch[-1].seq
+        return batch

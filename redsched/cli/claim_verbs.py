@@ -1,0 +1,227 @@
+"""`redsched confirm`, `renew`, `fail`, `move`, `resize`, `shelve`, `unshelve`: what is said of a claim."""
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated
+
+import typer
+
+from redsched.cli import bulk, options, tables
+from redsched.cli.context import with_scheduler
+from redsched.cli.options import AsJson, Url
+from redsched.errors import InvalidRequest
+from redsched.model import MAX_LEASE_S, MAX_WAIT_S, Claim
+from redsched.model.validation import check_name
+from redsched.scheduler import BulkResult, Page, Scheduler
+from redsched.schema import render
+from redsched.schema.requests import FailBody, MoveBody, RenewBody, ResizeBody, TokenBody, UnshelveBody
+from redsched.schema.requests.verbs import MAX_DEADLINE_S
+
+ClaimArgument = Annotated[
+    str, typer.Argument(metavar="CLAIM", help="The claim's id.", callback=lambda name: check_name("claim id", name))
+]
+MaybeClaim = Annotated[
+    str,
+    typer.Argument(
+        metavar="[CLAIM]",
+        help="The claim's id.",
+        callback=lambda name: check_name("claim id", name) if name else "",
+        show_default=False,
+    ),
+]
+TokenOption = Annotated[
+    str, typer.Option("--token", help="Of its placement. Default: the one it has now.", show_default=False)
+]
+Wait = Annotated[int, typer.Option("--wait", min=0, max=MAX_WAIT_S, help="Seconds to wait for room.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    for command in (confirm, renew, fail, move, resize, shelve, unshelve):
+        app.command()(command)
+
+
+def confirm(claim: ClaimArgument, token: TokenOption = "", as_json: AsJson = False, url: Url = "") -> None:
+    """Say that its work runs, for a host without an agent."""
+
+    async def work(scheduler: Scheduler) -> Claim:
+        asked = options.as_model({"token": await _token(scheduler, claim, token)}, TokenBody)
+        return await scheduler.claims.confirm(claim, asked.token)
+
+    _show(url, work, as_json, "{0.id} is active on {0.host}")
+
+
+@bulk.takes_filters
+def renew(
+    filters: bulk.Filters,
+    claim: MaybeClaim = "",
+    lease_s: Annotated[int, typer.Option("--lease", min=1, max=MAX_LEASE_S, help="Seconds from now.")] = 120,
+    token: TokenOption = "",
+    as_json: AsJson = False,
+    url: Url = "",
+) -> int:
+    """Give a claim that is not active yet more time, or all that filters find."""
+    wanted = filters.of_many([claim] if claim else [], token)
+    if wanted is None:
+        _renew(claim, lease_s, token, as_json, url)
+        return 0
+
+    async def page(scheduler: Scheduler, after: str) -> Page[BulkResult]:
+        return await scheduler.claims.renew_all(wanted, lease_s, filters.dry_run, bulk.PAGE, after)
+
+    return bulk.say(url, page, "renewed", as_json)
+
+
+def _renew(claim: str, lease_s: int, token: str, as_json: bool, url: str) -> None:
+    async def work(scheduler: Scheduler) -> Claim:
+        body = {"token": await _token(scheduler, claim, token), "lease_s": lease_s}
+        asked = options.as_model(body, RenewBody)
+        return await scheduler.claims.renew(claim, asked.token, asked.lease_s)
+
+    _show(url, work, as_json, "{0.id} is {0.state} on {0.host}")
+
+
+def fail(
+    claim: ClaimArgument,
+    to: Annotated[list[str], typer.Option("--to", help="Try this host next. May be given again.")] = [],  # noqa: B006 - typer reads it, nobody writes it
+    no_alternate: Annotated[bool, typer.Option("--no-alternate", help="Only end it.")] = False,
+    token: TokenOption = "",
+    as_json: AsJson = False,
+    url: Url = "",
+) -> None:
+    """Say that its work could not be started: it ends, and the next host that fits takes it."""
+
+    async def work(scheduler: Scheduler) -> Claim:
+        body = {"token": await _token(scheduler, claim, token), "alternates": [] if no_alternate else to or None}
+        asked = options.as_model(body, FailBody)
+        return await scheduler.claims.fail(claim, asked.token, asked.alternates)
+
+    said = "{0.id} has failed on {0.host}" if no_alternate else "{0.id} is {0.state} on {0.host} now"
+    _show(url, work, as_json, said)
+
+
+def move(
+    claim: ClaimArgument,
+    to: Annotated[list[str], typer.Option("--to", help="Only to this host. May be given again.")] = [],  # noqa: B006
+    live: Annotated[bool, typer.Option("--live", help="Its work goes on meanwhile: with a deadline.")] = False,
+    deadline_s: Annotated[
+        int,
+        typer.Option(
+            "--deadline",
+            min=0,
+            max=MAX_DEADLINE_S,
+            help="Seconds for the target to be active. 0: any, or 300 if live.",
+        ),
+    ] = 0,
+    wait_s: Wait = 0,
+    token: TokenOption = "",
+    as_json: AsJson = False,
+    url: Url = "",
+) -> None:
+    """Claim another place for it. What it has is held until the work runs there."""
+
+    async def work(scheduler: Scheduler) -> Claim:
+        body = {"token": await _token(scheduler, claim, token), "hosts": to, "live": live}
+        asked = options.as_model(body | {"deadline_s": deadline_s, "wait_s": wait_s}, MoveBody)
+        return (await scheduler.claims.move(claim, **asked.model_dump()))[0]
+
+    _show(url, work, as_json, "{0.id} is {0.state} on {0.host} too, and leaves its present host once it runs there")
+
+
+def resize(
+    claim: ClaimArgument,
+    amounts: Annotated[
+        list[str], typer.Argument(metavar="CLASS=AMOUNT...", help="By class, or by slot (gpu0/VGPU=2); 0 gives it up.")
+    ],
+    token: TokenOption = "",
+    as_json: AsJson = False,
+    url: Url = "",
+) -> None:
+    """Have it hold other amounts, where it is. What is not named stays as it is."""
+
+    async def work(scheduler: Scheduler) -> Claim:
+        given = options.amounts(amounts)
+        body = {
+            "token": await _token(scheduler, claim, token),
+            "resources": {name: amount for name, amount in given.items() if "/" not in name},
+            "slots": {name: amount for name, amount in given.items() if "/" in name},
+        }
+        asked = options.as_model(body, ResizeBody)
+        return await scheduler.claims.resize(claim, asked.token, asked.slots, asked.resources)
+
+    found = with_scheduler(url, work)
+    if as_json:
+        return tables.show_json(render.claim(found))
+    wanted = f", until its host has made it {tables.amounts(found.wanted)}" if found.wanted else ""
+    print(f"{found.id} holds {tables.amounts(found.amounts)} of {found.host}{wanted}")
+    return None
+
+
+@bulk.takes_filters
+def shelve(
+    filters: bulk.Filters,
+    claim: MaybeClaim = "",
+    token: TokenOption = "",
+    as_json: AsJson = False,
+    url: Url = "",
+) -> int:
+    """Give its place back and remember it, or all that filters find; `redsched unshelve` claims it again."""
+    wanted = filters.of_many([claim] if claim else [], token)
+    if wanted is None:
+        _shelve(claim, token, as_json, url)
+        return 0
+
+    async def page(scheduler: Scheduler, after: str) -> Page[BulkResult]:
+        return await scheduler.claims.shelve_all(wanted, filters.dry_run, bulk.PAGE, after)
+
+    return bulk.say(url, page, "shelved", as_json)
+
+
+def _shelve(claim: str, token: str, as_json: bool, url: str) -> None:
+    async def work(scheduler: Scheduler) -> Claim:
+        asked = options.as_model({"token": await _token(scheduler, claim, token)}, TokenBody)
+        return await scheduler.claims.shelve(claim, asked.token)
+
+    found = with_scheduler(url, work)
+    if as_json:
+        return tables.show_json(render.claim(found))
+    ending = ": its host has to say first that the work is gone" if found.state == "ending" else ""
+    print(f"{found.id} is {'being ' if ending else ''}shelved{ending}")
+    return None
+
+
+@bulk.takes_filters
+def unshelve(
+    filters: bulk.Filters, claim: MaybeClaim = "", wait_s: Wait = 0, as_json: AsJson = False, url: Url = ""
+) -> int:
+    """Claim again what was shelved, wherever there is room now, or all of it that filters find."""
+    wanted = filters.of_many([claim] if claim else [], "")
+    if wanted is None:
+        _unshelve(claim, wait_s, as_json, url)
+        return 0
+    if wait_s:
+        raise InvalidRequest("--wait is for one claim: leave it out with filters, and call again for those refused")
+
+    async def page(scheduler: Scheduler, after: str) -> Page[BulkResult]:
+        return await scheduler.claims.unshelve_all(wanted, filters.dry_run, bulk.PAGE, after)
+
+    return bulk.say(url, page, "unshelved", as_json)
+
+
+def _unshelve(claim: str, wait_s: int, as_json: bool, url: str) -> None:
+    async def work(scheduler: Scheduler) -> Claim:
+        asked = options.as_model({"wait_s": wait_s}, UnshelveBody)
+        return (await scheduler.claims.unshelve(claim, asked.wait_s))[0]
+
+    _show(url, work, as_json, "{0.id} is {0.state} on {0.host}")
+
+
+async def _token(scheduler: Scheduler, claim: str, given: str) -> str:
+    return given or (await scheduler.claims.get(claim)).token
+
+
+def _show(url: str, work: Callable[[Scheduler], Awaitable[Claim]], as_json: bool, said: str) -> None:
+    found = with_scheduler(url, work)
+    if as_json:
+        return tables.show_json(render.claim(found))
+    print(said.format(found))
+    return None

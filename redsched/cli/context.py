@@ -1,0 +1,65 @@
+"""What a command that talks to the store needs: settings, a Scheduler, and an event loop for one coroutine."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+import uvloop
+
+from redsched import logs
+from redsched.errors import InvalidRequest
+from redsched.scheduler import Scheduler
+from redsched.settings import Settings, load
+from redsched.store.store import Store
+
+Result = TypeVar("Result")
+
+
+def settings_for(url: str = "") -> Settings:
+    """The settings of the environment, with the store at `url` if given; sets up logging."""
+    settings = load()
+    logs.configure(settings.log_level)
+    return settings.model_copy(update={"redis_url": url}) if url else settings
+
+
+def with_scheduler(url: str, work: Callable[[Scheduler], Awaitable[Result]]) -> Result:
+    """Run `work` with a Scheduler on the store at `url` or of the settings. Raises InvalidRequest without any."""
+    settings = settings_for(url)
+    return uvloop.run(_with_scheduler(checked_url(settings), settings, work))
+
+
+def declare(settings: Settings) -> Sequence[str]:
+    """Declare the cells of `settings` new, where they are; returns the names of those that were."""
+    return uvloop.run(_declare(checked_url(settings), settings))
+
+
+def upgrade(settings: Settings) -> None:
+    """Shut releases that this one cannot work beside out of the cells of `settings`."""
+    uvloop.run(_upgrade(checked_url(settings), settings))
+
+
+def checked_url(settings: Settings) -> str:
+    """The store's URL. Raises InvalidRequest where none is given."""
+    if not settings.redis_url:
+        raise InvalidRequest(
+            "no store is given: set REDSCHED_REDIS_URL (`redsched up` prints the line) or pass --url, "
+            "such as redis://localhost:6379"
+        )
+    return settings.redis_url
+
+
+async def _with_scheduler(url: str, settings: Settings, work: Callable[[Scheduler], Awaitable[Result]]) -> Result:
+    async with Scheduler.connect(url, settings) as scheduler:
+        return await work(scheduler)
+
+
+async def _upgrade(url: str, settings: Settings) -> None:
+    async with Store.connect(url, settings, upgrade=True):
+        pass  # connecting is all of it
+
+
+async def _declare(url: str, settings: Settings) -> Sequence[str]:
+    # Through the store and not a Scheduler: its first tick would already have made the cell, unsettled.
+    async with Store.connect(url, settings) as store:
+        answers = await asyncio.gather(*(store.cell(name).init() for name in settings.cells))
+    return [name for name, answer in zip(settings.cells, answers, strict=True) if answer.outcome == "OK"]

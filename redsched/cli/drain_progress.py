@@ -1,0 +1,65 @@
+"""Wait until a host that is drained or evacuated is empty, and show its progress: `redsched drain|lost --wait`."""
+
+import asyncio
+
+from redsched import aio
+from redsched.cli import tables
+from redsched.errors import ClaimState, Unavailable
+from redsched.model import HostStatus
+from redsched.scheduler import HostView, Scheduler
+
+LOOK_EVERY_S = 0.5
+
+
+async def until_empty(scheduler: Scheduler, name: str, wait_s: int) -> None:
+    """Return when the host holds no claims. Raises ClaimState when that has not come about in time, or will not."""
+    until_s, printed = aio.now_s() + wait_s, ""
+    while True:
+        found, line = await _look(scheduler, name)
+        if line != printed:
+            tables.say(line)
+            printed = line
+        if found is not None and not found.claims:
+            return
+        if found is not None:
+            _refuse_ended(found)
+        if aio.now_s() >= until_s:
+            raise ClaimState(f"host {name} is not empty after {wait_s} s: `redsched host {name}` says what is left")
+        await asyncio.sleep(min(LOOK_EVERY_S, max(0.0, until_s - aio.now_s())))
+
+
+async def _look(scheduler: Scheduler, name: str) -> tuple[HostView | None, str]:
+    """Return the host, where the store can be read, and a line about it."""
+    try:
+        found = await scheduler.hosts.get(name)
+    except Unavailable as error:
+        return None, f"{name}: {error.detail}"
+    return found, progress(found)
+
+
+def progress(found: HostView) -> str:
+    """Return what is left on a host that is drained or evacuated."""
+    if not found.claims:
+        return f"{found.name} is empty"
+    left = f"{found.name}: {found.claims} claim{'s' * (found.claims > 1)} left"
+    if found.leaving == "stop":
+        return f"{left}, the deadline has passed: being stopped"
+    if found.stuck:
+        claim_id, reason = min(found.stuck.items())
+        return f"{left}, {len(found.stuck)} stuck: {claim_id}: {reason}"
+    if found.failed_moves:
+        claim_id, move = min(found.failed_moves.items())
+        return f"{left}, moves of {len(found.failed_moves)} failed: {claim_id}: {tables.first_line(move.reason)}"
+    return left
+
+
+def _refuse_ended(found: HostView) -> None:
+    left = f"{found.claims} claim{'s' * (found.claims > 1)} left on it"
+    if found.leaving:
+        return
+    if found.status is not HostStatus.DRAINING:
+        raise ClaimState(f"host {found.name} is not being emptied any more, it is {found.status}: {left}")
+    if found.drain_by_ms is not None:
+        raise ClaimState(
+            f"the deadline of the drain of host {found.name} has passed, with {left}: drain it again to go on"
+        )

@@ -1,0 +1,177 @@
+"""What is asked for on the command line: the options that `select` and `explain` share, and the body they make.
+
+One way in: the options make the body that REST takes, on top of the one in `--request`, and REST's model reads it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import typer
+
+from redsched.cli import options
+from redsched.errors import InvalidRequest
+from redsched.model import Request
+from redsched.schema.requests import SelectionRequest
+
+Many = list[str]
+
+NOT_GIVEN: tuple[object, ...] = ([], {}, "", None)
+
+
+def _many(*names: str, metavar: str | None = None, help: str) -> Any:  # noqa: A002 - typer's own word
+    return typer.Option(*names, metavar=metavar, help=help, show_default=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The texts that were given. What was not given is empty, and then in no body."""
+
+    resources: Annotated[
+        Many, typer.Argument(metavar="CLASS=AMOUNT...", help="Such as VCPU=2 MEMORY_MB=4096.", show_default=False)
+    ] = field(default_factory=list)
+    request: options.RequestFile = ""
+    require: Annotated[Many, _many("--require", metavar="TRAIT", help="A trait the host must have.")] = field(
+        default_factory=list
+    )
+    forbid: Annotated[Many, _many("--forbid", metavar="TRAIT", help="A trait the host must not have.")] = field(
+        default_factory=list
+    )
+    any_of: Annotated[
+        Many, _many("--any-of", metavar="TRAIT,TRAIT...", help="Traits of which the host must have one.")
+    ] = field(default_factory=list)
+    zone: Annotated[Many, _many("--zone", help="Only this zone; given again: or that one.")] = field(
+        default_factory=list
+    )
+    host: Annotated[Many, _many("--host", help="Only this host; given again: or that one.")] = field(
+        default_factory=list
+    )
+    exclude_host: Annotated[Many, _many("--exclude-host", help="Not this host.")] = field(default_factory=list)
+    label: Annotated[
+        Many, _many("--label", metavar="KEY=VALUE", help="A label the host must have; the value may be an operator.")
+    ] = field(default_factory=list)
+    property: Annotated[
+        Many, _many("--property", metavar="KEY=VALUE", help="What the work is, for aggregates to match.")
+    ] = field(default_factory=list)
+    member_of: Annotated[
+        Many,
+        _many("--member-of", metavar="NAME,NAME...", help="In one of these aggregates; given again: and of those."),
+    ] = field(default_factory=list)
+    not_member_of: Annotated[Many, _many("--not-member-of", metavar="NAME", help="Not in this aggregate.")] = field(
+        default_factory=list
+    )
+    server_group: Annotated[
+        str, typer.Option("--server-group", help="The server group it becomes a member of.", show_default=False)
+    ] = ""
+    spread: Annotated[
+        Many, _many("--spread", metavar="BY=SKEW", help="Over zone, host or label:KEY; SKEW is 1 where left out.")
+    ] = field(default_factory=list)
+    soft_spread: Annotated[Many, _many("--soft-spread", metavar="BY=SKEW", help="The same as a wish.")] = field(
+        default_factory=list
+    )
+    group: Annotated[
+        Many, _many("--group", metavar="JSON", help="Amounts that one pool gives: {name: a, resources: {PCPU: 2}}.")
+    ] = field(default_factory=list)
+    numa: Annotated[
+        str,
+        typer.Option(
+            "--numa",
+            metavar="JSON",
+            help="The guest's NUMA cells: {cells: [{cpus: 4, memory_mb: 8192}]}.",
+            show_default=False,
+        ),
+    ] = ""
+    pci: Annotated[
+        Many, _many("--pci", metavar="CLASS=COUNT:POLICY", help="Devices; POLICY is required, preferred or legacy.")
+    ] = field(default_factory=list)
+    query: Annotated[
+        str,
+        typer.Option("--query", metavar="JSON", help='Such as [">=", "$free.VCPU", 8].', show_default=False),
+    ] = ""
+    hint: Annotated[
+        Many, _many("--hint", metavar="NAME=VALUE", help="same_host, different_host, build_near_host_ip, cidr.")
+    ] = field(default_factory=list)
+    policy: Annotated[
+        str, typer.Option("--policy", help="How to weigh, such as spread or pack.", show_default=False)
+    ] = ""
+    weight: Annotated[Many, _many("--weight", metavar="NAME=X", help="Multiplier of a weigher.")] = field(
+        default_factory=list
+    )
+    count: Annotated[int | None, typer.Option("--count", "-n", help="Places, all or none.", show_default=False)] = None
+    project: Annotated[str, typer.Option("--project", help="Whose it is.", show_default=False)] = ""
+
+
+takes_asked = options.takes(Asked, "asked")
+"""Gives a command every option of `Asked`; it takes them as its argument `asked`."""
+
+
+def request_of(asked: Asked, **more: Any) -> Request:
+    """The request: what the file says, what the options say, and `more` of REST's fields. Raises InvalidRequest."""
+    said = {**_plain(asked), **_parts(asked), **more}
+    body = options.file_body(asked.request)
+    body |= {name: value for name, value in said.items() if value not in NOT_GIVEN}
+    if not body.keys() & {"resources", "groups", "numa", "pci", "members"}:
+        raise InvalidRequest("nothing is asked for: give CLASS=AMOUNT, --group, --numa, --pci or --request")
+    return options.as_model(body, SelectionRequest).request()
+
+
+def _plain(asked: Asked) -> dict[str, Any]:
+    return {
+        "resources": options.amounts(asked.resources),
+        "required": asked.require,
+        "forbidden": asked.forbid,
+        "any_of": _lists(asked.any_of),
+        "zone": asked.zone,
+        "hosts": asked.host,
+        "exclude_hosts": asked.exclude_host,
+        "labels": options.pairs("label", asked.label),
+        "properties": options.pairs("property", asked.property),
+        "member_of": _lists(asked.member_of),
+        "not_member_of": asked.not_member_of,
+        "server_group": asked.server_group,
+        "policy": asked.policy,
+        "weights": options.multipliers(asked.weight),
+        "count": asked.count,
+        "project": asked.project,
+    }
+
+
+def _parts(asked: Asked) -> dict[str, Any]:
+    return {
+        "groups": [options.written("--group", one) for one in asked.group],
+        "numa": options.written("--numa", asked.numa) if asked.numa else None,
+        "pci": [_devices(one) for one in asked.pci],
+        "query": options.written("--query", asked.query) if asked.query else None,
+        "spread": [_spread(one, hard=True) for one in asked.spread]
+        + [_spread(one, hard=False) for one in asked.soft_spread],
+        "hints": _hints(asked.hint),
+    }
+
+
+def _lists(given: Iterable[str]) -> list[list[str]]:
+    return [one.split(",") for one in given]
+
+
+def _spread(text: str, hard: bool) -> dict[str, Any]:
+    by, equals, skew = text.partition("=")
+    return {"by": by, "hard": hard} | ({"max_skew": options.whole("max_skew", skew)} if equals else {})
+
+
+def _devices(text: str) -> dict[str, Any]:
+    resource_class, count = options.pair("--pci", text)
+    count, colon, policy = count.partition(":")
+    found = {"class": resource_class, "count": options.whole("count", count)}
+    return found | ({"numa_policy": policy} if colon else {})
+
+
+def _hints(given: Iterable[str]) -> dict[str, Any]:
+    """Claims may be named again and again; an address and its network once."""
+    found: dict[str, Any] = {}
+    for name, value in (options.pair("--hint", one) for one in given):
+        if name in ("same_host", "different_host"):
+            found.setdefault(name, []).append(value)
+        elif name in found:
+            raise InvalidRequest(f"--hint {name} is given twice: give it once")
+        else:
+            found[name] = value
+    return found

@@ -1,0 +1,57 @@
+"""How a long-running command ends: once, in order, and without a traceback."""
+
+import asyncio
+import signal
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import uvloop
+
+from redsched import aio
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+ORDERLY_S = 2.0
+"""How long a coroutine may take to end in order before it is cancelled again."""
+
+
+@contextmanager
+def until_ended() -> Iterator[None]:
+    """Run the block until Ctrl-C, SIGTERM or SIGHUP, which are the good end of it. Later ones do not cut it short."""
+    before = {one: signal.signal(one, _end) for one in SIGNALS}
+    try:
+        yield
+    except _Ended:
+        pass
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+def run_until_ended(work: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine until it ends by itself, or is cancelled by Ctrl-C, SIGTERM or SIGHUP: the good end of it."""
+    uvloop.run(_until_cancelled(work))
+
+
+async def _until_cancelled(work: Coroutine[Any, Any, None]) -> None:
+    ended = asyncio.Event()
+    for one in SIGNALS:
+        asyncio.get_running_loop().add_signal_handler(one, ended.set)
+    signalled, task = asyncio.create_task(ended.wait()), asyncio.ensure_future(work)
+    await asyncio.wait([signalled, task], return_when=asyncio.FIRST_COMPLETED)
+    await aio.end(signalled)
+    await aio.end(task, ORDERLY_S)
+    if not task.cancelled():
+        task.result()
+
+
+class _Ended(BaseException):
+    """Not an Exception: nothing on the way out may take it for a failure."""
+
+
+def _end(_number: int, _frame: FrameType | None) -> None:
+    for one in SIGNALS:
+        signal.signal(one, signal.SIG_IGN)
+    raise _Ended

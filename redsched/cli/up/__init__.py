@@ -1,0 +1,1 @@
+"""`redsched up`: everything on this machine, in one command."""

@@ -1,0 +1,49 @@
+"""`redsched up`: everything on this machine, in one command. What it runs is in redsched/cli/up/stack.py."""
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from redsched.cli.context import settings_for
+from redsched.cli.service import LOOK_EVERY_S, FleetOption, HostOption, PortOption, WorkersOption
+from redsched.cli.shutdown import until_ended
+from redsched.cli.up import readiness, summary
+from redsched.cli.up.stack import Everything, Wanted
+
+DataOption = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Keep the embedded store here.", show_default=False)
+]
+NoAgentOption = Annotated[bool, typer.Option("--no-agent", help="Leave out the agent of this machine.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command of this file."""
+    app.command()(up)
+
+
+def up(
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 8080,
+    workers: WorkersOption = 1,
+    fleet: FleetOption = "",
+    no_agent: NoAgentOption = False,
+    data: DataOption = None,
+) -> None:
+    """Start everything on this machine, until Ctrl-C: a store, the API, this machine's agent."""
+    wanted = Wanted(host, port, workers, not no_agent, fleet, data)
+    with until_ended(), Everything(settings_for(), wanted) as everything:
+        everything.start()
+        readiness.ready(everything)
+        summary.started(everything)
+        while True:
+            _look(everything)
+            time.sleep(LOOK_EVERY_S)
+
+
+def _look(everything: Everything) -> None:
+    everything.look()
+    for said in everything.gone_agents():
+        print(f"redsched: {said}: the rest goes on", file=sys.stderr)

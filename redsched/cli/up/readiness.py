@@ -1,0 +1,60 @@
+"""How `redsched up` finds out that the API is ready, and what a first request can ask for: it asks the API."""
+
+import json
+import time
+import urllib.error
+import urllib.request
+from typing import Any
+
+from redsched.cli.up.stack import Everything
+from redsched.errors import StoreUnavailable
+
+ASK_EVERY_S = 0.05
+ASK_TIMEOUT_S = 5.0
+START_TIMEOUT_S = 120.0
+COMMON = ("VCPU", "MEMORY_MB")
+
+
+def ready(everything: Everything) -> None:
+    """Return when /readyz says so. Raises StoreUnavailable with what it waited for."""
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while (said := ask(f"{everything.workers.url}/readyz")).get("status") != "ready":
+        everything.look()
+        gone = everything.gone_agents()
+        if gone:
+            raise StoreUnavailable(f"{gone[0]}: its reason is above; --no-agent leaves it out")
+        if time.monotonic() > deadline:
+            raise StoreUnavailable(f"not ready after {START_TIMEOUT_S:g} s: {said.get('detail', 'the API is silent')}")
+        time.sleep(ASK_EVERY_S)
+
+
+def first_request(url: str) -> dict[str, int]:
+    """The smallest amounts of one class or two that a host with room can give; empty where there is no host."""
+    for host in ask(f"{url}/v1/hosts?limit=1000").get("hosts", ()):
+        free = {name: slot for name, slot in host["slots"].items() if slot["free"] >= smallest(slot) > 0}
+        if free and host["alive"] and host["status"] == "enabled":
+            chosen = sorted(free, key=lambda name: (name not in COMMON, name))[:2]
+            return {name: smallest(free[name]) for name in chosen}
+    return {}
+
+
+def smallest(slot: dict[str, Any]) -> int:
+    """The smallest amount that a slot gives: min_unit, rounded up to a whole step; 0: none."""
+    found = -(-int(slot["min_unit"]) // int(slot["step_size"])) * int(slot["step_size"])
+    return found if found <= slot["max_unit"] else 0
+
+
+def ask(url: str) -> dict[str, Any]:
+    """The JSON that the API answers, a problem's too; empty while it does not answer."""
+    try:
+        with urllib.request.urlopen(_local(url), timeout=ASK_TIMEOUT_S) as answer:
+            return dict(json.load(answer))
+    except urllib.error.HTTPError as problem:
+        with problem:
+            return dict(json.load(problem))
+    except OSError:
+        return {}
+
+
+def _local(url: str) -> str:
+    return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")

@@ -1,0 +1,106 @@
+"""What `redsched up` runs: a store, the API's workers, the agent of this machine, a fleet.
+
+The order matters. What can be wrong is looked at first (fleet file, port), so that a mistake leaves nothing behind; the
+store is started before those who need it and ended after them.
+"""
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from redsched.agent.collectors.fleet import fleet as read_fleet
+from redsched.cli.context import declare
+from redsched.errors import InvalidRequest, StoreUnavailable
+from redsched.server import processes
+from redsched.server.supervisor import Workers
+from redsched.settings import Settings
+from redsched.store.embedded.server import PrivateServer
+
+FLEET = "fleet"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What was asked for on the command line. `fleet`: a file or a number, empty for none."""
+
+    host: str
+    port: int
+    workers: int
+    agent: bool
+    fleet: str
+    data: Path | None
+
+
+class Everything:
+    """All of it; a context manager that ends it, the store last."""
+
+    def __init__(self, settings: Settings, wanted: Wanted) -> None:
+        """Look at what can be wrong, and take the port. Raises InvalidRequest."""
+        if wanted.data and settings.redis_url:
+            raise InvalidRequest(
+                "--data keeps the embedded store, but REDSCHED_REDIS_URL gives another: use one of them"
+            )
+        self._settings, self.wanted = settings, wanted
+        self.simulated = len(read_fleet(wanted.fleet)) if wanted.fleet else 0
+        self.workers = Workers(wanted.host, wanted.port, wanted.workers, hosts=self.simulated + wanted.agent)
+        self.private: PrivateServer | None = None
+        self._agents: dict[str, subprocess.Popen[bytes]] = {}
+
+    @property
+    def url(self) -> str:
+        """The store's URL."""
+        return self.private.url if self.private else self._settings.redis_url
+
+    def start(self) -> None:
+        """Start all of it; it may not be ready yet. Raises StoreUnavailable."""
+        if not self._settings.redis_url:
+            self.private = PrivateServer.start(data_dir=self.wanted.data)
+            declare(self._settings.model_copy(update={"redis_url": self.url}))
+        self.workers.start(self._environment())
+        if self.wanted.agent:
+            self._start_agent("the agent of this machine", "machine")
+        if self.wanted.fleet:
+            self._start_agent("the fleet", FLEET, "--fleet", self.wanted.fleet)
+
+    def look(self) -> None:
+        """Start dead workers anew. Raises StoreUnavailable when the embedded store is gone. Call it now and then."""
+        if self.private and not self.private.running:
+            raise StoreUnavailable("the embedded store has ended by itself: start `redsched up` again")
+        self.workers.revive()
+
+    def gone_agents(self) -> list[str]:
+        """Agents that have ended since the last look, each in words."""
+        gone = {name: child for name, child in self._agents.items() if child.poll() is not None}
+        self._agents = {name: child for name, child in self._agents.items() if name not in gone}
+        return [f"{name} has ended with exit code {child.returncode}" for name, child in gone.items()]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        processes.stop(list(self._agents.values()))
+        self.workers.stop()
+        if self.private:
+            self.private.stop()
+
+    def _environment(self) -> dict[str, str]:
+        quiet = {} if "REDSCHED_LOG_LEVEL" in os.environ else {"REDSCHED_LOG_LEVEL": "warning"}
+        return {"REDSCHED_REDIS_URL": self.url, **quiet}
+
+    def _start_agent(self, name: str, journal: str, *arguments: str) -> None:
+        environment = {**self._environment(), "REDSCHED_JOURNAL": self._journal(journal)}
+        self._agents[name] = processes.start("redsched.cli", ["agent", *arguments], environment)
+
+    def _journal(self, name: str) -> str:
+        """A file for each agent; the agent's own choice where the store is one that stays."""
+        if self._settings.journal:
+            return f"{self._settings.journal}{'-fleet' if name == FLEET else ''}"
+        if not self.private:
+            return ""
+        # Where the store's state ends, so must the journal's: it would bring claims of the old store to the new.
+        return str((self.wanted.data or self.workers.folder) / f"{name}.sqlite")

@@ -1,0 +1,63 @@
+"""What `redsched up` says once all is ready: where everything is, and two lines to try."""
+
+import json
+
+from redsched.cli.up.readiness import first_request
+from redsched.cli.up.stack import Everything
+from redsched.store.topology.url import Kind, parse, without_password
+
+FIRST_HOST = {"inventories": {"VCPU": {"total": 8}, "MEMORY_MB": {"total": 16_384}}}
+
+
+def started(everything: Everything) -> None:
+    """Print it."""
+    url = everything.workers.url
+    lines = {
+        "API": f"{url}  (documentation: {url}/docs; workers: {everything.wanted.workers})",
+        "store": _store(everything),
+        "hosts": _hosts(everything),
+        "look": _redis_cli(everything),
+        "shell": f"export REDSCHED_REDIS_URL={without_password(everything.url)}",
+        "try": _curl(url),
+    }
+    print("redsched is up. Ctrl-C ends all of it.")
+    for name, said in lines.items():
+        print(f"  {name:<6} {said}", flush=True)
+
+
+def _store(everything: Everything) -> str:
+    private = everything.private
+    if not private:
+        return without_password(everything.url)
+    kept = everything.wanted.data
+    end = f"kept in {kept}" if kept else "its state ends with this process: --data DIR keeps it"
+    return f"{private.kind} {private.version}, embedded; {end}"
+
+
+def _hosts(everything: Everything) -> str:
+    own = ["this machine"] if everything.wanted.agent else []
+    simulated = [f"{everything.simulated} simulated"] if everything.simulated else []
+    return " and ".join(own + simulated) or "none of its own"
+
+
+def _redis_cli(everything: Everything) -> str:
+    if everything.private:
+        return f"redis-cli -s {everything.private.socket}"
+    store = parse(everything.url)
+    host, port = next(iter(store.nodes), ("", 0))
+    if store.kind is Kind.SENTINEL:
+        return f"redis-cli -h {host} -p {port} SENTINEL GET-MASTER-ADDR-BY-NAME {store.master}"
+    if store.kind is Kind.CLUSTER:
+        return f"redis-cli -c -h {host} -p {port}"
+    return f"redis-cli -u {without_password(everything.url)}"
+
+
+def _curl(url: str) -> str:
+    resources = first_request(url)
+    if resources:
+        return _line("POST", f"{url}/v1/selections", {"resources": resources})
+    return _line("PUT", f"{url}/v1/hosts/h1/report", FIRST_HOST)
+
+
+def _line(method: str, url: str, body: object) -> str:
+    return f"curl -X {method} {url} -H 'Content-Type: application/json' -d '{json.dumps(body)}'"

@@ -1,0 +1,190 @@
+"""Deciding where a request goes in one cell: filter, weigh, pick, over columns in memory. No I/O, nothing written.
+
+        request --> rules (filters) --> scores (weighers) --> order --> pools --> pick --> Decision
+                    \\____________ cached Shape ___________/
+
+A decision is a proposal: the claim script has the last word, and tries the candidates in the order given here.
+"""
+
+from collections import OrderedDict
+from dataclasses import replace
+from random import Random
+
+from redsched.cache.columns import Columns
+from redsched.decide.aggregates import per_revision
+from redsched.decide.explain.changes import takes_now
+from redsched.decide.explain.explain import explain
+from redsched.decide.filters.demands import keeps_projects
+from redsched.decide.filters.limits import host_limits
+from redsched.decide.gang import Found, Kind, Taste, find, listed, requests_of, rules_of_places
+from redsched.decide.gang.summary import best_score, hosts_that_fit, named, refusal
+from redsched.decide.overlay import Trial
+from redsched.decide.pick import pick
+from redsched.decide.plugins.registry import Tools, tools
+from redsched.decide.profile import Shape
+from redsched.decide.result import Decision, Explanation, Miss, Place
+from redsched.decide.scoring import multipliers
+from redsched.decide.top_hosts import Entry
+from redsched.model import Amounts, Candidate, Claim, HostLimit, Request
+from redsched.settings import Settings
+
+
+class Decider:
+    """Decides over the columns of one cell, and remembers the latest `remembered` shapes of requests."""
+
+    def __init__(self, columns: Columns, settings: Settings, known: Tools | None = None, remembered: int = 64) -> None:
+        self._columns = columns
+        self._settings = settings
+        self._tools = known or tools(settings)
+        self._remembered = remembered
+        self._shapes: OrderedDict[tuple[str, str | None], Shape] = OrderedDict()
+        # Mostly no filter looks at the project, and requests of all projects share a shape.
+        self._by_project = per_revision(lambda declared: self._tools.reads_projects or keeps_projects(declared))
+
+    def decide(self, request: Request, rng: Random) -> Decision:
+        """Propose hosts for every place of a request, or refuse it with reasons. `rng` spreads concurrent schedulers.
+
+        Raises InvalidRequest for a policy or weigher that does not exist.
+        """
+        if request.members or request.count > 1:
+            return self._decide_many(request, rng)
+        shape = self._shape(request)
+        candidates, pick_from = self._settings.candidates, self._settings.pick_from
+        looked_at = max(candidates, pick_from)
+        found = self._verified(shape, looked_at + request.alternates + 1)
+        if not found:
+            return self._refused(shape)
+        # What is picked from must not depend on how many alternates are wanted.
+        ordered = pick(found[:looked_at], pick_from, rng)
+        options = [[Candidate(entry[1], amounts) for amounts in ways] for entry, ways in ordered]
+        places = (Place(listed(options, candidates), group=request.server_group),)
+        return self._decision(request, shape, places, [entry for entry, _ in found])
+
+    def explain(self, request: Request, *hosts: str) -> Explanation:
+        """Explain the decision on a request, and every check of the named hosts (none of one that is not known).
+
+        Raises InvalidRequest for a policy or weigher that does not exist.
+        """
+        if not request.members and request.count == 1:
+            shape = self._shape(request)
+            return explain(shape, request, len(self._verified(shape, 1)), hosts)
+        kinds = self._kinds(request)
+        found = self._find(request, kinds, Random(0))
+        kind = kinds[found.failed]
+        asked = replace(kind.request, count=kind.count)
+        told = explain(kind.shape, asked, kind.count if found.places else found.room, hosts)
+        nearest = tuple(replace(miss, member=kind.member) for miss in told.nearest)
+        return replace(told, reasons=named(kinds, kind, told.reasons), nearest=nearest)
+
+    def could_wait(self, request: Request, miss: Miss) -> bool:
+        """Whether the end of claims could make a near host take the request: it fails by room and company alone."""
+        row = self._columns.row(miss.host)
+        return row is not None and bool(self._shape_of(request, miss).eligible[row])
+
+    def takes_after(self, request: Request, miss: Miss, claim: Claim) -> bool:
+        """Whether a near host would take one place of a request, or of the miss' member, if a claim on it ended."""
+        row = self._columns.row(miss.host)
+        if row is None:
+            return False
+        shape = self._shape_of(request, miss)
+        with Trial(self._columns) as trial:
+            trial.end(row, claim)
+            return takes_now(shape, row)
+
+    def limit(self, host: str) -> HostLimit | None:
+        """How many claims a host may have; None where that is open, or the host is not known."""
+        row = self._columns.row(host)
+        found = None if row is None else host_limits(self._columns, row, self._settings)
+        return None if found == HostLimit() else found
+
+    def _decide_many(self, request: Request, rng: Random) -> Decision:
+        kinds = self._kinds(request)
+        found = self._find(request, kinds, rng)
+        hosts = len(self._columns)
+        if not found.places:
+            return Decision((), (), 0.0, hosts, 0, refusal(kinds, found))
+        alternates = self._alternates(request, kinds, found.places)
+        rules = rules_of_places(request, kinds, found.numbers, self._columns)
+        return Decision(found.places, alternates, best_score(kinds), hosts, hosts_that_fit(kinds), (), rules)
+
+    def _find(self, request: Request, kinds: tuple[Kind, ...], rng: Random) -> Found:
+        taste = Taste(self._settings.pick_from, rng)
+        return find(self._columns, request, kinds, self._settings.candidates, taste)
+
+    def _kinds(self, request: Request) -> tuple[Kind, ...]:
+        """The kinds of a call's places. A gang of many members must not push all other shapes out of memory."""
+        members = requests_of(request)
+        known: dict[str, Shape] = {}
+        kinds = []
+        for name, one in members:
+            text = one.shape()
+            if text not in known:
+                known[text] = self._shape(one, text, remember=len(members) <= self._remembered // 2)
+            kinds.append(Kind(known[text], one.count, name))
+        return tuple(kinds)
+
+    def _alternates(self, request: Request, kinds: tuple[Kind, ...], places: tuple[Place, ...]) -> tuple[str, ...]:
+        """Hosts that take any of the places; none where places are related, for one elsewhere would break that."""
+        if not request.alternates or request.relations:
+            return ()
+        further = self._verified(kinds[0].shape, request.alternates + 2 * len(places))
+        shapes = [kind.shape for kind in kinds[1:]]
+        best = [entry for entry, _ in further if all(_takes(shape, entry[2]) for shape in shapes)]
+        return _alternates(request, places, best)
+
+    def _decision(self, request: Request, shape: Shape, places: tuple[Place, ...], best: list[Entry]) -> Decision:
+        rules = rules_of_places(request, (Kind(shape, 1),), (0,), self._columns)
+        alternates = _alternates(request, places, best)
+        return Decision(places, alternates, -best[0][0], len(self._columns), shape.fits, (), rules)
+
+    def _refused(self, shape: Shape) -> Decision:
+        return Decision((), (), 0.0, len(self._columns), 0, shape.refusal())
+
+    def _verified(self, shape: Shape, count: int) -> list[tuple[Entry, list[Amounts]]]:
+        """The `count` best rows whose pools can give the request, with the ways to; fewer only where no more can."""
+        found: list[tuple[Entry, list[Amounts]]] = []
+        looked_at, looking_at = 0, count
+        while True:
+            best = shape.best(looking_at)
+            for entry in best[looked_at:]:
+                ways = shape.assigned(entry[2])
+                if ways:
+                    found.append((entry, ways))
+                    if len(found) == count:
+                        return found
+            if len(best) < looking_at:
+                return found
+            looked_at, looking_at = looking_at, 4 * looking_at
+
+    def _shape_of(self, request: Request, miss: Miss) -> Shape:
+        return self._shape(dict(requests_of(request))[miss.member])
+
+    def _shape(self, request: Request, text: str = "", remember: bool = True) -> Shape:
+        # None, not "": that is a request without a project, which is not the same as one whose project does not matter.
+        key = (text or request.shape(), request.project if self._by_project(self._columns) else None)
+        shape = self._shapes.get(key)
+        if shape is None:
+            # The ids are of one call, and the next one of this shape has others, or another count.
+            asked = replace(request, claim_ids=()) if request.claim_ids else request
+            shape = Shape(self._columns, asked, multipliers(asked, self._tools), self._tools.filters)
+            if not remember:
+                return shape
+            self._shapes[key] = shape
+            if len(self._shapes) > self._remembered:
+                self._shapes.popitem(last=False)
+        else:
+            self._shapes.move_to_end(key)
+            shape.refresh()
+        return shape
+
+
+def _takes(shape: Shape, row: int) -> bool:
+    return shape.passes_now(row) and all(rule.passes(shape.columns, row) for rule in shape.late_rules())
+
+
+def _alternates(request: Request, places: tuple[Place, ...], best: list[Entry]) -> tuple[str, ...]:
+    if not request.alternates:
+        return ()
+    first = {one.chosen.host for one in places}
+    further = [name for _, name, _ in best if name not in first]
+    return tuple(further[: request.alternates + len(places)])

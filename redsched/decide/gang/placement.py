@@ -1,0 +1,184 @@
+"""Finding places for a whole call: one search after the other, each looking at more than the one before.
+
+the best rows of each kind, greedily    nearly always all that it takes
+all rows, greedily                      where zones, pools and the like may be beyond the best rows
+all rows, systematically                what greed cannot find; bounded, so that a refusal comes in good time
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from redsched.cache.columns import Columns
+from redsched.decide.filters import COUNT
+from redsched.decide.gang.candidates import places_of
+from redsched.decide.gang.domains import Open
+from redsched.decide.gang.kinds import Kind
+from redsched.decide.gang.order import counted_together, hardest_first, places_on, steps_of
+from redsched.decide.gang.relations import Bond, aparts_of, bonds_of
+from redsched.decide.gang.repair import Tries
+from redsched.decide.gang.rows import all_rows, domains_that_matter, first_rows, topologies
+from redsched.decide.gang.search import Search
+from redsched.decide.gang.state import Board
+from redsched.decide.gang.table import Table, Taste
+from redsched.decide.overlay import Trial
+from redsched.decide.result import Place
+from redsched.model import GroupPolicy, RelationType, Request
+
+TRIES = 400
+TRIES_A_PLACE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Places in their order, `numbers` with the number of each one's kind.
+
+    When not all that were asked for were found there are none: then `failed` is the number of the first kind for which
+    there was no place, `room` how many places of it there were, and `reason` what hosts that take one count under.
+    """
+
+    places: tuple[Place, ...]
+    numbers: tuple[int, ...]
+    room: int = 0
+    failed: int = 0
+    reason: str = COUNT
+
+
+def find(columns: Columns, call: Request, kinds: Sequence[Kind], candidates: int, taste: Taste) -> Found:
+    """Find a host for every place of a call, or as many as there is room for where it is incremental."""
+    finder = _Finder(columns, call, kinds, candidates, taste)
+    found = finder.whole()
+    return finder.partial(found) if not found.places and call.mode == "incremental" else found
+
+
+class _Finder:
+    """The searches for one call."""
+
+    def __init__(self, columns: Columns, call: Request, kinds: Sequence[Kind], candidates: int, taste: Taste) -> None:
+        self._columns = columns
+        self._kinds = kinds
+        self._taste = taste
+        self._candidates = candidates
+        self._bonds = bonds_of(call, kinds, columns)
+        self._aparts = aparts_of(call, kinds)
+        self._places = sum(kind.count for kind in kinds)
+        self._most = self._places + max(candidates, taste.pick_from)
+        self._still = frozenset[int]().union(*counted_together(kinds))
+
+    def whole(self) -> Found:
+        """All places, or none of them and why."""
+        first: Found | None = None
+        for wide, run in self._searches():
+            found = self._search(self._opens(wide), run)
+            if found.places:
+                return found
+            first = first or found
+        assert first is not None
+        return first
+
+    def partial(self, refused: Found) -> Found:
+        """As many places as there is room for, in the order of the call; where there is none, why not."""
+        opens = self._opens(wide=True)
+        with Trial(self._columns) as trial:
+            table = self._table(opens, trial)
+            self._searching(table, range(len(self._kinds))).partial()
+            return self._found(table) if table.board.sittings else refused
+
+    def _searches(self) -> Iterator[tuple[bool, Callable[[Search], bool]]]:
+        yield False, Search.greedy
+        if any(self._is_hidden(kind) and kind.shape.passing > self._most for kind in self._kinds):
+            yield True, Search.greedy
+        if not self._is_simple():
+            yield True, Search.systematic
+
+    def _is_simple(self) -> bool:
+        """Whether greed finds whatever there is: places all alike, and counted in one way of dividing hosts at most.
+
+        Then whatever takes one place from another was open to that one as well.
+        """
+        kind = self._kinds[0]
+        return len(self._kinds) == 1 and kind.shape.is_plain and len(topologies(self._columns, kind)) <= 1
+
+    def _is_hidden(self, kind: Kind) -> bool:
+        """Whether places may be left where none of as many rows as places takes one."""
+        return not (kind.shape.is_kept and kind.shape.is_plain)
+
+    def _search(self, opens: Sequence[Open], run: Callable[[Search], bool]) -> Found:
+        # One kind alone is neither harder nor easier than another, and how much room it has is found by the search.
+        rooms = [_room(one) for one in opens] if len(opens) > 1 else [opens[0].kind.count]
+        short = self._short(opens, rooms)
+        if short is not None:
+            return short
+        with Trial(self._columns) as trial:
+            table = self._table(opens, trial)
+            search = self._searching(table, hardest_first(self._kinds, self._bonds, self._scaled(opens, rooms)))
+            return self._found(table) if run(search) else self._refused(table, search)
+
+    def _short(self, opens: Sequence[Open], rooms: Sequence[int]) -> Found | None:
+        """A refusal that needs no search: too little room for a kind alone, or too few hosts to be apart on."""
+        for number, kind in enumerate(self._kinds):
+            if rooms[number] < kind.count:
+                return Found((), (), rooms[number], number)
+            if self._is_alone(kind) and (hosts := _hosts(opens[number])) < kind.count:
+                return Found((), (), hosts, number)
+        for related in self._aparts:
+            hosts = len(frozenset[int]().union(*(opens[number].rows.tolist() for number in related)))
+            if hosts < sum(self._kinds[number].count for number in related):
+                return Found((), (), hosts if len(self._kinds) == 1 else 0, max(related), RelationType.APART)
+        return None
+
+    def _is_alone(self, kind: Kind) -> bool:
+        """Whether its server group allows it one place on each host."""
+        state = self._columns.declared.groups.get(kind.request.server_group) if kind.request.server_group else None
+        if state is None or state.group.policy is not GroupPolicy.ANTI_AFFINITY:
+            return False
+        return state.group.by == "host" and state.group.max_per_host == 1
+
+    def _opens(self, wide: bool) -> list[Open]:
+        """The rows of each kind. Asked before anything is tried out: what shapes keep must be of the truth."""
+        return [self._open(number, kind, wide) for number, kind in enumerate(self._kinds)]
+
+    def _open(self, number: int, kind: Kind, wide: bool) -> Open:
+        if wide and self._is_hidden(kind):
+            return all_rows(self._columns, kind, None)
+        is_bound = any(number in bond.kinds for bond in self._bonds)
+        if is_bound or domains_that_matter(self._columns, kind):
+            return all_rows(self._columns, kind, self._most)
+        return first_rows(self._columns, kind, self._most)
+
+    def _scaled(self, opens: Sequence[Open], rooms: Sequence[int]) -> list[float]:
+        """Rooms as if each kind had been given equally few rows, so that they compare."""
+        return [room * min(1.0, self._most / max(1, len(one.rows))) for one, room in zip(opens, rooms, strict=True)]
+
+    def _table(self, opens: Sequence[Open], trial: Trial) -> Table:
+        board = Board(self._columns, self._kinds, self._aparts, trial)
+        return Table(self._columns, self._kinds, opens, board)
+
+    def _searching(self, table: Table, order: Sequence[int]) -> Search:
+        steps = steps_of(self._kinds, self._bonds, order)
+        tries = Tries(len(steps) + TRIES + TRIES_A_PLACE * self._places)
+        return Search(table, steps, self._taste, tries, self._still)
+
+    def _found(self, table: Table) -> Found:
+        numbers = tuple(table.kind_of[place] for place in sorted(table.board.sittings))
+        return Found(places_of(table, self._candidates), numbers)
+
+    def _refused(self, table: Table, search: Search) -> Found:
+        if isinstance(search.failed, Bond):
+            return Found((), (), 0, min(search.failed.kinds), search.failed.reason)
+        number = table.kind_of[search.failed or 0]
+        room = sum(table.kind_of[place] == number for place in table.board.sittings)
+        return Found((), (), min(room, self._kinds[number].count - 1), number)
+
+
+def _room(found: Open) -> int:
+    """For how many places of a kind its rows have room, none counted for more than are asked for."""
+    return int(np.minimum(places_on(found.kind.shape, found.rows), found.kind.count).sum())
+
+
+def _hosts(found: Open) -> int:
+    """On how many hosts there is room for a place of a kind; where they are more than its places, so many or more."""
+    if len(found.rows) >= found.kind.count:
+        return len(found.rows)
+    return sum(1 for row in found.rows.tolist() if found.kind.shape.assigned(row))

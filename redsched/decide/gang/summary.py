@@ -1,0 +1,42 @@
+"""What is told of a call's kinds as a whole: why not, how many hosts, how good, and where else."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from redsched.decide.filters import COUNT
+from redsched.decide.gang.kinds import Kind
+from redsched.decide.gang.placement import Found
+from redsched.decide.result import ReasonCount
+
+
+def refusal(kinds: Sequence[Kind], found: Found) -> tuple[ReasonCount, ...]:
+    """The counts of the first kind for which there was no place, under its member's name where there are several."""
+    kind = kinds[found.failed]
+    reasons = (replace(one, reason=found.reason) if one.reason == COUNT else one for one in kind.shape.refusal())
+    return named(kinds, kind, tuple(reasons))
+
+
+def named(kinds: Sequence[Kind], kind: Kind, reasons: tuple[ReasonCount, ...]) -> tuple[ReasonCount, ...]:
+    """Reasons under the name of the member that they are about: `db: MEMORY_MB`."""
+    if len(kinds) == 1:
+        return reasons
+    return tuple(replace(one, reason=f"{kind.member}: {one.reason}") for one in reasons)
+
+
+def best_score(kinds: Sequence[Kind]) -> float:
+    """The mean, over the places, of the score of the best host for each: comparable between cells."""
+    best = [kind.shape.best(1) for kind in kinds]
+    total = sum(-first[0][0] * kind.count for first, kind in zip(best, kinds, strict=True) if first)
+    return total / sum(kind.count for kind in kinds)
+
+
+def hosts_that_fit(kinds: Sequence[Kind]) -> int:
+    """How many hosts may take a place of any kind."""
+    if len(kinds) == 1:
+        return kinds[0].shape.fits
+    takes = np.zeros(kinds[0].shape.columns.size, np.bool_)
+    for kind in kinds:
+        takes[kind.shape.open_rows()] = True
+    return int(takes.sum())

@@ -1,0 +1,111 @@
+"""What a claim leaves behind where it is: counts of its server group that do not hold its next placement.
+
+Under hard affinity all members that move in one call leave together: where they are now holds none of them. So a whole
+group can leave a host that works, and one member may go where all others are.
+
+On a host that was written off the work is gone for good. So the claim itself does not count against its next placement,
+and under hard affinity nor does any member on a host that was written off: whoever is still there would hold back a
+group that can only come together elsewhere. The first one goes where it may, and the others must follow it. The claim
+script says the same (lua/include/placing/claim_left.lua).
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+from redsched.cache.columns import Columns
+from redsched.cache.entries import GroupState
+from redsched.model import HELD, Claim, GroupPolicy
+from redsched.model.validation import MAX_AMOUNT
+from redsched.store.codec.keys import Kind
+
+Domain = tuple[str, str]
+"""By what, and which: ("zone", "az1")."""
+
+
+@contextmanager
+def without_left_behind(columns: Columns, claim: Claim, *beside: Claim) -> Iterator[None]:
+    """Inside, where a claim may be placed next can be decided: its group counts only what holds it.
+
+    `beside`: other members of its group that move in the same call; none of them is on a host that was written off.
+
+    The columns themselves are changed, and changed back at the end: nothing else may look at them meanwhile.
+    """
+    members, left, state = 0, Counter[Domain](), _group_left(columns, claim)
+    if state is not None:
+        members, left = _left_behind(columns, claim, state)
+    elif (state := _affinity_group(columns, claim)) is not None:
+        members, left = 1 + len(beside), _leaving_together((claim, *beside))
+    if state is None:
+        yield
+        return
+    before, stored = state.members, {domain: state.count(*domain) for domain in left}
+    holding = {domain: max(0, stored[domain] - left[domain]) for domain in left}
+    _set(columns, state.name, max(0, before - members), holding)
+    try:
+        yield
+    finally:
+        _set(columns, state.name, before, stored)
+
+
+def written_off_with(columns: Columns, claim: Claim) -> tuple[str, ...]:
+    """The hosts whose members of its group do not hold a claim that is placed again, in the order of their names.
+
+    None where its own host was not written off, or where its group has no hard affinity.
+    """
+    state = _group_left(columns, claim)
+    return () if state is None else _written_off(columns, state)
+
+
+def followers_on(columns: Columns, claim: Claim) -> tuple[str, ...]:
+    """The hosts of those that must follow a claim placed again: all members of its group, where none holds it."""
+    hosts, state = written_off_with(columns, claim), columns.declared.groups.get(claim.group)
+    is_first = state is not None and state.members == sum(state.count("host", host) for host in hosts) > 1
+    return hosts if is_first else ()
+
+
+def _group_left(columns: Columns, claim: Claim) -> GroupState | None:
+    """The group that a claim on a host which was written off counts in. What has ended is in none any more."""
+    return columns.declared.groups.get(claim.group) if columns.is_written_off(claim.host) else None
+
+
+def _affinity_group(columns: Columns, claim: Claim) -> GroupState | None:
+    """The group with hard affinity that a claim counts in where it is."""
+    state = columns.declared.groups.get(claim.group) if claim.state in HELD else None
+    return state if state is not None and state.group.policy is GroupPolicy.AFFINITY else None
+
+
+def _leaving_together(claims: Iterable[Claim]) -> Counter[Domain]:
+    """How many of these claims are counted in each domain."""
+    return Counter(domain for one in claims for domain in (("host", one.host), *one.counted.items()))
+
+
+def _written_off(columns: Columns, state: GroupState) -> tuple[str, ...]:
+    if state.group.policy is not GroupPolicy.AFFINITY:
+        return ()
+    return tuple(sorted(host for host in state.counts("host") if columns.is_written_off(host)))
+
+
+def _left_behind(columns: Columns, claim: Claim, state: GroupState) -> tuple[int, Counter[Domain]]:
+    """How many members are left behind, and how many of them are counted in each domain; unreadable counts hold."""
+    if state.group.policy is not GroupPolicy.AFFINITY:
+        return 0, Counter([("host", claim.host), *claim.counted.items()])
+    left: Counter[Domain] = Counter()
+    for host in _written_off(columns, state):
+        number = state.count("host", host)
+        for by in state.group.topologies():
+            left[by, _domain(columns, claim, host, by)] += number if number != MAX_AMOUNT else 0
+    return sum(number for (by, _), number in left.items() if by == "host"), left
+
+
+def _domain(columns: Columns, claim: Claim, host: str, by: str) -> str:
+    """Who stood on the claim's own host is taken to be counted as it is: the host's zone may have changed since."""
+    if by != "host" and host == claim.host:
+        return claim.counted.get(by, "")
+    row = columns.row(host)
+    return "" if row is None else columns.domain(by, row)
+
+
+def _set(columns: Columns, group: str, members: int, counts: Mapping[Domain, int]) -> None:
+    fields = {f"count.{by}={domain}": str(number) for (by, domain), number in counts.items() if domain}
+    columns.declared.patch(Kind.SERVER_GROUP, group, {"members": str(members), **fields})

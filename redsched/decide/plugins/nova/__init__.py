@@ -1,0 +1,14 @@
+"""Running filter and weigher classes that were written for Nova, unmodified, on the hosts that pass everything else.
+
+    loading       classes by import path
+    stand_in      what all stand-ins for Nova's objects have in common
+    host_state    HostState of a row; request_spec: RequestSpec of a request
+    filters       a class as a Filter; weighers: a class as a Weigher
+
+They are asked host by host, so they cost what they cost in Nova: a redsched filter does the same by array.
+"""
+
+from redsched.decide.plugins.nova.filters import nova_filters
+from redsched.decide.plugins.nova.weighers import nova_weighers
+
+__all__ = ["nova_filters", "nova_weighers"]

@@ -1,0 +1,49 @@
+"""A filter class written for Nova as a Filter: one rule, asked of the rows that passed all others."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from redsched.cache.columns import Columns
+from redsched.decide.plugins.nova.host_state import HostState, states_of
+from redsched.decide.plugins.nova.loading import calling, load
+from redsched.decide.plugins.nova.request_spec import RequestSpec
+from redsched.decide.rules import Filter, Mask, Rows, Rule
+from redsched.model import Request
+
+NOVA = "nova"
+
+
+def nova_filters(paths: Iterable[str]) -> tuple[Filter, ...]:
+    """Make a Filter of each class: `filter_all(host_states, spec_obj)` where it has that, else `host_passes` of each.
+
+    Hosts that it removes are counted under `nova:<class>`. Raises InvalidRequest for what is no such class.
+    """
+    return tuple(_filter(name, made) for name, made in load("nova_filters", paths, ("host_passes", "filter_all")))
+
+
+def _filter(name: str, made: Any) -> Filter:
+    def rules(request: Request) -> Iterator[Rule]:
+        def passes(columns: Columns, rows: Rows) -> Mask:
+            states = states_of(columns, rows)
+            spec = RequestSpec(request=request, columns=columns)
+            kept = {id(state) for state in _kept(name, made, states, spec)}
+            return np.array([id(state) in kept for state in states], np.bool_).reshape(np.shape(columns.claims[rows]))[
+                ()
+            ]
+
+        def detail(columns: Columns, row: int) -> str:
+            return f"{name} {'passes' if passes(columns, row) else 'does not pass'} it"
+
+        # What somebody's class reads is not known, so nothing of it may be kept.
+        yield Rule(f"{NOVA}:{name}", passes, detail, dynamic=True)
+
+    return rules
+
+
+def _kept(name: str, made: Any, states: list[HostState], spec: RequestSpec) -> list[HostState]:
+    if hasattr(made, "filter_all"):
+        # It may be a generator, and its None means that no host is left.
+        return calling(name, "", lambda: list(made.filter_all(states, spec) or ()))
+    return [state for state in states if calling(name, state.host, lambda state=state: made.host_passes(state, spec))]  # type: ignore[misc]

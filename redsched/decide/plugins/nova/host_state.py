@@ -1,0 +1,164 @@
+"""HostState: what Nova's classes ask of a host, read from a row of the columns.
+
+Capacities are those that claims may use, so the reserved part is taken off, the allocation ratio is in them, and the
+ratios here are 1. Amounts are those of the host and its pools together.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+from uuid import NAMESPACE_DNS, uuid5
+
+import numpy as np
+
+from redsched.cache.columns import ENABLED, Columns
+from redsched.decide.aggregates import aggregates_of
+from redsched.decide.plugins.nova.lazy_object import StandIn, always, made
+from redsched.decide.rules import Rows
+from redsched.decide.scoring.demand import room
+from redsched.decide.scoring.hosts import HYPERVISOR_VERSION, device_classes, version_number
+
+_CPU_FEATURE = "HW_CPU_X86_"
+
+
+class HostState(StandIn):
+    """One host. `columns` and `row` are where it is read from."""
+
+    kind = "HostState"
+    columns: Columns
+    row: int
+
+    def label(self, key: str) -> str | None:
+        """A label of the host; None where it has no such label."""
+        texts = self.columns.labels.get(key)
+        return (texts.text(self.row) if texts is not None else "") or None
+
+    def capacity(self, resource_class: str) -> int:
+        """What claims may use of a class."""
+        return int(room(self.columns, resource_class, self.row)[0])
+
+    def free(self, resource_class: str) -> int:
+        """What is left of a class."""
+        return int(room(self.columns, resource_class, self.row)[1])
+
+    def used(self, resource_class: str) -> int:
+        """What is taken of a class, by claims or otherwise."""
+        return self.capacity(resource_class) - self.free(resource_class)
+
+
+def states_of(columns: Columns, rows: Rows) -> list[HostState]:
+    """Return the state of each row."""
+    numbers = np.atleast_1d(np.arange(columns.size)[rows]).tolist()
+    return [HostState(columns=columns, row=row) for row in numbers]
+
+
+def _uuid(state: HostState) -> str:
+    return str(uuid5(NAMESPACE_DNS, state.host))
+
+
+def _aggregates(state: HostState) -> list[StandIn]:
+    columns = state.columns
+    declared = columns.declared.aggregates
+    names = [name for name in aggregates_of(columns, state.row) if name in declared]
+    found = [_aggregate(name, declared[name].metadata) for name in names]
+    # In Nova the zone of a host is metadata of one of its aggregates.
+    zone = columns.zones.text(state.row)
+    return [*found, _aggregate(zone, {"availability_zone": zone})] if zone else found
+
+
+def _aggregate(name: str, metadata: Mapping[str, str]) -> StandIn:
+    return made("Aggregate", id=name, uuid=name, name=name, metadata=dict(metadata))
+
+
+def _instances(state: HostState) -> dict[str, StandIn]:
+    """Claims of the host: those of server groups under ids that the group's members have too, the others under any."""
+    ids = [one for group in state.columns.declared.groups for one in member_ids(state.columns, group, state.host)]
+    ids += [f"{state.host}.{number}" for number in range(state.num_instances - len(ids))]
+    return {one: made("Instance", uuid=one, host=state.host) for one in ids}
+
+
+def member_ids(columns: Columns, group: str, host: str) -> list[str]:
+    """Ids for the members of a group on a host. The columns know how many there are, and not which claims they are."""
+    return [f"{group}.{host}.{number}" for number in range(columns.declared.groups[group].count("host", host))]
+
+
+def _metrics(state: HostState) -> list[StandIn]:
+    values = {name: state.columns.metrics[name].item(state.row) for name in state.columns.metrics}
+    return [made("MonitorMetric", name=name, value=value) for name, value in values.items() if np.isfinite(value)]
+
+
+def _cpu_info(state: HostState) -> str:
+    traits = state.columns.traits
+    features = sorted(
+        one.removeprefix(_CPU_FEATURE).lower()
+        for one in traits
+        if one.startswith(_CPU_FEATURE) and traits[one][state.row]
+    )
+    return json.dumps({"arch": state.label("architecture"), "features": features})
+
+
+def _supported_instances(state: HostState) -> list[list[str | None]]:
+    words = [state.label(key) for key in ("architecture", "hypervisor_type", "vm_mode")]
+    return [words] if any(words) else []
+
+
+def _service(state: HostState) -> dict[str, Any]:
+    return {
+        "host": state.host,
+        "disabled": bool(state.columns.status[state.row] != ENABLED),
+        "disabled_reason": None,
+        "forced_down": not state.columns.alive[state.row],
+    }
+
+
+def _stats(state: HostState) -> dict[str, Any]:
+    labels = {key: text for key in state.columns.labels if (text := state.label(key)) is not None}
+    counts = {
+        "num_instances": state.num_instances,
+        "io_workload": state.num_io_ops,
+        "failed_builds": state.failed_builds,
+    }
+    return {**labels, **counts}
+
+
+def _pci_stats(state: HostState) -> StandIn:
+    classes = sorted(device_classes(state.columns))
+    return made("PciDeviceStats", pools=[{"resource_class": one, "count": state.free(one)} for one in classes])
+
+
+_READERS: Mapping[str, Callable[[HostState], Any]] = {
+    "host": lambda state: state.columns.name(state.row),
+    "nodename": lambda state: state.host,
+    "uuid": _uuid,
+    "cell_uuid": always(None),
+    "total_usable_ram_mb": lambda state: state.capacity("MEMORY_MB"),
+    "free_ram_mb": lambda state: state.free("MEMORY_MB"),
+    "total_usable_disk_gb": lambda state: state.capacity("DISK_GB"),
+    "free_disk_mb": lambda state: state.free("DISK_GB") * 1024,
+    "disk_mb_used": lambda state: state.used("DISK_GB") * 1024,
+    "vcpus_total": lambda state: state.capacity("VCPU"),
+    "vcpus_used": lambda state: state.used("VCPU"),
+    "cpu_allocation_ratio": always(1.0),
+    "ram_allocation_ratio": always(1.0),
+    "disk_allocation_ratio": always(1.0),
+    "num_instances": lambda state: state.columns.claims.item(state.row),
+    "num_io_ops": lambda state: state.columns.starting.item(state.row),
+    "failed_builds": lambda state: state.columns.failures.item(state.row),
+    "host_ip": lambda state: state.label("ip"),
+    "hypervisor_type": lambda state: state.label("hypervisor_type"),
+    "hypervisor_version": lambda state: int(version_number(state.label(HYPERVISOR_VERSION) or "")) or None,
+    "hypervisor_hostname": lambda state: state.label("hypervisor_hostname") or state.host,
+    "cpu_info": _cpu_info,
+    "supported_instances": _supported_instances,
+    "aggregates": _aggregates,
+    "instances": _instances,
+    "metrics": _metrics,
+    "service": _service,
+    "stats": _stats,
+    "pci_stats": _pci_stats,
+    "numa_topology": always(None),
+    "limits": always({}),
+    "allocation_candidates": always([]),
+    "updated": always(None),
+}
+HostState.readers = _READERS

@@ -1,0 +1,145 @@
+"""RequestSpec: what Nova's classes ask of a request."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from redsched.cache.columns import Columns
+from redsched.decide.plugins.nova.host_state import member_ids
+from redsched.decide.plugins.nova.lazy_object import StandIn, always, made
+from redsched.decide.scoring.demand import demand
+from redsched.model import GroupPolicy, Request
+
+_IN_FLAVOR = ("VCPU", "MEMORY_MB", "DISK_GB")
+
+
+class RequestSpec(StandIn):
+    """One place of a request, which is tried in a cell: `request` and `columns` are where it is read from."""
+
+    kind = "RequestSpec"
+    request: Request
+    columns: Columns
+
+    def get_scheduler_hint(self, hint_name: str, default: Any = None) -> Any:
+        """Return a hint: one text where there is one, a list where there are several, as in Nova."""
+        found = self.scheduler_hints.get(hint_name, default)
+        return found[0] if isinstance(found, list) and len(found) == 1 else found
+
+    def obj_clone(self) -> "RequestSpec":
+        """Return a copy that may be written to."""
+        return RequestSpec(request=self.request, columns=self.columns)
+
+
+class ImageProperties(StandIn):
+    """The properties of the request, as those of an image."""
+
+    kind = "ImageMetaProps"
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return a property, else the default."""
+        return self.__dict__.get(name, default)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all properties."""
+        return dict(self.__dict__)
+
+
+def _flavor(spec: RequestSpec) -> StandIn:
+    amounts, name = demand(spec.request), spec.request.properties.get("flavor", "")
+    return made(
+        "Flavor",
+        name=name,
+        flavorid=name,
+        vcpus=amounts.get("VCPU", 0) + amounts.get("PCPU", 0),
+        memory_mb=_memory_mb(spec.request),
+        root_gb=amounts.get("DISK_GB", 0),
+        ephemeral_gb=0,
+        swap=0,
+        extra_specs=_extra_specs(spec.request),
+    )
+
+
+def _memory_mb(request: Request) -> int:
+    """Memory, whether it is asked for in MEMORY_MB or in huge pages."""
+    pages = request.numa if request.numa and request.numa.page_size_kb is not None else None
+    return demand(request).get("MEMORY_MB", 0) + sum(cell.memory_mb for cell in (pages.cells if pages else ()))
+
+
+def _extra_specs(request: Request) -> dict[str, str]:
+    """What Nova's flavours say in extra specs, in Nova's spelling."""
+    specs = {f"resources:{name}": str(n) for name, n in demand(request).items() if name not in _IN_FLAVOR}
+    specs |= {f"trait:{name}": "required" for name in request.required}
+    specs |= {f"trait:{name}": "forbidden" for name in request.forbidden}
+    specs |= {f"capabilities:{key}": text for key, text in request.labels.items()}
+    specs |= {f"aggregate_instance_extra_specs:{key}": text for key, text in request.aggregate_metadata.items()}
+    if request.numa:
+        specs |= {"hw:numa_nodes": str(len(request.numa.cells)), "hw:cpu_policy": str(request.numa.policy)}
+    return specs
+
+
+def _instance_group(spec: RequestSpec) -> StandIn | None:
+    name = spec.request.server_group
+    state = spec.columns.declared.groups.get(name)
+    if state is None:
+        return None
+    hosts = list(state.counts("host"))
+    policy = str(state.group.policy)
+    rules = {"max_server_per_host": state.group.max_per_host} if policy == GroupPolicy.ANTI_AFFINITY else {}
+    members = [one for host in hosts for one in member_ids(spec.columns, name, host)]
+    return made("InstanceGroup", uuid=name, name=name, policy=policy, rules=rules, hosts=hosts, members=members)
+
+
+def _scheduler_hints(spec: RequestSpec) -> dict[str, list[str]]:
+    hints = spec.request.hints
+    found = {
+        "same_host": sorted(hints.same_host),
+        "different_host": sorted(hints.different_host),
+        "build_near_host_ip": [hints.build_near_host_ip] if hints.build_near_host_ip else [],
+        "cidr": [hints.cidr] if hints.cidr else [],
+        "group": [spec.request.server_group] if spec.request.server_group else [],
+    }
+    return {name: texts for name, texts in found.items() if texts}
+
+
+def _pci_requests(spec: RequestSpec) -> StandIn | None:
+    devices = [
+        made("InstancePCIRequest", count=one.count, resource_class=one.resource_class) for one in spec.request.pci
+    ]
+    return made("InstancePCIRequests", requests=devices) if devices else None
+
+
+def _image(spec: RequestSpec) -> StandIn:
+    return made("ImageMeta", id=None, name=None, properties=ImageProperties(**spec.request.properties))
+
+
+_READERS: Mapping[str, Callable[[RequestSpec], Any]] = {
+    "flavor": _flavor,
+    "vcpus": lambda spec: spec.flavor.vcpus,
+    "memory_mb": lambda spec: spec.flavor.memory_mb,
+    "root_gb": lambda spec: spec.flavor.root_gb,
+    "ephemeral_gb": always(0),
+    "swap": always(0),
+    "image": _image,
+    "project_id": lambda spec: spec.request.project or None,
+    "user_id": lambda spec: spec.request.consumer or None,
+    "availability_zone": lambda spec: next(iter(spec.request.zones)) if len(spec.request.zones) == 1 else None,
+    "num_instances": lambda spec: spec.request.count,
+    "instance_uuid": lambda spec: next(iter(spec.request.claim_ids), None),
+    "instance_group": _instance_group,
+    "scheduler_hints": _scheduler_hints,
+    "ignore_hosts": lambda spec: sorted(spec.request.exclude_hosts),
+    "force_hosts": lambda spec: sorted(spec.request.hosts),
+    "force_nodes": always([]),
+    "root_required": lambda spec: set(spec.request.root_required),
+    "root_forbidden": lambda spec: set(spec.request.root_forbidden),
+    "same_subtree": lambda spec: [set(names) for names in spec.request.same_subtree],
+    "pci_requests": _pci_requests,
+    "numa_topology": always(None),
+    "requested_destination": always(None),
+    "requested_resources": always([]),
+    "requested_networks": always([]),
+    "security_groups": always([]),
+    "is_bfv": always(False),
+    "limits": always(None),
+    "retry": always(None),
+}
+RequestSpec.readers = _READERS

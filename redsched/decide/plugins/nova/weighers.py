@@ -1,0 +1,54 @@
+"""A weigher class written for Nova as a Weigher: stretched over the hosts that fit, with the multiplier it has."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from redsched.cache.columns import Columns
+from redsched.decide.plugins.nova.host_state import HostState, states_of
+from redsched.decide.plugins.nova.lazy_object import made as stand_in
+from redsched.decide.plugins.nova.loading import calling, load
+from redsched.decide.plugins.nova.request_spec import RequestSpec
+from redsched.decide.rules import Rows
+from redsched.decide.scoring.weigher import Score, Weigher
+from redsched.model import Request
+
+
+def nova_weighers(paths: Iterable[str]) -> Mapping[str, Weigher]:
+    """Make a Weigher of each class, named by the class: by `weigh_objects` where it has that, else `_weigh_object`.
+
+    `minval`, `maxval` and `weight_multiplier(host_state)` are heeded where it has them. Raises InvalidRequest for what
+    is no such class.
+    """
+    return {
+        name: _weigher(name, made) for name, made in load("nova_weighers", paths, ("_weigh_object", "weigh_objects"))
+    }
+
+
+def _weigher(name: str, made: Any) -> Weigher:
+    def raw(columns: Columns, request: Request, rows: Rows) -> Score:
+        spec = RequestSpec(request=request, columns=columns)
+        return _shaped(columns, rows, _weights(name, made, states_of(columns, rows), spec))
+
+    def multiplied(columns: Columns, rows: Rows, multiplier: float) -> Score:
+        if not hasattr(made, "weight_multiplier"):
+            return multiplier
+        states = states_of(columns, rows)
+        own = [calling(name, one.host, lambda one=one: float(made.weight_multiplier(one))) for one in states]  # type: ignore[misc]
+        return multiplier * _shaped(columns, rows, own)
+
+    lowest, highest = getattr(made, "minval", None), getattr(made, "maxval", None)
+    # What somebody's class reads is not known, so nothing of it may be kept.
+    return Weigher(name, raw, relative=True, dynamic=True, lowest=lowest, highest=highest, multiplied=multiplied)
+
+
+def _weights(name: str, made: Any, states: list[HostState], spec: RequestSpec) -> list[float]:
+    if hasattr(made, "weigh_objects"):
+        objects = [stand_in("WeighedHost", obj=state, weight=0.0) for state in states]
+        return calling(name, "", lambda: [float(one) for one in made.weigh_objects(objects, spec)])
+    return [calling(name, one.host, lambda one=one: float(made._weigh_object(one, spec))) for one in states]  # type: ignore[misc]
+
+
+def _shaped(columns: Columns, rows: Rows, values: list[float]) -> Score:
+    return np.array(values, np.float64).reshape(np.shape(columns.claims[rows]))[()]

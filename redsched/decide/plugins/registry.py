@@ -1,0 +1,60 @@
+"""What requests are decided with: filters, weighers and policies, those of redsched and those of its users."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from redsched.decide.filters import FILTERS
+from redsched.decide.filters.limits import limits_filter
+from redsched.decide.filters.metrics import metrics_filter
+from redsched.decide.plugins.entry_points import own_code
+from redsched.decide.plugins.nova import nova_filters, nova_weighers
+from redsched.decide.rules import Filter
+from redsched.decide.scoring import POLICIES, Weigher, weighers
+from redsched.decide.scoring.registry import Policy, check_policy, check_weighers
+from redsched.errors import InvalidRequest
+from redsched.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """The filters in their order, the weighers and policies by name; which policy and weights hold unless asked."""
+
+    filters: tuple[Filter, ...]
+    weighers: Mapping[str, Weigher]
+    policies: Mapping[str, Policy]
+    policy: str
+    weights: Mapping[str, float]
+    reads_projects: bool = False
+    """Whether there are filters or weighers of others, which may look at a request's project."""
+
+
+def tools(settings: Settings) -> Tools:
+    """Put together what these settings and the installed entry points name.
+
+    Raises InvalidRequest for code that cannot be loaded or is not what it should be, for a name that is given twice,
+    and for a policy or weigher in the settings that does not exist.
+    """
+    own, from_nova = own_code(), nova_weighers(settings.nova_weighers)
+    _check_names("weigher", weighers(settings), own.weighers, from_nova)
+    _check_names("policy", POLICIES, own.policies, settings.policies)
+    known = {**weighers(settings, own.weighers.values()), **from_nova}
+    policies = {**POLICIES, **own.policies, **settings.policies}
+    for name, policy in policies.items():
+        check_weighers(f"policy {name!r}", policy, known)
+    check_weighers("the setting weights", settings.weights, known)
+    check_policy("REDSCHED_POLICY", settings.policy, policies)
+    by_settings = (limits_filter(settings), metrics_filter(settings))
+    filters = (*FILTERS, *by_settings, *own.filters, *nova_filters(settings.nova_filters))
+    # A class that is named in nova_weighers is meant to be used: it brings its own multiplier, and this one times it.
+    weights = {**dict.fromkeys(from_nova, 1.0), **settings.weights}
+    others = bool(own.filters or own.weighers or settings.nova_filters or settings.nova_weighers)
+    return Tools(filters, known, policies, settings.policy, weights, others)
+
+
+def _check_names(what: str, ours: Mapping[str, object], *others: Mapping[str, object]) -> None:
+    taken = set(ours)
+    for names in others:
+        for name in names:
+            if name in taken:
+                raise InvalidRequest(f"there is a {what} {name!r} already: give yours another name")
+        taken.update(names)

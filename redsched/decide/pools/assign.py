@@ -1,0 +1,105 @@
+"""From needs to amounts by slot, for one host: the parts put together, quickly where the root can give everything."""
+
+from redsched.cache.columns import Columns
+from redsched.decide.fit import fits
+from redsched.decide.pools.demand import Needs
+from redsched.decide.pools.inventory import read_rooms
+from redsched.decide.pools.look_ahead import classes_suffice
+from redsched.decide.pools.options import ROOT, bits, plan_of
+from redsched.decide.pools.search import STEPS, GivenUp, Search
+from redsched.decide.pools.shared import shared_with, usable
+from redsched.decide.pools.state import Board
+from redsched.model import Amounts
+
+LEAST_STEPS = 2
+"""Steps, for each unit, that every host gets: a descent, and about as many steps back."""
+FURTHER_STEPS = 8
+"""Steps, for each unit, of the search for a further assignment: it is worth a look, and not a proof."""
+
+
+def is_plain(columns: Columns, needs: Needs) -> bool:
+    """Whether only the roots of hosts matter, so that a host that passes the rules takes `needs.resources` as it is."""
+    if not needs.is_simple:
+        return False
+    if any(columns.pool_slots(name) or shared_with(columns, name) for name in needs.resources):
+        return False
+    traits = frozenset[str]().union(*needs.wants)
+    in_pools = any(columns.pools_with_trait(trait) for trait in traits)
+    return not in_pools and not any(traits & pool.traits for pool in columns.declared.pools.values())
+
+
+def assignments(columns: Columns, row: int, needs: Needs, most: int) -> list[Amounts]:
+    """Up to `most` different ways to take the request from one host, best first; none where it cannot be taken.
+
+    Exact: there is one if and only if a way exists, unless the search had to be given up (`search.STEPS`); then the
+    host counts as not fitting, and in `needs.given_up`, and each later host of the request gets half the steps of the
+    one before: a puzzle must not hold up a scheduler on 10,000 hosts. Each sum fits its slot as the claim script checks
+    it. Further ways are looked for shortly: they take from other pools, as far as they can.
+    """
+    covered = _covered_by_root(columns, row, needs)
+    if any(columns.traits[trait][row] for trait in needs.forbidden):
+        return []
+    found: list[Amounts] = []
+    if needs.is_simple and covered == (1 << len(needs.wants)) - 1 and _root_gives(columns, row, needs.resources):
+        found.append(needs.resources)
+        if most == 1:
+            return found
+    board = _board(columns, row, needs, covered)
+    if board is None or (found and all(len(options) == 1 for options in board.options)):
+        return found
+    return found + _searched(board, found, most - len(found))
+
+
+def _searched(board: Board, found: list[Amounts], most: int) -> list[Amounts]:
+    further: list[Amounts] = []
+    few = FURTHER_STEPS * sum(board.left)
+    while len(further) < most:
+        is_first = not (found or further)
+        steps = max(STEPS >> board.needs.given_up, LEAST_STEPS * sum(board.left)) if is_first else few
+        try:
+            amounts = Search(board, [*found, *further], steps).run()
+        except GivenUp:
+            board.needs.given_up += is_first
+            break
+        if amounts is None:
+            break
+        further.append(amounts)
+    return further
+
+
+def _covered_by_root(columns: Columns, row: int, needs: Needs) -> int:
+    traits = columns.traits
+    return bits(index for index, names in enumerate(needs.wants) if any(traits[trait][row] for trait in names))
+
+
+def _root_gives(columns: Columns, row: int, resources: Amounts) -> bool:
+    return all(
+        fits(
+            amount,
+            columns.capacity[slot].item(row),
+            columns.claimed[slot].item(row),
+            columns.external[slot].item(row),
+            columns.minimum[slot].item(row),
+            columns.maximum[slot].item(row),
+            columns.step[slot].item(row),
+        )
+        for slot, amount in resources.items()
+    )
+
+
+def _board(columns: Columns, row: int, needs: Needs, covered: int) -> Board | None:
+    """The board of a host with nothing placed; None where a part has no room even alone, or all together have not."""
+    plan = plan_of(columns, row, needs, usable(columns, row, needs))
+    board = Board(needs, plan, read_rooms(columns, row, plan), covered)
+    for index, (part, options) in enumerate(zip(needs.parts, plan.options, strict=True)):
+        has_root = index not in plan.of_root or _root_has_traits(columns, row, needs, index)
+        board.options.append([one for one in options if board.allows(part, one) and (has_root or one.place != ROOT)])
+        if not board.has_room(index):
+            return None
+    # Most hosts that a search would refuse fall here, before its first step.
+    return board if classes_suffice(board, range(len(needs.parts))) else None
+
+
+def _root_has_traits(columns: Columns, row: int, needs: Needs, index: int) -> bool:
+    part = needs.parts[index]
+    return part.suits({trait for trait in part.traits() if columns.traits[trait][row]})

@@ -1,0 +1,143 @@
+"""What a request needs from the places of one host, taken apart into parts that each lie in one place. No host here."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Set
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from redsched.model import Amounts, CpuPolicy, Group, Numa, NumaAffinity, NumaCell, Request
+
+if TYPE_CHECKING:
+    from redsched.decide.pools.options import Plans
+
+Demands = tuple[tuple[str, int], ...]
+"""(class, amount) in the order of the classes; the classes differ."""
+
+
+class Sort(IntEnum):
+    """What kind of part: says which places may give it, and is the order in which parts are placed.
+
+    Devices come after the cells that they are to be near, and what may lie anywhere comes last.
+    """
+
+    CELL = 0
+    GROUP = 1
+    DEVICE = 2
+    SPREAD = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Amounts that one place gives all of, `count` times over: a cell, a group, a device, a class of `resources`.
+
+    `apart`: no two units of such parts of one sort lie in the same place. `affinity` is set where the place of a device
+    matters, which is only with guest cells. `name` is set where same_subtree names the group.
+    """
+
+    sort: Sort
+    demands: Demands
+    required: frozenset[str] = frozenset()
+    forbidden: frozenset[str] = frozenset()
+    any_of: tuple[frozenset[str], ...] = ()
+    apart: bool = False
+    affinity: NumaAffinity | None = None
+    name: str = ""
+    count: int = 1
+
+    def traits(self) -> frozenset[str]:
+        """All traits that it says anything of."""
+        return self.required.union(self.forbidden, *self.any_of)
+
+    def suits(self, traits: Set[str]) -> bool:
+        """Whether a place with these traits may give it."""
+        return self.required <= traits and not self.forbidden & traits and all(one & traits for one in self.any_of)
+
+
+@dataclass(slots=True)
+class Needs:
+    """A request as the assignment sees it, and what has been worked out for it about the layouts of hosts.
+
+    `wants` are sets of traits: of each at least one must be had by the root or by a place that the unnumbered resources
+    come from (a required trait is a set of one). `subtrees` are sets of indexes of `parts`.
+    """
+
+    resources: Amounts
+    parts: tuple[Part, ...]
+    wants: tuple[frozenset[str], ...]
+    forbidden: frozenset[str]
+    subtrees: tuple[frozenset[int], ...]
+    is_simple: bool
+    """Whether unnumbered resources are all that is asked for."""
+    given_up: int = 0
+    """Hosts of this decision for which the search was given up (`search.STEPS`), and which count as not fitting."""
+    plans: "Plans" = field(default_factory=dict)
+
+
+def needs_of(request: Request) -> Needs:
+    """Take a request apart. Equal parts become one with a count, so that no two ways differ only by who is who."""
+    related: frozenset[str] = frozenset().union(*request.same_subtree)
+    parts = tuple(_counted((*_cells(request.numa), *_groups(request, related), *_devices(request), *_spread(request))))
+    places = {part.name: index for index, part in enumerate(parts) if part.name}
+    return Needs(
+        resources=request.resources,
+        parts=parts,
+        wants=tuple(dict.fromkeys((*(frozenset((trait,)) for trait in sorted(request.required)), *request.any_of))),
+        forbidden=request.forbidden,
+        subtrees=tuple(frozenset(places[name] for name in names) for names in request.same_subtree),
+        is_simple=not (request.groups or request.numa or request.pci),
+    )
+
+
+def cell_demands(numa: Numa, cell: NumaCell) -> Demands:
+    """What a guest's cell takes from its NUMA node: CPUs by the policy, memory or whole pages of one size."""
+    dedicated = cell.cpus if numa.policy is CpuPolicy.DEDICATED else cell.dedicated_cpus
+    memory = {"MEMORY_MB": cell.memory_mb}
+    if numa.page_size_kb is not None:
+        memory = {f"CUSTOM_HUGE_PAGES_{numa.page_size_kb}KB": cell.memory_mb * 1024 // numa.page_size_kb}
+    return _demands({"PCPU": dedicated, "VCPU": cell.cpus - dedicated} | memory)
+
+
+def _demands(amounts: Amounts) -> Demands:
+    return tuple((name, amount) for name, amount in sorted(amounts.items()) if amount)
+
+
+def _cells(numa: Numa | None) -> Iterator[Part]:
+    for cell in numa.cells if numa else ():
+        yield Part(Sort.CELL, cell_demands(numa, cell), apart=True)  # type: ignore[arg-type]  # no cells without numa
+
+
+def _groups(request: Request, related: frozenset[str]) -> Iterator[Part]:
+    for group in request.groups:
+        yield _group(group, request.group_policy == "isolate", group.name in related)
+
+
+def _group(group: Group, isolate: bool, related: bool) -> Part:
+    return Part(
+        Sort.GROUP,
+        _demands(group.resources),
+        group.required,
+        group.forbidden,
+        group.any_of,
+        apart=isolate and bool(group.resources),
+        name=group.name if related else "",
+    )
+
+
+def _devices(request: Request) -> Iterator[Part]:
+    for devices in request.pci:
+        near = devices.numa_policy if request.numa else None
+        yield Part(Sort.DEVICE, ((devices.resource_class, 1),), devices.required, affinity=near, count=devices.count)
+
+
+def _spread(request: Request) -> Iterator[Part]:
+    for resource_class, amount in sorted(request.resources.items()):
+        yield Part(Sort.SPREAD, ((resource_class, amount),), forbidden=request.forbidden)
+
+
+def _counted(parts: Iterable[Part]) -> Iterator[Part]:
+    counts: Counter[Part] = Counter()
+    for part in parts:
+        counts[part if part.count == 1 else replace(part, count=1)] += part.count
+    for part, count in counts.items():
+        yield part if count == 1 else replace(part, count=count)

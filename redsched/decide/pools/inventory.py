@@ -1,0 +1,44 @@
+"""The numbers of one host's slots, and of the shared ones beside them, read for the search. Nothing is decided here."""
+
+from dataclasses import dataclass
+
+from redsched.cache.columns import Columns
+from redsched.decide.fit import free
+from redsched.decide.pools.options import Plan
+from redsched.model.validation import SHARED_POOL, split_slot
+
+Numbers = tuple[int, int, int, int, int, int]
+"""A slot as `fit.fits` wants it, after the amount: capacity, claimed, external, min_unit, max_unit, step_size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """By the slot's index: the `most` that may be taken, and the `numbers` for the final word on less.
+
+    `picky` are the slots that do not give out every amount up to `most`: it may take several parts to reach their
+    min_unit or a multiple of their step_size.
+    """
+
+    most: list[int]
+    numbers: list[Numbers]
+    picky: tuple[int, ...]
+
+
+def read_rooms(columns: Columns, row: int, plan: Plan) -> Rooms:
+    """Read every slot of a plan for one host."""
+    families = columns.capacity, columns.claimed, columns.external, columns.minimum, columns.maximum, columns.step
+    numbers = list(zip(*(family.at(row, plan.slots) for family in families), strict=True))
+    for index in plan.shared_slots:
+        numbers[index] = _shared(columns, plan.slots[index])
+    most = [
+        min(free(capacity, claimed, external), largest) // step * step
+        for capacity, claimed, external, _, largest, step in numbers
+    ]
+    picky = tuple(index for index, one in enumerate(numbers) if one[3] > 1 or one[5] > 1)
+    return Rooms(most, numbers, picky)
+
+
+def _shared(columns: Columns, slot: str) -> Numbers:
+    pool, resource_class = split_slot(slot)
+    found = columns.declared.pools[pool.removeprefix(SHARED_POOL)].slots[resource_class]
+    return found.capacity, found.claimed, found.external, found.minimum, found.maximum, found.step

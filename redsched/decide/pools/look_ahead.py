@@ -1,0 +1,98 @@
+"""Looking ahead: whether what is still to be placed can be, as far as that is cheap to tell. `False` is for certain."""
+
+from collections.abc import Iterable
+
+from redsched.decide.pools.demand import Sort
+from redsched.decide.pools.options import NO_NODE, bits
+from redsched.decide.pools.state import Board
+from redsched.model import NumaAffinity
+
+
+def may_go_on(board: Board) -> bool:
+    """Whether each part left has room alone, cells and isolated groups can lie apart, and wants can be met."""
+    left = [index for index, units in enumerate(board.left) if units]
+    if not all(board.has_room(index) and may_be_near(board, index) for index in left):
+        return False
+    if not classes_suffice(board, left):
+        return False
+    apart = [index for index in left if board.needs.parts[index].apart]
+    by_sort = ([index for index in apart if board.needs.parts[index].sort is sort] for sort in (Sort.CELL, Sort.GROUP))
+    return all(len(one) < 2 or can_lie_apart(board, one) for one in by_sort) and _wants_may_be_met(board, left)
+
+
+def may_be_near(board: Board, index: int) -> bool:
+    """Whether there are devices enough if the cells left come to lie where most of them are."""
+    affinity = board.needs.parts[index].affinity
+    if affinity is None or affinity is NumaAffinity.PREFERRED or not board.cells_left:
+        return True
+    by_node: dict[int, int] = {}
+    for option in board.options[index]:
+        by_node[option.node] = by_node.get(option.node, 0) + board.units(board.needs.parts[index], option)
+    anywhere = by_node.pop(NO_NODE, 0)
+    near = sum(units for node, units in by_node.items() if board.cells >> node & 1)
+    others = sorted((units for node, units in by_node.items() if not board.cells >> node & 1), reverse=True)
+    near += sum(others[: board.cells_left])
+    return board.left[index] <= (near + anywhere if affinity is NumaAffinity.LEGACY else near)
+
+
+def classes_suffice(board: Board, left: Iterable[int]) -> bool:
+    """Whether there is enough of each class: in amounts, and in places for so many units, each at least the smallest.
+
+    Room for less than the smallest unit is lost, and not counted.
+    """
+    wanted: dict[str, list[int]] = {}
+    for index in left:
+        for name, amount in board.needs.parts[index].demands:
+            total = wanted.setdefault(name, [0, 0, amount])
+            total[0] += amount * board.left[index]
+            total[1] += board.left[index]
+            total[2] = min(total[2], amount)
+    for name, most, taken in zip(board.plan.class_of, board.most, board.taken, strict=True):
+        if name in wanted and most - taken >= wanted[name][2]:
+            wanted[name][0] -= most - taken
+            wanted[name][1] -= (most - taken) // wanted[name][2]
+    return all(amount <= 0 and units <= 0 for amount, units, _ in wanted.values())
+
+
+def can_lie_apart(board: Board, indexes: Iterable[int]) -> bool:
+    """Whether all units of these parts can have a place each: a matching, by augmenting paths (Kuhn)."""
+    held: dict[int, int] = {}
+    places = {
+        index: [option.place for option in board.options[index] if board.allows(board.needs.parts[index], option)]
+        for index in indexes
+    }
+
+    def settle(index: int, seen: set[int]) -> bool:
+        for place in places[index]:
+            if place not in seen:
+                seen.add(place)
+                if place not in held or settle(held[place], seen):
+                    held[place] = index
+                    return True
+        return False
+
+    return all(settle(index, set()) for index in places for _ in range(board.left[index]))
+
+
+def subtrees_may_hold(board: Board, index: int) -> bool:
+    """Whether every same_subtree set of this group still can have a member in or above whose pool all others lie."""
+    return all(_may_hold(board, group) for group in board.needs.subtrees if index in group)
+
+
+def _may_hold(board: Board, group: frozenset[int]) -> bool:
+    above = board.plan.above
+    placed = [board.chosen[one] for one in group if one in board.chosen]
+    common = -1
+    for place in placed:
+        common &= above[place]
+    if common & bits(placed):
+        return True
+    return any(common >> option.place & 1 for one in group if one not in board.chosen for option in board.options[one])
+
+
+def _wants_may_be_met(board: Board, left: Iterable[int]) -> bool:
+    covered = board.covered
+    for index in left:
+        for option in board.options[index]:
+            covered |= option.covers
+    return covered == (1 << len(board.needs.wants)) - 1

@@ -1,0 +1,166 @@
+"""Which places of a layout could give which part, by classes and traits alone: the same for all hosts laid out alike.
+
+Worked out once for a request and a layout, so that for a host only its numbers are left to be read.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from redsched.cache.columns import Columns
+from redsched.cache.pool_tree import Layout
+from redsched.decide.pools.demand import Needs, Part, Sort
+from redsched.model.validation import SHARED_POOL, split_slot
+
+ROOT = 0
+"""The host's own place comes first, then its pools, then the shared ones."""
+NO_NODE = -1
+MOST_PLANS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A place that could give a part: `takes` is (slot, amount) by the slot's index.
+
+    `node` is the index of the NUMA node that the place lies in, or NO_NODE; `covers` has a bit for each want of the
+    request that the place's traits meet.
+    """
+
+    place: int
+    takes: tuple[tuple[int, int], ...]
+    node: int
+    covers: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The options of every part. Places and slots go by their index here.
+
+    `above` has a bit for each place that one lies in, and for itself. `slots_of` is by place. `twins` is equal for
+    places that nothing but their amounts can tell apart, and -1 where a place is like no other. `class_of` is by slot;
+    `shared_slots` are not the host's own. `of_root` are the parts with traits, which the host must be asked for before
+    its root may give them: a layout does not know those.
+    """
+
+    layout: Layout
+    places: tuple[str, ...]
+    slots: tuple[str, ...]
+    options: tuple[tuple[Option, ...], ...]
+    above: tuple[int, ...]
+    slots_of: tuple[tuple[int, ...], ...]
+    twins: tuple[int, ...]
+    class_of: tuple[str, ...]
+    shared_slots: tuple[int, ...]
+    of_root: tuple[int, ...]
+
+
+Plans = dict[tuple[Layout, int, tuple[str, ...]], Plan]
+
+
+def plan_of(columns: Columns, row: int, needs: Needs, shared: tuple[str, ...]) -> Plan:
+    """Return the plan for a host; `shared` are the shared pools that it may use, of those that matter."""
+    layout = columns.layout(row)
+    key = (layout, columns.declared.revision if shared else 0, shared)
+    plan = needs.plans.get(key)
+    if plan is None:
+        if len(needs.plans) >= MOST_PLANS:
+            needs.plans.clear()
+        plan = needs.plans[key] = _Drawing(columns, layout, needs, shared).plan()
+    return plan
+
+
+class _Drawing:
+    """A plan in the making."""
+
+    def __init__(self, columns: Columns, layout: Layout, needs: Needs, shared: tuple[str, ...]) -> None:
+        self._layout = layout
+        self._needs = needs
+        self._pools = {f"{SHARED_POOL}{name}": columns.declared.pools[name] for name in shared}
+        self._places = ("", *layout.pools, *self._pools)
+        self._index = {place: index for index, place in enumerate(self._places)}
+        self._slots: dict[str, int] = {}
+
+    def plan(self) -> Plan:
+        parts = self._needs.parts
+        options = tuple(tuple(self._options(part)) for part in parts)
+        slots_of = self._slots_of(options)
+        return Plan(
+            self._layout,
+            self._places,
+            tuple(self._slots),
+            options,
+            tuple(self._above(place) for place in self._places),
+            slots_of,
+            self._twins(options, slots_of),
+            tuple(split_slot(slot)[1] for slot in self._slots),
+            tuple(index for index, slot in enumerate(self._slots) if slot.startswith(SHARED_POOL)),
+            tuple(index for index, part in enumerate(parts) if part.traits()),
+        )
+
+    def _options(self, part: Part) -> Iterator[Option]:
+        classes = frozenset(name for name, _ in part.demands)
+        for index, place in enumerate(self._places):
+            if self._may_give(part, place, classes):
+                takes = tuple((self._slot(place, name), amount) for name, amount in part.demands)
+                covers = self._covers(place) if part.sort is Sort.SPREAD else 0
+                yield Option(index, takes, self._node(place), covers)
+
+    def _may_give(self, part: Part, place: str, classes: frozenset[str]) -> bool:
+        if not place:  # its traits and amounts are the host's own
+            return part.sort is not Sort.CELL
+        if place in self._pools and part.sort is not Sort.SPREAD:
+            return False
+        if part.sort is Sort.CELL and self._layout.numa_node(place) != place:
+            return False
+        has = self._pools[place].slots.keys() if place in self._pools else self._layout.classes[place]
+        return classes <= has and part.suits(self._traits(place))
+
+    def _slot(self, place: str, resource_class: str) -> int:
+        slot = f"{place}/{resource_class}" if place else resource_class
+        return self._slots.setdefault(slot, len(self._slots))
+
+    def _traits(self, place: str) -> frozenset[str]:
+        if place in self._pools:
+            return frozenset(self._pools[place].traits)
+        return self._layout.traits.get(place, frozenset())
+
+    def _covers(self, place: str) -> int:
+        traits = self._traits(place) if place else frozenset()
+        return bits(index for index, names in enumerate(self._needs.wants) if names & traits)
+
+    def _node(self, place: str) -> int:
+        node = self._layout.numa_node(place) if place and place not in self._pools else None
+        return NO_NODE if node is None else self._index[node]
+
+    def _above(self, place: str) -> int:
+        if not place or place in self._pools:
+            return bits((self._index[place],))
+        return bits(self._index[one] for one in (place, *self._layout.above(place)))
+
+    def _slots_of(self, options: tuple[tuple[Option, ...], ...]) -> tuple[tuple[int, ...], ...]:
+        found: list[dict[int, None]] = [{} for _ in self._places]
+        for option in (one for of_part in options for one in of_part):
+            found[option.place].update((slot, None) for slot, _ in option.takes)
+        return tuple(tuple(slots) for slots in found)
+
+    def _twins(self, options: tuple[tuple[Option, ...], ...], slots_of: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
+        # Only leaves: what lies in a pool may be chosen by where that is.
+        seen: dict[object, int] = {}
+        parents = set(self._layout.parent.values())
+        found = [-1] * len(self._places)
+        for index, place in enumerate(self._places):
+            if place and place not in self._pools and place not in parents:
+                offers = tuple(
+                    (number, one.covers) for number, of in enumerate(options) for one in of if one.place == index
+                )
+                is_node = self._layout.numa_node(place) == place
+                alike = (self._layout.parent[place], is_node, offers, len(slots_of[index]))
+                found[index] = seen.setdefault(alike, len(seen))
+        return tuple(found)
+
+
+def bits(indexes: Iterable[int]) -> int:
+    """Return a number with these bits set."""
+    found = 0
+    for index in indexes:
+        found |= 1 << index
+    return found

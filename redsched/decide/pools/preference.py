@@ -1,0 +1,75 @@
+"""In which order places are tried for a part: the order in which assignments are good."""
+
+from collections.abc import Set as AbstractSet
+
+from redsched.decide.pools.demand import Sort
+from redsched.decide.pools.options import NO_NODE, ROOT, Option
+from redsched.decide.pools.state import Board
+from redsched.model.validation import SHARED_POOL
+
+Rank = tuple[float, float, float]
+
+
+def preferred(board: Board, index: int, avoid: AbstractSet[int]) -> list[Option]:
+    """Return the places that a unit of a part may be placed in now, best first.
+
+    Best is what leaves least (best fit), so that whole devices and nodes stay whole. Before that: unnumbered resources
+    come from the root, then from pools, then from shared pools, of which the emptiest is best; cells lie where the
+    devices are that they want near, devices near cells. Slots in `avoid` come later among equally good ones.
+    """
+    part = board.needs.parts[index]
+    found = [option for option in board.options[index] if board.allows(part, option)]
+    if len(found) > 1:
+        rank = _RANKS[part.sort]
+        found.sort(key=lambda option: rank(board, option, bool(avoid) and _touches(option, avoid)))
+    return found
+
+
+def _touches(option: Option, avoid: AbstractSet[int]) -> bool:
+    return any(slot in avoid for slot, _ in option.takes)
+
+
+def _left(board: Board, option: Option) -> float:
+    """What is left of the slots after a unit, in units."""
+    left = 0.0
+    for slot, amount in option.takes:
+        left += (board.most[slot] - board.taken[slot] - amount) / amount
+    return left
+
+
+def _cell(board: Board, option: Option, avoided: bool) -> Rank:
+    return -_devices_near(board, option.place), avoided, _left(board, option)
+
+
+def _devices_near(board: Board, node: int) -> int:
+    """How many of the devices that want to be near a cell could be had near this node."""
+    near = 0
+    for index, part in enumerate(board.needs.parts):
+        if part.affinity is not None:
+            found = 0
+            for option in board.options[index]:
+                if option.node == node and found < board.left[index]:
+                    found += board.units(part, option)
+            near += min(found, board.left[index])
+    return near
+
+
+def _group(board: Board, option: Option, avoided: bool) -> Rank:
+    return 0, avoided, _left(board, option)
+
+
+def _device(board: Board, option: Option, avoided: bool) -> Rank:
+    if option.node == NO_NODE:
+        return 1, avoided, _left(board, option)
+    return 0 if board.cells >> option.node & 1 else 2, avoided, _left(board, option)
+
+
+def _spread(board: Board, option: Option, avoided: bool) -> Rank:
+    if option.place == ROOT:
+        return 0, 0, 0
+    if board.plan.places[option.place].startswith(SHARED_POOL):
+        return 2, avoided, -_left(board, option)
+    return 1, avoided, _left(board, option)
+
+
+_RANKS = {Sort.CELL: _cell, Sort.GROUP: _group, Sort.DEVICE: _device, Sort.SPREAD: _spread}

@@ -1,0 +1,169 @@
+"""The exact search: a place for every unit of every part, so that each slot can give the sum that is taken from it.
+
+Depth first, one unit after the other. The first descent follows preferences alone and mostly succeeds, for hosts have
+been through the cheap tests. After the first dead end each step also looks ahead, dead ends are remembered by the state
+they were met in, and of places that are alike only one is tried; so the same dead end is met once.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from redsched.decide.fit import fits
+from redsched.decide.pools.demand import Sort
+from redsched.decide.pools.look_ahead import may_go_on, subtrees_may_hold
+from redsched.decide.pools.options import Option
+from redsched.decide.pools.preference import preferred
+from redsched.decide.pools.state import Board, Masks
+from redsched.model import Amounts
+
+STEPS = 20_000
+"""Units placed on one host, counting those taken back, before it is given up: some 100 ms.
+
+8 groups on 16 pools, or 64 devices, take a step or two for each. Only puzzles of many unequal groups that all but fill
+many unequal pools come near this, and finding out is then not worth the time of the other hosts.
+"""
+
+
+class GivenUp(Exception):
+    """The search took all its steps: whether there is an assignment is not known."""
+
+
+@dataclass(slots=True)
+class Frame:
+    """One unit being placed: what can still be tried, where it lies now, and the state of before."""
+
+    index: int
+    tries: Iterator[Option]
+    masks: Masks
+    option: Option | None = None
+
+
+class Search:
+    """One search on a board, for an assignment that is not among those `found`; it avoids their slots where it can."""
+
+    def __init__(self, board: Board, found: Sequence[Amounts], steps: int = STEPS) -> None:
+        self._board = board
+        self._found = found
+        self._steps = steps
+        self._avoid = _slots_of(board, found) if found else frozenset()
+        self._order = _order(board)
+        self._closing = _closing(board, self._order)
+        self._dead: set[object] = set()
+        self._is_careful = False
+
+    def run(self) -> Amounts | None:
+        """Return the best assignment; None where there is none. The board is empty again after. Raises GivenUp."""
+        frames = [self._frame(0)]
+        try:
+            return self._descend(frames)
+        finally:
+            for frame in reversed(frames):
+                self._take_back(frame)
+
+    def _descend(self, frames: list[Frame]) -> Amounts | None:
+        while frames:
+            frame = frames[-1]
+            self._take_back(frame)
+            self._count_step()
+            frame.option = next(frame.tries, None)
+            if frame.option is None:
+                frames.pop()
+                self._dead.add((len(frames), *self._board.state()))
+                continue
+            self._board.take(frame.index, frame.option)
+            if not self._goes_on(frame.index, len(frames)):
+                self._is_careful = True
+            elif len(frames) == len(self._order):
+                return self._amounts()
+            else:
+                frames.append(self._frame(len(frames)))
+        return None
+
+    def _frame(self, depth: int) -> Frame:
+        return Frame(self._order[depth], self._tries(self._order[depth]), self._board.masks())
+
+    def _take_back(self, frame: Frame) -> None:
+        if frame.option is not None:
+            self._board.give_back(frame.index, frame.option, frame.masks)
+            frame.option = None
+
+    def _count_step(self) -> None:
+        self._steps -= 1
+        if self._steps < 0:
+            raise GivenUp
+
+    def _tries(self, index: int) -> Iterator[Option]:
+        """The places to try. When the next one is asked for, the one before has turned out a dead end."""
+        tried: set[object] = set()
+        last = None
+        for option in preferred(self._board, index, self._avoid):
+            if last is not None:
+                self._is_careful = True
+                tried.add(self._likeness(last))
+            if not tried or self._likeness(option) not in tried:
+                yield option
+                last = option
+
+    def _likeness(self, option: Option) -> object:
+        """Equal for places that can be exchanged for each other: laid out alike, with equal numbers, and untouched."""
+        board, place = self._board, option.place
+        slots = board.plan.slots_of[place]
+        is_like_others = board.plan.twins[place] >= 0 and place not in board.chosen.values()
+        if not is_like_others or any(board.taken[one] or one in self._avoid for one in slots):
+            return place
+        numbers = board.rooms.numbers
+        return board.plan.twins[place], tuple((board.most[one], *numbers[one][3:]) for one in slots)
+
+    def _goes_on(self, index: int, depth: int) -> bool:
+        board = self._board
+        if not all(self._gives(slot) for slot in self._closing.get(depth, ())):
+            return False
+        if board.chosen and not subtrees_may_hold(board, index):
+            return False
+        if depth == len(self._order):
+            is_met = board.covered == (1 << len(board.needs.wants)) - 1
+            return is_met and not (self._found and self._amounts() in self._found)
+        return not self._is_careful or ((depth, *board.state()) not in self._dead and may_go_on(board))
+
+    def _gives(self, slot: int) -> bool:
+        """Whether a slot gives out what is taken from it: nothing, or an amount that fits."""
+        amount = self._board.taken[slot]
+        return amount == 0 or fits(amount, *self._board.rooms.numbers[slot])
+
+    def _amounts(self) -> Amounts:
+        return {slot: amount for slot, amount in zip(self._board.plan.slots, self._board.taken, strict=True) if amount}
+
+
+def _slots_of(board: Board, found: Sequence[Amounts]) -> frozenset[int]:
+    return frozenset(number for number, slot in enumerate(board.plan.slots) if any(slot in one for one in found))
+
+
+def _order(board: Board) -> list[int]:
+    """The part of each unit, in the order of placing: cells and groups with few choices and large amounts first.
+
+    Devices come after the cells that they are to be near, and what may come from anywhere at the end, as in `needs`.
+    """
+    parts = board.needs.parts
+    order = list(range(len(parts)))
+    packed = sum(part.sort <= Sort.GROUP for part in parts)
+    if packed > 1:
+        order[:packed] = sorted(order[:packed], key=lambda index: _ease(board, index))
+    return [index for index in order for _ in range(parts[index].count)]
+
+
+def _ease(board: Board, index: int) -> tuple[float, float]:
+    options = board.options[index]
+    share = max((amount / board.most[slot] for option in options[:1] for slot, amount in option.takes), default=0)
+    return len(options) / board.needs.parts[index].count, -share
+
+
+def _closing(board: Board, order: Sequence[int]) -> dict[int, list[int]]:
+    """The slots whose sum is final once so many units are placed, of those that do not give out every amount."""
+    closing: dict[int, list[int]] = {}
+    if not board.rooms.picky:
+        return closing
+    for slot in board.rooms.picky:
+        users = {index for index, options in enumerate(board.options) for one in options if slot in dict(one.takes)}
+        if users:
+            closing.setdefault(max(depth for depth, index in enumerate(order, 1) if index in users), []).append(slot)
+    return closing

@@ -1,0 +1,256 @@
+"""A cached shape: for one kind of request, which rows fit, why the others do not, and how good each is.
+
+        every rule that can be kept       for all rows once, then only for rows that changed, by the very same rules
+        rules that are dynamic, company   at each decision, for the rows that passed the others
+        assignment of pools               at each decision, for as many of the best rows as are needed; kept per row
+
+What a repeated decision costs depends on what changed and not on how many hosts there are, as long as nothing in it is
+dynamic or relative to the other hosts; then it is a few passes over arrays of the fleet's size.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from redsched.cache.columns import Columns
+from redsched.decide.affinity import Eligible, company
+from redsched.decide.filters import COUNT, FILTERS, rules_of
+from redsched.decide.pick import best_rows
+from redsched.decide.pool_assignments import Ways
+from redsched.decide.pools import is_plain, needs_of
+from redsched.decide.result import ReasonCount
+from redsched.decide.rules import ALL_ROWS, Filter, Mask, Rule
+from redsched.decide.scoring import score
+from redsched.decide.scoring.weigher import Weighing
+from redsched.decide.top_hosts import Entry, Front
+from redsched.model import Amounts, Request
+
+NO_HOST = -1
+POOLS = "pools"
+"""The reason of hosts that pass every rule, and whose pools cannot give all parts of the request together."""
+FIRST_FRONT, FRONT = 16, 128
+"""Fewest hosts kept in order for a shape, as far as they fit: at first, for many shapes are used once, and later."""
+
+
+class Shape:
+    """What is known of one request shape over one cell's columns.
+
+    `reasons` is int32 of shape (size,): the index of the first kept rule that a row fails, len(rules) where it passes
+    all, NO_HOST where there is no host. `scores` is float64 of shape (size,), valid where the row fits.
+    """
+
+    def __init__(
+        self, columns: Columns, request: Request, weighing: Weighing, filters: tuple[Filter, ...] = FILTERS
+    ) -> None:
+        self.columns = columns
+        self.request = request
+        self.filters = filters
+        rules = rules_of(request, filters)
+        self.rules = tuple(rule for rule in rules if not rule.dynamic)
+        self.weighing = weighing
+        self.needs = needs_of(request)
+        self._ways = Ways(columns, self.needs)
+        self._dynamic = tuple(rule for rule in rules if rule.dynamic)
+        self._has_company = bool(request.server_group or request.spread)
+        self._is_late = bool(self._dynamic) or self._has_company
+        self.is_kept = not self._is_late and not any(weigher.relative or weigher.dynamic for weigher in weighing)
+        """Whether every row has a score and a place in the order by itself, which only a change of the row changes."""
+        self._room = next((index for index, rule in enumerate(self.rules) if rule.room), len(self.rules))
+        self._seen = 0
+        self._open: NDArray[np.intp] | None = None
+        self._late: list[ReasonCount] = []
+        self._unassigned: list[int] | None = None
+        self._ranked: NDArray[np.float64] | None = None
+        self.unsearched = 0
+        """Open hosts whose pools `unassigned` did not search."""
+        self._evaluate_all()
+
+    # What fits
+
+    @property
+    def fits(self) -> int:
+        """Hosts that pass every rule; of some the pools may yet turn out not to do together."""
+        return len(self.open_rows()) if self._is_late else self._counts[len(self.rules)]
+
+    @property
+    def passing(self) -> int:
+        """Hosts that pass the kept rules."""
+        return self._counts[len(self.rules)]
+
+    @property
+    def eligible(self) -> Mask:
+        """Hosts that the request may go to as far as it is not about room: bool of shape (size,)."""
+        return self.reasons >= self._room
+
+    def late_rules(self, eligible: Eligible | None = None) -> tuple[Rule, ...]:
+        """Return the rules that are asked anew at each decision, as they are now.
+
+        `eligible` are the hosts whose domains places are spread over, where it is not over those of this request alone.
+        """
+        if not self._has_company:
+            return self._dynamic
+        return self._dynamic + tuple(company(self.request, self.columns, eligible or (lambda _by: self.eligible)))
+
+    def open_rows(self) -> NDArray[np.intp]:
+        """Rows that pass every rule, the late ones too."""
+        if self._open is None:
+            rows = np.flatnonzero(self.reasons == len(self.rules))
+            for rule in self.late_rules():
+                passing = rule.passes(self.columns, rows)
+                self._late.append(ReasonCount(rule.reason, int(len(rows) - passing.sum())))
+                rows = rows[passing]
+            self._open = rows
+        return self._open
+
+    def assigned(self, row: int) -> list[Amounts]:
+        """Return the ways to take the request from a host that passes every rule, best first; none: its pools fail."""
+        return [self.request.resources] if self.is_plain else self._ways.of(row)
+
+    def assigned_now(self, row: int) -> list[Amounts]:
+        """Do the same while places are tried out, of which nothing may be kept."""
+        return [self.request.resources] if self.is_plain else self._ways.now(row)
+
+    def takes(self, row: int) -> bool:
+        """Whether the pools of a host that passes every rule can give the request; which way is not looked for."""
+        return self.is_plain or self._ways.exist(row)
+
+    def passes_now(self, row: int) -> bool:
+        """Whether a row passes the kept rules while places are tried out."""
+        return self._first_failure(row) == len(self.rules)
+
+    def passing_now(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """The same of many rows, each of which is there: bool of the rows' shape."""
+        passing = np.ones(len(rows), np.bool_)
+        for _, rule in self._live:
+            passing &= rule.passes(self.columns, rows)
+        return passing
+
+    def _first_failure(self, row: int) -> int:
+        for index, rule in self._live:
+            if not rule.passes(self.columns, row):
+                return index
+        return len(self.rules)
+
+    # Why not
+
+    def counts(self) -> tuple[ReasonCount, ...]:
+        """Hosts removed, by reason, in the order of the rules; by POOLS at least so many (see `unassigned`)."""
+        unassigned = self.unassigned()
+        kept = (ReasonCount(rule.reason, hosts) for rule, hosts in zip(self.rules, self._counts, strict=False))
+        return tuple(one for one in (*kept, *self._late, ReasonCount(POOLS, len(unassigned))) if one.hosts)
+
+    def unassigned(self) -> list[int]:
+        """Rows that pass every rule and whose pools fail, of those that were searched.
+
+        In a large fleet only some are, beside those that deciding asked for: `unsearched` are not, and may fit or not.
+        """
+        if self._unassigned is None:
+            rows = self.open_rows()
+            self._unassigned, self.unsearched = ([], 0) if self.is_plain else self._ways.failing(rows.tolist())
+        return self._unassigned
+
+    def refusal(self) -> tuple[ReasonCount, ...]:
+        """Return the counts of a refused request: also hosts that fit once, with too few places for its count."""
+        counts = self.counts()
+        fitting = len(self.columns) - sum(one.hosts for one in counts)
+        return counts + ((ReasonCount(COUNT, fitting),) if fitting else ())
+
+    # The order
+
+    def best(self, count: int) -> list[Entry]:
+        """Return the `count` best rows that pass every rule, best first; fewer only where no more do."""
+        if not self.is_kept:
+            return self._best_of_open(count)
+        found = self._front.first(count)
+        if found is None:
+            self._fill_front(count)
+            found = self._front.first(count)
+        return found or []
+
+    def _best_of_open(self, count: int) -> list[Entry]:
+        rows = self.open_rows()
+        if self._ranked is None:
+            self._ranked = np.zeros(self.columns.size)
+            self._ranked[rows] = score(self.columns, self.request, self.weighing, rows)
+        best = best_rows(rows, self._ranked, self.columns.order, count).tolist()
+        return [(-self._ranked.item(row), self.columns.name(row), row) for row in best]
+
+    # Keeping up
+
+    def refresh(self) -> None:
+        """Take up what changed in the columns since the last time."""
+        changed = self.columns.dirty.since(self._seen)
+        if changed is None or self._depends_on() != self._depended:
+            self._ways.forget_all()
+            return self._evaluate_all()
+        self._ways.forget(changed)
+        # One row at a time costs about as much as 256 rows by array.
+        if len(changed) > max(8, self.columns.size // 256):
+            return self._evaluate_all()
+        for row in changed:
+            self._evaluate(row)
+        return self._begin()
+
+    def _begin(self) -> None:
+        self._seen = self.columns.dirty.now
+        self._open = None
+        self._late = []
+        self._unassigned = None
+        self._ranked = None
+        # How long is searched counts for each decision anew: the puzzles of one must not close hosts to the next.
+        self.needs.given_up = 0
+
+    def _depends_on(self) -> tuple[object, ...]:
+        columns = self.columns
+        rules = tuple(rule.depends(columns) for rule in self.rules)
+        weighers = tuple(weigher.depends(columns) for weigher in self.weighing)
+        return (*rules, *weighers, is_plain(columns, self.needs))
+
+    def _evaluate_all(self) -> None:
+        columns, fitting = self.columns, self.columns.present.copy()
+        self._depended = self._depends_on()
+        self.is_plain = is_plain(columns, self.needs)
+        self.reasons = np.where(fitting, np.int32(len(self.rules)), np.int32(NO_HOST))
+        self._counts = [0] * (len(self.rules) + 1)
+        self._live = [(index, rule) for index, rule in enumerate(self.rules) if not rule.idle(columns)]
+        for index, rule in self._live:
+            failing = fitting & ~rule.passes(columns, ALL_ROWS)
+            self._counts[index] = hosts = int(np.count_nonzero(failing))
+            if hosts:
+                np.copyto(self.reasons, index, where=failing)
+                fitting ^= failing
+        self._counts[len(self.rules)] = int(np.count_nonzero(fitting))
+        self._begin()
+        if self.is_kept:
+            rows = np.flatnonzero(fitting)
+            self.scores = np.zeros(columns.size)
+            self.scores[rows] = score(columns, self.request, self.weighing, rows)
+            self._front = Front()
+
+    def _evaluate(self, row: int) -> None:
+        columns, old = self.columns, self.reasons.item(row)
+        new = self._first_failure(row) if columns.present[row] else NO_HOST
+        if new != old:
+            self.reasons[row] = new
+            self._count(old, -1)
+            self._count(new, 1)
+        if self.is_kept:
+            self._front.update(row, self._entry(row) if new == len(self.rules) else None)
+
+    def _count(self, reason: int, hosts: int) -> None:
+        if reason != NO_HOST:
+            self._counts[reason] += hosts
+
+    def _entry(self, row: int) -> Entry:
+        value = float(score(self.columns, self.request, self.weighing, row))
+        self.scores[row] = value
+        return (-value, self.columns.name(row), row)
+
+    def _fill_front(self, count: int) -> None:
+        # A part of the fleet, so that going through all of it is shared by as many decisions as hosts were kept.
+        often = max(2 * count, FRONT, self.columns.size // 32)
+        room = max(count, FIRST_FRONT) if self._front.is_new else often
+        rows = np.flatnonzero(self.reasons == len(self.rules))
+        best = best_rows(rows, self.scores, self.columns.order, room)
+        names = map(self.columns.name, best.tolist())
+        entries = list(zip((-self.scores[best]).tolist(), names, best.tolist(), strict=True))
+        self._front.fill(entries, complete=len(entries) == len(rows))

@@ -1,0 +1,52 @@
+"""Multipliers that an aggregate's metadata has for its hosts, as in Nova: `ram_weight_multiplier` = `-1.0`."""
+
+import math
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from redsched.cache.columns import Columns
+from redsched.cache.declared import Declared
+from redsched.decide.aggregates import metadata
+from redsched.decide.conditions import number_of
+from redsched.decide.rules import Rows
+from redsched.decide.scoring.weigher import Score, Weigher
+
+SUFFIX = "_weight_multiplier"
+
+Multipliers = Mapping[str, tuple[tuple[str, float], ...]]
+"""By key of metadata: the aggregates that have it, and the multiplier of each."""
+
+
+def multipliers_in(declared: Declared) -> Multipliers:
+    """Read all multipliers that aggregates have; a text that is no finite number is none."""
+    found: dict[str, tuple[tuple[str, float], ...]] = {}
+    for aggregate, key, text in metadata(declared):
+        if key.endswith(SUFFIX) and not math.isnan(number := number_of(text)):
+            found[key] = (*found.get(key, ()), (aggregate, number))
+    return found
+
+
+def overridable(
+    weigher: Weigher, multipliers: Callable[[Columns], Multipliers], key: str = "", sign: float = 1.0
+) -> Weigher:
+    """Return the weigher with the multipliers that aggregates give it under `key`: its name and SUFFIX by default.
+
+    The lowest holds where a host is in several such aggregates. `sign` is -1 for a weigher that counts against hosts.
+    """
+    key = key or weigher.name + SUFFIX
+
+    def depends(columns: Columns) -> Hashable:
+        return weigher.depends(columns), multipliers(columns).get(key, ())
+
+    def multiplied(columns: Columns, rows: Rows, multiplier: float) -> Score:
+        aggregates = multipliers(columns).get(key, ())
+        if not aggregates:
+            return sign * multiplier
+        lowest: Score = columns.claims[rows] * 0.0 + np.inf
+        for name, number in aggregates:
+            lowest = np.where(columns.aggregates[name][rows], np.minimum(lowest, number), lowest)
+        return sign * np.where(np.isinf(lowest), multiplier, lowest)
+
+    return replace(weigher, depends=depends, multiplied=multiplied)

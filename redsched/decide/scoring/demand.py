@@ -1,0 +1,70 @@
+"""How much of each class a request takes from a host in all, whichever of its pools that comes from, and what is there.
+
+Weighers look at a host as a whole: which of its pools gives what is found out later, for the best hosts alone.
+"""
+
+from collections import Counter
+
+from redsched.cache.columns import Columns
+from redsched.decide.fit import free
+from redsched.decide.pools.demand import cell_demands
+from redsched.decide.rules import Rows
+from redsched.decide.scoring.weigher import Score
+from redsched.model import Amounts, Request
+
+
+def taken_by(request: Request) -> Amounts:
+    """What all places that a request asks for take together, by class, wherever they go."""
+    total: Counter[str] = Counter()
+    for one in [one.request for one in request.members] or [request]:
+        total.update({name: amount * one.count for name, amount in demand(one).items()})
+    return total
+
+
+def demand(request: Request) -> Amounts:
+    """Return the amounts by class of one place: resources, groups, guest NUMA cells and devices together."""
+    if not (request.groups or request.numa or request.pci):
+        return request.resources
+    total = Counter(request.resources)
+    for group in request.groups:
+        total.update(group.resources)
+    if request.numa:
+        for cell in request.numa.cells:
+            total.update(dict(cell_demands(request.numa, cell)))
+    for devices in request.pci:
+        total[devices.resource_class] += devices.count
+    return total
+
+
+def room(columns: Columns, resource_class: str, rows: Rows) -> tuple[Score, Score]:
+    """Capacity and free amount of a class, of the host itself and all its pools together (int64)."""
+    capacity = columns.capacity[resource_class][rows]
+    left = _free(columns, resource_class, capacity, rows)
+    for slot in columns.pool_slots(resource_class):
+        more = columns.capacity[slot][rows]
+        capacity = capacity + more
+        left = left + _free(columns, slot, more, rows)
+    return capacity, left
+
+
+def _free(columns: Columns, slot: str, capacity: Score, rows: Rows) -> Score:
+    return free(capacity, columns.claimed.where_set(slot, rows), columns.external.where_set(slot, rows))
+
+
+def demanded_room(columns: Columns, request: Request, rows: Rows) -> list[tuple[int, Score, Score]]:
+    """Amount, capacity and free amount of each class that is asked for.
+
+    In the order of the classes' names, so that equal shapes add up their floats in the same order. Where a class comes
+    from a shared pool, because the host itself cannot give it, the host counts as one that is asked for nothing of it
+    and has all of it free: amount 0, and 1 of 1 free.
+    """
+    pools = columns.declared.pools.values()
+    found = []
+    for resource_class, amount in sorted(demand(request).items()):
+        capacity, left = room(columns, resource_class, rows)
+        if pools and any(resource_class in pool.slots for pool in pools):
+            gives = left >= amount
+            found.append((amount * gives, capacity * gives + ~gives, left * gives + ~gives))
+        else:
+            found.append((amount, capacity, left))
+    return found

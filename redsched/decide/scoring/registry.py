@@ -1,0 +1,136 @@
+"""Which weighers and policies there are, and which of them a request is weighed by."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from redsched.decide.aggregates import per_revision
+from redsched.decide.scoring.aggregates import multipliers_in, overridable
+from redsched.decide.scoring.gpu import gpu_fragmentation
+from redsched.decide.scoring.groups import members_near, no_members_near, soft_spread
+from redsched.decide.scoring.headroom import balance, best_fit, dot_product, pack, spread
+from redsched.decide.scoring.hosts import (
+    build_failure,
+    cross_cell,
+    failures,
+    free_of,
+    hypervisor_version,
+    io_ops,
+    num_instances,
+    pci,
+)
+from redsched.decide.scoring.named import image_props, metrics
+from redsched.decide.scoring.weigher import Weigher, Weighing
+from redsched.errors import InvalidRequest
+from redsched.model import GroupPolicy, Request
+from redsched.settings import Settings
+
+if TYPE_CHECKING:
+    from redsched.decide.plugins.registry import Tools
+
+Policy = Mapping[str, float]
+
+POLICIES: Mapping[str, Policy] = {
+    "spread": {"spread": 1.0, "failures": -1.0},
+    "pack": {"pack": 1.0, "failures": -1.0},
+    # As in Kubernetes, evenness alone would take a host that is evenly full for as good as an empty one.
+    # Of two hosts that lose as little of their GPUs, the one that is used more evenly.
+    "gpu": {"gpu_fragmentation": 1.0, "balance": 0.02, "failures": -1.0},
+    "balanced": {"balance": 1.0, "spread": 1.0, "failures": -1.0},
+    # The multipliers that Nova has where nothing is configured. 0: only for aggregates that have one.
+    "nova": {
+        "ram": 1.0,
+        "cpu": 1.0,
+        "disk": 1.0,
+        "io_ops": -1.0,
+        "metrics": 1.0,
+        "pci": 1.0,
+        "soft_affinity": 1.0,
+        "soft_anti_affinity": 1.0,
+        "build_failure": 1_000_000.0,
+        "cross_cell": 1_000_000.0,
+        "hypervisor_version": 1.0,
+        "num_instances": 0.0,
+        "image_props": 0.0,
+    },
+}
+
+_KEYS = {"cross_cell": "cross_cell_move_weight_multiplier"}
+"""Where Nova's key of metadata is not made of the weigher's name."""
+_SIGNS = {"build_failure": -1.0}
+"""Nova counts these against a host that has much of them, though their multiplier is positive."""
+
+
+def weighers(settings: Settings, own: Iterable[Weigher] = ()) -> dict[str, Weigher]:
+    """Return all weighers by name: those of redsched, and `own`; aggregates may have multipliers for each."""
+    multipliers = per_revision(multipliers_in)
+    return {
+        one.name: overridable(one, multipliers, _KEYS.get(one.name, ""), _SIGNS.get(one.name, 1.0))
+        for one in (*_room(settings), *_nova(settings), *own)
+    }
+
+
+def _room(settings: Settings) -> tuple[Weigher, ...]:
+    return (
+        Weigher("spread", spread),
+        Weigher("pack", pack),
+        Weigher("best_fit", best_fit),
+        Weigher("dot_product", dot_product),
+        Weigher("balance", balance),
+        Weigher("gpu_fragmentation", gpu_fragmentation(settings.gpu_shares)),
+        Weigher("failures", failures),
+        Weigher("soft_spread", soft_spread, relative=True, dynamic=True),
+    )
+
+
+def _nova(settings: Settings) -> tuple[Weigher, ...]:
+    # Where Nova's class has a minval, 0 has the value 0, not the worst host.
+    near, far = GroupPolicy.SOFT_AFFINITY, GroupPolicy.SOFT_ANTI_AFFINITY
+    return (
+        Weigher("ram", free_of("MEMORY_MB"), relative=True, lowest=0.0),
+        Weigher("cpu", free_of("VCPU"), relative=True, lowest=0.0),
+        Weigher("disk", free_of("DISK_GB"), relative=True, lowest=0.0),
+        Weigher("io_ops", io_ops, relative=True, lowest=0.0),
+        Weigher("metrics", metrics(settings.metrics_weights, settings.metrics_unavailable), relative=True),
+        Weigher("pci", pci, relative=True),
+        Weigher("soft_affinity", members_near(near, 1.0), relative=True, dynamic=True, idle=no_members_near(near)),
+        Weigher("soft_anti_affinity", members_near(far, -1.0), relative=True, dynamic=True, idle=no_members_near(far)),
+        Weigher("build_failure", build_failure, relative=True),
+        Weigher("cross_cell", cross_cell),
+        Weigher("hypervisor_version", hypervisor_version, relative=True),
+        Weigher("num_instances", num_instances, relative=True),
+        Weigher("image_props", image_props(settings.image_props_weights), relative=True),
+    )
+
+
+def multipliers(request: Request, tools: "Tools") -> Weighing:
+    """Return the multiplier of each weigher: those of the policy, over these the settings', over these the request's.
+
+    A request that names a policy has its own. One that says 0 does not want the weigher; where the operator says 0, an
+    aggregate may still have a multiplier for its hosts. Raises InvalidRequest for a policy or weigher that does not
+    exist.
+    """
+    chosen = request.policy or tools.policy
+    check_policy("policy", chosen, tools.policies)
+    check_weighers("weights", request.weights, tools.weighers)
+    merged = {**_wished(request), **tools.policies[chosen], **tools.weights, **request.weights}
+    unwanted = {name for name, multiplier in request.weights.items() if not multiplier}
+    return {tools.weighers[name]: multiplier for name, multiplier in sorted(merged.items()) if name not in unwanted}
+
+
+def _wished(request: Request) -> dict[str, float]:
+    """What a request wishes by itself, whichever policy holds: soft groups and soft spreading would else do nothing."""
+    wished = dict.fromkeys(("soft_affinity", "soft_anti_affinity"), 1.0) if request.server_group else {}
+    return wished | ({"soft_spread": 1.0} if any(not spread.hard for spread in request.spread) else {})
+
+
+def check_policy(what: str, name: str, policies: Iterable[str]) -> None:
+    """Raise InvalidRequest for a policy that does not exist; `what` names it."""
+    if name not in policies:
+        raise InvalidRequest(f"unknown {what} {name!r}: use one of {', '.join(sorted(policies))}")
+
+
+def check_weighers(what: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Raise InvalidRequest unless all names are those of weighers; `what` names them."""
+    for name in names:
+        if name not in known:
+            raise InvalidRequest(f"unknown weigher {name!r} in {what}: use one of {', '.join(sorted(known))}")

@@ -1,0 +1,122 @@
+#!lua flags=allow-oom
+-- reconcile: whatever is due about claims: leases that have run out, placements that are not wanted any more, those on
+-- hosts that were written off, moves that have taken too long. The outcome depends on the claims alone: any scheduler
+-- calls it, at any time and as often as it likes.
+-- KEYS meta changes hosts deadlines chores shelved ...
+-- ARGV gang_done ...
+-- Further keys: the claim of each id, then host, claims and inbox of the hosts that they are on, and what they count
+-- in; passed.lua. gang_done: 1 where the gangs of these claims have failed and their members were given back:
+-- until then the chore of a member that has left such a gang stays. Then the ids.
+-- Reply OK, epoch, now_ms, number of claims changed; or RETRY, epoch, now_ms and the names of missing keys
+-- What depends on a host that has not attested to this epoch is left for later.
+-- include: commit
+-- include: reason
+-- include: transitions
+-- include: utc
+local cell, claims, lacking = fence(KEY.deadlines), {}, {}
+local things = passed(6 + #ARGV)
+
+local function is_past(at_ms)
+  return at_ms and tonumber(at_ms) <= cell.now_ms
+end
+
+for i = 2, #ARGV do
+  local claim = load_claim(KEYS[5 + i], ARGV[i])
+  claims[#claims + 1] = claim
+  for _, placement in pairs(claim.placements) do
+    needs(things, lacking, 'host:' .. placement.host)
+    if is_past(placement.expires_at_ms) then
+      needs(things, lacking, 'reason:' .. claim.id)
+    end
+  end
+end
+bind_gangs(claims, things, lacking)
+if #lacking > 0 then
+  return {'RETRY', cell.epoch, cell.now_ms, unpack(lacking)}
+end
+
+local MISSED = {claimed = 'taken it up', starting = 'confirmed that its work runs'}
+
+-- What is due about one placement: `why` it is to be taken back, or nil.
+local function due_reason(claim, placement, stands)
+  if is_doomed(claim, placement) and stands ~= 'unheard' then
+    return reason_of(claim, placement)
+  elseif placement.state == 'ending' then
+    return is_lost(stands) and (placement.why or 'void') or nil
+  elseif LEASED[placement.state] and (stands == 'here' or stands == 'lost') then
+    local too_long = is_past(placement.move_by_ms) and goes_on(claim, placement)
+    return (is_past(placement.expires_at_ms) or too_long) and 'expired' or nil
+  end
+end
+
+-- A move whose source has failed has nothing to go back to: its lease is all that ends it.
+local function drop_move_deadline(claim, placement)
+  local drops = is_past(placement.move_by_ms) and not goes_on(claim, placement)
+  placement.move_by_ms = not drops and placement.move_by_ms or nil
+  return drops
+end
+
+local function step(claim, placement)
+  local host = things['host:' .. placement.host]
+  local stands = standing(cell, host.key)
+  local why = due_reason(claim, placement, stands)
+  if not why or (placement.state == 'ending' and stands == 'here') then
+    return false
+  end
+  if why == 'expired' and is_past(placement.expires_at_ms) then
+    claim.expired = placement
+    placement.reason = 'its lease ended at ' .. utc(tonumber(placement.expires_at_ms)) .. ', and host '
+      .. placement.host .. ' had not ' .. MISSED[placement.state]
+  end
+  judge_written_off(cell, claim, host.key)
+  if why == 'expired' then
+    note_failed_move(cell, claim, placement)
+  end
+  local not_taken_up = placement.state == 'claimed' and why == 'expired'
+  take_back(claim, placement, why, stands)
+  if is_bound(claim) and why == 'expired' then
+    close(claim, token_now(cell), why)
+  elseif not_taken_up and (redis.call('HGET', host.key, 'agent.journal') or '') ~= '' then
+    retry(cell, claim, placement, why)
+  end
+  return true
+end
+
+local changed, due = 0, new_due()
+due.pause_ms = 1000
+for _, claim in ipairs(claims) do
+  local any = false
+  for _, placement in ipairs(in_order(claim)) do
+    any = step(claim, placement) or drop_move_deadline(claim, placement) or any
+  end
+  if ARG.gang_done == '1' and phase_of(claim) == 'out' then
+    claim.fields.gang = nil
+  end
+  changed = changed + (any and 1 or 0)
+  if claim.fields.retry_root and not claim.retry_in_ms then
+    -- It has been waiting for a place: its next attempt is not hastened by this.
+    due.at[claim.id] = math.max(cell.now_ms + due.pause_ms, tonumber(redis.call('ZSCORE', KEY.chores, claim.id)) or 0)
+  end
+  -- Two schedulers may reconcile the same claims: the second must not remove the chore by which the first noted that
+  -- the gang has failed.
+  local gang_waits = ARG.gang_done ~= '1' and claim.gang and claim.gang.hash.why
+  due.done[claim.id] = not gang_waits or nil
+end
+local known = {}
+for _, claim in ipairs(claims) do
+  if claim.exists then
+    known[#known + 1] = claim
+  else
+    due.gone[#due.gone + 1] = claim.id
+  end
+end
+lacking = commit(cell, known, things, due)
+if lacking then
+  return {'RETRY', cell.epoch, cell.now_ms, unpack(lacking)}
+end
+for _, claim in ipairs(known) do
+  if claim.expired then
+    keep_reason(cell, claim, things['reason:' .. claim.id], claim.expired, claim.expired.reason)
+  end
+end
+return {'OK', cell.epoch, cell.now_ms, changed}

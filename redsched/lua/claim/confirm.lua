@@ -1,0 +1,40 @@
+#!lua flags=allow-oom
+-- confirm: the work runs. claimed or starting -> active; no lease runs from then on, and its host's failures are over.
+-- One that is not wanted any more, or whose gang has failed, is asked back instead. Where the claim has another
+-- placement, a scheduler is to take that one back.
+-- KEYS meta changes hosts deadlines chores shelved claim ...
+-- ARGV host id token epoch
+-- Further keys: host, claims and inbox of the host, its gang; passed.lua.
+-- epoch: that which the host has attested to; '' for any. A primary that was replaced and does not know it yet is of
+-- another one: whoever follows it would be told that the work stays, and its successor would not know that.
+-- Reply OK | SAME (was active) | ENDING | GONE | STALE | UNKNOWN | ATTEST; epoch, now_ms
+--   or RETRY, epoch, now_ms and the names of missing keys
+-- After the deadline but before the sweep is fine: nothing was given away.
+-- include: about
+local it = about()
+local claim, placement = it.claim, it.placement
+local WORDS = {ending = 'ENDING', active = 'SAME'}
+if ARG.epoch ~= '' and ARG.epoch ~= it.cell.epoch then
+  return answer_about(it, 'ATTEST')
+end
+local no = it.no or WORDS[placement.state]
+if no then
+  return answer_about(it, no)
+end
+local lacking = {}
+bind_gangs({claim}, it.things, lacking)
+if #lacking > 0 then
+  return answer_about(it, 'RETRY', unpack(lacking))
+elseif is_doomed(claim, placement) then
+  stop(placement, reason_of(claim, placement), true)
+  return commit_about(it, 'ENDING')
+elseif is_bound(claim) and claim.gang.hash.why then
+  stop(placement, 'failed', true)
+  close(claim, token_now(it.cell), 'failed')
+  return commit_about(it, 'ENDING')
+end
+activate(it.cell, claim, placement)
+if (redis.call('HGET', it.host.key, 'failures') or '0') ~= '0' then
+  it.host.also = {'failures', '0'}
+end
+return commit_about(it, 'OK')

@@ -1,0 +1,59 @@
+#!lua flags=allow-oom
+-- fail: the work could not be started, or has to leave. From its host it frees at once, for the host has cleaned up;
+-- from anyone else only what no host has taken up, and the rest is `ending`. The host's word counts in its `failures`.
+-- Unless the claim goes on elsewhere, it is to be placed again, as often as its request allows; else it has ended.
+-- KEYS meta changes hosts deadlines chores shelved claim ...
+-- ARGV host id token by_host again reason
+-- Further keys: host, claims and inbox of the host, and what the claim counts in; passed.lua.
+-- by_host: 0 or 1. again: 1 (place it again in any case), 0 (do not), '' (as its request says), later (it has failed
+-- and is pending, and there is no place for it now: look for one again later). reason: in words, '' for none.
+-- Reply OK (freed) | ENDING | SAME (had failed, or its host has it no more) | GONE (ended otherwise) | STALE |
+--   UNKNOWN | ATTEST; epoch, now_ms, state of the claim (pending: it is to be placed again)
+--   or RETRY, epoch, now_ms and the names of missing keys
+-- include: about
+local RETRIED = {failed = true, expired = true}
+local it = about(true)
+local claim, placement, by_host = it.claim, it.placement, ARG.by_host == '1'
+if ARG.again == 'later' and (placement or it.no == 'GONE') then
+  if claim.fields.retry_from ~= ARG.token or goes_on(claim) then
+    return answer_about(it, 'STALE')
+  end
+  it.placement, it.reason = placement or claim.tombstone, ARG.reason
+  put_off(claim)
+  return commit_about(it, 'OK', 'pending')
+end
+if it.no == 'GONE' and (by_host or (claim.tombstone.why == 'failed' and ARG.again ~= '1')) then
+  return answer_about(it, 'SAME', claim.tombstone.state)
+elseif it.no == 'GONE' and ARG.again == '1' and RETRIED[claim.tombstone.why] and not claim.fields.closed then
+  retry(it.cell, claim, claim.tombstone, claim.tombstone.why, true)
+  return commit_about(it, 'OK', 'pending')
+elseif it.no then
+  return answer_about(it, it.no)
+end
+local lacking = {}
+bind_gangs({claim}, it.things, lacking)
+if #lacking > 0 then
+  return answer_about(it, 'RETRY', unpack(lacking))
+end
+judge_written_off(it.cell, claim, it.host.key)
+it.reason = ARG.reason
+local was_ending = placement.state == 'ending'
+if by_host then
+  free(claim, placement, placement.why or 'failed')
+  local failures = whole(redis.call('HGET', it.host.key, 'failures'), 0, 0)
+  it.host.also = {'failures', text(math.min(MOST, failures + 1))}
+else
+  take_back(claim, placement, 'failed', it.stands)
+end
+if not was_ending then
+  note_failed_move(it.cell, claim, placement)
+end
+if not was_ending and not goes_on(claim, placement) then
+  if is_bound(claim) or (ARG.again == '0' and not by_host) then
+    close(claim, token_now(it.cell), 'failed')
+  elseif ARG.again ~= '0' then
+    retry(it.cell, claim, placement, 'failed', ARG.again == '1')
+  end
+end
+local state = claim.fields.retry_root and 'pending' or next(claim.placements) and 'ending' or 'ended'
+return commit_about(it, claim.placements[placement.placed] and 'ENDING' or 'OK', state)

@@ -1,0 +1,15 @@
+#!lua flags=allow-oom
+-- renew: a fresh lease for a placement that is not active yet. An active one needs none: SAME.
+-- KEYS meta changes hosts deadlines chores shelved claim ...
+-- ARGV host id token lease_ms
+-- Further keys: host, claims and inbox of the host; passed.lua.
+-- Reply OK | SAME | ENDING | GONE | STALE | UNKNOWN | ATTEST; epoch, now_ms, expires_at_ms ('' unless OK)
+-- include: about
+local it = about()
+local WORDS = {ending = 'ENDING', active = 'SAME'}
+local no = it.no or WORDS[it.placement.state]
+if no then
+  return answer_about(it, no, '')
+end
+it.placement.expires_at_ms = text(it.cell.now_ms + tonumber(ARG.lease_ms))
+return commit_about(it, 'OK', it.placement.expires_at_ms)

@@ -1,0 +1,84 @@
+#!lua
+-- resize: the owner wants other amounts of a claim: all of them, absolute. One that no host has taken up has them at
+-- once. Else it holds the larger of both until its host has made it so (resized), which is asked for in its inbox.
+-- KEYS meta changes hosts deadlines chores shelved claim ...
+-- ARGV host id token limited ...
+-- Further keys: host, claims and inbox of the host, then shared pools; passed.lua. limited: 1 where the
+-- project is known to have a quota. Then slot, amount ...
+-- Reply outcome, epoch, now_ms, then by outcome
+--   OK     token (a new one), state
+--   SAME   likewise: this token was resized to these amounts, or the claim has or wants them; nothing is written
+--   FULL   the slot that has no room, or whose limits are not kept
+--   OVER UNSHARED   of the project's quota: see quota_room.lua
+--   RETRY  the names of missing keys
+--   MOVING ENDING GONE STALE UNKNOWN ATTEST, SETTLING (more of a shared pool, and the cell waits for its hosts)
+-- include: about
+-- include: new_amounts
+-- include: quota_room
+-- include: quota_usage
+-- include: resize_fit
+local cell, things = fence(KEY.deadlines), passed(8)
+local claim, host = load_claim(KEY.claim, ARG.id), things['host:' .. ARG.host]
+local function answer(outcome, ...)
+  return {outcome, cell.epoch, cell.now_ms, ...}
+end
+local wanted, placement = amounts_in_argv(5), nil
+for _, one in pairs(claim.placements) do
+  local had, has = one.resized_from == ARG.token, next(one.wanted) and one.wanted or one.amounts
+  if one.token == ARG.token or (had and equal_amounts(wanted, has)) then
+    placement = one
+  end
+end
+local found, no = find_placement(cell, claim, ARG.host, host.key, placement and placement.token or ARG.token)
+if not found then
+  return answer(no)
+elseif placement.state == 'ending' then
+  return answer('ENDING')
+elseif equal_amounts(wanted, next(placement.wanted) and placement.wanted or placement.amounts) then
+  return answer('SAME', placement.token, placement.state)
+elseif goes_on(claim, placement) then
+  return answer('MOVING') -- one of the two will go, and the other was decided on these amounts
+end
+local was, lacking = placement.amounts, {}
+for slot, amount in pairs(wanted) do
+  local pool = string.match(slot, '^(pool:.+)/')
+  if pool then
+    needs(things, lacking, pool)
+    if not cell.settled and amount > (was[slot] or 0) then
+      return answer('SETTLING')
+    end
+  end
+end
+local quota = (claim.fields.project or '') ~= '' and needs(things, lacking, 'quota:' .. claim.fields.project)
+if #lacking > 0 then
+  return answer('RETRY', unpack(lacking))
+end
+local slot = too_small(host.key, things, was, wanted)
+if slot then
+  return answer('FULL', slot)
+end
+
+-- By how much more a claim would use, by class.
+local function grown(before, after)
+  local more, used = usage_of_amounts(after), usage_of_amounts(before)
+  for class, amount in pairs(more) do
+    more[class] = amount - (used[class] or 0)
+  end
+  return more
+end
+
+local at_once = placement.state == 'claimed'
+local now = at_once and wanted or larger_of(was, wanted)
+local over = quota and quota_refusal(cell, quota, grown(was, now), ARG.limited == '1')
+if over then
+  return over
+end
+placement.resized_from, placement.token = placement.token, next_token(cell)
+placement.amounts = now
+placement.wanted = at_once and {} or wanted
+placement.op, placement.hint = at_once and 'resized' or 'resizing', at_once and 'claim' or 'resize'
+lacking = commit(cell, {claim}, things, new_due())
+if lacking then
+  return answer('RETRY', unpack(lacking))
+end
+return answer('OK', placement.token, placement.state)

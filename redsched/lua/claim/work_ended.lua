@@ -1,0 +1,16 @@
+#!lua flags=allow-oom
+-- work_ended: the host's word that the work of a placement has ended by itself. The claim shows it and holds what it
+-- held: what becomes of it is said by its host (fail) or its owner.
+-- KEYS meta changes hosts deadlines chores shelved claim ...
+-- ARGV host id token reason
+-- Further keys: host, claims and inbox of the host, and the claim's reason; passed.lua. reason: what was
+-- seen, in words.
+-- Reply OK | SAME (said before) | ENDING | GONE | STALE | UNKNOWN | ATTEST; epoch, now_ms
+-- include: about
+local it = about()
+local no = it.no or (it.placement.state == 'ending' and 'ENDING') or (it.placement.work_ended_at_ms and 'SAME')
+if no then
+  return answer_about(it, no)
+end
+it.placement.work_ended_at_ms, it.placement.op, it.reason = text(it.cell.now_ms), 'work-ended', ARG.reason
+return commit_about(it, 'OK')

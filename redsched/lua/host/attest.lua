@@ -1,0 +1,103 @@
+#!lua flags=allow-oom
+-- attest: a host tells a new epoch all claims that it knows of, and so opens itself for claims in that epoch.
+-- KEYS meta changes hosts deadlines chores shelved host claims inbox leaving ...
+-- ARGV host epoch journal nonce number lease_ms entries ...
+-- Further keys: the claim of each entry, then what they count in; passed.lua.
+-- epoch: '' for whichever it is. entries: how many follow; each as id and one of
+--   held   placed, token, root, state, was_active, length, field, value ...: the journal says that it runs here; the
+--          fields as in the claim's hash, of the claim and of this placement
+--   ended  placed, token, why, was_active: the journal says that it has ended; '' where it does not know why
+--   was_active: 1 where what has ended, or is ending, had been active, and was not stopped because its gang failed
+--   store  nothing more: it stands in KEY.claims, and the journal does not know it
+-- Reply outcome, epoch, now_ms, then the names (`placed`) of placements that the host must drop
+--   OK | SAME (had attested to this epoch, or this number was passed) | EPOCH (another epoch: build it anew)
+--   UNKNOWN (report first) | OTHER
+--   RETRY (KEY.claims holds an id that is no entry; or the keys that follow are missing)
+--   CONFLICT (the amounts do not sum to a whole number)
+-- Merging: protocol, section 5. Once a host has attested, the store decides; until then the union counts.
+-- include: attest_entries
+-- include: attest_merge
+-- include: attest_write
+-- include: commit
+-- include: ids_on_host
+-- include: mark_over
+-- include: order
+-- include: put_fields
+-- include: remove_members
+-- include: settle
+local cell = fence(KEY.deadlines)
+local host, known = read_hash(KEY.host)
+local function answer(outcome, rest)
+  local reply = {outcome, cell.epoch, cell.now_ms}
+  for _, name in ipairs(rest or {}) do
+    reply[#reply + 1] = name
+  end
+  return reply
+end
+if not known then
+  return answer('UNKNOWN')
+elseif ARG.epoch ~= '' and ARG.epoch ~= cell.epoch then
+  return answer('EPOCH')
+end
+local attested = host.epoch == cell.epoch
+local word = speaks(KEY.host, cell.now_ms, ARG.journal, ARG.nonce, tonumber(ARG.number))
+-- The report that comes with an attestation may carry the same number: once per epoch is once.
+local late = word == 'SAME' and tonumber(ARG.number) < tonumber(host['agent.number'])
+if word == 'OTHER' or (late and not attested) then
+  return answer(word)
+end
+local entries = parse_entries(8)
+local ids = ids_on_host(named_in(entries))
+if not ids then
+  return answer('RETRY')
+end
+local merged = merge(cell, entries, host, not attested)
+if attested then
+  return answer('SAME', merged.drop)
+end
+local held = held_here(cell, merged, host, tonumber(ARG.lease_ms))
+local claimed, unclaimed = host_fields(host, held)
+if not claimed then
+  return answer('CONFLICT')
+end
+local things = passed(11 + #entries)
+-- What this host's claims make of it is written here, and not as a difference.
+leave_to_script(things, KEY.host, ARG.host)
+local lacking = prepare(merged.claims, things)
+if #lacking > 0 then
+  return answer('RETRY', lacking)
+end
+
+-- Every check is passed. From here on, only writes.
+local version, told = tonumber(host.version) + 1, {'epoch', cell.epoch}
+put_fields(told, claimed, unclaimed)
+publish(cell, 'host', ARG.host, version, 'attest', count_beside(merged.claims, things), told)
+local before, now = {}, {}
+for _, id in ipairs(ids) do
+  before[id] = true
+end
+for _, entry in ipairs(held) do
+  now[entry.claim.id] = true
+end
+local joining, leaving = {}, {}
+for id in pairs(now) do
+  joining[#joining + 1] = not before[id] and id or nil
+end
+for id in pairs(before) do
+  leaving[#leaving + 1] = not now[id] and id or nil
+end
+local inbox = write_hints(cell, held, tonumber(host.inbox or '0'))
+in_chunks('SADD', KEY.claims, joining)
+redis.call('HSET', KEY.host, 'version', text(version), 'epoch', cell.epoch, 'inbox', text(inbox),
+  'agent.journal', ARG.journal, 'agent.nonce', ARG.nonce, 'agent.number', ARG.number)
+write_attested_host(host, merged.drop, claimed, unclaimed)
+write_claims(cell, merged.claims, things, new_due(), {})
+remove_members('SREM', KEY.claims, leaving)
+for _, thing in ipairs(things) do
+  if thing.kind == 'pool' and not thing.ends then
+    mark_over(thing.key)
+  end
+end
+count_heard(cell, host)
+finish(cell)
+return answer('OK', merged.drop)

@@ -1,0 +1,63 @@
+#!lua flags=allow-oom
+-- forget: remove a host. Refused while it holds claims, unless forced: then what they have there ends with it, as void.
+-- KEYS meta changes hosts deadlines chores shelved host claims inbox facts leaving removed ...
+-- ARGV host force ...
+-- Further keys: the claim of each id, then what they count in; passed.lua. force: 0 or 1. Then the ids in
+-- KEY.claims.
+-- Reply OK | UNKNOWN | HELD (it holds claims) | RETRY (KEY.claims holds an id that is not in ARGV, or the keys of those
+--   that follow are missing); epoch, now_ms
+-- include: commit
+-- include: finish_declared
+-- include: ids_on_host
+-- include: remember_removed
+-- include: settle
+-- include: transitions
+local cell = fence(KEY.deadlines)
+local host, known = read_hash(KEY.host)
+local function answer(outcome, rest)
+  return {outcome, cell.epoch, cell.now_ms, unpack(rest or {})}
+end
+if not known then
+  return answer('UNKNOWN')
+elseif ARG.force ~= '1' and redis.call('EXISTS', KEY.claims) == 1 then
+  return answer('HELD')
+end
+local key_of, claims = {}, {}
+for i = 3, #ARGV do
+  key_of[ARGV[i]] = KEYS[10 + i]
+end
+local ids = ids_on_host(key_of)
+if not ids then
+  return answer('RETRY')
+end
+for _, id in ipairs(ids) do
+  local claim = load_claim(key_of[id], id)
+  for _, placement in ipairs(in_order(claim)) do
+    if placement.host == ARG.host then
+      free(claim, placement, placement.why or 'void')
+    end
+  end
+  claims[#claims + 1] = claim.freed and claim or nil
+end
+local things = passed(11 + #ARGV)
+leave_to_script(things, KEY.host, ARG.host)
+local lacking = prepare(claims, things)
+if #lacking > 0 then
+  return answer('RETRY', lacking)
+end
+for _, claim in ipairs(claims) do
+  judge_written_off(cell, claim, KEY.host)
+end
+
+-- Every check is passed. From here on, only writes.
+publish(cell, 'host', ARG.host, text(tonumber(host.version) + 1), 'removed', count_beside(claims, things), {})
+write_claims(cell, claims, things, new_due(), {})
+count_heard(cell, host)
+if ARG.force == '1' then
+  remember_removed(cell, KEY.removed)
+end
+finish_declared(cell) -- another host may come by its name
+redis.call('DEL', KEY.host, KEY.claims, KEY.inbox, KEY.facts)
+redis.call('ZREM', KEY.hosts, ARG.host)
+redis.call('SREM', KEY.leaving, ARG.host)
+return answer('OK')

@@ -1,0 +1,98 @@
+-- fence(deadlines): the first step of every writing script. Is this still the data that the cell's epoch stands for?
+--
+-- A failover, a wipe or a jump of the clock shows in the server's replication id, in a missing `meta` or in TIME. The
+-- script that finds it mints a new epoch, here, before it does anything else: from then on no host counts as attested,
+-- so nothing can be claimed, ended or expired on a picture that may have lost writes. Uses KEYS 1 meta, 2 changes,
+-- 3 hosts, which every script passes. A script that also passes the key of the deadlines of claims can tell a cell that
+-- was only silent from one that a jump of time does harm to; others take every jump for harm. Returns the cell: epoch,
+-- now_ms, seq, declared_seq, settled (bool), remember_ms, keep_ms. Raises an error that begins with SCHEMA where the
+-- cell has been upgraded beyond what this release can write.
+local SCHEMA = 2 -- as in redsched/store/commands/schema.py
+
+local function text(number)
+  return string.format('%.0f', number)
+end
+
+-- The 40 digits after a label of INFO. A plain find, for this runs in every script and a pattern costs as much as INFO.
+local function id_after(info, label)
+  local _, last = string.find(info, label, 1, true)
+  return string.sub(info, last + 1, last + 40)
+end
+
+local function run_id()
+  return id_after(redis.call('INFO', 'server'), 'run_id:')
+end
+
+-- `unattested` counts the known hosts that are still to attest; -1 after a wipe forgot them: then only time settles it.
+local function mint(cell, replid, wiped)
+  local former_ms = tonumber(string.match(cell.epoch, '^%d+') or '0')
+  cell.epoch = text(math.max(cell.now_ms, former_ms + 1)) .. '-' .. string.sub(replid, 1, 8)
+  local unattested = (wiped or cell.by_time) and -1 or redis.call('ZCARD', KEYS[3])
+  cell.settled, cell.by_time = unattested == 0, unattested < 0 -- raise.lua may mint another one at once
+  redis.call('HSET', KEYS[1], 'epoch', cell.epoch, 'seq', text(cell.seq), 'now_ms', text(cell.now_ms),
+    'replid', replid, 'run_id', run_id(), 'settled', cell.settled and '1' or '0',
+    'settle_at_ms', text(cell.now_ms + cell.settle_ms), 'unattested', text(unattested))
+  if wiped then
+    redis.call('HSET', KEYS[1], 'schema', text(SCHEMA))
+  end
+end
+
+-- Whether each lease that ran when the time was last noted will run for as long again as has passed since. Then nobody
+-- has lost one, and whoever renews a lease in its first half is in time, whatever it was: nobody who wrote, a server
+-- that stood still, or a clock that was set.
+local function leases_outlast(deadlines, noted_ms, now_ms)
+  local from, to = '(' .. text(noted_ms), text(2 * now_ms - noted_ms)
+  for _, leases in ipairs({KEYS[3], deadlines}) do
+    if #redis.call('ZRANGE', leases, from, to, 'BYSCORE', 'LIMIT', 0, 1) > 0 then
+      return false
+    end
+  end
+  return true
+end
+
+local function fence(deadlines)
+  local time = redis.call('TIME')
+  local meta = redis.call('HMGET', KEYS[1], 'epoch', 'seq', 'now_ms', 'replid', 'run_id', 'settled', 'settle_at_ms',
+    'jump_s', 'remember_s', 'keep_s', 'settle_s', 'unattested', 'declared_seq', 'oldest')
+  if tonumber(meta[14] or '0') > SCHEMA then
+    error({err = 'SCHEMA writers of this cell are of schema ' .. meta[14] .. ' or later, this release of ' .. SCHEMA})
+  end
+  local cell = {
+    now_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000),
+    epoch = meta[1] or '', seq = tonumber(meta[2] or '0'), settled = meta[6] == '1',
+    remember_ms = tonumber(meta[9] or '600') * 1000, keep_ms = tonumber(meta[10] or '60') * 1000,
+    settle_ms = tonumber(meta[11] or '60') * 1000, declared_seq = tonumber(meta[13] or '0'),
+    by_time = meta[6] ~= '1' and meta[12] == '-1', -- wiped, and still waiting: another epoch knows no more of the hosts
+  }
+  local replication = redis.call('INFO', 'replication')
+  local replid = id_after(replication, 'master_replid:')
+  if not meta[1] then
+    mint(cell, replid, true)
+    return cell
+  end
+  if replid ~= meta[4] then
+    -- The first replica of this same process, or its last one gone: another id, and no change of data.
+    if meta[5] ~= run_id() or string.find(id_after(replication, 'master_replid2:'), '[^0]') then
+      mint(cell, replid, false)
+      return cell
+    end
+    redis.call('HSET', KEYS[1], 'replid', replid)
+  end
+  local noted_ms = tonumber(meta[3])
+  local passed_ms = cell.now_ms - noted_ms
+  local jumped = passed_ms > tonumber(meta[8] or '15') * 1000
+  -- A cell that waits for its hosts gives them their time.
+  local harmless = jumped and deadlines and cell.settled and leases_outlast(deadlines, noted_ms, cell.now_ms)
+  if (jumped and not harmless) or passed_ms < -1000 then
+    mint(cell, replid, false)
+    return cell
+  end
+  if passed_ms >= 500 then
+    redis.call('HSET', KEYS[1], 'now_ms', text(cell.now_ms))
+  end
+  if not cell.settled and cell.now_ms >= tonumber(meta[7]) then
+    cell.settled = true
+    redis.call('HSET', KEYS[1], 'settled', '1')
+  end
+  return cell
+end

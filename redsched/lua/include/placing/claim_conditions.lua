@@ -1,0 +1,65 @@
+-- parse_conditions(): what a call of claim.lua asks beyond hosts and their amounts, as tables. Absent in most calls.
+--
+-- ARGV  facts (1: KEYS has the facts of each host, for labels), number of groups and pools;
+--       number of shared amounts, amount list, thing, resource class, amount of each;
+--       number of members that count in a group, member, thing of each;
+--       number of limits, host, most claims, most starting of each ('' for any number);
+--       number of rules, and each as kind, by, thing (0: no group), most, members, member ..., domains, domain ...;
+--       number of hosts that were written off, host number of each: see claim_left.lua
+-- An amount list with shared amounts gets `shared`, a member `group` and `rules`; `limits` are by number of the host.
+-- include: thing_at
+local function parse_conditions(call, at)
+  local things = {}
+  local key_at = 7 + call.member_count + 3 * call.host_count
+  local function take()
+    at = at + 1
+    return ARGV[at]
+  end
+  local function take_number()
+    return tonumber(take())
+  end
+  if take() == '1' then
+    call.facts_at = key_at
+    key_at = key_at + call.host_count
+  end
+  for number = 1, take_number() do
+    things[number] = thing_at(KEYS[key_at + number])
+  end
+  for _ = 1, take_number() do
+    local list, thing, class, amount = call.lists[take_number()], things[take_number()], take(), take_number()
+    list.shared = list.shared or {}
+    list.shared[#list.shared + 1] = {thing = thing, class = class, amount = amount, slot = thing.name .. '/' .. class}
+    thing.slots = {}
+    call.counts_all = true
+  end
+  for _ = 1, take_number() do
+    local member = call.members[take_number()]
+    member.group = things[take_number()]
+  end
+  call.limits = {}
+  for _ = 1, take_number() do
+    call.limits[take_number()] = {claims = tonumber(take()), starting = tonumber(take())}
+  end
+  for _ = 1, take_number() do
+    local rule = {kind = take(), by = take(), group = things[take_number()], most = take_number(), domains = {}}
+    rule.tally = rule.group or {hash = {}, was = {}, now = {}}
+    call.counts_all = call.counts_all or rule.group or rule.kind == 'skew'
+    if rule.kind == 'skew' then
+      rule.tally.skews = rule.tally.skews or {}
+      rule.tally.skews[#rule.tally.skews + 1] = rule
+    end
+    for _ = 1, take_number() do
+      local member = call.members[take_number()]
+      member.rules = member.rules or {}
+      member.rules[#member.rules + 1] = rule
+    end
+    for i = 1, take_number() do
+      rule.domains[i] = take()
+    end
+  end
+  call.written_off = {}
+  for i = 1, take_number() do
+    call.written_off[i] = take_number()
+  end
+  call.things = things
+end

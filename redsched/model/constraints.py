@@ -1,0 +1,202 @@
+"""The parts of a request that have parts of their own: groups, guest NUMA, devices, spreading, hints, gangs."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from ipaddress import ip_address, ip_network
+from typing import TYPE_CHECKING
+
+from redsched.errors import InvalidRequest
+from redsched.model.claims import Amounts
+from redsched.model.limits import MAX_CLASSES, check_any_of, check_range, check_size
+from redsched.model.validation import check_amount, check_class, check_name, check_topology, check_trait
+
+if TYPE_CHECKING:
+    from redsched.model.request import Request
+
+MAX_CELLS = 16
+MAX_DEVICES = 64
+MAX_SKEW = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Resources that one pool gives all of. Without resources it only chooses a pool, for same_subtree.
+
+    The pool has all traits of `required`, one of each set of `any_of`, and none of `forbidden`.
+    """
+
+    name: str
+    resources: Amounts = field(default_factory=dict)
+    required: frozenset[str] = frozenset()
+    forbidden: frozenset[str] = frozenset()
+    any_of: tuple[frozenset[str], ...] = ()
+
+    def __post_init__(self) -> None:
+        check_name("group", self.name)
+        check_size(f"resources of group {self.name}", self.resources, MAX_CLASSES)
+        check_any_of(self.any_of)
+        for resource_class, amount in self.resources.items():
+            check_amount(check_class(resource_class), amount, 1)
+        for trait in self.required | self.forbidden:
+            check_trait(trait)
+
+
+class CpuPolicy(StrEnum):
+    """Which CPUs a guest's cells get: VCPU, PCPU, or of each some."""
+
+    SHARED = "shared"
+    DEDICATED = "dedicated"
+    MIXED = "mixed"
+
+
+@dataclass(frozen=True, slots=True)
+class NumaCell:
+    """One NUMA node of the guest. `dedicated_cpus` of its `cpus` are PCPU, under the mixed policy alone."""
+
+    cpus: int
+    memory_mb: int
+    dedicated_cpus: int = 0
+
+    def __post_init__(self) -> None:
+        check_amount("cpus of a NUMA cell", self.cpus, 1)
+        check_amount("memory_mb of a NUMA cell", self.memory_mb, 1)
+        check_range("dedicated_cpus of a NUMA cell", self.dedicated_cpus, 0, self.cpus)
+
+
+@dataclass(frozen=True, slots=True)
+class Numa:
+    """A guest's NUMA cells, each in one NUMA node of the host, no two in the same.
+
+    With `page_size_kb` memory is taken as huge pages: whole pages of class CUSTOM_HUGE_PAGES_<size>KB.
+    """
+
+    cells: tuple[NumaCell, ...]
+    policy: CpuPolicy = CpuPolicy.SHARED
+    page_size_kb: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.cells:
+            raise InvalidRequest("numa has no cells: give at least one")
+        check_size("numa cells", self.cells, MAX_CELLS)
+        for cell in self.cells:
+            if cell.dedicated_cpus and self.policy is not CpuPolicy.MIXED:
+                raise InvalidRequest(f"dedicated_cpus is for the mixed policy, and this is {self.policy}")
+            if self.page_size_kb is not None and cell.memory_mb * 1024 % self.page_size_kb:
+                raise InvalidRequest(
+                    f"memory_mb {cell.memory_mb} is no whole number of pages of {self.page_size_kb} KB"
+                )
+        if self.page_size_kb is not None:
+            check_range("page_size_kb", self.page_size_kb, 4, 1 << 30)
+
+
+class NumaAffinity(StrEnum):
+    """How near to the guest's NUMA cells a device must be, in Nova's words: `legacy` passes devices without a node."""
+
+    REQUIRED = "required"
+    PREFERRED = "preferred"
+    LEGACY = "legacy"
+
+
+@dataclass(frozen=True, slots=True)
+class PciDevices:
+    """`count` devices of a class, each from any pool that has it."""
+
+    resource_class: str
+    count: int = 1
+    numa_policy: NumaAffinity = NumaAffinity.LEGACY
+    required: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        check_class(self.resource_class)
+        check_range("count of pci", self.count, 1, MAX_DEVICES)
+        for trait in self.required:
+            check_trait(trait)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Places are spread over zones, values of a label or hosts: no two of these differ by more than `max_skew`.
+
+    Counted are the members of the request's server group; without one, the places of the request itself.
+    """
+
+    by: str
+    max_skew: int = 1
+    hard: bool = True
+
+    def __post_init__(self) -> None:
+        check_topology(self.by)
+        check_range("max_skew", self.max_skew, 1, MAX_SKEW)
+
+
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """Where other work is. `same_host` and `different_host` name claims; the address is that of a host's label `ip`."""
+
+    same_host: frozenset[str] = frozenset()
+    different_host: frozenset[str] = frozenset()
+    build_near_host_ip: str = ""
+    cidr: str = ""
+
+    def __post_init__(self) -> None:
+        for claim_id in self.same_host | self.different_host:
+            check_name("claim id", claim_id)
+        if self.cidr and not self.build_near_host_ip:
+            raise InvalidRequest("cidr says how near to build_near_host_ip, which is not given")
+        if self.build_near_host_ip:
+            self._check_network()
+
+    def _check_network(self) -> None:
+        try:
+            ip_address(self.build_near_host_ip)
+        except ValueError:
+            raise InvalidRequest(f"build_near_host_ip {self.build_near_host_ip!r} is no address") from None
+        try:
+            ip_network(self.network(), strict=False)
+        except ValueError:
+            raise InvalidRequest(f"cidr {self.cidr!r} is not one: use /24") from None
+
+    def network(self) -> str:
+        """The network around the address: `10.0.0.5/24`. Without a cidr /24, as in Nova."""
+        return f"{self.build_near_host_ip}/{(self.cidr or '/24').lstrip('/')}"
+
+
+class RelationType(StrEnum):
+    """What places of a gang's members must share, or must not."""
+
+    TOGETHER = "together"
+    APART = "apart"
+    SAME_ZONE = "same-zone"
+    SAME_AGGREGATE = "same-aggregate"
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Every two places of these members lie so to each other, those of one member too."""
+
+    type: RelationType
+    members: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not self.members:
+            raise InvalidRequest(f"a relation {self.type} names no members: name at least one")
+
+
+@dataclass(frozen=True, slots=True)
+class Gang:
+    """One kind of member of a gang: its name, and what each of its `count` places asks for."""
+
+    name: str
+    request: "Request"
+
+    def __post_init__(self) -> None:
+        check_name("member", self.name)
+        if self.request.members:
+            raise InvalidRequest(f"member {self.name!r} has members of its own: list them all beside each other")
+        if self.request.project:
+            raise InvalidRequest(f"member {self.name!r} names a project: that of the whole call stands beside members")
+
+    @property
+    def count(self) -> int:
+        """Places of this kind."""
+        return self.request.count

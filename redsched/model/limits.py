@@ -1,0 +1,41 @@
+"""Checks that several words of the model share. What a name may be is in `redsched.model.validation`."""
+
+from collections.abc import Sequence, Sized
+
+from redsched.errors import InvalidRequest
+from redsched.model.validation import check_trait, shown
+
+MAX_LEASE_S = 86_400
+MAX_CLASSES = 64
+"""Classes of one pool, and of one part of a request: a script reads and writes them in one command."""
+MAX_PARTS = 64
+"""Groups of a request, devices, cells, and whatever else is listed."""
+
+
+def check_range(what: str, value: int, low: int, high: int) -> None:
+    """Raise InvalidRequest unless `value` is a whole number from `low` to `high`."""
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise InvalidRequest(f"{what} must be a whole number from {low} to {high}, not {shown(value)}")
+
+
+def check_size(what: str, things: Sized, most: int) -> None:
+    """Raise InvalidRequest for more than `most` things."""
+    if len(things) > most:
+        raise InvalidRequest(f"{what} has {len(things)} entries: {most} at most")
+
+
+def check_any_of(any_of: Sequence[frozenset[str]]) -> None:
+    """Raise InvalidRequest unless these are sets of traits, of each of which one will do."""
+    check_size("any_of", any_of, MAX_PARTS)
+    for one in any_of:
+        if not one:
+            raise InvalidRequest(
+                "any_of holds an empty list, which no host can satisfy: name at least one trait in each"
+            )
+        for trait in one:
+            check_trait(trait)
+
+
+def check_lease(lease_s: int) -> None:
+    """Raise InvalidRequest unless a lease may be this long."""
+    check_range("lease_s", lease_s, 1, MAX_LEASE_S)

@@ -1,0 +1,166 @@
+"""What a request may say: every check of one, each with the value seen and what to do.
+
+One is built for each call, so what nearly all leave empty is asked about in one look.
+"""
+
+from typing import TYPE_CHECKING
+
+from redsched.errors import InvalidRequest
+from redsched.model.claims import OnExit
+from redsched.model.limits import MAX_CLASSES, MAX_PARTS, check_any_of, check_lease, check_range, check_size
+from redsched.model.validation import (
+    check_amount,
+    check_class,
+    check_condition,
+    check_metadata,
+    check_name,
+    check_trait,
+)
+
+if TYPE_CHECKING:
+    from redsched.model.request import Request
+
+MAX_COUNT = 200
+"""Places of one request, over all its members."""
+MAX_ALTERNATES = 50
+MAX_WAIT_S = 3600
+MAX_ATTEMPTS = 100
+
+
+def check_request(request: "Request") -> None:
+    """Raise InvalidRequest unless a request may be asked as it is."""
+    _check_asked(request)
+    _check_amounts(request)
+    if request.groups or request.same_subtree:
+        _check_groups(request)
+    _check_traits(request)
+    _check_where(request)
+    if request.labels or request.aggregate_metadata or request.properties:
+        _check_said(request)
+    if request.spread:
+        _check_spread(request)
+    _check_numbers(request)
+    _check_claim_ids(request)
+    _check_weights(request)
+
+
+def _check_asked(request: "Request") -> None:
+    if request.members:
+        _check_members(request)
+    elif request.relations:
+        raise InvalidRequest("relations name members, and there are none: give members")
+    elif not (request.resources or request.groups or request.numa or request.pci):
+        raise InvalidRequest(
+            'resources is empty: ask for at least one amount, such as {"VCPU": 1}, or for groups, numa, pci or members'
+        )
+
+
+def _check_members(request: "Request") -> None:
+    names = [one.name for one in request.members]
+    check_size("members", names, MAX_COUNT)
+    if len(set(names)) != len(names):
+        raise InvalidRequest("members names one twice: each needs a name of its own")
+    for relation in request.relations:
+        for name in relation.members:
+            if name not in names:
+                raise InvalidRequest(f"a relation names {name!r}, which is no member: use {', '.join(names)}")
+
+
+def _check_amounts(request: "Request") -> None:
+    check_size("resources", request.resources, MAX_CLASSES)
+    for resource_class, amount in request.resources.items():
+        check_amount(check_class(resource_class), amount, 1)
+    for what in ("groups", "same_subtree", "pci", "spread", "member_of"):
+        if parts := getattr(request, what):
+            check_size(what, parts, MAX_PARTS)
+
+
+def _check_groups(request: "Request") -> None:
+    names = [group.name for group in request.groups]
+    if len(set(names)) != len(names):
+        raise InvalidRequest("groups names one twice: each needs a name of its own")
+    related = frozenset().union(*request.same_subtree)
+    for name in sorted(related.difference(names)):
+        raise InvalidRequest(f"same_subtree names {name!r}, which is no group: use {', '.join(names) or 'groups'}")
+    for group in request.groups:
+        if not group.resources and group.name not in related:
+            raise InvalidRequest(f"group {group.name!r} asks for no resources, and no same_subtree names it")
+
+
+def _check_traits(request: "Request") -> None:
+    for traits in (request.required, request.forbidden, request.root_required, request.root_forbidden):
+        for trait in traits:
+            check_trait(trait)
+    if request.any_of:
+        check_any_of(request.any_of)
+
+
+def _check_where(request: "Request") -> None:
+    for what, names in (
+        ("zone", request.zones),
+        ("host", request.hosts),
+        ("host", request.exclude_hosts),
+        ("claim id", request.claim_ids),
+        ("aggregate", request.not_member_of),
+    ):
+        for name in names:
+            check_name(what, name)
+    for names in request.member_of:
+        if not names:
+            raise InvalidRequest("member_of holds an empty list, which no host can satisfy: name an aggregate in each")
+        for name in names:
+            check_name("aggregate", name)
+    for what, name in (
+        ("server group", request.server_group),
+        ("project", request.project),
+        ("consumer", request.consumer),
+    ):
+        if name:
+            check_name(what, name)
+
+
+def _check_said(request: "Request") -> None:
+    for key, text in request.labels.items():
+        check_condition(check_name("label", key), text)
+    for conditions in (request.aggregate_metadata, request.properties):
+        for key, text in conditions.items():
+            check_metadata(key, text)
+
+
+def _check_spread(request: "Request") -> None:
+    by = [one.by for one in request.spread]
+    if len(set(by)) != len(by):
+        raise InvalidRequest("spread names one topology twice: give it once")
+
+
+def _check_numbers(request: "Request") -> None:
+    check_range("count", request.count, 1, MAX_COUNT)
+    if request.members:
+        check_range("places of all members together", request.places, 1, MAX_COUNT)
+    check_range("alternates", request.alternates, 0, MAX_ALTERNATES)
+    check_lease(request.lease_s)
+    if request.mode not in ("all", "incremental"):
+        raise InvalidRequest(f"mode is all or incremental, not {request.mode!r}")
+    if request.until not in ("claimed", "active"):
+        raise InvalidRequest(f"until is claimed or active, not {request.until!r}")
+    check_range("wait_s", request.wait_s, 0, MAX_WAIT_S)
+    if request.on_exit not in tuple(OnExit):
+        raise InvalidRequest(f"on_exit is {', '.join(OnExit)}, not {request.on_exit!r}")
+    check_range("max_attempts", request.max_attempts, 1, MAX_ATTEMPTS)
+    if request.group_policy not in ("none", "isolate"):
+        raise InvalidRequest(f"group_policy is none or isolate, not {request.group_policy!r}")
+
+
+def _check_claim_ids(request: "Request") -> None:
+    if request.claim_ids and len(request.claim_ids) != request.places:
+        raise InvalidRequest(
+            f"claim_ids holds {len(request.claim_ids)} ids for count {request.places}: give one for each place"
+        )
+    if len(set(request.claim_ids)) != len(request.claim_ids):
+        raise InvalidRequest("claim_ids names an id twice: each place needs an id of its own")
+
+
+def _check_weights(request: "Request") -> None:
+    for name, multiplier in request.weights.items():
+        if not -1e6 <= multiplier <= 1e6:
+            raise InvalidRequest(f"weight {name!r} must be between -1e6 and 1e6, not {multiplier!r}")

@@ -1,0 +1,1 @@
+"""Auditing a cell against its invariants, and repairing what an audit finds."""

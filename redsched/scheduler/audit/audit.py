@@ -1,0 +1,125 @@
+"""Auditing invariants 1, 2, 5 and 10 of docs/architecture.md over the live store, while work goes on, and mending.
+
+Each host is read with its claims in one script. What spans more than that (deadlines, keys without a host, groups,
+pools and quotas) is read at different instants, so a suspicion counts only when it is seen again. What is mended is
+looked at once more afterwards: what was still wrong then, was not mended.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from redsched.model import ClaimStatus
+from redsched.pacing import Spread
+from redsched.scheduler.audit.cache import cache_problems
+from redsched.scheduler.audit.counts import Counted, count_problems, over_by_rights, read_counts
+from redsched.scheduler.audit.hosts import host_problems, lease_problems, load_of, unheard_endings
+from redsched.scheduler.audit.hosts import over_by_rights as host_over
+from redsched.scheduler.audit.leftovers import leftover_problems
+from redsched.scheduler.audit.recheck import LOOKS, seen_again, with_mended
+from redsched.scheduler.audit.repair import mend
+from redsched.scheduler.audit.snapshot import read_cell
+from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.results import AuditReport, Problem
+from redsched.store.cell import CellStore
+from redsched.store.codec.results import AuditedHost, Clock
+
+
+async def audit(cells: Cells) -> AuditReport:
+    """Look at everything; again at what looked wrong. Raises StoreUnavailable."""
+    return _together([await audit_cell(cell) for cell in cells])
+
+
+async def repair(cells: Cells, operator: bool) -> AuditReport:
+    """Audit, mend what can be mended, and look again. Raises StoreUnavailable.
+
+    `operator`: a person has asked for it, so that claims which only a person may end are ended too.
+    """
+    return _together([await repair_cell(cell, operator) for cell in cells])
+
+
+async def audit_cell(cell: Cell) -> AuditReport:
+    """`audit` of one cell."""
+    report, digests = await _look_again(cell)
+    await digests.let_go()
+    return report
+
+
+async def repair_cell(cell: Cell, operator: bool) -> AuditReport:
+    """`repair` of one cell. Requests that claims name are kept for another while."""
+    before, digests = await _look_again(cell)
+    await cell.store.keep_requests(digests)
+    await digests.let_go()
+    if not before.problems:
+        return before
+    await mend(cell, before.problems, operator)
+    after = await audit_cell(cell)
+    return replace(after, problems=with_mended(before.problems, after.problems))
+
+
+async def _look_again(cell: Cell) -> tuple[AuditReport, Spread[bool]]:
+    """Look; and where something looks wrong, whether it still does. With the digests that the last look has found."""
+    report, digests = await _look(cell.store)
+    for _ in range(LOOKS - 1):
+        if not report.problems:
+            break
+        await digests.let_go()
+        again, digests = await _look(cell.store)
+        report = replace(again, problems=seen_again(report.problems, again.problems))
+    return replace(report, problems=(*report.problems, *await cache_problems(cell.mirror))), digests
+
+
+async def repair_picture(cell: Cell) -> AuditReport:
+    """`repair` of this scheduler's picture of a cell alone."""
+    problems = await cache_problems(cell.mirror)
+    await mend(cell, problems, operator=False)
+    left = await cache_problems(cell.mirror) if problems else ()
+    return AuditReport(len(cell.mirror.columns), 0, with_mended(problems, left))
+
+
+def _together(reports: Sequence[AuditReport]) -> AuditReport:
+    return AuditReport(
+        sum(one.hosts for one in reports),
+        sum(one.claims for one in reports),
+        tuple(problem for one in reports for problem in one.problems),
+        tuple(host for one in reports for host in one.over),
+    )
+
+
+class _Look:
+    """One look at all hosts and claims of a cell, as they are read."""
+
+    def __init__(self, cell: str, clock: Clock) -> None:
+        self._cell, self._clock = cell, clock
+        self.counted = Counted()
+        self.problems: list[Problem] = []
+        self.over: list[str] = []
+        self.hosts = self.claims = 0
+
+    async def at_host(self, host: AuditedHost, deadlines: Mapping[str, int]) -> None:
+        if not host.fields:
+            return
+        load = await load_of(host)
+        self.hosts, self.claims = self.hosts + 1, self.claims + len(host.ids)
+        self.problems += host_problems(self._cell, load, self._clock)
+        self.problems += lease_problems(self._cell, load, deadlines, self._clock)
+        self.problems += unheard_endings(self._cell, load, self._clock)
+        if host_over(load):
+            self.over.append(host.name)
+
+    def at_claim(self, _: str, fields: Mapping[str, str]) -> None:
+        if fields.get("state", ClaimStatus.ENDED) != ClaimStatus.ENDED:
+            self.counted.take(fields)
+
+
+async def _look(store: CellStore) -> tuple[AuditReport, Spread[bool]]:
+    """What one look finds, and the digests of the requests that are still wanted."""
+    # Before anything is read: what falls due meanwhile is not called late.
+    look, before = _Look(store.name, await store.tick()), await read_counts(store)
+    seen = await read_cell(store, look.at_host, look.at_claim)
+    after = await read_counts(store)
+    leftover = await leftover_problems(store.name, seen)
+    problems = (*look.problems, *leftover, *await count_problems(store.name, before, after, look.counted))
+    digests, seen.digests = seen.digests, Spread[bool]()
+    await seen.let_go()
+    over = (*look.over, *await over_by_rights(after))
+    return AuditReport(look.hosts, look.claims, problems, over), digests

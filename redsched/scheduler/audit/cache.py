@@ -1,0 +1,94 @@
+"""Auditing the picture of this scheduler against the store: by invariant 10 they may differ in age, and no otherwise.
+
+A thing is compared where picture and store have it at the same version, and what differs counts when the next look
+finds both still at that version: a reply that ran ahead of the feed explains it no longer then.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from redsched.cache.columns import Columns
+from redsched.cache.declared import Declared
+from redsched.cache.diff import describe
+from redsched.cache.reading import names_of, read_into
+from redsched.cache.updater import CellMirror
+from redsched.pacing import in_order, paced
+from redsched.scheduler.results import Mend, Problem
+from redsched.store.codec.keys import Kind
+
+CHUNK = 10
+"""Hosts or declared things read at once: putting them into columns takes a turn of the loop."""
+
+Different = dict[tuple[str, str], tuple[object, str, str]]
+"""By thing and field: the version, what the picture has, and what the store has."""
+
+
+async def cache_problems(mirror: CellMirror) -> list[Problem]:
+    """What the picture has otherwise than the store. Raises StoreUnavailable."""
+    first = await _look(mirror)
+    again = await _look(mirror) if first else {}
+    return [
+        Problem(10, mirror.cell.name, f"cache {thing}", field, found[1][:80], found[2][:80], Mend.CACHE)
+        for (thing, field), found in again.items()
+        if first.get((thing, field)) == found
+    ]
+
+
+async def _look(mirror: CellMirror) -> Different:
+    await mirror.catch_up()
+    shown = set(mirror.columns.names())
+    names = await in_order(shown.union(await names_of(mirror.cell, Kind.HOST)))
+    found: Different = {}
+    for start in range(0, len(names), CHUNK):
+        found |= await _look_at_hosts(mirror, names[start : start + CHUNK])
+    return found | await _look_at_declared(mirror)
+
+
+async def _look_at_hosts(mirror: CellMirror, names: Sequence[str]) -> Different:
+    stored = await _read(mirror, names)
+    found: Different = {}
+    # Each is compared as the picture has it at that moment: where that has gone on, its version says so.
+    async for name in paced(names):
+        ours = describe(mirror.columns, name) if name in mirror.columns else {}
+        theirs = describe(stored, name) if name in stored else {}
+        found |= _differences(name, ours, theirs)
+    return found
+
+
+async def _look_at_declared(mirror: CellMirror) -> Different:
+    found: Different = {}
+    for kind in set(Kind) - {Kind.HOST}:
+        names = await in_order({*mirror.columns.declared.names(kind), *await names_of(mirror.cell, kind)})
+        for start in range(0, len(names), CHUNK):
+            found |= await _look_at_things(mirror, kind, names[start : start + CHUNK])
+    return found
+
+
+async def _look_at_things(mirror: CellMirror, kind: Kind, names: Sequence[str]) -> Different:
+    hashes, stored, found = await mirror.cell.read_things(kind, names), Declared(), Different()
+    async for name in paced(names):
+        if name in hashes:
+            stored.put(kind, name, hashes[name])
+        ours, theirs = (one.describe_one(kind, name) for one in (mirror.columns.declared, stored))
+        found |= _differences(f"{kind} {name}", ours, theirs)
+    return found
+
+
+async def _read(mirror: CellMirror, names: Sequence[str]) -> Columns:
+    columns = Columns(len(names))
+    columns.set_epoch(mirror.epoch)
+    await read_into(mirror.cell, columns, Kind.HOST, names)
+    return columns
+
+
+def _differences(thing: str, ours: Mapping[str, object], theirs: Mapping[str, object]) -> Different:
+    """Where only one has it, its version stands for all; versions that differ are ages, unless they stay so."""
+    if not ours or not theirs or ours["version"] != theirs["version"]:
+        versions = ours.get("version", "none"), theirs.get("version", "none")
+        return (
+            {} if versions[0] == versions[1] else {(thing, "version"): (versions, str(versions[0]), str(versions[1]))}
+        )
+    return {
+        (thing, field): (ours["version"], repr(ours.get(field)), repr(theirs.get(field)))
+        for field in ours.keys() | theirs.keys()
+        if ours.get(field) != theirs.get(field)
+    }

@@ -1,0 +1,108 @@
+"""Auditing what claims count in beside their hosts: server groups, shared pools, quotas. Invariants 1 and 2.
+
+Their claims lie on many hosts, and cannot be read at one instant. But whatever joins or leaves a group or pool moves
+its version, and a quota's seq. Where that was the same before and after all claims were read, these are the claims that
+it counts; where it was not, nothing can be said.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+from redsched.model.validation import SHARED_POOL, split_slot, whole
+from redsched.pacing import in_order, paced
+from redsched.scheduler.quotas.usage import usage_of
+from redsched.scheduler.results import Mend, Problem
+from redsched.store.cell import CellStore
+from redsched.store.codec.claim_codec import drawn_on
+from redsched.store.codec.fields import AMOUNT, COUNTED, placement_fields
+from redsched.store.codec.keys import Kind
+
+Fields = Mapping[str, str]
+Things = Mapping[str, Fields]
+"""The hashes of groups, pools and quotas, named as their keys end: `server-group:web`, `pool:licences`, `quota:web`."""
+
+TOO_MUCH = "nothing of what is claimed is taken away: release claims, or declare what there is"
+_COUNTS = ("members", "count.", "claimed.", "used.")
+
+
+async def read_counts(store: CellStore) -> Things:
+    """All groups, pools and quotas, those included that nobody declares and that claims still count in."""
+    found: dict[str, Fields] = {}
+    for kind in (Kind.SERVER_GROUP, Kind.POOL, Kind.QUOTA):
+        hashes = await store.read_things(kind, await store.all_names(kind))
+        found |= {f"{kind}:{name}": fields for name, fields in hashes.items()}
+    return found
+
+
+class Counted:
+    """What each group, pool and quota should count, by the claims that were taken in: all that have not ended."""
+
+    def __init__(self, claims: Iterable[Fields] = ()) -> None:
+        self.expected: dict[str, Counter[str]] = {}
+        for claim in claims:
+            self.take(claim)
+
+    def take(self, claim: Fields) -> None:
+        """Count one claim: in its quota once, in groups and pools with each of its placements."""
+        if claim.get("project"):
+            self._of(f"{Kind.QUOTA}:{claim['project']}").update(
+                {f"used.{name}": amount for name, amount in usage_of(claim).items()}
+            )
+        for placement in placement_fields(claim):
+            self._take_placement(placement)
+
+    def _take_placement(self, claim: Fields) -> None:
+        for group in drawn_on(claim.get("group", ""), ()):
+            counted = {name[len(COUNTED) :]: value for name, value in claim.items() if name.startswith(COUNTED)}
+            by = {"host": claim.get("host", ""), **counted}
+            self._of(group).update(["members", *(f"count.{one}={by[one]}" for one in by)])
+        for name, amount in claim.items():
+            slot = name.removeprefix(AMOUNT)
+            if slot != name and slot.startswith(SHARED_POOL):
+                pool, resource_class = split_slot(slot)
+                self._of(pool)[f"claimed.{resource_class}"] += whole(amount, -1)
+
+    def _of(self, thing: str) -> Counter[str]:
+        return self.expected.setdefault(thing, Counter())
+
+
+async def count_problems(cell: str, before: Things, after: Things, counted: Counted) -> list[Problem]:
+    """What is wrong with groups, pools and quotas, read before and after the claims that are `counted`."""
+    expected, found = counted.expected, list[Problem]()
+    async for name in paced(await in_order(after.keys() | expected.keys())):
+        if _mark(name, before) == _mark(name, after):
+            found += _problems(cell, name, after.get(name, {}), expected.get(name, Counter()))
+    return found
+
+
+async def over_by_rights(things: Things) -> tuple[str, ...]:
+    """The pools that hold more than they have because they shrank, or because hosts brought more back."""
+    found: list[str] = []
+    async for name, fields in paced(things.items()):
+        if any(field.startswith("over.") for field in fields):
+            found.append(name)
+    return tuple(found)
+
+
+def _mark(name: str, things: Things) -> str | None:
+    """What claims that join or leave a thing move."""
+    return things.get(name, {}).get("seq" if name.startswith(f"{Kind.QUOTA}:") else "version")
+
+
+def _problems(cell: str, name: str, fields: Fields, expected: Counter[str]) -> Iterator[Problem]:
+    for field in sorted(expected.keys() | {field for field in fields if field.startswith(_COUNTS)}):
+        says = fields.get(field, "0")
+        # What somebody has made unreadable equals no sum.
+        wrong = whole(says, -1) != expected[field]
+        if wrong:
+            yield Problem(2, cell, f"{name} {field}", "count", says[:40], f"{expected[field]}", Mend.COUNTS, name)
+        resource_class = field.removeprefix("claimed.")
+        capacity = whole(fields.get(f"capacity.{resource_class}", "0"), -1)
+        if resource_class != field and whole(says, -1) > capacity and not _excused(fields, resource_class):
+            thing, mend = f"{name} {resource_class}", Mend.COUNTS if wrong else None
+            yield Problem(1, cell, thing, "claimed", says[:40], f"at most {capacity}", mend, name, TOO_MUCH)
+
+
+def _excused(fields: Fields, resource_class: str) -> bool:
+    """Over by rights, or not declared, so that it has no capacity at all."""
+    return f"over.{resource_class}" in fields or not any(field.startswith("capacity.") for field in fields)

@@ -1,0 +1,148 @@
+"""Auditing hosts: each with the claims on it, read at one instant. Invariants 1, 2 and 5."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from redsched.model import LEASED, ClaimStatus
+from redsched.model.validation import SHARED_POOL, whole
+from redsched.pacing import paced
+from redsched.scheduler.results import Mend, Problem
+from redsched.store.codec.fields import AMOUNT, WRITTEN_OFF, placement_fields
+from redsched.store.codec.results import AuditedHost, Clock
+
+OVERDUE_MS = 15_000
+"""How long after its deadline a claim may wait for a sweep before that is a leak."""
+
+SHOWN = 40
+
+NOT_HEARD = "left alone until the host has attested, which works it out anew; or write it off with `redsched lost`"
+UNREADABLE = "an amount of a claim is no whole number: release that claim with --force"
+TOO_MUCH = "nothing of what is claimed is taken away: release claims, or report the capacity that there is"
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A host as it was read, the placements on it, and what they hold of each slot."""
+
+    host: AuditedHost
+    placed: Sequence[tuple[str, Mapping[str, str]]]
+    """With the ids of their claims."""
+    sums: Mapping[str, int]
+    """-1 where an amount has been made unreadable."""
+
+
+async def load_of(host: AuditedHost) -> Load:
+    """Work out what is on a host."""
+    placed: list[tuple[str, Mapping[str, str]]] = []
+    sums: Counter[str] = Counter()
+    async for claim_id, fields in paced(host.claims.items()):
+        for placement in placement_fields(fields):
+            if placement.get("host") == host.name:
+                placed.append((claim_id, placement))
+                _add(sums, placement)
+    return Load(host, placed, sums)
+
+
+def _add(sums: Counter[str], placement: Mapping[str, str]) -> None:
+    for name in placement:
+        slot = name.removeprefix(AMOUNT)
+        if slot != name and not slot.startswith(SHARED_POOL):
+            amount = _amount(placement, name)
+            sums[slot] = -1 if amount < 0 or sums[slot] < 0 else sums[slot] + amount
+
+
+def host_problems(cell: str, load: Load, clock: Clock) -> Iterator[Problem]:
+    """What a host says that its claims do not."""
+    host, sums, heard = load.host, load.sums, is_heard(load.host, clock)
+    for slot in _slots(load):
+        claimed, capacity = _amount(host.fields, f"claimed.{slot}"), _amount(host.fields, f"capacity.{slot}")
+        thing, says = f"{host.name} {slot}", host.fields.get(f"claimed.{slot}", "0")[:SHOWN]
+        if claimed > capacity and f"over.{slot}" not in host.fields:
+            # Where its sum is wrong too, mending that says whether it really is.
+            mend = _mend(heard) if claimed != sums.get(slot, 0) else None
+            yield Problem(1, cell, thing, "claimed", says, f"at most {capacity}", mend, host.name, TOO_MUCH)
+        total = sums.get(slot, 0)
+        if claimed != total:
+            advice = _advice(heard, readable=total >= 0)
+            should = f"{total}" if total >= 0 else "readable"
+            yield Problem(2, cell, thing, "claimed", says, should, _mend(heard), host.name, advice)
+    leased = sum(one["state"] in LEASED for _, one in load.placed)
+    for name, count in (("claims", len(load.placed)), ("starting", leased)):
+        if _amount(host.fields, name) != count:
+            says, thing = host.fields.get(name, "0")[:SHOWN], f"{host.name} {name}"
+            yield Problem(2, cell, thing, "count", says, f"{count}", _mend(heard), host.name, _advice(heard))
+    yield from _wrong_ids(cell, load, heard)
+
+
+def lease_problems(cell: str, load: Load, deadlines: Mapping[str, int], clock: Clock) -> Iterator[Problem]:
+    """Leases that do not end. Of a host that was heard in this epoch: on others nothing may be expired."""
+    host = load.host
+    for claim_id, fields in load.placed if is_heard(host, clock) else ():
+        if fields["state"] not in LEASED:
+            continue
+        deadline = deadlines.get(claim_id)
+        if deadline is None:
+            yield Problem(5, cell, claim_id, "deadline", "none", "that of its lease", Mend.HOST, host.name)
+        elif deadline < clock.now_ms - OVERDUE_MS:
+            late = f"{(clock.now_ms - deadline) // 1000} s ago"
+            advice = "no scheduler has ended it: look at the log of one, and whether any runs"
+            yield Problem(5, cell, claim_id, "deadline", late, "ended by now", None, host.name, advice)
+
+
+def unheard_endings(cell: str, load: Load, clock: Clock) -> Iterator[Problem]:
+    """Claims that wait for the word of a host that was written off. Whoever wrote it off, or empties it, ends them."""
+    host = load.host
+    evacuated = host.fields.get("leaving") == "evacuate"
+    if host.fields.get("epoch") != WRITTEN_OFF or not (evacuated or is_heard(host, clock)):
+        return
+    for claim_id, fields in load.placed:
+        if fields["state"] == ClaimStatus.ENDING:
+            yield Problem(5, cell, claim_id, "claim", f"ending on {host.name}, lost", "ended", Mend.ENDING, claim_id)
+
+
+def is_heard(host: AuditedHost, clock: Clock) -> bool:
+    """Whether it has attested to the present epoch, or was written off in it."""
+    return clock.epoch in (host.fields.get("epoch"), host.fields.get("written_off"))
+
+
+def over_by_rights(load: Load) -> bool:
+    """Over by its own word (`over.<slot>`: it shrank, or attested more than it has), or by external usage."""
+    host = load.host
+    return any(
+        f"over.{slot}" in host.fields
+        or _amount(host.fields, f"claimed.{slot}")
+        <= _amount(host.fields, f"capacity.{slot}")
+        < _amount(host.fields, f"claimed.{slot}") + _amount(host.fields, f"external.{slot}")
+        for slot in _slots(load)
+    )
+
+
+def _wrong_ids(cell: str, load: Load, heard: bool) -> Iterator[Problem]:
+    host, here = load.host, {claim_id for claim_id, _ in load.placed}
+    for claim_id in sorted(host.ids):
+        fields = host.claims[claim_id]
+        if claim_id not in here:
+            found = f"{fields.get('state', 'unknown')} on {fields.get('host') or 'no host'}"
+            should = f"not among the claims of {host.name}"
+            yield Problem(2, cell, claim_id, "claim", found, should, _mend(heard), host.name, _advice(heard))
+
+
+def _mend(heard: bool) -> Mend | None:
+    return Mend.HOST if heard else None
+
+
+def _advice(heard: bool, readable: bool = True) -> str:
+    if not readable:
+        return UNREADABLE
+    return "" if heard else NOT_HEARD
+
+
+def _amount(fields: Mapping[str, str], name: str) -> int:
+    """-1 for what somebody has made unreadable, so that it equals no sum."""
+    return whole(fields.get(name, "0"), -1)
+
+
+def _slots(load: Load) -> Sequence[str]:
+    kinds = ("claimed.", "capacity.")
+    return sorted({name.partition(".")[2] for name in load.host.fields if name.startswith(kinds)}.union(load.sums))

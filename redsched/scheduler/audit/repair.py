@@ -1,0 +1,85 @@
+"""Mending what an audit has found: which script for which problem. Each of them looks again before it writes."""
+
+from collections.abc import Mapping, Sequence
+
+import structlog
+
+from redsched.model import ClaimStatus
+from redsched.scheduler.audit.cache import cache_problems
+from redsched.scheduler.audit.recheck import reason_of
+from redsched.scheduler.audit.snapshot import Seen, members_of, read_cell
+from redsched.scheduler.cells import Cell
+from redsched.scheduler.results import Mend, Problem
+from redsched.store.cell import CellStore
+from redsched.store.codec.claim_codec import counted_by
+from redsched.store.codec.fields import claim_from
+from redsched.store.codec.outcomes import Outcome
+
+MOST_CLAIMS = 5000
+"""Claims of one group or pool that one script may look at: it holds the server while it does."""
+
+log = structlog.get_logger(__name__)
+
+
+async def mend(cell: Cell, problems: Sequence[Problem], operator: bool) -> None:
+    """Mend what can be mended. `operator`: claims that only a person may end are ended too. Raises StoreUnavailable."""
+    subjects = {(one.mend, one.subject): one for one in reversed(problems) if one.mend}
+    if not subjects:
+        return
+    seen = await read_cell(cell.store)
+    # The picture last.
+    for (kind, subject), problem in sorted(subjects.items(), key=lambda one: one[0][0] is Mend.CACHE):
+        outcome = await _mend(cell, seen, kind, subject, reason_of(problem), operator)
+        log.warning("mended", cell=cell.name, thing=problem.thing, problem=problem.detail, outcome=outcome)
+    await seen.let_go()
+
+
+async def _mend(cell: Cell, seen: Seen, kind: Mend | None, subject: str, reason: str, operator: bool) -> str:
+    store, suspects = cell.store, seen.unlisted.get(subject, ())
+    if kind is Mend.HOST:
+        return (await store.mend_host(subject, reason, suspects)).outcome
+    if kind is Mend.ENDING:
+        return "OK" if await store.reconcile([subject]) else "SAME"
+    if kind is Mend.GONE_HOST:
+        return (await store.mend_gone_host(subject, reason, operator, suspects)).outcome
+    if kind is Mend.COUNTS:
+        return await _mend_counts(store, subject, reason)
+    if kind is Mend.DUE:
+        return (await store.mend_due(reason, [subject])).outcome
+    if kind is Mend.GANG:
+        return await _mend_gang(store, subject, reason, members_of(seen.gangs.get(subject, {})))
+    return await _mend_cache(cell)
+
+
+async def _mend_gang(store: CellStore, gang: str, reason: str, members: Sequence[str]) -> str:
+    """Have it wait for the right members; of one that has failed, end those that are left, as its chore would have."""
+    outcome = (await store.mend_gang(gang, reason, members)).outcome
+    if "why" not in (await store.gang_hashes([gang])).get(gang, {}):
+        return outcome
+    return Outcome.OK if await store.end_gang(gang) else Outcome.ATTEST
+
+
+async def _mend_cache(cell: Cell) -> str:
+    """What was mended in the store comes by the feed; only what is wrong after that is a fault of the picture."""
+    if not await cache_problems(cell.mirror):
+        return "SAME"
+    cell.mirror.read_anew()
+    await cell.mirror.catch_up()
+    return "OK"
+
+
+async def _mend_counts(store: CellStore, thing: str, reason: str) -> str:
+    """Its version is read before its claims are looked for: the script can tell by it that these are all."""
+    kind, _, name = thing.partition(":")
+    version = await store.version_of(kind, name)
+    ids: list[str] = []
+
+    def at_claim(claim_id: str, fields: Mapping[str, str]) -> None:
+        lives = fields.get("state", ClaimStatus.ENDED) != ClaimStatus.ENDED
+        if lives and thing in counted_by(claim_from(store.name, claim_id, fields)):
+            ids.append(claim_id)
+
+    await (await read_cell(store, on_claim=at_claim)).let_go()
+    if len(ids) > MOST_CLAIMS:
+        return f"more than {MOST_CLAIMS} claims"
+    return (await store.mend_counts(thing, version, reason, ids)).outcome

@@ -1,0 +1,221 @@
+"""Reading a cell for an audit: its hosts with their claims, and all that lies beside them.
+
+Claims pass by one at a time: of a million of them only the states are kept, and the few that other things are about.
+"""
+
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from redsched.model import LEASED, Claim, ClaimStatus, Placement, Token, Why
+from redsched.pacing import Spread, in_order, paced
+from redsched.store.cell import CellStore
+from redsched.store.codec.fields import claim_from, placement_fields
+from redsched.store.codec.results import AuditedHost
+from redsched.store.commands.base import CHUNK, chunks
+from redsched.store.commands.reads import MEMBER
+
+HOSTS_AT_ONCE = 8
+
+Fields = Mapping[str, str]
+OnHost = Callable[[AuditedHost, Mapping[str, int]], Awaitable[None]]
+"""Sees each host as it was read, and the deadlines of all claims, which were read before."""
+OnClaim = Callable[[str, Fields], None]
+"""Sees each claim, those of hosts first; ended ones too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What is read of a cell before its claims are: what names claims. `keys`: names of keys by their beginnings."""
+
+    deadlines: Spread[int]
+    chores: Spread[int]
+    shelved: Spread[bool]
+    keys: Mapping[str, Spread[bool]]
+    gangs: Mapping[str, Fields]
+    listed: Collection[str]
+    """The names in the set of hosts."""
+
+
+class Seen:
+    """What was read of a cell, one after the other."""
+
+    def __init__(self, cell: str, marks: Marks) -> None:
+        self.cell, self.marks = cell, marks
+        self.present: set[str] = set()
+        """The names of the hosts that are there."""
+        self.states = Spread[str]()
+        """Of all claims at their main placement, ended ones too, by id."""
+        self.leased = Spread[bool]()
+        """Claims of which a placement beside the main one has a lease."""
+        self.unlisted: dict[str, dict[str, str]] = {}
+        """By host, claims with a placement there that the host's set does not have: the state of the placement."""
+        self.lasting = Spread[str]()
+        """Ended claims that are remembered without end, and why they ended."""
+        self.shelved = Spread[str]()
+        """The claims in the set of those that are shelved, as far as they are there: '' or, if wrongly, their state."""
+        self.unfinished = Spread[bool]()
+        """Claims about which a scheduler has something to finish, so that they must have a chore."""
+        self.gangs_with_chores: set[str] = set()
+        """The gangs of claims that have a chore."""
+        self.taken_up_on: set[str] = set()
+        """The hosts that have taken up a placement which is still there."""
+        self.digests = Spread[bool]()
+        """Of the requests that living and shelved claims name."""
+        self.gangs: Mapping[str, Fields] = {}
+        """Those that did not change while claims were read."""
+
+    def lives(self, claim_id: str) -> bool:
+        """Whether the claim is there and has not ended."""
+        return self.states.get(claim_id, ClaimStatus.ENDED) != ClaimStatus.ENDED
+
+    def note(self, claim_id: str, fields: Fields, on: str | None = None) -> None:
+        """Keep of a claim what is to be known of it. `on`: the host in whose set it was found, where it was in one."""
+        state = fields.get("state", ClaimStatus.ENDED)
+        self.states[claim_id] = _STATES.get(state, state)
+        is_shelved = claim_id in self.marks.shelved
+        if is_shelved:
+            self.shelved[claim_id] = "" if _is_shelved(fields) else state
+        if (state != ClaimStatus.ENDED or is_shelved) and fields.get("digest"):
+            self.digests[fields["digest"]] = True
+        if fields.get("gang") and claim_id in self.marks.chores:
+            self.gangs_with_chores.add(fields["gang"])
+        if _may_be_unfinished(fields) and is_unfinished(claim_from(self.cell, claim_id, fields)):
+            self.unfinished[claim_id] = True
+        for placement in placement_fields(fields):
+            self._note_placement(claim_id, placement, on)
+
+    def _note_placement(self, claim_id: str, placement: Fields, on: str | None) -> None:
+        state, host = placement["state"], placement.get("host", "")
+        if host != on:
+            self.unlisted.setdefault(host, {})[claim_id] = state
+        if state != ClaimStatus.CLAIMED:
+            self.taken_up_on.add(host)
+        if state in LEASED and self.states[claim_id] not in LEASED:
+            self.leased[claim_id] = True
+
+    def note_set(self, host: str, ids: Collection[str]) -> None:
+        """Note what a host's set has, once its claims are noted."""
+        unlisted = self.unlisted.get(host, {})
+        for claim_id in unlisted.keys() & ids:
+            del unlisted[claim_id]
+
+    async def let_go(self) -> None:
+        """Free what grows with the number of claims, in slices."""
+        marks = self.marks
+        large: tuple[Spread[Any], ...] = (
+            self.states,
+            self.lasting,
+            self.shelved,
+            self.unfinished,
+            self.leased,
+            self.digests,
+        )
+        for one in (*large, marks.deadlines, marks.chores, marks.shelved, *marks.keys.values()):
+            await one.let_go()
+
+
+_STATES = {state.value: state.value for state in ClaimStatus}
+"""One text for each state, in place of a million."""
+
+
+def _is_shelved(fields: Fields) -> bool:
+    """Whether a claim is shelved, or is being shelved."""
+    shelving = fields.get("state") == ClaimStatus.ENDED or fields.get("closed_why") == Why.SHELVED
+    return shelving and Why.SHELVED in (fields.get("why"), fields.get("closed_why"))
+
+
+def _may_be_unfinished(fields: Fields) -> bool:
+    """Most claims have one placement and were never closed: nothing can be left to do about them."""
+    return "closed" in fields or "retry_root" in fields or any(name.startswith("placement.") for name in fields)
+
+
+def is_unfinished(claim: Claim) -> bool:
+    """Whether only a scheduler can finish something about a claim, as include/claim/due.lua has it."""
+    if claim.state is ClaimStatus.PENDING:
+        return True
+    return any(one.state is not ClaimStatus.ENDING and _is_doomed(claim, one) for one in claim.placements)
+
+
+def _is_doomed(claim: Claim, placement: Placement) -> bool:
+    if claim.closed and Token.parse(placement.root) <= Token.parse(claim.closed):
+        return True
+    ranks = [_rank(one.root, one.placed) for one in claim.placements if one.state is ClaimStatus.ACTIVE]
+    if current := claim.raw.get("current"):
+        ranks.append(_rank(claim.raw.get("current_root", current), current))
+    return bool(ranks) and _rank(placement.root, placement.placed) < max(ranks)
+
+
+def _rank(root: str, placed: str) -> tuple[Token, Token]:
+    return Token.parse(root), Token.parse(placed)
+
+
+async def _no_host(_: AuditedHost, __: Mapping[str, int]) -> None:
+    pass
+
+
+async def read_cell(store: CellStore, on_host: OnHost = _no_host, on_claim: OnClaim | None = None) -> Seen:
+    """Read it. What is named by something else is read after what names it. Let go of what is returned."""
+    seen = Seen(store.name, await _read_marks(store))
+    await _read_hosts(store, seen, on_host, on_claim)
+    await _read_unheld(store, seen, on_claim)
+    gangs = seen.marks.gangs
+    after = await store.gang_hashes(list(gangs))
+    seen.gangs = {gang: fields for gang, fields in gangs.items() if after.get(gang) == fields}
+    return seen
+
+
+def members_of(gang: Fields) -> list[str]:
+    """The ids of the claims in a gang's hash."""
+    return sorted(name.removeprefix(MEMBER) for name in gang if name.startswith(MEMBER))
+
+
+async def _read_marks(store: CellStore) -> Marks:
+    deadlines, chores, shelved = await store.deadlines(), await store.chores(), await store.shelved_ids()
+    keys = await store.key_names()
+    gangs = await store.gang_hashes(list(keys.get("gang", ())))
+    return Marks(deadlines, chores, shelved, keys, gangs, await store.host_names())
+
+
+async def _read_hosts(store: CellStore, seen: Seen, on_host: OnHost, on_claim: OnClaim | None) -> None:
+    """All hosts that have a key or are listed, and those that only a set of claims names: these have no fields."""
+    keys = seen.marks.keys
+    names = await in_order({*seen.marks.listed, *keys.get("host", ()), *keys.get("claims", ())})
+    for some in chunks(names, HOSTS_AT_ONCE):
+        async for host in store.audited(some):
+            if host.fields:
+                seen.present.add(host.name)
+            async for claim_id, fields in paced(host.claims.items()):
+                # One that somebody has put into a second set is one claim still.
+                if fields and claim_id not in seen.states:
+                    seen.note(claim_id, fields, host.name)
+                    if on_claim:
+                        on_claim(claim_id, fields)
+            seen.note_set(host.name, host.ids)
+            await on_host(host, seen.marks.deadlines)
+
+
+async def _read_unheld(store: CellStore, seen: Seen, on_claim: OnClaim | None) -> None:
+    """The claims that no host's set has, in pages."""
+    in_gangs = (one for gang in seen.marks.gangs.values() for one in members_of(gang))
+    named = chain(seen.marks.keys.get("claim", ()), in_gangs, seen.marks.chores)
+    page: set[str] = set()
+    async for claim_id in paced(named):
+        if claim_id not in seen.states:
+            page.add(claim_id)
+        if len(page) == CHUNK:
+            await _note_unheld(store, seen, sorted(page), on_claim)
+            page.clear()
+    await _note_unheld(store, seen, sorted(page), on_claim)
+
+
+async def _note_unheld(store: CellStore, seen: Seen, ids: list[str], on_claim: OnClaim | None) -> None:
+    claims = await store.claim_hashes(ids)
+    ended = [claim_id for claim_id, fields in claims.items() if fields.get("state") == ClaimStatus.ENDED]
+    lasting = await store.lasting(ended)
+    seen.lasting.update((claim_id, claims[claim_id].get("why", "")) for claim_id in lasting)
+    async for claim_id, fields in paced(claims.items()):
+        seen.note(claim_id, fields)
+        if on_claim:
+            on_claim(claim_id, fields)

@@ -1,0 +1,1 @@
+"""What a scheduler does beside requests: sweeping, reconciling, repeating releases, recording events."""

@@ -1,0 +1,95 @@
+"""Chores: what claims leave to be done, of one cell: placements to take back, gangs to end, failed claims to place.
+
+The scripts that make a chore note it in the same call, so a scheduler that dies between two steps leaves none undone:
+any other one finds it here. Each can be done twice, or by two at once.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from redsched import aio
+from redsched.cache.updater import CellMirror
+from redsched.errors import ClaimState, NoValidHost, QuotaExceeded, RedschedError
+from redsched.model import OVER, Claim, ClaimStatus
+from redsched.pacing import Spread
+from redsched.store.cell import CellStore
+from redsched.store.codec.claim_codec import counted_by
+
+BATCH = 100
+AT_ONCE = 20
+CLOSED_WITHIN_S = 1.0
+"""How long a scheduler that closes goes on with what it has begun: any other one does the rest."""
+
+PlaceAgain = Callable[[Claim], Awaitable[object]]
+"""Find another place for a pending claim, or end it. Raises RedschedError where that is to be tried later."""
+
+log = structlog.get_logger(__name__)
+
+
+class Chores:
+    """Those of one cell."""
+
+    def __init__(self, store: CellStore, mirror: CellMirror) -> None:
+        self._store = store
+        self._mirror = mirror
+        self.place_again: PlaceAgain | None = None
+        self._begun: set[tuple[str, str]] = set()
+        """Pending claims that are being placed outside the sweeps, by id and the token that has failed."""
+        self._later = aio.Later("redsched-place-again")
+
+    async def stop(self) -> None:
+        """End what goes on in the background."""
+        await self._later.stop(CLOSED_WITHIN_S)
+
+    def begin(self, claim: Claim) -> None:
+        """Place a pending claim as soon as that is due, in the background: somebody waits for it."""
+        attempt = (claim.id, claim.retry_from)
+        if attempt not in self._begun:
+            self._begun.add(attempt)
+            self._later.begin(self._place_in_time(claim, attempt))
+
+    async def _place_in_time(self, claim: Claim, attempt: tuple[str, str]) -> None:
+        try:
+            due_ms = await self._store.chore_due_ms(claim.id)
+            if due_ms is None:
+                return  # another scheduler has placed it
+            await asyncio.sleep(max(0, due_ms - self._mirror.now_ms()) / 1000)
+            await self._do(claim.id, claim)
+        except RedschedError as error:
+            log.warning("chore", cell=self._store.name, claim=claim.id, problem=error.detail)
+        finally:
+            self._begun.discard(attempt)
+
+    async def work_off(self) -> None:
+        """Do what is due, each once; what cannot be done yet waits for the next round. Raises Unavailable."""
+        seen, offset = Spread[bool](), 0
+        while due := await self._store.due_chores(self._mirror.now_ms(), offset, BATCH):
+            fresh = [one for one in due if one not in seen]
+            offset += len(due) - len(fresh)  # still due although it was done: step over it
+            seen.update(dict.fromkeys(fresh, True))
+            claims = await self._store.read_claims(fresh)
+            for first in range(0, len(fresh), AT_ONCE):
+                await aio.together(self._do(one, claims.get(one)) for one in fresh[first : first + AT_ONCE])
+            if len(due) < BATCH:
+                break
+        await seen.let_go()
+
+    async def _place(self, claim: Claim) -> None:
+        if self.place_again is not None:
+            try:
+                await self.place_again(claim)
+            except (NoValidHost, QuotaExceeded, ClaimState) as error:
+                # It has ended, or waits for room: its events and its reason tell.
+                log.debug("chore", cell=self._store.name, claim=claim.id, problem=error.detail)
+
+    async def _do(self, claim_id: str, claim: Claim | None) -> None:
+        """Do one. Raises Unavailable."""
+        try:
+            if claim is not None and claim.state is ClaimStatus.PENDING:
+                await self._place(claim)
+            gang_done = bool(claim and claim.gang and claim.state in OVER and await self._store.end_gang(claim.gang))
+            await self._store.reconcile([claim_id], counted_by(claim) if claim else (), gang_done)
+        except RedschedError as error:
+            log.warning("chore", cell=self._store.name, claim=claim_id, problem=error.detail)

@@ -1,0 +1,124 @@
+"""Recorder: what happened in a cell, from its feed into its event log, each change once.
+
+Each scheduler records whose turn it is. Where the log has come to stands in the store, and the script that adds to it
+compares that: two recorders at once, or one that sends twice, add nothing twice. Changes that were trimmed before
+anyone recorded them are an event too, which says how many they were.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from redsched.pacing import paced
+from redsched.settings import Settings
+from redsched.store.cell import CellStore
+from redsched.store.codec.fields import AMOUNT, HELD_AMOUNT, placement_fields
+from redsched.store.codec.keys import Kind
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Change, Recorded
+from redsched.store.commands.reads import FEED_START
+
+BATCH = 100
+"""Few enough that a request which comes meanwhile waits some milliseconds at most: an event takes 50 to 100 us here."""
+
+HOLE = "missing"
+MENDED = "mended"
+
+_OF_CLAIM = ("project", "consumer", "gang")
+_OF_CHANGE = ("why", "reason")
+_BEGINS = frozenset(("claimed", "local"))
+"""Where a placement begins: what a host held of the claim before that was another placement's."""
+_DECLARED = ("declared", "removed", MENDED)
+_NEWS_OF_HOST = ("up", "down", "attest", "status", "lost", "membership", "removed", MENDED)
+"""Reports come by the second and say nothing of who did what."""
+
+
+class Recorder:
+    """The recorder of one cell."""
+
+    def __init__(self, cell: CellStore, settings: Settings) -> None:
+        self._cell = cell
+        self._keep_s, self._most = settings.events_keep_s, settings.events_most
+
+    async def record(self) -> int:
+        """Record what the feed has now; the number of events. Raises StoreUnavailable, OutcomeUnknown."""
+        recorded = 0
+        while True:
+            last = await self._cell.recorded()
+            changes = await self._cell.changes(last.entry_id or FEED_START, BATCH)
+            if not changes:
+                return recorded
+            events = await self._events(last, changes)
+            upto = Recorded(changes[-1].entry_id, changes[-1].seq)
+            answer = await self._cell.record(last.entry_id, upto, events, self._keep_s, self._most)
+            if answer.outcome is Outcome.OK:
+                recorded += len(events)
+            if len(changes) < BATCH:
+                return recorded
+
+    async def _events(self, last: Recorded, changes: Sequence[Change]) -> list[dict[str, str]]:
+        ids = sorted({change.fields["claim"] for change in changes if "claim" in change.fields})
+        claims = await self._cell.claim_hashes(ids)
+        amounts = await _amounts_at(changes, claims)
+        events: list[dict[str, str]] = []
+        seq = last.seq
+        async for change in paced(changes):
+            if change.seq > seq + 1:
+                events.append({**_head(change, HOLE), "changes": str(change.seq - seq - 1)})
+            seq = change.seq
+            events += _events_of(change, claims, amounts)
+        return events
+
+
+async def _amounts_at(
+    changes: Sequence[Change], claims: Mapping[str, Mapping[str, str]]
+) -> dict[int, Mapping[str, str]]:
+    """Return what the placement concerned held, as fields of the event, by the `seq` of each change of a claim.
+
+    Read backwards: the claim says what its present placements hold, and the change that ended one what that one held.
+    """
+    held = {
+        (claim_id, one.get("host", "")): _prefixed(AMOUNT, one)
+        async for claim_id, fields in paced(claims.items())
+        for one in placement_fields(fields)
+    }
+    found: dict[int, Mapping[str, str]] = {}
+    async for change in paced(reversed(changes)):
+        key = change.fields.get("claim", ""), change.name
+        if ended := _prefixed(HELD_AMOUNT, change.fields):
+            held[key] = {AMOUNT + name.removeprefix(HELD_AMOUNT): value for name, value in ended.items()}
+        found[change.seq] = held.get(key, {})
+        if change.op in _BEGINS:
+            held.pop(key, None)
+    return found
+
+
+def _prefixed(prefix: str, fields: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in fields.items() if name.startswith(prefix)}
+
+
+def _events_of(
+    change: Change, claims: Mapping[str, Mapping[str, str]], amounts: Mapping[int, Mapping[str, str]]
+) -> Iterator[dict[str, str]]:
+    reason = {"reason": change.fields["reason"]} if "reason" in change.fields else {}
+    if claim_id := change.fields.get("claim"):
+        said = _of_claim(claims.get(claim_id, {})) | dict(amounts[change.seq]) | _of_change(change)
+        yield {**_head(change, change.op), "claim": claim_id, "host": change.name, **said}
+    elif change.kind == Kind.HOST and change.op in _NEWS_OF_HOST:
+        status = {"status": change.fields["status"]} if "status" in change.fields else {}
+        yield {**_head(change, MENDED if reason else change.op), "host": change.name, **status, **reason}
+    elif change.kind != Kind.HOST and change.op in _DECLARED:
+        yield {**_head(change, change.op), "thing": f"{change.kind}:{change.name}", **reason}
+
+
+def _head(change: Change, kind: str) -> dict[str, str]:
+    """An entry's id begins with the store's time in ms."""
+    return {"at_ms": change.entry_id.partition("-")[0], "seq": str(change.seq), "kind": kind}
+
+
+def _of_claim(fields: Mapping[str, str]) -> dict[str, str]:
+    """Return for whom and for what the claim is."""
+    return {name: fields[name] for name in _OF_CLAIM if fields.get(name)}
+
+
+def _of_change(change: Change) -> dict[str, str]:
+    """Return why, as the change itself says it: the claim may have gone on since."""
+    return {name: change.fields[name] for name in _OF_CHANGE if name in change.fields}

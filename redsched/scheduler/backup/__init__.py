@@ -1,0 +1,1 @@
+"""Exporting, importing and replaying a cell."""

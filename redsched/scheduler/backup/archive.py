@@ -1,0 +1,278 @@
+"""A cell as readable lines: what `export` writes and `import` and `replay` read. docs/backup.md shows them.
+
+One JSON object a line, with its `kind`. The head comes first and says how many lines follow, so that a file which was
+cut off is not taken for a whole one.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+from redsched.errors import InvalidRequest
+from redsched.model import Aggregate, Claim, HostReport, HostStatus, Quota, Request, ServerGroup, SharedPool, Token
+from redsched.model.json_codec import Fields, as_text, from_text
+from redsched.model.validation import check_name, check_slot, whole
+from redsched.pacing import Spread
+from redsched.store.codec.fields import AMOUNT, claim_from
+
+FORMAT = 2
+"""Grows when a reader of before could not read what is written."""
+MAX_LINE = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What was exported when. `seq` and `seq_after`: the cell's, before and after it was read; `consistent`: equal."""
+
+    format: int
+    schema: str
+    cell: str
+    epoch: str
+    seq: int
+    seq_after: int
+    exported_at_ms: int
+    lines: int
+
+    @property
+    def consistent(self) -> bool:
+        """Whether nothing changed while it was read."""
+        return self.seq == self.seq_after
+
+
+class Packed(Mapping[str, Mapping[str, str]]):
+    """Hashes by name, each kept as one text: garbage collection would go through a million dicts at a time."""
+
+    __slots__ = ("_texts",)
+
+    def __init__(self) -> None:
+        self._texts = Spread[str]()
+
+    def put(self, name: str, values: Mapping[str, str]) -> None:
+        """Keep the fields of a hash."""
+        self._texts[name] = json.dumps(values)
+
+    def drop(self, name: str) -> None:
+        """Take a hash out."""
+        del self._texts[name]
+
+    def __getitem__(self, name: str) -> Mapping[str, str]:
+        found: dict[str, str] = json.loads(self._texts[name])
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """A cell. `statuses`: of hosts, where an operator has said one; `claims`: their hashes by id; `requests` by digest.
+
+    `claims` are those that live, and those that are shelved.
+    """
+
+    head: Head
+    aggregates: tuple[Aggregate, ...] = ()
+    groups: tuple[ServerGroup, ...] = ()
+    pools: tuple[SharedPool, ...] = ()
+    quotas: tuple[Quota, ...] = ()
+    hosts: tuple[HostReport, ...] = ()
+    statuses: Mapping[str, HostStatus] = field(default_factory=dict)
+    claims: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    requests: Mapping[str, str] = field(default_factory=dict)
+
+
+_DECLARED: Mapping[str, tuple[str, type[Any]]] = {
+    "aggregate": ("aggregates", Aggregate),
+    "server-group": ("groups", ServerGroup),
+    "pool": ("pools", SharedPool),
+    "quota": ("quotas", Quota),
+}
+KINDS = ("head", *_DECLARED, "host", "claim", "request")
+
+
+def written(archive: Archive) -> Iterator[str]:
+    """The lines of an archive, without their ends; the head tells their number."""
+    lines = list(_body(archive))
+    head = {**asdict(archive.head), "lines": len(lines), "consistent": archive.head.consistent}
+    yield json.dumps({"kind": "head", **head})
+    yield from lines
+
+
+def _body(archive: Archive) -> Iterator[str]:
+    for kind, (name, of) in _DECLARED.items():
+        for one in getattr(archive, name):
+            yield json.dumps({"kind": kind, **_words(of).of(one)})
+    for report in archive.hosts:
+        status = archive.statuses.get(report.name, HostStatus.ENABLED)
+        yield json.dumps({"kind": "host", "status": status.value, **_words(HostReport).of(report)})
+    for claim_id in sorted(archive.claims):
+        yield json.dumps({"kind": "claim", "id": claim_id, "fields": archive.claims[claim_id]})
+    for digest, text in sorted(archive.requests.items()):
+        yield json.dumps({"kind": "request", "digest": digest, "request": json.loads(text)})
+
+
+def read(lines: Iterable[str]) -> Archive:
+    """The archive of these lines. Raises InvalidRequest, which names the line and what to do."""
+    reading = _Reading()
+    for number, line in enumerate(lines, 1):
+        try:
+            reading.take(_object(line))
+        except InvalidRequest as error:
+            raise InvalidRequest(f"line {number}: {error.detail}") from error
+    return reading.archive()
+
+
+class _Reading:
+    """What has been read so far."""
+
+    def __init__(self) -> None:
+        self._head: Head | None = None
+        self._lines = 0
+        self._found: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
+        self._statuses: dict[str, HostStatus] = {}
+
+    def take(self, said: dict[str, Any]) -> None:
+        kind = said.pop("kind", None)
+        if kind not in KINDS:
+            raise InvalidRequest(f"kind {kind!r:.80} is not known: use one of {', '.join(KINDS)}")
+        if (kind == "head") == (self._head is not None):
+            raise InvalidRequest("the head must be the first line, and there is one: is it a whole export of one cell?")
+        if kind == "head":
+            self._head = _head(said)
+            return
+        self._lines += 1
+        name, thing = getattr(self, f"_{kind.replace('-', '_')}")(said)
+        if name in self._found[kind]:
+            raise InvalidRequest(f"{kind} {name!r} is there already: take one of the two out")
+        self._found[kind][name] = thing
+
+    def archive(self) -> Archive:
+        if self._head is None:
+            raise InvalidRequest("the file is empty: give what `redsched export` has written")
+        if self._lines != self._head.lines:
+            raise InvalidRequest(
+                f"the head tells of {self._head.lines} lines, and {self._lines} follow: the file was cut off or "
+                "edited; export again, or correct `lines` in its first line"
+            )
+        parts = {name: tuple(self._found[kind].values()) for kind, (name, _) in _DECLARED.items()}
+        found = self._found
+        hosts = tuple(found["host"].values())
+        self._check_homes()
+        return Archive(
+            self._head, **parts, hosts=hosts, statuses=self._statuses, claims=found["claim"], requests=found["request"]
+        )
+
+    def _check_homes(self) -> None:
+        for claim_id, said in self._found["claim"].items():
+            if said["state"] != "ended" and said["host"] not in self._found["host"]:
+                raise InvalidRequest(
+                    f"claim {claim_id} is on host {said['host']!r}, which is no line of this file: add it, or take the "
+                    "claim out"
+                )
+
+    def _aggregate(self, said: dict[str, Any]) -> tuple[str, Any]:
+        one = from_text(as_text(said), Aggregate, {})
+        return one.name, one
+
+    def _server_group(self, said: dict[str, Any]) -> tuple[str, Any]:
+        one = from_text(as_text(said), ServerGroup, {})
+        return one.name, one
+
+    def _pool(self, said: dict[str, Any]) -> tuple[str, Any]:
+        one = from_text(as_text(said), SharedPool, {})
+        return one.name, one
+
+    def _quota(self, said: dict[str, Any]) -> tuple[str, Any]:
+        one = from_text(as_text(said), Quota, {})
+        return one.project, one
+
+    def _host(self, said: dict[str, Any]) -> tuple[str, Any]:
+        status = said.pop("status", HostStatus.ENABLED.value)
+        if status not in set(HostStatus):
+            raise InvalidRequest(f"status {status!r:.80} is none: use {', '.join(HostStatus)}")
+        one = replace(from_text(as_text(said), HostReport, {}), cell=self._cell)
+        self._statuses[one.name] = HostStatus(status)
+        return one.name, one
+
+    def _claim(self, said: dict[str, Any]) -> tuple[str, Any]:
+        _only(said, "id", "fields")
+        values = said["fields"]
+        if not isinstance(values, dict) or not all(isinstance(value, str) for value in values.values()):
+            raise InvalidRequest("fields must be texts by name, as `redsched export` writes them")
+        check_name("claim", str(said["id"]))
+        checked_claim(self._cell, said["id"], values)
+        return said["id"], values
+
+    def _request(self, said: dict[str, Any]) -> tuple[str, Any]:
+        _only(said, "digest", "request")
+        text = as_text(said["request"])
+        digest = Request.from_canonical(text).digest()
+        if digest != said["digest"]:
+            raise InvalidRequest(
+                f"the request's digest is {digest}, not {said['digest']!r:.80}: put back what was there"
+            )
+        return digest, text
+
+    @property
+    def _cell(self) -> str:
+        return self._head.cell if self._head else ""
+
+
+def checked_claim(cell: str, claim_id: str, values: Mapping[str, str]) -> Claim:
+    """The claim of a hash. Raises InvalidRequest where the hash is not that of a claim."""
+    try:
+        claim = claim_from(cell, claim_id, values)
+    except (KeyError, ValueError) as error:
+        raise InvalidRequest(f"claim {claim_id}: host, state, token or why is missing or wrong: {error}") from error
+    Token.parse(claim.token)
+    check_name("host", claim.host)
+    for name, value in values.items():
+        if name.startswith(AMOUNT):
+            check_slot(name[len(AMOUNT) :])
+            if whole(value, -1) < 0:
+                raise InvalidRequest(f"claim {claim_id}: {name} is {value[:80]!r}, and must be a whole number")
+    return claim
+
+
+def _head(said: dict[str, Any]) -> Head:
+    said.pop("consistent", None)
+    if said.get("format") != FORMAT:
+        raise InvalidRequest(
+            f"format {said.get('format')!r:.80} is not that of this release, {FORMAT}: use another one"
+        )
+    head = from_text(as_text(said), Head, {})
+    for name in ("seq", "seq_after", "exported_at_ms", "lines"):
+        if type(getattr(head, name)) is not int:
+            raise InvalidRequest(f"{name} of the head must be a whole number: put back what was there")
+    Token.parse(f"{head.epoch}.0")
+    check_name("cell", head.cell)
+    return head
+
+
+def _object(line: str) -> dict[str, Any]:
+    if len(line) > MAX_LINE:
+        raise InvalidRequest(f"it is longer than {MAX_LINE} characters: no line of an export is")
+    try:
+        said = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InvalidRequest(
+            f"it is not JSON ({error}): restore the line, or take it out and correct `lines`"
+        ) from None
+    if not isinstance(said, dict):
+        raise InvalidRequest("it is no JSON object: each line is one, with its `kind`")
+    return said
+
+
+def _only(said: Mapping[str, Any], *names: str) -> None:
+    if set(said) != set(names):
+        raise InvalidRequest(f"it has {', '.join(sorted(said)) or 'nothing'}, and should have {', '.join(names)}")
+
+
+def _words(of: type[Any]) -> Fields:
+    """All fields of a dataclass but those that have their default."""
+    defaults = {one.name: one.default_factory() if callable(one.default_factory) else one.default for one in fields(of)}
+    return Fields(tuple(defaults), defaults)

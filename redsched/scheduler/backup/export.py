@@ -1,0 +1,154 @@
+"""Exporting a cell: reading all of it into an Archive, again where something changed meanwhile."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from redsched.model import (
+    Aggregate,
+    GroupPolicy,
+    HostReport,
+    Inventory,
+    Pool,
+    ServerGroup,
+    SharedPool,
+)
+from redsched.model.validation import whole
+from redsched.pacing import Spread, in_order, paced, paged
+from redsched.scheduler.audit.snapshot import Seen, read_cell
+from redsched.scheduler.backup.archive import FORMAT, Archive, Head, Packed
+from redsched.scheduler.hosts.fields import keyed, number, quota_from, slot_views, status_from
+from redsched.scheduler.results import SlotView
+from redsched.store.cell import CellStore
+from redsched.store.codec.fields import ROOT, placement_fields
+from redsched.store.codec.keys import Kind
+from redsched.store.codec.results import HostHashes
+from redsched.store.commands.schema import SCHEMA
+
+TRIES = 3
+HOSTS_AT_ONCE = 100
+REQUESTS_AT_ONCE = 100
+
+Fields = Mapping[str, str]
+
+
+async def export_cell(store: CellStore) -> Archive:
+    """All of a cell. Its head says whether it is of one instant: a busy one may never be. Raises StoreUnavailable."""
+    for _ in range(TRIES):
+        before = await store.tick()
+        archive = await _read(store)
+        after = await store.tick()
+        head = Head(FORMAT, str(SCHEMA.number), store.name, before.epoch, before.seq, after.seq, before.now_ms, 0)
+        archive = replace(archive, head=head)
+        if before.epoch == after.epoch and head.consistent:
+            break
+    return archive
+
+
+async def _read(store: CellStore) -> Archive:
+    things = {kind: await store.read_things(kind, await store.declared_names(kind)) for kind in Kind if kind != "host"}
+    claims = Packed()
+
+    def at_claim(claim_id: str, fields: Fields) -> None:
+        # A hint that lay in an inbox is made anew when the host attests.
+        claims.put(claim_id, {name: value for name, value in fields.items() if not name.endswith("inbox_id")})
+
+    seen = await read_cell(store, on_claim=at_claim)
+    await _leave_out(claims, seen)
+    hashes = await _hosts(store, await in_order(seen.present))
+    hosts = tuple([report_from(store.name, one) async for one in paced(hashes)])
+    requests = await _requests(store, seen)
+    await seen.let_go()
+    return Archive(
+        head=_NO_HEAD,
+        aggregates=tuple([_aggregate(*one, hashes) async for one in paced(things[Kind.AGGREGATE].items())]),
+        groups=tuple([_group(*one) async for one in paced(things[Kind.SERVER_GROUP].items())]),
+        pools=tuple(_pool(name, fields) for name, fields in things[Kind.POOL].items()),
+        quotas=tuple(
+            quota for name, fields in things[Kind.QUOTA].items() if (quota := quota_from(name, fields)) is not None
+        ),
+        hosts=hosts,
+        statuses={one.name: status_from(one.fields) for one in hashes},
+        claims=claims,
+        requests=requests,
+    )
+
+
+_NO_HEAD = Head(FORMAT, "", "", "", 0, 0, 0, 0)
+
+
+async def _leave_out(claims: Packed, seen: Seen) -> None:
+    """Keep what lives on hosts that are there, and what is remembered without end."""
+    over = Spread[bool]()
+    async for claim_id in paced(claims):
+        if claim_id in seen.lasting:
+            continue
+        if not seen.lives(claim_id) or not _hosts_of(claims[claim_id]) <= seen.present:
+            over[claim_id] = True
+    async for claim_id in paced(over):
+        claims.drop(claim_id)
+
+
+def _hosts_of(fields: Fields) -> set[str]:
+    return {one["host"] for one in placement_fields(fields)}
+
+
+async def _hosts(store: CellStore, names: Sequence[str]) -> list[HostHashes]:
+    found: list[HostHashes] = []
+    for first in range(0, len(names), HOSTS_AT_ONCE):
+        found += await store.read_hosts(names[first : first + HOSTS_AT_ONCE])
+    return [one for one in found if one.fields]
+
+
+async def _requests(store: CellStore, seen: Seen) -> Spread[str]:
+    texts = Spread[str]()
+    async for page in paged(seen.digests, REQUESTS_AT_ONCE):
+        texts.update(await store.read_requests(page))
+    return texts
+
+
+def report_from(cell: str, host: HostHashes) -> HostReport:
+    """A host's last report. What somebody has made unreadable by hand is left out."""
+    fields = host.fields
+    slots, traits, parents = slot_views(fields), keyed("trait.", fields), keyed("pool.", fields)
+    inventories = {slot: _inventory(one) for slot, one in slots.items() if f"total.{slot}" in fields}
+    pools = {
+        name: Pool(
+            {slot.rpartition("/")[2]: one for slot, one in inventories.items() if slot.rpartition("/")[0] == name},
+            "" if parent == ROOT else parent,
+            frozenset(trait.partition("/")[2] for trait in traits if trait.startswith(f"{name}/")),
+        )
+        for name, parent in parents.items()
+    }
+    return HostReport(
+        host.name,
+        {slot: one for slot, one in inventories.items() if "/" not in slot},
+        cell,
+        fields.get("zone", "default"),
+        keyed("label.", fields),
+        frozenset(trait for trait in traits if "/" not in trait),
+        {name: number(text) for name, text in keyed("metric.", fields).items()},
+        {slot: slots[slot].external for slot in inventories if slots[slot].external},
+        max(1, whole(fields.get("lease_ms", ""), 30_000) // 1000),
+        pools,
+    )
+
+
+def _inventory(one: SlotView) -> Inventory:
+    largest = None if one.max == one.total else one.max
+    return Inventory(one.total, one.reserved, one.ratio, one.min, largest, one.step)
+
+
+def _aggregate(name: str, fields: Fields, hosts: Sequence[HostHashes]) -> Aggregate:
+    members = frozenset(host.name for host in hosts if host.fields.get(f"aggregate.{name}") == "1")
+    return Aggregate(name, keyed("meta.", fields), members)
+
+
+def _group(name: str, fields: Fields) -> ServerGroup:
+    count_by = tuple(sorted(keyed("count_by.", fields).values()))
+    policy = GroupPolicy(fields["policy"])
+    return ServerGroup(name, policy, fields.get("by", "host"), whole(fields.get("max_per_host", "1"), 1), count_by)
+
+
+def _pool(name: str, fields: Fields) -> SharedPool:
+    inventories = {one: _inventory(slot) for one, slot in slot_views(fields).items() if f"total.{one}" in fields}
+    return SharedPool(name, inventories, frozenset(keyed("trait.", fields)), frozenset(keyed("aggregate.", fields)))

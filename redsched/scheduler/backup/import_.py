@@ -1,0 +1,112 @@
+"""Importing a cell: an Archive into an empty cell; or only what people declared, into one that lives.
+
+Imported hosts have attested to nothing, and the cell starts a new epoch when all is in: agents say what they hold as
+after any loss of data, and the union counts. What a host has said meanwhile by itself stands.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from redsched.errors import ClaimState, RedschedError, StoreUnavailable
+from redsched.model import HostStatus, Token
+from redsched.scheduler.backup.archive import Archive
+from redsched.store.cell import CellStore
+from redsched.store.codec.keys import Kind
+from redsched.store.codec.outcomes import Outcome
+
+CLAIMS_AT_ONCE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """How many things of each kind came in, and in words what did not."""
+
+    counts: Mapping[str, int]
+    notes: tuple[str, ...] = ()
+
+
+async def import_cell(store: CellStore, archive: Archive) -> Imported:
+    """All of an archive into an empty cell. Raises ClaimState where it is not empty."""
+    await _refuse_used(store)
+    # The file says which hosts there are: the epoch to come waits for these, and not for time alone as after a wipe.
+    await store.init()
+    notes: list[str] = []
+    for report in archive.hosts:
+        await store.report(report)
+    counts = await _import_declared(store, archive, notes)
+    counts["hosts"] = len(archive.hosts)
+    counts["claims"] = await _import_claims(store, archive, notes)
+    for digest, text in archive.requests.items():
+        await store.keep_request(digest, text)
+    counts["requests"] = len(archive.requests)
+    # Above the exported one, so that what is placed from now on is newer than any token in the file.
+    present = (await store.tick()).epoch
+    await store.raise_epoch(max(present, archive.head.epoch, key=lambda epoch: Token.parse(f"{epoch}.0")))
+    return Imported(counts, tuple(notes))
+
+
+async def import_declared(store: CellStore, archive: Archive) -> Imported:
+    """What people declared into a living cell: aggregates, groups, pools, quotas, and the status of its hosts."""
+    notes: list[str] = []
+    return Imported(await _import_declared(store, archive, notes), tuple(notes))
+
+
+async def _refuse_used(store: CellStore) -> None:
+    found = {"hosts": await store.host_names(), "claims": list((await store.key_names()).get("claim", ()))}
+    for kind in (Kind.AGGREGATE, Kind.SERVER_GROUP, Kind.POOL, Kind.QUOTA):
+        found[f"{kind}s"] = await store.declared_names(kind)
+    there = [f"{len(names)} {what} ({', '.join(sorted(names)[:3])}...)" for what, names in found.items() if names]
+    if there:
+        raise ClaimState(
+            f"cell {store.name} is not empty, it has {'; '.join(there)}: import into an empty cell, or only what "
+            "people declared, with --declared"
+        )
+
+
+async def _import_declared(store: CellStore, archive: Archive, notes: list[str]) -> dict[str, int]:
+    known = set(await store.host_names())
+    notes += [
+        f"server group {group.name} stays as it is: its members are not counted by what the file says"
+        for group in archive.groups
+        if (await store.put_group(group)).outcome is Outcome.HELD
+    ]
+    for pool in archive.pools:
+        await store.put_pool(pool)
+    for quota in archive.quotas:
+        await store.put_quota(quota)
+    for aggregate in archive.aggregates:
+        answer = await store.put_aggregate(aggregate)
+        if answer.facts:
+            notes.append(f"aggregate {aggregate.name}: {', '.join(answer.facts)} not known yet: import again later")
+    statuses = {host: status for host, status in archive.statuses.items() if host in known}
+    for host, status in statuses.items():
+        await store.set_status(host, status)
+    if unknown := sorted(set(archive.statuses) - known):
+        waiting = [host for host in unknown if archive.statuses[host] is not HostStatus.ENABLED]
+        if waiting:
+            notes.append(f"not known yet, so that their status could not be set: {', '.join(waiting)}")
+    kinds = (("aggregates", archive.aggregates), ("server_groups", archive.groups), ("pools", archive.pools))
+    return {**{name: len(things) for name, things in kinds}, "quotas": len(archive.quotas), "statuses": len(statuses)}
+
+
+async def _import_claims(store: CellStore, archive: Archive, notes: list[str]) -> int:
+    of_host: dict[str, dict[str, Mapping[str, str]]] = {}
+    for claim_id, fields in archive.claims.items():
+        of_host.setdefault(fields["host"], {})[claim_id] = fields
+    imported = 0
+    for host, claims in of_host.items():
+        items = list(claims.items())
+        for first in range(0, len(items), CLAIMS_AT_ONCE):
+            some = dict(items[first : first + CLAIMS_AT_ONCE])
+            answer = await store.restore(some)
+            if answer.outcome is Outcome.OK:
+                imported += len(some) - len(answer.facts)
+            elif answer.outcome is Outcome.HELD:
+                notes.append(f"host {host} has attested meanwhile: its own word on its claims stands")
+            elif answer.outcome is Outcome.RETRY:
+                raise RedschedError(f"the keys {', '.join(answer.facts)} of claims on {host} were not passed")
+            else:
+                raise StoreUnavailable(
+                    f"the claims of host {host} could not be restored ({answer.outcome}): empty the cell, import again"
+                )
+    return imported

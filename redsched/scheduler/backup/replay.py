@@ -1,0 +1,98 @@
+"""Replaying an exported cell: its claims are asked for again, in their order, on its hosts in another store."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from redsched.errors import NoValidHost, Refused, Unknown
+from redsched.model import MAX_COUNT, Hints, Request
+from redsched.model.validation import split_slot, whole
+from redsched.scheduler.backup.archive import Archive
+from redsched.scheduler.backup.import_ import import_declared
+from redsched.scheduler.scheduler import Scheduler
+from redsched.settings import Settings
+from redsched.store.codec.fields import AMOUNT
+from redsched.store.store import Store
+
+LEASE_S = 3600
+MOST_CLAIMS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """How many places were given and refused, and on how many hosts. `guessed`: asked for by what they hold alone."""
+
+    policy: str
+    placed: int
+    refused: int
+    hosts: int
+    guessed: int
+
+
+async def replay(url: str, archive: Archive, settings: Settings, policy: str = "") -> Replayed:
+    """Place the claims of an archive in the empty store at `url`; with `policy`, by that one instead of their own.
+
+    Of equal hosts always the first is taken, so that two replays give the same. Raises StoreUnavailable.
+    """
+    quiet = {"cells": (archive.head.cell,), "pick_from": 1, "check_s": 0.0, "events_keep_s": 0.0, "redis_url": url}
+    settings = settings.model_copy(update=quiet)
+    await _bring_hosts(url, archive, settings)
+    placed = refused = guessed = 0
+    used: set[str] = set()
+    async with Scheduler.connect(url, settings) as scheduler:
+        for request, known in _requests(archive, policy):
+            guessed += 0 if known else request.places
+            try:
+                found = (await scheduler.select(request)).selections
+            except (NoValidHost, Refused, Unknown):
+                refused += request.places
+                continue
+            placed += len(found)
+            refused += request.places - len(found)
+            used.update(one.host for one in found)
+    return Replayed(policy, placed, refused, len(used), guessed)
+
+
+async def _bring_hosts(url: str, archive: Archive, settings: Settings) -> None:
+    async with Store.connect(url, settings) as store:
+        cell = store.cell(archive.head.cell)
+        await cell.init()
+        for report in archive.hosts:
+            said = await cell.report(replace(report, lease_s=LEASE_S))
+            await cell.attest(report.name, said.epoch)
+        await import_declared(cell, archive)
+
+
+def _requests(archive: Archive, policy: str) -> Iterator[tuple[Request, bool]]:
+    """Each call once, however many of its claims are there, and whether its own words are known."""
+    calls: dict[tuple[int, str], list[tuple[str, Mapping[str, str]]]] = {}
+    for claim_id, said in archive.claims.items():
+        if said["state"] == "ended":
+            continue
+        at_ms = whole(said.get("claimed_at_ms", ""), 0)
+        calls.setdefault((at_ms, said.get("digest") or claim_id), []).append((claim_id, said))
+    for (_, digest), claims in sorted(calls.items()):
+        text = archive.requests.get(digest)
+        if text:
+            yield _again(Request.from_canonical(text), len(claims), policy), True
+        else:
+            for _, said in claims:
+                yield _guessed(said, policy), False
+
+
+def _again(request: Request, places: int, policy: str) -> Request:
+    """A request for those of its places that are there. What it says of other claims means nothing here."""
+    if not request.members:
+        request = replace(request, count=min(places, MAX_COUNT))
+    if policy:
+        request = replace(request, policy=policy, weights={})
+    return replace(request, hints=Hints(), lease_s=LEASE_S)
+
+
+def _guessed(said: Mapping[str, str], policy: str) -> Request:
+    resources: dict[str, int] = {}
+    for name, text in said.items():
+        if name.startswith(AMOUNT):
+            resource_class = split_slot(name[len(AMOUNT) :])[1]
+            resources[resource_class] = resources.get(resource_class, 0) + whole(text, 0)
+    asked = {name: amount for name, amount in resources.items() if amount}
+    return Request(asked, project=said.get("project", ""), lease_s=LEASE_S, policy=policy)

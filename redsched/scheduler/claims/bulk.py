@@ -1,0 +1,159 @@
+"""BulkDesk: release, renew, shelve and unshelve all claims that a filter finds.
+
+A call reads one page and passes each of its claims to the verb for one claim, AT_ONCE at a time. Each verb carries the
+token of the placement that was listed, so a claim that has ended or was placed anew since then is refused.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from redsched import aio
+from redsched.errors import InvalidRequest, RedschedError, StoreUnavailable, Unknown
+from redsched.model import MAX_LEASE_S, Claim, ClaimStatus, ListedState
+from redsched.pacing import paced
+from redsched.scheduler.claims.listing import ClaimFilter
+from redsched.scheduler.claims.service import ClaimDesk
+from redsched.scheduler.results import Page
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Answer, Giving
+from redsched.store.commands.base import chunks
+
+AT_ONCE = 32
+"""Claims whose calls are under way together."""
+
+Verb = Callable[[Claim], Awaitable["BulkOutcome"]]
+
+
+class BulkOutcome(StrEnum):
+    """What a call has done with one claim."""
+
+    SELECTED = "selected"
+    """Nothing: it was a dry run."""
+    RELEASED = "released"
+    RENEWED = "renewed"
+    UNCHANGED = "unchanged"
+    """It is active, and has no lease to renew."""
+    SHELVED = "shelved"
+    UNSHELVED = "unshelved"
+    ENDING = "ending"
+    """Released or shelved as soon as its host says that the work is gone."""
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class BulkResult:
+    """A claim as it was listed, and its outcome; `error` says why it was refused."""
+
+    claim: Claim
+    outcome: BulkOutcome
+    error: RedschedError | None = None
+
+
+class BulkDesk(ClaimDesk):
+    """ClaimDesk, and its verbs for many claims. `next` of a page is the `after` of the next call."""
+
+    async def release_all(
+        self, wanted: ClaimFilter, force: bool = False, dry_run: bool = False, limit: int = 1000, after: str = ""
+    ) -> Page[BulkResult]:
+        """Release up to `limit` claims that the filter finds, with all their placements.
+
+        Raises InvalidRequest, Unknown (a cell), Unavailable.
+        """
+        how = Giving.FORCE if force else Giving.ASK
+
+        async def release(claim: Claim) -> BulkOutcome:
+            answer = await self._release_whole(claim, how)
+            return BulkOutcome.ENDING if answer.outcome is Outcome.ENDING else BulkOutcome.RELEASED
+
+        return await self._on_page(wanted, release, dry_run, limit, after)
+
+    async def renew_all(
+        self, wanted: ClaimFilter, lease_s: int, dry_run: bool = False, limit: int = 1000, after: str = ""
+    ) -> Page[BulkResult]:
+        """Give what the filter finds and is not active yet a lease of `lease_s`. Otherwise as `release_all`."""
+        if not 1 <= lease_s <= MAX_LEASE_S:
+            raise InvalidRequest(f"lease_s must be from 1 to {MAX_LEASE_S}, not {lease_s}")
+
+        async def renew(claim: Claim) -> BulkOutcome:
+            renewed = await self.renew(claim.id, claim.token, lease_s)
+            here = renewed.at(claim.token) or renewed
+            return BulkOutcome.RENEWED if here.expires_at_ms else BulkOutcome.UNCHANGED
+
+        return await self._on_page(wanted, renew, dry_run, limit, after)
+
+    async def shelve_all(
+        self, wanted: ClaimFilter, dry_run: bool = False, limit: int = 1000, after: str = ""
+    ) -> Page[BulkResult]:
+        """Shelve what the filter finds. Otherwise as `release_all`."""
+
+        async def shelve(claim: Claim) -> BulkOutcome:
+            shelved = await self.shelve(claim.id, claim.token)
+            return BulkOutcome.ENDING if shelved.state is ClaimStatus.ENDING else BulkOutcome.SHELVED
+
+        return await self._on_page(wanted, shelve, dry_run, limit, after)
+
+    async def unshelve_all(
+        self, wanted: ClaimFilter, dry_run: bool = False, limit: int = 1000, after: str = ""
+    ) -> Page[BulkResult]:
+        """Claim again what the filter finds and is shelved, where there is room now. Otherwise as `release_all`."""
+        wanted.require_any()
+        if wanted.state not in (None, ListedState.SHELVED):
+            raise InvalidRequest(f"only shelved claims can be unshelved: leave out state {wanted.state}")
+
+        async def unshelve(claim: Claim) -> BulkOutcome:
+            await self.unshelve(claim.id)
+            return BulkOutcome.UNSHELVED
+
+        return await self._on_page(replace(wanted, state=ListedState.SHELVED), unshelve, dry_run, limit, after)
+
+    async def _release_whole(self, claim: Claim, how: Giving) -> Answer:
+        """Release a claim, not only the move that the token of its listed placement may name."""
+        answer = await self._give_back(claim.id, claim.token, how)
+        called_off = not answer.facts[0]
+        return await self._give_back(claim.id, "", how) if called_off else answer
+
+    async def _require_host(self, name: str) -> None:
+        """Raise Unknown for a host that is in no cell: a misspelt one would look like one without claims."""
+        await self._cells.catch_up()
+        if not any(name in cell.mirror.columns for cell in self._cells):
+            raise Unknown(f"there is no host {name!r}: it has never reported, or was removed")
+
+    async def _on_page(
+        self, wanted: ClaimFilter, verb: Verb, dry_run: bool, limit: int, after: str
+    ) -> Page[BulkResult]:
+        wanted.require_any()
+        if wanted.host is not None:
+            await self._require_host(wanted.host)
+        page = await self.page(wanted, limit, after)
+        found = await (_selected(page.items) if dry_run else _each(verb, page.items))
+        return Page(tuple(found), page.next)
+
+
+async def _selected(claims: Sequence[Claim]) -> list[BulkResult]:
+    return [BulkResult(one, BulkOutcome.SELECTED) async for one in paced(claims)]
+
+
+async def _each(verb: Verb, claims: Sequence[Claim]) -> list[BulkResult]:
+    found: list[BulkResult] = []
+    for batch in chunks(claims, AT_ONCE):
+        found += await _batch(verb, batch, _store_error(found))
+    return found
+
+
+async def _batch(verb: Verb, claims: Sequence[Claim], down: StoreUnavailable | None) -> list[BulkResult]:
+    """Return a result for each claim. Once the store is `down` no claim waits for it anew."""
+    if down:
+        return [BulkResult(claim, BulkOutcome.REFUSED, down) for claim in claims]
+    return await aio.together(_result(verb, claim) for claim in claims)
+
+
+def _store_error(found: Sequence[BulkResult]) -> StoreUnavailable | None:
+    return next((one.error for one in found[-AT_ONCE:] if isinstance(one.error, StoreUnavailable)), None)
+
+
+async def _result(verb: Verb, claim: Claim) -> BulkResult:
+    try:
+        return BulkResult(claim, await verb(claim))
+    except RedschedError as error:
+        return BulkResult(claim, BulkOutcome.REFUSED, error)

@@ -1,0 +1,45 @@
+"""Deciding where claims go that have a placement already: what a single claim and a whole group have in common."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TypeVar
+
+from redsched.decide import Explanation
+from redsched.decide.lost_members import without_left_behind
+from redsched.errors import RedschedError
+from redsched.model import Claim, Request
+from redsched.scheduler.cells import Cell
+from redsched.scheduler.selection.refusal import refusal
+
+T = TypeVar("T")
+
+
+async def decide_on(cell: Cell, decide: Callable[[], T], caught_up: bool = True) -> tuple[T, tuple[str, int]]:
+    """Return a decision with the epoch and seq of the columns decided on, which have caught up unless told not to."""
+
+    def look() -> tuple[T, tuple[str, int]]:
+        return decide(), (cell.mirror.epoch, cell.mirror.seq)
+
+    return await cell.caught_up(look) if caught_up else look()
+
+
+@contextmanager
+def as_if_left(cell: Cell, claims: Sequence[Claim]) -> Iterator[None]:
+    """As if the claims had left where they are, for their server groups."""
+    by_group: dict[str, list[Claim]] = {}
+    for claim in claims:
+        by_group.setdefault(claim.group, []).append(claim)
+    with ExitStack() as stack:
+        for alike in by_group.values():
+            stack.enter_context(without_left_behind(cell.mirror.columns, *alike))
+        yield
+
+
+async def refusal_of(cell: Cell, request: Request, *claims: Claim) -> RedschedError:
+    """Return why nothing fits a request for other places of these claims."""
+
+    def explain() -> Explanation:
+        with as_if_left(cell, claims):
+            return cell.decider.explain(request)
+
+    return refusal((cell,), request, [await cell.caught_up(explain)])

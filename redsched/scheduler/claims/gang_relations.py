@@ -1,0 +1,168 @@
+"""Related: keeps the relations of a gang whose members are active when one of them is placed again.
+
+Each goes where its relations allow it beside the other members, wherever these are now. The claim script refuses the
+place if one of them is elsewhere by then (`ClaimCall.expected`), so two that move at once cannot break a relation.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from redsched.cache.columns import Columns
+from redsched.decide.aggregates import aggregates_of
+from redsched.errors import ClaimState, InvalidRequest, NoValidHost
+from redsched.model import OVER, Claim, Relation, RelationType, Request
+from redsched.scheduler.cells import Cell
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """Another claim of the gang.
+
+    `hosts`: where it has placements. `stays_on`: those of them that it is to run on; not the hosts that are evacuated,
+    for it leaves them too.
+    """
+
+    id: str
+    hosts: tuple[str, ...] = ()
+    stays_on: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The other claims that one of a claim's relations holds it to."""
+
+    relation: Relation
+    others: tuple[Other, ...]
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """All hosts that these are on."""
+        return frozenset(host for one in self.others for host in one.hosts)
+
+    @property
+    def stays_on(self) -> list[str]:
+        """The hosts that these are to run on, in the order of their names."""
+        return sorted({host for one in self.others for host in one.stays_on})
+
+    def __str__(self) -> str:
+        names = [f"{one.id} ({' and '.join(one.stays_on or one.hosts) or 'nowhere'})" for one in self.others]
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        return f"{self.relation.type} with {', '.join(names[:3])}{more}"
+
+
+async def held_by(cell: Cell, request: Request, claim: Claim, besides: Collection[str] = ()) -> tuple[Held, ...]:
+    """Return what holds a claim of a gang.
+
+    `besides`: claims that are placed again in the same call, so that where they are does not matter.
+    """
+    related = {one: _others_in(claim, one, besides) for one in relations_of(request, claim)}
+    ids = {claim_id for ids in related.values() for claim_id in ids}
+    if not ids:
+        return ()
+    claims = await cell.store.read_claims(sorted(ids))
+    leaving = await cell.store.leaving_hosts(cell.mirror.now_ms())
+    evacuated = {host for host, how in leaving.items() if how == "evacuate"}
+    others = {claim_id: _other(claim_id, claims.get(claim_id), evacuated) for claim_id in ids}
+    return tuple(Held(one, tuple(others[claim_id] for claim_id in ids)) for one, ids in related.items() if ids)
+
+
+def relations_of(request: Request, claim: Claim) -> tuple[Relation, ...]:
+    """Return the relations of a gang that a claim takes part in."""
+    name = claim.gang_member
+    return tuple(relation for relation in request.relations if name and name in relation.members)
+
+
+def bound_to(request: Request, name: str) -> tuple[list[str], list[str]]:
+    """Return the members of a gang that must share a host, zone or aggregate with one, itself too, and by what."""
+    bonds = [one for one in request.relations if one.type is not RelationType.APART]
+    names: set[str] = {name}
+    for _ in bonds:
+        names |= {other for one in bonds if names & set(one.members) for other in one.members}
+    types = dict.fromkeys(str(one.type) for one in bonds if names & set(one.members))
+    return sorted(names), list(types)
+
+
+def expected(held: Iterable[Held]) -> Mapping[str, tuple[str, ...]]:
+    """Return where the others were when a place was chosen beside them, by claim id."""
+    return {other.id: other.hosts for one in held for other in one.others}
+
+
+def narrowed(place: Request, held: Iterable[Held], columns: Columns) -> Request:
+    """Return the place as far as it keeps the relations to others.
+
+    Raises NoValidHost where no host can, ClaimState.
+    """
+    try:
+        for one in held:
+            place = _NARROW[one.relation.type](place, one, columns)
+    except InvalidRequest as error:
+        raise ClaimState(f"the relations of its gang cannot be kept: {error.detail}") from error
+    return place
+
+
+def _others_in(claim: Claim, relation: Relation, besides: Collection[str]) -> tuple[str, ...]:
+    ids = (one for name in relation.members for one in claim.gang_members.get(name, ()))
+    return tuple(one for one in ids if one != claim.id and one not in besides)
+
+
+def _other(claim_id: str, claim: Claim | None, evacuated: Collection[str]) -> Other:
+    if claim is None:
+        return Other(claim_id)
+    stays_on = (one.host for one in claim.placements if one.state not in OVER and one.host not in evacuated)
+    return Other(claim_id, claim.hosts, tuple(dict.fromkeys(stays_on)))
+
+
+def _apart(place: Request, held: Held, _columns: Columns) -> Request:
+    exclude = place.exclude_hosts | held.hosts
+    if place.hosts and not place.hosts - exclude:
+        raise _broken(held, f"its request allows only {', '.join(sorted(place.hosts)[:5])}")
+    return replace(place, exclude_hosts=exclude)
+
+
+def _together(place: Request, held: Held, _columns: Columns) -> Request:
+    hosts = frozenset(held.stays_on)
+    allowed = (hosts & place.hosts if place.hosts else hosts) - place.exclude_hosts
+    if hosts and (len(hosts) > 1 or not allowed):
+        raise _broken(held, f"it may not go to {' and '.join(sorted(hosts))}" if len(hosts) == 1 else "they are apart")
+    return replace(place, hosts=allowed) if hosts else place
+
+
+def _same_zone(place: Request, held: Held, columns: Columns) -> Request:
+    zones = frozenset(_zone(columns, host) for host in held.stays_on)
+    allowed = (zones & place.zones if place.zones else zones) - {""}
+    if zones and (len(zones) > 1 or not allowed):
+        named = " and ".join(one or "no zone" for one in sorted(zones))
+        raise _broken(held, f"they are in {named}" + (", where it may not go" if len(zones) == 1 else ""))
+    return replace(place, zones=allowed) if zones else place
+
+
+def _same_aggregate(place: Request, held: Held, columns: Columns) -> Request:
+    names = [frozenset(_aggregates(columns, host)) for host in held.stays_on]
+    if not names:
+        return place
+    shared = names[0].intersection(*names[1:])
+    if not shared:
+        raise _broken(held, "no aggregate has all of their hosts")
+    return replace(place, member_of=(*place.member_of, shared))
+
+
+_NARROW = {
+    RelationType.APART: _apart,
+    RelationType.TOGETHER: _together,
+    RelationType.SAME_ZONE: _same_zone,
+    RelationType.SAME_AGGREGATE: _same_aggregate,
+}
+
+
+def _zone(columns: Columns, host: str) -> str:
+    row = columns.row(host)
+    return "" if row is None else columns.domain("zone", row)
+
+
+def _aggregates(columns: Columns, host: str) -> list[str]:
+    row = columns.row(host)
+    return [] if row is None else aggregates_of(columns, row)
+
+
+def _broken(held: Held, why: str) -> NoValidHost:
+    return NoValidHost(f"the relations of its gang cannot be kept, {held}: {why}")

@@ -1,0 +1,242 @@
+"""ClaimList: reading claims, one and many. What is answered is read from the store, not from memory."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, fields, replace
+
+from redsched.errors import InvalidRequest
+from redsched.model import OVER, Claim, ClaimStatus, ListedState, Reason, Why
+from redsched.pacing import in_order, paced
+from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.results import Page
+from redsched.store.commands.base import CLAIMS_AT_ONCE, chunks
+from redsched.store.commands.reads import HOSTS_AT_ONCE
+
+_EXPLAINED = (Why.EXPIRED, Why.FAILED, Why.WORK_ENDED)
+_GIVEN_BACK = (Why.RELEASED, ClaimStatus.ENDING)
+"""The changes that a reason comes with where a claim is given back, at a drain's deadline say."""
+
+Position = tuple[str, str]
+"""The place of a claim in the order of lists: its host and its id. A claim without a placement has the host ''."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimFilter:
+    """Which claims are meant: those that have all that is given.
+
+    With `host` all that have a placement there, each as it is there; without, each as it is at its main placement.
+    Raises InvalidRequest for a state that claims cannot be listed by, and for `shelved` with a host or zone.
+    """
+
+    host: str | None = None
+    project: str | None = None
+    consumer: str | None = None
+    state: ClaimStatus | ListedState | None = None
+    zone: str | None = None
+    cell: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.state is ClaimStatus.ENDED:
+            raise InvalidRequest("ended claims are not listed: read one by its id, or list those with state shelved")
+        if self.is_for_shelved and (self.host or self.zone):
+            raise InvalidRequest("a shelved claim is on no host: leave out host and zone")
+
+    def require_any(self) -> None:
+        """Raise InvalidRequest where nothing is given: every claim there is would be meant."""
+        names = [one.name for one in fields(self)]
+        if all(getattr(self, name) is None for name in names):
+            raise InvalidRequest(
+                f"without a filter every claim would be meant: give at least one of {', '.join(names)}"
+            )
+
+    def matches(self, claim: Claim) -> bool:
+        """Whether a claim has the project, consumer and state."""
+        return (
+            self.project in (None, claim.project)
+            and self.consumer in (None, claim.consumer)
+            and self.state in (None, claim.state)
+        )
+
+    @property
+    def is_for_shelved(self) -> bool:
+        """Whether shelved claims are meant, and no others."""
+        return self.state == ListedState.SHELVED
+
+    @property
+    def includes_unplaced(self) -> bool:
+        """Whether a pending claim without a placement may be meant."""
+        return self.host is None and self.zone is None and self.state in (None, ClaimStatus.PENDING)
+
+
+class ClaimList:
+    """Claims over all cells of a scheduler."""
+
+    def __init__(self, cells: Cells) -> None:
+        self._cells = cells
+
+    async def get(self, claim_id: str) -> Claim:
+        """Return a claim, an ended one too while it is remembered. Raises Unknown, Settling."""
+        cell, claim = await self._cells.find_claim(claim_id)
+        if claim.state is ClaimStatus.PENDING:
+            claim = replace(claim, next_attempt_at_ms=await cell.store.chore_due_ms(claim.id))
+        return (await _with_reasons(cell, [claim]))[0]
+
+    async def list(
+        self,
+        host: str | None = None,
+        project: str | None = None,
+        consumer: str | None = None,
+        state: ClaimStatus | ListedState | None = None,
+        zone: str | None = None,
+        cell: str | None = None,
+        limit: int = 100,
+        after: str = "",
+    ) -> Page[Claim]:
+        """Return claims that have not ended, by host and id; pending ones that are nowhere first. Shelved ones by id.
+
+        `after` is the `next` of the page before. Raises InvalidRequest, and Unknown for a cell that is not one of this
+        scheduler's.
+        """
+        page = await self.page(ClaimFilter(host, project, consumer, state, zone, cell), limit, after)
+        by_id: dict[str, Claim] = {}
+        for one in self._cells:
+            claims = await _with_reasons(one, [claim for claim in page.items if claim.cell == one.name])
+            by_id.update((claim.id, claim) for claim in claims)
+        return Page(tuple(by_id[claim.id] for claim in page.items), page.next)
+
+    async def page(self, wanted: ClaimFilter, limit: int, after: str) -> Page[Claim]:
+        """Return the next claims that a filter finds, without their reasons. Otherwise as `list`."""
+        cells = list(self._cells) if wanted.cell is None else [self._cells.named(wanted.cell)]
+        last = _cursor(after)
+        await self._cells.catch_up()
+        found: list[Claim] = []
+        async with aclosing(_walk(cells, wanted, last)) as walk:
+            async for position, claim in walk:
+                if len(found) == limit:
+                    return Page(tuple(found), ":".join(last))
+                found.append(claim)
+                last = position
+        return Page(tuple(found))
+
+
+async def _walk(
+    cells: "list[Cell]", wanted: ClaimFilter, after: Position
+) -> AsyncGenerator[tuple[Position, Claim], None]:
+    """Yield what a filter finds after a position. Reads ahead a batch at most."""
+    if wanted.is_for_shelved:
+        in_any_state = replace(wanted, state=None)
+        async for claim in _shelved(cells, after[1]):
+            if in_any_state.matches(claim):
+                yield ("", claim.id), claim
+        return
+    if wanted.includes_unplaced and not after[0]:
+        async for claim in _unplaced(cells, after[1]):
+            if wanted.matches(claim):
+                yield ("", claim.id), claim
+    hosts = _hosts(cells, wanted, after[0])
+    for some in chunks(hosts, HOSTS_AT_ONCE):
+        places = await _places(some, after)
+        for batch in chunks(places, CLAIMS_AT_ONCE):
+            for claim in await _read_at(batch, only_main=wanted.host is None):
+                if wanted.matches(claim):
+                    yield (claim.host, claim.id), claim
+
+
+async def _unplaced(cells: "list[Cell]", after_id: str) -> AsyncIterator[Claim]:
+    """Yield the pending claims that have no placement, by id. Each of them is a chore."""
+    ids = set[str]()
+    for cell in cells:
+        ids.update([one async for one in paced(await cell.store.chores()) if one > after_id])
+    for batch in chunks(await in_order(ids), CLAIMS_AT_ONCE):
+        found: dict[str, Claim] = {}
+        for cell in cells:
+            claims = await cell.store.read_claims(batch)
+            found.update(
+                (one, claim)
+                for one, claim in claims.items()
+                if claim.state is ClaimStatus.PENDING and not claim.placements
+            )
+        for claim_id in batch:
+            if claim_id in found:
+                yield found[claim_id]
+
+
+async def _shelved(cells: "list[Cell]", after_id: str) -> AsyncIterator[Claim]:
+    """Yield the shelved claims, by id."""
+    cell_of: dict[str, Cell] = {}
+    for cell in cells:
+        cell_of.update([(one, cell) async for one in paced(await cell.store.shelved_ids()) if one > after_id])
+    for batch in chunks(await in_order(cell_of), CLAIMS_AT_ONCE):
+        found: dict[str, Claim] = {}
+        for cell in cells:
+            found |= await cell.store.read_claims(one for one in batch if cell_of[one] is cell)
+        for claim_id in batch:
+            if claim_id in found and found[claim_id].is_shelved:
+                yield found[claim_id]
+
+
+def _hosts(cells: "Iterable[Cell]", wanted: ClaimFilter, since: str) -> "list[tuple[Cell, str]]":
+    hosts = [
+        (cell, name)
+        for cell in cells
+        for name in cell.mirror.columns.names_where(wanted.zone, None)
+        if name >= since and wanted.host in (None, name)
+    ]
+    return sorted(hosts, key=lambda one: one[1])
+
+
+async def _places(hosts: "Sequence[tuple[Cell, str]]", after: Position) -> "list[tuple[Cell, str, str]]":
+    """Return cell, host and id of the claims on these hosts after a position, in order."""
+    ids: dict[str, set[str]] = {}
+    for cell in dict.fromkeys(cell for cell, _ in hosts):
+        names = [name for one, name in hosts if one is cell]
+        ids.update(zip(names, await cell.store.held_ids_of(names), strict=True))
+    return [
+        (cell, host, claim_id)
+        for cell, host in hosts
+        async for claim_id in paced(await in_order(ids[host]))
+        if (host, claim_id) > after
+    ]
+
+
+async def _read_at(places: "Sequence[tuple[Cell, str, str]]", only_main: bool) -> "list[Claim]":
+    """Return each claim as it is on its host; with `only_main` only where that is the host of its main placement."""
+    claims: dict[str, Claim] = {}
+    for cell in dict.fromkeys(cell for cell, _, _ in places):
+        claims |= await cell.store.read_claims(claim_id for one, _, claim_id in places if one is cell)
+    found = ((host, claims[claim_id]) for _, host, claim_id in places if claim_id in claims)
+    if only_main:
+        return [claim for host, claim in found if claim.placements and claim.host == host]
+    return [view for host, claim in found if (view := claim.on(host))]
+
+
+async def _with_reasons(cell: Cell, claims: "Sequence[Claim]") -> "list[Claim]":
+    """Return the claims, each with the reason that is kept, where it still says something of the claim."""
+    reasons = await cell.store.read_reasons(one.id for one in claims)
+    return [
+        replace(one, reason=reasons[one.id]) if one.id in reasons and _concerns(one, reasons[one.id]) else one
+        for one in claims
+    ]
+
+
+def _concerns(claim: Claim, reason: Reason) -> bool:
+    """Whether a reason is of this claim and, once that has ended, of its end.
+
+    What is older than a claim was said of another by its id.
+    """
+    if reason.at_ms < (claim.claimed_at_ms or 0):
+        return False
+    return claim.state not in OVER or (reason.token == claim.token and _explains(claim.why, reason.op))
+
+
+def _explains(why: Why | None, op: str) -> bool:
+    """Whether a claim that ended so has the reason from its end, and not from a failure that it had outlived."""
+    could_not_start = why is Why.SHELVED and op in (Why.FAILED, Why.EXPIRED)
+    return why in _EXPLAINED or op in _GIVEN_BACK or could_not_start
+
+
+def _cursor(after: str) -> Position:
+    host, colon, claim_id = after.partition(":")
+    if after and not (colon and claim_id):
+        raise InvalidRequest(f"after {after[:140]!r} is not the `next` of a page of claims: pass it as it was given")
+    return host, claim_id

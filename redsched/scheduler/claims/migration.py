@@ -1,0 +1,210 @@
+"""PlacedAnew: what finds a claim another place. Fail takes the next alternate, move goes elsewhere, unshelve returns.
+
+Each is sent with the token of the placement that it is based on, and sent again with it gets the first outcome.
+"""
+
+from collections.abc import Collection
+from contextlib import suppress
+
+from redsched.errors import ClaimState, NoValidHost, QuotaExceeded, RedschedError, Unknown
+from redsched.model import OVER, Claim, ClaimStatus, OnExit, Token, Why
+from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.claims.outcomes import stale, told
+from redsched.scheduler.claims.replacements import Successors, Wanted
+from redsched.scheduler.quotas.enforcement import Quotas
+from redsched.scheduler.selection.wait_queue import RoomLine
+from redsched.store.codec.claim_codec import counted_by
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Answer
+
+LIVE_DEADLINE_S = 300
+"""How long a live move may take where nobody says."""
+
+
+class PlacedAnew:
+    """Claims over all cells of a scheduler that are to be elsewhere."""
+
+    def __init__(self, cells: Cells, line: RoomLine, successors: Successors, quotas: Quotas) -> None:
+        self._cells = cells
+        self._quotas = quotas
+        self._line = line
+        self._successors = successors
+
+    async def fail(self, claim_id: str, token: str, alternates: Collection[str] | None = None) -> Claim:
+        """The work could not be started: its placement ends, and the next host that still fits takes it.
+
+        `alternates` are the hosts to try; None: those that were chosen with its first host, then any on which it has
+        not failed; none of them: the claim ends.
+        Raises NoValidHost, QuotaExceeded (both: it has ended all the same), ClaimState, StaleToken, Unknown, Settling.
+        """
+        cell, claim, known = await self._find_placing(claim_id, token)
+        if known is not None:
+            return known
+        _refuse_over(claim, besides=(Why.FAILED, Why.EXPIRED))
+        if alternates is not None and not alternates:
+            return await self._end_failed(cell, claim)
+        if claim.state is not ClaimStatus.PENDING:
+            answer = await cell.store.fail(claim.host, claim.id, token, False, counted_by(claim), again=True)
+            # Somebody else may have said the same at once, and placed it again by now.
+            cell, claim, known = await self._find_placing(claim_id, token)
+            if known is not None:
+                return known
+            told(claim, answer, ending=True)
+        return await self.place_again(cell, claim, alternates or ())
+
+    async def place_again(self, cell: Cell, claim: Claim, hosts: Collection[str] = ()) -> Claim:
+        """Give a pending claim its next placement, or end it: on one of `hosts` if any are named.
+
+        Else on the first alternate that still fits, or on any host on which it has not failed. A service that has run
+        takes a host on which it has failed before none, and waits for room or quota where there is none.
+        Raises NoValidHost, QuotaExceeded, ClaimState (with any of them it has ended, but for such a service), Settling.
+        """
+        try:
+            return await self._next_placement(cell, claim, frozenset(hosts))
+        except (NoValidHost, QuotaExceeded, ClaimState, Unknown) as error:
+            if isinstance(error, NoValidHost | QuotaExceeded) and _is_service(claim) and not hosts:
+                raise await self._put_off(cell, claim, error) from error
+            # Whatever comes after, the work does not run there. Another scheduler may have placed it meanwhile.
+            answer = await self._give_up(cell, claim, claim.retry_from or claim.token)
+            if answer.outcome is Outcome.STALE:
+                return await self._read(claim.id)
+            raise _though_ended(error, claim) from error
+
+    async def _next_placement(self, cell: Cell, claim: Claim, hosts: frozenset[str]) -> Claim:
+        exclude = _failed_on(claim)
+        for host in () if hosts else claim.alternates:
+            with suppress(NoValidHost):
+                return (await self._successors.place(cell, claim, Wanted(Why.FAILED, frozenset((host,)), exclude)))[0]
+        try:
+            return (await self._successors.place(cell, claim, Wanted(Why.FAILED, hosts, exclude)))[0]
+        except NoValidHost:
+            if hosts or not _is_service(claim):
+                raise
+        return (await self._successors.place(cell, claim, Wanted(Why.FAILED)))[0]
+
+    async def _put_off(self, cell: Cell, claim: Claim, error: RedschedError) -> RedschedError:
+        """Have another place looked for later; the error that says so."""
+        token = claim.retry_from or claim.token
+        await cell.store.put_off(claim.host, claim.id, token, f"there is no place for it now: {error.detail}")
+        said = f"claim {claim.id} is pending, and a place is looked for again; {error.detail}"
+        return type(error)(said, {**error.facts, "claim_id": claim.id})
+
+    async def move(
+        self,
+        claim_id: str,
+        token: str,
+        hosts: Collection[str] = (),
+        live: bool = False,
+        deadline_s: int = 0,
+        wait_s: int = 0,
+    ) -> tuple[Claim, bool]:
+        """Claim another place for it: the source is held until the target is active, and then given back.
+
+        `hosts`: only there; its present host only where it is named, for another of its pools. A live move has a
+        deadline (300 s where none is given), after which the target is given back; `wait_s` waits for room. Answers the
+        target, and False where it had been placed before.
+        Raises NoValidHost, ClaimState, StaleToken, Unknown, Settling.
+        """
+        cell, claim, known = await self._find_placing(claim_id, token)
+        if known is not None:
+            return known, False
+        _refuse_over(claim)
+        exclude = frozenset(() if claim.host in hosts else (claim.host,))
+        by_s = deadline_s or (LIVE_DEADLINE_S if live else 0)
+        wanted = Wanted(Why.MOVED, frozenset(hosts), exclude, by_s)
+        return await self._place_or_wait(cell, claim, wanted, wait_s)
+
+    async def unshelve(self, claim_id: str, wait_s: int = 0) -> tuple[Claim, bool]:
+        """Claim again what was shelved; False where that had been done before.
+
+        Raises NoValidHost, ClaimState (it is not shelved), Unknown, Settling.
+        """
+        cell, claim = await self._cells.find_claim(claim_id)
+        if claim.state is not ClaimStatus.ENDED or claim.why is not Why.SHELVED:
+            if claim.closed_why is Why.SHELVED and claim.state not in OVER:
+                # It was unshelved since: by an earlier sending of this, as far as anyone remembers.
+                return claim, False
+            raise ClaimState(
+                f"claim {claim.id} is {claim.state}{' by shelving' if claim.why is Why.SHELVED else ''}: only what is "
+                "shelved, and has left its host, can be unshelved",
+                {"claim_id": claim.id, "state": claim.state},
+            )
+        return await self._place_or_wait(cell, claim, Wanted(Why.SHELVED), wait_s)
+
+    async def _place_or_wait(self, cell: Cell, claim: Claim, wanted: Wanted, wait_s: int) -> tuple[Claim, bool]:
+        try:
+            return await self._successors.place(cell, claim, wanted)
+        except NoValidHost as refused:
+            if not wait_s:
+                raise
+            asked = await self._successors.asked(cell, claim, wanted)
+            return await self._line.place(
+                lambda: self._successors.place(cell, claim, wanted),
+                lambda: self._successors.may_fit(cell, asked),
+                wait_s,
+                refused,
+            )
+
+    async def _find_placing(self, claim_id: str, token: str) -> tuple[Cell, Claim, Claim | None]:
+        """Return the claim at the placement that a token names; and at the one that was based on it, if there is one.
+
+        Raises Unknown, StaleToken.
+        """
+        Token.parse(token)
+        cell, claim = await self._cells.find_claim(claim_id)
+        wanted = (one for one in claim.placements if one.state not in OVER)
+        known = next((claim.view(one) for one in wanted if one.based_on == token), None)
+        at = claim if claim.token == token else claim.at(token)
+        if at is None and known is None:
+            raise stale(claim)
+        return cell, at or claim, known
+
+    async def _end_failed(self, cell: Cell, claim: Claim) -> Claim:
+        told(claim, await self._give_up(cell, claim), ending=True)
+        return await self._read(claim.id)
+
+    async def _give_up(self, cell: Cell, claim: Claim, token: str = "") -> Answer:
+        """End a claim for good; with the `token` of the placement that has failed only if it is still the last one.
+
+        What was unshelved and could not be started is shelved still.
+        """
+        why = Why.SHELVED if _is_unshelved(claim) else Why.FAILED
+        answer = await cell.store.release(claim.host, claim.id, token, why=why, things=counted_by(claim))
+        if answer.outcome in (Outcome.OK, Outcome.SAME, Outcome.ENDING):
+            # Nothing of it is left, which the store may lose like any release.
+            cell.released.note(claim.id, answer, why)
+        return answer
+
+    async def _read(self, claim_id: str) -> Claim:
+        return (await self._cells.find_claim(claim_id))[1]
+
+
+def _is_unshelved(claim: Claim) -> bool:
+    """Whether a pending claim was unshelved, and has not been active since: then it is shelved still."""
+    if claim.closed_why is not Why.SHELVED:
+        return False
+    current = claim.raw.get("current_root") or claim.raw.get("current")
+    return current is None or Token.parse(current) <= Token.parse(claim.closed)
+
+
+def _is_service(claim: Claim) -> bool:
+    """Whether a pending claim is one that has been active, and is to be placed again whenever its work ends."""
+    return claim.on_exit is OnExit.REPLACE and "current" in claim.raw and not _is_unshelved(claim)
+
+
+def _failed_on(claim: Claim) -> frozenset[str]:
+    return claim.tried | {claim.host}
+
+
+def _refuse_over(claim: Claim, besides: Collection[Why] = ()) -> None:
+    """Raise ClaimState for a claim that is ending or has ended, for another reason than these."""
+    if claim.state in OVER and claim.why not in besides:
+        raise ClaimState(
+            f"claim {claim.id} is {claim.state} ({claim.why}): nothing can take its place",
+            {"claim_id": claim.id, "state": claim.state},
+        )
+
+
+def _though_ended(error: RedschedError, claim: Claim) -> RedschedError:
+    said = f"claim {claim.id} has failed and is given back; {error.detail}"
+    return type(error)(said, {**error.facts, "claim_id": claim.id})

@@ -1,0 +1,40 @@
+"""What a script's answer about a claim means to its caller: done, or the error that says why not."""
+
+from redsched.errors import ClaimState, Settling, StaleToken, Unknown
+from redsched.model import Claim, ClaimStatus
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Answer
+
+_DONE = (Outcome.OK, Outcome.SAME)
+
+
+def told(claim: Claim, answer: Answer, ending: bool = False) -> Answer:
+    """The answer, where it was done, before or now; with `ending` also where it is on its way to the end.
+
+    Raises Unknown, ClaimState, StaleToken, Settling.
+    """
+    outcome = answer.outcome
+    if outcome in _DONE or (ending and outcome is Outcome.ENDING):
+        return answer
+    if outcome is Outcome.ATTEST:
+        raise Settling(f"host {claim.host} of claim {claim.id} has not attested to the new epoch yet: try again")
+    if outcome is Outcome.STALE:
+        raise stale(claim)
+    if outcome is Outcome.UNKNOWN:
+        raise Unknown(f"there is no claim {claim.id!r} any more")
+    if outcome is Outcome.MOVING:
+        raise ClaimState(
+            f"claim {claim.id} is being placed elsewhere: wait until only one of the two places is left",
+            {"claim_id": claim.id, "state": claim.state},
+        )
+    state = "is ending" if outcome is Outcome.ENDING else "has ended"
+    if claim.state is ClaimStatus.PENDING:
+        state = "is pending"
+    raise ClaimState(f"claim {claim.id} {state}: nothing but its release is possible", {"state": claim.state})
+
+
+def stale(claim: Claim) -> StaleToken:
+    """The refusal of a token that is not the claim's."""
+    return StaleToken(
+        f"the token is not that of the last placing of claim {claim.id}: read the claim, and use the one it has"
+    )

@@ -1,0 +1,188 @@
+"""Successors: further placements of claims. Move, another attempt after a failure, unshelving: one way.
+
+        the claim's own request --> decide in its cell, without where it is --> claim.lua, which adds a placement
+                                                                                    |
+                 OK: placed     SAME: placed by an earlier call, which is the answer -'
+
+What becomes of the other placements when the new one is active, fails or takes too long is reconcile.lua's matter
+(scheduler/background/reconciler.py): whoever has placed it may die right after.
+"""
+
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from random import Random
+
+from redsched.decide import Decision
+from redsched.decide.lost_members import followers_on, written_off_with
+from redsched.errors import (
+    ClaimState,
+    NoValidHost,
+    RedschedError,
+    Refused,
+    Settling,
+    StaleToken,
+    StoreUnavailable,
+    Unknown,
+)
+from redsched.model import HELD, Claim, Request, Why
+from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.claims.deciding import decide_on, refusal_of
+from redsched.scheduler.claims.gang_relations import expected, held_by, narrowed
+from redsched.scheduler.claims.single_request import elsewhere, one_place
+from redsched.scheduler.hosts.group_targets import MOST_FOLLOWERS, Asked, decided
+from redsched.scheduler.quotas.enforcement import Quotas
+from redsched.scheduler.selection.claim_call import again_call
+from redsched.scheduler.selection.references import living_hints, refuse_undeclared, undeclared, with_hints
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Again, ClaimAnswer
+
+MOST_TRIES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Why and where: on these hosts (none: any), not on those; `by_s`: how long until it must be active (0: ever)."""
+
+    why: Why
+    hosts: frozenset[str] = frozenset()
+    exclude: frozenset[str] = frozenset()
+    by_s: int = 0
+
+
+class Successors:
+    """Gives claims other placements, over all cells of a scheduler; always in the claim's own cell."""
+
+    def __init__(self, cells: Cells, quotas: Quotas) -> None:
+        self._cells = cells
+        self._quotas = quotas
+        self._rng = Random()
+
+    async def place(self, cell: Cell, claim: Claim, wanted: Wanted) -> tuple[Claim, bool]:
+        """Give a claim another placement, which the answer shows; False where an earlier call had made it.
+
+        Raises NoValidHost, ClaimState (it has ended; its request is not known), StaleToken, Unknown, Settling.
+        """
+        return await self._claim(cell, await self.asked(cell, claim, wanted), wanted)
+
+    async def asked(self, cell: Cell, claim: Claim, wanted: Wanted) -> Asked:
+        """What is decided on. Raises NoValidHost, ClaimState."""
+        alone = await self.alone(cell, claim, wanted)
+        return replace(alone, followers=await self._followers(cell, alone))
+
+    async def alone(self, cell: Cell, claim: Claim, wanted: Wanted, besides: Collection[str] = ()) -> Asked:
+        """What is decided on, without regard to who must follow, or to its relations to the claims `besides`.
+
+        Raises NoValidHost, ClaimState.
+        """
+        request = await cell.requests.of(claim)
+        place = await self._elsewhere(request, claim, wanted)
+        held = await held_by(cell, request, claim, besides)
+        if held:
+            place = await cell.caught_up(lambda: narrowed(place, held, cell.mirror.columns))
+        return Asked(claim, request, place, held=held)
+
+    async def _elsewhere(self, request: Request, claim: Claim, wanted: Wanted) -> Request:
+        place = await with_hints(await living_hints(one_place(request, claim), self._cells), self._cells)
+        return elsewhere(place, wanted.hosts, wanted.exclude)
+
+    async def _followers(self, cell: Cell, alone: Asked) -> tuple[Request, ...]:
+        """A place for each claim that must follow this one, as far as it has places to choose from."""
+        claim, found = alone.claim, list[Request]()
+
+        def look() -> tuple[str, ...]:
+            hosts = followers_on(cell.mirror.columns, claim)
+            return hosts if hosts and self.may_fit(cell, alone) else ()
+
+        # A picture that has not heard yet that their host was written off would know of no followers.
+        hosts = await cell.caught_up(look) if claim.group else ()
+        async for claims in cell.store.living_on(hosts):
+            others = [one for one in claims if one.group == claim.group and one.id != claim.id and one.state in HELD]
+            for one in others[: MOST_FOLLOWERS - len(found)]:
+                with suppress(Refused, Unknown):
+                    wanted = Wanted(Why.MOVED, exclude=frozenset((one.host,)))
+                    found.append(await self._elsewhere(await cell.requests.of(one), one, wanted))
+        return tuple(found)
+
+    async def _claim(self, cell: Cell, asked: Asked, wanted: Wanted) -> tuple[Claim, bool]:
+        claim = asked.claim
+        again = Again(claim.host, claim.retry_from or claim.token, wanted.why, wanted.by_s, claim.gang)
+        for number in range(MOST_TRIES):
+            decision, decided_on = await self._decide(cell, asked, caught_up=number > 0)
+            if not decision.places:
+                if number == 0:
+                    continue
+                raise await self._refusal(cell, asked)
+            written_off = written_off_with(cell.mirror.columns, claim)
+            call = again_call(asked.request, cell, decision, claim.id, again, written_off, *decided_on)
+            call = replace(call, expected=expected(asked.held))
+            answer = await self._quotas.claim(cell, call)
+            cell.mirror.apply_reply(answer)
+            if answer.outcome in (Outcome.OK, Outcome.SAME):
+                cell.requests.has_written(call.digest, answer.epoch)
+                return await self._read(cell, claim, answer.placed[0].token), answer.outcome is Outcome.OK
+            raise_for(answer, claim)
+            await cell.mark_down(answer)
+            if answer.outcome is Outcome.RETRY:
+                asked = await self.asked(cell, claim, wanted)
+        raise StoreUnavailable(f"no host could be claimed in {MOST_TRIES} tries, though some seemed free: retry")
+
+    async def look(self, cell: Cell, claim: Claim, wanted: Wanted) -> None:
+        """Whether the claim has another place now, as a call would find it. Raises as `place` does."""
+        asked = await self.alone(cell, claim, wanted)
+        decision, _ = await self._decide(cell, asked, caught_up=True)
+        if not decision.places:
+            raise await self._refusal(cell, asked)
+
+    def may_fit(self, cell: Cell, asked: Asked) -> bool:
+        """Whether the cell's picture as it is, caught up or not, has a place."""
+        return bool(decided(cell.decider, cell.mirror.columns, asked, self._rng).places)
+
+    async def _decide(self, cell: Cell, asked: Asked, caught_up: bool) -> tuple[Decision, tuple[str, int]]:
+        """A decision with the epoch and seq of the columns decided on. Raises Unknown for what is not declared."""
+
+        def decide() -> tuple[str, Decision]:
+            what = undeclared(asked.place, (cell,))
+            return what, decided(cell.decider, cell.mirror.columns, asked, self._rng)
+
+        (what, decision), decided_on = await decide_on(cell, decide, caught_up)
+        if what and caught_up:
+            await refuse_undeclared(what, self._cells)
+        return (replace(decision, places=()) if what else decision), decided_on
+
+    async def _refusal(self, cell: Cell, asked: Asked) -> RedschedError:
+        error = await refusal_of(cell, asked.place, asked.claim)
+        if not asked.held or not isinstance(error, NoValidHost):
+            return error
+        kept = "; ".join(map(str, asked.held))
+        return NoValidHost(f"{error.detail}; the relations of its gang are kept: {kept}", error.facts)
+
+    async def _read(self, cell: Cell, claim: Claim, token: str) -> Claim:
+        """Read the claim at its new placement; as it is now, where that has gone already."""
+        now = (await cell.store.read_claims([claim.id])).get(claim.id)
+        if now is None:
+            raise Unknown(f"there is no claim {claim.id!r} any more")
+        return now.at(token) or now
+
+
+def raise_for(answer: ClaimAnswer, claim: Claim) -> None:
+    """Raise where no other host would change the answer: the claim itself is in the way, or the epoch."""
+    outcome = answer.outcome
+    if outcome is Outcome.STALE:
+        raise StaleToken(f"claim {claim.id} was placed anew since this token: read the claim, and use the one it has")
+    if outcome is Outcome.GONE:
+        raise ClaimState(f"claim {claim.id} is ending or has ended: nothing can take its place", {"state": "ended"})
+    if outcome is Outcome.MOVING:
+        raise ClaimState(
+            f"claim {claim.id} is on its way to {claim.host}: wait until it is active there",
+            {"claim_id": claim.id, "state": claim.state},
+        )
+    if outcome is Outcome.GANG:
+        raise ClaimState(
+            f"claim {claim.id} stands or falls with its gang until all of it is active: it gets no place of its own",
+            {"claim_id": claim.id, "state": claim.state},
+        )
+    if outcome is Outcome.NO_CLAIM:
+        raise Unknown(f"there is no claim {claim.id!r} any more")
+    if outcome in (Outcome.ATTEST, Outcome.SETTLING):
+        raise Settling(f"claim {claim.id}: its host, or others, have not attested to the new epoch yet: try again")

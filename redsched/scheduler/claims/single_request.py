@@ -1,0 +1,92 @@
+"""The request of one claim, out of the request that it was made by with others: what its next place must give."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from redsched.decide.scoring.demand import demand
+from redsched.errors import ClaimState, NoValidHost
+from redsched.model import Claim, Gang, Request
+from redsched.scheduler.quotas.usage import by_class
+
+
+def one_place(request: Request, claim: Claim) -> Request:
+    """What a claim's place asks for, with the amounts that the claim has now: it may have been resized since.
+
+    Raises ClaimState where that cannot be told.
+    """
+    fitting = _members(request, claim)
+    _refuse_company(request, fitting, claim)
+    member = fitting[0].request if fitting else request
+    whole = replace(member, count=1, mode="all", project=request.project, consumer=request.consumer)
+    weighed = replace(whole, policy=request.policy, weights=request.weights, lease_s=request.lease_s)
+    return _resized(weighed, claim)
+
+
+def elsewhere(request: Request, hosts: frozenset[str], exclude: frozenset[str]) -> Request:
+    """The request on these hosts only (none named: any that it allows), and not on those. Raises NoValidHost."""
+    allowed = (request.hosts & hosts if request.hosts else hosts) if hosts else request.hosts
+    if (hosts or request.hosts) and not allowed - exclude:
+        raise NoValidHost(_nowhere(request.hosts, hosts))
+    return replace(request, hosts=allowed, exclude_hosts=request.exclude_hosts | exclude)
+
+
+def _nowhere(requested: frozenset[str], hosts: frozenset[str]) -> str:
+    """Return why no host is left of those that the request names, and the hosts named for this placement."""
+    if requested and hosts and not requested & hosts:
+        return f"the request names only {_some(requested)}, which excludes {_some(hosts)}: claim anew, and release this"
+    by = "request names" if requested else "call names"
+    return f"the {by} only {_some(requested or hosts)}, and the claim is there or has failed there"
+
+
+def _some(hosts: frozenset[str]) -> str:
+    names = sorted(hosts)
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return f"{', '.join(names[:5])}{more}"
+
+
+def _members(request: Request, claim: Claim) -> list[Gang]:
+    """The members of a gang's request that the claim may be a place of: more than one only if they ask for the same."""
+    if not request.members:
+        return []
+    if named := [one for one in request.members if one.name == claim.gang_member]:
+        return named
+    held = by_class(claim.wanted or claim.amounts)
+    alike = [one for one in request.members if one.request.server_group == claim.group]
+    fitting = [one for one in alike if +Counter(demand(one.request)) == +held]
+    if len({one.request.shape() for one in fitting}) != 1:
+        raise ClaimState(
+            f"which member of its gang claim {claim.id} is a place of cannot be told: claim the gang anew",
+            {"claim_id": claim.id},
+        )
+    return fitting
+
+
+def _refuse_company(request: Request, fitting: Sequence[Gang], claim: Claim) -> None:
+    """Raise ClaimState for a place whose others it was spread with, or related to if the claim does not name them."""
+    names, member = {one.name for one in fitting}, fitting[0].request if fitting else request
+    related = not claim.gang_member and any(names & set(one.members) for one in request.relations)
+    spread = member.count > 1 and not member.server_group and any(one.hard for one in member.spread)
+    if related or spread:
+        how = "related to" if related else "spread with"
+        raise ClaimState(
+            f"claim {claim.id} was {how} other places of its request, and alone it might break that: claim all of "
+            "them anew, and release these",
+            {"claim_id": claim.id},
+        )
+
+
+def _resized(request: Request, claim: Claim) -> Request:
+    held, asked = by_class(claim.wanted or claim.amounts), Counter(demand(request))
+    if not held or held == asked:
+        return request
+    resources = Counter(request.resources)
+    for name in held.keys() | asked.keys():
+        resources[name] += held[name] - asked[name]
+    if min(resources.values()) < 0:
+        raise ClaimState(
+            f"claim {claim.id} was resized to less than the groups, NUMA cells or devices of its request ask for: "
+            "claim anew, and release this one",
+            {"claim_id": claim.id},
+        )
+    return replace(request, resources=dict(+resources))

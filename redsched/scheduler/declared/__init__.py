@@ -1,0 +1,1 @@
+"""Aggregates, server groups and shared pools, as operators declare them."""

@@ -1,0 +1,1 @@
+"""Hosts: reading them, operator actions, drain and evacuation."""

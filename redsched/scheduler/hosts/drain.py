@@ -1,0 +1,190 @@
+"""Leaving: empties the hosts of one cell that are drained with moves, or evacuated.
+
+Every scheduler's sweeper does a few claims of such a host at a time. That two do not move one claim twice is the claim
+script's matter: the second is told of the first. What cannot be moved now is tried again later, less and less often;
+why it cannot is worked out for whoever looks at the host. So is a claim whose move has failed at its target: how often
+and when is written in the claim, so that all schedulers wait.
+
+A drained host works: what is not active there yet is moved when it is, or ends; and where the drain has a deadline and
+`stop` with it, what is still there then is released. An evacuated one is gone for good, so what it was still to stop
+ends.
+"""
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+
+import structlog
+
+from redsched import aio
+from redsched.errors import NoValidHost, Refused, Unknown
+from redsched.model import HELD, LEASED, Claim, ClaimStatus, Reason, Why
+from redsched.scheduler.cells import Cell
+from redsched.scheduler.claims.replacements import Successors, Wanted
+from redsched.scheduler.hosts.drain_group import Together
+from redsched.scheduler.results import FailedMoves
+from redsched.store.codec.claim_codec import counted_by
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.commands.base import chunks
+
+MOST_PER_ROUND = 50
+AT_ONCE = 5
+HOSTS_AT_ONCE = 20
+LONGEST_PAUSE_S = 60.0
+EVACUATE = "evacuate"
+"""How claims leave a host that was written off."""
+FIRST_PAUSE_MS = 1000
+"""Before a claim whose move has failed is moved again; doubled with each failure, up to LONGEST_PAUSE_S."""
+STOP = "stop"
+"""How claims leave a host whose drain has reached its deadline, where they are to be stopped then."""
+
+_STOPPED = (Outcome.OK, Outcome.ENDING, Outcome.SAME, Outcome.UNKNOWN)
+
+log = structlog.get_logger(__name__)
+
+
+class Leaving:
+    """The hosts of one cell that are to be emptied."""
+
+    def __init__(self, cell: Cell, successors: Successors, together: Together) -> None:
+        self._cell = cell
+        self._successors = successors
+        self._together = together
+        self._later: dict[str, tuple[float, float]] = {}
+        """Claims that could not be moved: when to try again, by this process' monotonic clock, and the pause before."""
+
+    async def work_off(self) -> None:
+        """Place some claims of these hosts elsewhere. Raises Unavailable."""
+        claims = await self._to_do()
+        if not claims:
+            self._later.clear()
+            return
+        now_s = aio.now_s()
+        due = [one for one in claims if one[1] == STOP or self._later.get(one[0].id, (0.0, 0.0))[0] <= now_s]
+        for first in range(0, len(due), AT_ONCE):
+            await aio.together(self._do(claim, how) for claim, how in due[first : first + AT_ONCE])
+
+    async def _to_do(self) -> list[tuple[Claim, str]]:
+        """Return some claims with which something is to be done, each with how it leaves."""
+        store, now_ms = self._cell.store, self._cell.mirror.now_ms()
+        hosts = await store.leaving_hosts(now_ms)
+        # Other schedulers are at it too: who begins elsewhere meets them less.
+        names, ids = random.sample(list(hosts), len(hosts)), list[str]()
+        for some in chunks(names, HOSTS_AT_ONCE):
+            ids += chain.from_iterable(await store.held_ids_of(some))
+            if len(ids) >= 4 * MOST_PER_ROUND:
+                break
+        chosen = random.sample(ids, min(len(ids), 4 * MOST_PER_ROUND))
+        claims = (await store.read_claims(chosen)).values() if chosen else ()
+        views = (claim.view(one) for claim in claims for one in claim.placements)
+        found = [(one, hosts[one.host]) for one in views if _is_due(one, hosts.get(one.host, ""), now_ms)]
+        return found[:MOST_PER_ROUND]
+
+    async def _do(self, claim: Claim, how: str) -> None:
+        if how == STOP:
+            await self._stop(claim)
+        elif claim.state is ClaimStatus.ENDING:
+            await self._cell.store.reconcile([claim.id], counted_by(claim))
+        elif claim.state in LEASED:
+            # It never came up there: another attempt, and not a move.
+            reason = f"host {claim.host} {'was written off' if how == EVACUATE else 'is being drained'}"
+            await self._cell.store.fail(
+                claim.host, claim.id, claim.token, False, counted_by(claim), again=True, reason=reason
+            )
+        else:
+            await self._move(claim)
+
+    async def _stop(self, claim: Claim) -> None:
+        # While a gang waits for members, one that is stopped takes the others with it: they would wait for it in vain.
+        # The claim of a complete gang may still name it; only its key tells.
+        waits = claim.gang and await self._cell.store.read_gang(claim.gang)
+        why = Why.FAILED if waits else Why.RELEASED
+        reason = f"host {claim.host} was drained, and stopped what was left when the deadline had passed"
+        answer = await self._cell.store.release(
+            claim.host, claim.id, claim.token, things=counted_by(claim), why=why, reason=reason
+        )
+        if answer.outcome not in _STOPPED:
+            # It has another token since it was read: the next round sees it as it is then.
+            log.info("not stopped", cell=self._cell.name, claim=claim.id, host=claim.host, outcome=answer.outcome)
+
+    async def _move(self, claim: Claim) -> None:
+        try:
+            await self._place(claim)
+        except (Refused, Unknown) as error:
+            # Gone meanwhile, or there is no place for it.
+            now_s = aio.now_s()
+            pause_s = min(LONGEST_PAUSE_S, 2 * self._later.get(claim.id, (0.0, 0.5))[1])
+            self._later[claim.id] = (now_s + pause_s * random.uniform(0.8, 1.2), pause_s)
+            log.debug("not moved", cell=self._cell.name, claim=claim.id, host=claim.host, problem=error.detail)
+        else:
+            self._later.pop(claim.id, None)
+
+    async def _place(self, claim: Claim) -> None:
+        try:
+            await self._successors.place(self._cell, claim, _elsewhere(claim))
+        except NoValidHost:
+            if not await self._together.place(self._cell, claim):
+                raise
+
+
+def _is_due(claim: Claim, how: str, now_ms: int) -> bool:
+    """Whether something is to be done now about a claim on a host that is leaving so."""
+    if how == EVACUATE and claim.state is ClaimStatus.ENDING:
+        return True
+    if how != STOP and claim.state is ClaimStatus.ACTIVE and next_move_at_ms(claim) > now_ms:
+        return False
+    states = HELD if how in (EVACUATE, STOP) else (ClaimStatus.ACTIVE,) if how else ()
+    return claim.state in states and claim.target is None
+
+
+def next_move_at_ms(claim: Claim) -> int:
+    """Return when a claim whose last move has failed may be moved off its host again (Unix, ms); 0: at once."""
+    if not claim.failed_moves:
+        return 0
+    doublings = min(claim.failed_moves - 1, 16)
+    return claim.move_failed_at_ms + min(int(LONGEST_PAUSE_S * 1000), FIRST_PAUSE_MS << doublings)
+
+
+async def failed_moves(cell: Cell, claims: Iterable[Claim], host: str) -> dict[str, FailedMoves]:
+    """Return, by id, the claims whose last move off the host has failed: how often, why, and when the next one is."""
+    failed = [one for one in claims if one.failed_moves and one.host == host and one.target is None]
+    reasons = await cell.store.read_reasons(one.id for one in failed)
+    return {one.id: FailedMoves(one.failed_moves, next_move_at_ms(one), _reason(one, reasons)) for one in failed}
+
+
+def _reason(claim: Claim, reasons: Mapping[str, Reason]) -> str:
+    """Return the reason of the last failed move; '' where none was given with it."""
+    reason = reasons.get(claim.id)
+    return reason.text if reason is not None and reason.at_ms == claim.move_failed_at_ms else ""
+
+
+def _elsewhere(claim: Claim) -> Wanted:
+    return Wanted(Why.MOVED, exclude=frozenset((claim.host,)))
+
+
+async def why_not(cell: Cell, successors: Successors, together: Together, claims: Sequence[Claim]) -> dict[str, str]:
+    """Of claims on a host that is to be emptied, those for which there is no other place now, and why."""
+    found: dict[str, str] = {}
+    wholes: dict[tuple[str, str, str], str | None] = {}
+    """Server groups and gangs that move as a whole: why they cannot, None where they can."""
+    for claim in claims:
+        if claim.state not in HELD or claim.target is not None:
+            continue
+        try:
+            await successors.look(cell, claim, _elsewhere(claim))
+        except (Refused, Unknown) as error:
+            whole = (claim.group, claim.raw.get("gang_members", ""), claim.gang_member)
+            if whole not in wholes:
+                wholes[whole] = await _why_not_together(cell, together, claim)
+            why = wholes[whole]
+            if why is not None:
+                found[claim.id] = why or error.detail
+    return found
+
+
+async def _why_not_together(cell: Cell, together: Together, claim: Claim) -> str | None:
+    """Return why the group or gang of a claim cannot move as a whole; '' where it does not, None where it can."""
+    try:
+        return None if await together.look(cell, claim) else ""
+    except (Refused, Unknown) as error:
+        return error.detail

@@ -1,0 +1,194 @@
+"""Together: moves a hard affinity group, or the related members of a gang, as a whole off hosts that are drained.
+
+Each member may only go where the others are, so none of them can go first. Where all of them go is decided as for a
+gang, and one call of the claim script holds all the new places. Each member then switches on its own, when its work
+runs there. One whose move fails is held by nobody but those that have arrived, and follows them alone.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+
+from redsched.decide import Decision
+from redsched.errors import ClaimState, NoValidHost, StoreUnavailable, Unknown
+from redsched.model import OVER, Claim, ClaimStatus, Gang, GroupPolicy, Relation, Request, Why
+from redsched.scheduler.cells import Cell
+from redsched.scheduler.claims.deciding import as_if_left, decide_on, refusal_of
+from redsched.scheduler.claims.gang_relations import bound_to, expected, relations_of
+from redsched.scheduler.claims.replacements import MOST_TRIES, Successors, Wanted, raise_for
+from redsched.scheduler.hosts.group_targets import Asked
+from redsched.scheduler.quotas.enforcement import Quotas
+from redsched.scheduler.selection.claim_call import claim_call
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Again, ClaimCall, Member
+
+MOST_TOGETHER = 100
+
+Found = tuple[str, Sequence[Claim]]
+"""What may move as a whole, in words, and its claims."""
+_Seat = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The members that move, in the order of the places of `request`. `what` they are, in words.
+
+    `expected`: where others were that these places are chosen beside, by claim id.
+    """
+
+    what: str
+    claims: tuple[Claim, ...]
+    request: Request
+    expected: Mapping[str, tuple[str, ...]]
+
+
+class Together:
+    """Moves whole groups and gangs, over all cells of a scheduler."""
+
+    def __init__(self, successors: Successors, quotas: Quotas) -> None:
+        self._successors = successors
+        self._quotas = quotas
+        self._rng = Random()
+
+    async def place(self, cell: Cell, claim: Claim) -> bool:
+        """Move the group or gang of a claim; False where it is in none that moves as a whole.
+
+        Raises NoValidHost, ClaimState, StaleToken, Unknown, Settling, QuotaExceeded.
+        """
+        for _ in range(MOST_TRIES):
+            group = await self._group(cell, claim)
+            if group is None:
+                return False
+            decision, decided_on = await self._decide(cell, group)
+            answer = await self._quotas.claim(cell, _call(cell, group, decision, *decided_on))
+            cell.mirror.apply_reply(answer)
+            if answer.outcome in (Outcome.OK, Outcome.SAME):
+                return True
+            raise_for(answer, claim)
+            if answer.outcome is Outcome.UNKNOWN:
+                raise Unknown(f"nobody has declared {', '.join(answer.unknown)} any more")
+            await cell.mark_down(answer)
+        raise StoreUnavailable(f"no host could be claimed in {MOST_TRIES} tries, though some seemed free: retry")
+
+    async def look(self, cell: Cell, claim: Claim) -> bool:
+        """Whether the group or gang of a claim moves as a whole, and has a place now. Raises as `place` does."""
+        group = await self._group(cell, claim)
+        if group is not None:
+            await self._decide(cell, group)
+        return group is not None
+
+    async def _group(self, cell: Cell, claim: Claim) -> _Group | None:
+        leaving = await cell.store.leaving_hosts(cell.mirror.now_ms())
+        drained = frozenset(host for host, how in leaving.items() if how == "move")
+        for find in (_in_server_group, self._in_gang):
+            what, claims = await find(cell, claim, drained)
+            if len(claims) > 1:
+                _refuse(what, claims)
+                return await self._to_move(cell, what, claims)
+        return None
+
+    async def _in_gang(self, cell: Cell, claim: Claim, drained: frozenset[str]) -> Found:
+        """Return the claims on drained hosts that a claim must share a host, zone or aggregate with."""
+        if not claim.gang_members:
+            return "", ()
+        request = await cell.requests.of(claim)
+        names, types = bound_to(request, claim.gang_member)
+        ids = [one for name in names for one in claim.gang_members.get(name, ())]
+        claims = (await cell.store.read_claims(ids)).values() if ids else ()
+        found = [one for one in claims if one.host in drained and one.state not in OVER]
+        some = ", ".join(one.id for one in found[:3]) + (", ..." if len(found) > 3 else "")
+        return f"gang of {some} ({', '.join(types)})", found
+
+    async def _to_move(self, cell: Cell, what: str, claims: Sequence[Claim]) -> _Group:
+        wanted = Wanted(Why.MOVED, exclude=frozenset(one.host for one in claims))
+        ids = frozenset(one.id for one in claims)
+        return _as_gang(what, [await self._successors.alone(cell, one, wanted, ids) for one in claims])
+
+    async def _decide(self, cell: Cell, group: _Group) -> tuple[Decision, tuple[str, int]]:
+        """Return a decision with the epoch and seq of the columns decided on. Raises NoValidHost, Settling."""
+
+        def decide() -> Decision:
+            with as_if_left(cell, group.claims):
+                return cell.decider.decide(group.request, self._rng)
+
+        decision, decided_on = await decide_on(cell, decide)
+        if decision.places:
+            return decision, decided_on
+        error = await refusal_of(cell, group.request, *group.claims)
+        if not isinstance(error, NoValidHost):
+            raise error
+        raise NoValidHost(f"{group.what} moves as a whole, {len(group.claims)} members: {error.detail}", error.facts)
+
+
+async def _in_server_group(cell: Cell, claim: Claim, drained: frozenset[str]) -> Found:
+    """Return all members of a claim's hard affinity group; none where one of them is on a host that is not drained."""
+    state = cell.mirror.columns.declared.groups.get(claim.group)
+    if state is None or state.group.policy is not GroupPolicy.AFFINITY or not drained.issuperset(state.counts("host")):
+        return "", ()
+    pages = [page async for page in cell.store.living_on(tuple(state.counts("host")))]
+    return f"server group {claim.group}", [one for page in pages for one in page if one.group == claim.group]
+
+
+def _refuse(what: str, claims: Sequence[Claim]) -> None:
+    """Raise ClaimState where a group cannot move as a whole, now or at all."""
+    on_its_way = next((one for one in claims if one.state is not ClaimStatus.ACTIVE or len(one.placements) > 1), None)
+    if on_its_way is not None:
+        raise ClaimState(
+            f"{what} moves as a whole once all of it is active: claim {on_its_way.id} is "
+            f"{'moving' if len(on_its_way.placements) > 1 else on_its_way.state}"
+        )
+    if len(claims) > MOST_TOGETHER:
+        raise ClaimState(
+            f"{what} has {len(claims)} members, and no more than {MOST_TOGETHER} move as a whole: release "
+            "some, and claim them anew"
+        )
+    if len({one.project for one in claims}) > 1:
+        raise ClaimState(
+            f"the members of {what} are of several projects, and do not move as a whole: release them, "
+            "and claim them anew"
+        )
+
+
+def _as_gang(what: str, asked: Sequence[Asked]) -> _Group:
+    alike: dict[tuple[_Seat, str], list[Asked]] = {}
+    for one in asked:
+        alike.setdefault((_seat(one.claim), one.place.shape()), []).append(one)
+    kinds = list(alike.values())
+    members = tuple(
+        Gang(f"m{number}", replace(some[0].place, count=len(some), project="", consumer=""))
+        for number, some in enumerate(kinds)
+    )
+    request = Request(
+        members=members,
+        relations=_relations_between(kinds),
+        project=asked[0].place.project,
+        lease_s=max(one.place.lease_s for one in asked),
+    )
+    beside = {claim_id: hosts for one in asked for claim_id, hosts in expected(one.held).items()}
+    return _Group(what, tuple(one.claim for some in kinds for one in some), request, beside)
+
+
+def _seat(claim: Claim) -> _Seat:
+    """Return the gang of a claim, as its first claim's id, and which member of it the claim is."""
+    return next((ids[0] for ids in claim.gang_members.values()), ""), claim.gang_member
+
+
+def _relations_between(kinds: Sequence[Sequence[Asked]]) -> tuple[Relation, ...]:
+    """Return the relations of the claims' gangs over the kinds of places that move."""
+    names: dict[tuple[str, Relation], list[str]] = {}
+    for number, (one, *_) in enumerate(kinds):
+        for relation in relations_of(one.request, one.claim):
+            names.setdefault((_seat(one.claim)[0], relation), []).append(f"m{number}")
+    return tuple(Relation(relation.type, tuple(some)) for (_, relation), some in names.items())
+
+
+def _call(cell: Cell, group: _Group, decision: Decision, epoch: str, seen_seq: int) -> ClaimCall:
+    """The call that holds all new places. What claims keep of their own requests it leaves as it is."""
+    call = claim_call(group.request, cell, decision, [one.id for one in group.claims], epoch, seen_seq)
+    members = tuple(map(_moved, call.members, group.claims))
+    call = replace(call, members=members, fresh=True, request="", is_gang=False, max_attempts=1)
+    return replace(call, expected=group.expected)
+
+
+def _moved(member: Member, claim: Claim) -> Member:
+    return replace(member, again=Again(claim.host, claim.token, Why.MOVED, 0, claim.gang))

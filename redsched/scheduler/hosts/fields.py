@@ -1,0 +1,61 @@
+"""Fields of the store's hashes as what views show: slots of hosts and shared pools, the status of hosts,
+quotas, names under a prefix, numbers.
+"""
+
+from collections.abc import Mapping
+
+from redsched.model import HostStatus, Quota
+from redsched.model.validation import MAX_AMOUNT, whole
+from redsched.scheduler.results import SlotView
+from redsched.store.codec.fields import LIMIT
+
+
+def slot_views(fields: Mapping[str, str]) -> dict[str, SlotView]:
+    """Every slot that has a capacity, or claims: such as are left on what was taken out."""
+    slots = {name.partition(".")[2] for name in fields if name.startswith(("capacity.", "claimed."))}
+    return {slot: _slot_view(slot, fields) for slot in sorted(slots)}
+
+
+def keyed(prefix: str, fields: Mapping[str, str]) -> dict[str, str]:
+    """The fields that begin with `prefix`, by the rest of their names."""
+    return {name[len(prefix) :]: value for name, value in fields.items() if name.startswith(prefix)}
+
+
+def status_from(fields: Mapping[str, str]) -> HostStatus:
+    """What an operator has said of a host. What somebody has made unreadable by hand lets nothing in."""
+    said = fields.get("status", "")
+    return HostStatus(said) if said in set(HostStatus) else HostStatus.DISABLED
+
+
+def quota_from(project: str, fields: Mapping[str, str]) -> Quota | None:
+    """A project's quota; None without a limit. One that somebody has made unreadable by hand is 0."""
+    limits = {name: whole(text, 0) for name, text in keyed(LIMIT, fields).items()}
+    return Quota(project, limits) if limits else None
+
+
+def number(text: str) -> float:
+    """A number as the store writes it; what somebody has made unreadable by hand is 0."""
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
+
+
+def _slot_view(slot: str, fields: Mapping[str, str]) -> SlotView:
+    def amount(kind: str, default: int = 0, unreadable: int = 0) -> int:
+        return whole(fields.get(f"{kind}.{slot}", str(default)), unreadable)
+
+    capacity = amount("capacity")
+    claimed, external = amount("claimed", unreadable=MAX_AMOUNT), amount("external", unreadable=MAX_AMOUNT)
+    return SlotView(
+        total=amount("total"),
+        reserved=amount("reserved"),
+        ratio=number(fields.get(f"ratio.{slot}", "1.0")),
+        min=amount("min", 1),
+        max=amount("max"),
+        step=amount("step", 1),
+        capacity=capacity,
+        claimed=claimed,
+        external=external,
+        free=capacity - claimed - external,
+    )

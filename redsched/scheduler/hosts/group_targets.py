@@ -1,0 +1,62 @@
+"""A hard affinity group that leaves hosts which were written off: the first of it goes where the others may follow.
+
+Its members are placed again one by one, and all must follow the first. So where that one
+goes is decided for all of them, as for a gang. Where no host (zone, label value) has room for all, it goes where it
+may: some of the work elsewhere is better than none, and the rest waits for room there.
+"""
+
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from random import Random
+
+from redsched.cache.columns import Columns
+from redsched.decide import Decider, Decision
+from redsched.decide.lost_members import without_left_behind
+from redsched.model import Claim, Gang, Request
+from redsched.scheduler.claims.gang_relations import Held
+
+MOST_FOLLOWERS = 100
+"""A larger group's first goes where so many may follow: looking for more of them at once would take too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is decided on for a claim that is placed again: one place of its `request`, elsewhere.
+
+    `followers`: where the claim leads a group, likewise a place for each other member, as far as they can be told.
+    `held`: the other members of its gang that the place was chosen beside.
+    """
+
+    claim: Claim
+    request: Request
+    place: Request
+    followers: tuple[Request, ...] = ()
+    held: tuple[Held, ...] = ()
+
+
+def decided(decider: Decider, columns: Columns, asked: Asked, rng: Random) -> Decision:
+    """Where the claim may go."""
+    with without_left_behind(columns, asked.claim):
+        state = columns.declared.groups.get(asked.claim.group)
+        if asked.followers and state is not None and not state.members:
+            decision = _for_all(decider, asked, rng)
+            if decision.places:
+                return decision
+        return decider.decide(asked.place, rng)
+
+
+def _for_all(decider: Decider, asked: Asked, rng: Random) -> Decision:
+    found = decider.decide(_gang(asked.place, asked.followers), rng)
+    if not found.places:
+        return found
+    hosts = frozenset(one.host for one in found.places[0].candidates)
+    return decider.decide(replace(asked.place, hosts=hosts), rng)
+
+
+def _gang(first: Request, followers: Collection[Request]) -> Request:
+    alike = Counter(one.shape() for one in followers)
+    kinds = {one.shape(): one for one in followers}
+    asked = [first, *(replace(kinds[shape], count=number) for shape, number in alike.items())]
+    members = (Gang(f"m{n}", replace(one, project="", consumer="")) for n, one in enumerate(asked))
+    return Request(members=tuple(members), project=first.project)

@@ -1,0 +1,271 @@
+"""HostDesk: reading hosts, reports that come without access to Redis, and operator actions on a host."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, OtherAgent, Unknown
+from redsched.model import AgentStamp, AtDeadline, HostReport, HostStatus, Why
+from redsched.model.validation import whole
+from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.claims.replacements import Successors
+from redsched.scheduler.hosts.drain import failed_moves, why_not
+from redsched.scheduler.hosts.drain_group import Together
+from redsched.scheduler.hosts.fields import keyed, number, slot_views, status_from
+from redsched.scheduler.results import HostView, Page, PoolView, ReportResult
+from redsched.store.codec.claim_codec import counted_by
+from redsched.store.codec.fields import AMOUNT, WRITTEN_OFF, leaving_of
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Answer, EndedPlacement, HeldClaim, HostHashes, InboxEntry, ReportAnswer
+
+MOST_STUCK = 100
+"""Claims of a host that is to be emptied that are looked at for whether they can go elsewhere now."""
+MOST_ENDED = 100
+"""Claims of a host that was written off that one script ends."""
+
+
+class HostDesk:
+    """Hosts over all cells of a scheduler. What is answered is read from the store, not from memory."""
+
+    def __init__(self, cells: Cells, successors: Successors, together: Together) -> None:
+        self._cells = cells
+        self._successors = successors
+        self._together = together
+
+    async def get(self, name: str) -> HostView:
+        """One host. Raises Unknown, Settling. One that is to be emptied says which claims have no other place now."""
+        cell, hashes = await self._find(name)
+        ids = await cell.store.held_ids(name)
+        view = host_view(cell, hashes, len(ids))
+        if view.leaving not in ("move", "evacuate"):
+            return view
+        claims = tuple((await cell.store.read_claims(sorted(ids)[:MOST_STUCK])).values())
+        stuck = await why_not(cell, self._successors, self._together, claims)
+        return replace(view, stuck=stuck, failed_moves=await failed_moves(cell, claims, name))
+
+    async def list(
+        self, zone: str | None = None, status: HostStatus | None = None, limit: int = 100, after: str = ""
+    ) -> Page[HostView]:
+        """Hosts by name. `after` is the `next` of the page before: the last name on it."""
+        await self._cells.catch_up()
+        found = ((name, cell) for cell in self._cells for name in cell.mirror.columns.names_where(zone, status))
+        names = sorted((one for one in found if one[0] > after), key=lambda one: one[0])
+        page = names[:limit]
+        views: dict[str, HostView] = {}
+        for cell in dict.fromkeys(cell for _, cell in page):
+            wanted = [name for name, one in page if one is cell]
+            counts = await cell.store.held_ids_of(wanted)
+            for hashes, ids in zip(await cell.store.read_hosts(wanted), counts, strict=True):
+                if hashes.fields:
+                    views[hashes.name] = host_view(cell, hashes, len(ids))
+        following = page[-1][0] if len(names) > limit else None
+        return Page(tuple(views[name] for name, _ in page if name in views), following)
+
+    async def report(
+        self,
+        report: HostReport,
+        stamp: AgentStamp | None = None,
+        epoch: str = "",
+        held: Sequence[HeldClaim] = (),
+        ended: Sequence[EndedPlacement] = (),
+    ) -> ReportResult:
+        """Take a host's report, and its attestation where the epoch needs one: with `epoch`, only to that epoch.
+
+        Of `held`, those without a token become local claims. Raises Unknown (no such cell), ClaimState (the name is
+        taken in another cell), OtherAgent, ClaimIdReused (a local claim has the id of another).
+        """
+        cell = self._cells.named(report.cell)
+        await self._refuse_twin(report.name, cell)
+        said = await cell.store.report(report, stamp)
+        if said.outcome is Outcome.OTHER:
+            raise _other_agent(report.name)
+        known = [one for one in held if one.token]
+        result = await self._attest(cell, report, said, stamp, epoch, known, ended)
+        if result.attested and said.outcome is Outcome.OK:
+            await self._resized(cell, report.name, known)
+            await self._claim_local(cell, report.name, [one for one in held if not one.token])
+        return result
+
+    async def _attest(
+        self,
+        cell: Cell,
+        report: HostReport,
+        said: ReportAnswer,
+        stamp: AgentStamp | None,
+        epoch: str,
+        held: Sequence[HeldClaim],
+        ended: Sequence[EndedPlacement],
+    ) -> ReportResult:
+        if said.attested:
+            await self._end(cell, report, ended)
+            if not held:
+                return ReportResult(said.outcome, said.epoch, True, said.version)
+        attested = await cell.store.attest(report.name, epoch or said.epoch, stamp, held, ended)
+        if attested.outcome is Outcome.OTHER:
+            raise _other_agent(report.name)
+        # SAME to a copy that comes late says nothing about the host: what the report was told stands.
+        late = said.outcome is Outcome.SAME and not said.attested
+        done = attested.outcome is Outcome.OK or (attested.outcome is Outcome.SAME and not late)
+        return ReportResult(said.outcome, attested.epoch, done, said.version, attested.drop)
+
+    async def heartbeat(self, name: str, lease_s: int, stamp: AgentStamp | None = None) -> str:
+        """Let a host live for another lease: OK, or ATTEST (report to the new epoch). Raises Unknown, OtherAgent."""
+        cell, _ = await self._find(name)
+        answer = await cell.store.heartbeat(name, lease_s, stamp)
+        if answer.outcome is Outcome.OTHER:
+            raise _other_agent(name)
+        return _known(answer, name).outcome
+
+    async def inbox(self, name: str, after: str = "") -> Sequence[InboxEntry]:
+        """The hints for a host's agent, after one entry. Raises Unknown."""
+        cell, _ = await self._find(name)
+        return await cell.store.inbox(name, after or "0-0")
+
+    async def set_status(
+        self,
+        name: str,
+        status: HostStatus,
+        move: bool = False,
+        deadline_s: int = 0,
+        then: AtDeadline | None = None,
+    ) -> None:
+        """Enable, disable or drain a host; with `move` its claims are placed elsewhere, a few each second.
+
+        `deadline_s`: how long they are moved (0: until the host is enabled); `then`: what becomes of the rest, KEEP
+        where it is not given. Raises Unknown, InvalidRequest.
+        """
+        if deadline_s and not move:
+            raise InvalidRequest("deadline_s is how long claims are moved off a host: ask for move with it")
+        if then and not deadline_s:
+            raise InvalidRequest(f"then ({then}) is what happens at the deadline: give deadline_s with it")
+        cell, _ = await self._find(name)
+        _known(await cell.store.set_status(name, status, move, deadline_s, then or AtDeadline.KEEP), name)
+
+    async def lost(self, name: str, evacuate: bool = False, force: bool = False) -> None:
+        """Write a host off: disable it, mark it down, and end what is ending there.
+
+        With `evacuate` its claims are placed elsewhere, and should it come back it drops them. Raises Unknown, and
+        ClaimState while the host's lease runs, unless `force`.
+        """
+        cell, _ = await self._find(name)
+        answer = _known(await cell.store.write_off(name, evacuate, force), name)
+        if answer.outcome is Outcome.ALIVE:
+            raise _alive(name, int(answer.facts[0]))
+        # Said again, it does again what a call before it may not have come to.
+        claims = list((await cell.store.read_claims(await cell.store.held_ids(name))).values())
+        for first in range(0, len(claims), MOST_ENDED):
+            some = claims[first : first + MOST_ENDED]
+            things = {thing for claim in some for thing in counted_by(claim)}
+            await cell.store.reconcile([claim.id for claim in some], things)
+
+    async def forget(self, name: str, force: bool = False) -> None:
+        """Remove a host. Raises Unknown, and ClaimState while it holds claims, unless forced: then they end."""
+        cell, _ = await self._find(name)
+        answer = await cell.store.forget(name, force)
+        # UNKNOWN, just after it was found: an earlier sending of this very call has removed it.
+        if answer.outcome is Outcome.HELD:
+            raise ClaimState(f"host {name} holds claims: release them first, or force it, which ends them")
+
+    async def _find(self, name: str) -> tuple[Cell, HostHashes]:
+        for cell in self._cells:
+            hashes = (await cell.store.read_hosts([name]))[0]
+            if hashes.fields:
+                return cell, hashes
+        await self._cells.refuse_unsettled(f"host {name}")
+        raise Unknown(f"there is no host {name!r}: it has never reported, or was removed")
+
+    async def _refuse_twin(self, name: str, home: Cell) -> None:
+        for cell in self._cells:
+            if cell is not home and (await cell.store.read_hosts([name]))[0].fields:
+                raise ClaimState(
+                    f"host {name} is in cell {cell.name}: remove it there before it reports to {home.name}"
+                )
+
+    async def _end(self, cell: Cell, report: HostReport, ended: Sequence[EndedPlacement]) -> None:
+        for one in ended:
+            await cell.store.gone(report.name, one.id, one.token, Why.RELEASED, report.external)
+
+    async def _resized(self, cell: Cell, host: str, held: Sequence[HeldClaim]) -> None:
+        """Of a claim that is to be resized, what a report says it has by the new token is the host's word on that."""
+        claims = await cell.store.read_claims([one.id for one in held])
+        for one in held:
+            here = claims[one.id].at(one.token) if one.id in claims else None
+            if here and here.wanted:
+                await cell.store.resized(host, one.id, one.token, _amounts(one))
+
+    async def _claim_local(self, cell: Cell, host: str, local: Sequence[HeldClaim]) -> None:
+        """Claim for work that runs there and has no token: nobody has claimed for it."""
+        for one in local:
+            token = ""
+            for _ in range(2):
+                project, consumer = one.record.get("project", ""), one.record.get("consumer", "")
+                answer = await cell.store.claim_local(host, one.id, _amounts(one), project, consumer, token)
+                if answer.outcome is Outcome.CONFLICT:
+                    raise ClaimIdReused(
+                        f"local work on {host} has the id {one.id}, which is another claim's: give it one of its own, "
+                        "or say its token"
+                    )
+                if answer.outcome is not Outcome.STALE:
+                    break
+                # Reports come in order, so what the host says now is newer than what the store knows of this id.
+                token = answer.facts[0]
+
+
+def _amounts(held: HeldClaim) -> dict[str, int]:
+    return {name[len(AMOUNT) :]: int(value) for name, value in held.record.items() if name.startswith(AMOUNT)}
+
+
+def _other_agent(name: str) -> OtherAgent:
+    return OtherAgent(f"another agent, whose lease runs, speaks for host {name}: stop one of the two")
+
+
+def _alive(name: str, lease_ms: int) -> ClaimState:
+    lease_s = -(-lease_ms // 1000)
+    return ClaimState(
+        f"host {name} is alive: its lease runs for {lease_s} s, and written off it would attest again and keep its "
+        "claims. Drain it with moves to empty it; or stop its agent and try again once the lease has run out; force it "
+        "only if its machine is off",
+        {"host": name, "lease_ms": lease_ms},
+    )
+
+
+def _known(answer: Answer, name: str) -> Answer:
+    if answer.outcome is Outcome.UNKNOWN:
+        raise Unknown(f"there is no host {name!r}: it has never reported, or was removed")
+    return answer
+
+
+def host_view(cell: Cell, hashes: HostHashes, claims: int) -> HostView:
+    """A host from its hashes. What somebody has made unreadable by hand is shown as what lets nothing in."""
+    fields = hashes.fields
+    traits = keyed("trait.", fields)
+    return HostView(
+        name=hashes.name,
+        cell=cell.name,
+        zone=fields.get("zone", ""),
+        status=status_from(fields),
+        alive=fields.get("alive") == "1",
+        attested=fields.get("epoch") == cell.mirror.epoch,
+        written_off=fields.get("epoch") == WRITTEN_OFF,
+        version=whole(fields.get("version", ""), 0),
+        lease_s=whole(fields.get("lease_ms", ""), 0) // 1000,
+        alive_until_ms=whole(fields.get("alive_until_ms", ""), 0),
+        slots=slot_views(fields),
+        traits=frozenset(one for one in traits if "/" not in one),
+        labels=keyed("label.", fields),
+        metrics={name: number(value) for name, value in keyed("metric.", fields).items()},
+        claims=claims,
+        pools=_pools(keyed("pool.", fields), traits),
+        aggregates=frozenset(keyed("aggregate.", fields)),
+        leaving=leaving_of(fields, cell.mirror.now_ms()),
+        drain_by_ms=whole(fields.get("drain_by_ms", ""), 0) or None,
+        drain_then=fields.get("drain_then", ""),
+    )
+
+
+def _pools(parents: Mapping[str, str], traits: Iterable[str]) -> dict[str, PoolView]:
+    """Pools by name. The store writes the host itself as the parent `/`, and a pool's trait as `gpu0/CUSTOM_GPU_T4`."""
+    of: dict[str, set[str]] = {name: set() for name in parents}
+    for pool, slash, trait in (one.rpartition("/") for one in traits):
+        if slash and pool in of:
+            of[pool].add(trait)
+    return {name: PoolView(parents[name].strip("/"), frozenset(of[name])) for name in sorted(parents)}

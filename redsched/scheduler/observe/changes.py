@@ -1,0 +1,64 @@
+"""Following the cells' changes from the entries that the mirrors have applied: no reader costs the store anything."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from itertools import islice
+
+from redsched.errors import InvalidRequest
+from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.results import Change, Reset
+
+
+def follow(cells: Cells, last_id: str = "") -> AsyncIterator[Change | Reset]:
+    """Every change from now on; or after the one that `last_id` (`<cell>:<seq>`) names, in its cell.
+
+    A Reset says that changes are missing. Raises InvalidRequest, Unknown for an id that cannot be one: at the call, not
+    when the first change is asked for.
+    """
+    followers = [_Follower(cell) for cell in cells]
+    if last_id:
+        name, seq = _parse(last_id)
+        cells.named(name)
+        for follower in followers:
+            if follower.cell.name == name:
+                follower.seq = seq
+    return _changes(followers)
+
+
+async def _changes(followers: "list[_Follower]") -> AsyncIterator[Change | Reset]:
+    while True:
+        waits = [asyncio.ensure_future(follower.cell.mirror.moved()) for follower in followers]
+        try:
+            for follower in followers:
+                for one in follower.news():
+                    yield one
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+
+
+class _Follower:
+    """How far one reader has come in one cell."""
+
+    def __init__(self, cell: Cell) -> None:
+        self.cell = cell
+        self.seq = cell.mirror.seq
+        self.epoch = cell.mirror.epoch
+
+    def news(self) -> "list[Change | Reset]":
+        mirror = self.cell.mirror
+        oldest = mirror.recent[0].seq if mirror.recent else mirror.seq + 1
+        if mirror.epoch != self.epoch or not oldest - 1 <= self.seq <= mirror.seq:
+            self.seq, self.epoch = mirror.seq, mirror.epoch
+            return [Reset(self.cell.name, mirror.seq)]
+        entries = islice(mirror.recent, self.seq + 1 - oldest, None)
+        self.seq = mirror.seq
+        return [Change(self.cell.name, one.seq, one.kind, one.name, one.version, one.op, one.fields) for one in entries]
+
+
+def _parse(last_id: str) -> tuple[str, int]:
+    name, _, seq = last_id.rpartition(":")
+    if not (name and seq.isdecimal() and seq.isascii() and len(seq) <= 16):
+        raise InvalidRequest(f"Last-Event-ID {last_id[:80]!r} is not `<cell>:<seq>`: pass the id of the last event")
+    return name, int(seq)

@@ -1,0 +1,133 @@
+"""EventDesk: reading the event logs of all cells: pages of them, the newest ones, and following them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+
+from redsched.errors import InvalidRequest
+from redsched.model import Why
+from redsched.model.validation import whole
+from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.results import EventView, Page
+from redsched.store.codec.fields import AMOUNT
+from redsched.store.codec.results import Event
+
+BATCH = 500
+MOST_READ = 20_000
+"""Entries that one page reads at most: with filters that match little it may come out short, or empty."""
+KINDS = frozenset(Why) | {
+    *("claimed", "local", "active", "resizing", "resized", "resize-failed", "ending", "restored"),
+    *("up", "down", "attest", "status", "lost", "membership", "declared", "removed", "mended", "missing"),
+}
+"""All that an event can be."""
+
+_HEAD = frozenset(("at_ms", "seq", "kind"))
+
+
+@dataclass(frozen=True, slots=True)
+class EventFilter:
+    """Which events are wanted; '' for any. Raises InvalidRequest for a kind that no event has."""
+
+    claim: str = ""
+    project: str = ""
+    host: str = ""
+    kind: str = ""
+
+    def __post_init__(self) -> None:
+        if self.kind and self.kind not in KINDS:
+            raise InvalidRequest(f"unknown kind {self.kind[:80]!r}: events are {', '.join(sorted(KINDS))}")
+
+    def takes(self, said: Mapping[str, str]) -> bool:
+        """Whether an event is one of them."""
+        wanted = ((one.name, getattr(self, one.name)) for one in fields(self))
+        return all(not value or said.get(name) == value for name, value in wanted)
+
+
+ALL = EventFilter()
+
+
+class EventDesk:
+    """Events of all cells of a scheduler. Everything is read from the store."""
+
+    def __init__(self, cells: Cells) -> None:
+        self._cells = cells
+
+    async def list(self, limit: int = 100, after: str = "", wanted: EventFilter = ALL) -> Page[EventView]:
+        """Events in the order in which they were recorded, cell by cell, after the one with the id `after`.
+
+        Raises InvalidRequest, Unknown for an `after` that is none.
+        """
+        name, entry = _parse(after) if after else ("", "")
+        cells = list(self._cells)
+        if name:
+            cells = cells[cells.index(self._cells.named(name)) :]
+        found: list[EventView] = []
+        read = 0
+        for cell in cells:
+            while entries := await cell.store.events(entry, BATCH):
+                for one in entries:
+                    if len(found) == limit or read == MOST_READ:
+                        return Page(tuple(found), f"{cell.name}:{entry or '0-0'}")
+                    entry, read = one.entry_id, read + 1
+                    if wanted.takes(one.fields):
+                        found.append(_view(cell, one))
+            entry = ""
+        return Page(tuple(found))
+
+    async def newest(self, limit: int = 100, wanted: EventFilter = ALL) -> Sequence[EventView]:
+        """The latest events of all cells, in the order of their times."""
+        # Each cell's from the oldest: those of one millisecond keep their order then.
+        found = [one for cell in self._cells for one in reversed(await _newest(cell, limit, wanted))]
+        return sorted(found, key=lambda one: one.at_ms)[-limit:]
+
+    async def follow(self, every_s: float, after: str = "", wanted: EventFilter = ALL) -> AsyncIterator[EventView]:
+        """Events as they are recorded, from now on; or in its cell those after the one with the id `after`.
+
+        Raises InvalidRequest, Unknown, StoreUnavailable.
+        """
+        reached = {cell: await _end_of(cell) for cell in self._cells}
+        if after:
+            name, entry = _parse(after)
+            reached[self._cells.named(name)] = entry
+        while True:
+            for cell in self._cells:
+                while entries := await cell.store.events(reached[cell], BATCH):
+                    for one in entries:
+                        reached[cell] = one.entry_id
+                        if wanted.takes(one.fields):
+                            yield _view(cell, one)
+            await asyncio.sleep(every_s)
+
+
+async def _newest(cell: Cell, limit: int, wanted: EventFilter) -> "list[EventView]":
+    found: list[EventView] = []
+    before, read = "", 0
+    while read < MOST_READ and (entries := await cell.store.events_before(before, BATCH)):
+        for one in entries:
+            before, read = one.entry_id, read + 1
+            if wanted.takes(one.fields):
+                found.append(_view(cell, one))
+            if len(found) == limit:
+                return found
+    return found
+
+
+async def _end_of(cell: Cell) -> str:
+    newest = await cell.store.events_before("", 1)
+    return newest[0].entry_id if newest else ""
+
+
+def _view(cell: Cell, one: Event) -> EventView:
+    said = one.fields
+    slots = {name[len(AMOUNT) :]: whole(value, 0) for name, value in said.items() if name.startswith(AMOUNT)}
+    facts = {name: value for name, value in said.items() if name not in _HEAD and not name.startswith(AMOUNT)}
+    entry = f"{cell.name}:{one.entry_id}"
+    return EventView(entry, cell.name, int(said["at_ms"]), int(said["seq"]), said["kind"], slots, facts)
+
+
+def _parse(after: str) -> tuple[str, str]:
+    name, _, entry = after.partition(":")
+    ms, _, number = entry.partition("-")
+    if not (name and all(part.isascii() and part.isdecimal() and len(part) <= 19 for part in (ms, number))):
+        raise InvalidRequest(f"after {after[:80]!r} is not an event's id, `<cell>:<ms>-<n>`: pass one as it was given")
+    return name, entry

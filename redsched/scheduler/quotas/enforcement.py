@@ -1,0 +1,113 @@
+"""Quotas: what a project's claims may use together. claim.lua checks and counts in the call that claims.
+
+With several cells each has a share of the limits, and refuses what exceeds it though another one may have room to
+spare: then that is handed over, and the call made again (quota_shares.py).
+
+        claim.lua --OVER--> has another cell room to spare? --yes: handed over--> claim.lua
+            |                        `--no--> refuse, with the numbers
+            `--UNSHARED--> divide the limits over the cells anew --> claim.lua
+"""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict, replace
+from typing import TypeVar
+
+from redsched import aio
+from redsched.decide import Decision, taken_by
+from redsched.errors import QuotaExceeded, Settling
+from redsched.model import CLAIMS, Amounts, Claim, Exceeded, Request
+from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.quotas.shares import QuotaShares, exceeded_by
+from redsched.scheduler.quotas.usage import taken
+from redsched.store.codec.claim_codec import drawn_on, exceeded
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Answer, ClaimAnswer, ClaimCall
+
+WITHIN_S = 5.0
+"""How long a call is made again while shares are divided, or are on their way between cells."""
+PAUSE_S = 0.05
+
+A = TypeVar("A", Answer, ClaimAnswer)
+
+
+class Quotas:
+    """The quotas of all projects, over all cells of a scheduler."""
+
+    def __init__(self, cells: Cells) -> None:
+        self._cells = cells
+        self.shares = QuotaShares(cells)
+
+    async def claim(self, cell: Cell, call: ClaimCall) -> ClaimAnswer:
+        """Run the claim script, within the project's quota. Raises QuotaExceeded, Settling, Unavailable."""
+
+        async def attempt() -> ClaimAnswer:
+            return await cell.store.claim(replace(call, limited=self._is_shared(call.project)))
+
+        return await self._within(cell, call.project, attempt, lambda answer: answer.over)
+
+    async def resize(self, cell: Cell, claim: Claim, token: str, amounts: Amounts) -> Answer:
+        """Have a claim hold so much, within its project's quota. Raises QuotaExceeded, Settling, Unavailable."""
+        things = drawn_on(claim.group, {**claim.amounts, **amounts}, claim.gang, claim.project)
+
+        async def attempt() -> Answer:
+            limited = self._is_shared(claim.project)
+            return await cell.store.resize(claim.host, claim.id, token, amounts, things, limited)
+
+        return await self._within(cell, claim.project, attempt, lambda answer: exceeded(answer.facts))
+
+    async def check(self, project: str, decision: Decision) -> None:
+        """Raise QuotaExceeded if claims of these places would be refused now. Writes nothing. Raises Settling."""
+        total: Counter[str] = Counter()
+        for place in decision.places:
+            total.update(taken(place.chosen.amounts))
+        if found := await self._over(project, total):
+            raise _refusal(project, found)
+
+    async def exceeded(self, request: Request) -> tuple[Exceeded, ...] | None:
+        """What the request would exceed; None while hosts may bring back claims that count. Writes nothing."""
+        try:
+            return await self._over(request.project, {**taken_by(request), CLAIMS: request.places})
+        except Settling:
+            return None
+
+    async def _over(self, project: str, amounts: Amounts) -> tuple[Exceeded, ...]:
+        states = await self.shares.read(project) if project else {}
+        if not any(state.limits for state in states.values()):
+            return ()
+        await self._cells.refuse_unsettled(f"what project {project} uses of its quota")
+        return exceeded_by(list(states.values()), amounts)
+
+    async def _within(
+        self, cell: Cell, project: str, attempt: Callable[[], Awaitable[A]], over: Callable[[A], Sequence[Exceeded]]
+    ) -> A:
+        """Make a call, again while shares of the quota can be had. Raises QuotaExceeded, Settling."""
+        until = aio.now_s() + WITHIN_S
+        while True:
+            answer = await attempt()
+            if answer.outcome is Outcome.OVER:
+                found = await self.shares.gather(cell, project, over(answer))
+                if found:
+                    raise _refusal(project, found)
+            elif answer.outcome is Outcome.UNSHARED:
+                await self.shares.divide(project)
+            else:
+                return answer
+            if aio.now_s() > until:
+                raise Settling(f"the quota of project {project} is being divided over the cells: try again")
+            await asyncio.sleep(random.uniform(0, PAUSE_S))
+
+    def _is_shared(self, project: str) -> bool:
+        """Whether cells share a quota of the project, as far as the picture of the first one knows."""
+        first = next(iter(self._cells))
+        return len(self._cells) > 1 and project in first.mirror.columns.declared.quotas
+
+
+def _refusal(project: str, found: Sequence[Exceeded]) -> QuotaExceeded:
+    said = ", ".join(one.detail for one in found)
+    return QuotaExceeded(
+        f"the quota of project {project} does not allow it: {said}. Release something, or have the quota raised",
+        {"project": project, "exceeded": [asdict(one) for one in found]},
+    )

@@ -1,0 +1,75 @@
+"""QuotaDesk: the quotas of projects, as operators declare them, and what is used of each.
+
+A quota is put into every cell, the first of the settings before the others: what that one has counts.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from redsched import aio
+from redsched.errors import Settling
+from redsched.model import Quota
+from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.declared.service import DeclaredDesk
+from redsched.scheduler.quotas.shares import QuotaShares
+from redsched.scheduler.results import QuotaView
+from redsched.store.codec.results import Answer
+
+WITHIN_S = 5.0
+AGAIN_AFTER_S = 0.05
+
+
+class QuotaDesk(DeclaredDesk[QuotaView]):
+    """Quotas, by project. What is used is exact: while hosts may still bring back claims it is Settling."""
+
+    word = "quota of project"
+
+    def __init__(self, cells: Cells, shares: QuotaShares) -> None:
+        super().__init__(cells)
+        self._shares = shares
+
+    async def put(self, quota: Quota) -> tuple[QuotaView, bool]:
+        """Declare it, with all of its limits: as it is now, and whether it is new. Raises Settling.
+
+        Limits below what is used end nothing; they let nothing more in.
+        """
+        await self._cells.catch_up()
+        new = not self._is_known(quota.project)
+        for cell in self._cells:
+            await cell.store.put_quota(quota, [one.name for one in self._cells])
+        await self._divided(quota.project)
+        return await self.get(quota.project), new
+
+    async def _divided(self, project: str) -> None:
+        """Return when every cell has its share; another scheduler may be dividing too. Raises Settling."""
+        until = aio.now_s() + WITHIN_S
+        while True:
+            await self._shares.divide(project)
+            if await self._shares.is_divided(project):
+                return
+            if aio.now_s() > until:
+                raise Settling(f"the quota of project {project} is being divided over the cells: declare it again")
+            await asyncio.sleep(AGAIN_AFTER_S)
+
+    def _names(self, cell: Cell) -> Iterable[str]:
+        first = next(iter(self._cells))
+        return cell.mirror.columns.declared.quotas if cell is first else ()
+
+    async def _views(self, names: Sequence[str]) -> Sequence[QuotaView]:
+        if names:
+            await self._cells.refuse_unsettled(f"what project {names[0]} uses of its quota")
+        return [view for name in names if (view := await self._view(name)).limits]
+
+    async def _view(self, project: str) -> QuotaView:
+        states = list((await self._shares.read(project)).values())
+        used: Counter[str] = Counter()
+        for one in states:
+            used.update(one.used)
+        return QuotaView(project, states[0].limits, dict(used))
+
+    def _use(self, found: QuotaView) -> str:  # noqa: ARG002 - what is used is there without it
+        return ""
+
+    async def _take_back(self, cell: Cell, name: str, force: bool) -> Answer:  # noqa: ARG002 - nothing stands against it
+        return await cell.store.delete_quota(name)

@@ -1,0 +1,316 @@
+"""Shares of quotas: how several cells use no more together than a limit, though no script sees two of them.
+
+Each cell may use its share of each limit; all shares together are never more than the limit.
+
+- **Dividing.** When a quota is declared, and when a cell is in a new epoch, for it may have lost what it had given
+  away: every cell is closed first, so that nobody uses a share of before, and then given what it uses and a part of
+  the rest.
+- **Handing over.** A cell that has to spare takes it out of its share and notes that; the other one adds it, once; the
+  note goes. What a crash leaves is a note: then the other cell is closed to it first, and after that it returns.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+import structlog
+
+from redsched import aio
+from redsched.errors import Settling
+from redsched.model import Amounts, Exceeded, Quota
+from redsched.scheduler.background.lease import Duty
+from redsched.scheduler.background.periodic import repeat
+from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.selection.claim_ids import unique
+from redsched.store.codec.keys import Kind
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Answer
+from redsched.store.commands.quotas import QuotaState, Transfer
+
+SWEEP_S = 5.0
+"""How often one scheduler looks for what crashes have left."""
+RETURNED_AFTER_MS = 1000
+"""How long a transfer may be on its way before anyone takes it back: long for two calls, and right at any time."""
+
+UNDER_WAY_MS = 2000
+"""How long whoever divides is left alone at first. Two at once do no harm, but one of them divides in vain."""
+MOST_PATIENCE_MS = 60_000
+"""How long at most: so much later a division is made anew whose scheduler died."""
+
+States = Mapping[str, QuotaState]
+
+log = structlog.get_logger(__name__)
+
+
+class QuotaShares:
+    """The shares of all quotas, over all cells of a scheduler."""
+
+    def __init__(self, cells: Cells) -> None:
+        self._cells = cells
+        self._first = next(iter(cells))
+        self._duty = Duty(self._first.store, "quotas")
+        self._locks: dict[tuple[str, str], asyncio.Lock] = {}
+        self._patience_ms: dict[str, int] = {}
+        """By project, where the last division of this scheduler was overtaken."""
+        self._last_division: dict[str, str] = {}
+        """By project, of this scheduler."""
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to see to what crashes leave, where there are several cells."""
+        if len(self._cells) > 1:
+            sweeping = repeat(self._sweep_on_duty, SWEEP_S, log, "quota-sweep", first_s=SWEEP_S)
+            self._task = asyncio.create_task(sweeping, name="redsched-quotas")
+
+    async def stop(self) -> None:
+        """End that."""
+        await aio.end(self._task)
+
+    async def read(self, project: str) -> dict[str, QuotaState]:
+        """What each cell has of a project's quota, by its name.
+
+        The first before the others: where it is not being divided then, no other one is in the middle of that.
+        """
+
+        async def look(cell: Cell) -> QuotaState:
+            return QuotaState.parse((await cell.store.read_things(Kind.QUOTA, [project])).get(project, {}))
+
+        first, *others = self._cells
+        found = [await look(first), *await asyncio.gather(*map(look, others))]
+        return {cell.name: state for cell, state in zip(self._cells, found, strict=True)}
+
+    # Dividing
+
+    async def divide(self, project: str, instead_of: str = "") -> None:
+        """Have every cell get a share of the limits, where one has none; nothing where another one is at it.
+
+        `instead_of`: a division that will not do. Raises Settling.
+        """
+        async with self._lock(project, ""):
+            states = await self.read(project)
+            limits = states[self._first.name].limits
+            if not limits:
+                await self._clear(project, states)
+            elif instead_of == states[self._first.name].division != "" or not await self._is_divided(states):
+                if await self._declare(Quota(project, limits), states):
+                    states = await self.read(project)
+                if len(self._cells) > 1:
+                    await self._divide(project, limits, states)
+
+    async def is_divided(self, project: str) -> bool:
+        """Whether every cell has a share in its present epoch, or is alone."""
+        return await self._is_divided(await self.read(project))
+
+    async def _is_divided(self, states: States) -> bool:
+        first = states[self._first.name]
+        if any(one.limits != first.limits or one.cells != self._names() for one in states.values()):
+            return False
+        if len(states) == 1:
+            return True
+        epochs = await self._epochs()
+        has_share = all(one.division and one.share_epoch == epochs[cell] for cell, one in states.items())
+        same = len({one.division for one in states.values()}) == 1
+        return has_share and same and not any(map(_uses_too_much, states.values()))
+
+    async def _epochs(self) -> dict[str, str]:
+        return {cell.name: (await cell.store.tick()).epoch for cell in self._cells}
+
+    async def _declare(self, quota: Quota, states: States) -> bool:
+        """Declare the first cell's limits where another cell has lost them; whether any had."""
+        await self._cells.refuse_unsettled(f"what project {quota.project} uses of its quota")
+        lost = [
+            cell
+            for cell in self._cells
+            if states[cell.name].limits != quota.limits or states[cell.name].cells != self._names()
+        ]
+        for cell in lost:
+            await cell.store.put_quota(quota, [one.name for one in self._cells])
+        return bool(lost)
+
+    async def _divide(self, project: str, limits: Amounts, states: States) -> None:
+        """Close all cells, and give each its share.
+
+        Every cell is closed after the division that it had when `states` were read, which is before any is closed, and
+        gets its share only in the epoch of that time: so of two divisions only one can share out. By the division alone
+        a cell that has lost writes could be closed after the one that it is back in, as if no other had been since. And
+        it is mostly one at a time that tries, for the first cell is closed before the others, and gets its share after
+        them.
+
+        A declaration counts as a division of its own, named by its version. So a division that was planned before it
+        closes no cell after it: in between, a cell that was closed already may have let in any amount.
+        """
+        if self._is_under_way(project, states[self._first.name]):
+            return
+        division, epochs = unique(), await self._epochs()
+        self._last_division[project] = division
+        closed = await self._close_all(project, limits, states, division)
+        if not closed:
+            return
+        shares, answers = divided(limits, [state.used for _, state in closed]), list[Answer]()
+        for (cell, state), share in reversed([*zip(closed, shares, strict=True)]):
+            answers.append(await cell.store.quota_share(project, division, epochs[cell.name], state.version, share))
+        if all(answer.outcome is not Outcome.STALE for answer in answers):
+            del self._patience_ms[project]
+
+    async def _close_all(
+        self, project: str, limits: Amounts, states: States, division: str
+    ) -> Sequence[tuple[Cell, QuotaState]]:
+        """Close all cells, and return what each has of the quota then; nothing where one cannot be closed.
+
+        Until the division gets through it counts as overtaken.
+        """
+        patience_ms = min(2 * self._patience_of(project), MOST_PATIENCE_MS)
+        closed = list[tuple[Cell, QuotaState]]()
+        for cell in self._cells:
+            answer, state = await cell.store.quota_close(project, states[cell.name].division, division)
+            if answer.outcome not in (Outcome.OK, Outcome.SAME) or state.limits != limits:
+                return ()
+            self._patience_ms[project] = patience_ms
+            closed.append((cell, state))
+        return closed
+
+    def _is_under_way(self, project: str, first: QuotaState) -> bool:
+        """Whether another scheduler has begun a division a moment ago, and is still at it.
+
+        A scheduler whose division was overtaken leaves others alone for twice as long from then on. Otherwise two could
+        overtake each other for ever where a division takes longer than UNDER_WAY_MS: over many cells, or a slow store.
+        """
+        is_open = not first.share_epoch and first.division != self._last_division.get(project)
+        return is_open and self._first.mirror.now_ms() - first.closed_at_ms < self._patience_of(project)
+
+    def _patience_of(self, project: str) -> int:
+        return self._patience_ms.get(project, UNDER_WAY_MS)
+
+    async def _clear(self, project: str, states: States) -> None:
+        """The first cell has no such quota: what another one has is left over from taking it back."""
+        await self._cells.refuse_unsettled(f"the quota of project {project}")
+        for cell in self._cells:
+            if states[cell.name].limits:
+                await cell.store.delete_quota(project)
+
+    # Handing over
+
+    async def gather(self, cell: Cell, project: str, over: Sequence[Exceeded]) -> tuple[Exceeded, ...]:
+        """Hand what a cell lacks of its share over to it; nothing: try again.
+
+        Where all cells together have no room, what is exceeded, with the numbers of all. Raises Settling, Unavailable.
+        """
+        if len(self._cells) == 1:
+            return await self._alone(project, over)
+        async with self._lock(project, cell.name):
+            states = await self.read(project)
+            own, asked = states[cell.name], {one.resource: one.asked for one in over}
+            lacking = _positive(
+                {name: own.used.get(name, 0) + more - own.share.get(name, 0) for name, more in asked.items()}
+            )
+            if not lacking:
+                return ()  # another task has had it handed over meanwhile
+            if found := exceeded_by(list(states.values()), asked):
+                return found
+            await self._end_transfers(project, states)
+            for other in self._cells:
+                if other is not cell and lacking:
+                    got = await self._hand_over(project, own.division, other, states[other.name], cell, lacking)
+                    lacking = _positive({name: amount - got.get(name, 0) for name, amount in lacking.items()})
+            # Of what was too much in use nobody has a share; a cell that is closed may have what is lacking here.
+            if any(name not in state.share for state in states.values() for name in lacking):
+                await self.divide(project, instead_of=own.division)
+            return ()
+
+    async def _alone(self, project: str, over: Sequence[Exceeded]) -> tuple[Exceeded, ...]:
+        """What a single cell does not allow: all of the limits is its own, unless there were others before."""
+        if await self.is_divided(project):
+            return tuple(over)
+        await self.divide(project)
+        return ()
+
+    async def _hand_over(
+        self, project: str, division: str, giver: Cell, state: QuotaState, cell: Cell, lacking: Amounts
+    ) -> Amounts:
+        """Hand over what is lacking, and half of what else the giver has to spare; what the cell has got."""
+        spare = {name: state.share.get(name, 0) - state.used.get(name, 0) for name in lacking}
+        wanted = _positive({name: min(spare[name], max(lacking[name], (spare[name] + 1) // 2)) for name in lacking})
+        if not wanted:
+            return {}
+        outcome, transfer = await giver.store.quota_give(project, division, cell.name, unique(), wanted)
+        if outcome is Outcome.STALE:
+            await self.divide(project)
+        if transfer is None or outcome is Outcome.HELD:
+            return {}
+        answer = await cell.store.quota_take(project, division, giver.name, transfer)
+        if answer.outcome is Outcome.STALE:
+            return {}
+        has_it = answer.outcome is not Outcome.GONE
+        await giver.store.quota_given(project, division, cell.name, transfer, back=not has_it)
+        return transfer.amounts if has_it else {}
+
+    async def _take_back(self, project: str, division: str, giver: Cell, to: Cell, transfer: Transfer) -> None:
+        """Have a transfer return that nobody sees to any more. The other cell is closed to it before."""
+        if giver.mirror.now_ms() - transfer.at_ms < RETURNED_AFTER_MS:
+            return
+        answer = await to.store.quota_void(project, division, giver.name, transfer)
+        if answer.outcome is not Outcome.STALE:
+            back = answer.outcome is Outcome.OK
+            await giver.store.quota_given(project, division, to.name, transfer, back)
+
+    # What crashes leave
+
+    async def _sweep_on_duty(self) -> None:
+        if await self._duty.is_mine(2 * SWEEP_S):
+            await self.sweep()
+
+    async def sweep(self) -> None:
+        """End transfers that nobody sees to any more, and divide what is not divided. Raises Unavailable."""
+        for project in sorted({name for cell in self._cells for name in cell.mirror.columns.declared.quotas}):
+            try:
+                await self.divide(project)
+            except Settling:
+                continue
+            await self._end_transfers(project, await self.read(project))
+
+    async def _end_transfers(self, project: str, states: States) -> None:
+        """Take back what has been on its way for too long."""
+        known = {cell.name: cell for cell in self._cells}
+        for giver, state in states.items():
+            for to, transfer in state.given.items():
+                if to in known:
+                    await self._take_back(project, state.division, known[giver], known[to], transfer)
+
+    def _names(self) -> str:
+        return ",".join(cell.name for cell in self._cells) if len(self._cells) > 1 else ""
+
+    def _lock(self, project: str, cell: str) -> asyncio.Lock:
+        return self._locks.setdefault((project, cell), asyncio.Lock())
+
+
+def exceeded_by(states: Sequence[QuotaState], asked: Amounts) -> tuple[Exceeded, ...]:
+    """What these amounts would exceed beside what is used in all cells; the first cell's limits count."""
+    limits, used = states[0].limits, {name: sum(one.used.get(name, 0) for one in states) for name in asked}
+    return tuple(
+        Exceeded(name, limits[name], used[name], amount)
+        for name, amount in sorted(asked.items())
+        if name in limits and amount and used[name] + amount > limits[name]
+    )
+
+
+def divided(limits: Amounts, used: Sequence[Amounts]) -> list[dict[str, int]]:
+    """A share of each limit for each cell: what it uses and an equal part of the rest.
+
+    None at all where more is used than the limit: one that comes to use less must not let in what another one uses too
+    much. Once there is room again, whoever asks for it divides anew.
+    """
+    shares: list[dict[str, int]] = [{} for _ in used]
+    for name, limit in limits.items():
+        held = [one.get(name, 0) for one in used]
+        each, rest = divmod(limit - sum(held), len(held))
+        for number, amount in enumerate(held if sum(held) <= limit else ()):
+            shares[number][name] = amount + each + (rest if number == 0 else 0)
+    return shares
+
+
+def _positive(amounts: Amounts) -> dict[str, int]:
+    return {name: amount for name, amount in amounts.items() if amount > 0}
+
+
+def _uses_too_much(state: QuotaState) -> bool:
+    """Whether a cell uses more than its share, which its hosts' own word can bring about: the others do not know."""
+    return any(state.used.get(name, 0) > share for name, share in state.share.items())

@@ -1,0 +1,1 @@
+"""A selection: find references and a cell, decide, claim, interpret, and wait where the caller asks for it."""

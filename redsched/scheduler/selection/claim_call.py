@@ -1,0 +1,127 @@
+"""From a decision to the call of the claim script, and from its reply to the selections that are answered."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from redsched.decide import Decision, Place
+from redsched.model import Claim, HostLimit, Request
+from redsched.scheduler.cells import Cell
+from redsched.scheduler.results import Selection, Selections
+from redsched.store.codec.results import Again, ClaimAnswer, ClaimCall, Member
+
+
+def claim_call(
+    request: Request, cell: Cell, decision: Decision, ids: Sequence[str], epoch: str, seen_seq: int
+) -> ClaimCall:
+    """The call that claims a decision's places under these ids.
+
+    `epoch` and `seen_seq` are those of the columns decided on. Without places the script only tells what the ids are
+    known for.
+    """
+    places = decision.places or (Place(()),) * len(ids)
+    members = tuple(Member(claim_id, one.candidates, one.group) for claim_id, one in zip(ids, places, strict=True))
+    digest = request.digest()
+    return ClaimCall(
+        members=members,
+        epoch=epoch,
+        now_ms=cell.mirror.now_ms(),
+        seen_seq=seen_seq,
+        digest=digest,
+        fresh=not request.claim_ids,
+        lease_ms=request.lease_s * 1000,
+        project=request.project,
+        consumer=request.consumer,
+        rules=decision.rules,
+        limits=_limits(cell, decision),
+        request=cell.requests.to_write(request, digest, epoch),
+        is_gang=request.mode == "all" and len(members) > 1,
+        on_exit=request.on_exit,
+        max_attempts=request.max_attempts,
+        alternates=decision.alternates,
+        most_alternates=request.alternates,
+    )
+
+
+def gang_members(request: Request, decision: Decision, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the ids of each member's claims, where relations between them must hold for as long as they live."""
+    members: dict[str, tuple[str, ...]] = {}
+    for place, claim_id in zip(decision.places, ids, strict=False) if request.relations else ():
+        members[place.member] = (*members.get(place.member, ()), claim_id)
+    return members
+
+
+def again_call(
+    request: Request,
+    cell: Cell,
+    decision: Decision,
+    claim_id: str,
+    again: Again,
+    written_off: tuple[str, ...],
+    epoch: str,
+    seen_seq: int,
+) -> ClaimCall:
+    """The call that gives a claim of this request another placement, at a decision's one place."""
+    call = claim_call(request, cell, decision, (claim_id,), epoch, seen_seq)
+    member = replace(call.members[0], again=again)
+    return replace(call, members=(member,), fresh=True, written_off=written_off)
+
+
+def _limits(cell: Cell, decision: Decision) -> Mapping[str, HostLimit]:
+    hosts = {one.host for place in decision.places for one in place.candidates}
+    limits = {host: cell.decider.limit(host) for host in sorted(hosts)}
+    return {host: limit for host, limit in limits.items() if limit is not None}
+
+
+def dry_run(request: Request, cell: Cell, decision: Decision) -> Selections:
+    """Where the places would go."""
+    alternates = _alternates(request, decision, [place.chosen.host for place in decision.places])
+    places = (
+        Selection(cell.name, place.chosen.host, place.chosen.amounts, alternates, member=place.member)
+        for place in decision.places
+    )
+    return Selections(tuple(places))
+
+
+def claimed(request: Request, cell: Cell, decision: Decision, ids: Sequence[str], answer: ClaimAnswer) -> Selections:
+    """What was claimed just now."""
+    alternates = _alternates(request, decision, [one.host for one in answer.placed])
+    found = (
+        Selection(
+            cell.name,
+            one.host,
+            place.candidates[one.candidate or 0].amounts,
+            alternates,
+            claim_id,
+            one.state,
+            one.token,
+            one.expires_at_ms,
+            place.member,
+        )
+        for claim_id, place, one in zip(ids, decision.places, answer.placed, strict=True)
+    )
+    return Selections(tuple(found))
+
+
+def known(request: Request, cell: Cell, ids: Sequence[str], claims: Mapping[str, Claim]) -> Selections:
+    """The first outcome of ids that were sent before, as the store has it."""
+    members = [one.name for one in request.members for _ in range(one.count)] or [""] * len(ids)
+    found = (
+        Selection(
+            cell.name,
+            claims[claim_id].host,
+            claims[claim_id].amounts,
+            claims[claim_id].alternates,
+            claim_id,
+            claims[claim_id].state,
+            claims[claim_id].token,
+            claims[claim_id].expires_at_ms,
+            member,
+        )
+        for claim_id, member in zip(ids, members, strict=True)
+        if claim_id in claims
+    )
+    return Selections(tuple(found), fresh=not request.claim_ids)
+
+
+def _alternates(request: Request, decision: Decision, chosen: Sequence[str]) -> tuple[str, ...]:
+    return tuple(host for host in decision.alternates if host not in chosen)[: request.alternates]

@@ -1,0 +1,216 @@
+"""HostWords: who waits for which hosts to confirm which claims, in one cell.
+
+They hear it from the feed that the mirror reads anyway, so one who waits costs the store one look, and a thousand who
+wait are read in one go. What the feed cannot have told (what was before the wait, a snapshot, a host that attested and
+brought its claims with it) is read from the claims themselves.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+
+import structlog
+
+from redsched import aio
+from redsched.cache.updater import CellMirror
+from redsched.errors import RedschedError
+from redsched.model import OVER, Claim, ClaimStatus, Reason, Why
+from redsched.store.cell import CellStore
+from redsched.store.codec.results import Change
+
+READ_AT_ONCE = 500
+AGAIN_AFTER_S = 0.2
+_WHY = frozenset(Why)
+_FAILURES = frozenset((Why.FAILED, Why.EXPIRED))
+
+log = structlog.get_logger(__name__)
+
+
+class _Wait:
+    """One who waits: for all of the claims that are `left`, or the first that is `lost`. `hosts`: where each may be."""
+
+    __slots__ = ("_each_s", "_passed", "done", "failures", "hosts", "left", "lost", "until_s")
+
+    def __init__(self, hosts: Mapping[str, str], within_s: float, each_s: float) -> None:
+        self.left = set(hosts)
+        self.hosts = {claim_id: [host] for claim_id, host in hosts.items()}
+        self.failures: dict[str, dict[str, tuple[str, str]]] = {claim_id: {} for claim_id in hosts}
+        """Why claims have failed, by claim and host: in one word, and what was seen."""
+        self.lost: dict[str, str] = {}
+        self.done = asyncio.Event()
+        self.until_s = aio.now_s() + within_s
+        self._each_s = each_s
+        self._passed: set[tuple[str, str]] = set()
+
+    def goes_on(self, claim_id: str, step: str) -> None:
+        """The claim is on its way to another place: that has its own time, counted once for each such step."""
+        if self._each_s and (claim_id, step) not in self._passed:
+            self._passed.add((claim_id, step))
+            self.until_s = aio.now_s() + self._each_s
+
+    def has_failed(self, claim_id: str, host: str, why: str) -> None:
+        self.failures[claim_id].setdefault(host, (why, ""))
+
+    def explain(self, claim_id: str, reason: Reason) -> None:
+        """What was seen when the claim failed last. That of a host before says nothing of its next one."""
+        if reason.host in self.failures[claim_id]:
+            self.failures[claim_id][reason.host] = (self.failures[claim_id][reason.host][0], reason.line)
+
+    def told(self, claim_id: str, waited: str) -> str:
+        """Why a claim is not active: each failure, and how it ended."""
+        failures = self.failures[claim_id].items()
+        found = [f"{why} on {host}" + (f" ({seen})" if seen else "") for host, (why, seen) in failures]
+        last = self.lost.get(claim_id, waited.format(self.hosts[claim_id][-1]))
+        return "; ".join([*found, last] if last else found)
+
+    def is_active(self, claim_id: str) -> None:
+        self.left.discard(claim_id)
+        if not self.left:
+            self.done.set()
+
+    def is_lost(self, claim_id: str, why: str) -> None:
+        self.lost[claim_id] = why
+        self.done.set()
+
+
+class HostWords:
+    """The waits of one cell. A listener of its mirror."""
+
+    def __init__(self, store: CellStore, mirror: CellMirror) -> None:
+        self._store = store
+        self._mirror = mirror
+        self._waits: dict[str, list[_Wait]] = {}
+        """By claim."""
+        self._on: dict[str, Counter[str]] = {}
+        """The claims that are waited for, by host, and by how many."""
+        self._unclear: set[str] = set()
+        """Claims that have to be read."""
+        self._reading: asyncio.Task[None] | None = None
+        self._is_stopped = False
+        self.on_pending: Callable[[Claim], None] = lambda _: None
+        """Told of a claim that is waited for and needs another placement: it has not to wait for the next sweep."""
+        mirror.listeners.append(self)
+
+    async def stop(self) -> None:
+        """End what is being read. Who waits goes on until its time is up."""
+        self._is_stopped = True
+        await aio.end(self._reading)
+
+    async def wait(self, hosts: Mapping[str, str], within_s: float, each_s: float = 0) -> Mapping[str, str]:
+        """Wait for the hosts (by claim) to confirm. Returns those that are not active, with why: none if all are.
+
+        It ends early with the first that never will be; and, with `each_s`, not before so long after the last time that
+        one of them was placed again, or began to wait for that.
+        """
+        one = _Wait(hosts, within_s, each_s)
+        for claim_id, host in hosts.items():
+            self._waits.setdefault(claim_id, []).append(one)
+            self._on.setdefault(host, Counter())[claim_id] += 1
+        self._look_at(hosts)
+        try:
+            while not one.done.is_set() and (left_s := one.until_s - aio.now_s()) > 0:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(left_s):
+                        await one.done.wait()
+        finally:
+            self._leave(one)
+        waited = f"not confirmed by {{}} within {within_s:g} s"
+        return {claim_id: one.told(claim_id, waited) for claim_id in sorted(one.left)}
+
+    def heard(self, changes: Sequence[Change]) -> None:
+        """Entries of the feed: some may be the words that are waited for."""
+        for change in changes:
+            if change.op == "attest":
+                self._look_at(self._on.get(change.name, ()))
+                continue
+            claim_id = change.fields.get("claim", "")
+            for one in self._waits.get(claim_id, ()):
+                if change.op == ClaimStatus.ACTIVE:
+                    one.is_active(claim_id)
+                elif change.op == ClaimStatus.CLAIMED:
+                    self._follow(one, claim_id, change.name)
+                elif change.op == ClaimStatus.ENDING or change.op in _WHY:
+                    if change.op in _FAILURES:
+                        one.has_failed(claim_id, change.name, change.op)
+                    self._look_at((claim_id,))  # it may go on elsewhere
+
+    def missed(self) -> None:
+        """A snapshot: anything may have been said before it."""
+        self._look_at(self._waits)
+
+    def _follow(self, one: _Wait, claim_id: str, host: str) -> None:
+        """The claim has another placement: what that host says counts too."""
+        if host not in one.hosts[claim_id]:
+            one.goes_on(claim_id, f"placed on {host}")
+            one.hosts[claim_id].append(host)
+            self._on.setdefault(host, Counter())[claim_id] += 1
+
+    def _leave(self, one: _Wait) -> None:
+        for claim_id, hosts in one.hosts.items():
+            self._waits[claim_id].remove(one)
+            if not self._waits[claim_id]:
+                del self._waits[claim_id]
+            for host in hosts:
+                self._leave_host(claim_id, host)
+
+    def _leave_host(self, claim_id: str, host: str) -> None:
+        here = self._on[host]
+        here[claim_id] -= 1
+        if not here[claim_id]:
+            del here[claim_id]
+        if not here:
+            del self._on[host]
+
+    def _look_at(self, claim_ids: Iterable[str]) -> None:
+        self._unclear.update(claim_ids)
+        if self._unclear and not self._is_stopped and (self._reading is None or self._reading.done()):
+            self._reading = asyncio.create_task(self._read(), name=f"redsched-host-words-{self._store.name}")
+
+    async def _read(self) -> None:
+        while self._unclear:
+            batch = [self._unclear.pop() for _ in range(min(READ_AT_ONCE, len(self._unclear)))]
+            try:
+                found = await self._store.read_claims(batch)
+                reasons = await self._store.read_reasons(one for one in batch if self._may_have_failed(found.get(one)))
+            except RedschedError as error:
+                log.warning("host words", cell=self._store.name, problem=error.detail)
+                self._unclear.update(batch)
+                await asyncio.sleep(AGAIN_AFTER_S)
+                continue
+            for claim_id in batch:
+                self._explain(claim_id, found.get(claim_id), reasons.get(claim_id))
+                self._judge(claim_id, found.get(claim_id))
+
+    def _may_have_failed(self, claim: Claim | None) -> bool:
+        if claim is None:
+            return False
+        return _has_failed(claim) or any(one.failures[claim.id] for one in self._waits.get(claim.id, ()))
+
+    def _explain(self, claim_id: str, claim: Claim | None, reason: Reason | None) -> None:
+        for one in self._waits.get(claim_id, ()):
+            if claim is not None and _has_failed(claim):
+                one.has_failed(claim_id, claim.host, claim.why or claim.state)
+                one.goes_on(claim_id, f"failed by {claim.retry_from}")
+            if reason is not None:
+                one.explain(claim_id, reason)
+
+    def _judge(self, claim_id: str, claim: Claim | None) -> None:
+        if claim is not None and claim.state is ClaimStatus.PENDING and claim_id in self._waits:
+            self.on_pending(claim)
+            # That it ends for want of a host is in no feed: nothing changes for any host.
+            asyncio.get_running_loop().call_later(AGAIN_AFTER_S, self._look_at, (claim_id,))
+        for one in self._waits.get(claim_id, ()):
+            if claim is not None and claim.state is ClaimStatus.ACTIVE:
+                one.is_active(claim_id)
+            elif claim is not None and claim.state in OVER:
+                # How it failed is told with its other failures.
+                one.is_lost(claim_id, "" if _has_failed(claim) else f"{claim.why or claim.state} on {claim.host}")
+            elif claim is None and self._mirror.settled:
+                # Until then it may come back with its host.
+                one.is_lost(claim_id, "not known any more")
+
+
+def _has_failed(claim: Claim) -> bool:
+    """Whether its last placement has failed, and it waits for the next one or has ended with that."""
+    return claim.state is ClaimStatus.PENDING or (claim.state in OVER and claim.why in _FAILURES)

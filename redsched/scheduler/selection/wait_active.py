@@ -1,0 +1,193 @@
+"""UntilActive: an answer that is given only when the hosts themselves have confirmed, and undone otherwise.
+
+Undoing is atomic for each claim: the script gives it back unless it has become active. What has is the hosts' word come
+after all, and answered as such; of several places all are, or all are given back. What has moved meanwhile is waited
+for, or undone, where it is now. A caller who goes away is undone as well, in the background, for nobody would know of
+what was claimed for him; unless he has sent the same ids again, and was told of it by that.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import structlog
+
+from redsched import aio
+from redsched.errors import NotConfirmed, OutcomeUnknown, RedschedError, StoreUnavailable
+from redsched.model import Claim, ClaimStatus, Request, Why
+from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.results import Selection, Selections
+from redsched.store.codec.claim_codec import drawn_on
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Giving
+
+AGAIN_AFTER_S = 0.2
+LEASE_NOTICED_S = 5.0
+"""Within how long a scheduler notices that the lease of a claim has run out, and has it placed again."""
+UNDONE_WITHIN_S = 30.0
+"""How long it is tried to undo something while the store, or the host's attestation, is missing."""
+CLOSED_WITHIN_S = 5.0
+"""How long a scheduler that closes goes on undoing."""
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Undoing:
+    """Why claims are given back; only what the claim call of this mark was the last to be answered with, if any."""
+
+    why: Why
+    reason: str
+    mark: str = ""
+
+
+class UntilActive:
+    """What a scheduler holds until hosts have confirmed it."""
+
+    def __init__(self, cells: Cells) -> None:
+        self._cells = cells
+        self._later = aio.Later("redsched-undo")
+
+    async def stop(self) -> None:
+        """Return when what callers left behind is undone, or some seconds were not enough for it."""
+        await self._later.stop(CLOSED_WITHIN_S)
+
+    async def placed(self, place: Callable[[], Coroutine[Any, Any, Selections]], mark: str) -> Selections:
+        """What `place` claims. Cancelled meanwhile, it is undone as soon as it is known.
+
+        `mark`: that of its claim calls, '' where they have none: what another call was told of since is left then.
+        """
+        placing = asyncio.ensure_future(place())
+        try:
+            return await asyncio.shield(placing)
+        except asyncio.CancelledError:
+            self._later.begin(self._undo(placing, mark))
+            raise
+
+    async def confirmed(self, request: Request, found: Selections, mark: str) -> Selections:
+        """The same, once its hosts have confirmed. `mark` as above.
+
+        Raises NotConfirmed (all of it is given back), OutcomeUnknown (that could not be done).
+        """
+        if not found.selections:
+            return found
+        cell = self._cells.named(found.selections[0].cell)
+        try:
+            now = await self._waited(cell, found, request)
+        except asyncio.CancelledError:
+            # What was sent before is also somebody else's, who may still wait for it.
+            if found.fresh:
+                self._later.begin(self._undo(_ready(found), mark))
+            raise
+        except StoreUnavailable as error:
+            # They may be active, and nobody else knows ids that were made for the call.
+            said = f"whether the claim is active could not be read: {error.detail}"
+            raise OutcomeUnknown(said, {"claim_ids": [one.claim_id for one in found.selections]}) from error
+        return replace(found, selections=tuple(_active(one, now[one.claim_id or ""]) for one in found.selections))
+
+    async def _waited(self, cell: Cell, found: Selections, request: Request) -> Mapping[str, Claim]:
+        """What each id stands for when all of it is active. Raises NotConfirmed, OutcomeUnknown.
+
+        Unless the request says how long, each placement has as long as its lease: a silent host is not the end of it.
+        """
+        lease_s = request.lease_s + LEASE_NOTICED_S
+        now = _claims(cell, found)
+        if not found.fresh:
+            now = await _present(cell, now)
+        hosts = {one.id: one.host for one in now.values()}
+        missing = await cell.words.wait(hosts, request.wait_s or lease_s, 0 if request.wait_s else lease_s)
+        if missing and await self._undone(cell, now.values(), _Undoing(Why.FAILED, _not_in_time(missing))):
+            raise NotConfirmed(_sentence(missing), {"claim_ids": list(now), "reasons": dict(missing)})
+        # It may have moved meanwhile, or failed on its first hosts.
+        return await _present(cell, now)
+
+    async def _undo(self, placing: Awaitable[Selections], mark: str) -> None:
+        try:
+            found = await placing
+            if found.fresh and found.selections:
+                cell = self._cells.named(found.selections[0].cell)
+                undoing = _Undoing(Why.RELEASED, "its caller went away before it was active", mark)
+                await self._undone(cell, _claims(cell, found).values(), undoing, although_active=True)
+        except RedschedError as error:
+            log.warning("undo", problem=error.detail, facts=dict(error.facts))
+
+    async def _undone(
+        self, cell: Cell, claims: Collection[Claim], undoing: "_Undoing", although_active: bool = False
+    ) -> bool:
+        """Give the claims back; False where all of them have become active meanwhile, and so are kept."""
+        active = [one for one in claims if not await self._give_back(cell, one, Giving.UNLESS_ACTIVE, undoing)]
+        if len(active) == len(claims) and not although_active:
+            return False
+        for one in active:
+            await self._give_back(cell, one, Giving.ASK, undoing)
+        return True
+
+    async def _give_back(self, cell: Cell, claim: Claim, how: Giving, undoing: "_Undoing") -> bool:
+        """Give one claim back, even if its host has to attest first; False where it is active, which keeps it."""
+        claim_id, until = claim.id, aio.now_s() + UNDONE_WITHIN_S
+        while aio.now_s() < until:
+            try:
+                things = drawn_on(claim.group, claim.amounts, claim.gang, claim.project)
+                answer = await cell.store.release(
+                    claim.host, claim.id, "", how, things, undoing.mark, why=undoing.why, reason=undoing.reason
+                )
+            except StoreUnavailable:
+                await asyncio.sleep(AGAIN_AFTER_S)
+                continue
+            if answer.outcome is Outcome.ACTIVE:
+                return False
+            if answer.outcome is Outcome.STALE and undoing.mark:
+                return True
+            if answer.outcome is Outcome.UNKNOWN:
+                # Its host may bring it back yet: it is closed in this epoch too.
+                cell.released.abandon([claim.id])
+            elif answer.facts and answer.facts[0]:
+                cell.released.note(claim.id, answer, undoing.why)
+            return True
+        raise OutcomeUnknown(
+            f"claim {claim_id} was not confirmed in time and could not be undone either: ask for it, or release it",
+            {"claim_ids": [claim_id]},
+        )
+
+
+async def _ready(found: Selections) -> Selections:
+    return found
+
+
+def _claims(cell: Cell, found: Selections) -> Mapping[str, Claim]:
+    """What was claimed, by id."""
+    return {
+        one.claim_id or "": Claim(
+            one.claim_id or "", cell.name, one.host, ClaimStatus.CLAIMED, one.token or "", one.slots
+        )
+        for one in found.selections
+    }
+
+
+async def _present(cell: Cell, known: Mapping[str, Claim]) -> Mapping[str, Claim]:
+    """These claims as they are now; as they were, where the store has none. Raises StoreUnavailable."""
+    return {**known, **await cell.store.read_claims(known)}
+
+
+def _not_in_time(missing: Mapping[str, str]) -> str:
+    """Why claims are given back, in the words that stay with each of them."""
+    return f"given back, for not all that was claimed was active in time: {_first(missing)}"
+
+
+def _active(place: Selection, now: Claim) -> Selection:
+    """The place as it is answered: where its claim is now."""
+    where = place
+    if now.placements:
+        where = replace(place, host=now.host, token=now.token, slots=now.amounts, alternates=now.alternates)
+    return replace(where, state=ClaimStatus.ACTIVE, expires_at_ms=None)
+
+
+def _sentence(missing: Mapping[str, str]) -> str:
+    return f"{_first(missing)}; all that was claimed is given back"
+
+
+def _first(missing: Mapping[str, str]) -> str:
+    claim_id, why = next(iter(missing.items()))
+    more = f", and {len(missing) - 1} more" if len(missing) > 1 else ""
+    return f"claim {claim_id}: {why}{more}"

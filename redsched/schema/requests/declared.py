@@ -1,0 +1,103 @@
+"""What operators declare over HTTP: aggregates, server groups, shared pools, quotas. A PUT replaces the thing whole."""
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+
+from redsched.model import MAX_CLASSES, Aggregate, GroupPolicy, Quota, ServerGroup, SharedPool
+from redsched.model.declared import MAX_METADATA, MAX_PER_HOST, MAX_TOPOLOGIES
+from redsched.schema.requests.converting import given
+from redsched.schema.requests.lists import Traits, as_list
+from redsched.schema.requests.reports import InventoryBody
+from redsched.schema.types import (
+    Amount,
+    GivenName,
+    MetadataKey,
+    MetadataValue,
+    Name,
+    ResourceClass,
+    Strict,
+    Topology,
+    whole_from,
+)
+
+MAX_HOSTS = 100_000
+
+
+class AggregateBody(Strict):
+    """A named set of hosts with metadata."""
+
+    metadata: Annotated[
+        dict[MetadataKey, MetadataValue], Field(max_length=MAX_METADATA, description="See docs/constraints.md.")
+    ] = Field(default_factory=dict)
+    hosts: Annotated[
+        frozenset[Name],
+        Field(max_length=MAX_HOSTS, json_schema_extra=as_list, description="All hosts that are in it."),
+    ] = frozenset()
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"metadata": {"ssd": "true"}, "hosts": []}]})
+
+    def aggregate(self, name: str) -> Aggregate:
+        """The aggregate in the words of the model. Raises InvalidRequest."""
+        return Aggregate(name, **given(self))
+
+
+class ServerGroupBody(Strict):
+    """Claims that are placed with regard to each other."""
+
+    policy: GroupPolicy
+    by: Annotated[Topology, Field(description="What they share or do not: host, zone or label:<key>.")] = "host"
+    max_per_host: Annotated[
+        int, whole_from(1, MAX_PER_HOST), Field(description="How many may share one, under anti-affinity.")
+    ] = 1
+    count_by: Annotated[
+        tuple[Topology, ...],
+        Field(max_length=MAX_TOPOLOGIES, description="Labels by which members are counted too, for spreading."),
+    ] = ()
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"policy": "anti-affinity", "max_per_host": 2}]})
+
+    def server_group(self, name: str) -> ServerGroup:
+        """The server group in the words of the model. Raises InvalidRequest."""
+        return ServerGroup(name, **given(self))
+
+
+class SharedPoolBody(Strict):
+    """A pool that several hosts of a cell may take from."""
+
+    inventories: Annotated[
+        dict[ResourceClass, InventoryBody], Field(min_length=1, max_length=MAX_CLASSES, description="By class.")
+    ]
+    traits: Traits = frozenset()
+    aggregates: Annotated[
+        frozenset[Name],
+        Field(
+            max_length=MAX_METADATA,
+            json_schema_extra=as_list,
+            description="Whose hosts may take from it. Empty: all hosts.",
+        ),
+    ] = frozenset()
+    cell: Annotated[GivenName, Field(description="The cell whose hosts may take from it.")] = "c1"
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"inventories": {"CUSTOM_SEAT": {"total": 100}}, "aggregates": ["licensed"]}]}
+    )
+
+    def pool(self, name: str) -> SharedPool:
+        """The pool in the words of the model. Raises InvalidRequest."""
+        return SharedPool(name, **given(self, frozenset(("cell",))))
+
+
+class QuotaBody(Strict):
+    """What the claims of a project may take together, over all cells."""
+
+    limits: Annotated[
+        dict[ResourceClass | Literal["claims"], Amount],
+        Field(min_length=1, max_length=MAX_CLASSES, description="By class; `claims`: how many. Others have no limit."),
+    ]
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"limits": {"VCPU": 100, "claims": 50}}]})
+
+    def quota(self, project: str) -> Quota:
+        """The quota in the words of the model. Raises InvalidRequest."""
+        return Quota(project, self.limits)

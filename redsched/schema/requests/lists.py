@@ -1,0 +1,80 @@
+"""Lists in bodies that mean sets, one name in place of a list, and nested lists. Their schema says what is refused."""
+
+from typing import Annotated, Any
+
+from pydantic import Field, PlainValidator, WithJsonSchema
+
+from redsched.errors import InvalidRequest
+from redsched.model.hosts import MAX_TRAITS
+from redsched.model.limits import MAX_PARTS
+from redsched.model.validation import MAX_AMOUNT, NAME_PATTERN, shown
+from redsched.schema.types import Name, Trait
+
+MOST_NAMES = 10_000
+DEEPEST_QUERY = 16
+MOST_IN_QUERY = 1000
+
+
+def as_list(schema: dict[str, Any]) -> None:
+    """A name given twice in a set is taken once, not refused: so must the schema say."""
+    del schema["uniqueItems"]
+
+
+def as_filled_list(schema: dict[str, Any]) -> None:
+    """The same, and empty is refused (by `redsched.model`)."""
+    as_list(schema)
+    schema["minItems"] = 1
+
+
+def _name_or_names(value: Any) -> frozenset[str]:
+    if isinstance(value, str):
+        return frozenset((value,))
+    if isinstance(value, list) and len(value) <= MOST_NAMES and all(isinstance(one, str) for one in value):
+        return frozenset(value)
+    raise InvalidRequest(f"must be a name or a list of up to {MOST_NAMES} names, not {shown(value)}")
+
+
+def _name_or_lists(value: Any) -> tuple[frozenset[str], ...]:
+    """One name or a flat list: any of these. Lists in the list: any of each."""
+    if isinstance(value, list) and any(isinstance(one, list) for one in value):
+        if len(value) <= MAX_PARTS and all(isinstance(one, list) for one in value):
+            return tuple(map(_name_or_names, value))
+        raise InvalidRequest(f"must be a name, names, or up to {MAX_PARTS} lists of names, not {shown(value)}")
+    names = _name_or_names(value)
+    return (names,) if names else ()
+
+
+def _frozen_query(value: Any) -> tuple[Any, ...]:
+    """Nested lists as nested tuples. What the words in them mean is the matter of `redsched.decide`."""
+    if not isinstance(value, list):
+        raise InvalidRequest(f'must be a list such as [">=", "$free.VCPU", 2], not {shown(value)}')
+    room = [MOST_IN_QUERY]
+
+    def frozen(one: Any, depth: int) -> Any:
+        room[0] -= 1
+        if depth > DEEPEST_QUERY or room[0] < 0:
+            raise InvalidRequest(f"is larger than {MOST_IN_QUERY} entries, or nested deeper than {DEEPEST_QUERY}")
+        if isinstance(one, list):
+            return tuple([frozen(entry, depth + 1) for entry in one])
+        if isinstance(one, str) or (isinstance(one, int | float) and abs(one) <= MAX_AMOUNT):
+            return one
+        raise InvalidRequest(f"holds {shown(one)}: use texts, numbers up to 2^53-1, true, false and lists of them")
+
+    frozen_value: tuple[Any, ...] = frozen(value, 0)
+    return frozen_value
+
+
+_NAME = {"type": "string", "pattern": NAME_PATTERN}
+_NAMES = {"type": "array", "items": _NAME, "maxItems": MOST_NAMES}
+_LISTS = {"type": "array", "items": {**_NAMES, "minItems": 1}, "maxItems": MAX_PARTS}
+_LEAVES: list[dict[str, Any]] = [{"type": kind} for kind in ("string", "number", "boolean")]
+_QUERY = {"type": "array", "items": {"anyOf": [*_LEAVES, {"type": "array"}]}, "maxItems": MOST_IN_QUERY}
+
+Traits = Annotated[frozenset[Trait], Field(max_length=MAX_TRAITS, json_schema_extra=as_list)]
+SomeTraits = Annotated[frozenset[Trait], Field(json_schema_extra=as_filled_list)]
+Names = Annotated[frozenset[Name], Field(max_length=MOST_NAMES, json_schema_extra=as_list)]
+NameOrNames = Annotated[frozenset[str], PlainValidator(_name_or_names), WithJsonSchema({"anyOf": [_NAME, _NAMES]})]
+NameOrLists = Annotated[
+    tuple[frozenset[str], ...], PlainValidator(_name_or_lists), WithJsonSchema({"anyOf": [_NAME, _NAMES, _LISTS]})
+]
+Query = Annotated[tuple[Any, ...], PlainValidator(_frozen_query), WithJsonSchema(_QUERY)]

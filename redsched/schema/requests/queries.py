@@ -1,0 +1,120 @@
+"""The queries of lists and deletions."""
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+
+from redsched.model import HostStatus, ListedState
+from redsched.schema.types import GivenLeaseS, GivenName, GivenToken, Strict
+
+
+class PageQuery(Strict):
+    """Which part of a list."""
+
+    # Queries are text: "100" must become 100, so these are not strict.
+    model_config = ConfigDict(strict=False, extra="forbid")
+
+    limit: Annotated[int, Field(ge=1, le=1000, description="How many at most.")] = 100
+    after: Annotated[str, Field(pattern=r"^[!-~]{0,200}$", description="`next` of the page before.")] = ""
+
+
+class ClaimsQuery(PageQuery):
+    """Filters of claims."""
+
+    host: GivenName | None = None
+    project: GivenName | None = None
+    consumer: GivenName | None = None
+    zone: GivenName | None = None
+    state: Annotated[ListedState | None, Field(description="Ended claims are not listed, except shelved ones.")] = None
+    cell: GivenName | None = None
+
+
+class BulkQuery(ClaimsQuery):
+    """Which claims are meant, at least one filter given, and whether it is done."""
+
+    dry_run: Annotated[bool, Field(description="Show which claims are meant, and do nothing.")] = False
+
+
+class BulkReleaseQuery(BulkQuery):
+    """And how they are released."""
+
+    force: Annotated[bool, Field(description="Free at once, although their hosts may still run them.")] = False
+
+
+class BulkRenewQuery(BulkQuery):
+    """And the lease asked for."""
+
+    lease_s: GivenLeaseS
+
+
+class ClaimEventsQuery(PageQuery):
+    """A filter of one claim's events, and whether to begin at the newest."""
+
+    kind: GivenName | None = None
+    newest: Annotated[bool, Field(description="The latest ones, by their times; not with `after`.")] = False
+
+
+class EventsQuery(ClaimEventsQuery):
+    """Filters of events, and whether to begin at the newest."""
+
+    claim: GivenName | None = None
+    project: GivenName | None = None
+    host: GivenName | None = None
+
+
+class HostsQuery(PageQuery):
+    """Filters of a list of hosts."""
+
+    zone: GivenName | None = None
+    status: HostStatus | None = None
+
+
+class ReleaseQuery(Strict):
+    """How a claim is released."""
+
+    model_config = ConfigDict(strict=False, extra="forbid")
+
+    force: Annotated[bool, Field(description="Free at once, although its host may still run it.")] = False
+    token: Annotated[GivenToken | Literal[""], Field(description="Release only the placement with this token.")] = ""
+
+
+class ForgetQuery(Strict):
+    """How a thing that others may hold to is removed."""
+
+    model_config = ConfigDict(strict=False, extra="forbid")
+
+    force: Annotated[bool, Field(description="Although it holds claims, has members or is in use.")] = False
+
+
+class ExplainQuery(Strict):
+    """What to explain beside the counts."""
+
+    model_config = ConfigDict(strict=False, extra="forbid")
+
+    host: Annotated[list[GivenName], Field(max_length=1000, description="Show every check of these hosts.")] = Field(
+        default_factory=list
+    )
+    limit: Annotated[
+        int, Field(ge=0, le=1000, description="Show every check of so many hosts, in the order of their names.")
+    ] = 0
+    after: Annotated[str, Field(pattern=r"^[!-~]{0,200}$", description="The last host of the page before.")] = ""
+
+
+class InboxQuery(Strict):
+    """Where to read an inbox from."""
+
+    after: Annotated[str, Field(pattern=r"^([0-9]{1,19}(-[0-9]{1,19})?)?$", description="The last entry seen.")] = ""
+
+
+class UsageQuery(Strict):
+    """What usage is summed by."""
+
+    model_config = ConfigDict(strict=False, extra="forbid")
+
+    by: Annotated[
+        str,
+        Field(
+            pattern=r"^(class|zone|project)(,(class|zone|project)){0,2}$",
+            description="class, zone, project, or some of them with commas between.",
+        ),
+    ] = "class"

@@ -1,0 +1,81 @@
+"""Bodies of what is said of a claim, and of what an operator says of a host."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from redsched.model import MAX_ALTERNATES, MAX_WAIT_S, AtDeadline
+from redsched.schema.types import Amount, GivenLeaseS, GivenName, GivenSlot, GivenToken, ResourceClass, Strict
+
+MAX_DEADLINE_S = 86_400
+
+WaitS = Annotated[int, Field(ge=0, le=MAX_WAIT_S, description="Seconds to wait for room.")]
+
+
+class TokenBody(Strict):
+    """The token of the claim's placement, as its selection gave it."""
+
+    token: GivenToken
+
+
+class RenewBody(TokenBody):
+    """The token, and the lease asked for."""
+
+    lease_s: GivenLeaseS = 120
+
+
+class FailBody(TokenBody):
+    """The token, and where to try next."""
+
+    alternates: Annotated[
+        tuple[GivenName, ...] | None,
+        Field(max_length=MAX_ALTERNATES, description="Hosts to try. null: any but those that failed; []: none."),
+    ] = None
+
+
+class MoveBody(TokenBody):
+    """The token, and where to and by when."""
+
+    hosts: Annotated[tuple[GivenName, ...], Field(max_length=1000, description="Only to these. Empty: any.")] = ()
+    live: Annotated[bool, Field(description="The work goes on meanwhile: the move has a deadline.")] = False
+    deadline_s: Annotated[
+        int,
+        Field(ge=0, le=MAX_DEADLINE_S, description="Seconds until the target must be active. 0: any, or 300 if live."),
+    ] = 0
+    wait_s: WaitS = 0
+
+
+class ResizeBody(TokenBody):
+    """The token, and what is to change: what is not named stays as it is, and 0 gives it up."""
+
+    resources: Annotated[
+        dict[ResourceClass, Amount], Field(max_length=64, description="Amounts by class, of the pool that it is of.")
+    ] = Field(default_factory=dict)
+    slots: Annotated[dict[GivenSlot, Amount], Field(max_length=64, description="Amounts by slot.")] = Field(
+        default_factory=dict
+    )
+
+
+class UnshelveBody(Strict):
+    """How it is claimed again."""
+
+    wait_s: WaitS = 0
+
+
+class DrainBody(Strict):
+    """How a host is drained."""
+
+    move: Annotated[bool, Field(description="Place its claims elsewhere, a few each second.")] = False
+    deadline_s: Annotated[
+        int, Field(ge=0, le=MAX_DEADLINE_S, description="Seconds for which claims are moved. 0: any time.")
+    ] = 0
+    then: Annotated[
+        AtDeadline | None, Field(description="What becomes of the claims that are left at the deadline. null: keep.")
+    ] = None
+
+
+class LostBody(Strict):
+    """How a host is written off."""
+
+    evacuate: Annotated[bool, Field(description="Place its claims elsewhere, one by one.")] = False
+    force: Annotated[bool, Field(description="Although its lease runs: its machine is known to be off.")] = False

@@ -1,0 +1,56 @@
+"""Problems: what every 4xx and 5xx answers."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from redsched.schema.types import Amounts, Answer
+
+
+class Problem(BaseModel):
+    """An RFC 9457 problem. Facts for programs stand beside these members."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: Annotated[str, Field(pattern="^/problems/[a-z-]+$")]
+    title: str
+    status: int
+    detail: Annotated[str, Field(description="What was wrong, the value seen, and what to do.")]
+
+
+class FieldError(BaseModel):
+    """One field that is not valid."""
+
+    field: str
+    message: str
+
+
+class ReasonCount(Answer):
+    """How many hosts were left out for one reason."""
+
+    reason: str
+    hosts: int
+
+
+class Miss(Answer):
+    """A host that nearly fitted."""
+
+    host: str
+    needs: Amounts
+    free: Amounts
+    changes: Annotated[list[str], Field(description="What together would make it fit; empty where none was found.")]
+    after: Annotated[str | None, Field(description="A claim after whose end it would fit.")] = None
+    member: Annotated[str | None, Field(description="The gang's member of which one place is meant.")] = None
+
+
+class InvalidProblem(Problem):
+    """422: `errors` says which fields."""
+
+    errors: list[FieldError] | None = None
+
+
+class NoValidHostProblem(Problem):
+    """409 of a selection: why no host fits."""
+
+    reasons: list[ReasonCount] | None = None
+    nearest: list[Miss] | None = None

@@ -1,0 +1,138 @@
+"""The parent of the workers: it binds the port, starts them, starts one that died anew, and ends them.
+
+Each worker has a listening socket of its own on the one port (SO_REUSEPORT), so that the kernel spreads connections
+over them evenly. The parent holds the sockets: what connects while a worker is started anew waits, and is not refused.
+"""
+
+import json
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import structlog
+from prometheus_client.multiprocess import mark_process_dead
+
+from redsched.errors import InvalidRequest, RedschedError, StoreUnavailable
+from redsched.server import processes
+from redsched.server.registry import Crew
+
+START_TIMEOUT_S = 60.0
+RESTART_PAUSE_S = 1.0
+BACKLOG = 2048
+
+log = structlog.get_logger(__name__)
+
+
+class Workers:
+    """`count` API processes on one port; a context manager that ends them."""
+
+    def __init__(self, host: str, port: int, count: int, hosts: int = 0) -> None:
+        """Take the port. `hosts`: how many must have reported before /readyz says so."""
+        self._sockets = _bind(host, port, count)
+        self.host, self.port = host, int(self._sockets[0].getsockname()[1])
+        self._hosts = hosts
+        self.folder = Path(tempfile.mkdtemp(prefix="redsched-api-"))
+        self._environment: Mapping[str, str] = {}
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._started_at: list[float] = []
+
+    @property
+    def url(self) -> str:
+        """Where the API answers."""
+        name = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{name}:{self.port}"
+
+    @property
+    def pids(self) -> list[int]:
+        """The workers' process ids."""
+        return [one.pid for one in self._processes]
+
+    def start(self, environment: Mapping[str, str]) -> None:
+        """Start all workers, with `environment` beside one's own, and return when each listens.
+
+        Raises what kept one from starting.
+        """
+        self._environment = {**environment, "PROMETHEUS_MULTIPROC_DIR": str(self.folder)}
+        for number in range(len(self._sockets)):
+            self._processes.append(self._launch(number))
+            self._started_at.append(time.monotonic())
+        crew, deadline = Crew(self.folder, workers=len(self._sockets)), time.monotonic() + START_TIMEOUT_S
+        while not crew.listens():
+            self._raise_failure(crew)
+            if time.monotonic() > deadline:
+                raise StoreUnavailable(f"the API did not start within {START_TIMEOUT_S:g} s: look at the store")
+            time.sleep(0.01)
+
+    def revive(self) -> None:
+        """Start anew those that died, each at most once a second. Call it now and then."""
+        for number, process in enumerate(self._processes):
+            if process.poll() is None or time.monotonic() - self._started_at[number] < RESTART_PAUSE_S:
+                continue
+            log.warning("worker ended, starting it anew", worker=number, pid=process.pid, exit_code=process.returncode)
+            mark_process_dead(process.pid, str(self.folder))  # type: ignore[no-untyped-call]
+            self._processes[number] = self._launch(number)
+            self._started_at[number] = time.monotonic()
+
+    def stop(self) -> None:
+        """End all workers, close the port and remove what they shared."""
+        processes.stop(self._processes)
+        for one in self._sockets:
+            one.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _launch(self, number: int) -> "subprocess.Popen[bytes]":
+        descriptor = self._sockets[number].fileno()
+        arguments = {
+            "socket": descriptor,
+            "folder": str(self.folder),
+            "number": number,
+            "workers": len(self._sockets),
+            "hosts": self._hosts,
+        }
+        return processes.start("redsched.api.worker", [json.dumps(arguments)], self._environment, (descriptor,))
+
+    def _raise_failure(self, crew: Crew) -> None:
+        ended = [one for one in self._processes if one.poll() is not None]
+        if ended:
+            said = f"a worker of the API ended with exit code {ended[0].returncode} at its start: see its log above"
+            raise crew.failure() or RedschedError(said)
+
+
+def _bind(host: str, port: int, count: int) -> list[socket.socket]:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # First without SO_REUSEPORT: with it, the port of another server of the same user would be shared, not refused.
+    first = _bound(family, host, port, reuse_port=False)
+    found = first.getsockname()[1]
+    first.close()
+    return [_bound(family, host, found, reuse_port=True) for _ in range(count)]
+
+
+def _bound(family: socket.AddressFamily, host: str, port: int, reuse_port: bool) -> socket.socket:
+    one = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if reuse_port:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        one.bind((host, port))
+        if reuse_port:
+            one.listen(BACKLOG)  # here already, so that nobody else can take the port before the workers are there
+    except OSError as error:
+        one.close()
+        raise InvalidRequest(
+            f"cannot listen on {host} port {port}: {error.strerror}: choose another with --port"
+        ) from None
+    return one

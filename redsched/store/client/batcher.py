@@ -1,0 +1,114 @@
+"""One lane's calls: they gather while a batch is on its way, and go out together when it is back."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from contextlib import suppress
+
+from redis.asyncio import BlockingConnectionPool
+from redis.exceptions import ResponseError
+
+from redsched import aio
+from redsched.store.client.call import Call
+from redsched.store.client.pipeline import Exchange
+from redsched.store.topology.connection import LOST, as_ours
+from redsched.store.topology.router import Lanes
+
+MOST_IN_PIPELINE = 256
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 1.0
+
+
+class Pump:
+    """Sends over one pool, one batch at a time. A lone call goes out at once; nobody waits for company.
+
+    When the connection breaks, it pauses, has the lanes look whether the server is still the one, and gives all that
+    waits here to `route`, which may lead to another lane.
+    """
+
+    def __init__(
+        self, pool: BlockingConnectionPool, exchange: Exchange, lanes: Lanes, route: Callable[[Call], None]
+    ) -> None:
+        self._pool = pool
+        self._exchange = exchange
+        self._lanes = lanes
+        self._route = route
+        self._waiting: list[Call] = []
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is on its way or waits to be."""
+        return self._task is None or self._task.done()
+
+    def add(self, call: Call) -> None:
+        """Take a call, and send it as soon as may be."""
+        self._waiting.append(call)
+        if self.idle:
+            self._task = asyncio.create_task(self._send_all(), name="redsched-scripts")
+
+    async def close(self) -> None:
+        """Stop, and fail what still waits."""
+        await aio.end(self._task)
+        for call in self._waiting:
+            call.closed()
+        self._waiting.clear()
+
+    async def _send_all(self) -> None:
+        pause = FIRST_PAUSE_S
+        while self._waiting:
+            batch = [call for call in self._waiting[:MOST_IN_PIPELINE] if not call.reply.done()]
+            del self._waiting[:MOST_IN_PIPELINE]
+            if not batch:  # whoever called has gone away
+                continue
+            try:
+                await self._send(batch)
+                pause = FIRST_PAUSE_S
+            except LOST as error:
+                self._waiting[:0] = self._give_up_late(batch, error)
+                await asyncio.sleep(jittered(pause))
+                pause = min(pause * 2, LONGEST_PAUSE_S)
+                await self._look_again(error)
+            except asyncio.CancelledError:
+                self._waiting[:0] = batch
+                raise
+            except ResponseError as error:  # to loading scripts: what was refused with NOSCRIPT has not been run
+                for call in batch:
+                    call.lost(error) if call.answer else call.refused(as_ours(error, call.url))
+            except Exception as error:  # whatever it is, no caller may wait for ever
+                for call in batch:
+                    call.fail(error)
+
+    async def _send(self, batch: list[Call]) -> None:
+        connection = await self._pool.get_connection()  # type: ignore[no-untyped-call]
+        try:
+            await self._exchange.send(connection, batch)
+        except BaseException:
+            # Replies may still be on their way; the next call must not read them as its own.
+            await connection.disconnect(nowait=True)
+            raise
+        finally:
+            await self._pool.release(connection)
+
+    def _give_up_late(self, batch: list[Call], error: BaseException) -> list[Call]:
+        now = aio.now_s()
+        left = [call for call in batch if not call.reply.done()]
+        for call in left:
+            call.unanswered = call.maybe_run
+            call.asking = None
+            if call.deadline <= now:
+                call.lost(error)
+        again = [call for call in left if call.deadline > now]
+        self._exchange.counters.resent += len(again)
+        return again
+
+    async def _look_again(self, error: BaseException) -> None:
+        with suppress(*LOST):  # nobody knows now: the next try will tell
+            await self._lanes.doubt(error)
+        waiting, self._waiting = self._waiting, []
+        for call in waiting:
+            self._route(call)
+
+
+def jittered(pause_s: float) -> float:
+    """So that the processes which lost a server together do not come back together."""
+    return pause_s * random.uniform(0.5, 1.5)

@@ -1,0 +1,75 @@
+"""What an answer waits for beside the primary's memory: replicas that have it, or the primary's disk.
+
+WAIT and WAITAOF speak of what their own connection wrote. So they are sent behind the scripts on the same connection,
+and before them goes `touch.lua`, which always writes: a script that found its work done long ago has written nothing,
+and would be told what it did not ask.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from redis.exceptions import ResponseError
+
+from redsched.errors import StoreUnavailable
+from redsched.settings import Settings
+from redsched.store.topology.url import without_password
+
+_WAITAOF = {"redis": (7, 2), "valkey": (8, 0)}
+
+
+@dataclass(frozen=True, slots=True)
+class Durability:
+    """How many replicas, and whether the disk. None of both: an answer waits for nothing."""
+
+    replicas: int = 0
+    fsync: bool = False
+    timeout_ms: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.replicas or self.fsync)
+
+    @property
+    def commands(self) -> tuple[tuple[str | int, ...], ...]:
+        """What is sent behind the scripts, on their connection."""
+        wait = ("WAIT", self.replicas, self.timeout_ms)
+        wait_aof = ("WAITAOF", 1, 0, self.timeout_ms)
+        return (*([wait] if self.replicas else []), *([wait_aof] if self.fsync else []))
+
+    def shortfall(self, replies: Sequence[Any]) -> str:
+        """What is missing, by the replies to `commands`; '' where all is there."""
+        said = dict(zip((str(command[0]) for command in self.commands), replies, strict=True))
+        missing = []
+        if self.replicas:
+            missing.append(_counted("replicas that have it", said["WAIT"], self.replicas))
+        if self.fsync:
+            disks = said["WAITAOF"] if isinstance(said["WAITAOF"], Exception) else said["WAITAOF"][0]
+            missing.append(_counted("disks that have it", disks, 1))
+        return ", ".join(filter(None, missing))
+
+
+def durability_of(settings: Settings) -> Durability:
+    """As the settings say; their form has been checked."""
+    words = dict(word.partition("=")[::2] for word in settings.durability.split(","))
+    return Durability(int(words.get("replicas", 0)), "fsync" in words, round(settings.durability_timeout_s * 1000))
+
+
+def check_fsync(url: str, name: str, version: tuple[int, ...], persistence: Mapping[str, Any]) -> None:
+    """Raise StoreUnavailable where a server cannot say what its disk has. `persistence`: that section of its INFO."""
+    where = without_password(url)
+    if version < _WAITAOF[name]:
+        raise StoreUnavailable(
+            f"REDSCHED_DURABILITY asks for fsync, and the store at {where} has no WAITAOF: "
+            "it needs Redis 7.2, Valkey 8 or newer"
+        )
+    if not int(persistence.get("aof_enabled", 0)):
+        raise StoreUnavailable(
+            f"REDSCHED_DURABILITY asks for fsync, and the store at {where} keeps no append-only file: "
+            "set appendonly yes, with appendfsync always or everysec"
+        )
+
+
+def _counted(what: str, said: Any, wanted: int) -> str:
+    if isinstance(said, ResponseError):
+        return f"{what}: {said}"
+    return "" if int(said) >= wanted else f"{what}: {said} of {wanted}"

@@ -1,0 +1,124 @@
+"""Runs scripts: finds the lane of each call, and sends again what was lost, or refused for now.
+
+Calls of one process that are in flight together on one lane share a pipeline (`redsched.store.client.batcher`).
+
+Sending again is right for every script of ours, and only because each is idempotent by id: the second copy finds what
+the first one did and answers the same. It is done here and nowhere else, for `resend_for_s`; after that the caller gets
+OutcomeUnknown, or StoreUnavailable when nothing was ever sent, or a server said that it has not run it.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+
+from redis.asyncio import BlockingConnectionPool
+from redis.exceptions import AskError, MovedError, ResponseError
+
+from redsched import aio
+from redsched.settings import Settings
+from redsched.store.client.batcher import FIRST_PAUSE_S, LONGEST_PAUSE_S, Pump, jittered
+from redsched.store.client.call import Call, closing
+from redsched.store.client.durability import durability_of
+from redsched.store.client.pipeline import Counters, Exchange, load_scripts
+from redsched.store.client.scripts import load_all
+from redsched.store.codec.keys import Keys
+from redsched.store.codec.wire import Reply
+from redsched.store.topology.connection import LOST, as_ours
+from redsched.store.topology.router import Lanes
+
+_DOUBLINGS = 6
+
+
+class Runner:
+    """Sends scripts over the lanes of a store. Make it inside the event loop; `close` it there."""
+
+    def __init__(self, url: str, settings: Settings, lanes: Lanes) -> None:
+        self.url = url
+        self.counters = Counters()
+        self._settings = settings
+        self._lanes = lanes
+        self._exchange = Exchange(self.counters, durability_of(settings), self._later)
+        self._pumps: dict[tuple[BlockingConnectionPool, bool], Pump] = {}
+        self._put_off: dict[Call, asyncio.Task[None]] = {}
+        self._closed = False
+
+    @property
+    def idle(self) -> bool:
+        """Whether no call is on its way or waits to be."""
+        return not self._put_off and all(pump.idle for pump in self._pumps.values())
+
+    @property
+    def waits(self) -> bool:
+        """Whether the settings ask for durability."""
+        return bool(self._exchange.durability)
+
+    async def run(self, name: str, keys: Sequence[str], arguments: Sequence[str | int], durable: bool = False) -> Reply:
+        """Run one script and return its reply. Raises StoreUnavailable or OutcomeUnknown.
+
+        `durable`: return only when what it wrote is as durable as the settings ask; raises NotDurable when that has
+        not come about in time. Such a script's first three keys are those of its cell (`Keys.head`).
+        """
+        if self._closed:
+            raise closing()
+        loop = asyncio.get_running_loop()
+        script = load_all()[name]
+        script.check(len(keys), len(arguments))
+        verb = "EVALSHA_RO" if script.read_only else "EVALSHA"
+        command = (verb, script.sha, len(keys), *keys, *arguments)
+        deadline = loop.time() + self._settings.resend_for_s
+        waits = durable and self.waits
+        call = Call(script, tuple(keys), command, deadline, loop.create_future(), self.url, waits)
+        self._route(call)
+        return await call.reply
+
+    async def load(self) -> None:
+        """Load all scripts where the cells are, so that the first calls find them. Raises StoreUnavailable."""
+        try:
+            for pool in {self._lanes.pool(Keys(name).meta) for name in self._settings.cells}:
+                connection = await pool.get_connection()  # type: ignore[no-untyped-call]
+                try:
+                    await load_scripts(connection, set(load_all().values()))
+                finally:
+                    await pool.release(connection)
+        except (*LOST, ResponseError) as error:
+            raise as_ours(error, self.url) from error
+
+    async def close(self) -> None:
+        """End what is on its way; calls still waiting raise OutcomeUnknown, or StoreUnavailable if nothing was sent."""
+        self._closed = True
+        put_off = list(self._put_off)
+        await aio.end_all(self._put_off.values())
+        for pump in self._pumps.values():
+            await pump.close()
+        for call in put_off:
+            call.closed()
+
+    def _route(self, call: Call) -> None:
+        pool = call.asking or self._lanes.pool(call.keys[0])
+        lane = (pool, call.durable)
+        if lane not in self._pumps:
+            self._pumps[lane] = Pump(pool, self._exchange, self._lanes, self._route)
+        self._pumps[lane].add(call)
+
+    def _later(self, call: Call, error: ResponseError) -> None:
+        """A server has not run it: say it again where it belongs, or when that one may be ready, or give up."""
+        if call.reply.done():
+            return
+        if call.deadline <= aio.now_s():
+            call.refused(as_ours(error, self.url))
+            return
+        again = asyncio.create_task(self._again(call, error), name="redsched-put-off")
+        self._put_off[call] = again
+        again.add_done_callback(lambda _: self._put_off.pop(call, None))
+
+    async def _again(self, call: Call, error: ResponseError) -> None:
+        call.tries += 1
+        pointed = isinstance(error, AskError)
+        if not pointed or call.tries > 1:
+            await asyncio.sleep(jittered(min(FIRST_PAUSE_S * 2 ** min(call.tries, _DOUBLINGS), LONGEST_PAUSE_S)))
+        asks = pointed and not isinstance(error, MovedError)
+        call.asking = self._lanes.asked(error) if asks else None  # type: ignore[arg-type]  # narrowed by `pointed`
+        if not asks:
+            with suppress(*LOST):  # nobody knows now: the next try will tell
+                await self._lanes.doubt(error)
+        self._route(call)

@@ -1,0 +1,180 @@
+"""What claim.lua and replace.lua are sent and answer: a ClaimCall as KEYS and ARGV, the flat reply as a ClaimAnswer.
+
+Conditions (server groups, shared pools, rules, limits) follow everything else, only where a call has any.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from redsched.model import Claim, ClaimRule, ClaimStatus, Exceeded, OnExit
+from redsched.model.validation import SHARED_POOL, split_slot
+from redsched.store.codec.fields import gang_members_text
+from redsched.store.codec.keys import Keys
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Again, ClaimAnswer, ClaimCall, LookedAt, Placed, Thing
+from redsched.store.codec.wire import Reply, flat
+
+GROUP = "server-group:"
+
+Arguments = list[str | int]
+
+
+def counted_by(claim: Claim) -> tuple[str, ...]:
+    """Return all things that count a claim, at every placement, its hosts too: named as their keys end."""
+    slots = dict.fromkeys(slot for one in claim.placements for slot in one.amounts)
+    return (*(f"host:{host}" for host in claim.hosts), *drawn_on(claim.group, slots, claim.gang, claim.project))
+
+
+def drawn_on(group: str, slots: Iterable[str], gang: str = "", project: str = "") -> tuple[str, ...]:
+    """The things that a claim counts in beside its host, named as keys end: group, gang, quota and shared pools."""
+    pools = dict.fromkeys(split_slot(slot)[0] for slot in slots if slot.startswith(SHARED_POOL))
+    named = (("server-group", group), ("gang", gang), ("quota", project))
+    return (*(f"{kind}:{name}" for kind, name in named if name), *pools)
+
+
+class ClaimWire:
+    """One call on its way: `keys` and `arguments` for `script`, claim.lua or replace.lua, and reading its reply.
+
+    Between `keys` and `last_keys` go those of `things`.
+    """
+
+    def __init__(self, keys: Keys, call: ClaimCall, mark: str = "") -> None:
+        self._call = call
+        self.things: tuple[str, ...] = ()
+        candidates = (one.host for member in call.members for one in member.candidates)
+        self._hosts = list(dict.fromkeys((*candidates, *call.written_off)))
+        self.keys = [*keys.due, keys.quota(call.project), *(keys.claim(member.id) for member in call.members)]
+        for host in self._hosts:
+            self.keys += (keys.host(host), keys.claims(host), keys.inbox(host))
+        self._number_of = {host: number for number, host in enumerate(self._hosts, 1)}
+        self._lists: dict[tuple[tuple[str, int], ...], int] = {}
+        members = self._members()
+        is_gang = call.is_gang and len(call.members) > 1
+        again = [one.again for one in call.members if one.again]
+        if 0 < len(again) < len(call.members):
+            raise ValueError("the members of a call are either new claims or claims that are placed again, not both")
+        self.script = "replace" if again else "claim"
+        self.last_keys = [keys.claim(one) for one in call.expected]
+        self.last_keys += [key for one in again for key in _again_keys(keys, one)]
+        self.last_keys += [keys.gang(call.members[0].id)] if is_gang else []
+        self.last_keys += [keys.request(call.digest)] if call.request else []
+        self.arguments: Arguments = [call.epoch, call.now_ms, call.seen_seq, int(call.fresh), call.lease_ms]
+        self.arguments += (call.digest, call.project, call.consumer)
+        self.arguments += (len(call.members), len(self._hosts), len(self._lists))
+        self.arguments += (call.request, int(call.limited), int(is_gang), mark)
+        self.arguments.append(call.max_attempts if call.max_attempts > 1 else "")
+        self.arguments += ("" if call.on_exit == OnExit.RELEASE else str(call.on_exit),)
+        self.arguments += (call.most_alternates, " ".join(call.alternates), gang_members_text(call.gang_members))
+        self.arguments += self._hosts
+        shared: list[tuple[int, str, int]] = []
+        for amounts, number in self._lists.items():
+            own = [entry for entry in amounts if not entry[0].startswith(SHARED_POOL)]
+            shared += ((number, *entry) for entry in amounts if entry[0].startswith(SHARED_POOL))
+            self.arguments += (len(own), *flat(own))
+        self.arguments += members
+        for one in again:
+            self.arguments += (one.token, one.why.value, one.by_s * 1000 or "")
+        if again:
+            self.arguments += (len(call.expected), *(" ".join(one) for one in call.expected.values()))
+        if shared or call.rules or call.limits or any(member.group for member in call.members):
+            self._add_conditions(keys, shared)
+
+    def _members(self) -> Arguments:
+        """Equal amounts are listed once, for most candidates take the same."""
+        members: Arguments = []
+        for member in self._call.members:
+            members += (member.id, len(member.candidates))
+            for one in member.candidates:
+                number = self._lists.setdefault(tuple(one.amounts.items()), len(self._lists) + 1)
+                members += (self._number_of[one.host], number)
+        return members
+
+    def _add_conditions(self, keys: Keys, shared: Sequence[tuple[int, str, int]]) -> None:
+        call, joining = self._call, [(n, one.group) for n, one in enumerate(self._call.members, 1) if one.group]
+        groups = dict.fromkeys((*(group for _, group in joining), *(one.group for one in call.rules if one.group)))
+        self.things = (*(GROUP + one for one in groups), *drawn_on("", (slot for _, slot, _ in shared)))
+        things = {name: number for number, name in enumerate(self.things, 1)}
+        # Which labels a group counts by, only its hash says.
+        labels = bool(joining) or any(rule.by.startswith("label:") for rule in call.rules)
+        if labels:
+            self.keys += map(keys.facts, self._hosts)
+        numbers = self._number_of
+        limits = [(numbers[host], limit) for host, limit in call.limits.items() if host in numbers]
+        self.arguments += (int(labels), len(things), len(shared))
+        for number, slot, amount in shared:
+            pool, resource_class = split_slot(slot)
+            self.arguments += (number, things[pool], resource_class, amount)
+        self.arguments.append(len(joining))
+        for number, group in joining:
+            self.arguments += (number, things[GROUP + group])
+        self.arguments.append(len(limits))
+        for number, limit in limits:
+            self.arguments += (number, _or_any(limit.claims), _or_any(limit.starting))
+        self.arguments.append(len(call.rules))
+        for rule in call.rules:
+            self.arguments += _rule(rule, things)
+        self.arguments += (len(call.written_off), *(numbers[host] for host in call.written_off))
+
+    def answer(self, reply: Reply) -> ClaimAnswer:
+        """The reply as plain data."""
+        outcome = Outcome(reply[0])
+        rest = iter(reply[3:])
+        placed: tuple[Placed, ...] = ()
+        looked_at: tuple[LookedAt, ...] = ()
+        things: tuple[Thing, ...] = ()
+        if outcome in (Outcome.OK, Outcome.SAME):
+            placed = tuple(_placed(rest) for _ in range(int(next(rest))))
+        if outcome is Outcome.OK:
+            things = tuple(_thing(rest) for _ in range(int(next(rest))))
+        if outcome is Outcome.FULL:
+            next(rest)
+        if outcome in (Outcome.OK, Outcome.FULL):
+            looked_at = tuple(_looked_at(rest, self._hosts[int(number) - 1]) for number in rest)
+        unknown = tuple(rest) if outcome is Outcome.UNKNOWN else ()
+        over = exceeded(tuple(rest)) if outcome is Outcome.OVER else ()
+        return ClaimAnswer(outcome, reply[1], int(reply[2]), placed, looked_at, things, unknown, over)
+
+
+def exceeded(facts: Sequence[str | int]) -> tuple[Exceeded, ...]:
+    """What a call was refused for, by class."""
+    rows = (facts[first : first + 4] for first in range(0, len(facts), 4))
+    return tuple(sorted(Exceeded(str(name), int(limit), int(used), int(asked)) for name, limit, used, asked in rows))
+
+
+def _again_keys(keys: Keys, again: Again) -> tuple[str, str]:
+    host = keys.host(again.host)
+    return host, keys.gang(again.gang) if again.gang else host
+
+
+def _or_any(limit: int | None) -> str | int:
+    return "" if limit is None else limit
+
+
+def _rule(rule: ClaimRule, things: Mapping[str, int]) -> Arguments:
+    group = things[GROUP + rule.group] if rule.group else 0
+    members = [number + 1 for number in rule.members]
+    domains = rule.domains
+    return [rule.kind.value, rule.by, group, rule.most, len(members), *members, len(domains), *domains]
+
+
+def _placed(rest: Iterator[str | int]) -> Placed:
+    host, token, expires, state, candidate = next(rest), next(rest), next(rest), next(rest), next(rest)
+    return Placed(
+        str(host),
+        str(token),
+        ClaimStatus(str(state)),
+        int(expires) if expires else None,
+        int(candidate) - 1 if candidate else None,
+    )
+
+
+def _thing(rest: Iterator[str | int]) -> Thing:
+    kind, name, version, length = str(next(rest)), str(next(rest)), int(next(rest)), int(next(rest))
+    values = [str(next(rest)) for _ in range(length)]
+    return Thing(kind, name, version, dict(zip(values[::2], values[1::2], strict=True)))
+
+
+def _looked_at(rest: Iterator[str | int], host: str) -> LookedAt:
+    version, cause = int(next(rest)), str(next(rest))
+    claims, starting, length = int(next(rest)), int(next(rest)), int(next(rest))
+    claimed = {str(next(rest)): int(next(rest)) for _ in range(length)}
+    return LookedAt(host, version, cause, claimed, claims, starting)

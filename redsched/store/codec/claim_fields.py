@@ -1,0 +1,193 @@
+"""The fields of a claim's hash, described once.
+
+From this table come the lists of the Lua scripts (`-- include: claim_fields`), what agents keep in their journals, and
+the rows of docs/keys.md that a test compares with it.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from redsched.model import Amounts, Claim, ClaimStatus
+from redsched.model.validation import MAX_AMOUNT, whole
+
+__all__ = [
+    "AMOUNT",
+    "CLAIM",
+    "FIELDS",
+    "PLACEMENT",
+    "WANTED",
+    "Field",
+    "amounts_in",
+    "lua_tables",
+    "record_of",
+    "record_with",
+]
+
+CLAIM, PLACEMENT = "claim", "placement"
+AMOUNT, WANTED = "amount", "wanted"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field, or all whose names begin with it and a dot (`is_family`).
+
+    `of`: whether it belongs to the claim or to one of its placements. `journaled`: agents keep it and bring it back
+    with an attestation. `survives`: it is still there when the claim has ended.
+    """
+
+    name: str
+    of: str
+    doc: str
+    journaled: bool = False
+    survives: bool = False
+    is_family: bool = False
+
+
+FIELDS = (
+    Field("project", CLAIM, "whose it is", journaled=True, survives=True),
+    Field("consumer", CLAIM, "what it is for, in the words of its owner", journaled=True, survives=True),
+    Field("digest", CLAIM, "the digest of the request; `local` for work that its host found", True, True),
+    Field("group", CLAIM, "the server group that it counts in", journaled=True),
+    Field("gang", CLAIM, "the gang that it was claimed with: the id of its first member", True, True),
+    Field(
+        "gang_members",
+        CLAIM,
+        "of a gang with relations: the claims of each member, as `db=a,b app=c`",
+        journaled=True,
+        survives=True,
+    ),
+    Field("mark", CLAIM, "of the call that was answered with it last: only that one may undo it", survives=True),
+    Field("claimed_at_ms", CLAIM, "when it was made (Unix, ms)", journaled=True, survives=True),
+    Field("max_attempts", CLAIM, "how often it is placed before it has failed; 1 where it is not there", True, True),
+    Field(
+        "alternates", CLAIM, "hosts that fitted too when it was made, best first, a space between them", journaled=True
+    ),
+    Field(
+        "attempts",
+        CLAIM,
+        "how often it has been placed since it was active last; 1 where it is not there",
+        survives=True,
+    ),
+    Field(
+        "failed_moves", CLAIM, "how many moves in a row have failed since it was active last; 0 where it is not there"
+    ),
+    Field("move_failed_at_ms", CLAIM, "when the last of them failed (Unix, ms)"),
+    Field("restarts", CLAIM, "how often its work has ended by itself since it last ran for 10 minutes", journaled=True),
+    Field("active_at_ms", CLAIM, "when it was active last, of one that is placed again when its work ends (Unix, ms)"),
+    Field("searches", CLAIM, "while it is `pending`: how often no place was found for it since its last one failed"),
+    Field("retry_root", CLAIM, "while it is `pending`: `root` of the placement that has failed"),
+    Field("retry_from", CLAIM, "while it is `pending`: the token of that placement"),
+    Field("retry_why", CLAIM, "while it is `pending`: why that placement ended"),
+    Field(
+        "tried", CLAIM, "`1` for a host on which it has failed since it was active last", False, True, is_family=True
+    ),
+    Field(
+        "closed", CLAIM, "up to which token it was given back: no placement with such a `root` is wanted", survives=True
+    ),
+    Field(
+        "closed_why",
+        CLAIM,
+        "why: `released`, `shelved` or `failed`; `expired` where a lease of its gang ran out",
+        survives=True,
+    ),
+    Field("current", CLAIM, "the highest placement that was ever active, where no active one says it", survives=True),
+    Field("current_root", CLAIM, "its `root`, where that is another one", survives=True),
+    Field("voided_at_ms", CLAIM, "when an id that nobody knew was closed (Unix, ms)", survives=True),
+    Field(
+        "on_exit",
+        CLAIM,
+        "what becomes of it when its work ends by itself; `release` if it is not there",
+        journaled=True,
+        survives=True,
+    ),
+    Field("host", PLACEMENT, "where it is", survives=True),
+    Field(
+        "state",
+        PLACEMENT,
+        "`claimed`, `starting`, `active`, `ending`; of a claim without one `pending`, `ended`",
+        False,
+        True,
+    ),
+    Field("token", PLACEMENT, "its fencing token", survives=True),
+    Field(
+        "placed",
+        PLACEMENT,
+        "its name: the token that it was placed with, where a resize has given it another",
+        False,
+        True,
+    ),
+    Field(
+        "root",
+        PLACEMENT,
+        "the placement that it descends from by moves and retries, where that is another one",
+        False,
+        True,
+    ),
+    Field("from", PLACEMENT, "the token of the placement that it was moved from, or is another attempt of"),
+    Field("why", PLACEMENT, "why it is ending, or has ended", survives=True),
+    Field("expires_at_ms", PLACEMENT, "when its lease runs out, while it is not active (Unix, ms)"),
+    Field("move_by_ms", PLACEMENT, "by when a move must have made it active (Unix, ms)"),
+    Field("inbox_id", PLACEMENT, "the entry of its host's inbox that tells of it"),
+    Field("work_ended_at_ms", PLACEMENT, "when its work was found to have ended by itself (Unix, ms)", journaled=True),
+    Field("resized_from", PLACEMENT, "the token before the last resize", journaled=True),
+    Field("amount", PLACEMENT, "what it holds of a slot", journaled=True, is_family=True),
+    Field(
+        "wanted", PLACEMENT, "what it will hold of a slot once its host has resized it", journaled=True, is_family=True
+    ),
+    Field("in", PLACEMENT, "under which zone or label value its server group counts it", True, is_family=True),
+)
+
+
+def lua_tables() -> str:
+    """Return what the scripts know of these fields: PLAIN_FIELDS of a placement, and which SURVIVE of a claim."""
+    plain = (one.name for one in FIELDS if one.of == PLACEMENT and not one.is_family)
+    survive = (one.name for one in FIELDS if one.of == CLAIM and one.survives and not one.is_family)
+    tables = (("PLAIN_FIELDS", plain), ("SURVIVE", survive))
+    lists = "".join(f"local {name} = {_set(names)}\n" for name, names in tables)
+    return f"-- From redsched/store/codec/claim_fields.py.\n{lists}"
+
+
+def _set(names: Iterable[str]) -> str:
+    pairs = [f"['{name}'] = true" for name in names]
+    lines = [", ".join(pairs[first : first + 4]) for first in range(0, len(pairs), 4)]
+    return "{" + ",\n  ".join(lines) + "}"
+
+
+_OF_PLACEMENT = frozenset(one.name for one in FIELDS if one.of == PLACEMENT)
+
+
+def is_of_placement(name: str) -> bool:
+    """Whether a field of a claim's hash belongs to its main placement, and not to the claim."""
+    return name.partition(".")[0] in _OF_PLACEMENT
+
+
+_JOURNALED = frozenset(one.name for one in FIELDS if one.journaled and one.of == CLAIM)
+_JOURNALED_PLAIN = frozenset(one.name for one in FIELDS if one.journaled and one.of == PLACEMENT and not one.is_family)
+
+
+def record_of(claim: Claim) -> dict[str, str]:
+    """Return the store's part of a claim as an agent keeps it: fields as in the hash, of the placement shown."""
+    record = {name: value for name, value in claim.raw.items() if name in _JOURNALED}
+    record |= {f"in.{topology}": domain for topology, domain in claim.counted.items()}
+    is_main = claim.raw.get("placed", claim.raw.get("token")) == claim.placed
+    prefix = "" if is_main else f"placement.{claim.placed}."
+    record |= {name: claim.raw[prefix + name] for name in _JOURNALED_PLAIN if prefix + name in claim.raw}
+    if claim.state is ClaimStatus.CLAIMED and claim.expires_at_ms is not None:
+        record["expires_at_ms"] = str(claim.expires_at_ms)
+    return record_with(record, claim.amounts, claim.wanted)
+
+
+def record_with(record: Mapping[str, str], amounts: Amounts, wanted: Amounts) -> dict[str, str]:
+    """Return such a record with other amounts."""
+    others = {name: value for name, value in record.items() if name.partition(".")[0] not in (AMOUNT, WANTED)}
+    return others | _fields(AMOUNT, amounts) | _fields(WANTED, wanted)
+
+
+def amounts_in(record: Mapping[str, str], family: str) -> dict[str, int]:
+    """Return the AMOUNT or WANTED amounts of such a record, by slot."""
+    pairs = ((name.partition("."), value) for name, value in record.items())
+    return {slot: whole(value, 0) for (name, _, slot), value in pairs if name == family}
+
+
+def _fields(family: str, amounts: Amounts) -> dict[str, str]:
+    return {f"{family}.{slot}": str(min(amount, MAX_AMOUNT)) for slot, amount in amounts.items()}

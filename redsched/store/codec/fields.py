@@ -1,0 +1,224 @@
+"""What the store's hashes hold: reports and declarations as fields, fields as claims. docs/keys.md names them all."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from redsched.model import (
+    HELD,
+    NUMA_NODE,
+    Aggregate,
+    AtDeadline,
+    Claim,
+    ClaimStatus,
+    HostReport,
+    Inventory,
+    OnExit,
+    Placement,
+    Pool,
+    Quota,
+    Reason,
+    ServerGroup,
+    SharedPool,
+    Why,
+)
+from redsched.model.validation import whole
+from redsched.store.codec.claim_fields import is_of_placement
+
+AMOUNT = "amount."
+WANTED = "wanted."
+HELD_AMOUNT = "held."
+"""In an entry of the feed: what a placement that has ended held."""
+COUNTED = "in."
+LIMIT = "limit."
+TRIED = "tried."
+WRITTEN_OFF = "lost"
+"""The epoch of a host that was written off and has not come back."""
+LEAVING = ("leaving", "drain_by_ms", "drain_then")
+ROOT = "/"
+"""What `pool.<name>` holds where the pool lies in the host itself."""
+
+_PLACEMENT = re.compile(r"placement\.([0-9]+-\w+\.[0-9]+)\.(.+)\Z")
+_LIVING = ("claimed", "starting", "active", "ending")
+_NUMA_NAME = re.compile(r"numa[0-9]+\Z")
+
+
+def host_fields(report: HostReport) -> dict[str, str]:
+    """The fields of a host's hash that its agent owns."""
+    values = {"zone": report.zone}
+    for slot, inventory in report.slots().items():
+        values.update((f"{name}.{slot}", value) for name, value in _inventory_fields(inventory))
+    values.update((f"external.{slot}", str(amount)) for slot, amount in report.external.items())
+    return values
+
+
+def _inventory_fields(inventory: Inventory) -> Iterator[tuple[str, str]]:
+    """Defaults of min, max and step are left out: a host has few that differ, and every field costs each reader."""
+    yield "capacity", str(inventory.capacity)
+    yield "total", str(inventory.total)
+    yield "max", str(inventory.largest)
+    yield "reserved", str(inventory.reserved)
+    yield "ratio", repr(inventory.allocation_ratio)
+    if inventory.min_unit != 1:
+        yield "min", str(inventory.min_unit)
+    if inventory.step_size != 1:
+        yield "step", str(inventory.step_size)
+
+
+def leaving_of(fields: Mapping[str, str | None], now_ms: int) -> str:
+    """Return how claims leave a host: `move` or `evacuate` (they are placed elsewhere), `stop`, or '' (they do not).
+
+    The last two are what becomes of a drain with moves whose deadline has passed.
+    """
+    how, by_ms = fields.get("leaving") or "", whole(fields.get("drain_by_ms") or "", 0)
+    if how != "move" or not 0 < by_ms <= now_ms:
+        return how
+    return "stop" if fields.get("drain_then") == AtDeadline.STOP else ""
+
+
+def facts_fields(report: HostReport) -> dict[str, str]:
+    """The fields of a host's facts: traits, its own and its pools', the tree of pools, labels and metrics."""
+    values = {f"trait.{trait}": "1" for trait in sorted(report.traits)}
+    for name, pool in report.pools.items():
+        values[f"pool.{name}"] = pool.parent or ROOT
+        values.update((f"trait.{name}/{trait}", "1") for trait in sorted(_pool_traits(name, pool)))
+    values.update((f"label.{key}", value) for key, value in report.labels.items())
+    values.update((f"metric.{key}", repr(float(value))) for key, value in report.metrics.items())
+    return values
+
+
+def _pool_traits(name: str, pool: Pool) -> frozenset[str]:
+    return pool.traits | {NUMA_NODE} if _NUMA_NAME.match(name) else pool.traits
+
+
+def aggregate_fields(aggregate: Aggregate) -> dict[str, str]:
+    """The fields of an aggregate's hash. Which hosts are in it stands with the hosts."""
+    return {f"meta.{key}": value for key, value in aggregate.metadata.items()}
+
+
+def group_fields(group: ServerGroup) -> dict[str, str]:
+    """The fields of a server group's hash that operators own."""
+    values = {"policy": group.policy.value, "by": group.by, "max_per_host": str(group.max_per_host)}
+    # Numbered, so that the claim script can ask for them without reading the group's counts.
+    return values | {f"count_by.{number}": one for number, one in enumerate(sorted(set(group.count_by)), 1)}
+
+
+def pool_fields(pool: SharedPool) -> dict[str, str]:
+    """The fields of a shared pool's hash that operators own."""
+    values: dict[str, str] = {}
+    for resource_class, inventory in pool.inventories.items():
+        values.update((f"{name}.{resource_class}", value) for name, value in _inventory_fields(inventory))
+    values.update((f"trait.{trait}", "1") for trait in sorted(pool.traits))
+    return values | {f"aggregate.{name}": "1" for name in sorted(pool.aggregates)}
+
+
+def quota_fields(quota: Quota, cells: Sequence[str] = ()) -> dict[str, str]:
+    """The fields of a quota's hash that operators own; `cells`: over which it is shared, where there are several."""
+    fields = {f"{LIMIT}{name}": str(limit) for name, limit in quota.limits.items()}
+    return fields | ({"cells": ",".join(cells)} if len(cells) > 1 else {})
+
+
+def placement_fields(fields: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return the living placements of a claim's hash, the main one first: each with its fields by their plain names.
+
+    The fields of the claim itself are among those of each.
+    """
+    beside: dict[str, dict[str, str]] = {}
+    main: dict[str, str] = {}
+    for name, value in fields.items():
+        found = _PLACEMENT.match(name)
+        if found:
+            beside.setdefault(found[1], {"placed": found[1]})[found[2]] = value
+        else:
+            main[name] = value
+    common = {name: value for name, value in main.items() if not is_of_placement(name)} if beside else {}
+    return [common | one for one in (main, *beside.values()) if one.get("state") in _LIVING]
+
+
+def claim_from(cell: str, claim_id: str, fields: Mapping[str, str]) -> Claim:
+    """A claim from its hash, at its main placement. An amount that somebody has made unreadable is shown as 0."""
+    main, *others = placement_fields(fields) or ({},)
+    placements = [_placement(one) for one in (main, *others) if one]
+    waits = "retry_root" in fields and not any(one.state in HELD for one in placements)
+    return Claim(
+        id=claim_id,
+        cell=cell,
+        host=fields["host"],
+        state=ClaimStatus.PENDING if waits else ClaimStatus(fields["state"]),
+        token=fields["token"],
+        amounts=_amounts(main, AMOUNT),
+        project=fields.get("project", ""),
+        consumer=fields.get("consumer", ""),
+        digest=fields.get("digest", ""),
+        why=_why(fields, "why"),
+        claimed_at_ms=_whole(fields.get("claimed_at_ms")),
+        expires_at_ms=_whole(fields.get("expires_at_ms")),
+        group=fields.get("group", ""),
+        counted=_counted(main),
+        gang=fields.get("gang", ""),
+        gang_members=_gang_members(fields.get("gang_members", "")),
+        wanted=_amounts(main, WANTED),
+        placements=tuple(placements),
+        closed=fields.get("closed", ""),
+        closed_why=_why(fields, "closed_why"),
+        retry_from=fields.get("retry_from", ""),
+        max_attempts=_whole(fields.get("max_attempts")) or 1,
+        failed_moves=_whole(fields.get("failed_moves")) or 0,
+        move_failed_at_ms=_whole(fields.get("move_failed_at_ms")) or 0,
+        attempts=whole(fields.get("attempts", ""), 1),
+        restarts=whole(fields.get("restarts", ""), 0),
+        tried=frozenset(name[len(TRIED) :] for name in fields if name.startswith(TRIED)),
+        chosen_alternates=tuple(fields.get("alternates", "").split()),
+        on_exit=OnExit(fields.get("on_exit", OnExit.RELEASE)),
+        work_ended_at_ms=_whole(fields.get("work_ended_at_ms")),
+        raw=fields,
+    )
+
+
+def _placement(fields: Mapping[str, str]) -> Placement:
+    placed = fields.get("placed", fields["token"])
+    return Placement(
+        placed=placed,
+        token=fields["token"],
+        root=fields.get("root", placed),
+        host=fields["host"],
+        state=ClaimStatus(fields["state"]),
+        amounts=_amounts(fields, AMOUNT),
+        why=_why(fields, "why"),
+        expires_at_ms=_whole(fields.get("expires_at_ms")),
+        counted=_counted(fields),
+        wanted=_amounts(fields, WANTED),
+        based_on=fields.get("from", ""),
+        move_by_ms=_whole(fields.get("move_by_ms")),
+        work_ended_at_ms=_whole(fields.get("work_ended_at_ms")),
+    )
+
+
+def _counted(fields: Mapping[str, str]) -> dict[str, str]:
+    return {name[len(COUNTED) :]: value for name, value in fields.items() if name.startswith(COUNTED)}
+
+
+def gang_members_text(members: Mapping[str, Iterable[str]]) -> str:
+    """Return the claims of each member of a gang as a claim keeps them."""
+    return " ".join(f"{name}={','.join(ids)}" for name, ids in members.items())
+
+
+def _gang_members(text: str) -> dict[str, tuple[str, ...]]:
+    pairs = (one.partition("=") for one in text.split())
+    return {name: tuple(ids.split(",")) for name, _, ids in pairs}
+
+
+def _why(fields: Mapping[str, str], name: str) -> Why | None:
+    return Why(fields[name]) if fields.get(name) else None
+
+
+def reason_from(fields: Mapping[str, str]) -> Reason:
+    """A claim's reason from its hash."""
+    return Reason(int(fields["at_ms"]), fields["host"], fields["token"], fields["text"], fields.get("op", ""))
+
+
+def _amounts(fields: Mapping[str, str], prefix: str) -> dict[str, int]:
+    return {name[len(prefix) :]: whole(value, 0) for name, value in fields.items() if name.startswith(prefix)}
+
+
+def _whole(value: str | None) -> int | None:
+    return whole(value, 0) if value else None

@@ -1,0 +1,1 @@
+"""One typed coroutine for each script and each read, by subject."""

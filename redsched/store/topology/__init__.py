@@ -1,0 +1,1 @@
+"""Where the store is: URLs, connections, Sentinel, Cluster."""

@@ -1,0 +1,56 @@
+"""The primary that Sentinels name."""
+
+from copy import copy
+from typing import Any
+
+from redis.asyncio.retry import Retry
+from redis.asyncio.sentinel import MasterNotFoundError, Sentinel
+from redis.backoff import NoBackoff
+
+from redsched.settings import Settings
+from redsched.store.topology.url import Address, StoreUrl
+
+LONGEST_ASK_S = 1.0
+"""How long one Sentinel may take: the next one is asked then."""
+
+
+class SentinelPlace:
+    """Asks redis-py's Sentinel client at each connect. All pools of a process share one, so all follow at once."""
+
+    def __init__(self, url: StoreUrl, settings: Settings) -> None:
+        patience_s = min(settings.reply_timeout_s, LONGEST_ASK_S)
+        options: dict[str, Any] = {
+            **url.sentinel_login,
+            **({"ssl": True, **url.options} if url.tls else {}),
+            "socket_timeout": patience_s,
+            "socket_connect_timeout": patience_s,
+            "retry": Retry(NoBackoff(), 0),
+            "protocol": 2,
+        }
+        self._sentinels = Sentinel(list(url.nodes), sentinel_kwargs=options)  # type: ignore[no-untyped-call]
+        self._master = url.master
+        self._nodes = ", ".join(f"{host}:{port}" for host, port in url.nodes)
+        self.address: Address | None = None
+
+    async def find(self) -> Address:
+        """Ask the Sentinels in turn. Raises MasterNotFoundError, a ConnectionError, where none names the primary.
+
+        Each asks along an order of its own: redis-py puts who answered at the head of the list that it goes along, and
+        two that do so at once write over a third Sentinel, which is then neither asked nor closed any more.
+        """
+        asked = copy(self._sentinels)
+        asked.sentinels = list(asked.sentinels)
+        try:
+            host, port = await asked.discover_master(self._master)
+        except MasterNotFoundError as error:
+            raise MasterNotFoundError(f"no Sentinel of {self._nodes} names a primary for {self._master!r}") from error
+        self._sentinels.sentinels = asked.sentinels
+        self.address = (str(host), int(port))
+        return self.address
+
+    async def doubt(self, error: BaseException) -> None:
+        """Nothing to forget: the Sentinels are asked at each connect."""
+
+    async def close(self) -> None:
+        """End the connections to the Sentinels."""
+        await self._sentinels.aclose()

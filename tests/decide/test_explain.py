@@ -1,0 +1,183 @@
+"""Explaining: what is waited for, what is searched and for how long, and how a refusal reads."""
+
+from dataclasses import replace
+from random import Random
+from unittest.mock import patch
+
+import pytest
+
+from redsched.cache.columns import Columns
+from redsched.decide import Decider, Miss, ReasonCount
+from redsched.decide.explain.changes import smallest_change
+from redsched.decide.plugins.registry import tools
+from redsched.decide.profile import Shape
+from redsched.decide.scoring import multipliers
+from redsched.model import Claim, ClaimStatus, Gang, Group, Request
+from redsched.scheduler.selection.blockers import MOST_TRIED, worth_trying
+from redsched.scheduler.selection.refusal import miss_facts, near
+from redsched.settings import Settings
+from redsched.store.codec.keys import Kind
+from tests.support.columns import columns_of
+
+BEST = Settings(pick_from=1)
+UP = {"version": "1", "epoch": "1-a", "status": "enabled", "alive": "1"}
+GPU = "CUSTOM_GPU_MILLI"
+
+
+def gpu_hosts(count: int, free: int = 500, gpus: int = 2) -> Columns:
+    """Hosts h0, h1, ... with some GPUs, of each of which so much is free."""
+    fields = dict(UP)
+    for number in range(gpus):
+        slot = f"gpu{number}/{GPU}"
+        fields |= {f"pool.gpu{number}": "/", f"capacity.{slot}": "1000", f"claimed.{slot}": str(1000 - free)}
+    return columns_of(**{f"h{number}": fields for number in range(count)})
+
+
+def shares(*amounts: int) -> Request:
+    return Request(groups=tuple(Group(f"g{number}", {GPU: amount}) for number, amount in enumerate(amounts)))
+
+
+def claim(host: str = "h1", state: ClaimStatus = ClaimStatus.ACTIVE, **more: object) -> Claim:
+    return Claim("a", "c1", host, state, "1-a.1", **({"amounts": {"VCPU": 2}} | more))  # type: ignore[arg-type]
+
+
+def after(columns: Columns, request: Request, held: Claim, settings: Settings = BEST) -> bool:
+    """Whether the one near host takes the request after a claim; the columns must be as before."""
+    decider = Decider(columns, settings)
+    (miss,) = decider.explain(request).nearest
+    before = (columns.claims.tolist(), columns.starting.tolist(), columns.claimed["VCPU"].tolist())
+    found = decider.could_wait(request, miss) and decider.takes_after(request, miss, held)
+    assert before == (columns.claims.tolist(), columns.starting.tolist(), columns.claimed["VCPU"].tolist())
+    return found
+
+
+# Waiting for a claim
+
+
+def test_a_gang_waits_for_room_for_the_member_that_fails() -> None:
+    columns = columns_of(h1=UP | {"capacity.VCPU": "8", "claimed.VCPU": "6", "claims": "1"})
+    gang = Request(members=(Gang("web", Request({"VCPU": 1})), Gang("db", Request({"VCPU": 4}))))
+    assert after(columns, gang, claim(amounts={"VCPU": 3}))
+    assert not after(columns, gang, claim(amounts={"VCPU": 1}))
+    (miss,) = Decider(columns, BEST).explain(gang).nearest
+    assert (miss.member, miss.changes) == ("db", ("2 VCPU less",))
+
+
+@pytest.mark.parametrize(("state", "helps"), [(ClaimStatus.STARTING, True), (ClaimStatus.ACTIVE, False)])
+def test_only_the_end_of_a_claim_that_is_starting_makes_one_less_that_starts(state: ClaimStatus, helps: bool) -> None:
+    columns = columns_of(h1=UP | {"capacity.VCPU": "8", "claimed.VCPU": "4", "claims": "2", "starting": "1"})
+    limited = Settings(pick_from=1, max_starting_per_host=1)
+    assert after(columns, Request({"VCPU": 1}), claim(state=state), limited) == helps
+
+
+def test_a_claim_may_draw_on_a_pool_that_is_not_declared() -> None:
+    """After the store was wiped hosts bring such claims back before anybody has declared the pool anew."""
+    columns = columns_of(h1=UP | {"capacity.VCPU": "2", "claimed.VCPU": "2", "claims": "1"})
+    assert after(columns, Request({"VCPU": 1}), claim(amounts={"VCPU": 2, "pool:licences/CUSTOM_SEAT": 1}))
+
+
+@pytest.mark.parametrize(("zone", "helps"), [("az1", False), ("az2", True)])
+def test_a_claim_is_counted_out_of_the_zone_that_it_was_counted_in(zone: str, helps: bool) -> None:
+    """Its host has been moved to az2 since it was claimed."""
+    columns = columns_of(h1=UP | {"capacity.VCPU": "8", "zone": "az2"})
+    fields = {"version": "1", "policy": "anti-affinity", "by": "zone", "max_per_host": "1", "members": "2"}
+    columns.declared.put(Kind.SERVER_GROUP, "g", fields | {"count.zone=az1": "1", "count.zone=az2": "1"})
+    held = claim(group="g", counted={"zone": zone})
+    assert after(columns, Request({"VCPU": 1}, server_group="g"), held) == helps
+
+
+def test_nothing_is_waited_for_where_more_than_room_and_company_fails() -> None:
+    columns = columns_of(h1=UP | {"capacity.VCPU": "8", "claimed.VCPU": "8"})
+    decider = Decider(columns, BEST)
+    for request, could in (
+        (Request({"VCPU": 1}), True),
+        (Request({"VCPU": 1}, required=frozenset({"CUSTOM_AVX"})), False),
+    ):
+        (miss,) = decider.explain(request).nearest
+        assert decider.could_wait(request, miss) == could
+    assert not decider.could_wait(Request({"VCPU": 1}), Miss("unknown", {}, {}))
+
+
+def test_of_claims_just_alike_one_is_tried_and_of_many_kinds_the_largest_smallest_first() -> None:
+    alike = [claim(amounts={"VCPU": 1}), replace(claim(amounts={"VCPU": 1}), id="b")]
+    assert [one.id for one in worth_trying(alike)] == ["a"]
+    many = [replace(claim(amounts={"VCPU": size}), id=f"c{size}") for size in range(1, MOST_TRIED + 6)]
+    assert [one.id for one in worth_trying(many)] == [f"c{size}" for size in range(6, MOST_TRIED + 6)]
+
+
+# How much is searched
+
+
+def test_pools_are_searched_only_to_be_counted_on_some_hosts_of_many() -> None:
+    with patch("redsched.decide.pool_assignments.SEARCHED", 3):
+        told = Decider(gpu_hosts(20), BEST).explain(shares(500, 400))
+        assert (told.hosts, told.fits, told.reasons) == (20, 20, ())
+        assert told.unsearched == 20 - 3 - 1  # the best one is the decision's
+        refused = Decider(gpu_hosts(20), BEST).explain(shares(500, 400, 300))
+    assert (refused.fits, refused.unsearched, refused.reasons) == (0, 0, (ReasonCount("pools", 20),))
+
+
+def test_hosts_whose_search_takes_long_count_as_not_searched_and_stay_open() -> None:
+    columns = gpu_hosts(3)
+    request = shares(260, 250, 240, 230)  # 490 and 490: the first descent finds neither
+    with patch("redsched.decide.pools.assign.STEPS", 1), patch("redsched.decide.pools.assign.LEAST_STEPS", 0):
+        shape = Shape(columns, request, multipliers(request, tools(BEST)), tools(BEST).filters)
+        assert (shape.unassigned(), shape.unsearched) == ([], 3)
+    assert shape.assigned(0)
+
+
+def test_what_an_earlier_decision_gave_up_does_not_shorten_the_next_one() -> None:
+    columns = gpu_hosts(1)
+    request = shares(260, 250, 240, 230)
+    decider = Decider(columns, BEST)
+    decider.explain(request)
+    shape = next(iter(decider._shapes.values()))
+    shape.needs.given_up = 50
+    columns.patch("h0", {f"claimed.gpu0/{GPU}": "501", "version": "2"})
+    assert decider.decide(request, Random(0)).places
+    assert shape.needs.given_up == 0
+
+
+def test_what_is_known_of_pools_lasts_until_the_host_changes() -> None:
+    columns = gpu_hosts(40)
+    decider = Decider(columns, BEST)
+    with patch("redsched.decide.pool_assignments.assignments", return_value=[]) as searched:
+        decider.decide(shares(500, 400), Random(0))
+        for number in range(30):  # so many that all rows are evaluated by array
+            columns.patch(f"h{number}", {"version": "2", f"claimed.gpu0/{GPU}": "499"})
+        decider.decide(shares(500, 400), Random(0))
+        assert searched.call_count == 40 + 30
+
+
+def test_a_change_that_takes_too_long_to_find_is_not_told() -> None:
+    columns, request = gpu_hosts(1), shares(500, 499, 498)
+    shape = Shape(columns, request, multipliers(request, tools(BEST)), tools(BEST).filters)
+    assert [edit.says for edit in smallest_change(shape, 0)] == [f"497 {GPU} in group g1 less"]
+    with patch("redsched.decide.explain.changes.MOST_PLACED", 20):
+        assert smallest_change(shape, 0) == ()
+
+
+# What is told
+
+
+def test_a_change_uses_what_pools_give_and_not_only_the_host_itself() -> None:
+    fields = UP | {"capacity.VCPU": "2", "pool.p0": "/", "capacity.p0/VCPU": "5"}
+    (miss,) = Decider(columns_of(h1=fields), BEST).explain(Request({"VCPU": 8})).nearest
+    assert miss.changes == ("3 VCPU less",)
+
+
+def test_without_same_subtree_the_groups_that_only_it_gives_a_meaning_go_too() -> None:
+    fields = UP | {"pool.a": "/", "pool.b": "/", "capacity.a/CUSTOM_X": "1", "trait.b/CUSTOM_T": "1"}
+    groups = (Group("x", {"CUSTOM_X": 1}), Group("t", required=frozenset({"CUSTOM_T"})))
+    request = Request(groups=groups, same_subtree=(frozenset({"x", "t"}),))
+    (miss,) = Decider(columns_of(h1=fields), BEST).explain(request).nearest
+    assert miss.changes == ("without same_subtree t, x",)
+
+
+def test_a_refusal_reads_well_with_every_kind_of_change() -> None:
+    miss = Miss("h3", {}, {}, ("2048 MEMORY_MB less", "without trait AVX", "in zone az1 too"))
+    assert near(miss) == "nearest h3: 2048 MEMORY_MB less, without trait AVX, in zone az1 too"
+    of_gang = replace(miss, member="db", after="c-7")
+    assert near(of_gang).startswith("nearest for db h3: ")
+    assert miss_facts(of_gang).items() >= {"member": "db", "after": "c-7"}.items()
+    assert miss_facts(miss).keys() == {"host", "needs", "free", "changes"}

@@ -1,0 +1,118 @@
+"""The words as plain data: each refuses what cannot be, and says what was wrong."""
+
+from hashlib import blake2b
+
+import pytest
+
+from redsched.errors import InvalidRequest
+from redsched.model import CpuPolicy, HostReport, Inventory, Numa, NumaCell, Request, Token
+from redsched.model.validation import MAX_AMOUNT
+
+
+@pytest.mark.parametrize(
+    ("inventory", "capacity"),
+    [
+        (Inventory(16), 16),
+        (Inventory(16, reserved=2, allocation_ratio=4.0), 56),
+        (Inventory(100, allocation_ratio=1.15), 115),
+        (Inventory(10, allocation_ratio=0.99), 9),
+        (Inventory(4, reserved=9), 0),
+        (Inventory(MAX_AMOUNT), MAX_AMOUNT),
+    ],
+)
+def test_capacity_is_exact(inventory: Inventory, capacity: int) -> None:
+    """floor((total - reserved) x ratio) as one does it by hand: 100 x 1.15 is 115, which it is not in binary."""
+    assert inventory.capacity == capacity
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"resources": {}}, "resources is empty"),
+        ({"resources": {"VCPU": 0}}, "VCPU must be a whole number from 1"),
+        ({"resources": {"VCPU": True}}, "not True"),
+        ({"resources": {"VCPU": 10**5000}}, "more than 40 digits"),
+        ({"resources": {"VCPUS": 1}}, "unknown resource class 'VCPUS'"),
+        ({"resources": {f"CUSTOM_{n}": 1 for n in range(65)}}, "65 entries: 64 at most"),
+        ({"required": frozenset({"AVX2"})}, "unknown trait 'AVX2'"),
+        ({"any_of": (frozenset(),)}, "any_of holds an empty list"),
+        ({"any_of": (frozenset({"FAST"}),)}, "unknown trait 'FAST'"),
+        ({"hosts": frozenset({"a/b"})}, "host 'a/b' is not a name"),
+        ({"labels": {"k": "v\n"}}, "label 'k' is asked for as"),
+        ({"count": 201}, "count must be a whole number from 1 to 200"),
+        ({"alternates": 51}, "alternates must be a whole number from 0 to 50"),
+        ({"until": "done"}, "until is claimed or active, not 'done'"),
+        ({"wait_s": 3601}, "wait_s must be a whole number from 0 to 3600"),
+        ({"lease_s": 0}, "lease_s must be a whole number from 1"),
+        ({"claim_ids": ("a",), "count": 2}, "1 ids for count 2"),
+        ({"claim_ids": ("a", "a"), "count": 2}, "names an id twice"),
+        ({"claim_ids": ("rs:{c1}",)}, "claim id 'rs:{c1}' is not a name"),
+        ({"weights": {"spread": 1e9}}, "must be between"),
+    ],
+)
+def test_a_request_says_what_is_wrong_with_it(fields: dict[str, object], says: str) -> None:
+    """One sentence, with the value seen."""
+    with pytest.raises(InvalidRequest) as refused:
+        Request(**({"resources": {"VCPU": 1}} | fields))  # type: ignore[arg-type]
+    assert says in refused.value.detail
+
+
+def test_the_digest_is_of_what_is_asked_for_and_for_whom() -> None:
+    """Not of the ids, of how much is to be told, or of the order in which things were named."""
+    one = Request({"VCPU": 1, "MEMORY_MB": 2}, any_of=(frozenset({"CUSTOM_A"}), frozenset({"CUSTOM_B"})))
+    same = Request(
+        {"MEMORY_MB": 2, "VCPU": 1},
+        any_of=(frozenset({"CUSTOM_B"}), frozenset({"CUSTOM_A"})),
+        claim_ids=("mine",),
+        alternates=3,
+    )
+    assert one.digest() == same.digest()
+    others = [
+        Request({"VCPU": 1, "MEMORY_MB": 3}),
+        Request({"VCPU": 1, "MEMORY_MB": 2}, project="web"),
+        Request({"VCPU": 1, "MEMORY_MB": 2}, count=2),
+    ]
+    assert len({one.digest(), *(other.digest() for other in others)}) == 4
+
+
+def test_shape_and_digest_are_canonical_in_every_part() -> None:
+    """The digest is kept with claims, so a new release must come to the same; what has its default says nothing."""
+    one = Request(
+        {"VCPU": 1},
+        zones=frozenset({"b", "a"}),
+        numa=Numa((NumaCell(2, 512),), CpuPolicy.DEDICATED),
+        query=("=", "$free_ram_mb", 2.5),
+        labels={},
+        weights={"spread": 2.0},
+        members=(),
+        consumer="web",
+        claim_ids=("mine",),
+    )
+    asked = (
+        '"numa":{"cells":[{"cpus":2,"dedicated_cpus":0,"memory_mb":512}],"page_size_kb":null,"policy":"dedicated"},'
+        '"query":["=","$free_ram_mb",2.5],"resources":{"VCPU":1},"weights":{"spread":2.0},"zones":["a","b"]}'
+    )
+    assert one.shape() == "{" + asked
+    assert one.digest() == blake2b(('{"consumer":"web",' + asked).encode(), digest_size=16).hexdigest()
+
+
+def test_a_report_names_external_usage_only_of_what_it_has() -> None:
+    """A misspelt class would otherwise hide what is used."""
+    with pytest.raises(InvalidRequest, match="external names 'MEMORY_MB'"):
+        HostReport("h1", {"VCPU": Inventory(1)}, external={"MEMORY_MB": 1})
+
+
+def test_tokens_order_by_epoch_and_then_seq() -> None:
+    """Numbers, not text: seq 10 comes after seq 9."""
+    tokens = ["9-ff.10", "9-ff.9", "10-aa.1"]
+    assert sorted(tokens, key=Token.parse) == ["9-ff.9", "9-ff.10", "10-aa.1"]
+    assert str(Token.parse("1790000000000-9f3a12cd.4711")) == "1790000000000-9f3a12cd.4711"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "1-a", "1-a.", "-a.1", "1-.1", "1-a.1 ", "\N{ARABIC-INDIC DIGIT ONE}-a.1", "1-a.1" + "0" * 60]
+)
+def test_what_is_no_token_is_refused(text: str) -> None:
+    """So that it never comes to a script."""
+    with pytest.raises(InvalidRequest):
+        Token.parse(text)

@@ -1,0 +1,84 @@
+"""The Lua files: nothing in them lies unused, and what they write of a claim is in the table of its fields."""
+
+import re
+
+import pytest
+
+from redsched.store.client.scripts import includes, scripts
+from redsched.store.codec.claim_fields import CLAIM, FIELDS, PLACEMENT
+
+SCRIPTS = {f"{name}.lua": text for name, text in scripts().items()}
+INCLUDES = {f"{name}.lua": text for name, text in includes().items()}
+
+INCLUDE = re.compile(r"^-- include: (\w+)$", re.MULTILINE)
+GENERATED = {"claim_fields.lua"}
+IN_MEMORY = {"op", "hint", "reason", "unreadable"}
+"""What scripts note of a placement while they run, beside its fields."""
+FAMILIES = {"amounts": "amount", "wanted": "wanted", "counted": "in"}
+"""The tables of a placement, by the fields that they are written as."""
+
+
+def code(source: str) -> str:
+    """A file without its comments."""
+    return re.sub(r"--.*", "", source)
+
+
+ALL_CODE = code("\n".join((*SCRIPTS.values(), *INCLUDES.values())))
+
+
+def defined(source: str) -> set[str]:
+    """The functions and constants that an include gives to others."""
+    names = set(re.findall(r"^local function (\w+)", source, re.MULTILINE))
+    return names | {
+        name for line in re.findall(r"^local ([\w, ]+) =", source, re.MULTILINE) for name in line.split(", ")
+    }
+
+
+@pytest.mark.parametrize("name", sorted(INCLUDES))
+def test_whatever_an_include_defines_is_used(name: str) -> None:
+    unused = {one for one in defined(INCLUDES[name]) if len(re.findall(rf"\b{one}\b", ALL_CODE)) < 2}
+    assert not unused
+
+
+def test_each_include_is_part_of_a_script() -> None:
+    included = [name for source in (*SCRIPTS.values(), *INCLUDES.values()) for name in INCLUDE.findall(source)]
+    assert {f"{name}.lua" for name in included} - GENERATED == INCLUDES.keys()
+
+
+def of(kind: str) -> set[str]:
+    return {one.name for one in FIELDS if one.of == kind}
+
+
+def test_each_field_of_a_claim_that_a_script_sets_is_in_the_table() -> None:
+    """One that is not would be kept when the claim has ended, and never documented."""
+    written = set(re.findall(r"\bclaim\.fields\.(\w+)", ALL_CODE))
+    assert written
+    assert written <= of(CLAIM)
+
+
+def test_each_field_of_a_placement_that_a_script_sets_is_in_the_table() -> None:
+    """One that is not would never be written."""
+    written = set(re.findall(r"\b(?:placement|held|target)\.(\w+)(?:, \w+\.\w+)* =[^=]", ALL_CODE))
+    assert written - IN_MEMORY - FAMILIES.keys() <= of(PLACEMENT)
+    assert set(FAMILIES.values()) <= of(PLACEMENT)
+
+
+def test_claim_lua_writes_new_claims_with_fields_of_the_table() -> None:
+    source = INCLUDES["claim_new.lua"] + INCLUDES["claim_things.lua"]
+    (listed,) = re.findall(r"local claim = \{(.*?)\}", source, re.DOTALL)
+    first = re.findall(r"'(\w+)'", listed)
+    later = re.findall(r"claim\[#claim \+ 2\] = '(\w+)',", source)
+    later += re.findall(r"claim\[#claim \+ 1\] = '(\w+)\.' \.\.", source)
+    assert {"host", "digest", "amount"} <= {*first, *later}
+    assert {*first, *later} <= of(CLAIM) | of(PLACEMENT) | {"claimed"}
+
+
+def test_no_two_fields_have_one_name() -> None:
+    names = [one.name for one in FIELDS]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("name", sorted(SCRIPTS | INCLUDES))
+def test_lines_are_no_longer_than_luacheck_allows(name: str) -> None:
+    """It is not installed everywhere."""
+    assert [line for line in (SCRIPTS | INCLUDES)[name].splitlines() if len(line) > 120] == []

@@ -1,0 +1,116 @@
+"""The header of a script is its calling contract: what KEYS and ARGV hold, by name."""
+
+import re
+
+import pytest
+
+from redsched.store.client.scripts import Contract, includes, load_all, scripts
+
+SOURCES = dict(sorted(scripts().items()))
+UNNAMED: set[str] = set()
+"""Scripts whose headers number their KEYS and ARGV still."""
+NUMBERED = re.compile(r"\b(KEYS|ARGV)\[(\d+)\]")
+
+
+def is_named(name: str) -> bool:
+    """Whether a header has a line that names the keys."""
+    return re.search(r"^-- KEYS( [a-z_]+)*( \.\.\.)?$", SOURCES[name], re.MULTILINE) is not None
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_header_names_keys_and_arguments(name: str) -> None:
+    """All but those of UNNAMED, a list that must shrink: one that has been converted may not stay there."""
+    assert is_named(name) is (name not in UNNAMED)
+
+
+@pytest.mark.parametrize("name", sorted(SOURCES.keys() - UNNAMED))
+def test_what_a_header_names_is_not_numbered_in_the_body(name: str) -> None:
+    """`KEY.host` can be read, and stays right when another key comes before it."""
+    script = load_all()[name]
+    named = {"KEYS": len(script.keys.names), "ARGV": len(script.arguments.names)}
+    assert [one[0] for one in NUMBERED.finditer(SOURCES[name]) if int(one[2]) <= named[one[1]]] == []
+
+
+@pytest.mark.parametrize("name", sorted(SOURCES.keys() - UNNAMED))
+def test_what_a_body_uses_by_name_the_header_names(name: str) -> None:
+    """A name that the header does not have would be nil."""
+    script = load_all()[name]
+    used = {(one[1], one[2]) for one in re.finditer(r"\b(KEY|ARG)\.([a-z_]+)", SOURCES[name])}
+    known = {("KEY", one) for one in script.keys.names} | {("ARG", one) for one in script.arguments.names}
+    assert used <= known
+
+
+@pytest.mark.parametrize("name", sorted(SOURCES.keys() - UNNAMED))
+def test_the_fence_finds_its_keys_first(name: str) -> None:
+    """include/core/fence.lua and what builds on it take meta, changes and hosts by their place."""
+    fenced = "local function fence(deadlines)" in load_all()[name].text
+    assert (load_all()[name].keys.names[:3] == ("meta", "changes", "hosts")) is fenced
+
+
+@pytest.mark.parametrize("name", sorted(SOURCES.keys() - UNNAMED))
+def test_a_script_that_is_passed_the_deadlines_tells_a_silence_from_a_jump_of_time(name: str) -> None:
+    """It costs nothing until the time has jumped. Without it a claim that ends a silence starts an epoch."""
+    text = load_all()[name].text
+    sees_deadlines = "deadlines" in load_all()[name].keys.names
+    assert ("fence(KEY.deadlines)" in text) is sees_deadlines
+    assert "fence()" not in text or not sees_deadlines
+
+
+def test_a_call_with_another_number_of_values_is_refused() -> None:
+    """An open list takes more, and never fewer than it names. A header that names keys alone takes no arguments."""
+    exact, open_list = Contract(("meta", "host"), is_open=False), Contract(("meta",), is_open=True)
+    assert [exact.admits(count) for count in (1, 2, 3)] == [False, True, False]
+    assert [open_list.admits(count) for count in (0, 1, 5)] == [False, True, True]
+    load_all()["tick"].check(4, 0)
+    with pytest.raises(TypeError, match=r"tick\.lua: 3 keys for .*, 1 arguments for .*"):
+        load_all()["tick"].check(3, 1)
+
+
+INCLUDES = includes()
+LIST_OF_VALUES = re.compile(r"for i = (\d+), #ARGV")
+FURTHER_KEY = re.compile(r"KEYS\[(\d+) \+ (\w+)\]")
+PASSED = re.compile(r"passed\((\d+)(?: \+ (#?\w+))?\)")
+
+
+def with_include(name: str, include: str) -> str:
+    """A script's own code, with that of an include which knows where the script's lists begin."""
+    source = SOURCES[name]
+    return source + INCLUDES[include] if f"-- include: {include}\n" in source else source
+
+
+@pytest.mark.parametrize("name", sorted(SOURCES.keys() - UNNAMED))
+def test_lists_begin_behind_the_keys_and_arguments_that_the_header_names(name: str) -> None:
+    """Their places are counted by hand: another named key or argument shifts them."""
+    script, source = load_all()[name], with_include(name, "about") + with_include(name, "attest_entries")
+    keys, arguments = len(script.keys.names), len(script.arguments.names)
+    lists = {int(first) for first in LIST_OF_VALUES.findall(source)}
+    assert lists <= {arguments + 1}
+    for first, index in FURTHER_KEY.findall(source):
+        assert int(first) == keys - (arguments if index == "i" and lists else 0)
+    for first, length in PASSED.findall(source):
+        assert int(first) == keys + 1 - (arguments if length == "#ARGV" else 0)
+
+
+CALL_FIELDS = {"decided_at_ms": "now_ms", "mark": "call_id", "member_count": "members", "host_count": "hosts"}
+"""The arguments of a claim that its script calls otherwise than its header."""
+
+
+@pytest.mark.parametrize("name", ["claim", "replace"])
+def test_a_claim_takes_its_arguments_from_where_the_header_has_them(name: str) -> None:
+    """By number, for a table of their names would be built anew in each of these calls, the most frequent ones."""
+    source = INCLUDES["claim_arguments"]
+    found = dict(re.findall(r"\b(\w+) = (?:tonumber\()?ARGV\[(\d+)\]", source))
+    for fields, values in re.findall(r"^  ((?:call\.\w+, )+call\.\w+) = (.+)$", source, re.MULTILINE):
+        numbers = [re.findall(r"ARGV\[(\d+)\]", value)[0] for value in values.split(", ")]
+        found |= dict(zip(fields.replace("call.", "").split(", "), numbers, strict=True))
+    names, keys = load_all()[name].arguments.names, load_all()[name].keys.names
+    assert {CALL_FIELDS.get(one, one): int(number) for one, number in found.items()} == {
+        one: number for number, one in enumerate(names, 1) if one not in ("lists", "request")
+    }
+    lists, request = names.index("lists") + 1, names.index("request") + 1
+    assert f"for i = 1, tonumber(ARGV[{lists}])" in source
+    assert f"ARGV[{request}]" in INCLUDES["claim_write"]
+    assert f"ARGV[{request}]" in INCLUDES["claim_again"]
+    assert set(re.findall(r"(?:local at = |ARGV\[)(\d+) \+ ", source)) == {str(len(names))}
+    assert set(re.findall(r"(?:local first = |KEYS\[)(\d+) \+ ", source)) == {str(len(keys))}
+    assert f"thing_at(KEYS[{keys.index('quota') + 1}])" in source

@@ -1,0 +1,101 @@
+"""Work that goes on behind its caller, or beside others: it is waited for, and not for ever."""
+
+import asyncio
+
+import pytest
+
+from redsched.aio import Later, end, together
+
+
+async def for_ever() -> None:
+    await asyncio.Event().wait()
+
+
+async def test_stopping_waits_for_what_has_begun() -> None:
+    """Work that ends in time is done, and no task is kept of it."""
+    later, done = Later("work"), asyncio.Event()
+
+    async def work() -> None:
+        done.set()
+
+    later.begin(work())
+    await later.stop(within_s=60.0)
+    assert done.is_set()
+    assert not list(later)
+
+
+async def test_what_does_not_end_in_time_is_cancelled() -> None:
+    """So that whoever closes is not held by a store that does not answer."""
+    later = Later("work")
+    later.begin(for_ever())
+    [task] = later
+    await later.stop(within_s=0.01)
+    await asyncio.wait([task], timeout=10.0)
+    assert task.cancelled()
+
+
+async def test_what_is_begun_together_is_answered_in_its_order() -> None:
+    first = asyncio.Event()
+
+    async def one() -> int:
+        await first.wait()
+        return 1
+
+    async def other() -> int:
+        first.set()
+        return 2
+
+    assert await together([one(), other()]) == [1, 2]
+
+
+async def test_nothing_goes_on_of_what_was_begun_together_when_one_fails() -> None:
+    ended = asyncio.Event()
+
+    async def waiting() -> None:
+        try:
+            await for_ever()
+        finally:
+            ended.set()
+
+    async def failing() -> None:
+        await asyncio.sleep(0)
+        raise ValueError("failed")
+
+    with pytest.raises(ValueError, match="failed"):
+        await together([waiting(), failing()])
+    assert ended.is_set()
+
+
+async def test_nothing_goes_on_of_what_was_begun_together_when_it_is_cancelled() -> None:
+    """Also where a cancellation is lost on the way, as before Python 3.12 it can be."""
+    tries, begun = 0, asyncio.Event()
+
+    async def stubborn() -> None:
+        nonlocal tries
+        begun.set()
+        while tries < 2:
+            try:
+                await for_ever()
+            except asyncio.CancelledError:
+                tries += 1
+
+    task = asyncio.ensure_future(together([for_ever(), stubborn()]))
+    await begun.wait()
+    await end(task)
+    assert (task.cancelled(), tries) == (True, 2)
+
+
+async def test_what_is_cancelled_at_the_end_has_ended_when_that_returns() -> None:
+    """It may hold a connection until it has been told, and what that belongs to is closed next."""
+    later, ended = Later("work"), list[str]()
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            ended.append("in order")
+
+    later.begin(work())
+    await later.stop(within_s=0.01)
+    assert ended == ["in order"]

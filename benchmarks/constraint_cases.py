@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from benchmarks.fleet_of_pools import APART, AVX, FUNCTIONS, MODELS, SHARES, SOFT, WIDE
 from redsched.model import (
     CpuPolicy,
-    Gang,
+    GangMember,
     Group,
     Numa,
     NumaAffinity,
@@ -76,9 +76,9 @@ def _gpus(number: int) -> Request:
 def _gang_of_3(number: int) -> Request:
     gpu = Group("gpu", {SHARES: 1000}, frozenset(MODELS[:1]))
     members = (
-        Gang("db", Request({"VCPU": 8, "MEMORY_MB": 65_536 + number}, required=frozenset({AVX}))),
-        Gang("web", Request(_amounts(0))),
-        Gang("train", Request({"VCPU": 4, "MEMORY_MB": 16_384}, groups=(gpu,))),
+        GangMember("db", Request({"VCPU": 8, "MEMORY_MB": 65_536 + number}, required=frozenset({AVX}))),
+        GangMember("web", Request(_amounts(0))),
+        GangMember("train", Request({"VCPU": 4, "MEMORY_MB": 16_384}, groups=(gpu,))),
     )
     names = tuple(one.name for one in members)
     return Request(
@@ -88,7 +88,7 @@ def _gang_of_3(number: int) -> Request:
 
 
 def _gang_of_50(number: int) -> Request:
-    worker = Gang("worker", Request(_amounts(number), required=frozenset({AVX}), count=50))
+    worker = GangMember("worker", Request(_amounts(number), required=frozenset({AVX}), count=50))
     return Request(members=(worker,), relations=(Relation(RelationType.APART, ("worker",)),))
 
 

@@ -31,7 +31,7 @@ from redsched.cache.columns import Columns
 from redsched.decide import Decider
 from redsched.model import Request
 from redsched.settings import Settings
-from redsched.store.codec.results import LookedAt
+from redsched.store.codec.results import HostUsage
 
 AGREED = 20
 """Decisions that both make one after the other before anything is measured."""
@@ -76,7 +76,7 @@ class Ours:
         assert version is not None
         claimed = {slot: columns.claimed[slot].item(row) + amount for slot, amount in placed.amounts.items()}
         claims, starting = columns.claims.item(row) + 1, columns.starting.item(row) + 1
-        assert columns.from_reply(LookedAt(host, version + 1, "", claimed, claims, starting), EPOCH)
+        assert columns.from_reply(HostUsage(host, version + 1, "", claimed, claims, starting), EPOCH)
         if group:
             domains = {by: columns.domain(by, row) for by in GROUPS[group][2]}
             columns.declared.place(group, host, domains)

@@ -27,7 +27,7 @@ from redsched.cache.columns import Columns
 from redsched.decide import Decider
 from redsched.model import Request
 from redsched.settings import Settings
-from redsched.store.codec.results import LookedAt
+from redsched.store.codec.results import HostUsage
 
 EPOCH = "1-a"
 AMOUNTS = {"VCPU": 2, "MEMORY_MB": 4096}
@@ -145,7 +145,7 @@ def repeated(fleet: Fleet) -> Callable[[], str]:
         assert row is not None
         assert version is not None
         claimed = {slot: columns.claimed[slot].item(row) + amount for slot, amount in AMOUNTS.items()}
-        assert columns.from_reply(LookedAt(host, version + 1, "", claimed, 1, 1), EPOCH)
+        assert columns.from_reply(HostUsage(host, version + 1, "", claimed, 1, 1), EPOCH)
         return host
 
     return once

@@ -43,7 +43,7 @@ from redsched.scheduler.background.recorder import Recorder
 from redsched.scheduler.cells import Cell
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
-from redsched.store.codec.results import ClaimCall, HeldClaim, Member
+from redsched.store.codec.results import ClaimCall, JournaledClaim, Member
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
 
@@ -132,12 +132,12 @@ async def _open(cell: CellStore, number: int, name: str, claims: int) -> None:
     await cell.attest(name, said.epoch, held=held)
 
 
-def _held(host: int, name: str, number: int, token: str, digest: str) -> HeldClaim:
+def _held(host: int, name: str, number: int, token: str, digest: str) -> JournaledClaim:
     record = {"project": "web" if number % 10 else LIMITED, "consumer": name, "digest": digest}
     if number % 10 == 1:
         record["group"] = f"group-{number}-{host // GROUP_OF}"
     record |= {f"amount.{slot}": str(amount) for slot, amount in AMOUNTS.items()}
-    return HeldClaim(f"{name}-{number}", token, token, token, ClaimStatus.ACTIVE, record)
+    return JournaledClaim(f"{name}-{number}", token, token, token, ClaimStatus.ACTIVE, record)
 
 
 async def make_due(cell: CellStore, names: list[str], count: int) -> None:

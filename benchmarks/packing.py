@@ -24,7 +24,7 @@ from redsched.decide import Decider
 from redsched.model import Candidate
 from redsched.settings import Settings
 from redsched.store.codec.fields import facts_fields, host_fields
-from redsched.store.codec.results import LookedAt
+from redsched.store.codec.results import HostUsage
 
 EPOCH = "1-a"
 ASKED = 1.3
@@ -114,7 +114,7 @@ def claim(columns: Columns, chosen: Candidate) -> None:
         if amount > columns.capacity[slot].item(row):
             raise SystemExit(f"{chosen.host} {slot}: {amount} claimed of {columns.capacity[slot].item(row)}")
     claims = columns.claims.item(row) + 1
-    assert columns.from_reply(LookedAt(chosen.host, version + 1, "", claimed, claims, claims), EPOCH)
+    assert columns.from_reply(HostUsage(chosen.host, version + 1, "", claimed, claims, claims), EPOCH)
 
 
 def run(

@@ -16,7 +16,7 @@ from benchmarks.rest import Answer, Connection
 
 Thing = TypeVar("Thing")
 Result = TypeVar("Result")
-MOST_TRIES = 30
+MAX_TRIES = 30
 PAUSE_S = 0.2
 AUDIT_TIMEOUT_S = 300.0
 _BROKEN = (OSError, EOFError, TimeoutError, asyncio.IncompleteReadError)
@@ -89,7 +89,7 @@ async def _shared(
 async def _until_answered(connection: Connection, asked: Asked, body: bytes) -> Answer:
     """201, 200 and 409 are answers. Anything else is asked again: the id makes that safe."""
     answer = Answer(0, b"{}")
-    while asked.tries < MOST_TRIES and answer.status not in (200, 201, 409):
+    while asked.tries < MAX_TRIES and answer.status not in (200, 201, 409):
         if asked.tries:
             await asyncio.sleep(PAUSE_S)
         asked.tries += 1

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import psutil
 
 ANSWER_TIMEOUT_S = 60.0
-MOST_TRIES = 400
+MAX_TRIES = 400
 PAGE = 1000
 
 
@@ -80,7 +80,7 @@ async def connections(url: str, count: int, workers: Sequence[int]) -> AsyncIter
     kept: dict[int, list[Connection]] = {pid: [] for pid in workers}
     most = -(-count // len(workers))
     try:
-        for _ in range(MOST_TRIES):
+        for _ in range(MAX_TRIES):
             if sum(map(len, kept.values())) >= count:
                 break
             one = await Connection.open(url)

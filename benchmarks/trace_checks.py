@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks.openb import SHARES, Node, Task
 from benchmarks.replay import Asked
 
-MOST_SHOWN = 5
+MAX_SHOWN = 5
 Free = dict[str, dict[str, int]]
 Traits = Mapping[str, frozenset[str]]
 
@@ -123,5 +123,5 @@ def _take(free: Free, one: Asked) -> None:
 
 def shortened(problems: Sequence[str]) -> list[str]:
     """The first few, and how many more there are."""
-    more = len(problems) - MOST_SHOWN
-    return [*problems[:MOST_SHOWN], *([f"... and {more} more of that kind"] if more > 0 else [])]
+    more = len(problems) - MAX_SHOWN
+    return [*problems[:MAX_SHOWN], *([f"... and {more} more of that kind"] if more > 0 else [])]

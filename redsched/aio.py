@@ -17,7 +17,7 @@ def now_s() -> float:
     return asyncio.get_running_loop().time()
 
 
-class Later:
+class BackgroundTasks:
     """Work that goes on when whoever has begun it is told already. Iterates over the tasks that are under way."""
 
     def __init__(self, name: str) -> None:

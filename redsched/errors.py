@@ -3,19 +3,19 @@
     RedschedError                     problem type          HTTP  exit
     |-- InvalidRequest                invalid-request        422     2   what was asked is malformed
     |-- ClaimIdReused                 claim-id-reused        422     2   the id belongs to other content
-    |-- Refused
+    |-- Conflict
     |   |-- NoValidHost               no-valid-host          409     3   nothing fits, with the reasons
     |   |-- ClaimState                claim-state            409     3   the claim or host is not in a state for this
     |   |-- StaleToken                stale-token            409     3   the claim was placed anew since
     |   |-- OtherAgent                other-agent            409     3   another agent speaks for this host
     |   `-- NotConfirmed              not-confirmed          504     3   no host confirmed it in time: it was undone
     |-- QuotaExceeded                 quota-exceeded         403     3   the project's quota does not allow it
-    |-- Unknown                       not-found              404     4   no such host, claim, cell
-    |-- OwnCodeFailed                 internal-error         500     1   a filter or weigher of one's own failed
+    |-- NotFound                       not-found              404     4   no such host, claim, cell
+    |-- PluginError                 internal-error         500     1   a filter or weigher of one's own failed
     `-- Unavailable                                          503     5   try again
         |-- StoreUnavailable          store-unavailable      503     5   the store cannot be reached or used
         |-- Settling                  settling               503     5   the store forgot; hosts are attesting anew
-        |-- WrongRelease              wrong-release          503     5   another release of redsched rules the store
+        |-- SchemaMismatch              wrong-release          503     5   another release of redsched rules the store
         |-- NotDurable                not-durable            503     5   done, and on too few replicas or disks
         `-- OutcomeUnknown            outcome-unknown        503     5   sent, and no answer: send it again by its id
 
@@ -52,37 +52,37 @@ class ClaimIdReused(RedschedError):
     problem, title, status, exit_code = "claim-id-reused", "Claim id used for another request", 422, 2
 
 
-class Refused(RedschedError):
+class Conflict(RedschedError):
     """Well formed, and not possible as things stand."""
 
     status, exit_code = 409, 3
 
 
-class NoValidHost(Refused):
+class NoValidHost(Conflict):
     """No host fits. `facts` has `reasons` [{"reason", "hosts"}] and `nearest` [{"host", "needs", "free"}]."""
 
     problem, title = "no-valid-host", "No host fits"
 
 
-class ClaimState(Refused):
+class ClaimState(Conflict):
     """The claim or the host is not in a state that allows this."""
 
     problem, title = "claim-state", "Not possible in this state"
 
 
-class StaleToken(Refused):
+class StaleToken(Conflict):
     """The token is not that of the claim's placement."""
 
     problem, title = "stale-token", "The claim was placed anew since"
 
 
-class OtherAgent(Refused):
+class OtherAgent(Conflict):
     """Another agent, whose lease runs, speaks for this host."""
 
     problem, title = "other-agent", "Another agent speaks for this host"
 
 
-class NotConfirmed(Refused):
+class NotConfirmed(Conflict):
     """Asked for until active, and no word of the hosts came in time. `facts` has `claim_ids`, which have all ended."""
 
     problem, title, status = "not-confirmed", "No host has confirmed it", 504
@@ -94,13 +94,13 @@ class QuotaExceeded(RedschedError):
     problem, title, status, exit_code = "quota-exceeded", "The project's quota is exceeded", 403, 3
 
 
-class Unknown(RedschedError):
+class NotFound(RedschedError):
     """There is no such host, claim or cell."""
 
     problem, title, status, exit_code = "not-found", "Not found", 404, 4
 
 
-class OwnCodeFailed(RedschedError):
+class PluginError(RedschedError):
     """A filter or weigher that is not redsched's own raised an error, or answered what it must not."""
 
 
@@ -122,7 +122,7 @@ class Settling(Unavailable):
     retry_after_s = 5
 
 
-class WrongRelease(Unavailable):
+class SchemaMismatch(Unavailable):
     """The store is of a schema that this release cannot write, or cannot write beside the releases at work on it."""
 
     problem, title = "wrong-release", "The store is of another release"

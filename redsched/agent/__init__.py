@@ -1,6 +1,6 @@
 """The agent: speaks for hosts to the store, and makes true on them what was claimed. `run` is its entry."""
 
-from redsched.agent.collectors.base import Collector, Look, Named, StaticCollector, Work, load_collector
+from redsched.agent.collectors.base import Collector, Named, Observation, StaticCollector, Work, load_collector
 from redsched.agent.collectors.fleet import fleet, parse_fleet, read_fleet, simulated
 from redsched.agent.journal.file import JournalBroken
 from redsched.agent.machine.collector import MachineCollector
@@ -9,9 +9,9 @@ from redsched.agent.run import default_journal, run
 __all__ = [
     "Collector",
     "JournalBroken",
-    "Look",
     "MachineCollector",
     "Named",
+    "Observation",
     "StaticCollector",
     "Work",
     "default_journal",

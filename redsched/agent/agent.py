@@ -13,18 +13,18 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from redsched.agent.backoff import Line
-from redsched.agent.claims.tasks import Works
+from redsched.agent.backoff import StoreBackoff
+from redsched.agent.claims.tasks import ClaimTasks
 from redsched.agent.claims.work_ended import WorkEndedSteps
 from redsched.agent.claims.work_monitor import WorkWatch
 from redsched.agent.collectors.base import Collector
 from redsched.agent.collectors.local_file import LocalFile
 from redsched.agent.hooks.base import Hook
 from redsched.agent.host_session import Host
-from redsched.agent.inbox import Watch
+from redsched.agent.inbox import InboxWatcher
 from redsched.agent.journal.journal import Journal
-from redsched.agent.monitor import Sight
-from redsched.agent.timers import Turns
+from redsched.agent.monitor import HostMonitor
+from redsched.agent.timers import TimerQueue
 from redsched.aio import end_all, finish
 from redsched.errors import OtherAgent, RedschedError, Unavailable
 from redsched.model import Claim
@@ -32,14 +32,14 @@ from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.store import Store
 
-MOST_AT_ONCE = 128
+MAX_AT_ONCE = 128
 """Hosts that speak to the store at the same time."""
 
-MOST_HOOKS = 16
-MOST_READ = 200
+MAX_HOOKS = 16
+MAX_READ = 200
 """Hosts whose inboxes or claims are read in one round trip."""
 
-MOST_CLAIMS_READ = 500
+MAX_CLAIMS_READ = 500
 AGAIN_S = 5.0
 """Before the next try of a host that met an error which is not the store's absence."""
 
@@ -62,25 +62,25 @@ class Agent:
     local_file: LocalFile | None = None
 
     def __post_init__(self) -> None:
-        self.line = Line()
+        self.line = StoreBackoff()
         self.hosts: dict[str, Host] = {}
         self._by_cell: defaultdict[str, dict[str, Host]] = defaultdict(dict)
-        self._works: dict[str, Works] = {}
-        self._beats, self._looks = Turns[Host](), Turns[Host]()
-        self._inboxes, self._compares = Turns[Host](), Turns[Host]()
-        self._slots = asyncio.Semaphore(MOST_AT_ONCE)
+        self._works: dict[str, ClaimTasks] = {}
+        self._beats, self._looks = TimerQueue[Host](), TimerQueue[Host]()
+        self._inboxes, self._compares = TimerQueue[Host](), TimerQueue[Host]()
+        self._slots = asyncio.Semaphore(MAX_AT_ONCE)
         self._speaking: set[asyncio.Task[None]] = set()
         self._unopened: set[str] = set()
         self._fatal: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        nonce, hooks = uuid.uuid4().hex, asyncio.Semaphore(MOST_HOOKS)
+        nonce, hooks = uuid.uuid4().hex, asyncio.Semaphore(MAX_HOOKS)
         for collector in self.collectors:
             self._add(collector, nonce, hooks)
 
     def _add(self, collector: Collector, nonce: str, hooks: asyncio.Semaphore) -> None:
-        cell, sight = self.store.cell(collector.cell), Sight(collector, self.journal, self.local_file)
+        cell, sight = self.store.cell(collector.cell), HostMonitor(collector, self.journal, self.local_file)
         host = Host(cell, sight, self.journal, self.settings, nonce, self._opened, self._closed)
         steps = WorkEndedSteps(host, self.line, self.hook, hooks)
-        self._works[host.name] = Works(steps, lambda: self._inboxes.set(host, 0.0))
+        self._works[host.name] = ClaimTasks(steps, lambda: self._inboxes.set(host, 0.0))
         self.hosts[host.name] = self._by_cell[cell.name][host.name] = host
         self._unopened.add(host.name)
         self._beats.set(host, 0.0)
@@ -92,7 +92,7 @@ class Agent:
         loops = [self._each(self._beats, self._beat), self._each(self._looks, self._look), self._prune()]
         for name, hosts in self._by_cell.items():
             cell = self.store.cell(name)
-            watch = Watch(cell, self.line, hosts, self.settings.poll_s, self._hint, self._look_after)
+            watch = InboxWatcher(cell, self.line, hosts, self.settings.poll_s, self._hint, self._look_after)
             loops.append(watch.run())
         loops += [self._read_inboxes(), self._compare()]
         loops.append(WorkWatch(self.hosts, self._works, self.settings.work_watch_s).run())
@@ -126,10 +126,10 @@ class Agent:
 
     # -- heartbeats and looks
 
-    async def _each(self, turns: Turns[Host], act: Callable[[Host], Awaitable[float]]) -> None:
+    async def _each(self, turns: TimerQueue[Host], act: Callable[[Host], Awaitable[float]]) -> None:
         while True:
             await self.line.ready()
-            for host in await turns.due(MOST_AT_ONCE):
+            for host in await turns.due(MAX_AT_ONCE):
                 await self._slots.acquire()
                 task = asyncio.create_task(self._turn(turns, host, act))
                 self._speaking.add(task)
@@ -139,7 +139,7 @@ class Agent:
         self._speaking.discard(task)
         self._slots.release()
 
-    async def _turn(self, turns: Turns[Host], host: Host, act: Callable[[Host], Awaitable[float]]) -> None:
+    async def _turn(self, turns: TimerQueue[Host], host: Host, act: Callable[[Host], Awaitable[float]]) -> None:
         try:
             next_s = await act(host)
         except OtherAgent as error:
@@ -171,7 +171,7 @@ class Agent:
 
     async def _read_inboxes(self) -> None:
         while True:
-            for cell, hosts in _by_cell(await self._inboxes.due(MOST_READ)):
+            for cell, hosts in _by_cell(await self._inboxes.due(MAX_READ)):
                 await self._read_inboxes_of(cell, [host for host in hosts if host.epoch])
 
     async def _read_inboxes_of(self, cell: CellStore, hosts: list[Host]) -> None:
@@ -184,7 +184,7 @@ class Agent:
 
     async def _compare(self) -> None:
         while True:
-            for cell, hosts in _by_cell(await self._compares.due(MOST_READ)):
+            for cell, hosts in _by_cell(await self._compares.due(MAX_READ)):
                 await self._compare_those(cell, [host for host in hosts if host.epoch])
                 for host in hosts:
                     if host.name in self.hosts:
@@ -204,8 +204,8 @@ class Agent:
 
     async def _read_claims(self, cell: CellStore, ids: Iterable[str]) -> dict[str, Claim]:
         wanted, found = sorted(ids), dict[str, Claim]()
-        for first in range(0, len(wanted), MOST_CLAIMS_READ):
-            some = wanted[first : first + MOST_CLAIMS_READ]
+        for first in range(0, len(wanted), MAX_CLAIMS_READ):
+            some = wanted[first : first + MAX_CLAIMS_READ]
             found |= await self.line.ask(lambda some=some: cell.read_claims(some))  # type: ignore[misc]
         return found
 

@@ -20,7 +20,7 @@ T = TypeVar("T")
 _log = structlog.get_logger("redsched.agent")
 
 
-class Line:
+class StoreBackoff:
     """Back-off with jitter, shared by all who talk to the store."""
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 
-from redsched.agent.collectors.base import Look
+from redsched.agent.collectors.base import Observation
 from redsched.model import Amounts, HostReport
 from redsched.model.validation import split_slot
 
@@ -23,7 +23,7 @@ _STEPS = {"MEMORY_MB": MEMORY_STEP_MB, "CUSTOM_GPU_MEMORY_MB": MEMORY_STEP_MB, "
 """By resource class, in whichever pool it lies. All others go up and down by one."""
 
 
-def remember(look: Look, remembered: Amounts) -> dict[str, int]:
+def remember(look: Observation, remembered: Amounts) -> dict[str, int]:
     """Return what is known of unexplained usage after this look: measured where it can be trusted, else as it was."""
     known = dict(remembered)
     for slot in look.trusted:

@@ -19,21 +19,21 @@ import structlog
 from redsched import aio
 from redsched.agent.external import is_worth_sending
 from redsched.agent.journal.journal import Journal
-from redsched.agent.journal.schema import HeldWork
-from redsched.agent.monitor import Sight
+from redsched.agent.journal.schema import JournalEntry
+from redsched.agent.monitor import HostMonitor
 from redsched.agent.tokens import is_newer
 from redsched.errors import OtherAgent, StoreUnavailable
 from redsched.model import AgentStamp, HostReport
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import EndedPlacement, HeldClaim, ReportAnswer
+from redsched.store.codec.results import EndedPlacement, JournaledClaim, ReportAnswer
 
 BEATS_IN_LEASE = 3
-MOST_ATTESTS = 10
+MAX_ATTESTS = 10
 """Attestations in a row that the store answers with yet another epoch, before the host waits for its next turn."""
 
-MOST_REQUESTS = 100
+MAX_REQUESTS = 100
 """Requests that a host puts back at once."""
 
 _log = structlog.get_logger("redsched.agent")
@@ -44,7 +44,7 @@ class Host:
     """One host of this process. `nonce` is the process'; `on_open` is told which placements the store wants dropped."""
 
     cell: CellStore
-    sight: Sight
+    sight: HostMonitor
     journal: Journal
     settings: Settings
     nonce: str
@@ -149,7 +149,7 @@ class Host:
             self._version = (answer.epoch, answer.version)
 
     async def _attest(self) -> None:
-        for _ in range(MOST_ATTESTS):
+        for _ in range(MAX_ATTESTS):
             epoch = await self._leave()
             held, ended = await self._all_placements()
             stamp = await self._stamp()
@@ -183,7 +183,7 @@ class Host:
             await self.journal.write_left(self.name, page.attested_epoch)
         return self._met
 
-    async def _all_placements(self) -> tuple[list[HeldClaim], list[EndedPlacement]]:
+    async def _all_placements(self) -> tuple[list[JournaledClaim], list[EndedPlacement]]:
         """Return what the journal holds, and what it remembers as ended."""
         # In this order: a placement that ends in between is in both, never in neither.
         held = list(self.journal.pages[self.name].held.values())
@@ -201,8 +201,8 @@ class Host:
         known = self.journal.requests
         digests = {work.digest for work in self.journal.pages[self.name].held.values()}
         missing = await self.cell.missing_requests(digests & known.keys())
-        for first in range(0, len(missing), MOST_REQUESTS):
-            some = missing[first : first + MOST_REQUESTS]
+        for first in range(0, len(missing), MAX_REQUESTS):
+            some = missing[first : first + MAX_REQUESTS]
             await asyncio.gather(*(self.cell.keep_request(one, known[one]) for one in some if one in known))
 
     async def _raise_above(self, epoch: str, met: str) -> None:
@@ -256,8 +256,8 @@ class Host:
         return self._lease_s() / BEATS_IN_LEASE * random.uniform(0.8, 1.0) if self.epoch else 0.0
 
 
-def _as_held(work: HeldWork) -> HeldClaim:
+def _as_held(work: JournalEntry) -> JournaledClaim:
     record = dict(work.record)
     if work.work_end is not None:
         record["work_ended_at_ms"] = str(work.work_end.at_ms)
-    return HeldClaim(work.id, work.placed, work.token, work.root, work.state, record, work.was_active)
+    return JournaledClaim(work.id, work.placed, work.token, work.root, work.state, record, work.was_active)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from redsched.agent.backoff import Line
+from redsched.agent.backoff import StoreBackoff
 from redsched.agent.host_session import Host
 from redsched.store.cell import CellStore
 from redsched.store.codec.results import Clock, Poll
@@ -18,7 +18,7 @@ from redsched.store.codec.results import Clock, Poll
 FEW = 8
 """Up to so many hosts of a cell, looking into each inbox costs the store less than the whole feed would."""
 
-MOST_CHANGES = 1000
+MAX_CHANGES = 1000
 LONGEST_FEED_PAUSE_S = 0.1
 LONGEST_INBOX_PAUSE_S = 0.5
 GROWTH = 1.5
@@ -30,11 +30,11 @@ _log = structlog.get_logger("redsched.agent")
 
 
 @dataclass(slots=True)
-class Watch:
+class InboxWatcher:
     """Watches the inboxes of one cell's hosts. `hosts` is the agent's own dict: hosts that stop leave it."""
 
     cell: CellStore
-    line: Line
+    line: StoreBackoff
     hosts: Mapping[str, Host]
     poll_s: float
     on_hint: Callable[[Host], None]
@@ -52,7 +52,7 @@ class Watch:
         while True:
             found = await look()
             pause_s = self.poll_s if found else min(max(longest_s, self.poll_s), pause_s * GROWTH)
-            if found < MOST_CHANGES:
+            if found < MAX_CHANGES:
                 await asyncio.sleep(pause_s * random.uniform(0.8, 1.2))
 
     async def _look_inside(self) -> int:
@@ -68,7 +68,7 @@ class Watch:
             # From now on: what lies in the inboxes already is read when the hosts open.
             end = await self.line.ask(self.cell.feed_end)
             self._after, self._clock = end.entry_id, end.clock
-        poll = await self.line.ask(lambda: self.cell.poll(self._after, MOST_CHANGES))
+        poll = await self.line.ask(lambda: self.cell.poll(self._after, MAX_CHANGES))
         if self._is_elsewhere(poll):
             self._after = ""
             self.on_epoch(list(self.hosts.values()))

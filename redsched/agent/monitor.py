@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from redsched import aio
-from redsched.agent.collectors.base import Collector, LocalWork, Look, Work
+from redsched.agent.collectors.base import Collector, LocalWork, Observation, Work
 from redsched.agent.collectors.local_file import LocalFile
 from redsched.agent.external import remember, with_external
 from redsched.agent.journal.journal import Journal
@@ -20,7 +20,7 @@ CHEAP_S = 0.1
 
 
 @dataclass(slots=True, eq=False)
-class Sight:
+class HostMonitor:
     """Looks at one host, one at a time."""
 
     collector: Collector
@@ -94,6 +94,6 @@ class Sight:
         works += [Work(claim_id, placed=placed) for placed, claim_id in self.unknown.items()]
         return [work for work in works if work.placed != without]
 
-    def _look_now(self, works: Sequence[Work]) -> tuple[Look, tuple[LocalWork, ...]]:
+    def _look_now(self, works: Sequence[Work]) -> tuple[Observation, tuple[LocalWork, ...]]:
         written = self.local_file.of(self.collector.name) if self.local_file is not None else ()
         return self.collector.look(works), written

@@ -13,7 +13,7 @@ GRAIN_S = 0.02
 H = TypeVar("H")
 
 
-class Turns(Generic[H]):
+class TimerQueue(Generic[H]):
     """At most one turn for each host, and the host is out of it until it is set again."""
 
     def __init__(self) -> None:

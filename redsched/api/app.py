@@ -9,12 +9,12 @@ from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
 
 from redsched.api import metrics, openapi, problems
-from redsched.api.fast_path import Express
+from redsched.api.fast_path import FastPath
 from redsched.api.readiness import Watch
 from redsched.api.routes import changes, claims, declared, events, hosts, quotas, reports, selections, service
 from redsched.errors import StoreUnavailable
 from redsched.scheduler import Scheduler
-from redsched.server.registry import Crew
+from redsched.server.registry import WorkerRegistry
 from redsched.settings import Settings
 
 # The busiest first: routes are tried in order.
@@ -31,27 +31,27 @@ ROUTERS = (
 )
 
 
-def create_app(settings: Settings, crew: Crew | None = None) -> FastAPI:
+def create_app(settings: Settings, crew: WorkerRegistry | None = None) -> FastAPI:
     """The API over the store of `settings`. Its start raises StoreUnavailable when there is none to be used."""
     # Its /docs come from this process: a fleet's network often has no way out.
     app = FastAPIOffline(
         title="redsched",
         version=version("redsched"),
         summary="A shared-state scheduler on Redis: which host takes this, and is it really mine?",
-        lifespan=_lifespan(settings, crew or Crew()),
+        lifespan=_lifespan(settings, crew or WorkerRegistry()),
         redirect_slashes=False,
     )
     app.state.settings = settings
     app.state.closing = asyncio.Event()
     for router in ROUTERS:
         app.include_router(router)
-    app.add_middleware(Express)
+    app.add_middleware(FastPath)
     problems.install(app)
     openapi.install(app)
     return app
 
 
-def _lifespan(settings: Settings, crew: Crew) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+def _lifespan(settings: Settings, crew: WorkerRegistry) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         if not settings.redis_url:

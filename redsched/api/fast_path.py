@@ -13,7 +13,7 @@ from redsched.api.routes.selections import PATH, select
 from redsched.errors import RedschedError
 
 
-class Express:
+class FastPath:
     """ASGI middleware with one stop."""
 
     def __init__(self, app: ASGIApp) -> None:

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from redsched.errors import Unavailable
 from redsched.scheduler import Readiness, Stats
-from redsched.server.registry import Crew
+from redsched.server.registry import WorkerRegistry
 
 LOOK_EVERY_S = 1.0
 
@@ -42,7 +42,7 @@ class Look(Protocol):
 class Watch:
     """Looks at this worker's scheduler, tells the others and the metrics, and answers for all."""
 
-    def __init__(self, scheduler: Sampled, crew: Crew, sampler: Look) -> None:
+    def __init__(self, scheduler: Sampled, crew: WorkerRegistry, sampler: Look) -> None:
         self._scheduler, self._crew, self._sampler = scheduler, crew, sampler
 
     async def look(self) -> Standing:

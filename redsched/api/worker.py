@@ -21,7 +21,7 @@ from fastapi import FastAPI
 from redsched import logs, pacing
 from redsched.api.app import create_app
 from redsched.errors import RedschedError
-from redsched.server.registry import Crew
+from redsched.server.registry import WorkerRegistry
 from redsched.server.supervisor import BACKLOG
 from redsched.settings import Settings, load
 
@@ -31,7 +31,7 @@ GRACE_S = 5
 class _Server(uvicorn.Server):
     """Tells the parent when it listens, and ends open event streams before it waits for its connections."""
 
-    def __init__(self, config: uvicorn.Config, closing: asyncio.Event, crew: Crew) -> None:
+    def __init__(self, config: uvicorn.Config, closing: asyncio.Event, crew: WorkerRegistry) -> None:
         super().__init__(config)
         self._closing, self._crew = closing, crew
 
@@ -52,7 +52,7 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def _serve(settings: Settings, crew: Crew, listener: socket.socket) -> None:
+async def _serve(settings: Settings, crew: WorkerRegistry, listener: socket.socket) -> None:
     app = create_app(settings, crew)
     # The lifespan runs here and not in uvicorn, which would turn an error of its start into a traceback.
     async with app.router.lifespan_context(app):
@@ -76,7 +76,7 @@ def _config(app: FastAPI) -> uvicorn.Config:
 
 def main(given: dict[str, Any]) -> int:
     """Serve until SIGTERM. Returns the exit code."""
-    crew = Crew(Path(given["folder"]), given["number"], given["workers"], given["hosts"])
+    crew = WorkerRegistry(Path(given["folder"]), given["number"], given["workers"], given["hosts"])
     listener = socket.socket(fileno=given["socket"])
     try:
         settings = load()

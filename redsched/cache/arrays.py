@@ -16,11 +16,11 @@ NO_TEXT = -1
 UNHELD = -2
 """The code of a text that no row holds: equal to no row's code, so a comparison with it is an ordinary "no"."""
 
-MOST_NAMES = 1024
+MAX_NAMES = 1024
 """Names whose keys in pools are remembered: requests may ask for any."""
 
 
-class Family(Generic[Scalar]):
+class KeyedColumns(Generic[Scalar]):
     """Columns of one kind by key, such as the claimed amounts by slot; each of shape (rows,).
 
     A key that nobody ever set reads as a column of defaults, so a request may name anything.
@@ -56,7 +56,7 @@ class Family(Generic[Scalar]):
         found = self._in_pools.get(name)
         if found is None:
             found = tuple(sorted((key for key in self._columns if key.endswith(f"/{name}")), key=natural))
-            if len(self._in_pools) >= MOST_NAMES:
+            if len(self._in_pools) >= MAX_NAMES:
                 self._in_pools.clear()
             self._in_pools[name] = found
         return found
@@ -86,7 +86,7 @@ class Family(Generic[Scalar]):
         return np.full(rows, self.default, self._dtype)
 
 
-class Texts:
+class TextColumn:
     """One text per row, held as codes (int32, NO_TEXT where there is none), so that comparing is comparing numbers.
 
     Codes that no row holds any longer are used again: look a text's code up for each comparison and never keep it.

@@ -11,16 +11,16 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from redsched.cache.arrays import Family, Texts, grown
+from redsched.cache.arrays import KeyedColumns, TextColumn, grown
 from redsched.cache.declared import Declared
 from redsched.cache.diff import difference
 from redsched.cache.dirty import DirtyRows
-from redsched.cache.pool_tree import Layout, layout_of, tree_after
+from redsched.cache.pool_tree import PoolTree, pool_tree_of, tree_after
 from redsched.cache.rows import Rows
 from redsched.cache.slot_fields import AMOUNTS, amount_of
-from redsched.model.validation import MAX_AMOUNT, whole
+from redsched.model.validation import MAX_AMOUNT, parse_int
 from redsched.store.codec.fields import WRITTEN_OFF
-from redsched.store.codec.results import LookedAt
+from redsched.store.codec.results import HostUsage
 
 ENABLED, DISABLED, DRAINING = 0, 1, 2
 _STATUS = {"enabled": ENABLED, "disabled": DISABLED, "draining": DRAINING}
@@ -47,12 +47,12 @@ class Columns(Rows):
         self.attested = np.zeros(self.size, np.bool_)
         self.status = np.full(self.size, DISABLED, np.int8)
         self.versions, self.claims, self.starting, self.failures = (np.zeros(self.size, np.int64) for _ in range(4))
-        self.zones, self.epochs, self.trees = (Texts(self.size) for _ in range(3))
-        self.amounts = {kind: Family(np.int64, default, self.size) for kind, (default, _) in AMOUNTS.items()}
-        self.traits = Family(np.bool_, False, self.size)
-        self.aggregates = Family(np.bool_, False, self.size)
-        self.metrics = Family(np.float64, np.nan, self.size)
-        self.labels: dict[str, Texts] = {}
+        self.zones, self.epochs, self.trees = (TextColumn(self.size) for _ in range(3))
+        self.amounts = {kind: KeyedColumns(np.int64, default, self.size) for kind, (default, _) in AMOUNTS.items()}
+        self.traits = KeyedColumns(np.bool_, False, self.size)
+        self.aggregates = KeyedColumns(np.bool_, False, self.size)
+        self.metrics = KeyedColumns(np.float64, np.nan, self.size)
+        self.labels: dict[str, TextColumn] = {}
         self._name_families()
 
     def _name_families(self) -> None:
@@ -87,7 +87,7 @@ class Columns(Rows):
 
     # Where a host lies, and how it is built
 
-    def texts(self, by: str) -> Texts | None:
+    def texts(self, by: str) -> TextColumn | None:
         """What places are counted by: `zone` or `label:<key>`; None where no host has such a label."""
         return self.zones if by == "zone" else self.labels.get(by.removeprefix("label:"))
 
@@ -98,9 +98,9 @@ class Columns(Rows):
         texts = self.texts(by)
         return "" if texts is None else texts.text(row)
 
-    def layout(self, row: int) -> Layout:
+    def layout(self, row: int) -> PoolTree:
         """The tree of a host's pools. One object for all hosts that are built alike."""
-        return layout_of(self.trees.text(row))
+        return pool_tree_of(self.trees.text(row))
 
     def pool_slots(self, resource_class: str) -> tuple[str, ...]:
         """The slots of this class in pools of hosts (`gpu0/CUSTOM_GPU_MILLI`), in natural order, as keys of families.
@@ -146,7 +146,7 @@ class Columns(Rows):
         self.attested = self.present & (self.epochs.codes == self.epochs.code(epoch))
         self.dirty.mark_all()
 
-    def from_reply(self, seen: LookedAt, epoch: str, written: bool = True) -> bool:
+    def from_reply(self, seen: HostUsage, epoch: str, written: bool = True) -> bool:
         """Take what a script's reply said of the claims on a host; False where it must not be applied.
 
         Not applied: a reply of another epoch, one no newer than the row, a host that is not known. The version moves
@@ -194,11 +194,11 @@ class Columns(Rows):
 
     def _set_label(self, row: int, key: str, text: str) -> None:
         if key not in self.labels:
-            self.labels[key] = Texts(self.size)
+            self.labels[key] = TextColumn(self.size)
         self.labels[key].set(row, text)
 
     def _set_version(self, row: int, text: str) -> None:
-        self.versions[row] = whole(text, 0)
+        self.versions[row] = parse_int(text, 0)
 
     def _set_epoch(self, row: int, text: str) -> None:
         self.epochs.set(row, text)
@@ -211,14 +211,14 @@ class Columns(Rows):
         self.alive[row] = text == "1"
 
     def _set_claims(self, row: int, text: str) -> None:
-        self.claims[row] = whole(text, MAX_AMOUNT) if text else 0
+        self.claims[row] = parse_int(text, MAX_AMOUNT) if text else 0
 
     def _set_starting(self, row: int, text: str) -> None:
-        self.starting[row] = whole(text, MAX_AMOUNT) if text else 0
+        self.starting[row] = parse_int(text, MAX_AMOUNT) if text else 0
 
     def _set_failures(self, row: int, text: str) -> None:
         # A wish and not a limit: taken for very many, it would outweigh what all other hosts have.
-        self.failures[row] = whole(text, 0)
+        self.failures[row] = parse_int(text, 0)
 
     def _set_zone(self, row: int, text: str) -> None:
         self.zones.set(row, text)
@@ -245,7 +245,7 @@ class Columns(Rows):
         for texts in (self.trees, *self.labels.values()):
             texts.set(row, "")
 
-    def _families(self) -> "tuple[Family[np.int64] | Family[np.bool_] | Family[np.float64], ...]":
+    def _families(self) -> "tuple[KeyedColumns[np.int64] | KeyedColumns[np.bool_] | KeyedColumns[np.float64], ...]":
         return (*self.amounts.values(), self.traits, self.aggregates, self.metrics)
 
     def difference(self, other: "Columns") -> list[str]:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from redsched.cache.slot_fields import AMOUNTS, amount_of
 from redsched.errors import InvalidRequest
 from redsched.model import GroupPolicy, ServerGroup
-from redsched.model.validation import MAX_AMOUNT, whole
+from redsched.model.validation import MAX_AMOUNT, parse_int
 
 
 class AggregateState:
@@ -28,7 +28,7 @@ class AggregateState:
         for field, text in fields.items():
             kind, _, key = field.partition(".")
             if kind == "version":
-                self.version = whole(text, 0)
+                self.version = parse_int(text, 0)
             elif kind == "meta" and text:
                 self._metadata[key] = text
             elif kind == "meta":
@@ -86,12 +86,12 @@ class GroupState:
         for field, text in fields.items():
             kind, _, key = field.partition(".")
             if kind == "version":
-                self.version = whole(text, 0)
+                self.version = parse_int(text, 0)
             elif kind == "members":
-                self.members = whole(text, MAX_AMOUNT) if text else 0
+                self.members = parse_int(text, MAX_AMOUNT) if text else 0
             elif kind == "count":
                 by, _, value = key.partition("=")
-                self._set_count(by, value, whole(text, MAX_AMOUNT) if text else 0)
+                self._set_count(by, value, parse_int(text, MAX_AMOUNT) if text else 0)
             else:
                 definition[field] = text
         if definition:
@@ -167,7 +167,7 @@ class PoolState:
         for field, text in fields.items():
             kind, _, key = field.partition(".")
             if kind == "version":
-                self.version = whole(text, 0)
+                self.version = parse_int(text, 0)
             elif kind in _SLOT_FIELDS:
                 self._set_slot(kind, key, text)
                 defined |= kind not in ("claimed", "external")
@@ -218,9 +218,9 @@ class QuotaState:
         for field, text in fields.items():
             kind, _, name = field.partition(".")
             if kind == "version":
-                self.version = whole(text, 0)
+                self.version = parse_int(text, 0)
             elif kind == "limit" and text:
-                self._limits[name] = whole(text, 0)
+                self._limits[name] = parse_int(text, 0)
             elif kind == "limit":
                 self._limits.pop(name, None)
         return False

@@ -15,7 +15,7 @@ from redsched.model import NUMA_NODE
 from redsched.model.validation import NAME_PATTERN, split_slot
 from redsched.store.codec.fields import ROOT
 
-MOST_TREES = 8192
+MAX_TREES = 8192
 """Layouts that are kept; with more different trees than this some are made again."""
 
 _BUILD = re.compile(r"(?:pool\.|(?:capacity|trait)\.[^/=\s]+/)[^/=\s]+\Z")
@@ -27,7 +27,7 @@ _NOWHERE = "?"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Layout:
+class PoolTree:
     """A host's tree. Like trees are one object, so it can be a key.
 
     `pools` in natural order (gpu2 before gpu10); `parent` is '' for those that lie in the host itself; `classes` and
@@ -71,14 +71,14 @@ def tree_after(tree: str, fields: Mapping[str, str]) -> str:
     return " ".join(sorted(f"{field}={value}" if value else field for field, value in facts.items()))
 
 
-@lru_cache(MOST_TREES)
-def layout_of(tree: str) -> Layout:
+@lru_cache(MAX_TREES)
+def pool_tree_of(tree: str) -> PoolTree:
     """The layout that a text stands for."""
     facts = dict(_fact(one) for one in tree.split())
     parent = {field[5:]: "" if text == ROOT else text for field, text in facts.items() if text}
     pools = tuple(sorted((pool for pool in parent if _reaches_the_host(pool, parent)), key=natural))
     classes, traits = _by_pool("capacity.", facts), _by_pool("trait.", facts)
-    return Layout(
+    return PoolTree(
         pools,
         {pool: parent[pool] for pool in pools},
         {pool: classes.get(pool, frozenset()) for pool in pools},

@@ -12,7 +12,7 @@ from redsched.store.codec.results import Change
 
 
 @dataclass(slots=True)
-class Picture:
+class CellReplica:
     """A cell in one epoch as it was at `seq`, the seq of feed entry `entry_id`."""
 
     columns: Columns

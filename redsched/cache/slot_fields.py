@@ -1,6 +1,6 @@
 """What the fields of a slot read as: the one place for their defaults, and for what nobody can read."""
 
-from redsched.model.validation import MAX_AMOUNT, whole
+from redsched.model.validation import MAX_AMOUNT, parse_int
 
 NO_LIMIT = MAX_AMOUNT
 
@@ -19,4 +19,4 @@ value that lets nothing in."""
 def amount_of(kind: str, text: str) -> int:
     """The amount that a field of this kind stands for; '' where there is no such field."""
     default, unreadable = AMOUNTS[kind]
-    return whole(text, unreadable, 1 if kind == "step" else 0) if text else default
+    return parse_int(text, unreadable, 1 if kind == "step" else 0) if text else default

@@ -3,15 +3,15 @@
 from redsched.cache.columns import Columns
 from redsched.cache.feed import Gap
 from redsched.cache.reading import names_of, read_into
-from redsched.cache.replica import Picture
+from redsched.cache.replica import CellReplica
 from redsched.store.cell import CellStore
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.results import FeedEnd
 
-MOST_ENTRIES = 1000
+MAX_ENTRIES = 1000
 
 
-async def take_snapshot(cell: CellStore) -> Picture:
+async def take_snapshot(cell: CellStore) -> CellReplica:
     """Read all of a cell, and the feed up to where it was when the last of it had been read.
 
     Only that makes it whole: before, it may hold half of what one script has written.
@@ -22,7 +22,9 @@ async def take_snapshot(cell: CellStore) -> Picture:
             # The fence makes what is missing: a new or wiped cell gets its meta, and an epoch.
             await cell.tick()
             continue
-        picture = Picture(await _read_all(cell, start.clock.epoch), start.clock.epoch, start.entry_id, start.clock.seq)
+        picture = CellReplica(
+            await _read_all(cell, start.clock.epoch), start.clock.epoch, start.entry_id, start.clock.seq
+        )
         try:
             if await _complete(cell, picture, await cell.feed_end()):
                 return picture
@@ -30,12 +32,12 @@ async def take_snapshot(cell: CellStore) -> Picture:
             continue
 
 
-async def _complete(cell: CellStore, picture: Picture, end: FeedEnd) -> bool:
+async def _complete(cell: CellStore, picture: CellReplica, end: FeedEnd) -> bool:
     """Apply what changed while all this was read; False when the store has become another one meanwhile."""
     if end.clock is None or end.clock.epoch != picture.epoch or end.clock.seq < picture.seq:
         return False
     while picture.seq < end.clock.seq:
-        poll = await cell.poll(picture.entry_id, MOST_ENTRIES)
+        poll = await cell.poll(picture.entry_id, MAX_ENTRIES)
         await picture.advance(cell, poll.changes, end.clock.seq)
     return True
 

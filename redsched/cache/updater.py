@@ -17,7 +17,7 @@ import structlog
 from redsched import aio
 from redsched.cache.columns import Columns
 from redsched.cache.feed import Gap
-from redsched.cache.replica import Picture
+from redsched.cache.replica import CellReplica
 from redsched.cache.snapshot import take_snapshot
 from redsched.errors import RedschedError, StoreUnavailable
 from redsched.settings import Settings
@@ -25,7 +25,7 @@ from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import Change, ClaimAnswer, Clock
 
-MOST_ENTRIES = 1000
+MAX_ENTRIES = 1000
 KEPT_CHANGES = 20_000
 LONGEST_PAUSE_S = 2.0
 
@@ -54,12 +54,12 @@ class MirrorStats:
     polls: int = 0
 
 
-class CellMirror:
+class ReplicaUpdater:
     """The columns of one cell, and the task that keeps them true."""
 
     def __init__(self, cell: CellStore, settings: Settings) -> None:
         self.cell = cell
-        self._picture = Picture(Columns(), "", "", 0)
+        self._picture = CellReplica(Columns(), "", "", 0)
         self.stats = MirrorStats()
         self.recent: deque[Change] = deque(maxlen=KEPT_CHANGES)
         """The latest entries applied, for those who follow the feed through this process."""
@@ -112,9 +112,9 @@ class CellMirror:
 
     async def catch_up(self) -> None:
         """Return when all that the store had answered before this call is in the columns. Raises StoreUnavailable."""
-        await self.caught_up(lambda: None)
+        await self.read_at_head(lambda: None)
 
-    async def caught_up(self, look: Callable[[], T]) -> T:
+    async def read_at_head(self, look: Callable[[], T]) -> T:
         """Call `look` when all that the store had answered before this call is in the columns, and nothing later is.
 
         Only then are all hosts seen at one instant. A reply applied meanwhile would show its hosts as they became
@@ -153,7 +153,7 @@ class CellMirror:
     def apply_reply(self, answer: ClaimAnswer) -> None:
         """Take what a claim's reply said of hosts, groups and pools: one's own claims show at once.
 
-        While a poll is under way that somebody waits for, they show right after it: see `caught_up`.
+        While a poll is under way that somebody waits for, they show right after it: see `read_at_head`.
         """
         if self._looking:
             self._replies.append(answer)
@@ -203,7 +203,7 @@ class CellMirror:
         if not self._picture.epoch or self._distrusted:
             await self._start_anew()
         while True:
-            poll = await self.cell.poll(self._picture.entry_id, MOST_ENTRIES)
+            poll = await self.cell.poll(self._picture.entry_id, MAX_ENTRIES)
             self.stats.polls += 1
             self.next_deadline_ms = poll.next_deadline_ms
             if poll.clock is None or poll.clock.epoch != self.epoch or poll.clock.seq < self.seq:

@@ -15,7 +15,7 @@ from redsched.errors import InvalidRequest
 from redsched.model.validation import check_name
 from redsched.scheduler.backup import archive as archives
 from redsched.scheduler.backup.archive import Archive
-from redsched.scheduler.backup.replay import MOST_CLAIMS
+from redsched.scheduler.backup.replay import MAX_CLAIMS
 from redsched.scheduler.backup.replay import replay as replay_archive
 from redsched.store.embedded.server import PrivateServer
 from redsched.yaml_io import read_text
@@ -81,8 +81,8 @@ def replay(
 ) -> None:
     """Place the claims of an exported cell again, in their order, on a store of its own, and count."""
     archive = _read(file)
-    if len(archive.claims) > MOST_CLAIMS:
-        raise InvalidRequest(f"{file} has {len(archive.claims)} claims; {MOST_CLAIMS} can be replayed: take some out")
+    if len(archive.claims) > MAX_CLAIMS:
+        raise InvalidRequest(f"{file} has {len(archive.claims)} claims; {MAX_CLAIMS} can be replayed: take some out")
     settings = settings_for()
     found = []
     for one in policy or [""]:

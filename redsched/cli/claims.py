@@ -8,7 +8,7 @@ import typer
 from redsched.cli import bulk, options, tables
 from redsched.cli.context import with_scheduler
 from redsched.cli.options import After, AsJson, Force, Limit, Url
-from redsched.cli.request_options import Asked, request_of, takes_asked
+from redsched.cli.request_options import RequestOptions, request_of, takes_asked
 from redsched.model import (
     MAX_ALTERNATES,
     MAX_ATTEMPTS,
@@ -30,7 +30,7 @@ PLACEMENT_HEADS = ("TOKEN", "STATE", "HOST", "AMOUNTS", "WHY")
 SELECTION_HEADS = ("CLAIM", "HOST", "AMOUNTS", "ALTERNATES", "TOKEN")
 GANG_HEADS = ("CLAIM", "MEMBER", *SELECTION_HEADS[1:])
 
-MOST_HOSTS = 100_000
+MAX_HOSTS = 100_000
 """Hosts that are shown at most where every one is asked for."""
 
 ClaimArgument = Annotated[str, typer.Argument(metavar="[CLAIM]", help="Show this claim alone.", show_default=False)]
@@ -44,7 +44,7 @@ def register(app: typer.Typer) -> None:
 
 @takes_asked
 def select(
-    asked: Asked,
+    asked: RequestOptions,
     mode: Annotated[str, typer.Option(help="incremental: as many places as fit.", show_default=False)] = "",
     alternates: Annotated[
         int | None, typer.Option(min=0, max=MAX_ALTERNATES, help="Further hosts that fit.", show_default=False)
@@ -93,7 +93,7 @@ def select(
 
 @takes_asked
 def explain(
-    asked: Asked,
+    asked: RequestOptions,
     on: Annotated[list[str], typer.Option("--on", help="Show every check of this host.", show_default=False)] = [],  # noqa: B006
     every: Annotated[bool, typer.Option("--every-host", help="Show every check of every host.")] = False,
     as_json: AsJson = False,
@@ -102,7 +102,7 @@ def explain(
     """Say why hosts fit or do not. Writes nothing."""
     request = request_of(asked)
     named = [check_name("host", host) for host in on]
-    found = with_scheduler(url, lambda s: s.explain(request, *(s.host_names(MOST_HOSTS) if every else named)))
+    found = with_scheduler(url, lambda s: s.explain(request, *(s.host_names(MAX_HOSTS) if every else named)))
     if as_json:
         tables.show_json(render.explanation(found))
     else:

@@ -13,7 +13,7 @@ from redsched.cli import options, tables
 from redsched.cli.context import with_scheduler
 from redsched.cli.hosts import SLOT_HEADS, slot_row
 from redsched.cli.options import After, AsJson, Limit, RequestFile, Url
-from redsched.errors import Unknown
+from redsched.errors import NotFound
 from redsched.model import GroupPolicy
 from redsched.model.validation import check_name
 from redsched.scheduler import AggregateView, Page, Scheduler, ServerGroupView, SharedPoolView
@@ -58,7 +58,7 @@ class _Kind(Generic[View]):
         else:
             try:
                 base = self.body(await self.desk(scheduler).get(name))
-            except Unknown:
+            except NotFound:
                 base = {}
         return dict(merged(base, change(base)))
 

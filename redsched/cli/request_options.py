@@ -24,7 +24,7 @@ def _many(*names: str, metavar: str | None = None, help: str) -> Any:  # noqa: A
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class RequestOptions:
     """The texts that were given. What was not given is empty, and then in no body."""
 
     resources: Annotated[
@@ -101,11 +101,11 @@ class Asked:
     project: Annotated[str, typer.Option("--project", help="Whose it is.", show_default=False)] = ""
 
 
-takes_asked = options.takes(Asked, "asked")
-"""Gives a command every option of `Asked`; it takes them as its argument `asked`."""
+takes_asked = options.takes(RequestOptions, "asked")
+"""Gives a command every option of `RequestOptions`; it takes them as its argument `asked`."""
 
 
-def request_of(asked: Asked, **more: Any) -> Request:
+def request_of(asked: RequestOptions, **more: Any) -> Request:
     """The request: what the file says, what the options say, and `more` of REST's fields. Raises InvalidRequest."""
     said = {**_plain(asked), **_parts(asked), **more}
     body = options.file_body(asked.request)
@@ -115,7 +115,7 @@ def request_of(asked: Asked, **more: Any) -> Request:
     return options.as_model(body, SelectionRequest).request()
 
 
-def _plain(asked: Asked) -> dict[str, Any]:
+def _plain(asked: RequestOptions) -> dict[str, Any]:
     return {
         "resources": options.amounts(asked.resources),
         "required": asked.require,
@@ -136,7 +136,7 @@ def _plain(asked: Asked) -> dict[str, Any]:
     }
 
 
-def _parts(asked: Asked) -> dict[str, Any]:
+def _parts(asked: RequestOptions) -> dict[str, Any]:
     return {
         "groups": [options.written("--group", one) for one in asked.group],
         "numa": options.written("--numa", asked.numa) if asked.numa else None,

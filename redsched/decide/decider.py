@@ -16,12 +16,12 @@ from redsched.decide.explain.changes import takes_now
 from redsched.decide.explain.explain import explain
 from redsched.decide.filters.demands import keeps_projects
 from redsched.decide.filters.limits import host_limits
-from redsched.decide.gang import Found, Kind, Taste, find, listed, requests_of, rules_of_places
+from redsched.decide.gang import Found, Kind, PickPolicy, find, listed, requests_of, rules_of_places
 from redsched.decide.gang.summary import best_score, hosts_that_fit, named, refusal
-from redsched.decide.overlay import Trial
+from redsched.decide.overlay import Overlay
 from redsched.decide.pick import pick
-from redsched.decide.plugins.registry import Tools, tools
-from redsched.decide.profile import Shape
+from redsched.decide.plugins.registry import PluginRegistry, tools
+from redsched.decide.profile import RequestProfile
 from redsched.decide.result import Decision, Explanation, Miss, Place
 from redsched.decide.scoring import multipliers
 from redsched.decide.top_hosts import Entry
@@ -32,12 +32,14 @@ from redsched.settings import Settings
 class Decider:
     """Decides over the columns of one cell, and remembers the latest `remembered` shapes of requests."""
 
-    def __init__(self, columns: Columns, settings: Settings, known: Tools | None = None, remembered: int = 64) -> None:
+    def __init__(
+        self, columns: Columns, settings: Settings, known: PluginRegistry | None = None, remembered: int = 64
+    ) -> None:
         self._columns = columns
         self._settings = settings
         self._tools = known or tools(settings)
         self._remembered = remembered
-        self._shapes: OrderedDict[tuple[str, str | None], Shape] = OrderedDict()
+        self._shapes: OrderedDict[tuple[str, str | None], RequestProfile] = OrderedDict()
         # Mostly no filter looks at the project, and requests of all projects share a shape.
         self._by_project = per_revision(lambda declared: self._tools.reads_projects or keeps_projects(declared))
 
@@ -87,7 +89,7 @@ class Decider:
         if row is None:
             return False
         shape = self._shape_of(request, miss)
-        with Trial(self._columns) as trial:
+        with Overlay(self._columns) as trial:
             trial.end(row, claim)
             return takes_now(shape, row)
 
@@ -108,13 +110,13 @@ class Decider:
         return Decision(found.places, alternates, best_score(kinds), hosts, hosts_that_fit(kinds), (), rules)
 
     def _find(self, request: Request, kinds: tuple[Kind, ...], rng: Random) -> Found:
-        taste = Taste(self._settings.pick_from, rng)
+        taste = PickPolicy(self._settings.pick_from, rng)
         return find(self._columns, request, kinds, self._settings.candidates, taste)
 
     def _kinds(self, request: Request) -> tuple[Kind, ...]:
         """The kinds of a call's places. A gang of many members must not push all other shapes out of memory."""
         members = requests_of(request)
-        known: dict[str, Shape] = {}
+        known: dict[str, RequestProfile] = {}
         kinds = []
         for name, one in members:
             text = one.shape()
@@ -132,15 +134,17 @@ class Decider:
         best = [entry for entry, _ in further if all(_takes(shape, entry[2]) for shape in shapes)]
         return _alternates(request, places, best)
 
-    def _decision(self, request: Request, shape: Shape, places: tuple[Place, ...], best: list[Entry]) -> Decision:
+    def _decision(
+        self, request: Request, shape: RequestProfile, places: tuple[Place, ...], best: list[Entry]
+    ) -> Decision:
         rules = rules_of_places(request, (Kind(shape, 1),), (0,), self._columns)
         alternates = _alternates(request, places, best)
         return Decision(places, alternates, -best[0][0], len(self._columns), shape.fits, (), rules)
 
-    def _refused(self, shape: Shape) -> Decision:
+    def _refused(self, shape: RequestProfile) -> Decision:
         return Decision((), (), 0.0, len(self._columns), 0, shape.refusal())
 
-    def _verified(self, shape: Shape, count: int) -> list[tuple[Entry, list[Amounts]]]:
+    def _verified(self, shape: RequestProfile, count: int) -> list[tuple[Entry, list[Amounts]]]:
         """The `count` best rows whose pools can give the request, with the ways to; fewer only where no more can."""
         found: list[tuple[Entry, list[Amounts]]] = []
         looked_at, looking_at = 0, count
@@ -156,17 +160,17 @@ class Decider:
                 return found
             looked_at, looking_at = looking_at, 4 * looking_at
 
-    def _shape_of(self, request: Request, miss: Miss) -> Shape:
+    def _shape_of(self, request: Request, miss: Miss) -> RequestProfile:
         return self._shape(dict(requests_of(request))[miss.member])
 
-    def _shape(self, request: Request, text: str = "", remember: bool = True) -> Shape:
+    def _shape(self, request: Request, text: str = "", remember: bool = True) -> RequestProfile:
         # None, not "": that is a request without a project, which is not the same as one whose project does not matter.
         key = (text or request.shape(), request.project if self._by_project(self._columns) else None)
         shape = self._shapes.get(key)
         if shape is None:
             # The ids are of one call, and the next one of this shape has others, or another count.
             asked = replace(request, claim_ids=()) if request.claim_ids else request
-            shape = Shape(self._columns, asked, multipliers(asked, self._tools), self._tools.filters)
+            shape = RequestProfile(self._columns, asked, multipliers(asked, self._tools), self._tools.filters)
             if not remember:
                 return shape
             self._shapes[key] = shape
@@ -178,7 +182,7 @@ class Decider:
         return shape
 
 
-def _takes(shape: Shape, row: int) -> bool:
+def _takes(shape: RequestProfile, row: int) -> bool:
     return shape.passes_now(row) and all(rule.passes(shape.columns, row) for rule in shape.late_rules())
 
 

@@ -33,7 +33,7 @@ class _Place:
     is_starting: bool = True
 
 
-class Trial:
+class Overlay:
     """A context: all places taken in it are given back at its end.
 
     with Trial(columns) as trial:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from redsched.cache.columns import Columns
-from redsched.decide.pools import Needs, assignments
+from redsched.decide.pools import PoolDemand, assignments
 from redsched.model import Amounts
 
 WAYS = 2
@@ -20,10 +20,10 @@ GIVEN_UP = 4
 """The hosts that such searches count as given up before them: each is 16 times shorter than that of a decision."""
 
 
-class Ways:
+class PoolAssignments:
     """What is known of the pools of hosts that pass every rule, for one request. Rows are of these columns."""
 
-    def __init__(self, columns: Columns, needs: Needs) -> None:
+    def __init__(self, columns: Columns, needs: PoolDemand) -> None:
         self._columns = columns
         self._needs = needs
         self._ways: dict[int, list[Amounts]] = {}
@@ -60,7 +60,7 @@ class Ways:
         known = [row for row in rows if self._is_known(row)]
         return [row for row in known if not self.exist(row)], len(rows) - len(known)
 
-    def _look(self, row: int, needs: Needs) -> None:
+    def _look(self, row: int, needs: PoolDemand) -> None:
         """Find out whether there is a way, unless that takes too long."""
         given_up = needs.given_up
         if assignments(self._columns, row, needs, 1):

@@ -15,13 +15,13 @@ from redsched.cache.columns import Columns
 from redsched.decide.affinity import Eligible, company
 from redsched.decide.filters import COUNT, FILTERS, rules_of
 from redsched.decide.pick import best_rows
-from redsched.decide.pool_assignments import Ways
+from redsched.decide.pool_assignments import PoolAssignments
 from redsched.decide.pools import is_plain, needs_of
 from redsched.decide.result import ReasonCount
 from redsched.decide.rules import ALL_ROWS, Filter, Mask, Rule
 from redsched.decide.scoring import score
 from redsched.decide.scoring.weigher import Weighing
-from redsched.decide.top_hosts import Entry, Front
+from redsched.decide.top_hosts import Entry, TopHosts
 from redsched.model import Amounts, Request
 
 NO_HOST = -1
@@ -31,7 +31,7 @@ FIRST_FRONT, FRONT = 16, 128
 """Fewest hosts kept in order for a shape, as far as they fit: at first, for many shapes are used once, and later."""
 
 
-class Shape:
+class RequestProfile:
     """What is known of one request shape over one cell's columns.
 
     `reasons` is int32 of shape (size,): the index of the first kept rule that a row fails, len(rules) where it passes
@@ -48,7 +48,7 @@ class Shape:
         self.rules = tuple(rule for rule in rules if not rule.dynamic)
         self.weighing = weighing
         self.needs = needs_of(request)
-        self._ways = Ways(columns, self.needs)
+        self._ways = PoolAssignments(columns, self.needs)
         self._dynamic = tuple(rule for rule in rules if rule.dynamic)
         self._has_company = bool(request.server_group or request.spread)
         self._is_late = bool(self._dynamic) or self._has_company
@@ -224,7 +224,7 @@ class Shape:
             rows = np.flatnonzero(fitting)
             self.scores = np.zeros(columns.size)
             self.scores[rows] = score(columns, self.request, self.weighing, rows)
-            self._front = Front()
+            self._front = TopHosts()
 
     def _evaluate(self, row: int) -> None:
         columns, old = self.columns, self.reasons.item(row)

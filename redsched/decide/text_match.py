@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from redsched.cache.arrays import Texts
+from redsched.cache.arrays import TextColumn
 from redsched.cache.columns import Columns
 from redsched.decide.rules import Mask, Rows
 
 
-def matching(columns: Columns, texts: Texts | None, rows: Rows, matches: Callable[[str], bool]) -> Mask:
+def matching(columns: Columns, texts: TextColumn | None, rows: Rows, matches: Callable[[str], bool]) -> Mask:
     """Whether the text of each row is there and matches. `texts` is None for a label that no host ever had."""
     if texts is None:
         return nowhere(columns, rows)

@@ -8,7 +8,7 @@ Entry = tuple[float, str, int]
 _BEFORE_ALL: Entry = (float("-inf"), "", -1)
 
 
-class Front:
+class TopHosts:
     """The entries of all fitting rows up to some place in the order, and nothing beyond it.
 
     A row that gets better than the last place enters, one that gets worse leaves; what lies beyond is not known. So the

@@ -43,7 +43,7 @@ OVER = (ClaimStatus.ENDING, ClaimStatus.ENDED)
 """It is to stop, or has."""
 
 
-class Why(StrEnum):
+class EndReason(StrEnum):
     """Why a placement ended, or the claim with it."""
 
     RELEASED = "released"
@@ -106,7 +106,7 @@ class Placement:
     host: str
     state: ClaimStatus
     amounts: Amounts
-    why: Why | None = None
+    why: EndReason | None = None
     expires_at_ms: int | None = None
     counted: Mapping[str, str] = field(default_factory=dict)
     """Under which zone and label values its server group counts it (`{"zone": "az1"}`)."""
@@ -161,7 +161,7 @@ class Claim:
     project: str = ""
     consumer: str = ""
     digest: str = ""
-    why: Why | None = None
+    why: EndReason | None = None
     claimed_at_ms: int | None = None
     expires_at_ms: int | None = None
     group: str = ""
@@ -176,7 +176,7 @@ class Claim:
     """All that it has, the main one first; none where it has ended or is pending."""
     closed: str = ""
     """The token up to which it was given back: no placement with such a root is wanted."""
-    closed_why: Why | None = None
+    closed_why: EndReason | None = None
     retry_from: str = ""
     """While it is pending: the token of the placement that has failed."""
     max_attempts: int = 1
@@ -252,7 +252,7 @@ class Claim:
     @property
     def is_shelved(self) -> bool:
         """Whether it is shelved, and nothing of it is left on a host."""
-        return self.state is ClaimStatus.ENDED and self.why is Why.SHELVED
+        return self.state is ClaimStatus.ENDED and self.why is EndReason.SHELVED
 
     @property
     def hosts(self) -> tuple[str, ...]:

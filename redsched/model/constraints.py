@@ -183,7 +183,7 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
-class Gang:
+class GangMember:
     """One kind of member of a gang: its name, and what each of its `count` places asks for."""
 
     name: str

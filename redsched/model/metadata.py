@@ -4,7 +4,7 @@ Any other key is the operator's own. What each demands is in docs/constraints.md
 """
 
 from redsched.errors import InvalidRequest
-from redsched.model.validation import check_metadata, check_name, check_trait, whole
+from redsched.model.validation import check_metadata, check_name, check_trait, parse_int
 
 PROJECTS_KEY = "filter_tenant_id"
 """Also with anything behind it: Nova's way to list more projects than one value has room for."""
@@ -28,7 +28,7 @@ def check_aggregate_metadata(key: str, value: str) -> None:
     check_metadata(key, value)
     if key.startswith((TRAIT_KEY, LABEL_KEY)):
         _check_word(key, value)
-    if key in (*CLAIMS_KEYS, *STARTING_KEYS) and whole(value, -1) < 0:
+    if key in (*CLAIMS_KEYS, *STARTING_KEYS) and parse_int(value, -1) < 0:
         raise InvalidRequest(f"metadata {key!r} must be a whole number (0: no limit), not {value!r}")
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from redsched.errors import InvalidRequest
 from redsched.model.claims import Amounts, OnExit
-from redsched.model.constraints import Gang, Group, Hints, Numa, PciDevices, Relation, Spread
+from redsched.model.constraints import GangMember, Group, Hints, Numa, PciDevices, Relation, Spread
 from redsched.model.json_codec import Fields, Worded, as_text, from_text
 from redsched.model.request_validation import check_request
 
@@ -51,7 +51,7 @@ class Request(Worded):
     weights: Mapping[str, float] = field(default_factory=dict)
     count: int = 1
     mode: Literal["all", "incremental"] = "all"
-    members: tuple[Gang, ...] = ()
+    members: tuple[GangMember, ...] = ()
     relations: tuple[Relation, ...] = ()
     alternates: int = 0
     project: str = ""

@@ -108,7 +108,7 @@ def check_amount(what: str, value: int, minimum: int = 0) -> int:
     return value
 
 
-def whole(text: str, unreadable: int, least: int = 0) -> int:
+def parse_int(text: str, unreadable: int, least: int = 0) -> int:
     """A whole number from `least` to 2^53-1 as the store writes it; anything else, made by hand, is `unreadable`."""
     if len(text) > 16 or not (text.isascii() and text.isdecimal()):
         return unreadable

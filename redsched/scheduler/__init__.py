@@ -30,7 +30,7 @@ from redsched.scheduler.results import (
 )
 from redsched.scheduler.scheduler import Scheduler
 from redsched.scheduler.selection.refusal import miss_facts
-from redsched.store.codec.results import EndedPlacement, HeldClaim, InboxEntry
+from redsched.store.codec.results import EndedPlacement, InboxEntry, JournaledClaim
 
 __all__ = [
     "AggregateView",
@@ -46,10 +46,10 @@ __all__ = [
     "EventView",
     "Exceeded",
     "Explanation",
-    "HeldClaim",
     "HostCheck",
     "HostView",
     "InboxEntry",
+    "JournaledClaim",
     "Miss",
     "Page",
     "PoolView",

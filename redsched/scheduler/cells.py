@@ -5,16 +5,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TypeVar
 
-from redsched.cache.updater import CellMirror
+from redsched.cache.updater import ReplicaUpdater
 from redsched.decide import Decider
-from redsched.decide.plugins.registry import Tools
-from redsched.errors import Settling, Unknown
+from redsched.decide.plugins.registry import PluginRegistry
+from redsched.errors import NotFound, Settling
 from redsched.model import Claim
-from redsched.scheduler.background.reconciler import Chores
-from redsched.scheduler.background.release_log import Released
+from redsched.scheduler.background.reconciler import Reconciler
+from redsched.scheduler.background.release_log import ReleaseLog
 from redsched.scheduler.background.sweeper import Sweeper
-from redsched.scheduler.claims.request_cache import KeptRequests
-from redsched.scheduler.selection.confirmations import HostWords
+from redsched.scheduler.claims.request_cache import RequestCache
+from redsched.scheduler.selection.confirmations import ConfirmationWaiter
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Cause, Outcome
@@ -26,16 +26,16 @@ T = TypeVar("T")
 class Cell:
     """One cell as a scheduler has it."""
 
-    def __init__(self, store: CellStore, settings: Settings, known: Tools) -> None:
+    def __init__(self, store: CellStore, settings: Settings, known: PluginRegistry) -> None:
         self.name = store.name
         self.store = store
-        self.mirror = CellMirror(store, settings)
-        self.words = HostWords(store, self.mirror)
-        self.requests = KeptRequests(store)
-        self.released = Released(store)
+        self.mirror = ReplicaUpdater(store, settings)
+        self.words = ConfirmationWaiter(store, self.mirror)
+        self.requests = RequestCache(store)
+        self.released = ReleaseLog(store)
         self.sweeper = Sweeper(store, self.mirror, self.released, settings)
-        self.chores = Chores(store, self.mirror)
-        self.sweeper.duties.append(self.chores.work_off)
+        self.chores = Reconciler(store, self.mirror)
+        self.sweeper.duties.append(self.chores.run_once)
         self.words.on_pending = self.chores.begin
         self._settings = settings
         self._tools = known
@@ -62,14 +62,14 @@ class Cell:
         await self.chores.stop()
         await self.mirror.stop()
 
-    async def caught_up(self, look: Callable[[], T]) -> T:
+    async def read_at_head(self, look: Callable[[], T]) -> T:
         """Look at the columns when all that was answered before this call is in them, with what is due ended first."""
-        found = await self.mirror.caught_up(look)
+        found = await self.mirror.read_at_head(look)
         due = self.mirror.next_deadline_ms
         if due is not None and due <= self.mirror.now_ms():
             # Whoever ends it, this process or another one: what comes free is to be seen.
             await self.sweeper.expire_due()
-            found = await self.mirror.caught_up(look)
+            found = await self.mirror.read_at_head(look)
         return found
 
     async def mark_down(self, answer: ClaimAnswer) -> None:
@@ -95,23 +95,23 @@ class Cells:
         return len(self._cells)
 
     def named(self, name: str) -> Cell:
-        """The cell of that name. Raises Unknown."""
+        """The cell of that name. Raises NotFound."""
         if name not in self._cells:
-            raise Unknown(f"there is no cell {name!r} here: this scheduler has {', '.join(self._cells)}")
+            raise NotFound(f"there is no cell {name!r} here: this scheduler has {', '.join(self._cells)}")
         return self._cells[name]
 
     async def catch_up(self) -> None:
         """Bring all columns up to what the store had answered before this call."""
-        await self.caught_up(lambda _: None)
+        await self.read_at_head(lambda _: None)
 
-    async def caught_up(self, look: Callable[[Cell], T]) -> list[T]:
+    async def read_at_head(self, look: Callable[[Cell], T]) -> list[T]:
         """`Cell.caught_up` for all of them."""
-        return await asyncio.gather(*(cell.caught_up(partial(look, cell)) for cell in self._cells.values()))
+        return await asyncio.gather(*(cell.read_at_head(partial(look, cell)) for cell in self._cells.values()))
 
     async def find_claim(self, claim_id: str) -> tuple[Cell, Claim]:
         """Return the claim of an id, and its cell, read from the store.
 
-        Raises Unknown; Settling while it might only be forgotten.
+        Raises NotFound; Settling while it might only be forgotten.
         """
         known = await self.known([claim_id])
         if known is None:
@@ -119,7 +119,7 @@ class Cells:
             # The cell may have settled since that was read, and its host have brought it back before.
             known = await self.known([claim_id])
         if known is None:
-            raise Unknown(f"there is no claim {claim_id!r}: it never was, or it ended longer ago than is remembered")
+            raise NotFound(f"there is no claim {claim_id!r}: it never was, or it ended longer ago than is remembered")
         cell, claims = known
         return cell, claims[claim_id]
 

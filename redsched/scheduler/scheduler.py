@@ -9,33 +9,33 @@ from redsched.decide.plugins.registry import tools
 from redsched.errors import InvalidRequest, RedschedError
 from redsched.model import Request
 from redsched.scheduler.audit.audit import audit, repair
-from redsched.scheduler.background.maintenance import Upkeep
+from redsched.scheduler.background.maintenance import Maintenance
 from redsched.scheduler.backup.archive import Archive
 from redsched.scheduler.backup.export import export_cell
 from redsched.scheduler.backup.import_ import Imported, import_cell, import_declared
 from redsched.scheduler.cells import Cell, Cells
-from redsched.scheduler.claims.bulk import BulkDesk
-from redsched.scheduler.claims.replacements import Successors
+from redsched.scheduler.claims.bulk import BulkService
+from redsched.scheduler.claims.replacements import ReplacementPlacer
 from redsched.scheduler.declared.service import AggregateDesk, ServerGroupDesk, SharedPoolDesk
-from redsched.scheduler.hosts.drain import Leaving
-from redsched.scheduler.hosts.drain_group import Together
-from redsched.scheduler.hosts.service import HostDesk
+from redsched.scheduler.hosts.drain import DrainWorker
+from redsched.scheduler.hosts.drain_group import GroupDrain
+from redsched.scheduler.hosts.service import HostService
 from redsched.scheduler.observe.changes import follow
-from redsched.scheduler.observe.events import EventDesk
+from redsched.scheduler.observe.events import EventService
 from redsched.scheduler.observe.usage import UsageBy, usage
 from redsched.scheduler.quotas.enforcement import Quotas
-from redsched.scheduler.quotas.service import QuotaDesk
+from redsched.scheduler.quotas.service import QuotaService
 from redsched.scheduler.results import AuditReport, Change, Readiness, Reset, Selections, Stats, UsageRow
 from redsched.scheduler.selection.blockers import with_claims
-from redsched.scheduler.selection.claim_ids import Identity
+from redsched.scheduler.selection.claim_ids import ClaimIds
 from redsched.scheduler.selection.references import refuse_undeclared, undeclared, with_hints
 from redsched.scheduler.selection.refusal import merge_nearest, merge_reasons
 from redsched.scheduler.selection.selector import Observe, Selector
-from redsched.scheduler.selection.wait_queue import RoomLine
+from redsched.scheduler.selection.wait_queue import WaitQueue
 from redsched.settings import Settings
 from redsched.store.store import Store
 
-MOST_LAG_S = 5.0
+MAX_LAG_S = 5.0
 
 
 class Scheduler:
@@ -50,21 +50,21 @@ class Scheduler:
 
     def __init__(self, store: Store, cells: Cells, settings: Settings, observe: Observe | None = None) -> None:
         quotas = self._quotas = Quotas(cells)
-        line, successors = RoomLine(cells), Successors(cells, quotas)
-        self.claims = BulkDesk(cells, line, successors, quotas)
-        together = Together(successors, quotas)
-        self.hosts = HostDesk(cells, successors, together)
+        line, successors = WaitQueue(cells), ReplacementPlacer(cells, quotas)
+        self.claims = BulkService(cells, line, successors, quotas)
+        together = GroupDrain(successors, quotas)
+        self.hosts = HostService(cells, successors, together)
         self.aggregates = AggregateDesk(cells)
         self.server_groups = ServerGroupDesk(cells)
         self.pools = SharedPoolDesk(cells)
-        self.quotas = QuotaDesk(cells, quotas.shares)
-        self.events = EventDesk(cells)
+        self.quotas = QuotaService(cells, quotas.shares)
+        self.events = EventService(cells)
         self._store = store
         self._cells = cells
-        self._selector = Selector(cells, settings, Identity(cells), line, quotas, observe)
+        self._selector = Selector(cells, settings, ClaimIds(cells), line, quotas, observe)
         for cell in cells:
             cell.chores.place_again = partial(self.claims.place_again, cell)
-            cell.sweeper.duties.append(Leaving(cell, successors, together).work_off)
+            cell.sweeper.duties.append(DrainWorker(cell, successors, together).run_once)
 
     @classmethod
     @asynccontextmanager
@@ -85,7 +85,7 @@ class Scheduler:
                 stack.push_async_callback(cell.stop)
                 await cell.start()
             for cell in cells:
-                upkeep = Upkeep(cell, settings)
+                upkeep = Maintenance(cell, settings)
                 stack.push_async_callback(upkeep.stop)
                 upkeep.start()
             stack.push_async_callback(opened._quotas.shares.stop)
@@ -180,7 +180,7 @@ class Scheduler:
         if policy != "noeviction":
             problem = f"the store's maxmemory-policy is {policy}, which drops keys: set it to noeviction"
             return Readiness(False, problem, hosts)
-        if stats.lag_s > MOST_LAG_S:
+        if stats.lag_s > MAX_LAG_S:
             return Readiness(False, f"the picture is {stats.lag_s:.0f} s behind the store's feed", hosts)
         return Readiness(True, "caught up", hosts)
 

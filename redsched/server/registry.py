@@ -14,7 +14,7 @@ from redsched.errors import RedschedError
 
 
 @dataclass(frozen=True, slots=True)
-class Crew:
+class WorkerRegistry:
     """One worker's place among its fellows. `hosts`: how many must have reported (`up --fleet`)."""
 
     folder: Path | None = None

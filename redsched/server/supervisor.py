@@ -20,7 +20,7 @@ from prometheus_client.multiprocess import mark_process_dead
 
 from redsched.errors import InvalidRequest, RedschedError, StoreUnavailable
 from redsched.server import processes
-from redsched.server.registry import Crew
+from redsched.server.registry import WorkerRegistry
 
 START_TIMEOUT_S = 60.0
 RESTART_PAUSE_S = 1.0
@@ -62,7 +62,7 @@ class Workers:
         for number in range(len(self._sockets)):
             self._processes.append(self._launch(number))
             self._started_at.append(time.monotonic())
-        crew, deadline = Crew(self.folder, workers=len(self._sockets)), time.monotonic() + START_TIMEOUT_S
+        crew, deadline = WorkerRegistry(self.folder, workers=len(self._sockets)), time.monotonic() + START_TIMEOUT_S
         while not crew.listens():
             self._raise_failure(crew)
             if time.monotonic() > deadline:
@@ -105,7 +105,7 @@ class Workers:
         }
         return processes.start("redsched.api.worker", [json.dumps(arguments)], self._environment, (descriptor,))
 
-    def _raise_failure(self, crew: Crew) -> None:
+    def _raise_failure(self, crew: WorkerRegistry) -> None:
         ended = [one for one in self._processes if one.poll() is not None]
         if ended:
             said = f"a worker of the API ended with exit code {ended[0].returncode} at its start: see its log above"

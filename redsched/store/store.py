@@ -9,11 +9,11 @@ from redsched.model.validation import check_name
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.client.durability import check_fsync, durability_of
-from redsched.store.client.script_client import Runner
+from redsched.store.client.script_client import ScriptClient
 from redsched.store.codec.keys import Keys
 from redsched.store.embedded.binary import OLDEST
 from redsched.store.topology.connection import reading
-from redsched.store.topology.router import Lanes, lanes_to
+from redsched.store.topology.router import Router, lanes_to
 from redsched.store.topology.url import Kind, check_url, parse, without_password
 
 PROBES = 5
@@ -30,8 +30,8 @@ class Store:
     def __init__(self, url: str, settings: Settings) -> None:
         self.url = check_url(url)
         self._settings = settings
-        self._lanes: Lanes = lanes_to(url, settings)
-        self.runner = Runner(url, settings, self._lanes)
+        self._lanes: Router = lanes_to(url, settings)
+        self.runner = ScriptClient(url, settings, self._lanes)
         self._cells: dict[str, CellStore] = {}
 
     @classmethod

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from redsched.agent.collectors.base import Collector
-from redsched.agent.journal.schema import HeldWork
+from redsched.agent.journal.schema import JournalEntry
 from redsched.agent.run import run
 from redsched.aio import end
-from redsched.model import Candidate, Claim, ClaimStatus, HostReport, Inventory, OnExit, Placement, Reason, Why
+from redsched.model import Candidate, Claim, ClaimStatus, EndReason, HostReport, Inventory, OnExit, Placement, Reason
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
-from redsched.store.codec.results import Again, ClaimAnswer, ClaimCall, Member
+from redsched.store.codec.results import ClaimAnswer, ClaimCall, Member, Replacement
 from redsched.store.store import Store
 from tests.support.waiting import wait_until
 
@@ -38,11 +38,11 @@ def held_work(
     wanted: Mapping[str, int] | None = None,
     placed: str = "",
     **changes: Any,
-) -> HeldWork:
+) -> JournalEntry:
     """Return a placement as a journal holds it. `changes`: its own fields, and any text that its record has."""
-    own = {name: changes.pop(name) for name in [*changes] if name in HeldWork.__dataclass_fields__}
+    own = {name: changes.pop(name) for name in [*changes] if name in JournalEntry.__dataclass_fields__}
     own.setdefault("root", placed or token)
-    work = HeldWork(claim_id, placed or token, token, record=changes, **own)
+    work = JournalEntry(claim_id, placed or token, token, record=changes, **own)
     return work.with_amounts(amounts or {}, wanted or {}, work.before)
 
 
@@ -136,7 +136,7 @@ class World:
         assert claim is not None
         source = source or claim.placements[0]
         clock = await self.cell.tick()
-        again = Again(source.host, source.token, Why.MOVED)
+        again = Replacement(source.host, source.token, EndReason.MOVED)
         member = Member(claim_id, (Candidate(host, amounts),), again=again)
         return await self.cell.claim(
             ClaimCall((member,), clock.epoch, clock.now_ms, clock.seq, DIGEST, fresh=False, lease_ms=30_000)

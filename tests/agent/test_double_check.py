@@ -6,8 +6,8 @@ import pytest
 import redis
 
 from redsched.agent.claims.capacity_check import lacking
-from redsched.agent.collectors.base import Look, Named, Work
-from redsched.model import ClaimStatus, HostReport, Inventory, Pool, Why
+from redsched.agent.collectors.base import Named, Observation, Work
+from redsched.model import ClaimStatus, EndReason, HostReport, Inventory, Pool
 from tests.agent.conftest import H1, StartProcess, World
 from tests.support.waiting import wait_until
 
@@ -55,13 +55,13 @@ class Machine:
         self.works: Sequence[Work] = ()
         self.looks = 0
 
-    def look(self, works: Sequence[Work]) -> Look:
+    def look(self, works: Sequence[Work]) -> Observation:
         self.works = works
         self.looks += 1
         named = {work.claim_id for work in works if work.named is not None}
         complete = len(named) == len(works)
         used_mb = self.foreign_mb + 1000 * len(self.running - named)
-        return Look(H1, {"MEMORY_MB": used_mb}, frozenset({"MEMORY_MB"} if complete else ()))
+        return Observation(H1, {"MEMORY_MB": used_mb}, frozenset({"MEMORY_MB"} if complete else ()))
 
 
 ALL = {"MEMORY_MB": 8192}
@@ -86,7 +86,7 @@ async def test_what_has_come_since_the_last_report_fails_a_claim(
     await world.start([machine], hook=world.hook)
     machine.foreign_mb = 640
     await world.place("a", ALL)
-    assert (await world.reaches("a", ClaimStatus.ENDED)).why is Why.FAILED
+    assert (await world.reaches("a", ClaimStatus.ENDED)).why is EndReason.FAILED
     assert world.calls() == []
     assert "8192 MEMORY_MB: of 8192 its other claims hold 0, and 640" in capsys.readouterr().out
     await world.place("b", {"MEMORY_MB": 8192 - 640})
@@ -178,4 +178,4 @@ async def test_a_host_that_shrank_fails_what_it_cannot_hold_any_more(world: Worl
     with redis.Redis.from_url(world.url, protocol=2) as client:
         client.hset("rs:{c1}:host:h1", mapping={"capacity.VCPU": "100", "max.VCPU": "100"})
     await world.place("large", {"VCPU": 9})
-    assert (await world.reaches("large", ClaimStatus.ENDED)).why is Why.FAILED
+    assert (await world.reaches("large", ClaimStatus.ENDED)).why is EndReason.FAILED

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import redis
 
-from redsched.agent.claims.lifecycle import Steps
+from redsched.agent.claims.lifecycle import ClaimLifecycle
 from redsched.agent.journal.journal import Journal, open_journal
-from redsched.agent.journal.schema import HeldWork
+from redsched.agent.journal.schema import JournalEntry
 from redsched.errors import OtherAgent
 from redsched.model import Amounts, ClaimStatus, HostStatus
 from redsched.settings import Settings
@@ -307,9 +307,9 @@ async def test_what_an_epoch_meets_before_its_hook_is_attested_as_being_started(
 ) -> None:
     """Called claimed, a lease or a release would free it at once, although its hook begins."""
     states: list[str] = []
-    looks, real = Steps._lacks, CellStore.attest
+    looks, real = ClaimLifecycle._lacks, CellStore.attest
 
-    async def epoch_changes_meanwhile(steps: Steps, work: HeldWork, amounts: Amounts) -> str:
+    async def epoch_changes_meanwhile(steps: ClaimLifecycle, work: JournalEntry, amounts: Amounts) -> str:
         if not states:
             await world.cell.raise_epoch((await world.cell.tick()).epoch)
             await wait_until(lambda: bool(states), what="the host has attested")
@@ -321,7 +321,7 @@ async def test_what_an_epoch_meets_before_its_hook_is_attested_as_being_started(
         return await real(cell, *arguments, **more)
 
     task = await world.start(hook=world.hook)
-    monkeypatch.setattr(Steps, "_lacks", epoch_changes_meanwhile)
+    monkeypatch.setattr(ClaimLifecycle, "_lacks", epoch_changes_meanwhile)
     monkeypatch.setattr(CellStore, "attest", noted)
     await world.place("a")
     await world.reaches("a", ClaimStatus.ACTIVE)

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from redsched.agent.collectors.base import Look
+from redsched.agent.collectors.base import Observation
 from redsched.agent.external import METRIC_STEP, is_worth_sending, remember, with_external
 from redsched.model import HostReport, Inventory, Pool
 
@@ -18,7 +18,7 @@ ALL = frozenset(REPORT.inventories)
 
 
 def test_what_can_be_trusted_is_remembered_and_the_rest_stays_as_it_was() -> None:
-    look = Look(REPORT, {"MEMORY_MB": 640, "DISK_GB": 50}, frozenset({"MEMORY_MB"}))
+    look = Observation(REPORT, {"MEMORY_MB": 640, "DISK_GB": 50}, frozenset({"MEMORY_MB"}))
     assert remember(look, {"DISK_GB": 7}) == {"MEMORY_MB": 640, "DISK_GB": 7}
 
 
@@ -34,7 +34,7 @@ def test_what_is_not_in_the_inventories_is_not_reported() -> None:
 def test_pools_have_external_usage_of_their_own() -> None:
     pools = {"numa0": Pool({"MEMORY_MB": Inventory(4096)}), "gpu0": Pool({"CUSTOM_GPU_MILLI": Inventory(1000)})}
     report = dataclasses.replace(REPORT, pools=pools, external={"gpu0/CUSTOM_GPU_MILLI": 50})
-    look = Look(report, {"numa0/MEMORY_MB": 65, "gpu0/CUSTOM_GPU_MILLI": 7}, frozenset(report.slots()))
+    look = Observation(report, {"numa0/MEMORY_MB": 65, "gpu0/CUSTOM_GPU_MILLI": 7}, frozenset(report.slots()))
     known = remember(look, {})
     assert known["numa0/MEMORY_MB"] == 128, "in steps of 64, as the host's own"
     assert with_external(report, known).external == {"numa0/MEMORY_MB": 128, "gpu0/CUSTOM_GPU_MILLI": 50}
@@ -46,7 +46,7 @@ def test_pools_have_external_usage_of_their_own() -> None:
     [(0, 1, 64), (64, 64, 64), (64, 65, 128), (128, 64, 128), (128, 1, 128), (192, 64, 64), (64, 0, 64), (128, 0, 0)],
 )
 def test_memory_goes_up_by_steps_and_down_by_two(before: int, measured: int, after: int) -> None:
-    look = Look(REPORT, {"MEMORY_MB": measured}, ALL)
+    look = Observation(REPORT, {"MEMORY_MB": measured}, ALL)
     assert remember(look, {"MEMORY_MB": before})["MEMORY_MB"] == after
 
 

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from redsched.agent.hooks.base import LAST_WORDS, MOST_OUTPUT_BYTES, HookFailed, HookNotRun, Order, Verb
+from redsched.agent.hooks.base import LAST_WORDS, MAX_OUTPUT_BYTES, HookFailed, HookNotRun, HookRequest, Verb
 from redsched.agent.hooks.http import UrlHook
 from redsched.agent.run import hook_of
 from redsched.aio import end
@@ -18,7 +18,7 @@ from tests.agent.conftest import held_work
 from tests.support.waiting import wait_until
 
 WORK = held_work("c1.a", "1-a.7", {"VCPU": 2}, placed="1-a.5")
-START, STOP = Order(Verb.START, "c1", "h1", WORK), Order(Verb.STOP, "c1", "h1", WORK)
+START, STOP = HookRequest(Verb.START, "c1", "h1", WORK), HookRequest(Verb.STOP, "c1", "h1", WORK)
 
 Answering = Callable[[BaseHTTPRequestHandler], None]
 Serve = Callable[[Answering], str]
@@ -92,7 +92,7 @@ async def test_its_answer_may_name_the_work(serve: Serve) -> None:
 
 
 async def test_a_large_answer_is_cut(serve: Serve) -> None:
-    assert await UrlHook(serve(answering(200, b"x" * 3_000_000)), 20).run(START) == b"x" * MOST_OUTPUT_BYTES
+    assert await UrlHook(serve(answering(200, b"x" * 3_000_000)), 20).run(START) == b"x" * MAX_OUTPUT_BYTES
 
 
 async def test_the_reason_of_a_failure_has_the_status_and_the_end_of_the_body(serve: Serve) -> None:
@@ -178,7 +178,7 @@ async def test_a_call_that_is_cancelled_before_it_is_connected_is_never_sent(
     hook = UrlHook(serve(answer), 30.0)
     connect = hook._connect
 
-    def connect_late(connection: http.client.HTTPConnection, order: Order) -> None:
+    def connect_late(connection: http.client.HTTPConnection, order: HookRequest) -> None:
         if order is START:
             is_connecting.set()
             may_connect.wait(10)

@@ -14,11 +14,11 @@ from redsched.agent.collectors.base import Named
 from redsched.agent.hooks import command
 from redsched.agent.hooks.base import (
     LAST_WORDS,
-    MOST_OUTPUT_BYTES,
+    MAX_OUTPUT_BYTES,
     HookFailed,
     HookNotRun,
+    HookRequest,
     NoHook,
-    Order,
     Verb,
     last_words,
     named_in,
@@ -42,7 +42,7 @@ WORK = held_work(
     alternates="h1 h3 h2",
     named=Named(cgroup="a.slice", pids={7: 1.0}),
 )
-START = Order(Verb.START, "c1", "h1", WORK)
+START = HookRequest(Verb.START, "c1", "h1", WORK)
 
 
 def script(tmp_path: Path, body: str) -> str:
@@ -60,7 +60,7 @@ def hook(tmp_path: Path, body: str, timeout_s: float = 20.0) -> CommandHook:
 @pytest.mark.parametrize("verb", Verb)
 async def test_a_hook_is_told_the_verb_the_claim_the_token_and_the_host(tmp_path: Path, verb: Verb) -> None:
     tell = hook(tmp_path, 'echo "$1 $REDSCHED_CLAIM_ID $REDSCHED_TOKEN $REDSCHED_PLACED $REDSCHED_HOST"; cat')
-    first, _, claim = (await tell.run(Order(verb, "c1", "h1", WORK))).decode().partition("\n")
+    first, _, claim = (await tell.run(HookRequest(verb, "c1", "h1", WORK))).decode().partition("\n")
     assert first == f"{verb.value} c1.a 1-a.7 1-a.5 h1"
     assert json.loads(claim) == {
         "verb": verb.value,
@@ -82,7 +82,7 @@ async def test_a_hook_is_told_the_verb_the_claim_the_token_and_the_host(tmp_path
 
 async def test_a_hook_is_told_from_which_pools_the_claim_takes(tmp_path: Path) -> None:
     slots = {"numa0/PCPU": 2, "gpu0/CUSTOM_GPU_MILLI": 250, "pool:lic/CUSTOM_SEAT": 1}
-    said = await hook(tmp_path, "cat").run(Order(Verb.START, "c1", "h1", held_work("a", "1-a.7", slots)))
+    said = await hook(tmp_path, "cat").run(HookRequest(Verb.START, "c1", "h1", held_work("a", "1-a.7", slots)))
     assert json.loads(said)["slots"] == slots
 
 
@@ -182,12 +182,12 @@ async def test_work_left_in_the_background_does_not_hold_up_the_hook(tmp_path: P
 
 async def test_more_output_than_a_pipe_holds_is_read_and_cut(tmp_path: Path) -> None:
     loud = hook(tmp_path, "head -c 5000000 /dev/zero | tr '\\0' x; head -c 5000000 /dev/zero >&2; exit 0")
-    assert await loud.run(START) == b"x" * MOST_OUTPUT_BYTES
+    assert await loud.run(START) == b"x" * MAX_OUTPUT_BYTES
 
 
 async def test_input_that_nobody_reads_holds_up_nobody(tmp_path: Path) -> None:
     large = held_work("c1.a", "1-a.7", {f"CUSTOM_{number}": number for number in range(20_000)})
-    assert await hook(tmp_path, "exit 0").run(Order(Verb.START, "c1", "h1", large)) == b""
+    assert await hook(tmp_path, "exit 0").run(HookRequest(Verb.START, "c1", "h1", large)) == b""
 
 
 async def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
@@ -262,11 +262,11 @@ async def test_the_start_of_a_move_is_told_what_it_moves(tmp_path: Path) -> None
     for moves in ({"host": "h9", "token": "1-a.3"}, None):
         work = dataclasses.replace(WORK, moves=moves or {})
         for verb in Verb:
-            told = json.loads(await tell.run(Order(verb, "c1", "h1", work)))
+            told = json.loads(await tell.run(HookRequest(verb, "c1", "h1", work)))
             assert told.get("moves") == (moves if verb is Verb.START else None)
 
 
 async def test_what_is_to_be_resized_is_told_both_amounts(tmp_path: Path) -> None:
     work = WORK.with_amounts({"VCPU": 4}, wanted={"VCPU": 1}, before={"VCPU": 4})
-    told = json.loads(await hook(tmp_path, "cat").run(Order(Verb.RESIZE, "c1", "h1", work)))
+    told = json.loads(await hook(tmp_path, "cat").run(HookRequest(Verb.RESIZE, "c1", "h1", work)))
     assert (told["slots"], told["former_slots"]) == ({"VCPU": 1}, {"VCPU": 4})

@@ -18,7 +18,7 @@ from redsched.agent.collectors.base import Named
 from redsched.agent.journal import journal as journal_module
 from redsched.agent.journal.file import JournalBroken
 from redsched.agent.journal.journal import BLOCK, REMEMBER_MS, Journal, open_journal
-from redsched.agent.journal.schema import HeldWork
+from redsched.agent.journal.schema import JournalEntry
 from redsched.errors import OtherAgent
 from redsched.model import ClaimStatus
 from redsched.store.codec.results import EndedPlacement
@@ -45,7 +45,7 @@ WORK = held_work(
 )
 
 
-def placing(claim_id: str, number: int = 7) -> HeldWork:
+def placing(claim_id: str, number: int = 7) -> JournalEntry:
     return held_work(claim_id, f"{E1}.{number}", {"VCPU": 1})
 
 
@@ -146,7 +146,7 @@ async def test_an_ended_placement_leaves_a_tombstone(tmp_path: Path) -> None:
     ],
 )
 async def test_what_is_ending_and_its_tombstone_say_whether_it_had_been_active(
-    tmp_path: Path, work: HeldWork, was_active: bool
+    tmp_path: Path, work: JournalEntry, was_active: bool
 ) -> None:
     path = tmp_path / "j.sqlite"
     journal = await reopened(path, lambda journal: journal.write_held("h1", work))
@@ -264,13 +264,13 @@ async def test_one_waiter_that_is_cancelled_does_not_disturb_the_others(tmp_path
 WRITER = """
 import asyncio, pathlib, sys
 from redsched.agent.journal.journal import open_journal
-from redsched.agent.journal.schema import HeldWork
+from redsched.agent.journal.schema import JournalEntry
 
 async def write():
     journal = open_journal(pathlib.Path(sys.argv[1]))
     for number in range(10**9):
         report = await journal.next_number()
-        await journal.write_held("h1", HeldWork(f"a{number}", f"t{number}", "t", "t", {"amount.VCPU": str(number)}))
+        await journal.write_held("h1", JournalEntry(f"a{number}", f"t{number}", "t", "t", {"amount.VCPU": str(number)}))
         print(number, report, flush=True)
 
 asyncio.run(write())

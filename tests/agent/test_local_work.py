@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import redis
 
-from redsched.agent.collectors.base import LocalWork, Look, Work
+from redsched.agent.collectors.base import LocalWork, Observation, Work
 from redsched.agent.collectors.local_file import LocalFile
 from redsched.agent.journal.journal import open_journal
 from redsched.errors import InvalidRequest
-from redsched.model import Claim, ClaimStatus, Why
+from redsched.model import Claim, ClaimStatus, EndReason
 from tests.agent.conftest import H1, TWO, World
 from tests.support.waiting import wait_until
 
@@ -29,10 +29,10 @@ class Finder:
         self.works: Sequence[Work] = ()
         self.looks = 0
 
-    def look(self, works: Sequence[Work]) -> Look:
+    def look(self, works: Sequence[Work]) -> Observation:
         self.works = works
         self.looks += 1
-        return Look(H1, local=self.local)
+        return Observation(H1, local=self.local)
 
 
 class Second(Finder):
@@ -40,13 +40,13 @@ class Second(Finder):
 
     name = "h2"
 
-    def look(self, works: Sequence[Work]) -> Look:
+    def look(self, works: Sequence[Work]) -> Observation:
         return dataclasses.replace(super().look(works), report=dataclasses.replace(H1, name="h2"))
 
 
 async def has_ended(world: World, claim_id: str) -> Claim:
     claim = await world.reaches(claim_id, ClaimStatus.ENDED)
-    assert claim.why is Why.RELEASED
+    assert claim.why is EndReason.RELEASED
     return claim
 
 

@@ -14,7 +14,7 @@ import redis
 
 from redsched.agent import agent as agent_module
 from redsched.agent.agent import Agent
-from redsched.agent.collectors.base import Look, Work
+from redsched.agent.collectors.base import Observation, Work
 from redsched.agent.collectors.fleet import simulated
 from redsched.agent.inbox import FEW
 from redsched.agent.journal.file import JournalBroken
@@ -140,13 +140,13 @@ class Meter:
         self.fails = False
         self.looks = 0
 
-    def look(self, works: Sequence[Work]) -> Look:
+    def look(self, works: Sequence[Work]) -> Observation:
         self.works = works
         self.looks += 1
         if self.fails:
             raise OSError("the disk is gone")
         report = HostReport("h1", {"VCPU": Inventory(8), "MEMORY_MB": Inventory(8192)}, lease_s=2)
-        return Look(report, {"MEMORY_MB": self.used_mb}, frozenset({"MEMORY_MB"}) if not works else frozenset())
+        return Observation(report, {"MEMORY_MB": self.used_mb}, frozenset({"MEMORY_MB"}) if not works else frozenset())
 
     async def is_looked_at(self) -> None:
         """Wait until a look has begun and ended that began after now."""
@@ -272,7 +272,7 @@ async def test_work_started_outside_redsched_lowers_what_is_free(world: World) -
 class CountedLooks(MachineCollector):
     looks = 0
 
-    def look(self, works: Sequence[Work]) -> Look:
+    def look(self, works: Sequence[Work]) -> Observation:
         self.looks += 1
         return super().look(works)
 

@@ -14,8 +14,8 @@ import pytest
 import redis
 
 from redsched.agent import backoff as line_module
-from redsched.agent.agent import MOST_AT_ONCE, Agent
-from redsched.agent.backoff import Line
+from redsched.agent.agent import MAX_AT_ONCE, Agent
+from redsched.agent.backoff import StoreBackoff
 from redsched.agent.collectors.base import Collector, StaticCollector
 from redsched.agent.collectors.fleet import simulated
 from redsched.agent.journal.journal import open_journal
@@ -26,7 +26,7 @@ from redsched.model import ClaimStatus, HostReport
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.client import batcher as pump_module
-from redsched.store.codec.results import Answer
+from redsched.store.codec.results import ScriptResult
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
 from tests.agent.conftest import H1, World, quick
@@ -47,14 +47,14 @@ class Pauses:
         monkeypatch.setattr(line_module, "FIRST_PAUSE_S", 0.01)
         monkeypatch.setattr(line_module, "LONGEST_PAUSE_S", 0.05)
         monkeypatch.setattr(pump_module, "LONGEST_PAUSE_S", 0.05)
-        failed = Line.failed
+        failed = StoreBackoff.failed
 
-        def counted(line: Line, error: Unavailable) -> None:
+        def counted(line: StoreBackoff, error: Unavailable) -> None:
             before = line._until_s
             failed(line, error)
             self.count += line._until_s != before
 
-        monkeypatch.setattr(Line, "failed", counted)
+        monkeypatch.setattr(StoreBackoff, "failed", counted)
 
     async def pass_by(self, number: int = TRIES) -> None:
         """Wait until the agent has paused so many times from now."""
@@ -164,7 +164,7 @@ async def test_nothing_grows_while_the_store_is_away(
             for _ in range(TRIES):
                 await pauses.pass_by(1)
                 largest = {name: max(size, largest[name]) for name, size in sizes(agent).items()}
-    bound = 2 * len(fleet) + MOST_AT_ONCE
+    bound = 2 * len(fleet) + MAX_AT_ONCE
     assert all(size <= bound for size in largest.values()), f"{before} became {largest}"
 
 
@@ -223,7 +223,7 @@ async def test_a_server_that_hangs_for_longer_than_every_lease_is_lived_through(
 
 
 async def test_who_waits_goes_on_at_once_when_anybody_has_had_an_answer() -> None:
-    line = Line()
+    line = StoreBackoff()
     line.failed(Unavailable("away"))
     line._until_s += 3600
     waiting = [asyncio.create_task(line.ready()) for _ in range(1000)]
@@ -239,7 +239,7 @@ async def test_a_fleet_comes_back_over_few_connections_and_not_all_at_once(
     speaking = most = 0
     attest = CellStore.attest
 
-    async def counted(self: CellStore, *arguments: object) -> Answer:
+    async def counted(self: CellStore, *arguments: object) -> ScriptResult:
         nonlocal speaking, most
         speaking += 1
         most = max(most, speaking)
@@ -265,6 +265,6 @@ async def test_a_fleet_comes_back_over_few_connections_and_not_all_at_once(
         await wait_until(all_are_open, timeout=60)
         with client:
             connections = client.info("stats")["total_connections_received"]
-    assert 0 < most <= MOST_AT_ONCE
+    assert 0 < most <= MAX_AT_ONCE
     # One writer and at most four readers of the agent, as many of the test's world, its server's guard, and some anew.
     assert connections <= 30

@@ -10,11 +10,11 @@ import pytest
 import redis
 
 from redsched.agent.claims.context import work_of
-from redsched.agent.collectors.base import Look, Named, Work
+from redsched.agent.collectors.base import Named, Observation, Work
 from redsched.agent.collectors.fleet import simulated
 from redsched.agent.journal.journal import Journal, open_journal
-from redsched.agent.journal.schema import HeldWork
-from redsched.agent.monitor import Sight
+from redsched.agent.journal.schema import JournalEntry
+from redsched.agent.monitor import HostMonitor
 from redsched.model import Claim, ClaimStatus, HostReport, Inventory, Placement, Pool
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
@@ -141,14 +141,14 @@ class Meter:
     def __init__(self) -> None:
         self.works: Sequence[Work] = ()
 
-    def look(self, works: Sequence[Work]) -> Look:
+    def look(self, works: Sequence[Work]) -> Observation:
         self.works = works
-        return Look(TWO_NODES)
+        return Observation(TWO_NODES)
 
 
 async def test_usage_is_attributed_by_placement(tmp_path: Path) -> None:
     journal, meter = open_journal(tmp_path / "j.sqlite"), Meter()
-    sight = Sight(meter, journal)
+    sight = HostMonitor(meter, journal)
     old = held_work("a", f"{E1}.7", HERE, state=ClaimStatus.ENDING, named=Named(cgroup="old"))
     new = held_work("a", f"{E1}.8", THERE, state=ClaimStatus.ACTIVE, named=Named(cgroup="new"))
     for work in (old, new):
@@ -163,7 +163,7 @@ async def test_usage_is_attributed_by_placement(tmp_path: Path) -> None:
 async def test_of_a_claim_that_the_journal_knows_in_part_the_rest_may_still_run(tmp_path: Path) -> None:
     """A journal that was lost and has met one of two placements again: the other's work is not foreign either."""
     journal, meter = open_journal(tmp_path / "j.sqlite"), Meter()
-    sight = Sight(meter, journal, unknown={f"{E1}.7": "a", f"{E1}.8": "a"})
+    sight = HostMonitor(meter, journal, unknown={f"{E1}.7": "a", f"{E1}.8": "a"})
     journal.write_held("h1", held_work("a", f"{E1}.8", state=ClaimStatus.ACTIVE))
     await sight.look()
     assert {(work.claim_id, work.placed) for work in meter.works} == {("a", f"{E1}.7"), ("a", f"{E1}.8")}
@@ -282,7 +282,7 @@ async def test_a_resize_that_only_the_store_has_seen_is_of_the_same_placement(wo
 # -- placements that are gone
 
 
-def at(work: HeldWork, **changes: object) -> dict[str, Claim]:
+def at(work: JournalEntry, **changes: object) -> dict[str, Claim]:
     """The claim of this placement as the store has it."""
     one = Placement(work.placed, work.token, work.root, "h1", ClaimStatus.ACTIVE, work.amounts)
     one = dataclasses.replace(one, **changes)  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import redis
 
-from redsched.agent.collectors.base import Look, Work
+from redsched.agent.collectors.base import Observation, Work
 from redsched.model import ClaimStatus, GroupPolicy, HostReport, Inventory, Pool, ServerGroup, SharedPool
 from redsched.store.codec.keys import Kind
 from tests.agent.conftest import World
@@ -68,9 +68,9 @@ class Measured:
         self.period_s: float | None = 0.02
         self.held = 0
 
-    def look(self, works: Sequence[Work]) -> Look:
+    def look(self, works: Sequence[Work]) -> Observation:
         slot = "gpu0/CUSTOM_GPU_MILLI"
-        return Look(REPORT, {slot: self.held}, frozenset({slot}))
+        return Observation(REPORT, {slot: self.held}, frozenset({slot}))
 
 
 async def test_external_usage_of_a_pool_reaches_the_store(world: World) -> None:

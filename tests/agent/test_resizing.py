@@ -8,8 +8,8 @@ import pytest
 import redis
 
 from redsched.agent.hooks.base import HookFailed
-from redsched.agent.journal.schema import HeldWork
-from redsched.model import Claim, ClaimStatus, Why
+from redsched.agent.journal.schema import JournalEntry
+from redsched.model import Claim, ClaimStatus, EndReason
 from redsched.store.codec.outcomes import Outcome
 from tests.agent.conftest import StartProcess, World, held_work
 from tests.agent.test_steps import E1, WORK, Bench
@@ -65,7 +65,7 @@ async def test_the_hook_resizes_and_the_store_has_the_new_amounts(world: World, 
     assert {slot: int(host[f"claimed.{slot}"]) for slot in amounts} == amounts
     assert await world.cell.inbox("h1") == []
     await world.cell.release("h1", "a")
-    assert (await world.reaches("a", ClaimStatus.ENDED)).why is Why.RELEASED
+    assert (await world.reaches("a", ClaimStatus.ENDED)).why is EndReason.RELEASED
     assert world.calls("stop") == [f"stop a {token}"], "by the token of its last placing"
 
 
@@ -102,7 +102,7 @@ async def test_a_release_breaks_a_resize_off(world: World) -> None:
     await resize(world, await active(world), LARGE)
     await wait_until(lambda: bool(world.calls("resize")))
     await world.cell.release("h1", "a")
-    assert (await world.reaches("a", ClaimStatus.ENDED)).why is Why.RELEASED
+    assert (await world.reaches("a", ClaimStatus.ENDED)).why is EndReason.RELEASED
     assert (await world.host())["claimed.VCPU"] == "0"
 
 
@@ -189,7 +189,7 @@ async def test_two_resizes_end_with_the_second(world: World) -> None:
 RESIZED = held_work("a", f"{E1}.9", {"VCPU": 4}, wanted={"VCPU": 4}, placed=WORK.placed)
 
 
-async def resizing(bench: Bench, **changes: object) -> HeldWork:
+async def resizing(bench: Bench, **changes: object) -> JournalEntry:
     return await bench.hold(state=ClaimStatus.ACTIVE, is_running=True, **changes)
 
 

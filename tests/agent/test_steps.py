@@ -8,19 +8,19 @@ from typing import cast
 
 import pytest
 
-from redsched.agent.backoff import Line
-from redsched.agent.claims.lifecycle import Steps
+from redsched.agent.backoff import StoreBackoff
+from redsched.agent.claims.lifecycle import ClaimLifecycle
 from redsched.agent.collectors.base import StaticCollector
-from redsched.agent.hooks.base import HookFailed, HookNotRun, Order
+from redsched.agent.hooks.base import HookFailed, HookNotRun, HookRequest
 from redsched.agent.host_session import Host
 from redsched.agent.journal.journal import open_journal
-from redsched.agent.journal.schema import HeldWork
-from redsched.agent.monitor import Sight
-from redsched.model import Claim, ClaimStatus, HostReport, Inventory, Placement, Pool, Why
+from redsched.agent.journal.schema import JournalEntry
+from redsched.agent.monitor import HostMonitor
+from redsched.model import Claim, ClaimStatus, EndReason, HostReport, Inventory, Placement, Pool
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Answer
+from redsched.store.codec.results import ScriptResult
 from tests.agent.conftest import H1, held_work
 from tests.support.waiting import wait_until
 
@@ -49,7 +49,7 @@ class ScriptedCell:
                 return self.claims if script == "read_claims" else self.requests.get(cast(str, arguments[0]))
             self.asked.append(script)
             outcome, epoch = self.answers[script].pop(0) if self.answers.get(script) else (Outcome.OK, E1)
-            return Answer(outcome, epoch, 1000)
+            return ScriptResult(outcome, epoch, 1000)
 
         return call
 
@@ -61,7 +61,7 @@ class NotedHook:
         self.calls: list[str] = []
         self.fails: dict[str, list[HookFailed]] = {}
 
-    async def run(self, order: Order) -> bytes:
+    async def run(self, order: HookRequest) -> bytes:
         self.calls.append(order.verb.value)
         if self.fails.get(order.verb.value):
             raise self.fails[order.verb.value].pop(0)
@@ -77,23 +77,29 @@ class Bench:
         cell = cast(CellStore, self.scripted)
         settings = Settings(lease_s=2)
         self.host = Host(
-            cell, Sight(StaticCollector(H1), self.journal), self.journal, settings, "n", lambda *_: None, self._closed
+            cell,
+            HostMonitor(StaticCollector(H1), self.journal),
+            self.journal,
+            settings,
+            "n",
+            lambda *_: None,
+            self._closed,
         )
         self.host.sight.report = H1
         self.host._open(E1, ())
         self.journal.write_attested("h1", E1)
-        self.steps = Steps(self.host, Line(), self.hook, asyncio.Semaphore(1))
+        self.steps = ClaimLifecycle(self.host, StoreBackoff(), self.hook, asyncio.Semaphore(1))
 
     def _closed(self, _: Host) -> None:
         self.closed += 1
 
-    async def hold(self, **changes: object) -> HeldWork:
+    async def hold(self, **changes: object) -> JournalEntry:
         work = dataclasses.replace(WORK, **changes)  # type: ignore[arg-type]
         await self.journal.write_held("h1", work)
         return work
 
     @property
-    def held(self) -> dict[str, HeldWork]:
+    def held(self) -> dict[str, JournalEntry]:
         """Its placements, by claim id: the tests that look here have one of each."""
         return {work.id: work for work in self.journal.pages["h1"].held.values()}
 
@@ -133,10 +139,10 @@ async def test_what_an_earlier_process_may_have_started_is_stopped_when_its_clai
 
 @pytest.mark.parametrize(
     ("why", "gang", "was_active"),
-    [(Why.FAILED, "a", False), (Why.FAILED, "", True), (Why.RELEASED, "a", True)],
+    [(EndReason.FAILED, "a", False), (EndReason.FAILED, "", True), (EndReason.RELEASED, "a", True)],
 )
 async def test_work_that_is_asked_back_had_been_active_unless_it_falls_with_its_gang(
-    bench: Bench, why: Why, gang: str, was_active: bool
+    bench: Bench, why: EndReason, gang: str, was_active: bool
 ) -> None:
     """By what the store says of the claim; that of a complete gang names none when it ends."""
     work = await bench.hold(state=ClaimStatus.ACTIVE, record={**WORK.record, "gang": "a"})

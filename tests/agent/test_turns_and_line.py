@@ -6,28 +6,28 @@ import random
 import pytest
 
 from redsched.agent import backoff as line_module
-from redsched.agent.backoff import LONGEST_PAUSE_S, Line
-from redsched.agent.timers import Turns
+from redsched.agent.backoff import LONGEST_PAUSE_S, StoreBackoff
+from redsched.agent.timers import TimerQueue
 from redsched.agent.tokens import is_newer
 from redsched.errors import StoreUnavailable, Unavailable
 
 
 async def test_hosts_come_in_the_order_of_their_times() -> None:
-    turns = Turns[str]()
+    turns = TimerQueue[str]()
     for name, in_s in (("c", -1.0), ("a", -3.0), ("b", -2.0), ("later", 1000.0)):
         turns.set(name, in_s)
     assert await turns.due(10) == ["a", "b", "c"]
 
 
 async def test_no_more_than_asked_for_come_at_once() -> None:
-    turns = Turns[str]()
+    turns = TimerQueue[str]()
     for number in range(5):
         turns.set(str(number), float(number - 10))
     assert [await turns.due(2) for _ in range(3)] == [["0", "1"], ["2", "3"], ["4"]]
 
 
 async def test_an_earlier_time_counts_and_a_later_one_does_not() -> None:
-    turns = Turns[str]()
+    turns = TimerQueue[str]()
     turns.set("a", 1000.0)
     turns.set("a", -1.0)
     turns.set("a", 2000.0)
@@ -37,7 +37,7 @@ async def test_an_earlier_time_counts_and_a_later_one_does_not() -> None:
 
 
 async def test_a_dropped_host_has_no_turn() -> None:
-    turns = Turns[str]()
+    turns = TimerQueue[str]()
     turns.set("a", -2.0)
     turns.set("b", -1.0)
     turns.drop("a")
@@ -46,7 +46,7 @@ async def test_a_dropped_host_has_no_turn() -> None:
 
 
 async def test_who_waits_is_woken_by_a_turn_set_to_now() -> None:
-    turns = Turns[str]()
+    turns = TimerQueue[str]()
     turns.set("later", 1000.0)
     waiting = asyncio.create_task(turns.due(10))
     await asyncio.sleep(0)
@@ -55,14 +55,14 @@ async def test_who_waits_is_woken_by_a_turn_set_to_now() -> None:
 
 
 async def test_who_waits_is_woken_when_a_turn_comes() -> None:
-    turns = Turns[str]()
+    turns = TimerQueue[str]()
     turns.set("soon", 0.05)
     assert await asyncio.wait_for(turns.due(10), 10) == ["soon"]
 
 
 async def test_asking_goes_on_until_there_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(line_module, "FIRST_PAUSE_S", 0.001)
-    line, failures = Line(), 5
+    line, failures = StoreBackoff(), 5
 
     async def call() -> str:
         nonlocal failures
@@ -80,12 +80,12 @@ async def test_errors_that_waiting_does_not_mend_are_raised() -> None:
         raise ValueError("a mistake")
 
     with pytest.raises(ValueError, match="a mistake"):
-        await Line().ask(call)
+        await StoreBackoff().ask(call)
 
 
 async def test_pauses_grow_to_a_limit_and_those_who_fail_together_count_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(random, "uniform", lambda low, high: (low + high) / 2)
-    line, now = Line(), 100.0
+    line, now = StoreBackoff(), 100.0
     monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now)
     pauses = []
     for _ in range(10):

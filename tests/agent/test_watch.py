@@ -6,9 +6,9 @@ from typing import cast
 
 import pytest
 
-from redsched.agent.backoff import Line
+from redsched.agent.backoff import StoreBackoff
 from redsched.agent.host_session import Host
-from redsched.agent.inbox import FEW, Watch
+from redsched.agent.inbox import FEW, InboxWatcher
 from redsched.aio import end
 from redsched.store.cell import CellStore
 from redsched.store.codec.results import Change, Clock, FeedEnd, InboxEntry, Poll
@@ -57,7 +57,9 @@ class Noted:
         self.feed, self.hints, self.elsewhere = feed, list[str](), 0
         hosts = {name: cast(Host, name) for name in names}
         cell = cast(CellStore, feed)
-        self.watch = Watch(cell, Line(), hosts, 0.001, lambda host: self.hints.append(str(host)), self._elsewhere)
+        self.watch = InboxWatcher(
+            cell, StoreBackoff(), hosts, 0.001, lambda host: self.hints.append(str(host)), self._elsewhere
+        )
         self.task = asyncio.create_task(self.watch.run())
 
     def _elsewhere(self, hosts: Iterable[Host]) -> None:

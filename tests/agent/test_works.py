@@ -7,10 +7,10 @@ from typing import cast
 
 import pytest
 
-from redsched.agent.claims.tasks import Works
+from redsched.agent.claims.tasks import ClaimTasks
 from redsched.agent.claims.work_ended import WorkEndedSteps
-from redsched.agent.journal.schema import HeldWork
-from redsched.model import Claim, ClaimStatus, Placement, Why
+from redsched.agent.journal.schema import JournalEntry
+from redsched.model import Claim, ClaimStatus, EndReason, Placement
 from redsched.store.codec.results import InboxEntry
 from tests.agent.conftest import held_work
 from tests.support.waiting import wait_until
@@ -30,7 +30,7 @@ def at(token: str, state: ClaimStatus = ClaimStatus.CLAIMED, placed: str = "", h
     return Placement(placed or token, token, placed or token, host, state, {"VCPU": 1})
 
 
-def held(*works: HeldWork) -> dict[str, HeldWork]:
+def held(*works: JournalEntry) -> dict[str, JournalEntry]:
     return {work.placed: work for work in works}
 
 
@@ -43,7 +43,7 @@ RUNNING = held_work("a", TOKEN, {"VCPU": 1}, state=ClaimStatus.ACTIVE)
 class NotedSteps:
     """Notes what it is to do; each step goes on until the test lets it, or it is cancelled."""
 
-    def __init__(self, held: dict[str, HeldWork] | None = None) -> None:
+    def __init__(self, held: dict[str, JournalEntry] | None = None) -> None:
         self.host = SimpleNamespace(name="h1", epoch=E2)
         self.held = held or {}
         self.begun: list[str] = []
@@ -57,24 +57,24 @@ class NotedSteps:
             self.begun.append(f"broken off: {what}")
             raise
 
-    async def take_up(self, work: HeldWork, entry_id: str = "") -> None:
+    async def take_up(self, work: JournalEntry, entry_id: str = "") -> None:
         await self._note(f"take up {work.token[-1]}")
 
-    async def end(self, work: HeldWork, entry_id: str = "", gang_failed: bool = False) -> None:
+    async def end(self, work: JournalEntry, entry_id: str = "", gang_failed: bool = False) -> None:
         await self._note("end with its gang" if gang_failed else "end")
 
     async def discard(self, entry: InboxEntry) -> None:
         await self._note("discard")
 
-    async def ask_about(self, work: HeldWork) -> None:
+    async def ask_about(self, work: JournalEntry) -> None:
         await self._note("ask about")
 
-    async def lose(self, work: HeldWork) -> None:
+    async def lose(self, work: JournalEntry) -> None:
         await self._note("lose")
 
 
-def works_of(steps: NotedSteps, missed: list[str] | None = None) -> Works:
-    return Works(cast(WorkEndedSteps, steps), lambda: (missed if missed is not None else []).append("missed"))
+def works_of(steps: NotedSteps, missed: list[str] | None = None) -> ClaimTasks:
+    return ClaimTasks(cast(WorkEndedSteps, steps), lambda: (missed if missed is not None else []).append("missed"))
 
 
 def hint(op: str = "claim", epoch: str = E2, token: str = TOKEN) -> InboxEntry:
@@ -274,8 +274,8 @@ async def test_of_a_claim_that_is_still_here_a_placement_that_is_gone_is_asked_a
     await works.close()
 
 
-@pytest.mark.parametrize(("gang", "why"), [("a", Why.FAILED), ("", Why.FAILED), ("a", Why.RELEASED)])
-async def test_only_a_member_of_a_gang_that_has_failed_ends_with_its_gang(gang: str, why: Why) -> None:
+@pytest.mark.parametrize(("gang", "why"), [("a", EndReason.FAILED), ("", EndReason.FAILED), ("a", EndReason.RELEASED)])
+async def test_only_a_member_of_a_gang_that_has_failed_ends_with_its_gang(gang: str, why: EndReason) -> None:
     """The claim of a complete gang names none when it ends."""
     steps = NotedSteps(held(RUNNING))
     works = works_of(steps)
@@ -283,5 +283,5 @@ async def test_only_a_member_of_a_gang_that_has_failed_ends_with_its_gang(gang: 
     claim = dataclasses.replace(claim_of(ending), gang=gang)
     works.compare({"a"}, {"a": claim})
     await wait_until(lambda: bool(steps.begun))
-    assert steps.begun == ["end with its gang" if gang and why is Why.FAILED else "end"]
+    assert steps.begun == ["end with its gang" if gang and why is EndReason.FAILED else "end"]
     await works.close()

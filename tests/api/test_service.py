@@ -14,7 +14,7 @@ from redsched.api.readiness import Watch
 from redsched.errors import InvalidRequest, StoreUnavailable
 from redsched.scheduler import Readiness, Stats
 from redsched.server import processes
-from redsched.server.registry import Crew
+from redsched.server.registry import WorkerRegistry
 from redsched.server.supervisor import Workers
 from tests.api.parts import check_problem, put_host, select
 from tests.support.waiting import wait_until, wait_until_sync
@@ -98,7 +98,7 @@ class _Ignored:
 
 async def test_a_worker_that_is_not_ready_or_gone_makes_all_not_ready(tmp_path: Path) -> None:
     """The other worker: no file, a file of a process that ended, a file of one that lives."""
-    watch = Watch(_Ready(), Crew(tmp_path, number=0, workers=2), _Ignored())
+    watch = Watch(_Ready(), WorkerRegistry(tmp_path, number=0, workers=2), _Ignored())
     assert (await watch.look()).ready is False
     ended = await asyncio.create_subprocess_exec("true")
     await ended.wait()

@@ -5,7 +5,7 @@ import pytest
 
 from redsched.cache.columns import DISABLED, DRAINING, ENABLED, Columns
 from redsched.model.validation import MAX_AMOUNT
-from redsched.store.codec.results import LookedAt
+from redsched.store.codec.results import HostUsage
 from tests.support.columns import FIELDS, columns_of
 
 
@@ -185,8 +185,8 @@ def test_order_follows_the_names_through_adding_and_removing() -> None:
 CLAIMED = {"claimed.VCPU": "9", "claims": "5", "starting": "2"}
 
 
-def seen(version: int, host: str = "h1") -> LookedAt:
-    return LookedAt(host, version, "", {"VCPU": 9}, 5, 2)
+def seen(version: int, host: str = "h1") -> HostUsage:
+    return HostUsage(host, version, "", {"VCPU": 9}, 5, 2)
 
 
 def test_the_next_reply_moves_the_version() -> None:

@@ -2,7 +2,7 @@
 
 from redsched.cache.columns import Columns
 from redsched.cache.dirty import DirtyRows
-from redsched.store.codec.results import LookedAt
+from redsched.store.codec.results import HostUsage
 
 
 def test_rows_marked_since_are_named_once() -> None:
@@ -40,7 +40,7 @@ def test_every_way_of_writing_marks_the_row() -> None:
     for write in (
         lambda: columns.put("h1", {"version": "1", "epoch": "1-a"}),
         lambda: columns.patch("h1", {"claimed.VCPU": "1"}),
-        lambda: columns.from_reply(LookedAt("h1", 2, "", {"VCPU": 2}, 1, 1), "1-a"),
+        lambda: columns.from_reply(HostUsage("h1", 2, "", {"VCPU": 2}, 1, 1), "1-a"),
         lambda: columns.remove("h1"),
     ):
         seen = columns.dirty.now

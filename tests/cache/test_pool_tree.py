@@ -1,6 +1,6 @@
 """Layout: a host's pools as a tree, from the fields that say how the host is built and from nothing else."""
 
-from redsched.cache.pool_tree import Layout, layout_of, tree_after
+from redsched.cache.pool_tree import PoolTree, pool_tree_of, tree_after
 
 FIELDS = {
     "pool.numa0": "/",
@@ -21,8 +21,8 @@ def tree_of(fields: dict[str, str]) -> str:
     return tree_after("", fields)
 
 
-def layout(fields: dict[str, str]) -> Layout:
-    return layout_of(tree_of(fields))
+def layout(fields: dict[str, str]) -> PoolTree:
+    return pool_tree_of(tree_of(fields))
 
 
 def test_pools_have_their_parents_classes_and_traits_in_natural_order() -> None:
@@ -53,7 +53,7 @@ def test_a_host_without_pools_has_an_empty_layout() -> None:
     found = layout(
         {"capacity.VCPU": "8", "trait.HW_CPU_X86_AVX2": "1", "label.rack": "pool.a/b", "claimed.a/VCPU": "1"}
     )
-    assert found == layout_of("")
+    assert found == pool_tree_of("")
     assert found.pools == ()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from redsched.cli.request_options import Asked, request_of
+from redsched.cli.request_options import RequestOptions, request_of
 from redsched.errors import InvalidRequest
 from redsched.model import (
     CpuPolicy,
@@ -86,19 +86,19 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize(("options", "request_"), READ.values(), ids=READ)
 def test_options_make_the_request(options: dict[str, Any], request_: Request) -> None:
-    assert request_of(Asked(resources=["VCPU=1"], **options)) == request_
+    assert request_of(RequestOptions(resources=["VCPU=1"], **options)) == request_
 
 
 @pytest.mark.parametrize(("options", "word"), BAD.values(), ids=BAD)
 def test_what_is_wrong_is_named(options: dict[str, Any], word: str) -> None:
     with pytest.raises(InvalidRequest, match=word) as raised:
-        request_of(Asked(resources=["VCPU=1"], **options))
+        request_of(RequestOptions(resources=["VCPU=1"], **options))
     assert "\n" not in raised.value.detail
 
 
 def test_asking_for_nothing_says_what_can_be_asked_for() -> None:
     with pytest.raises(InvalidRequest, match=r"CLASS=AMOUNT.*--request"):
-        request_of(Asked())
+        request_of(RequestOptions())
 
 
 def test_options_come_on_top_of_a_file(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_options_come_on_top_of_a_file(tmp_path: Path) -> None:
         ("a.yaml", "{resources: {VCPU: 4}, zone: [az1], count: 3, claim: false}"),
     ):
         (tmp_path / name).write_text(text)
-        found = request_of(Asked(request=str(tmp_path / name), zone=["az2"]), alternates=None)
+        found = request_of(RequestOptions(request=str(tmp_path / name), zone=["az2"]), alternates=None)
         assert found == Request({"VCPU": 4}, zones=frozenset(("az2",)), count=3, claim=False)
 
 
@@ -119,7 +119,7 @@ def test_options_come_on_top_of_a_file(tmp_path: Path) -> None:
 def test_a_file_that_is_no_request_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(text))
     with pytest.raises(InvalidRequest) as raised:
-        request_of(Asked(request="-"))
+        request_of(RequestOptions(request="-"))
     assert "\n" not in raised.value.detail
 
 

@@ -6,11 +6,11 @@ import pytest
 
 from redsched.cache.columns import Columns
 from redsched.decide import Decider, Miss, ReasonCount
-from redsched.decide.profile import Shape
+from redsched.decide.profile import RequestProfile
 from redsched.errors import InvalidRequest
 from redsched.model import Request
 from redsched.settings import Settings
-from redsched.store.codec.results import LookedAt
+from redsched.store.codec.results import HostUsage
 from tests.support.decisions import hosts_of
 
 BEST = Settings(pick_from=1)
@@ -132,7 +132,7 @@ def test_a_claim_applied_shows_in_the_next_decision() -> None:
     columns = fleet(8, 7)
     decider = Decider(columns, BEST)
     assert firsts(decider, Request({"VCPU": 4})) == ["h0"]
-    columns.from_reply(LookedAt("h0", 2, "", {"VCPU": 4}, 1, 1), "1-a")
+    columns.from_reply(HostUsage("h0", 2, "", {"VCPU": 4}, 1, 1), "1-a")
     assert firsts(decider, Request({"VCPU": 4})) == ["h1"]
 
 
@@ -140,9 +140,9 @@ def test_a_repeated_shape_looks_only_at_changed_rows(monkeypatch: pytest.MonkeyP
     columns = fleet(*range(8, 40))
     decider = Decider(columns, BEST)
     decider.decide(Request({"VCPU": 4}), Random(0))
-    monkeypatch.setattr(Shape, "_evaluate_all", lambda self: pytest.fail("looked at every row"))
+    monkeypatch.setattr(RequestProfile, "_evaluate_all", lambda self: pytest.fail("looked at every row"))
     looked: list[int] = []
-    monkeypatch.setattr(Shape, "_evaluate", lambda self, row: looked.append(row))
+    monkeypatch.setattr(RequestProfile, "_evaluate", lambda self, row: looked.append(row))
     columns.patch("h3", {"claimed.VCPU": "2"})
     decider.decide(Request({"VCPU": 4}, project="web"), Random(0))
     decider.decide(Request({"VCPU": 4}), Random(0))
@@ -168,13 +168,13 @@ def test_claim_after_claim_the_cached_order_is_the_fresh_one(policy: str, monkey
 def test_only_the_latest_shapes_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Request] = []
     decider = Decider(fleet(8), BEST, remembered=2)
-    whole = Shape.__init__
+    whole = RequestProfile.__init__
 
-    def noting(self: Shape, columns: Columns, request: Request, *rest: object) -> None:
+    def noting(self: RequestProfile, columns: Columns, request: Request, *rest: object) -> None:
         made.append(request)
         whole(self, columns, request, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Shape, "__init__", noting)
+    monkeypatch.setattr(RequestProfile, "__init__", noting)
     for amount in (1, 2, 1, 3, 1, 2):
         decider.decide(Request({"VCPU": amount}), Random(0))
     assert [request.resources["VCPU"] for request in made] == [1, 2, 3, 2]

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from redsched import InvalidRequest, OwnCodeFailed, Request, Settings
+from redsched import InvalidRequest, PluginError, Request, Settings
 from redsched.cache.columns import Columns
 from redsched.decide import Decider
 from redsched.decide.plugins.entry_points import own_code
@@ -187,7 +187,7 @@ words = Weigher("words", lambda columns, request, rows: np.full(np.shape(columns
 )
 def test_a_filter_that_fails_is_named(installing: Installing, name: str, message: str) -> None:
     installing("broken", BROKEN, {"redsched.filters": {name: f"broken:{name}"}})
-    with pytest.raises(OwnCodeFailed, match=message):
+    with pytest.raises(PluginError, match=message):
         Decider(columns_of(a=USUAL), Settings()).decide(SMALL, Random(0))
 
 
@@ -197,5 +197,5 @@ def test_a_filter_that_fails_is_named(installing: Installing, name: str, message
 )
 def test_a_weigher_that_fails_is_named(installing: Installing, name: str, message: str) -> None:
     installing("broken", BROKEN, {"redsched.weighers": {name: f"broken:{name}"}})
-    with pytest.raises(OwnCodeFailed, match=message):
+    with pytest.raises(PluginError, match=message):
         Decider(columns_of(a=USUAL), Settings()).decide(Request({"VCPU": 1}, weights={name: 1.0}), Random(0))

@@ -10,10 +10,10 @@ from redsched.cache.columns import Columns
 from redsched.decide import Decider, Miss, ReasonCount
 from redsched.decide.explain.changes import smallest_change
 from redsched.decide.plugins.registry import tools
-from redsched.decide.profile import Shape
+from redsched.decide.profile import RequestProfile
 from redsched.decide.scoring import multipliers
-from redsched.model import Claim, ClaimStatus, Gang, Group, Request
-from redsched.scheduler.selection.blockers import MOST_TRIED, worth_trying
+from redsched.model import Claim, ClaimStatus, GangMember, Group, Request
+from redsched.scheduler.selection.blockers import MAX_TRIED, worth_trying
 from redsched.scheduler.selection.refusal import miss_facts, near
 from redsched.settings import Settings
 from redsched.store.codec.keys import Kind
@@ -56,7 +56,7 @@ def after(columns: Columns, request: Request, held: Claim, settings: Settings = 
 
 def test_a_gang_waits_for_room_for_the_member_that_fails() -> None:
     columns = columns_of(h1=UP | {"capacity.VCPU": "8", "claimed.VCPU": "6", "claims": "1"})
-    gang = Request(members=(Gang("web", Request({"VCPU": 1})), Gang("db", Request({"VCPU": 4}))))
+    gang = Request(members=(GangMember("web", Request({"VCPU": 1})), GangMember("db", Request({"VCPU": 4}))))
     assert after(columns, gang, claim(amounts={"VCPU": 3}))
     assert not after(columns, gang, claim(amounts={"VCPU": 1}))
     (miss,) = Decider(columns, BEST).explain(gang).nearest
@@ -101,8 +101,8 @@ def test_nothing_is_waited_for_where_more_than_room_and_company_fails() -> None:
 def test_of_claims_just_alike_one_is_tried_and_of_many_kinds_the_largest_smallest_first() -> None:
     alike = [claim(amounts={"VCPU": 1}), replace(claim(amounts={"VCPU": 1}), id="b")]
     assert [one.id for one in worth_trying(alike)] == ["a"]
-    many = [replace(claim(amounts={"VCPU": size}), id=f"c{size}") for size in range(1, MOST_TRIED + 6)]
-    assert [one.id for one in worth_trying(many)] == [f"c{size}" for size in range(6, MOST_TRIED + 6)]
+    many = [replace(claim(amounts={"VCPU": size}), id=f"c{size}") for size in range(1, MAX_TRIED + 6)]
+    assert [one.id for one in worth_trying(many)] == [f"c{size}" for size in range(6, MAX_TRIED + 6)]
 
 
 # How much is searched
@@ -121,7 +121,7 @@ def test_hosts_whose_search_takes_long_count_as_not_searched_and_stay_open() -> 
     columns = gpu_hosts(3)
     request = shares(260, 250, 240, 230)  # 490 and 490: the first descent finds neither
     with patch("redsched.decide.pools.assign.STEPS", 1), patch("redsched.decide.pools.assign.LEAST_STEPS", 0):
-        shape = Shape(columns, request, multipliers(request, tools(BEST)), tools(BEST).filters)
+        shape = RequestProfile(columns, request, multipliers(request, tools(BEST)), tools(BEST).filters)
         assert (shape.unassigned(), shape.unsearched) == ([], 3)
     assert shape.assigned(0)
 
@@ -151,9 +151,9 @@ def test_what_is_known_of_pools_lasts_until_the_host_changes() -> None:
 
 def test_a_change_that_takes_too_long_to_find_is_not_told() -> None:
     columns, request = gpu_hosts(1), shares(500, 499, 498)
-    shape = Shape(columns, request, multipliers(request, tools(BEST)), tools(BEST).filters)
+    shape = RequestProfile(columns, request, multipliers(request, tools(BEST)), tools(BEST).filters)
     assert [edit.says for edit in smallest_change(shape, 0)] == [f"497 {GPU} in group g1 less"]
-    with patch("redsched.decide.explain.changes.MOST_PLACED", 20):
+    with patch("redsched.decide.explain.changes.MAX_PLACED", 20):
         assert smallest_change(shape, 0) == ()
 
 

@@ -12,15 +12,15 @@ from redsched.decide.gang import Kind, requests_of
 from redsched.decide.gang.queue import KeptQueue, make_queue
 from redsched.decide.gang.repair import Repair
 from redsched.decide.gang.search import Search
-from redsched.decide.gang.state import Board
-from redsched.decide.overlay import Trial
-from redsched.decide.profile import Shape
+from redsched.decide.gang.state import GangState
+from redsched.decide.overlay import Overlay
+from redsched.decide.profile import RequestProfile
 from redsched.errors import InvalidRequest
 from redsched.model import (
     Amounts,
     Candidate,
     ClaimRule,
-    Gang,
+    GangMember,
     Group,
     Relation,
     RelationType,
@@ -45,12 +45,12 @@ def fleet(*capacities: int, **more: tuple[str, ...]) -> Columns:
     return columns
 
 
-def gang(*members: Gang, relations: tuple[Relation, ...] = (), alternates: int = 0) -> Request:
+def gang(*members: GangMember, relations: tuple[Relation, ...] = (), alternates: int = 0) -> Request:
     return Request(members=members, relations=relations, alternates=alternates)
 
 
-def member(name: str, vcpu: int = 1, count: int = 1, **more: object) -> Gang:
-    return Gang(name, Request({"VCPU": vcpu}, count=count, **more))  # type: ignore[arg-type]
+def member(name: str, vcpu: int = 1, count: int = 1, **more: object) -> GangMember:
+    return GangMember(name, Request({"VCPU": vcpu}, count=count, **more))  # type: ignore[arg-type]
 
 
 def related(kind: RelationType, *names: str) -> tuple[Relation, ...]:
@@ -83,13 +83,13 @@ def test_places_are_answered_in_the_order_of_the_members_and_their_counts() -> N
 
 
 def test_a_member_has_the_calls_project_and_its_policy_and_weights_where_it_has_none() -> None:
-    own = Gang("own", Request({"VCPU": 1}, policy="spread", weights={"pack": 2.0}))
+    own = GangMember("own", Request({"VCPU": 1}, policy="spread", weights={"pack": 2.0}))
     call = Request(members=(member("bare"), own), policy="pack", weights={"spread": 1.0}, project="a")
     (_, bare), (_, kept) = requests_of(call)
     assert (bare.policy, bare.weights, bare.project) == ("pack", {"spread": 1.0}, "a")
     assert kept == replace(own.request, project="a")
     with pytest.raises(InvalidRequest, match="names a project"):
-        Gang("other", Request({"VCPU": 1}, project="b"))
+        GangMember("other", Request({"VCPU": 1}, project="b"))
 
 
 def test_hard_spreads_by_one_topology_hold_together_with_the_smallest_skew() -> None:
@@ -117,7 +117,10 @@ def test_together_lists_the_one_host_alone_and_needs_no_rule() -> None:
 def test_together_takes_the_host_that_holds_all_of_them() -> None:
     """The best host for each alone has no room for both."""
     columns = fleet(6, 6, 6, capacity__MEMORY_MB=("9", "9", "40"), claimed__VCPU=("0", "0", "2"))
-    members = (Gang("a", Request({"VCPU": 2, "MEMORY_MB": 6})), Gang("b", Request({"VCPU": 2, "MEMORY_MB": 6})))
+    members = (
+        GangMember("a", Request({"VCPU": 2, "MEMORY_MB": 6})),
+        GangMember("b", Request({"VCPU": 2, "MEMORY_MB": 6})),
+    )
     assert chosen(decide(columns, gang(*members, relations=related(RelationType.TOGETHER, "a", "b")))) == ["h2", "h2"]
 
 
@@ -314,7 +317,8 @@ def test_candidates_on_the_chosen_host_come_with_its_other_pools() -> None:
     columns = fleet(4, 4, **pools, **more)
     asked = Request({"VCPU": 1}, groups=(Group("gpu", {"CUSTOM_GPU_MILLI": 1000}),))
     decision = decide(
-        columns, gang(Gang("a", asked), Gang("b", asked), relations=related(RelationType.TOGETHER, "a", "b"))
+        columns,
+        gang(GangMember("a", asked), GangMember("b", asked), relations=related(RelationType.TOGETHER, "a", "b")),
     )
     taken: list[Amounts] = [place.chosen.amounts for place in decision.places]
     assert len({place.chosen.host for place in decision.places}) == 1
@@ -341,7 +345,7 @@ def test_a_gang_of_many_members_leaves_other_shapes_remembered(monkeypatch: pyte
     decider = Decider(fleet(200), BEST, remembered=4)
     decider.decide(Request({"VCPU": 7}), Random(0))
     decider.decide(gang(*(member(f"m{at}", at + 1) for at in range(6))), Random(0))
-    monkeypatch.setattr(Shape, "__init__", lambda *_: pytest.fail("a shape was forgotten"))
+    monkeypatch.setattr(RequestProfile, "__init__", lambda *_: pytest.fail("a shape was forgotten"))
     assert decider.decide(Request({"VCPU": 7}), Random(0)).places
 
 
@@ -364,10 +368,10 @@ def test_a_place_that_gets_up_opens_its_host_again_but_not_to_those_whom_a_membe
     """Rules that change with who sits on a host are asked about that host again, in both directions."""
     columns = fleet(9, 9, 9)
     declare(columns, "g", "anti-affinity", **{"members": "1", "count.host=h0": "1"})
-    shape = Shape(columns, Request({"VCPU": 1}, server_group="g"), {})
+    shape = RequestProfile(columns, Request({"VCPU": 1}, server_group="g"), {})
     kinds = (Kind(shape, 2),)
-    with Trial(columns) as trial:
-        board = Board(columns, kinds, (), trial)
+    with Overlay(columns) as trial:
+        board = GangState(columns, kinds, (), trial)
         queue = make_queue(shape, shape.late_rules(), board, np.arange(3), np.zeros(columns.size))
         assert isinstance(queue, KeptQueue)
         assert [row for row, _ in queue.options()] == [1, 2]

@@ -7,7 +7,7 @@ import pytest
 from redsched.decide import taken_by
 from redsched.decide.pools import cell_demands, needs_of
 from redsched.decide.pools.demand import Part, Sort
-from redsched.model import CpuPolicy, Gang, Group, Numa, NumaAffinity, NumaCell, PciDevices, Request
+from redsched.model import CpuPolicy, GangMember, Group, Numa, NumaAffinity, NumaCell, PciDevices, Request
 
 T = frozenset({"CUSTOM_T"})
 CELL = NumaCell(4, 8192)
@@ -30,7 +30,7 @@ def test_what_all_places_take_is_summed_by_class() -> None:
     """Of all parts, times their counts; of gangs over all members."""
     one = Request({"VCPU": 2}, groups=(Group("a", {"VCPU": 1}),), numa=Numa((CELL, CELL)), pci=(PciDevices("VGPU", 3),))
     assert taken_by(one) == {"VCPU": 11, "MEMORY_MB": 16384, "VGPU": 3}
-    gang = Request({}, members=(Gang("a", replace(one, count=2)), Gang("b", Request({"VCPU": 1}))))
+    gang = Request({}, members=(GangMember("a", replace(one, count=2)), GangMember("b", Request({"VCPU": 1}))))
     assert taken_by(gang) == {"VCPU": 23, "MEMORY_MB": 32768, "VGPU": 6}
 
 

@@ -1,6 +1,6 @@
 """The front: what it holds, and that it says when it cannot know."""
 
-from redsched.decide.top_hosts import Entry, Front
+from redsched.decide.top_hosts import Entry, TopHosts
 
 
 def entry(score: float, name: str, row: int) -> Entry:
@@ -10,8 +10,8 @@ def entry(score: float, name: str, row: int) -> Entry:
 A, B, C = entry(0.9, "a", 0), entry(0.8, "b", 1), entry(0.7, "c", 2)
 
 
-def front(*entries: Entry, complete: bool = False) -> Front:
-    made = Front()
+def front(*entries: Entry, complete: bool = False) -> TopHosts:
+    made = TopHosts()
     made.fill(list(entries), complete)
     return made
 
@@ -79,7 +79,7 @@ def test_a_forgotten_row_that_changes_takes_no_other_with_it() -> None:
 
 def test_a_front_that_was_never_filled_knows_nothing_whatever_changes() -> None:
     """A shape fills it when it is first asked for its best; before that a row that changes is not all that fits."""
-    best = Front()
+    best = TopHosts()
     best.update(0, A)
     assert best.is_new
     assert best.first(1) is None

@@ -12,7 +12,7 @@ from redsched.errors import OutcomeUnknown, Unavailable
 from redsched.model import Request
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
-from redsched.store.client.script_client import Runner
+from redsched.store.client.script_client import ScriptClient
 from redsched.store.client.scripts import load_all
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
@@ -28,7 +28,7 @@ ONE = Request({"VCPU": 1})
 
 
 @asynccontextmanager
-async def opened(url: str) -> AsyncIterator[tuple[Scheduler, Runner]]:
+async def opened(url: str) -> AsyncIterator[tuple[Scheduler, ScriptClient]]:
     """A scheduler over one host with a hundred places."""
     async with Store.connect(url) as store:
         await store.cell("c1").init()

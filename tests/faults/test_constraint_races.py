@@ -12,7 +12,7 @@ import pytest
 
 from redsched.model import (
     CpuPolicy,
-    Gang,
+    GangMember,
     Group,
     GroupPolicy,
     HostReport,
@@ -193,15 +193,15 @@ async def test_the_last_of_a_shared_pool(url: str, race: Racers, round_: int) ->
     assert sum(still.free("VCPU").values()) == 5 * 99 - len(total.placed)
 
 
-THREE = Gang("of", Request({"VCPU": 1}, count=3))
+THREE = GangMember("of", Request({"VCPU": 1}, count=3))
 SEATED = {"VCPU": 1, "CUSTOM_SEAT": 1}
 GANGS = {
     "apart": Request(
-        members=(Gang("db", Request({"VCPU": 3}, count=3)),),
+        members=(GangMember("db", Request({"VCPU": 3}, count=3)),),
         relations=(Relation(RelationType.APART, ("db",)),),
     ),
     "near": Request(
-        members=(Gang("app", Request(SEATED, count=2)), Gang("web", Request({"VCPU": 2}, count=2))),
+        members=(GangMember("app", Request(SEATED, count=2)), GangMember("web", Request({"VCPU": 2}, count=2))),
         relations=(
             Relation(RelationType.TOGETHER, ("app",)),
             Relation(RelationType.APART, ("web",)),
@@ -209,7 +209,10 @@ GANGS = {
         ),
     ),
     "grouped": Request(
-        members=(Gang("of", Request({"VCPU": 1}, count=3, server_group="of")), Gang("db", Request(SEATED, count=2))),
+        members=(
+            GangMember("of", Request({"VCPU": 1}, count=3, server_group="of")),
+            GangMember("db", Request(SEATED, count=2)),
+        ),
         relations=(Relation(RelationType.TOGETHER, ("db",)),),
     ),
 }

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from redsched.errors import NotDurable, StoreUnavailable
-from redsched.model import ClaimStatus, Request, Why
+from redsched.model import ClaimStatus, EndReason, Request
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Again, Answer
+from redsched.store.codec.results import Replacement, ScriptResult
 from redsched.store.embedded.server import PrivateServer, ServerBinary
 from redsched.store.store import Store
 from tests.support.cells import call_of, member
@@ -102,12 +102,12 @@ async def test_what_became_active_in_the_place_of_another_claim_is_not_undone(
 
         async def confirmed_first(
             self: CellStore, host: str, claim_id: str, token: str, *how: Any, **more: Any
-        ) -> Answer:
+        ) -> ScriptResult:
             assert (await self.confirm(host, claim_id, token)).outcome is Outcome.OK
             return await undone(self, host, claim_id, token, *how, **more)
 
         monkeypatch.setattr(CellStore, "release", confirmed_first)
-        again = Again(former.host, former.token or "", Why.MOVED)
+        again = Replacement(former.host, former.token or "", EndReason.MOVED)
         target = replace(member(former.claim_id or "", former.host), again=again)
         with pytest.raises(NotDurable):
             await cell.claim(call_of(await cell.tick(), target))

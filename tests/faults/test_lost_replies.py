@@ -13,7 +13,7 @@ from random import Random
 import pytest
 
 from redsched.errors import NoValidHost, OutcomeUnknown
-from redsched.model import AgentStamp, ClaimStatus, HostReport, Inventory, Request, Why
+from redsched.model import AgentStamp, ClaimStatus, EndReason, HostReport, Inventory, Request
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
@@ -142,7 +142,7 @@ async def test_a_claims_life_goes_on_once(server: PrivateServer, tmp_path: Path,
             assert (await it.scheduler.claims.get(one.claim_id)).state is state
         assert await it.struck(fault, it.scheduler.claims.release(one.claim_id)) is False
         assert await it.claimed() == 1
-        gone = await it.struck(fault, it.behind.gone(*about, Why.RELEASED, {"VCPU": 1}))
+        gone = await it.struck(fault, it.behind.gone(*about, EndReason.RELEASED, {"VCPU": 1}))
         assert gone.outcome in done  # type: ignore[attr-defined]
         assert await it.claimed() == 0
         [host] = await it.cell.read_hosts([one.host])

@@ -26,13 +26,13 @@ import redis.asyncio as redis
 from redis.exceptions import AskError
 
 from redsched.errors import StoreUnavailable
-from redsched.model import Aggregate, HostReport, HostStatus, Inventory, Quota, Why
+from redsched.model import Aggregate, EndReason, HostReport, HostStatus, Inventory, Quota
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.client.scripts import load_all
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Again, Recorded
+from redsched.store.codec.results import Recorded, Replacement
 from redsched.store.codec.wire import Reply
 from redsched.store.commands.quotas import Transfer
 from redsched.store.embedded.server import ServerBinary
@@ -246,7 +246,7 @@ async def to_attest(it: World) -> None:
 async def local_ended(it: World) -> None:
     await open_host(it.cell)
     placed = await it.cell.claim_local("h1", "a", {"VCPU": 1})
-    await it.cell.gone("h1", "a", placed.facts[0], Why.RELEASED, {})
+    await it.cell.gone("h1", "a", placed.facts[0], EndReason.RELEASED, {})
 
 
 async def local_again(it: World) -> Any:
@@ -270,7 +270,7 @@ async def to_move(it: World) -> None:
 
 
 async def move(it: World) -> Any:
-    return await ask_again(it.cell, "a", "h2", Again("h1", await token_of(it), Why.MOVED))
+    return await ask_again(it.cell, "a", "h2", Replacement("h1", await token_of(it), EndReason.MOVED))
 
 
 def about(verb: str, *more: Any) -> Step:
@@ -324,7 +324,7 @@ LINES: dict[str, Line] = {
     "duty": Line(on_duty, lambda it: it.cell.take_duty("record", "me", 0)),
     "fail": Line(partial(one, taken_up), about("fail", True)),
     "forget": Line(all_of_a_gone_host, lambda it: it.cell.forget("h1", force=True)),
-    "gone": Line(partial(one, ending), about("gone", Why.RELEASED, {})),
+    "gone": Line(partial(one, ending), about("gone", EndReason.RELEASED, {})),
     "heartbeat": Line(was_down, lambda it: it.cell.heartbeat("h1", 60)),
     "inbox": Line(partial(one, claim_on), lambda it: it.cell.inboxes(["h1"])),
     "init": Line(host, lambda it: it.cell.init(), Outcome.SAME),

@@ -92,9 +92,9 @@ class PlayedShard:
 
     def promote(self) -> None:
         if not any(one.is_primary() for one in self.servers):
-            self.hand_over()
+            self.resolve()
 
-    def hand_over(self) -> None:
+    def resolve(self) -> None:
         """Have another server lead, where one could."""
         others = [one for one in self.servers if one.answers and not one.leads]
         if others:
@@ -124,7 +124,7 @@ class PlayedSentinel(WithSentinel):
         return self.shards.failovers
 
     def ask_for_failover(self) -> None:
-        self.shards.hand_over()
+        self.shards.resolve()
 
 
 class PlayedCluster(Clustered):
@@ -339,7 +339,7 @@ async def test_a_refused_failover_is_asked_for_again(tmp_path: Path, monkeypatch
     def refuse_twice() -> None:
         asked.append(1)
         if len(asked) > 2:
-            it.site.shards.hand_over()  # type: ignore[attr-defined]
+            it.site.shards.resolve()  # type: ignore[attr-defined]
 
     monkeypatch.setattr(it.site, "ask_for_failover", refuse_twice)
     kind = BY_NAME["failover-in-order"]

@@ -7,7 +7,7 @@ import pytest
 from redsched.store.client.scripts import load_all
 from tests.faults.suite.faults import ALL, BY_NAME
 from tests.faults.suite.faults.processes import HOOK, KillAgent, KillScheduler
-from tests.faults.suite.plan import APART, CALM, CELLS, MOST_TOGETHER, SETUPS, Round, children
+from tests.faults.suite.plan import APART, CALM, CELLS, MAX_TOGETHER, SETUPS, Round, children
 from tests.faults.suite.run import planned, shapes
 
 SEEDS = range(5)
@@ -39,7 +39,7 @@ def test_every_fault_is_played_alone_at_each_of_its_points(seed: int) -> None:
 def test_afterwards_several_are_played_at_once_on_every_set_up(seed: int) -> None:
     later = rounds_of(seed)[len(alone(seed)) :]
     assert {round_.setup for round_ in later} == set(SETUPS)
-    assert {len(round_.strikes) for round_ in later} == set(range(2, MOST_TOGETHER + 1))
+    assert {len(round_.strikes) for round_ in later} == set(range(2, MAX_TOGETHER + 1))
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -12,8 +12,8 @@ import pytest
 
 from redsched.agent.run import run
 from redsched.aio import end
-from redsched.errors import Refused
-from redsched.model import ClaimStatus, Request, Why
+from redsched.errors import Conflict
+from redsched.model import ClaimStatus, EndReason, Request
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from redsched.store.client.scripts import load_all
@@ -233,7 +233,7 @@ async def test_a_host_that_hears_no_reply_lets_its_own_lease_run_out_before_the_
 
         await wait_until(is_over, timeout=30)
         over = await scheduler.claims.get("a")
-    assert (states - {ClaimStatus.CLAIMED}, over.why) == ({ClaimStatus.STARTING, ClaimStatus.ENDING}, Why.EXPIRED)
+    assert (states - {ClaimStatus.CLAIMED}, over.why) == ({ClaimStatus.STARTING, ClaimStatus.ENDING}, EndReason.EXPIRED)
     assert answer.expires_at_ms is not None
     assert time.time() * 1000 < answer.expires_at_ms, "that was the time to take it up in"
 
@@ -249,7 +249,7 @@ async def test_a_claim_that_was_unshelved_and_answered_as_claimed_is_shelved_aga
         between.always = Fault.HOLD_REPLY
 
         async def unshelved() -> bool:
-            with suppress(Refused):  # its host has not said yet that it has stopped
+            with suppress(Conflict):  # its host has not said yet that it has stopped
                 return (await scheduler.claims.unshelve("a"))[0].state is ClaimStatus.CLAIMED
             return False
 
@@ -259,7 +259,7 @@ async def test_a_claim_that_was_unshelved_and_answered_as_claimed_is_shelved_aga
         async def is_shelved_again() -> bool:
             claim = await scheduler.claims.get("a")
             seen.add(claim.state)
-            return claim.why is Why.SHELVED and claim.state is ClaimStatus.ENDED
+            return claim.why is EndReason.SHELVED and claim.state is ClaimStatus.ENDED
 
         await wait_until(is_shelved_again, timeout=30)
     assert seen >= {ClaimStatus.STARTING, ClaimStatus.ENDED}

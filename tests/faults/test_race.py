@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from redsched.cache.snapshot import take_snapshot
-from redsched.cache.updater import CellMirror
+from redsched.cache.updater import ReplicaUpdater
 from redsched.errors import NoValidHost
 from redsched.model import HostReport, Inventory, Request
 from redsched.scheduler import Scheduler
@@ -189,7 +189,7 @@ async def watched(url: str, whole: Callable[[int], bool]) -> AsyncIterator[list[
     """The sums of claimed VCPU of each picture that a mirror shows; fails where one of them is not `whole`."""
     sums: list[int] = []
 
-    async def look(mirror: CellMirror) -> None:
+    async def look(mirror: ReplicaUpdater) -> None:
         while True:
             moved = asyncio.ensure_future(mirror.moved())
             sums.append(int(mirror.columns.claimed["VCPU"].sum()))
@@ -197,7 +197,7 @@ async def watched(url: str, whole: Callable[[int], bool]) -> AsyncIterator[list[
 
     settings = Settings(poll_s=0.001)
     async with Store.connect(url, settings) as store:
-        mirror = CellMirror(store.cell("c1"), settings)
+        mirror = ReplicaUpdater(store.cell("c1"), settings)
         await mirror.start()
         watcher = asyncio.create_task(look(mirror))
         try:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from redsched.errors import WrongRelease
+from redsched.errors import SchemaMismatch
 from redsched.model import Request
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
@@ -56,17 +56,17 @@ async def test_a_release_that_changes_things_waits_for_the_operator_and_then_shu
     try:
         await wait_until(lambda: "true" in present.run("hosts", "--json").stdout, what="the fleet has reported")
         refused = changing.run("hosts")
-        assert refused.returncode == WrongRelease.exit_code
+        assert refused.returncode == SchemaMismatch.exit_code
         assert "run `redsched upgrade`" in refused.stderr
         assert schema_of(fresh_server) == (str(SCHEMA.number), None), "nothing was changed by that"
         async with Scheduler.connect(fresh_server.url, Settings()) as living:
             await living.select(Request({"VCPU": 1}))
             assert changing.run("upgrade").returncode == 0
             assert schema_of(fresh_server) == (str(SCHEMA.number + 1),) * 2
-            with pytest.raises(WrongRelease, match="upgrade this process"):
+            with pytest.raises(SchemaMismatch, match="upgrade this process"):
                 await living.select(Request({"VCPU": 1}))
         outdated = present.run(*SELECT)
-        assert outdated.returncode == WrongRelease.exit_code
+        assert outdated.returncode == SchemaMismatch.exit_code
         assert "upgrade this process" in outdated.stderr
         assert agent.poll() is None, "an agent keeps its work, and goes on trying"
         assert changing.run("claims", "--json").stdout.count('"claim_id"') == 1, "the refused ones wrote nothing"
@@ -83,6 +83,6 @@ async def test_a_cell_that_this_release_cannot_read_is_refused_and_left_as_it_is
         client.hset("rs:{c1}:meta", "schema", "1")
         before = client.hgetall("rs:{c1}:meta")
         refused = present.run(command)
-        assert refused.returncode == WrongRelease.exit_code
+        assert refused.returncode == SchemaMismatch.exit_code
         assert "cell c1 is of schema 1, and this release reads no schema before 2" in refused.stderr
         assert client.hgetall("rs:{c1}:meta") == before

@@ -60,7 +60,7 @@ async def test_a_refusal_sees_all_hosts_at_one_instant(url: str) -> None:
             return read
 
         mirror.cell.poll = overtaken  # type: ignore[method-assign]
-        free = await mirror.caught_up(
+        free = await mirror.read_at_head(
             lambda: int((mirror.columns.capacity["VCPU"] - mirror.columns.claimed["VCPU"]).sum())
         )
         assert free == 1

@@ -18,7 +18,7 @@ import pytest
 import redis
 
 from redsched.cache.snapshot import take_snapshot
-from redsched.errors import NoValidHost, RedschedError, Unavailable, Unknown
+from redsched.errors import NotFound, NoValidHost, RedschedError, Unavailable
 from redsched.model import Request
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
@@ -36,7 +36,7 @@ HOSTS, VCPU = 6, 4
 QUICK = Settings(poll_s=0.005, tick_s=0.1, reply_timeout_s=1.0, catch_up_timeout_s=10.0)
 META, CHANGES = "rs:{c1}:meta", "rs:{c1}:changes"
 
-ACCEPTED = (NoValidHost, Unavailable, Unknown)
+ACCEPTED = (NoValidHost, Unavailable, NotFound)
 """What a caller may meet while the store is in trouble; anything else is a defect."""
 
 

@@ -176,7 +176,7 @@ async def test_a_set_up_that_cannot_be_started_is_told_and_tried_again(monkeypat
     monkeypatch.setattr(runs, "SITES", {"single": Failing})
     said: list[str] = []
     done = await runs.run(1, iter([ROUND, ROUND]), time.monotonic() + 60, Lines(said.append))
-    assert len(done.wrong) == runs.MOST_FAILED_STARTS
+    assert len(done.wrong) == runs.MAX_FAILED_STARTS
     assert all("the set-up single could not be started: OSError: no port is free" in one for one in done.wrong)
     assert done.results == []
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from redsched.errors import RedschedError
-from redsched.model import AgentStamp, ClaimStatus, Token, Why
+from redsched.model import AgentStamp, ClaimStatus, EndReason, Token
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Giving, HeldClaim, Placed
+from redsched.store.codec.results import JournaledClaim, Placed, ReleaseMode
 from redsched.store.store import Store
 from tests.support.cells import (
     IN_STATE,
@@ -48,7 +48,7 @@ async def open_cell(clean_store: str) -> AsyncIterator[CellStore]:
         yield store.cell("c1")
 
 
-def held(placed: Placed, claim_id: str = "a", state: ClaimStatus = ClaimStatus.ACTIVE, vcpu: int = 2) -> HeldClaim:
+def held(placed: Placed, claim_id: str = "a", state: ClaimStatus = ClaimStatus.ACTIVE, vcpu: int = 2) -> JournaledClaim:
     """A claim as the journal has it."""
     return held_claim(claim_id, placed.token, state, {"VCPU": vcpu}, "project", "consumer", "digest")
 
@@ -242,7 +242,7 @@ async def test_what_the_journal_remembers_as_ended_ends(cell: CellStore, raw: An
     await new_epoch(cell)
     await cell.attest("h1", "", ended=[has_ended("a", placed.token), has_ended("never-was", placed.token)])
     claim = (await cell.read_claims("a"))["a"]
-    assert (claim.state, claim.why) == ("ended", Why.VOID)
+    assert (claim.state, claim.why) == ("ended", EndReason.VOID)
     assert (await claimed(raw, cell), await cell.held_ids("h1")) == (0, set())
     assert await raw.pttl(cell.keys.claim("a")) > 0
     assert not await raw.exists(cell.keys.claim("never-was"))
@@ -264,7 +264,7 @@ async def test_work_whose_claim_has_ended_is_counted_until_its_host_has_stopped_
     assert (await states(cell, "a"), await claimed(raw, cell)) == ({"h1": "ending released"}, 2)
     assert [(one.op, one.token) for one in await cell.inbox("h1")] == [("end", placed.token)]
     assert await raw.pttl(cell.keys.claim("a")) == -1
-    assert (await cell.gone("h1", "a", placed.token, Why.VOID, {})).outcome is Outcome.OK
+    assert (await cell.gone("h1", "a", placed.token, EndReason.VOID, {})).outcome is Outcome.OK
     assert (await states(cell, "a"), await claimed(raw, cell)) == ({"": "ended released"}, 0)
     assert await raw.pttl(cell.keys.claim("a")) > 0
 
@@ -295,7 +295,7 @@ async def test_of_two_that_were_active_both_come_back_and_the_earlier_is_asked_b
     await settle(cell)
     assert await states(cell, "a") == {"h1": "ending moved", "h2": "active"}
     assert [(one.op, one.token) for one in await cell.inbox("h1")] == [("end", old.token)]
-    assert (await cell.gone("h1", "a", old.token, Why.RELEASED, {})).outcome is Outcome.OK
+    assert (await cell.gone("h1", "a", old.token, EndReason.RELEASED, {})).outcome is Outcome.OK
     assert (await claimed(raw, cell, "h1"), await claimed(raw, cell, "h2")) == (0, 2)
     assert (await cell.held_ids("h1"), await cell.held_ids("h2")) == (set(), {"a"})
 
@@ -327,14 +327,14 @@ async def test_what_ended_while_its_host_was_written_off_counts_until_the_host_h
     """In the epoch of the write-off: the stop hook may take minutes, and nobody else gets the amounts meanwhile."""
     placed = await active(cell, "a", VCPU=2)
     await cell.write_off("h1", force=True)
-    await cell.release("h1", "a", how=Giving.FORCE)
+    await cell.release("h1", "a", how=ReleaseMode.FORCE)
     if not remembered:
         await raw.delete(cell.keys.claim("a"))
     answer = await cell.attest("h1", "", held=[held(placed)])
     assert (answer.outcome, answer.drop, await claimed(raw, cell)) == (Outcome.OK, (), 2)
     assert await states(cell, "a") == {"h1": "ending void"}
     assert [(one.op, one.token) for one in await cell.inbox("h1")] == [("end", placed.token)]
-    assert (await cell.gone("h1", "a", placed.token, Why.RELEASED, {})).outcome is Outcome.OK
+    assert (await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {})).outcome is Outcome.OK
     assert await claimed(raw, cell) == 0
     assert await states(cell, "a") == {"": "ended released" if remembered else "ended void"}
 
@@ -343,14 +343,14 @@ async def test_what_was_released_by_force_while_its_host_was_away_stays_ended(ce
     """In a later epoch, and when nobody remembers it any more. A later placing under its id is another matter."""
     placed, kept = await active(cell, "a", VCPU=2), await active(cell, "b")
     await raw.hset(cell.keys.host("h1"), "alive_until_ms", "1")
-    await cell.release("h1", "a", how=Giving.FORCE)
+    await cell.release("h1", "a", how=ReleaseMode.FORCE)
     await raw.delete(cell.keys.claim("a"))
     for _ in range(2):  # it may not have heard of the first answer
         epoch = await new_epoch(cell)
         assert (await cell.attest("h1", epoch, held=[held(placed), held(kept, "b")])).drop == ()
         assert (await states(cell, "a"), await states(cell, "b")) == ({"h1": "ending void"}, {"h1": "active"})
         assert [one.claim_id for one in await cell.inbox("h1")] == ["a"]
-    assert (await cell.gone("h1", "a", placed.token, Why.RELEASED, {})).outcome is Outcome.OK
+    assert (await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {})).outcome is Outcome.OK
     await cell.attest("h1", await new_epoch(cell), held=[held(kept, "b")])
     assert not [name for name in await fields_of(raw, cell.keys.host("h1")) if name.startswith("dropped.")]
 
@@ -358,7 +358,7 @@ async def test_what_was_released_by_force_while_its_host_was_away_stays_ended(ce
 async def test_what_was_placed_after_a_release_by_force_is_restored(cell: CellStore, raw: Any) -> None:
     await active(cell, "a")
     await raw.hset(cell.keys.host("h1"), "alive_until_ms", "1")
-    await cell.release("h1", "a", how=Giving.FORCE)
+    await cell.release("h1", "a", how=ReleaseMode.FORCE)
     await raw.delete(cell.keys.claim("a"))
     await cell.report(report_of())
     later = await active(cell, "a")

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from redsched.model import Candidate, ClaimStatus, Token, Why
+from redsched.model import Candidate, ClaimStatus, EndReason, Token
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Giving, HeldClaim, Member
+from redsched.store.codec.results import JournaledClaim, Member, ReleaseMode
 from tests.support.cells import active, claimed, fields_of, new_epoch, nothing_written, open_host, report_of
 from tests.support.company import SEAT, ask, causes, counts, drawing, given, group, open_in, pool, seats
 from tests.support.placements import ended, held_claim, settle
@@ -16,7 +16,7 @@ from tests.support.placements import ended, held_claim, settle
 HELD_AMOUNTS = {"VCPU": 1, SEAT: 3}
 
 
-async def placed(cell: CellStore, claim_id: str = "a", host: str = "h1") -> HeldClaim:
+async def placed(cell: CellStore, claim_id: str = "a", host: str = "h1") -> JournaledClaim:
     """A claim in the group with 3 seats, as its host's journal holds it."""
     member = Member(claim_id, (Candidate(host, HELD_AMOUNTS),), "web")
     answer = await ask(cell, member)
@@ -27,12 +27,12 @@ async def placed(cell: CellStore, claim_id: str = "a", host: str = "h1") -> Held
 COUNTED = {"zone": "az1", "label:rack": "r1"}
 
 
-def held(token: str, claim_id: str = "a", state: ClaimStatus = ClaimStatus.ACTIVE, **words: Any) -> HeldClaim:
+def held(token: str, claim_id: str = "a", state: ClaimStatus = ClaimStatus.ACTIVE, **words: Any) -> JournaledClaim:
     values = {"amounts": HELD_AMOUNTS, "group": "web", "counted": COUNTED} | words
     return held_claim(claim_id, token, state, **values)
 
 
-def later_token(one: HeldClaim) -> str:
+def later_token(one: JournaledClaim) -> str:
     token = Token.parse(one.token)
     return str(replace(token, seq=token.seq + 1000))
 
@@ -76,7 +76,7 @@ async def test_work_that_the_store_has_forgotten_counts_again(cell: CellStore, r
     assert {one.kind for one in entries} == {"host", "server-group", "pool"}
     async with nothing_written(raw):
         assert (await cell.attest("h1", "", held=[journal])).outcome is Outcome.SAME
-    await cell.release("h1", "a", how=Giving.FORCE)
+    await cell.release("h1", "a", how=ReleaseMode.FORCE)
     assert (await counts(raw, cell), await seats(raw, cell)) == ({"members": 0}, 0)
 
 
@@ -132,7 +132,7 @@ async def test_a_claim_that_two_hosts_attest_counts_on_both_while_it_runs_there(
     assert [one.more for one in entries if one.op == "attest"] == ([0, 2, 1, 0] if first == "h1" else [2, 1, 0, 0])
     await settle(cell)
     assert (await counts(raw, cell), await seats(raw, cell)) == (both, 6)
-    await cell.gone("h1", "a", journal.token, Why.RELEASED, {}, things=("server-group:web", "pool:lic"))
+    await cell.gone("h1", "a", journal.token, EndReason.RELEASED, {}, things=("server-group:web", "pool:lic"))
     assert await counts(raw, cell) == {"members": 1, "host=h2": 1, "zone=az2": 1}
     assert await seats(raw, cell) == 3
     hosts = [await fields_of(raw, cell.keys.host(name)) for name in ("h1", "h2")]

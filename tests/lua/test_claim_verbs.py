@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from redsched.model import Why
+from redsched.model import EndReason
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Answer, Giving
+from redsched.store.codec.results import ReleaseMode, ScriptResult
 from tests.support.cells import (
     HOUR_S,
     IN_STATE,
@@ -25,7 +25,7 @@ from tests.support.cells import (
     taken_up,
 )
 
-Verb = Callable[[CellStore, str, str, str], Awaitable[Answer]]
+Verb = Callable[[CellStore, str, str, str], Awaitable[ScriptResult]]
 
 VERBS: dict[str, Verb] = {
     "accept": lambda cell, host, id_, token: cell.accept(host, id_, token, HOUR_S),
@@ -34,8 +34,8 @@ VERBS: dict[str, Verb] = {
     "fail-by-host": lambda cell, host, id_, token: cell.fail(host, id_, token, by_host=True),
     "fail": lambda cell, host, id_, token: cell.fail(host, id_, token, by_host=False),
     "release": lambda cell, host, id_, token: cell.release(host, id_, token),
-    "release-force": lambda cell, host, id_, token: cell.release(host, id_, token, how=Giving.FORCE),
-    "gone": lambda cell, host, id_, token: cell.gone(host, id_, token, Why.RELEASED, {"VCPU": 1}),
+    "release-force": lambda cell, host, id_, token: cell.release(host, id_, token, how=ReleaseMode.FORCE),
+    "gone": lambda cell, host, id_, token: cell.gone(host, id_, token, EndReason.RELEASED, {"VCPU": 1}),
     "work-ended": lambda cell, host, id_, token: cell.work_ended(host, id_, token, "no process is left"),
 }
 SAID = {"renew", "work-ended"}
@@ -253,7 +253,7 @@ async def test_a_hint_that_has_served_is_deleted_whatever_the_answer(cell: CellS
         assert answer.outcome in (Outcome.GONE, Outcome.STALE, Outcome.UNKNOWN)
         assert not await raw.exists(cell.keys.inbox("h1"))
     entry = await raw.xadd(cell.keys.inbox("h1"), {"op": "end"})
-    assert (await cell.gone("h1", "unknown", "1-a.1", Why.RELEASED, {}, entry)).outcome is Outcome.UNKNOWN
+    assert (await cell.gone("h1", "unknown", "1-a.1", EndReason.RELEASED, {}, entry)).outcome is Outcome.UNKNOWN
     assert not await raw.exists(cell.keys.inbox("h1"))
     entry = await raw.xadd(cell.keys.inbox("h1"), {"op": "claim"})
     await new_epoch(cell)
@@ -271,7 +271,7 @@ async def test_an_inbox_keeps_the_hints_of_other_claims(cell: CellStore) -> None
 async def test_the_amounts_return_together_with_the_hosts_new_external_usage(cell: CellStore, raw: Any) -> None:
     placed = await active(cell, "a", VCPU=2)
     seq = (await cell.tick()).seq
-    await cell.gone("h1", "a", placed.token, Why.RELEASED, {"VCPU": 3})
+    await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {"VCPU": 3})
     (entry,) = [one for one in await cell.changes("0-0", 100) if one.seq > seq]
     numbers = {"claims": "0", "claimed.VCPU": "0", "external.VCPU": "3"}
     assert entry.fields == {"claim": "a", "held.VCPU": "2", "why": "released", **numbers}
@@ -281,11 +281,11 @@ async def test_the_amounts_return_together_with_the_hosts_new_external_usage(cel
 async def test_why_a_claim_ended_is_why_its_ending_began(cell: CellStore) -> None:
     placed = await active(cell, "a")
     await cell.fail("h1", "a", placed.token, by_host=False)
-    await cell.gone("h1", "a", placed.token, Why.RELEASED, {})
+    await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {})
     placed = await active(cell, "b")
-    await cell.gone("h1", "b", placed.token, Why.EXPIRED, {})
+    await cell.gone("h1", "b", placed.token, EndReason.EXPIRED, {})
     claims = await cell.read_claims("ab")
-    assert [claims[one].why for one in "ab"] == [Why.FAILED, Why.EXPIRED]
+    assert [claims[one].why for one in "ab"] == [EndReason.FAILED, EndReason.EXPIRED]
 
 
 async def test_a_failed_claim_stays_failed_for_its_host_and_gone_for_others(cell: CellStore) -> None:
@@ -293,7 +293,7 @@ async def test_a_failed_claim_stays_failed_for_its_host_and_gone_for_others(cell
     await cell.fail("h1", "a", placed.token, by_host=True)
     assert (await cell.fail("h1", "a", placed.token, by_host=False)).outcome is Outcome.SAME
     assert (await cell.confirm("h1", "a", placed.token)).outcome is Outcome.GONE
-    assert (await cell.read_claims("a"))["a"].why is Why.FAILED
+    assert (await cell.read_claims("a"))["a"].why is EndReason.FAILED
 
 
 async def test_no_word_on_a_claim_touches_what_the_agent_owns(cell: CellStore, raw: Any) -> None:
@@ -308,7 +308,7 @@ async def test_no_word_on_a_claim_touches_what_the_agent_owns(cell: CellStore, r
             continue
         placed = await IN_STATE[state](cell, f"{verb}-{state}")
         await VERBS[verb](cell, "h1", f"{verb}-{state}", placed.token)
-        await cell.release("h1", f"{verb}-{state}", how=Giving.FORCE)
+        await cell.release("h1", f"{verb}-{state}", how=ReleaseMode.FORCE)
     assert owned(await fields_of(raw, cell.keys.host("h1"))) == before
 
 

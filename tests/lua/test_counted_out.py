@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from redsched.model import Candidate, Why
+from redsched.model import Candidate, EndReason
 from redsched.store.cell import CellStore
 from redsched.store.codec.claim_codec import drawn_on
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Giving, Member
+from redsched.store.codec.results import Member, ReleaseMode
 from redsched.store.codec.wire import Reply
 from tests.support.cells import (
     HOUR_S,
@@ -63,10 +63,10 @@ async def _expire(cell: CellStore, raw: Any, token: str) -> None:
 ENDINGS: dict[str, Ending] = {
     "release": lambda cell, raw, token: cell.release("h1", "a", token),
     "release, things known": lambda cell, raw, token: cell.release("h1", "a", token, things=THINGS),
-    "release by force": lambda cell, raw, token: cell.release("h1", "a", how=Giving.FORCE),
+    "release by force": lambda cell, raw, token: cell.release("h1", "a", how=ReleaseMode.FORCE),
     "fail": lambda cell, raw, token: cell.fail("h1", "a", token, by_host=False),
     "fail by host": lambda cell, raw, token: cell.fail("h1", "a", token, by_host=True, things=THINGS[:1]),
-    "gone": lambda cell, raw, token: cell.gone("h1", "a", token, Why.RELEASED, {"VCPU": 2}),
+    "gone": lambda cell, raw, token: cell.gone("h1", "a", token, EndReason.RELEASED, {"VCPU": 2}),
     "expire": _expire,
     "forget": lambda cell, raw, token: cell.forget("h1", force=True),
 }
@@ -104,7 +104,7 @@ async def test_what_is_ending_counts_until_its_host_says_that_it_is_gone(cell: C
     before = (await counts(raw, cell), await seats(raw, cell))
     assert (await ENDINGS[way](cell, raw, token)).outcome is Outcome.ENDING
     assert (await counts(raw, cell), await seats(raw, cell)) == before
-    await cell.gone("h1", "a", token, Why.RELEASED, {})
+    await cell.gone("h1", "a", token, EndReason.RELEASED, {})
     assert (await counts(raw, cell), await seats(raw, cell)) == ({"members": 0}, 0)
 
 
@@ -227,14 +227,14 @@ async def test_a_host_counts_its_claims_and_those_not_active_yet(cell: CellStore
     seq = (await cell.tick()).seq
     await cell.release("h1", "starting")
     assert await host_counts(raw, cell) == (4, 1, 0)
-    await cell.gone("h1", "starting", token, Why.RELEASED, {})
+    await cell.gone("h1", "starting", token, EndReason.RELEASED, {})
     assert await host_counts(raw, cell) == (3, 1, 0)
     entries = [dict(one.fields) for one in await cell.changes("0-0", 100) if one.seq > seq]
     assert [{name: one[name] for name in ("claims", "starting") if name in one} for one in entries] == [
         {"starting": "1"},
         {"claims": "3"},
     ]
-    await cell.gone("h1", "claimed", (await cell.read_claims(["claimed"]))["claimed"].token, Why.RELEASED, {})
+    await cell.gone("h1", "claimed", (await cell.read_claims(["claimed"]))["claimed"].token, EndReason.RELEASED, {})
     assert await host_counts(raw, cell) == (2, 0, 0)
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from redsched.model import ClaimStatus, Why
+from redsched.model import ClaimStatus, EndReason
 from redsched.store.cell import CellStore
 from tests.support.cells import (
     IN_STATE,
@@ -37,7 +37,7 @@ async def test_what_no_host_has_taken_up_is_freed(cell: CellStore, raw: Any) -> 
     reason = (await cell.read_reasons(["a"]))["a"].text
     said = {"claim": "a", "held.VCPU": "2", "why": "expired", "reason": reason}
     assert (entry.op, entry.fields) == ("expired", {**said, **numbers})
-    assert (await cell.read_claims("a"))["a"].why is Why.EXPIRED
+    assert (await cell.read_claims("a"))["a"].why is EndReason.EXPIRED
     assert (await claimed(raw, cell), await cell.held_ids("h1"), dict(await cell.deadlines())) == (0, set(), {})
     assert not await raw.exists(cell.keys.inbox("h1"))
     async with nothing_written(raw):
@@ -56,8 +56,8 @@ async def test_what_a_host_is_starting_is_asked_back(cell: CellStore, raw: Any) 
         2,
         {},
     )
-    await cell.gone("h1", "a", placed.token, Why.RELEASED, {})
-    assert (await cell.read_claims("a"))["a"].why is Why.EXPIRED
+    await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {})
+    assert (await cell.read_claims("a"))["a"].why is EndReason.EXPIRED
 
 
 @pytest.mark.parametrize("state", IN_STATE)
@@ -88,9 +88,9 @@ async def test_nobody_waits_for_a_host_that_was_written_off(cell: CellStore, raw
     assert await cell.reconcile(["due", "starts", "ends"]) == 2
     claims = await cell.read_claims(("due", "starts", "ends"))
     assert {name: (one.state, one.why) for name, one in claims.items()} == {
-        "due": (ClaimStatus.ENDED, Why.EXPIRED),
+        "due": (ClaimStatus.ENDED, EndReason.EXPIRED),
         "starts": (ClaimStatus.STARTING, None),
-        "ends": (ClaimStatus.ENDED, Why.RELEASED),
+        "ends": (ClaimStatus.ENDED, EndReason.RELEASED),
     }
     assert (await claimed(raw, cell), await cell.held_ids("h1")) == (1, {"starts"})
     assert not await raw.exists(cell.keys.inbox("h1"))

@@ -6,11 +6,11 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from redsched.model import ClaimStatus, Why
+from redsched.model import ClaimStatus, EndReason
 from redsched.store.cell import CellStore
 from redsched.store.codec.claim_codec import drawn_on
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Again, ClaimAnswer, Giving, Placed
+from redsched.store.codec.results import ClaimAnswer, Placed, ReleaseMode, Replacement
 from tests.support.cells import HOUR_S, call_of, claimed, make_due, member, new_epoch, nothing_written, open_host
 from tests.support.placements import arrive, ask_again, ended, held, main_states, settle
 
@@ -30,9 +30,9 @@ async def gang(cell: CellStore, ids: str = "abc") -> dict[str, Placed]:
     return dict(zip(ids, answer.placed, strict=True))
 
 
-async def placed_again(cell: CellStore, claim_id: str, placed: Placed, why: Why, gang: str = "a") -> ClaimAnswer:
+async def placed_again(cell: CellStore, claim_id: str, placed: Placed, why: EndReason, gang: str = "a") -> ClaimAnswer:
     """Ask for another placement of a member."""
-    return await ask_again(cell, claim_id, "h1", Again("h1", placed.token, why, gang=gang))
+    return await ask_again(cell, claim_id, "h1", Replacement("h1", placed.token, why, gang=gang))
 
 
 async def test_a_gang_is_remembered_until_all_of_it_is_active(cell: CellStore, raw: Any) -> None:
@@ -83,7 +83,7 @@ async def test_when_one_fails_the_others_end_too_whatever_they_are(cell: CellSto
     rest = {"b": "ending failed", "c": "ending failed", "d": "ended failed"}
     assert await main_states(cell, "abcd") == {"a": first, **rest}
     for one in "abc":
-        await cell.gone("h1", one, placed[one].token, Why.RELEASED, {})
+        await cell.gone("h1", one, placed[one].token, EndReason.RELEASED, {})
     await settle(cell)
     assert (await claimed(raw, cell), await raw.exists(cell.keys.gang("a"))) == (0, 0)
     assert not await raw.exists(cell.keys.chores)
@@ -119,7 +119,7 @@ async def test_a_member_that_confirms_after_another_has_failed_is_asked_back(
     assert await main_states(cell, "b") == {"b": "ending failed"}
     assert [one.op for one in await cell.inbox("h1")] == ["end"]
     await settle(cell)
-    await cell.gone("h1", "b", placed["b"].token, Why.RELEASED, {})
+    await cell.gone("h1", "b", placed["b"].token, EndReason.RELEASED, {})
     assert (await raw.exists(cell.keys.gang("a")), await claimed(raw, cell)) == (0, 0)
 
 
@@ -137,28 +137,28 @@ async def test_none_is_placed_anew_alone_while_its_gang_is_waited_for(cell: Cell
     placed = await gang(cell, "abc")
     await arrive(cell, "b", placed["b"])
     async with nothing_written(raw):
-        assert (await placed_again(cell, "b", placed["b"], Why.MOVED)).outcome is Outcome.GANG
-        assert (await placed_again(cell, "b", placed["b"], Why.MOVED, gang="")).outcome is Outcome.GANG
-        assert (await placed_again(cell, "b", placed["b"], Why.FAILED)).outcome is Outcome.GANG
+        assert (await placed_again(cell, "b", placed["b"], EndReason.MOVED)).outcome is Outcome.GANG
+        assert (await placed_again(cell, "b", placed["b"], EndReason.MOVED, gang="")).outcome is Outcome.GANG
+        assert (await placed_again(cell, "b", placed["b"], EndReason.FAILED)).outcome is Outcome.GANG
     answer = await cell.fail("h1", "a", placed["a"].token, by_host=True, again=True)
     assert (answer.outcome, answer.facts) == (Outcome.OK, ("ended",))
     async with nothing_written(raw):
-        assert (await placed_again(cell, "a", placed["a"], Why.FAILED)).outcome is Outcome.GANG
-        assert (await placed_again(cell, "b", placed["b"], Why.MOVED)).outcome is Outcome.GANG
+        assert (await placed_again(cell, "a", placed["a"], EndReason.FAILED)).outcome is Outcome.GANG
+        assert (await placed_again(cell, "b", placed["b"], EndReason.MOVED)).outcome is Outcome.GANG
     await settle(cell)
-    await cell.gone("h1", "b", placed["b"].token, Why.RELEASED, {})
+    await cell.gone("h1", "b", placed["b"].token, EndReason.RELEASED, {})
     assert await main_states(cell, "abc") == {"a": "ended failed", "b": "ended failed", "c": "ended failed"}
     for one in "abc":
-        assert (await placed_again(cell, one, placed[one], Why.FAILED)).outcome is Outcome.GONE
+        assert (await placed_again(cell, one, placed[one], EndReason.FAILED)).outcome is Outcome.GONE
 
 
 async def test_a_member_of_a_gang_that_has_come_up_is_placed_anew_like_any_claim(cell: CellStore) -> None:
     placed = await gang(cell, "ab")
     for one in "ab":
         await arrive(cell, one, placed[one])
-    assert (await placed_again(cell, "a", placed["a"], Why.MOVED)).outcome is Outcome.OK
+    assert (await placed_again(cell, "a", placed["a"], EndReason.MOVED)).outcome is Outcome.OK
     await cell.fail("h1", "b", placed["b"].token, by_host=True, again=True)
-    assert (await placed_again(cell, "b", placed["b"], Why.FAILED)).outcome is Outcome.OK
+    assert (await placed_again(cell, "b", placed["b"], EndReason.FAILED)).outcome is Outcome.OK
     assert {one.gang for one in (await cell.read_claims("ab")).values()} == {""}
 
 
@@ -167,11 +167,11 @@ async def test_what_its_owner_let_go_has_not_fallen_with_the_gang(cell: CellStor
     await cell.fail("h1", "a", placed["a"].token, by_host=True)
     assert (await cell.shelve("h1", "b", placed["b"].token)).outcome is Outcome.OK
     await settle(cell)
-    assert (await placed_again(cell, "b", placed["b"], Why.SHELVED)).outcome is Outcome.OK
+    assert (await placed_again(cell, "b", placed["b"], EndReason.SHELVED)).outcome is Outcome.OK
 
 
-@pytest.mark.parametrize("how", [Giving.ASK, Giving.FORCE, Giving.UNLESS_ACTIVE])
-async def test_an_owner_may_let_one_go(cell: CellStore, raw: Any, how: Giving) -> None:
+@pytest.mark.parametrize("how", [ReleaseMode.ASK, ReleaseMode.FORCE, ReleaseMode.UNLESS_ACTIVE])
+async def test_an_owner_may_let_one_go(cell: CellStore, raw: Any, how: ReleaseMode) -> None:
     placed = await gang(cell)
     await cell.accept("h1", "b", placed["b"].token, HOUR_S)
     await cell.release("h1", "b", placed["b"].token, how)
@@ -179,7 +179,7 @@ async def test_an_owner_may_let_one_go(cell: CellStore, raw: Any, how: Giving) -
     assert await cell.read_gang("a") == {"a": "h1", "c": "h1"}
     await arrive(cell, "c", placed["c"])
     assert not await raw.exists(cell.keys.gang("a"))
-    await cell.gone("h1", "b", placed["b"].token, Why.RELEASED, {})
+    await cell.gone("h1", "b", placed["b"].token, EndReason.RELEASED, {})
     await settle(cell)
     assert await main_states(cell, "abc") == {"a": "active", "b": "ended released", "c": "active"}
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from redsched.model import Why
+from redsched.model import EndReason
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Again, ClaimAnswer, Placed
+from redsched.store.codec.results import ClaimAnswer, Placed, Replacement
 from tests.support.cells import call_of, claim_on, member, nothing_written, open_host
 from tests.support.placements import arrive, move_to, settle
 
@@ -30,7 +30,7 @@ async def active(cell: CellStore, claim_id: str, host: str) -> Placed:
 
 async def move(cell: CellStore, claim_id: str, placed: Placed, host: str, **expected: tuple[str, ...]) -> ClaimAnswer:
     """Move a claim to a host that was chosen while others were on these."""
-    one = replace(member(claim_id, host), again=Again(placed.host, placed.token, Why.MOVED))
+    one = replace(member(claim_id, host), again=Replacement(placed.host, placed.token, EndReason.MOVED))
     return await cell.claim(replace(call_of(await cell.tick(), one), expected=expected))
 
 

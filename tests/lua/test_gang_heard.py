@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from redsched.model import ClaimStatus, HostStatus, Why
+from redsched.model import ClaimStatus, EndReason, HostStatus
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import EndedPlacement, Placed
@@ -72,7 +72,7 @@ async def test_a_member_that_its_journal_is_ending_has_left(cell: CellStore, raw
     assert await cell.read_gang("a") == {"a": "h1"}
     assert await waiting(cell, raw) == "1"
     assert await raw.hget(cell.keys.gang("a"), "why") == "void"
-    await cell.gone("h2", "b", placed["b"].token, Why.RELEASED, {})
+    await cell.gone("h2", "b", placed["b"].token, EndReason.RELEASED, {})
     await settle(cell, but="b")  # its gang has failed, and h1 has not attested
     assert await waiting(cell, raw) == "1"
 
@@ -80,17 +80,17 @@ async def test_a_member_that_its_journal_is_ending_has_left(cell: CellStore, raw
 @pytest.mark.parametrize(
     ("why", "was_active", "other"),
     [
-        (Why.RELEASED, False, "active"),
-        (Why.WORK_ENDED, True, "active"),
-        (Why.FAILED, True, "active"),
+        (EndReason.RELEASED, False, "active"),
+        (EndReason.WORK_ENDED, True, "active"),
+        (EndReason.FAILED, True, "active"),
         (None, True, "active"),
-        (Why.FAILED, False, "ending failed"),
+        (EndReason.FAILED, False, "ending failed"),
         (None, False, "ending failed"),
     ],
 )
 @pytest.mark.parametrize("is_over", [True, False])
 async def test_a_member_that_had_been_active_does_not_end_the_others(
-    cell: CellStore, raw: Any, why: Why | None, was_active: bool, other: str, is_over: bool
+    cell: CellStore, raw: Any, why: EndReason | None, was_active: bool, other: str, is_over: bool
 ) -> None:
     """The gang had come up and one has ended, or is ending; the store went back to before that. Its journal knows."""
     placed = await gang(cell)
@@ -121,7 +121,7 @@ async def test_a_member_that_fell_with_its_gang_counts_as_never_active(cell: Cel
     before = await snapshot(raw)
     await cell.fail("h2", "b", placed["b"].token, by_host=True)
     await settle(cell)
-    assert (await cell.gone("h1", "a", placed["a"].token, Why.VOID, {})).facts == ("failed",)
+    assert (await cell.gone("h1", "a", placed["a"].token, EndReason.VOID, {})).facts == ("failed",)
     epoch = await roll_back(cell, raw, before)
     await cell.attest("h1", epoch, None, [], [EndedPlacement("a", placed["a"].token, placed["a"].token, "failed")])
     await cell.attest("h2", epoch)
@@ -137,7 +137,7 @@ async def test_an_active_member_that_ends_before_the_others_were_heard_ends_alon
     await cell.confirm("h2", "b", placed["b"].token)
     epoch = await roll_back(cell, raw, before)
     await cell.attest("h1", epoch, None, [held("a", placed["a"])])
-    await cell.gone("h1", "a", placed["a"].token, Why.WORK_ENDED, {})
+    await cell.gone("h1", "a", placed["a"].token, EndReason.WORK_ENDED, {})
     await cell.attest("h2", epoch, None, [held("b", placed["b"])])
     await settle(cell)
     assert await main_states(cell, "ab") == {"a": "ended work-ended", "b": "active"}

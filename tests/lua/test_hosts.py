@@ -17,7 +17,7 @@ from redsched.model import (
 )
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Change, Giving, Member
+from redsched.store.codec.results import Change, Member, ReleaseMode
 from tests.support.cells import (
     HOUR_S,
     active,
@@ -336,7 +336,7 @@ async def test_a_lost_host_is_disabled_down_and_closed(cell: CellStore, raw: Any
         assert (await cell.write_off("h1", force=True)).outcome is Outcome.SAME
         assert (await cell.write_off("nowhere")).outcome is Outcome.UNKNOWN
         assert (await cell.claim(call_of(await cell.tick(), member("b", "h1")))).outcome is Outcome.FULL
-    assert (await cell.release("h1", "a", placed.token, how=Giving.FORCE)).outcome is Outcome.OK
+    assert (await cell.release("h1", "a", placed.token, how=ReleaseMode.FORCE)).outcome is Outcome.OK
     assert await claimed(raw, cell) == 0
 
 

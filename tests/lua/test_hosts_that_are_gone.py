@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from redsched.model import ClaimStatus, HostReport, Inventory, Why
+from redsched.model import ClaimStatus, EndReason, HostReport, Inventory
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
 from tests.support.cells import (
@@ -33,7 +33,7 @@ async def test_a_release_is_repeated_after_its_host_was_removed(cell: CellStore,
         assert (await cell.release("h1", "a", one.token)).outcome is Outcome.SAME
         assert (await cell.confirm("h2", "b", two.token)).outcome is Outcome.GONE
         assert (await cell.release("h2", "b")).outcome is Outcome.SAME
-    assert (await cell.read_claims(["b"]))["b"].why is Why.VOID
+    assert (await cell.read_claims(["b"]))["b"].why is EndReason.VOID
 
 
 @pytest.mark.parametrize("state", ["claimed", "starting", "active"])

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from redsched.model import Claim, ClaimRule, ClaimStatus, GroupPolicy, HostStatus, RuleKind, Why
+from redsched.model import Claim, ClaimRule, ClaimStatus, EndReason, GroupPolicy, HostStatus, RuleKind
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Again, ClaimAnswer
+from redsched.store.codec.results import ClaimAnswer, Replacement
 from tests.support.cells import HOUR_S, call_of, new_epoch, nothing_written, report_of
 from tests.support.company import ask, causes, counts, group, joining, open_in
 from tests.support.placements import arrive, held_claim, settle
@@ -39,11 +39,11 @@ async def evacuate(
     *hosts: str,
     lost: tuple[str, ...] = ("h1",),
     rules: tuple[ClaimRule, ...] = (),
-    why: Why = Why.MOVED,
+    why: EndReason = EndReason.MOVED,
 ) -> ClaimAnswer:
     """Ask for another placement of a claim; `lost` are the hosts that the caller takes for written off."""
     claim = (await cell.read_claims([claim_id]))[claim_id]
-    member = replace(joining(claim_id, *hosts), again=Again(claim.host, claim.token, why))
+    member = replace(joining(claim_id, *hosts), again=Replacement(claim.host, claim.token, why))
     return await cell.claim(replace(call_of(await cell.tick(), member), written_off=lost, rules=rules))
 
 
@@ -86,7 +86,7 @@ async def test_of_two_that_were_decided_at_once_for_different_hosts_one_is_refus
     await group(cell, policy=AFFINITY)
     await run_on(cell, "h1", "a", "b")
     await cell.write_off("h1", evacuate=True, force=True)
-    again = {one.id: Again("h1", one.token, Why.MOVED) for one in (await cell.read_claims("ab")).values()}
+    again = {one.id: Replacement("h1", one.token, EndReason.MOVED) for one in (await cell.read_claims("ab")).values()}
     clock = await cell.tick()
     calls = [
         replace(call_of(clock, replace(joining(one, host), again=again[one])), written_off=("h1",))
@@ -139,13 +139,13 @@ async def stop_on(cell: CellStore, host: str) -> None:
     for claim in (await cell.read_claims(await cell.held_ids(host))).values():
         here = claim.on(host)
         if here and here.state is ClaimStatus.ENDING:
-            await cell.gone(host, here.id, here.token, Why.MOVED, {})
+            await cell.gone(host, here.id, here.token, EndReason.MOVED, {})
 
 
 async def move(cell: CellStore, *ids: str, to: tuple[str, ...]) -> ClaimAnswer:
     """Ask for other placements of claims on hosts that work, all in one call."""
     claims = await cell.read_claims(ids)
-    again = [Again(one.host, one.token, Why.MOVED) for one in claims.values()]
+    again = [Replacement(one.host, one.token, EndReason.MOVED) for one in claims.values()]
     members = [replace(joining(one, *to), again=of) for one, of in zip(ids, again, strict=True)]
     return await cell.claim(replace(call_of(await cell.tick(), *members), fresh=True))
 
@@ -270,7 +270,7 @@ async def test_what_is_shelved_is_not_left_behind(cell: CellStore) -> None:
     await cell.write_off("h1", evacuate=True, force=True)
     token = (await cell.read_claims("a"))["a"].token
     assert (await cell.shelve("h1", "a", token)).outcome is Outcome.OK
-    assert causes(await evacuate(cell, "a", "h2", why=Why.SHELVED)) == {"h2": "GROUP"}
+    assert causes(await evacuate(cell, "a", "h2", why=EndReason.SHELVED)) == {"h2": "GROUP"}
 
 
 async def test_in_an_epoch_that_has_not_settled_it_is_not_told(cell: CellStore) -> None:
@@ -324,5 +324,5 @@ async def test_what_is_not_counted_by_a_label_is_left_behind_where_it_is(cell: C
     await arrive(cell, "x", (await ask(cell, joining("x", "h7", to="other"))).placed[0])
     await cell.write_off("h7", evacuate=True, force=True)
     claim = (await cell.read_claims("x"))["x"]
-    member = replace(joining("x", "h1", to="other"), again=Again("h7", claim.token, Why.MOVED))
+    member = replace(joining("x", "h1", to="other"), again=Replacement("h7", claim.token, EndReason.MOVED))
     assert (await cell.claim(call_of(await cell.tick(), member))).outcome is Outcome.OK

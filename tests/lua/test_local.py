@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from redsched.model import HostStatus, Inventory, SharedPool, Why
+from redsched.model import EndReason, HostStatus, Inventory, SharedPool
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
 from tests.support.cells import (
@@ -79,7 +79,7 @@ async def test_other_amounts_are_a_new_placing_and_a_late_copy_of_the_old_is_sta
 async def test_what_has_ended_comes_back_only_by_the_token_that_it_ended_with(cell: CellStore, raw: Any) -> None:
     """A late copy of the first word must not bring back what its host has said is gone."""
     token = (await cell.claim_local("h1", "console", {"VCPU": 2})).facts[0]
-    assert (await cell.gone("h1", "console", token, Why.RELEASED, {})).outcome is Outcome.OK
+    assert (await cell.gone("h1", "console", token, EndReason.RELEASED, {})).outcome is Outcome.OK
     async with nothing_written(raw):
         late = await cell.claim_local("h1", "console", {"VCPU": 2})
         assert (late.outcome, late.facts) == (Outcome.STALE, (token,))
@@ -101,7 +101,7 @@ async def test_on_another_host_it_waits_until_it_has_ended_on_the_first(cell: Ce
     token = (await cell.claim_local("h1", "vm", {"VCPU": 2})).facts[0]
     async with nothing_written(raw):
         assert (await cell.claim_local("h2", "vm", {"VCPU": 2}, token=token)).outcome is Outcome.CONFLICT
-    await cell.gone("h1", "vm", token, Why.RELEASED, {})
+    await cell.gone("h1", "vm", token, EndReason.RELEASED, {})
     assert (await cell.claim_local("h2", "vm", {"VCPU": 2}, token=token)).outcome is Outcome.OK
     assert (await claimed(raw, cell), await claimed(raw, cell, "h2")) == (0, 2)
 
@@ -136,7 +136,7 @@ async def test_it_counts_in_shared_pools_too(cell: CellStore, raw: Any) -> None:
     token = (await cell.claim_local("h1", "console", {SEATS: 7})).facts[0]
     pool = await fields_of(raw, cell.keys.pool("licences"))
     assert (pool["claimed.CUSTOM_SEAT"], pool["over.CUSTOM_SEAT"]) == ("7", "1")
-    await cell.gone("h1", "console", token, Why.RELEASED, {})
+    await cell.gone("h1", "console", token, EndReason.RELEASED, {})
     assert (await fields_of(raw, cell.keys.pool("licences")))["claimed.CUSTOM_SEAT"] == "0"
 
 

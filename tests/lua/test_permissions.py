@@ -7,7 +7,7 @@ import pytest
 from redis.exceptions import ResponseError
 
 from redsched.errors import StoreUnavailable
-from redsched.model import HostStatus, Why
+from redsched.model import EndReason, HostStatus
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
@@ -60,7 +60,7 @@ async def test_a_full_server_takes_nothing_new_and_lets_everything_end(fresh_ser
         assert (await cell.confirm("h1", "confirmed", tokens["confirmed"])).outcome is Outcome.OK
         assert (await cell.accept("h1", "accepted", tokens["accepted"], 60)).outcome is Outcome.OK
         assert (await cell.renew("h1", "renewed", tokens["renewed"], 60)).outcome is Outcome.OK
-        assert (await cell.gone("h1", "ends", tokens["ends"], Why.RELEASED, {})).outcome is Outcome.OK
+        assert (await cell.gone("h1", "ends", tokens["ends"], EndReason.RELEASED, {})).outcome is Outcome.OK
         assert await cell.reconcile(["due"]) == 1
         assert (await cell.heartbeat("h1", 60)).outcome is Outcome.OK
         assert (await cell.write_off("h1", force=True)).outcome is Outcome.OK

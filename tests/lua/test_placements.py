@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from redsched.model import Why
+from redsched.model import EndReason
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Again, Giving
+from redsched.store.codec.results import ReleaseMode, Replacement
 from tests.support.cells import (
     HOUR_S,
     IN_STATE,
@@ -42,7 +42,7 @@ from tests.support.sums import check_sums
 
 pytestmark = pytest.mark.usefixtures("three_hosts", "sums")
 
-MOVED = Why.MOVED
+MOVED = EndReason.MOVED
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ async def test_the_active_placement_is_the_flat_one_and_after_the_move_nothing_e
     fields = await fields_of(raw, cell.keys.claim("a"))
     assert (fields["host"], fields[f"placement.{placed.token}.host"]) == ("h2", "h1")
     await settle(cell)
-    await cell.gone("h1", "a", placed.token, Why.RELEASED, {})
+    await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {})
     fields = await fields_of(raw, cell.keys.claim("a"))
     assert (fields["host"], fields["token"], fields["root"]) == ("h2", found.token, placed.token)
     assert set(fields) == flat | {"root", "from"}
@@ -117,20 +117,20 @@ async def test_the_active_placement_is_the_flat_one_and_after_the_move_nothing_e
 async def test_only_a_claim_that_is_wanted_can_be_moved(cell: CellStore, raw: Any, state: str, outcome: str) -> None:
     token = "1-a.1" if state == "unknown" else (await IN_STATE[state](cell, "a")).token
     before = await everything(raw)
-    assert (await ask_again(cell, "a", "h2", Again("h1", token, MOVED))).outcome == outcome
+    assert (await ask_again(cell, "a", "h2", Replacement("h1", token, MOVED))).outcome == outcome
     assert (await everything(raw) == before) == (outcome != "OK")
 
 
 async def test_a_move_with_another_token_is_stale(cell: CellStore, raw: Any) -> None:
     placed = await active(cell, "a")
     async with nothing_written(raw):
-        assert (await ask_again(cell, "a", "h2", Again("h1", f"{placed.token}1", MOVED))).outcome is Outcome.STALE
+        assert (await ask_again(cell, "a", "h2", Replacement("h1", f"{placed.token}1", MOVED))).outcome is Outcome.STALE
 
 
 async def test_what_is_itself_on_its_way_cannot_be_moved(cell: CellStore, raw: Any) -> None:
     found = await move_to(cell, "a", await active(cell, "a"))
     async with nothing_written(raw):
-        assert (await ask_again(cell, "a", "h3", Again("h2", found.token, MOVED))).outcome is Outcome.MOVING
+        assert (await ask_again(cell, "a", "h3", Replacement("h2", found.token, MOVED))).outcome is Outcome.MOVING
 
 
 async def test_what_a_claim_was_moved_from_cannot_be_moved(cell: CellStore, raw: Any) -> None:
@@ -138,7 +138,7 @@ async def test_what_a_claim_was_moved_from_cannot_be_moved(cell: CellStore, raw:
     placed = await active(cell, "a")
     await arrive(cell, "a", await move_to(cell, "a", placed))
     for _ in range(2):
-        answer = await ask_again(cell, "a", "h3", Again("h1", placed.token, MOVED))
+        answer = await ask_again(cell, "a", "h3", Replacement("h1", placed.token, MOVED))
         assert answer.outcome in (Outcome.SAME, Outcome.GONE)
         await settle(cell)
     assert set(await states(cell, "a")) == {"h1", "h2"}
@@ -147,7 +147,9 @@ async def test_what_a_claim_was_moved_from_cannot_be_moved(cell: CellStore, raw:
 async def test_a_target_without_room_leaves_the_claim_alone(cell: CellStore, raw: Any) -> None:
     placed = await active(cell, "a")
     async with nothing_written(raw):
-        assert (await ask_again(cell, "a", "h2", Again("h1", placed.token, MOVED), VCPU=99)).outcome is Outcome.FULL
+        assert (
+            await ask_again(cell, "a", "h2", Replacement("h1", placed.token, MOVED), VCPU=99)
+        ).outcome is Outcome.FULL
 
 
 async def test_nothing_is_moved_from_a_host_that_has_not_attested_nor_before_all_have(
@@ -157,10 +159,10 @@ async def test_nothing_is_moved_from_a_host_that_has_not_attested_nor_before_all
     epoch = await new_epoch(cell)
     await cell.attest("h2", epoch)
     async with nothing_written(raw):
-        assert (await ask_again(cell, "a", "h2", Again("h1", placed.token, MOVED))).outcome is Outcome.ATTEST
+        assert (await ask_again(cell, "a", "h2", Replacement("h1", placed.token, MOVED))).outcome is Outcome.ATTEST
     await cell.attest("h1", epoch, held=[held("a", placed)])
     async with nothing_written(raw):
-        assert (await ask_again(cell, "a", "h2", Again("h1", placed.token, MOVED))).outcome is Outcome.SETTLING
+        assert (await ask_again(cell, "a", "h2", Replacement("h1", placed.token, MOVED))).outcome is Outcome.SETTLING
     await cell.attest("h3", epoch)
     await move_to(cell, "a", placed)
 
@@ -170,11 +172,11 @@ async def test_the_same_move_sent_again_gets_its_first_answer(cell: CellStore, r
     placed = await active(cell, "a")
     found = await move_to(cell, "a", placed)
     async with nothing_written(raw):
-        again = await ask_again(cell, "a", "h3", Again("h1", placed.token, MOVED))
+        again = await ask_again(cell, "a", "h3", Replacement("h1", placed.token, MOVED))
     assert (again.outcome, again.placed) == (Outcome.SAME, known(found))
     await arrive(cell, "a", found)
     async with nothing_written(raw):
-        again = await ask_again(cell, "a", "h3", Again("h1", placed.token, MOVED))
+        again = await ask_again(cell, "a", "h3", Replacement("h1", placed.token, MOVED))
     assert (again.outcome, again.placed[0].token, again.placed[0].state) == (Outcome.SAME, found.token, "active")
 
 
@@ -210,11 +212,11 @@ async def test_its_amounts_return_with_the_word_of_the_host_that_it_has_left(cel
     await arrive(cell, "a", found)
     await settle(cell)
     assert await claimed(raw, cell, "h1") == 3
-    assert (await cell.gone("h1", "a", placed.token, Why.RELEASED, {"VCPU": 2})).outcome is Outcome.OK
+    assert (await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {"VCPU": 2})).outcome is Outcome.OK
     assert (await claimed(raw, cell, "h1"), await claimed(raw, cell, "h2")) == (0, 1)
     assert (await cell.held_ids("h1"), await cell.held_ids("h2")) == (set(), {"a"})
     assert await states(cell, "a") == {"h2": "active"}
-    assert (await cell.gone("h1", "a", placed.token, Why.RELEASED, {})).outcome is Outcome.STALE
+    assert (await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {})).outcome is Outcome.STALE
 
 
 async def test_both_placements_count_in_group_and_pool_for_as_long_as_they_are_there(cell: CellStore, raw: Any) -> None:
@@ -224,14 +226,14 @@ async def test_both_placements_count_in_group_and_pool_for_as_long_as_they_are_t
     await pool(cell)
     first = (await ask(cell, joining("a", "h1", amounts={"VCPU": 1, SEAT: 3}))).placed[0]
     await arrive(cell, "a", first)
-    again = replace(joining("a", "h2", amounts={"VCPU": 1, SEAT: 2}), again=Again("h1", first.token, MOVED))
+    again = replace(joining("a", "h2", amounts={"VCPU": 1, SEAT: 2}), again=Replacement("h1", first.token, MOVED))
     second = (await cell.claim(call_of(await cell.tick(), again))).placed[0]
     both = {"members": 2, "host=h1": 1, "host=h2": 1, "zone=az1": 1, "zone=az2": 1}
     assert (await counts(raw, cell), await seats(raw, cell)) == (both, 5)
     await arrive(cell, "a", second)
     await settle(cell)
     assert (await counts(raw, cell), await seats(raw, cell)) == (both, 5)
-    await cell.gone("h1", "a", first.token, Why.RELEASED, {})
+    await cell.gone("h1", "a", first.token, EndReason.RELEASED, {})
     assert (await counts(raw, cell), await seats(raw, cell)) == ({"members": 1, "host=h2": 1, "zone=az2": 1}, 2)
 
 
@@ -245,7 +247,7 @@ async def test_a_claim_moves_on_its_own_host(cell: CellStore, raw: Any) -> None:
     claim = (await cell.read_claims("a"))["a"]
     assert [(one.token, one.state) for one in claim.placements] == [(found.token, "active"), (placed.token, "ending")]
     await check_sums(cell, raw)
-    await cell.gone("h1", "a", placed.token, Why.RELEASED, {})
+    await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {})
     assert (await claimed(raw, cell, "h1"), await cell.held_ids("h1")) == (1, {"a"})
 
 
@@ -280,7 +282,7 @@ async def test_a_target_that_ends_before_it_is_active_leaves_the_claim_as_it_was
         await raw.zadd(cell.keys.deadlines, {"a": 1})
         assert await cell.reconcile(["a"]) == 1
     elif end == "gone":
-        await cell.gone("h2", "a", found.token, Why.FAILED, {})
+        await cell.gone("h2", "a", found.token, EndReason.FAILED, {})
     else:
         assert (await cell.fail("h2", "a", found.token, by_host=end == "fail by host")).outcome is Outcome.OK
     after = dict(await fields_of(raw, cell.keys.claim("a")))
@@ -304,7 +306,7 @@ async def test_a_move_that_is_not_done_by_its_deadline_is_called_off(cell: CellS
     assert await states(cell, "a") == {"h1": "active", "h2": "ending expired"}
     assert (await cell.read_claims(["a"]))["a"].failed_moves == 1
     assert (await cell.confirm("h2", "a", found.token)).outcome is Outcome.ENDING
-    assert (await cell.gone("h2", "a", found.token, Why.RELEASED, {})).outcome is Outcome.OK
+    assert (await cell.gone("h2", "a", found.token, EndReason.RELEASED, {})).outcome is Outcome.OK
     assert await states(cell, "a") == {"h1": "active"}
     assert await cell.deadlines() == {}
 
@@ -344,7 +346,7 @@ async def test_a_claim_that_fails_where_it_has_moved_to_does_not_go_back(cell: C
     assert answer.facts == ("pending",)
     await cell.reconcile(["a"])
     assert await states(cell, "a") == {"h1": "ending moved", "": "pending"}
-    third = await move_to(cell, "a", found, "h3", Why.FAILED)
+    third = await move_to(cell, "a", found, "h3", EndReason.FAILED)
     await arrive(cell, "a", third)
     assert await states(cell, "a") == {"h1": "ending moved", "h3": "active"}
 
@@ -368,11 +370,11 @@ async def test_undoing_a_move_leaves_the_claim_although_that_is_active(cell: Cel
     """Whoever is not sure that it is durable gives it back unless it is active: the target is meant."""
     placed = await active(cell, "a")
     found = await move_to(cell, "a", placed)
-    assert (await cell.release("h2", "a", found.token, Giving.UNLESS_ACTIVE)).outcome is Outcome.OK
+    assert (await cell.release("h2", "a", found.token, ReleaseMode.UNLESS_ACTIVE)).outcome is Outcome.OK
     assert await states(cell, "a") == {"h1": "active"}
     found = await move_to(cell, "a", placed)
     await arrive(cell, "a", found)
-    assert (await cell.release("h2", "a", found.token, Giving.UNLESS_ACTIVE)).outcome is Outcome.ACTIVE
+    assert (await cell.release("h2", "a", found.token, ReleaseMode.UNLESS_ACTIVE)).outcome is Outcome.ACTIVE
     assert await states(cell, "a") == {"h1": "active", "h2": "active"}
 
 
@@ -429,7 +431,7 @@ async def test_both_placements_expire_with_their_leases(cell: CellStore, raw: An
 
 async def test_moves_of_one_call_are_made_together_or_not_at_all(cell: CellStore, raw: Any) -> None:
     first, second = await active(cell, "a"), await active(cell, "b")
-    again = {"a": Again("h1", first.token, MOVED), "b": Again("h1", second.token, MOVED)}
+    again = {"a": Replacement("h1", first.token, MOVED), "b": Replacement("h1", second.token, MOVED)}
     async with nothing_written(raw):
         too_large = replace(member("b", "h2", VCPU=99), again=again["b"])
         answer = await cell.claim(call_of(await cell.tick(), replace(member("a", "h2"), again=again["a"]), too_large))
@@ -442,7 +444,7 @@ async def test_moves_of_one_call_are_made_together_or_not_at_all(cell: CellStore
 
 async def test_one_call_cannot_claim_and_move(cell: CellStore, raw: Any) -> None:
     placed = await active(cell, "a")
-    move = replace(member("a", "h2"), again=Again("h1", placed.token, MOVED))
+    move = replace(member("a", "h2"), again=Replacement("h1", placed.token, MOVED))
     call = call_of(await cell.tick(), move, member("b", "h2"))
     async with nothing_written(raw):
         with pytest.raises(ValueError, match="either new claims or claims that are placed again"):
@@ -464,7 +466,7 @@ async def test_a_claim_goes_to_a_third_host_while_the_one_that_failed_is_still_t
     await cell.reconcile(["a"])
     assert (await states(cell, "a"))["h2"] == "ending expired"
     third = await move_to(cell, "a", placed, "h3")
-    again = await ask_again(cell, "a", "h3", Again("h1", placed.token, MOVED))
+    again = await ask_again(cell, "a", "h3", Replacement("h1", placed.token, MOVED))
     assert (again.outcome, again.placed[0].token) == (Outcome.SAME, third.token)
     await arrive(cell, "a", third)
     assert (await states(cell, "a"))["h3"] == "active"

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from redsched.model import ClaimStatus, HostStatus, Why
+from redsched.model import ClaimStatus, EndReason, HostStatus
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Again, HeldClaim, Placed
+from redsched.store.codec.results import JournaledClaim, Placed, Replacement
 from tests.support.cells import (
     HOUR_S,
     active,
@@ -58,7 +58,7 @@ class Play:
         assert await states(self.cell, "a") == {host.strip("_"): state for host, state in expected.items()}
         await check_sums(self.cell, self.raw)
 
-    async def attest(self, host: str, epoch: str, *has: HeldClaim, stopped: Sequence[Placed] = ()) -> None:
+    async def attest(self, host: str, epoch: str, *has: JournaledClaim, stopped: Sequence[Placed] = ()) -> None:
         """A host attests with this journal."""
         entries = [ended("a", one.token) for one in stopped]
         assert (await self.cell.attest(host, epoch, held=has, ended=entries)).outcome is Outcome.OK
@@ -66,7 +66,7 @@ class Play:
 
     async def stop(self, placed: Placed) -> None:
         """The host of a placement has stopped its work."""
-        assert (await self.cell.gone(placed.host, "a", placed.token, Why.RELEASED, {})).outcome is Outcome.OK
+        assert (await self.cell.gone(placed.host, "a", placed.token, EndReason.RELEASED, {})).outcome is Outcome.OK
         await check_sums(self.cell, self.raw)
 
     async def settle(self) -> None:
@@ -113,7 +113,7 @@ async def test_a_repeated_shelving_leaves_what_was_unshelved_since(
     last = await moved(cell, "a", last, "h3") if then_moved else last
     epoch = await roll_back(cell, raw, before)
     await play.attest("h1", epoch, stopped=[first])
-    assert (await cell.release("", "a", why=Why.SHELVED, closed=closed)).facts == (closed,)
+    assert (await cell.release("", "a", why=EndReason.SHELVED, closed=closed)).facts == (closed,)
     await play.attest(last.host, epoch, held("a", last, root=root))
     await play.settle()
     await play.is_now(**{last.host: "active"})
@@ -126,7 +126,7 @@ async def test_a_shelving_that_is_repeated_before_its_host_is_heard_tells_it_to_
     before = await snapshot(raw)
     closed = (await cell.shelve("h1", "a", first.token)).facts[0]
     epoch = await roll_back(cell, raw, before)
-    assert (await cell.release("", "a", why=Why.SHELVED, closed=closed)).outcome is Outcome.ENDING
+    assert (await cell.release("", "a", why=EndReason.SHELVED, closed=closed)).outcome is Outcome.ENDING
     await play.attest("h1", epoch, held("a", first))
     await play.is_now(h1="ending shelved")
     await play.stop(first)
@@ -154,7 +154,7 @@ async def test_what_was_evacuated_of_a_former_line_does_not_end_what_was_unshelv
     await play.is_now(h1="active", h2="active", h3="active")
     await play.settle()
     await play.is_now(h2="active", h3="ending moved")
-    await cell.release("", "a", why=Why.SHELVED, closed=closed)
+    await cell.release("", "a", why=EndReason.SHELVED, closed=closed)
     await play.stop(third)
     await play.settle()
     await play.is_now(h2="active")
@@ -384,7 +384,9 @@ async def test_a_move_that_is_repeated_before_all_are_heard_makes_no_second_targ
     epoch = await roll_back(cell, raw, before)
     await play.attest("h1", epoch, held("a", first))
     await play.attest("h3", epoch)
-    assert (await ask_again(cell, "a", "h3", Again("h1", first.token, Why.MOVED))).outcome is Outcome.SETTLING
+    assert (
+        await ask_again(cell, "a", "h3", Replacement("h1", first.token, EndReason.MOVED))
+    ).outcome is Outcome.SETTLING
     await play.attest("h2", epoch, held("a", second, STARTING, root=first.token))
     await play.is_now(h1="active", h2="starting")
 
@@ -553,7 +555,7 @@ async def test_an_evacuation_goes_on_in_later_epochs(cell: CellStore, raw: Any, 
     await arrive(cell, "a", await move_to(cell, "a", first))
     await play.settle()
     await play.is_now(h2="active")
-    answer = await ask_again(cell, "other", "h2", Again("h3", other.token, Why.MOVED))
+    answer = await ask_again(cell, "other", "h2", Replacement("h3", other.token, EndReason.MOVED))
     assert answer.outcome is Outcome.ATTEST
 
 

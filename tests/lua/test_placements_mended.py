@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from redsched.model import Why
+from redsched.model import EndReason
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Again, Placed
+from redsched.store.codec.results import Placed, Replacement
 from tests.support.cells import HOUR_S, active, call_of, fields_of, new_epoch, nothing_written, open_host
 from tests.support.company import SEAT, ask, counts, group, joining, open_in, pool, seats
 from tests.support.placements import arrive, held, is_kept, move_to, settle, shelved, states
@@ -67,7 +67,9 @@ async def test_groups_and_pools_count_every_placement_anew(cell: CellStore, raw:
     await pool(cell)
     first = (await ask(cell, joining("a", "h1", amounts={"VCPU": 1, SEAT: 3}))).placed[0]
     await arrive(cell, "a", first)
-    again = replace(joining("a", "h2", amounts={"VCPU": 1, SEAT: 2}), again=Again("h1", first.token, Why.MOVED))
+    again = replace(
+        joining("a", "h2", amounts={"VCPU": 1, SEAT: 2}), again=Replacement("h1", first.token, EndReason.MOVED)
+    )
     assert (await cell.claim(call_of(await cell.tick(), again))).outcome is Outcome.OK
     await raw.hset(cell.keys.server_group("web"), mapping={"members": "1", "count.host=h2": "4", "count.host=h9": "1"})
     await raw.hset(cell.keys.pool("lic"), "claimed.CUSTOM_SEAT", "x")
@@ -86,7 +88,7 @@ async def test_a_claim_that_was_overtaken_is_a_chore_again(cell: CellStore, raw:
     assert (await cell.mend_due("damage", "a")).outcome is Outcome.OK
     await settle(cell)
     assert await states(cell, "a") == {"h1": "ending moved", "h2": "active"}
-    await cell.gone("h1", "a", first.token, Why.RELEASED, {})
+    await cell.gone("h1", "a", first.token, EndReason.RELEASED, {})
     await check_sums(cell, raw)
 
 

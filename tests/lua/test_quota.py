@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from redsched.agent.claims.context import things_of, work_of
-from redsched.model import Candidate, Exceeded, Quota, Why
+from redsched.model import Candidate, EndReason, Exceeded, Quota
 from redsched.store.cell import CellStore
 from redsched.store.codec.claim_codec import exceeded
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Again, Answer, ClaimAnswer, EndedPlacement, Giving, Member
+from redsched.store.codec.results import ClaimAnswer, EndedPlacement, Member, ReleaseMode, Replacement, ScriptResult
 from tests.support.cells import (
     HOUR_S,
     active,
@@ -161,7 +161,7 @@ ENDS: dict[str, Callable[[CellStore, Any, str], Awaitable[Any]]] = {
     "release, quota known": lambda cell, raw, token: cell.release("h1", "a", token, things=PROJECT),
     "fail": lambda cell, raw, token: cell.fail("h1", "a", token, by_host=False),
     "fail by host": lambda cell, raw, token: cell.fail("h1", "a", token, by_host=True),
-    "gone": lambda cell, raw, token: cell.gone("h1", "a", token, Why.RELEASED, {}),
+    "gone": lambda cell, raw, token: cell.gone("h1", "a", token, EndReason.RELEASED, {}),
     "shelve": lambda cell, raw, token: cell.shelve("h1", "a", token),
     "expire": lambda cell, raw, token: _expired(cell, raw),
     "forget": lambda cell, raw, token: cell.forget("h1", force=True),
@@ -186,7 +186,7 @@ async def test_a_claim_counts_until_its_host_says_that_the_work_is_gone(cell: Ce
     token = (await taken_up(cell, "a", VCPU=6)).token
     await cell.release("h1", "a")
     assert (await ask(cell, "b", 1)).outcome is Outcome.OVER
-    await cell.gone("h1", "a", token, Why.RELEASED, {})
+    await cell.gone("h1", "a", token, EndReason.RELEASED, {})
     assert (await ask(cell, "b", 6)).outcome is Outcome.OK
 
 
@@ -224,7 +224,7 @@ async def test_what_a_host_runs_by_itself_is_counted_and_not_refused(cell: CellS
 async def test_a_move_counts_once_at_the_larger_amounts(cell: CellStore, raw: Any) -> None:
     await cell.put_quota(QUOTA)
     placed = await active(cell, "a", VCPU=4, MEMORY_MB=8)
-    again = Again("h1", placed.token, Why.MOVED)
+    again = Replacement("h1", placed.token, EndReason.MOVED)
     answer = await ask_again(cell, "a", "h2", again, VCPU=7)
     assert (answer.outcome, answer.over) == (Outcome.OVER, (Exceeded("VCPU", 6, 4, 3),))
     answer = await ask_again(cell, "a", "h2", again, VCPU=5)
@@ -232,16 +232,16 @@ async def test_a_move_counts_once_at_the_larger_amounts(cell: CellStore, raw: An
     await arrive(cell, "a", answer.placed[0])
     await settle(cell)
     assert await used(raw, cell) == {"VCPU": 5, "MEMORY_MB": 8, "claims": 1}, "the first is still ending"
-    await cell.gone("h1", "a", placed.token, Why.RELEASED, {})
+    await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {})
     assert await used(raw, cell) == {"VCPU": 5, "claims": 1}
-    await cell.release("h2", "a", how=Giving.FORCE)
+    await cell.release("h2", "a", how=ReleaseMode.FORCE)
     assert await used(raw, cell) == {}
 
 
 async def test_a_move_that_comes_to_nothing_leaves_what_was_used_before(cell: CellStore, raw: Any) -> None:
     await cell.put_quota(QUOTA)
     placed = await active(cell, "a", VCPU=4)
-    found = await ask_again(cell, "a", "h2", Again("h1", placed.token, Why.MOVED), VCPU=6)
+    found = await ask_again(cell, "a", "h2", Replacement("h1", placed.token, EndReason.MOVED), VCPU=6)
     assert await used(raw, cell) == {"VCPU": 6, "claims": 1}
     await cell.fail("h2", "a", found.placed[0].token, by_host=True)
     await settle(cell)
@@ -253,7 +253,7 @@ async def test_a_failed_placement_is_not_counted_and_the_next_one_is(cell: CellS
     placed = await claim_on(cell, "a", VCPU=1)
     await cell.fail("h1", "a", placed.token, by_host=True, again=True)
     assert await used(raw, cell) == {}
-    await move_to(cell, "a", placed, why=Why.FAILED)
+    await move_to(cell, "a", placed, why=EndReason.FAILED)
     assert await used(raw, cell) == {"VCPU": 1, "claims": 1}
 
 
@@ -342,13 +342,13 @@ async def test_what_an_agent_says_of_a_claim_under_a_quota_is_one_call(
     asked: list[str] = []
     answer = cell._answer
 
-    async def noted(name: str, keys: Sequence[str] = (), arguments: Sequence[str | int] = ()) -> Answer:
+    async def noted(name: str, keys: Sequence[str] = (), arguments: Sequence[str | int] = ()) -> ScriptResult:
         asked.append(name)
         return await answer(name, keys, arguments)
 
     monkeypatch.setattr(cell, "_answer", noted)
     if script == "gone":
-        await cell.gone("h1", "a", token, Why.RELEASED, {}, things=things)
+        await cell.gone("h1", "a", token, EndReason.RELEASED, {}, things=things)
     elif script == "fail":
         await cell.fail("h1", "a", token, True, things=things)
     elif script == "resized":

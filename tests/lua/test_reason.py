@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from redsched.model import ClaimStatus, OnExit, Reason, Why
+from redsched.model import ClaimStatus, EndReason, OnExit, Reason
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Giving
-from redsched.store.commands.claims import MOST_REASON
+from redsched.store.codec.results import ReleaseMode
+from redsched.store.commands.claims import MAX_REASON
 from tests.support.cells import (
     IN_STATE,
     active,
@@ -82,7 +82,7 @@ async def test_while_a_claim_ends_its_reason_is_kept_for_a_day(cell: CellStore, 
     answer = await cell.fail("h1", "a", placed.token, by_host=False, reason="exit code 3")
     assert answer.outcome is Outcome.ENDING
     assert await left_ms(cell, raw) == pytest.approx(DAY_MS, abs=10_000)
-    await cell.gone("h1", "a", placed.token, Why.RELEASED, {})
+    await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {})
     assert await left_ms(cell, raw) == pytest.approx(REMEMBER_MS, abs=10_000)
     assert (await reason_of(cell) or placed).token == placed.token
 
@@ -90,7 +90,7 @@ async def test_while_a_claim_ends_its_reason_is_kept_for_a_day(cell: CellStore, 
 async def test_without_a_reason_there_is_no_key(cell: CellStore, raw: Any) -> None:
     first, second = await taken_up(cell, "a"), await taken_up(cell, "b")
     await cell.fail("h1", "a", first.token, by_host=True)
-    await cell.gone("h1", "b", second.token, Why.RELEASED, {})
+    await cell.gone("h1", "b", second.token, EndReason.RELEASED, {})
     assert not await raw.exists(cell.keys.reason("a"), cell.keys.reason("b"))
 
 
@@ -99,13 +99,13 @@ async def test_a_long_reason_is_cut(cell: CellStore) -> None:
     await cell.fail("h1", "a", placed.token, by_host=True, reason="\N{GRINNING FACE}" * 5000)
     reason = await reason_of(cell)
     assert reason is not None
-    assert len(reason.text) == MOST_REASON
+    assert len(reason.text) == MAX_REASON
 
 
 async def test_work_that_ended_ends_its_claim_with_the_reason(cell: CellStore) -> None:
     placed = await active(cell)
-    await cell.gone("h1", "a", placed.token, Why.WORK_ENDED, {}, reason="no process 7 is left")
-    assert (await cell.read_claims(["a"]))["a"].why is Why.WORK_ENDED
+    await cell.gone("h1", "a", placed.token, EndReason.WORK_ENDED, {}, reason="no process 7 is left")
+    assert (await cell.read_claims(["a"]))["a"].why is EndReason.WORK_ENDED
     reason = await reason_of(cell)
     assert reason is not None
     assert reason.text == "no process 7 is left"
@@ -178,7 +178,7 @@ async def test_what_becomes_of_it_stands_in_the_claim_where_it_was_said(cell: Ce
 async def test_a_host_brings_back_what_becomes_of_it_and_that_its_work_has_ended(cell: CellStore, raw: Any) -> None:
     call = replace(call_of(await cell.tick(), member("a", "h1", VCPU=1)), on_exit=OnExit.KEEP)
     token = (await cell.claim(call)).placed[0].token
-    await cell.release("h1", "a", token, Giving.FORCE)
+    await cell.release("h1", "a", token, ReleaseMode.FORCE)
     await raw.delete(cell.keys.claim("a"))
     epoch = await new_epoch(cell)
     held = held_claim("a", token, on_exit="keep", work_ended_at_ms="7")
@@ -213,8 +213,8 @@ async def test_the_reason_of_an_ending_is_that_of_its_end(cell: CellStore) -> No
     placed, other = await active(cell), await active(cell, "other")
     await cell.release("h1", "a", placed.token, reason="its drain has reached its deadline")
     await cell.release("h1", "other", other.token)
-    await cell.gone("h1", "a", placed.token, Why.RELEASED, {})
-    await cell.gone("h1", "other", other.token, Why.RELEASED, {})
+    await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {})
+    await cell.gone("h1", "other", other.token, EndReason.RELEASED, {})
     reasons = [("released", "its drain has reached its deadline"), ("released", None)]
     assert await told(cell, "ending") == await told(cell, "released") == reasons
 
@@ -224,7 +224,7 @@ async def test_an_end_that_its_owner_wanted_has_no_reason_from_before(cell: Cell
     placed = await active(cell)
     await cell.work_ended("h1", "a", placed.token, "no process 7 is left")
     await cell.release("h1", "a", placed.token)
-    await cell.gone("h1", "a", placed.token, Why.RELEASED, {})
+    await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {})
     assert await told(cell, "ending") == await told(cell, "released") == [("released", None)]
 
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from redsched.model import ClaimStatus, Why
+from redsched.model import ClaimStatus, EndReason
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Again, Giving
+from redsched.store.codec.results import ReleaseMode, Replacement
 from tests.support.cells import (
     HOUR_S,
     active,
@@ -61,7 +61,7 @@ async def test_a_release_tells_up_to_which_token_it_has_closed_the_claim(cell: C
     assert await closed(cell, raw) == (answer.facts[0], "released")
     async with nothing_written(raw):
         assert (await cell.release("h1", "a", placed.token)).facts == answer.facts
-    await cell.gone("h1", "a", placed.token, Why.RELEASED, {})
+    await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {})
     async with nothing_written(raw):
         again = await cell.release("h1", "a", placed.token)
     assert (again.outcome, again.facts) == (Outcome.SAME, answer.facts)
@@ -77,7 +77,7 @@ async def test_a_release_while_both_run_takes_both_back(cell: CellStore, raw: An
     assert (await cell.release("", "a", token)).outcome is Outcome.ENDING
     assert await states(cell, "a") == {"h1": "ending released", "h2": "ending released"}
     for one in (placed, found):
-        assert (await cell.gone(one.host, "a", one.token, Why.RELEASED, {})).outcome is Outcome.OK
+        assert (await cell.gone(one.host, "a", one.token, EndReason.RELEASED, {})).outcome is Outcome.OK
     assert await states(cell, "a") == {"": "ended released"}
 
 
@@ -102,7 +102,7 @@ async def test_a_release_of_a_claim_takes_along_what_it_is_being_moved_to(cell: 
 async def test_a_release_by_force_frees_all_placements_at_once(cell: CellStore, raw: Any) -> None:
     placed = await active(cell, "a")
     await arrive(cell, "a", await move_to(cell, "a", placed))
-    assert (await cell.release("", "a", how=Giving.FORCE)).outcome is Outcome.OK
+    assert (await cell.release("", "a", how=ReleaseMode.FORCE)).outcome is Outcome.OK
     assert [await claimed(raw, cell, host) for host in ("h1", "h2")] == [0, 0]
 
 
@@ -125,7 +125,7 @@ async def test_a_claim_on_an_unheard_host_is_closed_and_told_to_it_when_it_attes
     assert await claimed(raw, cell) == 1
     await cell.attest("h1", epoch, held=[held("a", placed)])
     assert [(one.op, one.token) for one in await cell.inbox("h1")] == [("end", placed.token)]
-    assert (await cell.gone("h1", "a", placed.token, Why.RELEASED, {})).outcome is Outcome.OK
+    assert (await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {})).outcome is Outcome.OK
     assert await states(cell, "a") == {"": "ended released"}
 
 
@@ -139,8 +139,10 @@ async def test_what_no_host_had_taken_up_stays_counted_until_its_host_is_heard(c
     assert (await states(cell, "a"), [one.op for one in await cell.inbox("h1")]) == ({"h1": "ending released"}, ["end"])
 
 
-@pytest.mark.parametrize("how", [Giving.ASK, Giving.FORCE])
-async def test_what_a_host_brings_back_of_a_released_claim_is_to_stop(cell: CellStore, raw: Any, how: Giving) -> None:
+@pytest.mark.parametrize("how", [ReleaseMode.ASK, ReleaseMode.FORCE])
+async def test_what_a_host_brings_back_of_a_released_claim_is_to_stop(
+    cell: CellStore, raw: Any, how: ReleaseMode
+) -> None:
     """The store had lost its move to there."""
     first = await active(cell, "a")
     before = await snapshot(raw)
@@ -220,7 +222,7 @@ async def test_a_repeated_release_closes_no_further_than_it_was_closed_since(cel
     await active(cell, "a")
     first = (await cell.shelve("h1", "a", "")).facts[0]
     second = (await cell.release("h1", "a")).facts[0]
-    assert (await cell.release("h1", "a", closed=first, why=Why.SHELVED)).facts == (second,)
+    assert (await cell.release("h1", "a", closed=first, why=EndReason.SHELVED)).facts == (second,)
     assert await closed(cell, raw) == (second, "released")
 
 
@@ -245,12 +247,12 @@ async def test_a_shelving_of_an_unknown_id_repeated_makes_no_shelved_claim(cell:
     released = (await cell.release("h1", "a")).facts[0]
     await raw.flushall()
     await open_host(cell, "h2")
-    assert (await cell.void("a", "", token=shelved, why=Why.SHELVED)).outcome is Outcome.OK
-    assert (await cell.release("", "a", closed=shelved, why=Why.SHELVED)).outcome is Outcome.OK
+    assert (await cell.void("a", "", token=shelved, why=EndReason.SHELVED)).outcome is Outcome.OK
+    assert (await cell.release("", "a", closed=shelved, why=EndReason.SHELVED)).outcome is Outcome.OK
     assert await main_states(cell, "a") == {"a": "ended void"}
     assert not await raw.exists(cell.keys.shelved)
     assert (await cell.void("a", "", token=released)).outcome is Outcome.OK
-    assert (await cell.void("a", "", token=shelved, why=Why.SHELVED)).outcome is Outcome.SAME
+    assert (await cell.void("a", "", token=shelved, why=EndReason.SHELVED)).outcome is Outcome.SAME
     assert await closed(cell, raw) == (released, "released")
     await open_host_with(cell, "h1", held("a", placed))
     assert await states(cell, "a") == {"h1": "ending released"}
@@ -282,12 +284,12 @@ async def open_host_with(cell: CellStore, name: str, *entries: Any) -> None:
 async def test_nothing_is_placed_again_after_a_release(cell: CellStore, raw: Any) -> None:
     placed = await active(cell, "a")
     await cell.release("h1", "a")
-    for why in (Why.MOVED, Why.FAILED, Why.SHELVED):
-        answer = await ask_again(cell, "a", "h2", Again("h1", placed.token, why))
+    for why in (EndReason.MOVED, EndReason.FAILED, EndReason.SHELVED):
+        answer = await ask_again(cell, "a", "h2", Replacement("h1", placed.token, why))
         assert answer.outcome in (Outcome.GONE, Outcome.STALE), why
-    await cell.gone("h1", "a", placed.token, Why.RELEASED, {})
-    for why in (Why.MOVED, Why.FAILED, Why.SHELVED):
-        assert (await ask_again(cell, "a", "h2", Again("h1", placed.token, why))).outcome is Outcome.GONE, why
+    await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {})
+    for why in (EndReason.MOVED, EndReason.FAILED, EndReason.SHELVED):
+        assert (await ask_again(cell, "a", "h2", Replacement("h1", placed.token, why))).outcome is Outcome.GONE, why
 
 
 async def test_a_release_of_a_pending_claim_ends_it(cell: CellStore, raw: Any) -> None:
@@ -296,7 +298,7 @@ async def test_a_release_of_a_pending_claim_ends_it(cell: CellStore, raw: Any) -
     assert await states(cell, "a") == {"": "pending failed"}
     assert (await cell.release("", "a")).outcome is Outcome.OK
     assert await states(cell, "a") == {"": "ended released"}
-    assert (await ask_again(cell, "a", "h2", Again("h1", placed.token, Why.FAILED))).outcome is Outcome.GONE
+    assert (await ask_again(cell, "a", "h2", Replacement("h1", placed.token, EndReason.FAILED))).outcome is Outcome.GONE
     await settle(cell)
     assert await raw.pttl(cell.keys.claim("a")) > 0
 
@@ -312,10 +314,10 @@ async def test_a_claim_that_has_ended_otherwise_is_not_closed_by_a_release(cell:
 async def test_unless_active_asks_back_what_is_not_active(cell: CellStore, raw: Any) -> None:
     placed = await claim_on(cell, "a")
     await cell.accept("h1", "a", placed.token, HOUR_S)
-    assert (await cell.release("h1", "a", how=Giving.UNLESS_ACTIVE)).outcome is Outcome.ENDING
+    assert (await cell.release("h1", "a", how=ReleaseMode.UNLESS_ACTIVE)).outcome is Outcome.ENDING
     await active(cell, "b")
     async with nothing_written(raw):
-        assert (await cell.release("h1", "b", how=Giving.UNLESS_ACTIVE)).outcome is Outcome.ACTIVE
+        assert (await cell.release("h1", "b", how=ReleaseMode.UNLESS_ACTIVE)).outcome is Outcome.ACTIVE
 
 
 async def test_a_void_of_a_claim_that_has_ended_says_that_it_has_an_outcome(cell: CellStore, raw: Any) -> None:
@@ -331,7 +333,7 @@ async def test_a_journal_that_is_ending_work_does_not_end_the_claim_elsewhere(ce
     await cell.accept("h2", "a", second.token, HOUR_S)
     await raw.flushall()
     await open_host_with(cell, "h2", held("a", second, ClaimStatus.ENDING, root=first.token))
-    assert (await cell.gone("h2", "a", second.token, Why.RELEASED, {})).outcome is Outcome.OK
+    assert (await cell.gone("h2", "a", second.token, EndReason.RELEASED, {})).outcome is Outcome.OK
     assert await states(cell, "a") == {"": "ended void"}
     await open_host_with(cell, "h1", held("a", first))
     await let_settle(cell, raw)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from redsched.model import AgentStamp, Amounts, Candidate, ClaimStatus, HostReport, Inventory, SharedPool, Why
+from redsched.model import AgentStamp, Amounts, Candidate, ClaimStatus, EndReason, HostReport, Inventory, SharedPool
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimCall, Member, Placed
@@ -189,7 +189,7 @@ async def test_a_release_stops_a_resize_and_gives_all_back(cell: CellStore, raw:
     assert [hint.op for hint in await cell.inbox("h1")] == ["end"]
     assert (await cell.resized("h1", "a", token, {"VCPU": 4})).outcome is Outcome.ENDING
     assert (await cell.resize("h1", "a", token, {"VCPU": 1})).outcome is Outcome.ENDING
-    assert (await cell.gone("h1", "a", token, Why.RELEASED, {})).outcome is Outcome.OK
+    assert (await cell.gone("h1", "a", token, EndReason.RELEASED, {})).outcome is Outcome.OK
     assert await claimed(raw, cell) == 0
 
 

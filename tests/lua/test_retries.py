@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from redsched.model import AgentStamp, ClaimStatus, OnExit, Why
+from redsched.model import AgentStamp, ClaimStatus, EndReason, OnExit
 from redsched.store.cell import CellStore
 from redsched.store.codec.claim_fields import record_of
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Again, HeldClaim, Placed
+from redsched.store.codec.results import JournaledClaim, Placed, Replacement
 from tests.support.cells import (
     HOUR_S,
     IN_STATE,
@@ -30,7 +30,7 @@ from tests.support.sums import check_sums
 
 pytestmark = pytest.mark.usefixtures("three_hosts", "sums")
 
-FAILED = Why.FAILED
+FAILED = EndReason.FAILED
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ async def attempted(cell: CellStore, most: int = 3, host: str = "h1") -> Placed:
 
 async def again(cell: CellStore, placed: Placed, host: str, most: int = 3) -> Placed:
     """Place `a` another time, as a scheduler does."""
-    one = replace(member("a", host), again=Again(placed.host, placed.token, FAILED))
+    one = replace(member("a", host), again=Replacement(placed.host, placed.token, FAILED))
     answer = await cell.claim(replace(call_of(await cell.tick(), one), max_attempts=most))
     assert answer.outcome is Outcome.OK
     return answer.placed[0]
@@ -88,7 +88,7 @@ async def test_its_next_place_is_the_next_attempt_of_the_same_line(cell: CellSto
     assert await retry_fields(cell, raw) == {"attempts": "2"}
     assert not await raw.exists(cell.keys.chores)
     async with nothing_written(raw):
-        copy = await ask_again(cell, "a", "h3", Again("h1", first.token, FAILED))
+        copy = await ask_again(cell, "a", "h3", Replacement("h1", first.token, FAILED))
     assert (copy.outcome, copy.placed[0].token) == (Outcome.SAME, second.token)
 
 
@@ -157,14 +157,14 @@ async def test_what_was_ended_for_good_is_not_placed_again(cell: CellStore, raw:
     assert await states(cell, "a") == {"": "ended failed"}
     async with nothing_written(raw):
         assert (await cell.fail("h1", "a", placed.token, by_host=True)).outcome is Outcome.SAME
-        assert (await ask_again(cell, "a", "h2", Again("h1", placed.token, FAILED))).outcome is Outcome.GONE
+        assert (await ask_again(cell, "a", "h2", Replacement("h1", placed.token, FAILED))).outcome is Outcome.GONE
 
 
 @pytest.mark.parametrize("state", ["ending", "shelved"])
 async def test_a_host_that_fails_what_is_not_wanted_only_frees_it(cell: CellStore, raw: Any, state: str) -> None:
     placed = await attempted(cell)
     await arrive(cell, "a", placed)
-    await cell.release("h1", "a", why=Why.SHELVED if state == "shelved" else Why.RELEASED)
+    await cell.release("h1", "a", why=EndReason.SHELVED if state == "shelved" else EndReason.RELEASED)
     answer = await cell.fail("h1", "a", placed.token, by_host=True)
     assert (answer.outcome, answer.facts) == (Outcome.OK, ("ended",))
     assert await states(cell, "a") == {"": "ended shelved" if state == "shelved" else "ended released"}
@@ -175,7 +175,7 @@ async def test_what_failed_and_was_being_stopped_is_still_placed_again(cell: Cel
     placed = await attempted(cell)
     await cell.accept("h1", "a", placed.token, HOUR_S)
     await cell.fail("h1", "a", placed.token, by_host=False)
-    assert (await cell.gone("h1", "a", placed.token, Why.RELEASED, {})).outcome is Outcome.OK
+    assert (await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {})).outcome is Outcome.OK
     assert await states(cell, "a") == {"": "pending failed"}
     await again(cell, placed, "h2")
 
@@ -184,9 +184,11 @@ async def test_a_pending_claim_is_placed_by_the_token_that_failed(cell: CellStor
     placed = await attempted(cell)
     await cell.fail("h1", "a", placed.token, by_host=True)
     async with nothing_written(raw):
-        stale = await ask_again(cell, "a", "h2", Again("h1", f"{placed.token}1", FAILED))
+        stale = await ask_again(cell, "a", "h2", Replacement("h1", f"{placed.token}1", FAILED))
         assert stale.outcome is Outcome.STALE
-        assert (await ask_again(cell, "a", "h2", Again("h1", placed.token, FAILED), VCPU=99)).outcome is Outcome.FULL
+        assert (
+            await ask_again(cell, "a", "h2", Replacement("h1", placed.token, FAILED), VCPU=99)
+        ).outcome is Outcome.FULL
     await again(cell, placed, "h1")
 
 
@@ -194,7 +196,7 @@ async def test_a_pending_claim_is_placed_by_the_token_that_failed(cell: CellStor
 async def test_what_does_not_wait_for_a_place_is_not_given_one(cell: CellStore, raw: Any, state: str) -> None:
     placed = await IN_STATE[state](cell, "a")
     async with nothing_written(raw):
-        answer = await ask_again(cell, "a", "h2", Again("h1", placed.token, FAILED))
+        answer = await ask_again(cell, "a", "h2", Replacement("h1", placed.token, FAILED))
     assert answer.outcome is (Outcome.GONE if state == "ended" else Outcome.STALE)
 
 
@@ -214,7 +216,7 @@ async def test_who_found_no_other_place_ends_the_claim(cell: CellStore) -> None:
     await cell.accept("h1", "a", placed.token, HOUR_S)
     await cell.fail("h1", "a", placed.token, False, again=True)
     assert (await cell.release("h1", "a", placed.token, why=FAILED)).outcome is Outcome.ENDING
-    await cell.gone("h1", "a", placed.token, Why.RELEASED, {})
+    await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {})
     assert await states(cell, "a") == {"": "ended failed"}
 
 
@@ -248,7 +250,7 @@ async def test_what_was_taken_up_and_did_not_come_up_in_time_is_not_placed_again
     await make_due(raw, cell, "a")
     await cell.reconcile(["a"])
     assert await states(cell, "a") == {"h1": "ending expired"}
-    await cell.gone("h1", "a", placed.token, Why.RELEASED, {})
+    await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {})
     assert await states(cell, "a") == {"": "ended expired"}
 
 
@@ -272,11 +274,11 @@ async def test_a_pending_claim_that_a_host_brings_back_is_not_placed_again(cell:
     epoch = await roll_back(cell, raw, before)
     await cell.attest("h1", epoch)
     await cell.attest("h3", epoch)
-    assert (await ask_again(cell, "a", "h3", Again("h1", first.token, FAILED))).outcome is Outcome.SETTLING
+    assert (await ask_again(cell, "a", "h3", Replacement("h1", first.token, FAILED))).outcome is Outcome.SETTLING
     await cell.attest("h2", epoch, held=[held("a", second, root=first.token)])
     assert (await states(cell, "a"), await retry_fields(cell, raw)) == ({"h2": "active"}, {})
     await settle(cell)
-    assert (await ask_again(cell, "a", "h3", Again("h1", first.token, FAILED))).outcome is Outcome.STALE
+    assert (await ask_again(cell, "a", "h3", Replacement("h1", first.token, FAILED))).outcome is Outcome.STALE
 
 
 @pytest.mark.parametrize("anew", [True, False])
@@ -287,11 +289,11 @@ async def test_a_repeated_closing_does_not_end_what_was_placed_since(
     """Unshelved, or made under a voided id, and pending now. Schedulers repeat in new epochs what they answered."""
     if closing == "shelved":
         first = await active(cell, "a")
-        closed, why = await shelved(cell, "a", first), Why.SHELVED
-        second = await move_to(cell, "a", first, "h2", Why.SHELVED)
+        closed, why = await shelved(cell, "a", first), EndReason.SHELVED
+        second = await move_to(cell, "a", first, "h2", EndReason.SHELVED)
         await raw.hset(cell.keys.claim("a"), "max_attempts", 3)
     else:
-        closed, why = (await cell.void("a", "")).facts[0], Why.RELEASED
+        closed, why = (await cell.void("a", "")).facts[0], EndReason.RELEASED
         await raw.hset(cell.keys.claim("a"), "voided_at_ms", 1)  # well before the next call was decided
         second = await attempted(cell, host="h2")
     await cell.fail("h2", "a", second.token, by_host=True)
@@ -319,7 +321,7 @@ async def test_a_pending_claim_stays_so_when_a_written_off_host_brings_a_former_
     assert (await cell.attest("h1", "", held=[old])).drop == ()
     assert await states(cell, "a") == {"h1": "ending void", "": "pending"}
     second = await again(cell, first, "h2")
-    await cell.gone("h1", "a", first.token, Why.RELEASED, {})
+    await cell.gone("h1", "a", first.token, EndReason.RELEASED, {})
     await arrive(cell, "a", second)
     assert await states(cell, "a") == {"h2": "active"}
 
@@ -355,7 +357,7 @@ async def test_how_often_its_work_has_ended_survives_a_loss_of_all_data(cell: Ce
     placed = await active(cell, "a")
     await raw.hset(cell.keys.claim("a"), "restarts", "3")
     claim = (await cell.read_claims("a"))["a"]
-    entry = HeldClaim("a", placed.token, placed.token, placed.token, ClaimStatus.ACTIVE, record_of(claim))
+    entry = JournaledClaim("a", placed.token, placed.token, placed.token, ClaimStatus.ACTIVE, record_of(claim))
     await raw.flushall()
     await cell.report(report_of("h1"))
     await cell.attest("h1", "", held=[entry])

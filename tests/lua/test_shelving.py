@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from redsched.model import Why
+from redsched.model import EndReason
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Again, Giving
+from redsched.store.codec.results import ReleaseMode, Replacement
 from tests.support.cells import (
     IN_STATE,
     active,
@@ -90,17 +90,17 @@ async def test_its_host_is_to_stop_what_it_brings_back_of_it(cell: CellStore, ra
     await shelved(cell, "a", placed)
     await cell.attest("h1", await new_epoch(cell), held=[held("a", placed)])
     assert await states(cell, "a") == {"h1": "ending shelved"}
-    await cell.gone("h1", "a", placed.token, Why.RELEASED, {})
+    await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {})
     assert await is_shelved(cell, raw)
 
 
 async def test_it_is_placed_again_as_a_new_line_of_its_own(cell: CellStore, raw: Any) -> None:
     first = await active(cell, "a")
     closed = await shelved(cell, "a", first)
-    second = await move_to(cell, "a", first, why=Why.SHELVED)
+    second = await move_to(cell, "a", first, why=EndReason.SHELVED)
     assert (list(await cell.shelved_ids()), await states(cell, "a")) == ([], {"h2": "claimed"})
     async with nothing_written(raw):
-        again = await ask_again(cell, "a", "h3", Again("h1", first.token, Why.SHELVED))
+        again = await ask_again(cell, "a", "h3", Replacement("h1", first.token, EndReason.SHELVED))
     assert (again.outcome, again.placed[0].token) == (Outcome.SAME, second.token)
     await arrive(cell, "a", second)
     claim = (await cell.read_claims("a"))["a"]
@@ -115,14 +115,14 @@ async def test_it_is_placed_again_as_a_new_line_of_its_own(cell: CellStore, raw:
 async def test_it_stays_shelved_when_its_new_place_comes_to_nothing(cell: CellStore, raw: Any, end: str) -> None:
     first = await active(cell, "a")
     await shelved(cell, "a", first)
-    second = await move_to(cell, "a", first, why=Why.SHELVED)
+    second = await move_to(cell, "a", first, why=EndReason.SHELVED)
     if end == "expire":
         await make_due(raw, cell, "a")
         await cell.reconcile(["a"])
     else:
         await cell.fail("h2", "a", second.token, by_host=end == "fail by host")
     assert await is_shelved(cell, raw)
-    third = await move_to(cell, "a", second, "h3", Why.SHELVED)
+    third = await move_to(cell, "a", second, "h3", EndReason.SHELVED)
     await arrive(cell, "a", third)
     await cell.fail("h3", "a", third.token, by_host=True)
     assert await states(cell, "a") == {"": "ended failed"}, "it had come up"
@@ -132,17 +132,23 @@ async def test_it_can_only_be_placed_again_by_its_last_token(cell: CellStore, ra
     first = await active(cell, "a")
     await shelved(cell, "a", first)
     async with nothing_written(raw):
-        answer = await ask_again(cell, "a", "h2", Again("h1", f"{first.token}1", Why.SHELVED))
+        answer = await ask_again(cell, "a", "h2", Replacement("h1", f"{first.token}1", EndReason.SHELVED))
         assert answer.outcome is Outcome.STALE
-        assert (await ask_again(cell, "a", "h2", Again("h1", first.token, Why.MOVED))).outcome is Outcome.GONE
-        assert (await ask_again(cell, "a", "h2", Again("h1", first.token, Why.FAILED))).outcome is Outcome.GONE
+        assert (
+            await ask_again(cell, "a", "h2", Replacement("h1", first.token, EndReason.MOVED))
+        ).outcome is Outcome.GONE
+        assert (
+            await ask_again(cell, "a", "h2", Replacement("h1", first.token, EndReason.FAILED))
+        ).outcome is Outcome.GONE
 
 
 @pytest.mark.parametrize("state", ["claimed", "starting", "active", "ending", "ended"])
 async def test_what_is_not_shelved_is_not_unshelved(cell: CellStore, raw: Any, state: str) -> None:
     placed = await IN_STATE[state](cell, "a")
     async with nothing_written(raw):
-        assert (await ask_again(cell, "a", "h2", Again("h1", placed.token, Why.SHELVED))).outcome is Outcome.GONE
+        assert (
+            await ask_again(cell, "a", "h2", Replacement("h1", placed.token, EndReason.SHELVED))
+        ).outcome is Outcome.GONE
 
 
 @pytest.mark.parametrize("has_place", [False, True])
@@ -152,7 +158,7 @@ async def test_one_that_is_not_wanted_any_more_is_forgotten_in_its_time(
     placed = await active(cell, "a")
     await shelved(cell, "a", placed)
     if has_place:
-        await move_to(cell, "a", placed, why=Why.SHELVED)
+        await move_to(cell, "a", placed, why=EndReason.SHELVED)
     assert (await cell.release("", "a")).outcome is Outcome.OK
     assert (await states(cell, "a"), list(await cell.shelved_ids())) == ({"": "ended released"}, [])
     assert not await is_kept(cell, raw, "a")
@@ -161,17 +167,17 @@ async def test_one_that_is_not_wanted_any_more_is_forgotten_in_its_time(
         assert (await cell.shelve("", "a", "")).outcome is Outcome.GONE
 
 
-@pytest.mark.parametrize("how", [Giving.ASK, Giving.FORCE])
+@pytest.mark.parametrize("how", [ReleaseMode.ASK, ReleaseMode.FORCE])
 async def test_what_is_being_shelved_is_released_though_its_host_still_stops_it(
-    cell: CellStore, raw: Any, how: Giving
+    cell: CellStore, raw: Any, how: ReleaseMode
 ) -> None:
     placed = await active(cell, "a")
     await cell.shelve("h1", "a", placed.token)
     outcome = (await cell.release("h1", "a", placed.token, how)).outcome
-    assert (outcome, list(await cell.shelved_ids())) == (Outcome.ENDING if how is Giving.ASK else Outcome.OK, [])
-    if how is Giving.ASK:
+    assert (outcome, list(await cell.shelved_ids())) == (Outcome.ENDING if how is ReleaseMode.ASK else Outcome.OK, [])
+    if how is ReleaseMode.ASK:
         assert await states(cell, "a") == {"h1": "ending released"}
-        await cell.gone("h1", "a", placed.token, Why.RELEASED, {})
+        await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {})
     assert await states(cell, "a") == {"": "ended released"}
     assert not await is_kept(cell, raw, "a")
 
@@ -188,7 +194,7 @@ async def test_what_is_being_shelved_ends_as_that_whatever_its_host_says(cell: C
         await cell.write_off("h1", force=True)
         await cell.reconcile(["a"])
     assert await is_shelved(cell, raw)
-    await move_to(cell, "a", placed, why=Why.SHELVED)
+    await move_to(cell, "a", placed, why=EndReason.SHELVED)
 
 
 @pytest.mark.parametrize("comes", ["claimed", "starting", "active"])
@@ -202,11 +208,11 @@ async def test_shelving_ends_a_move_that_is_under_way(cell: CellStore, raw: Any,
     assert (await cell.shelve("h1", "a", "")).outcome is Outcome.ENDING
     expected = {"h1": "ending shelved"} | ({} if comes == "claimed" else {"h2": "ending shelved"})
     assert await states(cell, "a") == expected
-    await cell.gone("h1", "a", first.token, Why.RELEASED, {})
-    await cell.gone("h2", "a", second.token, Why.RELEASED, {})
+    await cell.gone("h1", "a", first.token, EndReason.RELEASED, {})
+    await cell.gone("h2", "a", second.token, EndReason.RELEASED, {})
     assert await is_shelved(cell, raw)
     last = (await cell.read_claims("a"))["a"].token
-    assert (await ask_again(cell, "a", "h3", Again("", last, Why.SHELVED))).outcome is Outcome.OK
+    assert (await ask_again(cell, "a", "h3", Replacement("", last, EndReason.SHELVED))).outcome is Outcome.OK
 
 
 async def test_a_pending_claim_can_be_shelved(cell: CellStore, raw: Any) -> None:
@@ -215,15 +221,17 @@ async def test_a_pending_claim_can_be_shelved(cell: CellStore, raw: Any) -> None
     await cell.fail("h1", "a", placed.token, by_host=False, again=True)
     assert await states(cell, "a") == {"h1": "ending failed", "": "pending"}
     assert (await cell.shelve("h1", "a", "")).outcome is Outcome.ENDING
-    assert (await ask_again(cell, "a", "h2", Again("h1", placed.token, Why.FAILED))).outcome is Outcome.STALE
-    await cell.gone("h1", "a", placed.token, Why.RELEASED, {})
+    assert (
+        await ask_again(cell, "a", "h2", Replacement("h1", placed.token, EndReason.FAILED))
+    ).outcome is Outcome.STALE
+    await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {})
     assert await is_shelved(cell, raw)
 
 
 async def test_shelved_local_work_that_its_host_runs_again_is_not_shelved(cell: CellStore) -> None:
     token = (await cell.claim_local("h1", "console", {"VCPU": 1})).facts[0]
     await cell.shelve("h1", "console", token)
-    await cell.gone("h1", "console", token, Why.RELEASED, {})
+    await cell.gone("h1", "console", token, EndReason.RELEASED, {})
     assert (await cell.claim_local("h1", "console", {"VCPU": 1}, token=token)).outcome is Outcome.OK
     assert (list(await cell.shelved_ids()), await states(cell, "console")) == ([], {"h1": "active"})
 
@@ -254,7 +262,7 @@ async def test_shelving_again_what_the_store_takes_for_shelved_reaches_its_host(
     assert (await cell.shelve("", "a", "")).outcome is Outcome.OK
     await cell.attest("h2", epoch, held=[held("a", second)])
     assert await states(cell, "a") == {"h2": "ending shelved"}
-    await cell.gone("h2", "a", second.token, Why.RELEASED, {})
+    await cell.gone("h2", "a", second.token, EndReason.RELEASED, {})
     assert await is_shelved(cell, raw)
 
 
@@ -268,10 +276,10 @@ async def test_it_is_not_placed_again_before_all_hosts_have_been_heard(cell: Cel
     for host in ("h1", "h3"):
         await cell.attest(host, epoch)
     async with nothing_written(raw):
-        answer = await ask_again(cell, "a", "h3", Again("h1", first.token, Why.SHELVED))
+        answer = await ask_again(cell, "a", "h3", Replacement("h1", first.token, EndReason.SHELVED))
     assert answer.outcome is Outcome.SETTLING
     await cell.attest("h2", epoch, held=[held("a", second)])
-    assert (await ask_again(cell, "a", "h3", Again("h1", first.token, Why.SHELVED))).outcome is Outcome.GONE
+    assert (await ask_again(cell, "a", "h3", Replacement("h1", first.token, EndReason.SHELVED))).outcome is Outcome.GONE
     assert await states(cell, "a") == {"h2": "active"}
 
 
@@ -289,7 +297,7 @@ async def test_of_two_unshelvings_the_later_one_is_left(cell: CellStore, raw: An
     await cell.attest("h2", epoch, held=[held("a", second)])
     await settle(cell)
     assert await states(cell, "a") == {"h2": "ending moved", "h3": "active"}
-    await cell.gone("h2", "a", second.token, Why.RELEASED, {})
+    await cell.gone("h2", "a", second.token, EndReason.RELEASED, {})
     assert (await fields_of(raw, cell.keys.claim("a")))["token"] == third.token
 
 

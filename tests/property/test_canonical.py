@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redsched.errors import InvalidRequest
-from redsched.model import Gang, Numa, NumaCell, OnExit, Request
+from redsched.model import GangMember, Numa, NumaCell, OnExit, Request
 from tests.support.filter_fleets import filtered_request
 from tests.support.fleets import requests, seeds
 from tests.support.gangs import random_call, random_tiny
@@ -46,7 +46,7 @@ def test_parts_come_back_as_what_they_were() -> None:
     assert Request.from_canonical(request.canonical()) == Request(
         numa=request.numa, query=request.query, count=2, project="web", on_exit=OnExit.KEEP
     )
-    whole = Request(members=(Gang("db", Request({"VCPU": 1}, count=2)),), project="web")
+    whole = Request(members=(GangMember("db", Request({"VCPU": 1}, count=2)),), project="web")
     assert Request.from_canonical(whole.canonical()) == whole
 
 

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from redsched.cache.snapshot import take_snapshot
-from redsched.cache.updater import CellMirror
+from redsched.cache.updater import ReplicaUpdater
 from redsched.model import (
     Candidate,
     Claim,
     ClaimRule,
     ClaimStatus,
+    EndReason,
     GroupPolicy,
     HostLimit,
     HostReport,
@@ -25,13 +26,12 @@ from redsched.model import (
     RuleKind,
     ServerGroup,
     SharedPool,
-    Why,
 )
 from redsched.scheduler.audit.counts import Counted, count_problems, read_counts
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Answer, ClaimCall, EndedPlacement, Giving, HeldClaim, Member
+from redsched.store.codec.results import ClaimCall, EndedPlacement, JournaledClaim, Member, ReleaseMode, ScriptResult
 from redsched.store.embedded.server import PrivateServer
 from tests.support.cells import HOUR_S, make_due
 from tests.support.placements import held_claim
@@ -85,10 +85,10 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
 
     def __init__(self, server: PrivateServer) -> None:
         super().__init__(server)
-        self.journals: dict[str, dict[str, HeldClaim]] = {name: {} for name in HOSTS}
+        self.journals: dict[str, dict[str, JournaledClaim]] = {name: {} for name in HOSTS}
         self.ended: dict[str, dict[str, str]] = {name: {} for name in HOSTS}
         self.kept: dict[str, bytes] = {}
-        self.mirror = CellMirror(self.cell, SETTINGS)
+        self.mirror = ReplicaUpdater(self.cell, SETTINGS)
         self.stack.push_async_callback(self.mirror.stop)
         self.play(self.mirror.start())
 
@@ -209,13 +209,13 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
             if (await self.cell.confirm(*about)).outcome is Outcome.OK:
                 self.note(claim, ClaimStatus.ACTIVE)
         elif word in ("release", "force"):
-            await self.cell.release(*about, how=Giving.FORCE if word == "force" else Giving.ASK)
+            await self.cell.release(*about, how=ReleaseMode.FORCE if word == "force" else ReleaseMode.ASK)
         elif word == "fail":
             await self.cell.fail(*about, by_host=False)
         elif word == "fail by host":
             self.note_end(claim, await self.cell.fail(*about, by_host=True))
         else:
-            self.note_end(claim, await self.cell.gone(*about, Why.RELEASED, {}))
+            self.note_end(claim, await self.cell.gone(*about, EndReason.RELEASED, {}))
 
     def note(self, claim: Claim, state: ClaimStatus) -> None:
         """The host's journal has it."""
@@ -223,7 +223,7 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
             claim.id, claim.token, state, claim.amounts, digest=claim.digest, group=claim.group, counted=claim.counted
         )
 
-    def note_end(self, claim: Claim, answer: Answer) -> None:
+    def note_end(self, claim: Claim, answer: ScriptResult) -> None:
         """Its host has said that it is over, and its journal remembers."""
         assert answer.outcome is Outcome.OK
         self.journals[claim.host].pop(claim.id, None)

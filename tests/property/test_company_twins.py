@@ -24,18 +24,18 @@ from redsched.model import (
     Candidate,
     Claim,
     ClaimStatus,
+    EndReason,
     GroupPolicy,
     HostReport,
     Inventory,
     Request,
     ServerGroup,
     Spread,
-    Why,
 )
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Again, ClaimCall, Member
+from redsched.store.codec.results import ClaimCall, Member, Replacement
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
 from tests.support.cells import HOUR_S, open_host, raw_client
@@ -124,7 +124,7 @@ async def taken(
 ) -> set[str]:
     """The hosts of these that the script would give. Nothing is written: a second member has no candidate."""
     rules = tuple(claim_rules(request, columns, lambda _: mask_of(columns, fit), (0,)))
-    again = Again(old.host, old.token, Why.MOVED) if old else None
+    again = Replacement(old.host, old.token, EndReason.MOVED) if old else None
     lost = written_off_with(columns, old) if old else ()
     clock, found = await cell.tick(), set[str]()
     for host in fit:

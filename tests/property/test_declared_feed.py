@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 from redsched.cache.columns import Columns
 from redsched.cache.snapshot import take_snapshot
-from redsched.cache.updater import CellMirror
+from redsched.cache.updater import ReplicaUpdater
 from redsched.model import Aggregate, Candidate, GroupPolicy, HostReport, Inventory, Pool, ServerGroup, SharedPool
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ClaimCall, Giving, Member
+from redsched.store.codec.results import ClaimCall, Member, ReleaseMode
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
 from tests.support.cells import HOUR_S, open_host
@@ -84,7 +84,7 @@ class Life:
     """A cell, the reader that claims, and what has been said to be true."""
 
     cell: CellStore
-    reader: CellMirror
+    reader: ReplicaUpdater
     aggregates: dict[str, tuple[Mapping[str, str], frozenset[str]]] = field(default_factory=dict)
     claims: dict[str, tuple[str, str, str, str]] = field(default_factory=dict)
     """By id: host, token, group, shared pool."""
@@ -128,7 +128,7 @@ class Life:
             claim_id, (host, token, _, _) = next(iter(self.claims.items()))
             if word == "confirm":
                 await self.cell.confirm(host, claim_id, token)
-            elif (await self.cell.release(host, claim_id, how=Giving.FORCE)).outcome is Outcome.OK:
+            elif (await self.cell.release(host, claim_id, how=ReleaseMode.FORCE)).outcome is Outcome.OK:
                 del self.claims[claim_id]
 
     async def claim(self, host: str, group: str, pool: str, places: int) -> None:
@@ -178,7 +178,7 @@ async def live(server: PrivateServer, played: list[object]) -> None:
         store = await stack.enter_async_context(Store.connect(server.url, SETTINGS))
         cell = store.cell("c1")
         await cell.init()
-        readers = [CellMirror(cell, SETTINGS) for _ in range(2)]
+        readers = [ReplicaUpdater(cell, SETTINGS) for _ in range(2)]
         for one in readers:
             stack.push_async_callback(one.stop)
             await one.start()

@@ -18,6 +18,7 @@ from redsched.model import (
     Claim,
     ClaimRule,
     ClaimStatus,
+    EndReason,
     GroupPolicy,
     HostReport,
     HostStatus,
@@ -25,12 +26,11 @@ from redsched.model import (
     Placement,
     RuleKind,
     ServerGroup,
-    Why,
 )
 from redsched.scheduler.audit.counts import Counted, count_problems, read_counts
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Again, ClaimCall, HeldClaim, Member
+from redsched.store.codec.results import ClaimCall, JournaledClaim, Member, Replacement
 from redsched.store.embedded.server import PrivateServer
 from tests.support.cells import HOUR_S
 from tests.support.placements import held_claim
@@ -75,7 +75,7 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
             self.play(self.hear(name, []))
         self.join(wanted)
 
-    async def hear(self, name: str, held: list[HeldClaim]) -> None:
+    async def hear(self, name: str, held: list[JournaledClaim]) -> None:
         """A host reports, and attests with what its journal has."""
         await self.cell.report(
             HostReport(name, {"VCPU": Inventory(5)}, zone=ZONES[name], lease_s=HOUR_S),
@@ -130,7 +130,7 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
 
     async def ask(self, order: list[str], old: Claim | None, is_level: bool) -> None:
         self.ids += 1
-        again = Again(old.host, old.token, Why.MOVED) if old else None
+        again = Replacement(old.host, old.token, EndReason.MOVED) if old else None
         hosts = [name for name in order if old is None or name != old.host]
         candidates = tuple(Candidate(name, {"VCPU": 1}) for name in hosts)
         member = Member(old.id if old else f"c{self.ids}", candidates, "web", again)
@@ -159,7 +159,7 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
         await self.reconcile(claim.id)
         for one in (await self.claims())[claim.id].placements:
             if one.state is ClaimStatus.ENDING and one.host not in self.lost:
-                await self.cell.gone(one.host, claim.id, one.token, Why.MOVED, {})
+                await self.cell.gone(one.host, claim.id, one.token, EndReason.MOVED, {})
 
     async def reconcile(self, claim_id: str) -> None:
         for claim in (await self.cell.read_claims([claim_id])).values():
@@ -179,7 +179,7 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
     async def give_back(self, claim: Claim) -> None:
         if (await self.cell.release(claim.host, claim.id)).outcome is Outcome.ENDING:
             for one in claim.placements:
-                await self.cell.gone(one.host, claim.id, one.token, Why.RELEASED, {})
+                await self.cell.gone(one.host, claim.id, one.token, EndReason.RELEASED, {})
         await self.reconcile(claim.id)
 
     # Hosts

@@ -10,7 +10,7 @@ from redsched.cache.columns import Columns
 from redsched.decide import Decider
 from redsched.decide.explain.changes import smallest_change
 from redsched.decide.plugins.registry import tools
-from redsched.decide.profile import Shape
+from redsched.decide.profile import RequestProfile
 from redsched.decide.scoring import multipliers
 from redsched.model import Request, Spread
 from redsched.settings import Settings
@@ -35,7 +35,7 @@ def takes(fleet: Fleet, request: Request, host: str) -> bool:
 @given(fleets, requests())
 def test_the_changes_of_a_miss_make_it_take_the_request(fleet: Fleet, request: Request) -> None:
     columns = columns_from(fleet)
-    shape = Shape(columns, request, multipliers(request, TOOLS), TOOLS.filters)
+    shape = RequestProfile(columns, request, multipliers(request, TOOLS), TOOLS.filters)
     for miss in Decider(columns, SETTINGS, TOOLS).explain(request).nearest:
         row = columns.row(miss.host)
         assert row is not None
@@ -122,7 +122,7 @@ def check_explanation(columns: Columns, request: Request) -> None:
     assert told.unsearched == 0
     assert (bool(decision.places), decision.reasons) == (bool(taking), () if taking else told.reasons)
     assert told.fits == len(taking) == told.hosts - sum(one.hosts for one in told.reasons)
-    shape = Shape(columns, request, multipliers(request, TOOLS), TOOLS.filters)
+    shape = RequestProfile(columns, request, multipliers(request, TOOLS), TOOLS.filters)
     for miss in told.nearest:
         row = columns.row(miss.host)
         assert row is not None
@@ -130,7 +130,7 @@ def check_explanation(columns: Columns, request: Request) -> None:
         check_changes(columns, request, shape, row)
 
 
-def check_changes(columns: Columns, request: Request, shape: Shape, row: int) -> None:
+def check_changes(columns: Columns, request: Request, shape: RequestProfile, row: int) -> None:
     host, before = columns.name(row), request
     edits = smallest_change(shape, row)
     for edit in edits:

@@ -15,7 +15,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from redsched.model import ClaimStatus, Why
+from redsched.model import ClaimStatus, EndReason
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
 from tests.support.cells import raw_client
@@ -77,7 +77,7 @@ class Story:
         world, claim_id = self.world, self.claim_id
         return {
             "next": self.go_on,
-            "move": lambda n: world.place_again(claim_id, HOSTS[n], Why.MOVED, 3600),
+            "move": lambda n: world.place_again(claim_id, HOSTS[n], EndReason.MOVED, 3600),
             "attest": lambda n: world.attest(self.agents[n]),
             "off": lambda n: world.write_off(self.agents[n]),
             "fail": self.fail,
@@ -86,8 +86,8 @@ class Story:
             "deadline": lambda _: world.expire(claim_id, of_move=True),
             "copy": world.send_again,
             "call off": lambda _: world.call_off(claim_id),
-            "release": lambda _: world.release(claim_id, Why.RELEASED),
-            "shelve": lambda _: world.release(claim_id, Why.SHELVED),
+            "release": lambda _: world.release(claim_id, EndReason.RELEASED),
+            "shelve": lambda _: world.release(claim_id, EndReason.SHELVED),
             "resize": lambda n: world.resize(claim_id, n + 1),
             "repeat": lambda _: world.repeat_closings(),
         }
@@ -99,16 +99,16 @@ class Story:
             if await world.is_heard(agent) and await world.hear_next(agent):
                 return
         if claim and claim.state is ClaimStatus.PENDING:
-            await world.place_again(self.claim_id, HOSTS[number], Why.FAILED)
-        elif claim and claim.why is Why.SHELVED:
-            await world.place_again(self.claim_id, HOSTS[number], Why.SHELVED)
+            await world.place_again(self.claim_id, HOSTS[number], EndReason.FAILED)
+        elif claim and claim.why is EndReason.SHELVED:
+            await world.place_again(self.claim_id, HOSTS[number], EndReason.SHELVED)
         elif claim and len(claim.placements) > 1:
             await world.reconcile(self.claim_id)
         elif claim and claim.state is ClaimStatus.ACTIVE:
             if number == 0 and claim.host == HOSTS[0]:
-                await world.release(self.claim_id, Why.SHELVED)
+                await world.release(self.claim_id, EndReason.SHELVED)
             else:
-                await world.place_again(self.claim_id, HOSTS[number], Why.MOVED, 3600)
+                await world.place_again(self.claim_id, HOSTS[number], EndReason.MOVED, 3600)
 
     async def fail(self, number: int) -> None:
         """A host fails what it has; the first time as the request says, and then to be placed again in any case."""

@@ -21,7 +21,7 @@ from redsched.scheduler.quotas import enforcement, shares
 from redsched.scheduler.quotas.shares import QuotaShares
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
-from redsched.store.client.script_client import Runner
+from redsched.store.client.script_client import ScriptClient
 from tests.scheduler.conftest import report_all, report_of
 from tests.support.cells import new_epoch, raw_client
 from tests.support.profiles import LONG_EXAMPLES, PHASES, is_long
@@ -81,9 +81,9 @@ def in_turn(monkeypatch: pytest.MonkeyPatch) -> Iterator[Turns]:
     """Have the steps of every scheduler of this process wait for their turns."""
     turns = Turns()
 
-    run_script = Runner.run
+    run_script = ScriptClient.run
 
-    async def counted(self: Runner, *arguments: Any, **named: Any) -> Any:
+    async def counted(self: ScriptClient, *arguments: Any, **named: Any) -> Any:
         return await turns.run(lambda: run_script(self, *arguments, **named))
 
     def waiting(name: str) -> Callable[..., Awaitable[Any]]:
@@ -98,7 +98,7 @@ def in_turn(monkeypatch: pytest.MonkeyPatch) -> Iterator[Turns]:
         patched.setattr(shares, "UNDER_WAY_MS", -1_000_000)
         patched.setattr(shares, "RETURNED_AFTER_MS", -1_000_000)
         patched.setattr(enforcement, "PAUSE_S", 0.0)
-        patched.setattr(Runner, "run", counted)
+        patched.setattr(ScriptClient, "run", counted)
         for name in STEPS:
             patched.setattr(CellStore, name, waiting(name))
         yield turns

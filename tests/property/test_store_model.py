@@ -24,11 +24,11 @@ from redsched.cache.snapshot import take_snapshot
 from redsched.decide.fit import fits
 from redsched.decide.plugins.registry import tools
 from redsched.errors import ClaimIdReused, ClaimState, NoValidHost, Settling
-from redsched.model import Candidate, ClaimStatus, HostReport, HostStatus, Inventory, Request, Why
+from redsched.model import Candidate, ClaimStatus, EndReason, HostReport, HostStatus, Inventory, Request
 from redsched.scheduler import Scheduler
 from redsched.scheduler.cells import Cell, Cells
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Answer, ClaimCall, Giving, Member
+from redsched.store.codec.results import ClaimCall, Member, ReleaseMode, ScriptResult
 from redsched.store.embedded.server import PrivateServer
 from tests.support.cells import HOUR_S, make_due
 from tests.support.model_store import TAKEN_UP, ModelCell
@@ -289,7 +289,7 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
         if verb == "gone" and answer.outcome is Outcome.OK:
             self.model.hosts[claim.host].external["VCPU"] = 1
 
-    def speak(self, verb: str, host: str, claim_id: str, token: str) -> Coroutine[Any, Any, Answer]:
+    def speak(self, verb: str, host: str, claim_id: str, token: str) -> Coroutine[Any, Any, ScriptResult]:
         """The typed call of a word."""
         cell = self.cell
         calls: dict[str, Any] = {
@@ -299,10 +299,10 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
             "fail_by_host": lambda: cell.fail(host, claim_id, token, by_host=True),
             "fail": lambda: cell.fail(host, claim_id, token, by_host=False),
             "release": lambda: cell.release(host, claim_id, token),
-            "release_force": lambda: cell.release(host, claim_id, token, how=Giving.FORCE),
-            "gone": lambda: cell.gone(host, claim_id, token, Why.RELEASED, {"VCPU": 1}),
+            "release_force": lambda: cell.release(host, claim_id, token, how=ReleaseMode.FORCE),
+            "gone": lambda: cell.gone(host, claim_id, token, EndReason.RELEASED, {"VCPU": 1}),
         }
-        said: Coroutine[Any, Any, Answer] = calls[verb]()
+        said: Coroutine[Any, Any, ScriptResult] = calls[verb]()
         return said
 
     @rule(which=numbers, host=hosts)

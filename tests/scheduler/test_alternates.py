@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from redsched.errors import ClaimState, NoValidHost, StaleToken
-from redsched.model import ClaimStatus, Request, Why
+from redsched.model import ClaimStatus, EndReason, Request
 from redsched.scheduler import Scheduler
 from tests.scheduler.working import BY_HAND, at_work
 from tests.support.cells import raw_client
@@ -39,7 +39,7 @@ async def test_without_alternates_it_is_decided_anew(clean_store: str) -> None:
             await work.scheduler.claims.fail("mine", token)
         assert refused.value.facts["claim_id"] == now.id
         assert await work.held() == {}
-        assert (await work.scheduler.claims.get("mine")).why is Why.FAILED
+        assert (await work.scheduler.claims.get("mine")).why is EndReason.FAILED
 
 
 async def test_what_its_host_failed_finds_another_place(clean_store: str) -> None:
@@ -74,7 +74,7 @@ async def test_none_wanted_only_ends_it(clean_store: str) -> None:
     async with at_work(clean_store, 6, 5) as work:
         found = (await work.scheduler.select(TWO)).selections[0]
         ended = await work.scheduler.claims.fail("mine", found.token or "", ())
-        assert (ended.id, ended.state, ended.why) == ("mine", ClaimStatus.ENDED, Why.FAILED)
+        assert (ended.id, ended.state, ended.why) == ("mine", ClaimStatus.ENDED, EndReason.FAILED)
         assert await work.held() == {}
 
 

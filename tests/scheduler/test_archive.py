@@ -11,13 +11,13 @@ from redsched.model import (
     Aggregate,
     Candidate,
     ClaimStatus,
+    EndReason,
     HostReport,
     HostStatus,
     Inventory,
     Pool,
     Quota,
     Request,
-    Why,
 )
 from redsched.scheduler import Scheduler
 from redsched.scheduler.backup.archive import Archive, read, written
@@ -130,7 +130,7 @@ async def test_a_cell_comes_back_into_an_empty_store(living: Scheduler, clean_st
         "kept": ClaimStatus.ACTIVE,
         "shelved": ClaimStatus.ENDED,
     }
-    assert claims["shelved"].why is Why.SHELVED
+    assert claims["shelved"].why is EndReason.SHELVED
     assert list(await store.shelved_ids()) == ["shelved"]
     assert (await living.audit()).problems == ()
 

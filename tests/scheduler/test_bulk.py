@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from redsched import BulkOutcome, BulkResult, ClaimFilter, InvalidRequest, Request, Scheduler, Unknown
+from redsched import BulkOutcome, BulkResult, ClaimFilter, InvalidRequest, NotFound, Request, Scheduler
 from redsched.errors import NoValidHost, StoreUnavailable
 from redsched.model import Claim, ClaimStatus, HostStatus, ListedState
 from redsched.scheduler import Page
 from redsched.scheduler.claims.bulk import AT_ONCE
 from redsched.store.cell import CellStore
-from redsched.store.codec.results import Answer
+from redsched.store.codec.results import ScriptResult
 from tests.scheduler.conftest import report_all, report_of
 from tests.scheduler.working import Work, at_work
 from tests.support.cells import raw_client
@@ -105,7 +105,7 @@ async def test_filters_are_those_of_the_list(
 async def test_without_a_filter_nothing_is_done(scheduler: Scheduler, claims: list[str]) -> None:
     with pytest.raises(InvalidRequest, match="at least one of host, project"):
         await scheduler.claims.release_all(ClaimFilter())
-    with pytest.raises(Unknown, match="no cell 'other'"):
+    with pytest.raises(NotFound, match="no cell 'other'"):
         await scheduler.claims.release_all(ClaimFilter(cell="other"))
     with pytest.raises(InvalidRequest, match="lease_s must be from 1"):
         await scheduler.claims.renew_all(WEB, lease_s=0)
@@ -151,7 +151,7 @@ async def test_many_are_under_way_at_once_and_not_too_many(clean_store: str, mon
         give_back, under_way = scheduler.claims._give_back, list[int]()
         now = 0
 
-        async def counted(*given: Any) -> Answer:
+        async def counted(*given: Any) -> ScriptResult:
             nonlocal now
             now += 1
             under_way.append(now)
@@ -175,7 +175,7 @@ async def test_a_store_that_is_gone_is_not_waited_for_by_every_claim(
         await scheduler.select(Request({"VCPU": 1}, count=2 * AT_ONCE, project="web"))
         tried = list[str]()
 
-        async def gone(_: CellStore, __: str, claim_id: str, *___: Any, **more: Any) -> Answer:
+        async def gone(_: CellStore, __: str, claim_id: str, *___: Any, **more: Any) -> ScriptResult:
             tried.append(claim_id)
             await asyncio.sleep(0)
             raise StoreUnavailable("the store is gone")
@@ -375,6 +375,6 @@ def test_filters_that_can_find_nothing_are_refused() -> None:
 @pytest.mark.parametrize("verb", ["release_all", "renew_all", "shelve_all"])
 async def test_a_misspelt_host_is_not_one_without_claims(scheduler: Scheduler, claims: list[str], verb: str) -> None:
     more = {"lease_s": 7} if verb == "renew_all" else {}
-    with pytest.raises(Unknown, match="no host 'nonesuch'"):
+    with pytest.raises(NotFound, match="no host 'nonesuch'"):
         await getattr(scheduler.claims, verb)(ClaimFilter(host="nonesuch", project="web"), **more)
     assert await living(scheduler) == set(claims)

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from redsched.errors import ClaimState, InvalidRequest, NoValidHost, Settling, Unknown
+from redsched.errors import ClaimState, InvalidRequest, NotFound, NoValidHost, Settling
 from redsched.model import ClaimStatus, Request
 from redsched.scheduler import Scheduler
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.results import Selections
-from redsched.scheduler.selection.claim_ids import Identity
+from redsched.scheduler.selection.claim_ids import ClaimIds
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from tests.scheduler.conftest import report_all, report_of
@@ -85,16 +85,16 @@ async def test_ids_that_another_copy_has_placed_are_answered_where_nothing_else_
 ) -> None:
     """The other copy has filled the cell that they are bound to; the next one has room, and they are not to move."""
     request = Request({"VCPU": 4}, claim_ids=("mine",))
-    home, other = Identity.home, list[Selections]()
+    home, other = ClaimIds.home, list[Selections]()
 
-    async def overtaken(self: Identity, asked: Request) -> Cell | None:
+    async def overtaken(self: ClaimIds, asked: Request) -> Cell | None:
         if other:
             return await home(self, asked)
         other.append(Selections(()))
         other[0] = await two_cells.select(request)
         return two_cells._cells.named(other[0].selections[0].cell)
 
-    monkeypatch.setattr(Identity, "home", overtaken)
+    monkeypatch.setattr(ClaimIds, "home", overtaken)
     found = await two_cells.select(request)
     assert (found.fresh, found.selections[0].token) == (False, other[0].selections[0].token)
 
@@ -151,7 +151,7 @@ async def test_a_new_id_costs_two_calls_a_cell_and_one_for_its_binding(
 
     for name in ("tick", "read_claims", "bound_to"):
         counted(name)
-    assert await Identity(two_cells._cells).home(Request({"VCPU": 1}, claim_ids=("mine",))) is None
+    assert await ClaimIds(two_cells._cells).home(Request({"VCPU": 1}, claim_ids=("mine",))) is None
     assert calls[:2] == ["tick", "tick"]
     assert sorted(calls[2:]) == ["bound_to", "read_claims", "read_claims"]
 
@@ -173,7 +173,7 @@ async def test_a_name_is_unique_over_all_cells(two_cells: Scheduler) -> None:
     """A host does not join a second cell, and a cell that is not served here is named as such."""
     with pytest.raises(ClaimState):
         await two_cells.hosts.report(report_of("a1", cell="b", VCPU=1))
-    with pytest.raises(Unknown):
+    with pytest.raises(NotFound):
         await two_cells.hosts.report(report_of("z1", cell="z", VCPU=1))
 
 

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from redsched.cache.updater import CellMirror
-from redsched.errors import InvalidRequest, Unknown
+from redsched.cache.updater import ReplicaUpdater
+from redsched.errors import InvalidRequest, NotFound
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from redsched.store.store import Store
@@ -13,7 +13,7 @@ from redsched.store.store import Store
 
 async def test_an_id_that_cannot_be_one_is_refused_at_the_call(scheduler: Scheduler) -> None:
     """Not when the first change is asked for: a server has sent its 200 by then."""
-    with pytest.raises(Unknown, match="c9"):
+    with pytest.raises(NotFound, match="c9"):
         scheduler.changes("c9:1")
     with pytest.raises(InvalidRequest, match="Last-Event-ID"):
         scheduler.changes("c1")
@@ -22,7 +22,7 @@ async def test_an_id_that_cannot_be_one_is_refused_at_the_call(scheduler: Schedu
 async def test_a_move_between_the_call_and_the_wait_is_not_missed(clean_store: str) -> None:
     """Whoever follows asks first and looks then: what moves meanwhile must end the wait."""
     async with Store.connect(clean_store) as store:
-        mirror = CellMirror(store.cell("c1"), Settings())
+        mirror = ReplicaUpdater(store.cell("c1"), Settings())
         moved = mirror.moved()
         mirror._tell()
         await asyncio.wait_for(moved, 20)

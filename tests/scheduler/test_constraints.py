@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from redsched.errors import ClaimIdReused, ClaimState, NoValidHost, Unknown
+from redsched.errors import ClaimIdReused, ClaimState, NotFound, NoValidHost
 from redsched.model import (
     Aggregate,
     CpuPolicy,
-    Gang,
+    GangMember,
     Group,
     GroupPolicy,
     Hints,
@@ -147,8 +147,8 @@ async def test_a_shared_pool_is_taken_from_with_the_host(fleet: Scheduler) -> No
 async def test_a_gang_is_placed_with_its_relations(fleet: Scheduler) -> None:
     request = Request(
         members=(
-            Gang("db", Request({"VCPU": 4}, count=3)),
-            Gang("app", Request({"VCPU": 1}, count=2)),
+            GangMember("db", Request({"VCPU": 4}, count=3)),
+            GangMember("app", Request({"VCPU": 1}, count=2)),
         ),
         relations=(Relation(RelationType.APART, ("db",)), Relation(RelationType.TOGETHER, ("app",))),
     )
@@ -159,7 +159,7 @@ async def test_a_gang_is_placed_with_its_relations(fleet: Scheduler) -> None:
 
 
 async def test_relocating_a_gang_is_the_same_request_while_the_old_claims_are_held(fleet: Scheduler) -> None:
-    request = Request(members=(Gang("a", Request({"VCPU": 8}, count=3)),))
+    request = Request(members=(GangMember("a", Request({"VCPU": 8}, count=3)),))
     old = (await claims_of(fleet, request)).selections
     new = (await claims_of(fleet, request)).selections
     assert not {one.host for one in old} & {one.host for one in new}
@@ -185,7 +185,7 @@ async def test_hints_name_claims_and_addresses(fleet: Scheduler) -> None:
     assert "h3" not in {place.host for place in other.selections}
     near = Hints(build_near_host_ip="10.0.4.9", cidr="/24")
     assert (await claims_of(fleet, Request({"VCPU": 1}, hints=near))).selections[0].host == "h4"
-    with pytest.raises(Unknown, match="no-such"):
+    with pytest.raises(NotFound, match="no-such"):
         await fleet.select(Request({"VCPU": 1}, hints=Hints(same_host=frozenset({"no-such"}))))
 
 
@@ -193,7 +193,7 @@ async def test_hints_name_claims_and_addresses(fleet: Scheduler) -> None:
     "named", [{"server_group": "gone"}, {"member_of": (frozenset({"gone"}),)}, {"not_member_of": frozenset({"gone"})}]
 )
 async def test_what_is_not_declared_is_never_read_as_no_rule(fleet: Scheduler, named: dict[str, Any]) -> None:
-    with pytest.raises(Unknown, match="gone"):
+    with pytest.raises(NotFound, match="gone"):
         await fleet.select(Request({"VCPU": 1}, **named))
 
 
@@ -227,12 +227,17 @@ async def test_a_gangs_members_follow_hints_of_their_own(fleet: Scheduler) -> No
     (one,) = (await claims_of(fleet, Request({"VCPU": 1}, hosts=frozenset({"h3"})))).selections
     claim_id = frozenset({str(one.claim_id)})
     near, far = Hints(same_host=claim_id), Hints(different_host=claim_id)
-    members = (Gang("near", Request({"VCPU": 1}, hints=near)), Gang("far", Request({"VCPU": 1}, hints=far, count=5)))
+    members = (
+        GangMember("near", Request({"VCPU": 1}, hints=near)),
+        GangMember("far", Request({"VCPU": 1}, hints=far, count=5)),
+    )
     found = (await claims_of(fleet, Request(members=members))).selections
     assert found[0].host == "h3"
     assert "h3" not in {place.host for place in found[1:]}
-    with pytest.raises(Unknown, match="no-such"):
-        await fleet.select(Request(members=(Gang("a", Request({"VCPU": 1}, hints=Hints(frozenset({"no-such"})))),)))
+    with pytest.raises(NotFound, match="no-such"):
+        await fleet.select(
+            Request(members=(GangMember("a", Request({"VCPU": 1}, hints=Hints(frozenset({"no-such"})))),))
+        )
 
 
 async def test_an_id_keeps_its_outcome_when_what_its_request_relied_on_is_gone(fleet: Scheduler) -> None:
@@ -249,7 +254,7 @@ async def test_an_id_keeps_its_outcome_when_what_its_request_relied_on_is_gone(f
     await fleet.server_groups.delete("g", force=True)
     again = await fleet.select(grouped)
     assert (again.fresh, again.selections[0].host) == (False, placed.host)
-    with pytest.raises(Unknown, match="'g' is not declared"):
+    with pytest.raises(NotFound, match="'g' is not declared"):
         await fleet.select(Request({"VCPU": 1}, server_group="g", claim_ids=("new",)))
 
 

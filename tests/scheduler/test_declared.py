@@ -2,7 +2,7 @@
 
 import pytest
 
-from redsched.errors import ClaimState, Settling, Unknown
+from redsched.errors import ClaimState, NotFound, Settling
 from redsched.model import Aggregate, GroupPolicy, Inventory, ServerGroup, SharedPool
 from redsched.scheduler import Scheduler
 from redsched.store.codec.outcomes import Outcome
@@ -38,9 +38,9 @@ async def test_putting_an_aggregate_again_replaces_it_whole(two_cells: Scheduler
 
 
 async def test_a_host_that_never_reported_is_named_and_nothing_is_written(two_cells: Scheduler) -> None:
-    with pytest.raises(Unknown, match="b7"):
+    with pytest.raises(NotFound, match="b7"):
         await two_cells.aggregates.put(Aggregate("ssd", {}, frozenset(("a1", "b7"))))
-    with pytest.raises(Unknown):
+    with pytest.raises(NotFound):
         await two_cells.aggregates.get("ssd")
     assert (await two_cells.hosts.get("a1")).aggregates == frozenset()
 
@@ -52,7 +52,7 @@ async def test_an_aggregate_with_hosts_goes_by_force_alone(two_cells: Scheduler)
     assert (await two_cells.aggregates.get("ssd")).hosts == ("a1",)
     await two_cells.aggregates.delete("ssd", force=True)
     assert (await two_cells.hosts.get("a1")).aggregates == frozenset()
-    with pytest.raises(Unknown):
+    with pytest.raises(NotFound):
         await two_cells.aggregates.delete("ssd")
 
 
@@ -91,7 +91,7 @@ async def test_a_server_group_with_members_goes_by_force_alone(two_cells: Schedu
     for cell in two_cells._cells:
         assert "web" in cell.mirror.columns.declared.groups
     await two_cells.server_groups.delete("web", force=True)
-    with pytest.raises(Unknown):
+    with pytest.raises(NotFound):
         await two_cells.server_groups.get("web")
 
 
@@ -112,7 +112,7 @@ async def test_a_shared_pool_lies_in_one_cell(two_cells: Scheduler) -> None:
     assert (found.cell, found.slots["CUSTOM_SEAT"].free, new) == ("b", 10, True)
     with pytest.raises(ClaimState, match="cell b"):
         await two_cells.pools.put(SEATS, "a")
-    with pytest.raises(Unknown, match="no cell 'c'"):
+    with pytest.raises(NotFound, match="no cell 'c'"):
         await two_cells.pools.put(SEATS, "c")
     assert await two_cells.pools.put(SEATS, "b") == (found, False)
 
@@ -129,7 +129,7 @@ async def test_a_shared_pool_that_is_claimed_from_goes_by_force_alone(two_cells:
     with pytest.raises(ClaimState, match="CUSTOM_SEAT"):
         await two_cells.pools.delete("seats")
     await two_cells.pools.delete("seats", force=True)
-    with pytest.raises(Unknown):
+    with pytest.raises(NotFound):
         await two_cells.pools.get("seats")
 
 

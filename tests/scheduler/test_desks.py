@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from redsched.errors import ClaimState, InvalidRequest, OtherAgent, Settling, StaleToken, Unknown
+from redsched.errors import ClaimState, InvalidRequest, NotFound, OtherAgent, Settling, StaleToken
 from redsched.model import AgentStamp, Candidate, ClaimStatus, HostStatus, Request
 from redsched.scheduler import Change, Reset, Scheduler
 from redsched.store.codec.results import Member
@@ -81,7 +81,7 @@ async def test_unknown_things_are_unknown(scheduler: Scheduler) -> None:
         scheduler.hosts.forget("none"),
         scheduler.explain(Request({"VCPU": 1}), "none"),
     ):
-        with pytest.raises(Unknown):
+        with pytest.raises(NotFound):
             await call
 
 
@@ -119,7 +119,7 @@ async def test_a_host_with_claims_is_forgotten_only_by_force(scheduler: Schedule
         await scheduler.hosts.forget("h1")
     await scheduler.hosts.forget("h1", force=True)
     assert (await scheduler.claims.get("mine")).why == "void"
-    with pytest.raises(Unknown):
+    with pytest.raises(NotFound):
         await scheduler.hosts.get("h1")
 
 

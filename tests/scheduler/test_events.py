@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from redsched.errors import InvalidRequest, Unknown
-from redsched.model import HostStatus, Request, Why
+from redsched.errors import InvalidRequest, NotFound
+from redsched.model import EndReason, HostStatus, Request
 from redsched.scheduler import EventFilter, EventView, Scheduler
-from redsched.scheduler.background.lease import Duty
+from redsched.scheduler.background.lease import DutyLease
 from redsched.scheduler.background.recorder import Recorder
 from redsched.scheduler.observe.events import KINDS
 from redsched.settings import Settings
@@ -77,7 +77,7 @@ async def test_each_event_shows_what_its_own_placement_held(quiet: Scheduler) ->
     assert target is not None
     await store.confirm("h2", "mine", target.token)
     await store.reconcile(["mine"])
-    await store.gone("h1", "mine", first.token, Why.MOVED, {})
+    await store.gone("h1", "mine", first.token, EndReason.MOVED, {})
     now = await quiet.claims.get("mine")
     await quiet.claims.resize("mine", now.token, {}, {"VCPU": 5})
     wanted = await quiet.claims.get("mine")
@@ -135,7 +135,7 @@ async def test_the_log_is_bounded_by_number_and_age(quiet: Scheduler, clean_stor
 
 async def test_a_duty_is_one_schedulers_until_it_gives_it_up(quiet: Scheduler) -> None:
     store = store_of(quiet)
-    one, other = Duty(store, "record"), Duty(store, "record")
+    one, other = DutyLease(store, "record"), DutyLease(store, "record")
     assert await one.is_mine(60)
     assert not await other.is_mine(60)
     assert await one.is_mine(60)
@@ -176,7 +176,7 @@ async def test_pages_show_every_event_once(quiet: Scheduler) -> None:
     assert [one.facts["claim"] for one in await quiet.events.newest(5, EventFilter(claim="id-4"))] == ["id-4"] * 2
     with pytest.raises(InvalidRequest):
         await quiet.events.list(1, "nonsense")
-    with pytest.raises(Unknown):
+    with pytest.raises(NotFound):
         await quiet.events.list(1, "c9:1-1")
 
 
@@ -225,7 +225,7 @@ async def test_work_that_ended_says_why_only_where_its_claim_ends_with_it(quiet:
             await store.work_ended("h1", claim_id, token, "no process 7 is left")
             await store.fail("h1", claim_id, token, by_host=True, reason="its work had ended")
         else:
-            await store.gone("h1", claim_id, token, Why.WORK_ENDED, {}, reason="no process 8 is left")
+            await store.gone("h1", claim_id, token, EndReason.WORK_ENDED, {}, reason="no process 8 is left")
     await recorder.record()
     ended = await all_of(quiet, EventFilter(kind="work-ended"))
     assert [(one.facts["claim"], one.facts.get("why"), one.facts["reason"]) for one in ended] == [
@@ -240,4 +240,4 @@ async def test_a_kind_that_no_event_has_is_refused(quiet: Scheduler) -> None:
         EventFilter(kind="fialed")
     rows = re.findall(r"^\| `op` \| What happened: (.*?), or why", KEYS.read_text(), re.MULTILINE)
     ops = set(re.findall(r"`([\w-]+)`", rows[0])) - {"report"}
-    assert ops | set(Why) | {"missing"} == KINDS
+    assert ops | set(EndReason) | {"missing"} == KINDS

@@ -11,7 +11,7 @@ from redsched.model import (
     Aggregate,
     Claim,
     ClaimStatus,
-    Gang,
+    GangMember,
     GroupPolicy,
     HostStatus,
     Relation,
@@ -33,7 +33,7 @@ SAME_ZONE, SAME_AGGREGATE = RelationType.SAME_ZONE, RelationType.SAME_AGGREGATE
 def pair(*types: RelationType, **more: Any) -> Request:
     """Two alike, `one` and `two`, related so."""
     relations = tuple(Relation(one, ("db",)) for one in types)
-    return Request(members=(Gang("db", Request({"VCPU": 2}, count=2, **more)),), relations=relations)
+    return Request(members=(GangMember("db", Request({"VCPU": 2}, count=2, **more)),), relations=relations)
 
 
 async def start(work: Work, request: Request, *ids: str) -> list[str]:
@@ -149,9 +149,9 @@ async def test_members_that_must_share_a_host_leave_it_together(clean_store: str
     """And keep apart from one that stays, though it has more room beside it."""
     async with at_work(clean_store, 10, 9, 6, 2) as work:
         members = (
-            Gang("db", Request({"VCPU": 2}, count=2)),
-            Gang("web", Request({"VCPU": 3}, hosts=frozenset({"h1"}))),
-            Gang("app", Request({"VCPU": 1})),
+            GangMember("db", Request({"VCPU": 2}, count=2)),
+            GangMember("web", Request({"VCPU": 3}, hosts=frozenset({"h1"}))),
+            GangMember("app", Request({"VCPU": 1})),
         )
         request = Request(
             members=members,
@@ -246,7 +246,11 @@ async def test_members_of_one_kind_are_told_apart(clean_store: str) -> None:
     async with at_work(clean_store, 10, 9, 8) as work:
         alike = Request({"VCPU": 2})
         request = Request(
-            members=(Gang("free", alike), Gang("a", replace(alike, exclude_hosts=frozenset({"h9"}))), Gang("b", alike)),
+            members=(
+                GangMember("free", alike),
+                GangMember("a", replace(alike, exclude_hosts=frozenset({"h9"}))),
+                GangMember("b", alike),
+            ),
             relations=(Relation(APART, ("a", "b")),),
         )
         hosts = await start(work, request, "free", "a", "b")

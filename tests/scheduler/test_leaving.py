@@ -7,12 +7,12 @@ from redsched.model import (
     AtDeadline,
     Claim,
     ClaimStatus,
-    Gang,
+    EndReason,
+    GangMember,
     GroupPolicy,
     HostStatus,
     Quota,
     Request,
-    Why,
 )
 from redsched.scheduler import EventFilter, Scheduler
 from redsched.scheduler.background.recorder import Recorder
@@ -108,8 +108,8 @@ async def test_what_was_ending_on_a_dead_host_has_ended_when_it_is_evacuated(cle
         await work.store.write_off(dead.name, evacuate=True, force=True)  # whoever said so died before he ended them
         await work.settle()
         assert not await work.store.held_ids("h0")
-        assert (await claims.get("gone")).why is Why.RELEASED
-        assert (await claims.get("shelved")).why is Why.SHELVED
+        assert (await claims.get("gone")).why is EndReason.RELEASED
+        assert (await claims.get("shelved")).why is EndReason.SHELVED
         now = await claims.get("moved")
         assert (now.host, now.state, now.id) == ("h1", ClaimStatus.ACTIVE, "moved")
 
@@ -279,7 +279,7 @@ async def test_what_is_left_at_the_deadline_is_stopped_and_its_owner_sees_why(cl
         await empty(work, "h0")
         for claim_id in ("large", "starting"):
             ended = await work.scheduler.claims.get(claim_id)
-            assert (ended.state, ended.why) == (ClaimStatus.ENDED, Why.RELEASED)
+            assert (ended.state, ended.why) == (ClaimStatus.ENDED, EndReason.RELEASED)
             assert ended.reason
             assert "host h0 was drained" in ended.reason.text
             assert (await _reasons(work, claim_id))[-1] == ("released", "h0", ended.reason.text)
@@ -292,7 +292,9 @@ async def test_a_member_of_a_complete_gang_that_is_stopped_was_released_and_has_
     """Its claim still names the gang; the other member is none of its business."""
     async with at_work(clean_store, 4, 8) as work:
         here, there = (Request({"VCPU": 1}, hosts=frozenset((host,))) for host in ("h0", "h1"))
-        await work.scheduler.select(Request(members=(Gang("a", here), Gang("b", there)), claim_ids=("a", "b")))
+        await work.scheduler.select(
+            Request(members=(GangMember("a", here), GangMember("b", there)), claim_ids=("a", "b"))
+        )
         await work.work()
         assert not await work.store.read_gang("a")
         await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, True, 60, AtDeadline.STOP)
@@ -300,7 +302,7 @@ async def test_a_member_of_a_complete_gang_that_is_stopped_was_released_and_has_
         await work.sweep()
         await empty(work, "h0")
         ended = await work.scheduler.claims.get("a")
-        assert (ended.state, ended.why) == (ClaimStatus.ENDED, Why.RELEASED)
+        assert (ended.state, ended.why) == (ClaimStatus.ENDED, EndReason.RELEASED)
         assert (await work.scheduler.claims.get("b")).state is ClaimStatus.ACTIVE
 
 
@@ -341,7 +343,7 @@ async def test_what_is_on_its_way_to_a_host_that_stops_all_stays_where_it_was(cl
 
 async def test_a_gang_that_is_not_active_yet_ends_as_a_whole_with_a_member_that_is_stopped(clean_store: str) -> None:
     async with at_work(clean_store, 4, 4) as work:
-        members = (Gang("a", Request({"VCPU": 3})), Gang("b", Request({"VCPU": 3})))
+        members = (GangMember("a", Request({"VCPU": 3})), GangMember("b", Request({"VCPU": 3})))
         found = await work.scheduler.select(Request(members=members))
         on = {one.host: one.claim_id or "" for one in found.selections}
         await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, True, 60, AtDeadline.STOP)
@@ -366,8 +368,8 @@ async def test_an_active_gang_in_an_affinity_group_leaves_a_drained_host_togethe
     async with at_work(clean_store, 9, 8, 8) as work:
         await group(work.store, policy=GroupPolicy.AFFINITY)
         members = (
-            Gang("db", Request({"VCPU": 4}, server_group="web")),
-            Gang("app", Request({"VCPU": 1}, server_group="web", count=2)),
+            GangMember("db", Request({"VCPU": 4}, server_group="web")),
+            GangMember("app", Request({"VCPU": 1}, server_group="web", count=2)),
         )
         found = await work.scheduler.select(Request(members=members))
         assert {one.host for one in found.selections} == {"h0"}

@@ -9,7 +9,7 @@ import pytest
 
 from redsched.cache.diff import difference
 from redsched.cache.snapshot import take_snapshot
-from redsched.model import Candidate, ClaimStatus, Request, Why
+from redsched.model import Candidate, ClaimStatus, EndReason, Request
 from redsched.scheduler import AuditReport, Scheduler
 from redsched.scheduler.audit.audit import repair_cell
 from redsched.scheduler.cells import Cell
@@ -245,7 +245,7 @@ async def test_what_may_still_run_is_ended_by_an_operator_alone(broken: Broken) 
     assert {name: one.state for name, one in claims.items()} == {"a": ClaimStatus.ACTIVE, "b": ClaimStatus.ENDED}
     assert (await broken.scheduler.repair()).broken == ()
     ended = (await broken.store.read_claims(["a"]))["a"]
-    assert (ended.state, ended.why) == (ClaimStatus.ENDED, Why.VOID)
+    assert (ended.state, ended.why) == (ClaimStatus.ENDED, EndReason.VOID)
     assert "h1" not in broken.cell.mirror.columns
     assert (await broken.raw.hget(broken.store.keys.server_group("web"), "members")) == "0"
 
@@ -323,7 +323,7 @@ async def test_what_is_ending_on_a_host_that_was_written_off_is_found_and_ends(b
     assert await broken.found() == {"a"}
     report = await broken.scheduler.repair()
     assert [(one.thing, one.mended) for one in report.problems if one.invariant != 10] == [("a", True)]
-    assert (await broken.store.read_claims(["a"]))["a"].why is Why.RELEASED
+    assert (await broken.store.read_claims(["a"]))["a"].why is EndReason.RELEASED
     assert await broken.store.held_ids("h1") == {"b"}
 
 

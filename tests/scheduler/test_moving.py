@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from redsched.errors import ClaimState, NoValidHost, StaleToken, Unknown
-from redsched.model import Claim, ClaimStatus, Gang, GroupPolicy, Relation, RelationType, Request, Why
+from redsched.errors import ClaimState, NotFound, NoValidHost, StaleToken
+from redsched.model import Claim, ClaimStatus, EndReason, GangMember, GroupPolicy, Relation, RelationType, Request
 from redsched.scheduler import Scheduler
 from redsched.scheduler.cells import Cell, Cells
 from tests.scheduler.working import BY_HAND, QUICK, at_work
@@ -188,7 +188,7 @@ async def test_a_released_claim_takes_its_target_with_it(clean_store: str) -> No
         await work.scheduler.claims.release("mine")
         await work.settle()
         assert await work.held() == {}
-        assert (await work.scheduler.claims.get("mine")).why is Why.RELEASED
+        assert (await work.scheduler.claims.get("mine")).why is EndReason.RELEASED
 
 
 async def test_it_goes_where_its_request_allows(clean_store: str) -> None:
@@ -226,7 +226,7 @@ async def test_a_place_of_several_moves_alone(clean_store: str) -> None:
 async def test_what_does_not_know_its_relatives_does_not_move(clean_store: str, related: bool) -> None:
     """That could break what was asked for; a gang's member that stands in no relation does."""
     async with at_work(clean_store, 8, 8, 8) as work, raw_client(clean_store) as raw:
-        members = (Gang("db", Request({"VCPU": 2}, count=2)), Gang("web", Request({"VCPU": 1})))
+        members = (GangMember("db", Request({"VCPU": 2}, count=2)), GangMember("web", Request({"VCPU": 1})))
         relations = (Relation(RelationType.APART, ("db",)),)
         found = await work.scheduler.select(Request(members=members, relations=relations))
         await work.work()
@@ -258,7 +258,7 @@ async def test_what_cannot_be_moved_says_so(clean_store: str) -> None:
     """One that ended, one that never was, one whose request the store has lost."""
     async with at_work(clean_store, 4, 3) as work:
         claim = await work.active(TWO)
-        with pytest.raises(Unknown):
+        with pytest.raises(NotFound):
             await work.scheduler.claims.move("none", claim.token)
         async with raw_client(clean_store) as raw:
             await raw.delete(work.store.keys.request(claim.digest))

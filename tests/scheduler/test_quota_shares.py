@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redsched.errors import QuotaExceeded, Settling, Unknown
+from redsched.errors import NotFound, QuotaExceeded, Settling
 from redsched.model import Quota, Request
 from redsched.scheduler import Scheduler, UsageBy
 from redsched.scheduler.quotas import shares
@@ -137,7 +137,7 @@ async def test_limits_change_and_go(scheduler: Scheduler) -> None:
     await scheduler.select(web("a", 15))
     await scheduler.quotas.delete("web")
     await scheduler.select(web("a", 15))
-    with pytest.raises(Unknown):
+    with pytest.raises(NotFound):
         await scheduler.quotas.get("web")
     fields = await store_of(scheduler, "a").read_things(Kind.QUOTA, ["web"])
     assert fields["web"].keys() <= {"seq", "version", "used.VCPU", "used.claims"}
@@ -424,7 +424,7 @@ async def test_what_another_cell_still_has_of_a_quota_that_was_taken_back_goes(
 ) -> None:
     """Whoever took it back died after the first cell, which is the one that counts."""
     await store_of(scheduler, "a").delete_quota("web")
-    with pytest.raises(Unknown):
+    with pytest.raises(NotFound):
         await scheduler.quotas.get("web")
     await scheduler._cells.catch_up()
     await scheduler._quotas.shares.sweep()

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from redsched.errors import ClaimState, NoValidHost, QuotaExceeded, Settling, Unknown
+from redsched.errors import ClaimState, NotFound, NoValidHost, QuotaExceeded, Settling
 from redsched.model import Quota, Request
 from redsched.scheduler import Exceeded, Scheduler
 from redsched.scheduler.observe.usage import UsageBy
@@ -219,7 +219,7 @@ async def test_a_wiped_store_knows_no_quota_until_it_is_declared_again(scheduler
     async with raw_client(clean_store) as raw:
         await raw.flushall()
     await first_of(scheduler).init()
-    with pytest.raises(Unknown):
+    with pytest.raises(NotFound):
         await scheduler.quotas.get("web")
     found, new = await scheduler.quotas.put(QUOTA)
     assert (found.used, new) == ({}, True)

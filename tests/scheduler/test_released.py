@@ -8,14 +8,14 @@ from typing import Any, Literal
 import pytest
 import redis.asyncio as redis
 
-from redsched.errors import OutcomeUnknown, StoreUnavailable, Unknown
-from redsched.model import Claim, ClaimStatus, Request, Why
+from redsched.errors import NotFound, OutcomeUnknown, StoreUnavailable
+from redsched.model import Claim, ClaimStatus, EndReason, Request
 from redsched.scheduler import Scheduler
-from redsched.scheduler.background.release_log import MOST, Released
+from redsched.scheduler.background.release_log import MOST, ReleaseLog
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ClaimAnswer, ClaimCall, HeldClaim
+from redsched.store.codec.results import ClaimAnswer, ClaimCall, JournaledClaim
 from redsched.store.store import Store
 from tests.scheduler.working import BY_HAND
 from tests.support.cells import active, claim_on, open_host, raw_client, report_of
@@ -91,7 +91,7 @@ async def test_a_release_that_a_rollback_took_back_is_repeated(clean_store: str,
         await cell.attest("h1", epoch)
         (hint,) = await cell.inbox("h1")
         assert hint.op == "end"
-        await cell.gone("h1", claim_id, hint.token, Why.RELEASED, {})
+        await cell.gone("h1", claim_id, hint.token, EndReason.RELEASED, {})
         assert await state_of(cell, claim_id) is ClaimStatus.ENDED
         assert (await scheduler.audit()).problems == ()
 
@@ -99,27 +99,27 @@ async def test_a_release_that_a_rollback_took_back_is_repeated(clean_store: str,
 async def test_a_release_is_repeated_once_in_an_epoch(clean_store: str) -> None:
     async with opened(clean_store, "h1", settings=BY_HAND) as (_, cell):
         await active(cell, "a")
-        released = Released(cell)
+        released = ReleaseLog(cell)
         released.note("a", await cell.release("h1", "a"))
         epoch = (await cell.raise_epoch((await cell.tick()).epoch)).epoch
-        assert [await released.say_again(epoch) for _ in range(2)] == [1, 0]
+        assert [await released.replay_releases(epoch) for _ in range(2)] == [1, 0]
         again = (await cell.raise_epoch(epoch)).epoch
-        assert await released.say_again(again) == 1, "that epoch's answers can be lost with the next"
+        assert await released.replay_releases(again) == 1, "that epoch's answers can be lost with the next"
 
 
 async def test_a_repeated_release_closes_at_its_first_token(clean_store: str, binary: Any) -> None:
     """What was unshelved since is another matter, though the store has lost the shelving and has the work again."""
     async with opened(clean_store, "h1", settings=BY_HAND) as (_, cell):
         placed = await active(cell, "a")
-        released = Released(cell)
+        released = ReleaseLog(cell)
         before = await Rollback.note(binary)
-        released.note("a", await cell.shelve("h1", "a", placed.token), Why.SHELVED)
-        await cell.gone("h1", "a", placed.token, Why.SHELVED, {})
-        back = await move_to(cell, "a", placed, "h1", Why.SHELVED)
+        released.note("a", await cell.shelve("h1", "a", placed.token), EndReason.SHELVED)
+        await cell.gone("h1", "a", placed.token, EndReason.SHELVED, {})
+        back = await move_to(cell, "a", placed, "h1", EndReason.SHELVED)
         await arrive(cell, "a", back)
         epoch = await before.play(cell)
         await cell.attest("h1", epoch, held=[held("a", back)])
-        assert await released.say_again(epoch) == 1
+        assert await released.replay_releases(epoch) == 1
         await settle(cell)
         claim = (await cell.read_claims(["a"]))["a"]
         assert {one.token: one.state for one in claim.placements} == {back.token: ClaimStatus.ACTIVE}
@@ -141,7 +141,7 @@ async def test_other_ends_that_a_rollback_took_back_are_repeated(clean_store: st
         ended = (await cell.read_claims([claim_id]))[claim_id]
         epoch = await before.play(cell)
         await cell.attest("h1", epoch)
-        assert await scheduler._cells.named("c1").released.say_again(epoch) >= 1
+        assert await scheduler._cells.named("c1").released.replay_releases(epoch) >= 1
         now = (await cell.read_claims([claim_id]))[claim_id]
         assert (now.state, now.why) == (ClaimStatus.ENDED, ended.why)
         assert (list(await cell.shelved_ids()) == [claim_id]) is (verb == "shelve")
@@ -154,12 +154,12 @@ async def test_what_a_released_claim_was_moved_to_is_given_back_too(clean_store:
         before = await Rollback.note(binary)
         target = await move_to(cell, "a", placed)
         await arrive(cell, "a", target)
-        released = Released(cell)
+        released = ReleaseLog(cell)
         released.note("a", await cell.release("h1", "a"))
         epoch = await before.play(cell)
         await cell.attest("h1", epoch, held=[held("a", placed)])
         await cell.attest("h2", epoch, held=[held("a", target)])
-        assert await released.say_again(epoch) == 1
+        assert await released.replay_releases(epoch) == 1
         await settle(cell)
         assert await states(cell, "a") == {"h1": "ending released", "h2": "ending released"}
 
@@ -172,7 +172,7 @@ async def test_a_move_that_was_called_off_is_not_a_release(clean_store: str) -> 
         assert await scheduler.claims.release("a", target.token)
         epoch = (await cell.raise_epoch((await cell.tick()).epoch)).epoch
         await cell.attest("h1", epoch, held=[held("a", placed)])
-        await scheduler._cells.named("c1").released.say_again(epoch)
+        await scheduler._cells.named("c1").released.replay_releases(epoch)
         assert await states(cell, "a") == {"h1": "active"}
 
 
@@ -181,12 +181,12 @@ async def test_a_release_of_what_has_moved_closes_where_it_was(clean_store: str)
     async with opened(clean_store, "h1", "h2", settings=BY_HAND) as (_, cell):
         placed = await active(cell, "a")
         now = await moved(cell, "a", placed)
-        released = Released(cell)
+        released = ReleaseLog(cell)
         released.note("a", await cell.release("h2", "a", now.token))
         async with raw_client(clean_store) as raw:
             await raw.delete(cell.keys.claim("a"))
         epoch = (await cell.raise_epoch((await cell.tick()).epoch)).epoch
-        assert await released.say_again(epoch) == 1
+        assert await released.replay_releases(epoch) == 1
         await cell.attest("h1", epoch, held=[held("a", placed)])
         assert await states(cell, "a") == {"h1": "ending released"}
 
@@ -197,14 +197,14 @@ async def test_no_more_is_remembered_than_can_be_lost(clean_store: str, monkeypa
         await cell.init()
         await open_host(cell, "h1")
         await claim_on(cell, "a")
-        released, answer = Released(cell), await cell.release("h1", "a")
+        released, answer = ReleaseLog(cell), await cell.release("h1", "a")
         epoch = (await cell.tick()).epoch
         for number in range(MOST + 10):
             released.note(f"a{number}", answer)
             released.note(f"a{number}", answer)
         assert len(released) == MOST
         monkeypatch.setattr("redsched.scheduler.background.release_log.ANSWERED_S", 0.0)
-        assert await released.say_again(epoch) == 0
+        assert await released.replay_releases(epoch) == 0
         assert len(released) == 0
 
 
@@ -216,7 +216,7 @@ async def test_what_its_owner_was_told_is_not_known_stays_gone_though_its_host_c
             clock = await cell.tick()
             await raw.hset(cell.keys.meta, "settle_at_ms", clock.now_ms - 1)
             assert (await cell.tick()).settled
-            with pytest.raises(Unknown):
+            with pytest.raises(NotFound):
                 await scheduler.claims.release("own")
         await cell.report(report_of("h1"))
         held = [held_claim(name, "1-former.7", ClaimStatus.ACTIVE, {"VCPU": 1}) for name in ("own", "other")]
@@ -229,7 +229,7 @@ async def test_an_unknown_id_leaves_nothing_in_a_store_that_has_heard_all_its_ho
     async with Store.connect(clean_store) as store, Scheduler.connect(clean_store, QUICK) as scheduler:
         await store.cell("c1").init()
         async with raw_client(clean_store) as raw:
-            with pytest.raises(Unknown):
+            with pytest.raises(NotFound):
                 await scheduler.claims.release("never")
             assert not await raw.exists(store.cell("c1").keys.claim("never"))
 
@@ -299,7 +299,7 @@ async def test_what_a_lost_copy_of_a_call_has_claimed_stays_gone(
     async with opened(clean_store, "h1", "h2") as (scheduler, cell):
         await scheduler.explain(Request({"VCPU": 1}))
         before = await Rollback.note(binary)
-        real, lost = CellStore.claim, list[HeldClaim]()
+        real, lost = CellStore.claim, list[JournaledClaim]()
 
         async def claim(self: CellStore, call: ClaimCall, *more: Any, **named: Any) -> ClaimAnswer:
             if not lost:
@@ -329,10 +329,10 @@ async def test_a_copy_that_the_store_has_kept_is_given_back_too(clean_store: str
         await cell.init()
         await open_host(cell, "h1")
         await claim_on(cell, "a")
-        released = Released(cell)
+        released = ReleaseLog(cell)
         released.abandon(["a"])
         epoch = (await cell.tick()).epoch
-        assert await released.say_again(epoch) == 1
+        assert await released.replay_releases(epoch) == 1
         assert await state_of(cell, "a") is ClaimStatus.ENDED
 
 
@@ -363,7 +363,7 @@ async def test_an_unknown_id_stays_closed_through_further_epochs_but_not_to_what
         cell = store.cell("c1")
         async with raw_client(clean_store) as raw:
             told_in = (await cell.tick()).epoch
-            released = Released(cell)
+            released = ReleaseLog(cell)
             for claim_id in ("lost", "again"):
                 released.note(claim_id, await cell.void(claim_id, ""))
             await raw.flushall()
@@ -372,7 +372,7 @@ async def test_an_unknown_id_stays_closed_through_further_epochs_but_not_to_what
         await cell.attest("h1", epoch, held=[held_claim("lost", "1-former.7", ClaimStatus.ACTIVE, {"VCPU": 1})])
         await raw_settled(clean_store, cell)
         await claim_on(cell, "again")
-        assert await released.say_again(epoch) == 2
+        assert await released.replay_releases(epoch) == 2
         assert await state_of(cell, "lost") is ClaimStatus.ENDING
         assert await state_of(cell, "again") is ClaimStatus.CLAIMED
 
@@ -385,7 +385,7 @@ async def test_an_unknown_id_that_was_used_again_is_its_owners_though_a_later_ep
         await cell.init()
         await open_host(cell, "h1")
         told_in = (await cell.tick()).epoch
-        released = Released(cell)
+        released = ReleaseLog(cell)
         released.note("a", await cell.void("a", ""))
         async with raw_client(clean_store) as raw:
             await raw.delete(cell.keys.claim("a"))
@@ -393,7 +393,7 @@ async def test_an_unknown_id_that_was_used_again_is_its_owners_though_a_later_ep
         async with raw_client(clean_store) as raw:
             await raw.flushdb()
         epoch = (await cell.raise_epoch(told_in)).epoch
-        assert await released.say_again(epoch) == 1
+        assert await released.replay_releases(epoch) == 1
         await cell.report(report_of("h1"))
         answer = await cell.attest("h1", epoch, held=[held("a", placed)])
         assert answer.drop == ()

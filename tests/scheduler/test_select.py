@@ -3,7 +3,7 @@
 import pytest
 
 from redsched.errors import ClaimIdReused, ClaimState, NoValidHost, Settling
-from redsched.model import ClaimStatus, Gang, HostStatus, Request
+from redsched.model import ClaimStatus, GangMember, HostStatus, Request
 from redsched.scheduler import Effort, Scheduler
 from redsched.settings import Settings
 from redsched.store.store import Store
@@ -97,7 +97,7 @@ async def test_an_id_with_other_content_is_refused(scheduler: Scheduler) -> None
 async def test_ids_of_which_the_store_has_lost_some_say_which_are_left(clean_store: str) -> None:
     """What is left may have been active for long: its owner says what becomes of it. Until the cell settles, wait."""
     async with at_work(clean_store, 8, 8) as work, raw_client(clean_store) as raw:
-        there = [Gang(host, Request({"VCPU": 1}, hosts=frozenset({host}))) for host in ("h0", "h1")]
+        there = [GangMember(host, Request({"VCPU": 1}, hosts=frozenset({host}))) for host in ("h0", "h1")]
         request = Request(members=tuple(there), claim_ids=("one", "two"))
         before = await snapshot(raw)
         await work.scheduler.select(request)

@@ -65,5 +65,5 @@ async def test_a_chore_that_stays_due_although_it_is_done_keeps_no_other_from_it
     cell = cell_of(scheduler).store
     async with raw_client(cell._url) as raw:
         await raw.zadd(cell.keys.chores, {"a": 1, "b": 2})
-    await chores.work_off()
+    await chores.run_once()
     assert asked == ["a", "b"]

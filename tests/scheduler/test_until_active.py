@@ -18,7 +18,7 @@ from redsched.scheduler.results import Selections
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Answer, ClaimAnswer, ClaimCall, HeldClaim
+from redsched.store.codec.results import ClaimAnswer, ClaimCall, JournaledClaim, ScriptResult
 from tests.scheduler.working import BY_HAND, Work, at_work
 from tests.support.cells import new_epoch, raw_client
 from tests.support.hosts import PlainHost, fleet, speak_all
@@ -291,7 +291,7 @@ async def test_what_has_moved_by_the_time_that_it_is_undone_is_undone_there_or_a
         async def too_late(hosts: Mapping[str, str], *_: float) -> Mapping[str, str]:
             return dict.fromkeys(hosts, "too late")
 
-        async def moved_first(host: str, claim_id: str, *more: Any, **named: Any) -> Answer:
+        async def moved_first(host: str, claim_id: str, *more: Any, **named: Any) -> ScriptResult:
             if not moves:
                 moves.append(claim_id)
                 await work.scheduler.hosts.lost("h0", evacuate=True, force=True)
@@ -321,7 +321,7 @@ async def test_what_could_not_be_confirmed_and_is_not_known_any_more_is_not_brou
 ) -> None:
     """The store lost it while its owner waited, and he is told that it is over: so it is, whenever its host comes."""
     async with at_work(clean_store, 4) as work, raw_client(clean_store) as raw:
-        held = list[HeldClaim]()
+        held = list[JournaledClaim]()
 
         async def lost(*_: object) -> dict[str, str]:
             await work.work()

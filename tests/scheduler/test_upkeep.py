@@ -3,7 +3,7 @@
 import pytest
 
 from redsched.scheduler import Scheduler
-from redsched.scheduler.background.maintenance import Upkeep
+from redsched.scheduler.background.maintenance import Maintenance
 from redsched.settings import Settings
 from tests.scheduler.conftest import report_all, report_of
 from tests.support.cells import raw_client
@@ -35,7 +35,7 @@ async def test_one_checks_the_store_and_each_its_own_picture(clean_store: str) -
         await one.init()
         await report_all(one, [report_of("h1", VCPU=8)])
         cells = [scheduler._cells.named("c1") for scheduler in (one, other)]
-        first, second = (Upkeep(cell, Settings()) for cell in cells)
+        first, second = (Maintenance(cell, Settings()) for cell in cells)
         assert (await first.check()).problems == ()
         await raw.zadd(cells[0].store.keys.deadlines, {"nix": 2**50})
         await cells[1].mirror.catch_up()

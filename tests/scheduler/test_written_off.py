@@ -1,6 +1,6 @@
 """Hosts that an operator has written off without having them emptied: nobody waits for their word."""
 
-from redsched.model import ClaimStatus, Request, Why
+from redsched.model import ClaimStatus, EndReason, Request
 from tests.scheduler.working import at_work
 from tests.support.cells import raw_client
 
@@ -13,7 +13,7 @@ async def test_what_was_ending_ends_with_the_word_that_its_host_is_lost(clean_st
         await work.scheduler.claims.release("ends")
         await work.scheduler.hosts.lost("h0", force=True)
         ended = await work.scheduler.claims.get("ends")
-        assert (ended.state, ended.why, await work.held()) == (ClaimStatus.ENDED, Why.RELEASED, {"h0": ["runs"]})
+        assert (ended.state, ended.why, await work.held()) == (ClaimStatus.ENDED, EndReason.RELEASED, {"h0": ["runs"]})
         await work.is_sound()
         assert await work.scheduler.claims.release("runs")
         await work.hosts[0].speak()

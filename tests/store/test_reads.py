@@ -6,9 +6,9 @@ from typing import Any
 import fakeredis
 import pytest
 
-from redsched.model import ClaimStatus, Why
+from redsched.model import ClaimStatus, EndReason
 from redsched.settings import Settings
-from redsched.store.client.script_client import Runner
+from redsched.store.client.script_client import ScriptClient
 from redsched.store.codec.keys import Keys
 from redsched.store.commands.reads import FEED_START, Reads
 from redsched.store.topology.router import lanes_to
@@ -26,7 +26,7 @@ async def double() -> AsyncIterator[Any]:
 @pytest.fixture
 async def reads(double: Any) -> Reads:
     url = "unix:///nowhere"
-    return Reads("c1", url, Runner(url, Settings(), lanes_to(url, Settings())), double, double)
+    return Reads("c1", url, ScriptClient(url, Settings(), lanes_to(url, Settings())), double, double)
 
 
 async def entry(double: Any, seq: int, **fields: str) -> str:
@@ -63,7 +63,7 @@ async def test_claims_are_read_with_what_they_have(reads: Reads, double: Any) ->
     found = await reads.read_claims(["a", "b", "c"])
     assert sorted(found) == ["a", "b"]
     assert (found["a"].amounts, found["a"].expires_at_ms) == ({"VCPU": 2}, 50)
-    assert (found["b"].state, found["b"].why, found["b"].amounts) == (ClaimStatus.ENDED, Why.EXPIRED, {})
+    assert (found["b"].state, found["b"].why, found["b"].amounts) == (ClaimStatus.ENDED, EndReason.EXPIRED, {})
     assert await reads.all_claim_ids() in (["a", "b"], ["b", "a"])
 
 

@@ -14,7 +14,7 @@ import redis.asyncio as redis
 from redsched.model import AgentStamp, Amounts, Candidate, HostReport, Inventory
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
-from redsched.store.client.script_client import Runner
+from redsched.store.client.script_client import ScriptClient
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimCall, Clock, Member, Placed
 from redsched.store.codec.wire import Reply
@@ -32,7 +32,7 @@ SAME_NOTES = {"claim": "the mark of the call", "accept": "the hint that has serv
 """Scripts that write something where they answer SAME, and what."""
 
 
-class DeclaredKeysRunner(Runner):
+class DeclaredKeysRunner(ScriptClient):
     """A runner whose user may touch nothing but the keys of the call that runs. One call at a time.
 
     It also holds every SAME to its word: the script has written nothing, but for SAME_NOTES and the fence's own notes.

@@ -3,7 +3,7 @@
 from random import Random
 
 from redsched.cache.columns import Columns
-from redsched.model import Gang, GroupPolicy, Relation, RelationType, Request, ServerGroup, Spread
+from redsched.model import GangMember, GroupPolicy, Relation, RelationType, Request, ServerGroup, Spread
 from tests.support.brute_force import TinyFleet
 
 ZONES = ("az1", "az2", "")
@@ -34,7 +34,7 @@ def random_call(rng: Random, fleet: TinyFleet, mode: str = "all") -> Request:
     if rng.random() < 0.2:
         return _random_request(rng, fleet, rng.randint(2, 4), mode)
     counts = rng.choice(((1, 1), (2, 1), (1, 1, 1), (2, 2), (3, 1), (1, 1, 2), (1, 1, 1, 1), (4,), (3,)))
-    members = tuple(Gang(f"m{at}", _random_request(rng, fleet, count)) for at, count in enumerate(counts))
+    members = tuple(GangMember(f"m{at}", _random_request(rng, fleet, count)) for at, count in enumerate(counts))
     relations = tuple(_random_relation(rng, members) for _ in range(rng.choice((0, 1, 1, 2))))
     return Request(members=members, relations=relations, mode=mode)  # type: ignore[arg-type]
 
@@ -54,7 +54,7 @@ def _random_request(rng: Random, fleet: TinyFleet, count: int, mode: str = "all"
     )
 
 
-def _random_relation(rng: Random, members: tuple[Gang, ...]) -> Relation:
+def _random_relation(rng: Random, members: tuple[GangMember, ...]) -> Relation:
     names = [one.name for one in members]
     return Relation(rng.choice(list(RelationType)), tuple(rng.sample(names, rng.randint(1, len(names)))))
 

@@ -40,7 +40,7 @@ found: list[str] = []
 
 def install() -> None:
     """Guard all scripts that this process runs from now on."""
-    if hasattr(script_client.Runner.run, "guarded"):
+    if hasattr(script_client.ScriptClient.run, "guarded"):
         return
     scripts._compose = _composing(composed)  # type: ignore[assignment]  # mypy wants its parameter's name
     scripts.load_all.cache_clear()
@@ -91,10 +91,10 @@ def _watch_errors() -> None:
 
 
 def _watch_keys() -> None:
-    run = script_client.Runner.run
+    run = script_client.ScriptClient.run
 
     async def watched(
-        self: script_client.Runner,
+        self: script_client.ScriptClient,
         name: str,
         keys: Sequence[str],
         arguments: Sequence[str | int],
@@ -107,7 +107,7 @@ def _watch_keys() -> None:
         return await run(self, name, keys, arguments, durable)
 
     watched.guarded = True  # type: ignore[attr-defined]
-    script_client.Runner.run = watched  # type: ignore[method-assign]
+    script_client.ScriptClient.run = watched  # type: ignore[method-assign]
 
 
 def wrong_keys(names: Sequence[str], keys: Sequence[str]) -> list[str]:

@@ -9,12 +9,20 @@ from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from redsched.model import LEASED, OVER, Candidate, Claim, ClaimStatus, Placement, Token, Why
+from redsched.model import LEASED, OVER, Candidate, Claim, ClaimStatus, EndReason, Placement, Token
 from redsched.store.cell import CellStore
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.claim_fields import record_of
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Again, Answer, ClaimAnswer, ClaimCall, EndedPlacement, HeldClaim, Member
+from redsched.store.codec.results import (
+    ClaimAnswer,
+    ClaimCall,
+    EndedPlacement,
+    JournaledClaim,
+    Member,
+    Replacement,
+    ScriptResult,
+)
 from tests.support.cells import HOUR_S, call_of, report_of
 from tests.support.placements import Snapshot, let_settle, snapshot
 from tests.support.sums import all_claims, check_sums
@@ -35,8 +43,8 @@ class Entry:
     state: ClaimStatus
     record: dict[str, str]
 
-    def held(self) -> HeldClaim:
-        return HeldClaim(self.claim_id, self.placed, self.token, self.root, self.state, self.record)
+    def held(self) -> JournaledClaim:
+        return JournaledClaim(self.claim_id, self.placed, self.token, self.root, self.state, self.record)
 
 
 @dataclass
@@ -62,7 +70,7 @@ class Owned:
     wish: str = "lives"
     is_owed: bool = False
     """A host has confirmed it, and since then neither its owner nor its host has ended it, nor an operator the host."""
-    closings: list[tuple[str, Why]] = field(default_factory=list)
+    closings: list[tuple[str, EndReason]] = field(default_factory=list)
 
     def has_closed(self, entry: Entry) -> bool:
         """Whether a placement comes from before its owner gave the claim back, and has only not heard of it."""
@@ -77,7 +85,7 @@ class Histories:
         self.agents = {name: Agent(name) for name in hosts}
         self.claims: dict[str, Owned] = {}
         self.sent: list[tuple[str, ClaimCall]] = []
-        self.said: list[Callable[[], Coroutine[Any, Any, Answer]]] = []
+        self.said: list[Callable[[], Coroutine[Any, Any, ScriptResult]]] = []
         self.snapshots: list[Snapshot] = []
 
     # What is true
@@ -148,7 +156,7 @@ class Histories:
         elif view.state is ENDING and known:
             known.state = ENDING
         elif view.state is ENDING:
-            answer = await self.cell.gone(agent.name, claim_id, token, Why.RELEASED, {}, entry_id)
+            answer = await self.cell.gone(agent.name, claim_id, token, EndReason.RELEASED, {}, entry_id)
             assert answer.outcome is Outcome.OK
         elif known is None:
             (root,) = [one.root for one in view.placements if one.token == token]
@@ -174,7 +182,7 @@ class Histories:
             owned = self.claims[entry.claim_id]
             owned.is_owed = owned.is_owed or (owned.wish == "lives" and not owned.has_closed(entry))
 
-    async def _heard(self, agent: Agent, entry: Entry, answer: Answer, state: ClaimStatus) -> None:
+    async def _heard(self, agent: Agent, entry: Entry, answer: ScriptResult, state: ClaimStatus) -> None:
         if answer.outcome is Outcome.ATTEST:
             await self.attest(agent)
         elif answer.outcome is Outcome.ENDING:
@@ -186,7 +194,7 @@ class Histories:
 
     async def stop(self, agent: Agent, entry: Entry) -> None:
         """The work of what is ending has stopped: first in the journal, then the store hears it."""
-        answer = await self.cell.gone(agent.name, entry.claim_id, entry.token, Why.RELEASED, {})
+        answer = await self.cell.gone(agent.name, entry.claim_id, entry.token, EndReason.RELEASED, {})
         if answer.outcome is Outcome.ATTEST:
             await self.attest(agent)
         else:
@@ -225,15 +233,15 @@ class Histories:
         await self.send(claim_id, Member(claim_id, (Candidate(host, {"VCPU": 1}),)))
         return claim_id
 
-    async def place_again(self, claim_id: str, host: str, why: Why, by_s: int = 0) -> Outcome | None:
+    async def place_again(self, claim_id: str, host: str, why: EndReason, by_s: int = 0) -> Outcome | None:
         """Place a claim another time, by what the store says of it."""
         found = await self.read(claim_id)
         if found is None:
             return None
-        token = found.retry_from if why is Why.FAILED else found.token
-        again = Again(found.host, token, why, by_s)
+        token = found.retry_from if why is EndReason.FAILED else found.token
+        again = Replacement(found.host, token, why, by_s)
         answer = await self.send(claim_id, Member(claim_id, (Candidate(host, {"VCPU": 1}),), again=again))
-        if why is Why.SHELVED and answer.outcome is Outcome.OK:
+        if why is EndReason.SHELVED and answer.outcome is Outcome.OK:
             self.claims[claim_id].wish, self.claims[claim_id].is_owed = "lives", False
         return answer.outcome
 
@@ -244,7 +252,7 @@ class Histories:
             if self.claims[claim_id].wish != "shelved":
                 await self.cell.claim(call)
 
-    async def release(self, claim_id: str, why: Why) -> None:
+    async def release(self, claim_id: str, why: EndReason) -> None:
         """The owner gives a claim back, and is answered."""
         answer = await self.cell.release("", claim_id, why=why)
         if answer.outcome is Outcome.UNKNOWN:
@@ -348,7 +356,7 @@ class Histories:
         found = await self.read(claim_id)
         open_hosts = [agent.name for agent in self.agents.values() if not agent.is_dead]
         if found and found.state is ClaimStatus.PENDING and open_hosts:
-            await self.place_again(claim_id, open_hosts[0], Why.FAILED)
+            await self.place_again(claim_id, open_hosts[0], EndReason.FAILED)
 
     async def check_settled(self) -> None:
         """What lives is what its owners were told."""
@@ -367,4 +375,4 @@ class Histories:
                 assert not running, f"{claim_id} was {owned.wish}, and lives"
                 assert not found or found.state in OVER, claim_id
             if owned.wish == "shelved" and found and "voided_at_ms" not in found.raw:
-                assert (found.state, found.why) == ("ended", Why.SHELVED), claim_id
+                assert (found.state, found.why) == ("ended", EndReason.SHELVED), claim_id

@@ -5,11 +5,11 @@ Small on purpose: `redsched.agent` has hooks, a durable journal and a loop of it
 
 from collections.abc import Iterable, Sequence
 
-from redsched.model import AgentStamp, Claim, ClaimStatus, HostReport, Inventory, Why
+from redsched.model import AgentStamp, Claim, ClaimStatus, EndReason, HostReport, Inventory
 from redsched.store.cell import CellStore
 from redsched.store.codec.claim_fields import record_of
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import AttestAnswer, EndedPlacement, HeldClaim
+from redsched.store.codec.results import AttestAnswer, EndedPlacement, JournaledClaim
 
 
 class PlainHost:
@@ -18,7 +18,7 @@ class PlainHost:
     def __init__(self, cell: CellStore, name: str, vcpu: int, lease_s: int = 60) -> None:
         self.name = name
         self.report = HostReport(name, {"VCPU": Inventory(vcpu)}, lease_s=lease_s)
-        self.held: dict[str, HeldClaim] = {}
+        self.held: dict[str, JournaledClaim] = {}
         self.ended: dict[str, EndedPlacement] = {}
         """Both by `placed`."""
         self.restored_over = False
@@ -56,7 +56,7 @@ class PlainHost:
             if entry.op == "claim":
                 await self._take_up(entry.claim_id, entry.token, entry.entry_id)
             else:
-                await self._cell.gone(self.name, entry.claim_id, entry.token, Why.RELEASED, {}, entry.entry_id)
+                await self._cell.gone(self.name, entry.claim_id, entry.token, EndReason.RELEASED, {}, entry.entry_id)
                 for held in [one for one in self.held.values() if entry.token in (one.token, one.placed)]:
                     self._forget(held.placed)
 
@@ -72,10 +72,12 @@ class PlainHost:
         self.held[held.placed] = held
         await self._cell.confirm(self.name, claim_id, token)
 
-    def holding(self, claim: Claim) -> HeldClaim:
+    def holding(self, claim: Claim) -> JournaledClaim:
         """A claim as the journal has it once its work runs."""
         placement = next(one for one in claim.placements if one.token == claim.token)
-        return HeldClaim(claim.id, placement.placed, claim.token, placement.root, ClaimStatus.ACTIVE, record_of(claim))
+        return JournaledClaim(
+            claim.id, placement.placed, claim.token, placement.root, ClaimStatus.ACTIVE, record_of(claim)
+        )
 
     def _forget(self, placed: str) -> None:
         if held := self.held.pop(placed, None):

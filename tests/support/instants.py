@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import redis
 
 PREFIX = "rs:{c1}:"
-MOST_INSTANTS = 2000
+MAX_INSTANTS = 2000
 
 _READ = """
 local seq = redis.call('HGET', ARGV[1] .. 'meta', 'seq')
@@ -153,5 +153,5 @@ def observed(url: str, rules: Sequence[Rule]) -> Iterator[Watched]:
 
 def _see(client: "redis.Redis", seen: list[Raw]) -> None:
     now = _read(client, seen[-1][0] if seen else "")
-    if now[1] and len(seen) < MOST_INSTANTS:
+    if now[1] and len(seen) < MAX_INSTANTS:
         seen.append(now)

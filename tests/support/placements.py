@@ -4,11 +4,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from redsched.model import Amounts, ClaimStatus, Why
+from redsched.model import Amounts, ClaimStatus, EndReason
 from redsched.store.cell import CellStore
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Again, ClaimAnswer, EndedPlacement, HeldClaim, Placed
+from redsched.store.codec.results import ClaimAnswer, EndedPlacement, JournaledClaim, Placed, Replacement
 from tests.support.cells import HOUR_S, call_of, member, new_epoch
 
 
@@ -26,17 +26,17 @@ def held_claim(
     placed: str = "",
     root: str = "",
     **fields: str,
-) -> HeldClaim:
+) -> JournaledClaim:
     """A placement as its host's journal has it: of 1 VCPU unless said otherwise."""
     words = {"project": project, "consumer": consumer, "digest": digest, "group": group, **fields}
     record = {name: value for name, value in words.items() if value}
     for kind, values in (("amount", amounts or {"VCPU": 1}), ("wanted", wanted or {}), ("in", counted or {})):
         record |= {f"{kind}.{name}": str(value) for name, value in values.items()}
     placed = placed or token
-    return HeldClaim(claim_id, placed, token, root or placed, state, record)
+    return JournaledClaim(claim_id, placed, token, root or placed, state, record)
 
 
-def held(claim_id: str, placed: Placed, state: ClaimStatus = ClaimStatus.ACTIVE, **fields: Any) -> HeldClaim:
+def held(claim_id: str, placed: Placed, state: ClaimStatus = ClaimStatus.ACTIVE, **fields: Any) -> JournaledClaim:
     """`held_claim` of a placing."""
     return held_claim(claim_id, placed.token, state, **fields)
 
@@ -46,17 +46,17 @@ def ended(claim_id: str, token: str, placed: str = "") -> EndedPlacement:
     return EndedPlacement(claim_id, placed or token, token)
 
 
-async def ask_again(cell: CellStore, claim_id: str, host: str, again: Again, **amounts: int) -> ClaimAnswer:
+async def ask_again(cell: CellStore, claim_id: str, host: str, again: Replacement, **amounts: int) -> ClaimAnswer:
     """Ask for another placement of a claim."""
     one = replace(member(claim_id, host, **amounts), again=again)
     return await cell.claim(call_of(await cell.tick(), one))
 
 
 async def move_to(
-    cell: CellStore, claim_id: str, placed: Placed, host: str = "h2", why: Why = Why.MOVED, by_s: int = 0
+    cell: CellStore, claim_id: str, placed: Placed, host: str = "h2", why: EndReason = EndReason.MOVED, by_s: int = 0
 ) -> Placed:
     """Another placement of a claim, of 1 VCPU, that was claimed."""
-    answer = await ask_again(cell, claim_id, host, Again(placed.host, placed.token, why, by_s))
+    answer = await ask_again(cell, claim_id, host, Replacement(placed.host, placed.token, why, by_s))
     assert answer.outcome is Outcome.OK
     return answer.placed[0]
 
@@ -72,7 +72,7 @@ async def moved(cell: CellStore, claim_id: str, placed: Placed, host: str = "h2"
     found = await move_to(cell, claim_id, placed, host)
     await arrive(cell, claim_id, found)
     await settle(cell)
-    assert (await cell.gone(placed.host, claim_id, placed.token, Why.RELEASED, {})).outcome is Outcome.OK
+    assert (await cell.gone(placed.host, claim_id, placed.token, EndReason.RELEASED, {})).outcome is Outcome.OK
     return found
 
 
@@ -80,13 +80,13 @@ async def shelved(cell: CellStore, claim_id: str, placed: Placed) -> str:
     """A claim was active, is shelved, and its host has stopped its work. Up to which token it is closed."""
     answer = await cell.shelve(placed.host, claim_id, placed.token)
     assert answer.outcome is Outcome.ENDING
-    assert (await cell.gone(placed.host, claim_id, placed.token, Why.RELEASED, {})).outcome is Outcome.OK
+    assert (await cell.gone(placed.host, claim_id, placed.token, EndReason.RELEASED, {})).outcome is Outcome.OK
     return answer.facts[0]
 
 
 async def unshelved(cell: CellStore, claim_id: str, placed: Placed, host: str = "h2") -> Placed:
     """A shelved claim is placed again, and its work runs."""
-    found = await move_to(cell, claim_id, placed, host, Why.SHELVED)
+    found = await move_to(cell, claim_id, placed, host, EndReason.SHELVED)
     await arrive(cell, claim_id, found)
     return found
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import structlog
 
-from redsched.cache.updater import CellMirror
+from redsched.cache.updater import ReplicaUpdater
 from redsched.scheduler import Effort, Scheduler
 from redsched.settings import Settings
 
@@ -52,7 +52,7 @@ class Racer:
         self._lines = lines
 
     @property
-    def mirror(self) -> CellMirror:
+    def mirror(self) -> ReplicaUpdater:
         """The picture that this process decides on."""
         return mirror_of(self.scheduler)
 
@@ -173,7 +173,7 @@ def racers(count: int) -> Iterator[Racers]:
                 end.close()
 
 
-def mirror_of(scheduler: Scheduler) -> CellMirror:
+def mirror_of(scheduler: Scheduler) -> ReplicaUpdater:
     """The picture of a scheduler's first cell."""
     return next(iter(scheduler._cells)).mirror
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any
 
-from redsched.model import LEASED, Claim, ClaimStatus, Token, Why
+from redsched.model import LEASED, Claim, ClaimStatus, EndReason, Token
 from redsched.model.validation import SHARED_POOL, split_slot
 from redsched.store.cell import CellStore
 from redsched.store.codec.fields import claim_from
@@ -43,8 +43,8 @@ async def all_claims(cell: CellStore, raw: Any) -> dict[str, Claim]:
 
 def _is_shelved(claim: Claim) -> bool:
     if not claim.placements:
-        return claim.state is ClaimStatus.ENDED and claim.why is Why.SHELVED
-    return claim.closed_why is Why.SHELVED and all(
+        return claim.state is ClaimStatus.ENDED and claim.why is EndReason.SHELVED
+    return claim.closed_why is EndReason.SHELVED and all(
         Token.parse(one.root) <= Token.parse(claim.closed) for one in claim.placements
     )
 

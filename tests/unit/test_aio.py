@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from redsched.aio import Later, end, together
+from redsched.aio import BackgroundTasks, end, together
 
 
 async def for_ever() -> None:
@@ -13,7 +13,7 @@ async def for_ever() -> None:
 
 async def test_stopping_waits_for_what_has_begun() -> None:
     """Work that ends in time is done, and no task is kept of it."""
-    later, done = Later("work"), asyncio.Event()
+    later, done = BackgroundTasks("work"), asyncio.Event()
 
     async def work() -> None:
         done.set()
@@ -26,7 +26,7 @@ async def test_stopping_waits_for_what_has_begun() -> None:
 
 async def test_what_does_not_end_in_time_is_cancelled() -> None:
     """So that whoever closes is not held by a store that does not answer."""
-    later = Later("work")
+    later = BackgroundTasks("work")
     later.begin(for_ever())
     [task] = later
     await later.stop(within_s=0.01)
@@ -87,7 +87,7 @@ async def test_nothing_goes_on_of_what_was_begun_together_when_it_is_cancelled()
 
 async def test_what_is_cancelled_at_the_end_has_ended_when_that_returns() -> None:
     """It may hold a connection until it has been told, and what that belongs to is closed next."""
-    later, ended = Later("work"), list[str]()
+    later, ended = BackgroundTasks("work"), list[str]()
 
     async def work() -> None:
         try:

@@ -17,6 +17,7 @@ from redsched.model import (
     AgentStamp,
     Aggregate,
     Candidate,
+    EndReason,
     GroupPolicy,
     HostReport,
     HostStatus,
@@ -26,7 +27,6 @@ from redsched.model import (
     Quota,
     ServerGroup,
     SharedPool,
-    Why,
 )
 from redsched.scheduler.background.recorder import Recorder
 from redsched.settings import Settings
@@ -34,7 +34,7 @@ from redsched.store.cell import CellStore
 from redsched.store.codec.claim_fields import FIELDS
 from redsched.store.codec.keys import CELLS, Keys, Kind
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Again, ClaimCall, Giving, Member
+from redsched.store.codec.results import ClaimCall, Member, ReleaseMode, Replacement
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
 
@@ -188,33 +188,33 @@ async def follow(cell: CellStore, seen: Seen) -> None:
     others: Any = {"alternates": ("h2",), "most_alternates": 1}
     (token,) = await place(Member("moved", small), max_attempts=3, on_exit=OnExit.REPLACE, **others)
     await cell.confirm("h1", "moved", token)
-    (target,) = await place(Member("moved", small, again=Again("h1", token, Why.MOVED)))
+    (target,) = await place(Member("moved", small, again=Replacement("h1", token, EndReason.MOVED)))
     await cell.fail("h1", "moved", target, by_host=True)
     await seen.look()
     for _ in range(2):
-        (target,) = await place(Member("moved", small, again=Again("h1", token, Why.MOVED, 60)))
+        (target,) = await place(Member("moved", small, again=Replacement("h1", token, EndReason.MOVED, 60)))
         await seen.look()
         await cell.confirm("h1", "moved", target)
         await Recorder(cell, Settings()).record()
         await seen.look()
         await cell.reconcile(["moved"])
         await seen.look()
-        await cell.gone("h1", "moved", token, Why.MOVED, {})
+        await cell.gone("h1", "moved", token, EndReason.MOVED, {})
         token = target
     await cell.work_ended("h1", "moved", token, "no process 7 is left")
     await cell.fail("h1", "moved", token, by_host=True)
     await seen.look()
-    (token,) = await place(Member("moved", small, again=Again("h1", token, Why.FAILED)))
+    (token,) = await place(Member("moved", small, again=Replacement("h1", token, EndReason.FAILED)))
     await cell.fail("h1", "moved", token, by_host=True, again=True, reason="exit code 3")
     await cell.put_off("h1", "moved", token, "all is full")
     await seen.look()
-    (token,) = await place(Member("moved", small, again=Again("h1", token, Why.FAILED)))
+    (token,) = await place(Member("moved", small, again=Replacement("h1", token, EndReason.FAILED)))
     await seen.look()
-    await cell.release("h1", "moved", why=Why.SHELVED)
+    await cell.release("h1", "moved", why=EndReason.SHELVED)
     await cell.set_status("h1", HostStatus.DRAINING, move=True, deadline_s=60)
     await seen.look()
     await cell.set_status("h1", HostStatus.ENABLED)
-    await cell.release("h1", "moved", how=Giving.FORCE)
+    await cell.release("h1", "moved", how=ReleaseMode.FORCE)
 
 
 async def keep_up(cell: CellStore, seen: Seen) -> None:
@@ -243,7 +243,7 @@ async def live(cell: CellStore, seen: Seen) -> None:
     await cell.claim_local("h1", "found", {"VCPU": 2}, "p", "c")
     await cell.release("h1", "kept")
     await seen.look()
-    await cell.gone("h1", "kept", token, Why.RELEASED, {"VCPU": 0})
+    await cell.gone("h1", "kept", token, EndReason.RELEASED, {"VCPU": 0})
     await follow(cell, seen)
     await claim(cell, "open")
     await share(cell, seen)
@@ -258,7 +258,7 @@ async def live(cell: CellStore, seen: Seen) -> None:
     await cell.set_status("h1", HostStatus.DRAINING)
     await keep_up(cell, seen)
     await seen._client.hset(cell.keys.host("h1"), "alive_until_ms", "1")
-    await cell.release("h1", "found", how=Giving.FORCE)
+    await cell.release("h1", "found", how=ReleaseMode.FORCE)
     await seen.look()
     await cell.write_off("h1", force=True)
     await seen.look()

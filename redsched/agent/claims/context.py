@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 import structlog
 
 from redsched import aio
-from redsched.agent.backoff import Line
+from redsched.agent.backoff import StoreBackoff
 from redsched.agent.claims.capacity_check import lacking
-from redsched.agent.hooks.base import Hook, HookFailed, Order, Verb
+from redsched.agent.hooks.base import Hook, HookFailed, HookRequest, Verb
 from redsched.agent.host_session import Host
-from redsched.agent.journal.schema import HeldWork
+from redsched.agent.journal.schema import JournalEntry
 from redsched.agent.tokens import is_newer_token
-from redsched.model import Amounts, Claim, ClaimStatus, Placement, Why
+from redsched.model import Amounts, Claim, ClaimStatus, EndReason, Placement
 from redsched.store.codec.claim_codec import drawn_on
 from redsched.store.codec.claim_fields import record_of
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Answer
+from redsched.store.codec.results import ScriptResult
 
 FIRST_RETRY_S, LONGEST_RETRY_S = 0.5, 60.0
 """Pauses between the tries of a hook that fails to stop work. It must succeed some day: the work is still there."""
@@ -34,22 +34,22 @@ _log = structlog.get_logger("redsched.agent")
 
 
 @dataclass(frozen=True, slots=True)
-class StepParts:
+class LifecycleContext:
     """What one host needs for its claims. `hooks` bounds how many hooks run at once in this process."""
 
     host: Host
-    line: Line
+    line: StoreBackoff
     hook: Hook
     hooks: asyncio.Semaphore
     conflicts: set[str] = field(default_factory=set)
     """Ids of local work that other claims have: each is logged once."""
 
     @property
-    def held(self) -> dict[str, HeldWork]:
+    def held(self) -> dict[str, JournalEntry]:
         """The placements in this host's journal, by `placed`."""
         return self.host.journal.pages[self.host.name].held
 
-    async def _say(self, call: Callable[[], Awaitable[Answer]]) -> Answer:
+    async def _say(self, call: Callable[[], Awaitable[ScriptResult]]) -> ScriptResult:
         """Ask until the store answers in the epoch that this host has attested to."""
         while True:
             await self.host.opened.wait()
@@ -60,7 +60,7 @@ class StepParts:
             self.host.hears(answer.epoch, answer.now_ms, attest=answer.epoch == self.host.epoch)
             await asyncio.sleep(random.uniform(0.5, 1.5) * ASK_AGAIN_S)
 
-    async def _resized_meanwhile(self, work: HeldWork) -> HeldWork | None:
+    async def _resized_meanwhile(self, work: JournalEntry) -> JournalEntry | None:
         """Return the placement by its newer token, once that is durable; None where the store has no newer one.
 
         STALE is all that a script answers about a placement that was resized meanwhile, and about one that is gone. A
@@ -74,7 +74,7 @@ class StepParts:
             return None
         return await self._adopt(work, work_of(read[work.id], found))
 
-    async def _adopt(self, known: HeldWork, resized: HeldWork) -> HeldWork:
+    async def _adopt(self, known: JournalEntry, resized: JournalEntry) -> JournalEntry:
         """Hold a placement by its newer token, durably. Its work has what it had before the first resize."""
         before = (known.before or known.amounts) if resized.wanted else {}
         work = dataclasses.replace(known, token=resized.token, record=resized.record, before=before)
@@ -88,14 +88,14 @@ class StepParts:
             if text:
                 await self.host.journal.write_request(digest, text)
 
-    async def _stop(self, work: HeldWork) -> None:
+    async def _stop(self, work: JournalEntry) -> None:
         """Run the stop hook until it succeeds: as long as it does not, the work may be there."""
         pause_s = FIRST_RETRY_S
         while not await self._stop_once(work):
             await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))
             pause_s = min(pause_s * 2, LONGEST_RETRY_S)
 
-    async def _stop_once(self, work: HeldWork) -> bool:
+    async def _stop_once(self, work: JournalEntry) -> bool:
         try:
             await self._run_hook(Verb.STOP, work)
         except HookFailed as error:
@@ -103,14 +103,14 @@ class StepParts:
             return False
         return True
 
-    async def _run_hook(self, verb: Verb, work: HeldWork) -> bytes:
+    async def _run_hook(self, verb: Verb, work: JournalEntry) -> bytes:
         async with self.hooks:
-            return await self.hook.run(Order(verb, self.host.cell.name, self.host.name, work))
+            return await self.hook.run(HookRequest(verb, self.host.cell.name, self.host.name, work))
 
-    async def _bury(self, work: HeldWork, answer: Answer, why: str = "") -> None:
+    async def _bury(self, work: JournalEntry, answer: ScriptResult, why: str = "") -> None:
         await self.host.journal.write_ended(self.host.name, work, answer.now_ms, why)
 
-    async def _lacks(self, work: HeldWork, amounts: Amounts) -> str:
+    async def _lacks(self, work: JournalEntry, amounts: Amounts) -> str:
         """Return what the host lacks to hold these amounts beside all else that runs there, in words; '' for nothing.
 
         The store gives room away as soon as it has this host's word that work is gone; the host may still wait for the
@@ -126,16 +126,16 @@ class StepParts:
                 return reason
             await asyncio.sleep(LOOK_AGAIN_S)
 
-    def _write(self, work: HeldWork) -> Awaitable[None]:
+    def _write(self, work: JournalEntry) -> Awaitable[None]:
         return self.host.journal.write_held(self.host.name, work)
 
     def _lease_s(self) -> int:
         return self.host.settings.lease_s
 
 
-def work_of(claim: Claim, placement: Placement) -> HeldWork:
+def work_of(claim: Claim, placement: Placement) -> JournalEntry:
     """Return one of a claim's placements as its host is still to take it up, or, with a new journal, to begin anew."""
-    return HeldWork(
+    return JournalEntry(
         claim.id,
         placement.placed,
         placement.token,
@@ -154,7 +154,7 @@ def placements_here(claim: Claim, host: str) -> list[Placement]:
 
 def has_fallen(claim: Claim | None, placement: Placement | None) -> bool:
     """Return whether a placement is ending because its gang failed. The claim of a complete gang names none then."""
-    return claim is not None and placement is not None and claim.gang != "" and placement.why is Why.FAILED
+    return claim is not None and placement is not None and claim.gang != "" and placement.why is EndReason.FAILED
 
 
 def _moved_from(claim: Claim, placement: Placement) -> dict[str, str]:
@@ -165,6 +165,6 @@ def _moved_from(claim: Claim, placement: Placement) -> dict[str, str]:
     return {"host": source.host, "token": source.token}
 
 
-def things_of(work: HeldWork) -> tuple[str, ...]:
+def things_of(work: JournalEntry) -> tuple[str, ...]:
     """Return what a claim counts in beside its host, as the store's calls name it: knowing it saves a second call."""
     return drawn_on(work.group, work.amounts, work.gang, work.record.get("project", ""))

@@ -20,12 +20,12 @@ from redsched.agent.claims.local import LocalSteps
 from redsched.agent.claims.resizing import ResizeSteps
 from redsched.agent.hooks.base import HookFailed, HookNotRun, NoHook, Verb, named_in
 from redsched.agent.host_session import BEATS_IN_LEASE
-from redsched.agent.journal.schema import HeldWork
+from redsched.agent.journal.schema import JournalEntry
 from redsched.agent.tokens import is_newer_token
 from redsched.aio import end_all
 from redsched.model import ClaimStatus
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Answer, InboxEntry
+from redsched.store.codec.results import InboxEntry, ScriptResult
 
 _ENDED = (Outcome.GONE, Outcome.STALE, Outcome.UNKNOWN)
 _DONE = (Outcome.OK, Outcome.SAME)
@@ -35,18 +35,18 @@ _log = structlog.get_logger("redsched.agent")
 class _Ended(Exception):
     """The store's answer about a placement whose hook is running: it is to be stopped."""
 
-    def __init__(self, work: HeldWork, outcome: Outcome) -> None:
+    def __init__(self, work: JournalEntry, outcome: Outcome) -> None:
         super().__init__(outcome)
         self.work = work
         self.outcome = outcome
 
 
-class Steps(ResizeSteps, LocalSteps):
+class ClaimLifecycle(ResizeSteps, LocalSteps):
     """What one host does with a placement."""
 
     __slots__ = ()
 
-    async def take_up(self, work: HeldWork, entry_id: str = "") -> None:
+    async def take_up(self, work: JournalEntry, entry_id: str = "") -> None:
         """Journal it, tell the store, start its work, say that it runs. What is half done goes on, a resize too."""
         known = self.held.get(work.placed)
         if known is not None and is_newer_token(known.token, work.token):
@@ -77,7 +77,7 @@ class Steps(ResizeSteps, LocalSteps):
         elif answer.outcome is not Outcome.STALE or await self._resized_meanwhile(work) is None:
             await self.lose(work)
 
-    async def _refuse(self, work: HeldWork, entry_id: str) -> None:
+    async def _refuse(self, work: JournalEntry, entry_id: str) -> None:
         """Discard an order by an older token than the journal's, with its hint.
 
         Should the store answer that the older token stands, it has lost the newer one.
@@ -87,12 +87,12 @@ class Steps(ResizeSteps, LocalSteps):
         if answer.outcome in _DONE:
             await self.line.ask(self.host.begin_new_epoch)
 
-    async def _tell_that_it_ended(self, work: HeldWork) -> None:
+    async def _tell_that_it_ended(self, work: JournalEntry) -> None:
         """The store holds what it had been told is gone: it has lost writes. Attesting anew ends it again."""
         await self.host.journal.write_forgotten(self.host.name, work.placed)
         await self.line.ask(self.host.begin_new_epoch)
 
-    async def _start(self, work: HeldWork) -> None:
+    async def _start(self, work: JournalEntry) -> None:
         # What runs needs no start; nor does local work, which ran before the store knew of it.
         if not work.is_running and not work.is_local and work.state is not ClaimStatus.ACTIVE:
             # In the same step as the store's answer: from here on the host attests that it may have been begun. What
@@ -117,7 +117,7 @@ class Steps(ResizeSteps, LocalSteps):
         await self._write(work)
         await self._confirm(work)
 
-    async def _confirm(self, work: HeldWork) -> None:
+    async def _confirm(self, work: JournalEntry) -> None:
         answer = await self._say(
             lambda: self.host.cell.confirm(self.host.name, work.id, work.token, epoch=self.host.epoch)
         )
@@ -130,13 +130,13 @@ class Steps(ResizeSteps, LocalSteps):
         else:
             await self.lose(work)
 
-    async def _run_start(self, work: HeldWork) -> HeldWork:
+    async def _run_start(self, work: JournalEntry) -> JournalEntry:
         started = work.wanted or work.amounts
         work, output = await self._renewing(work, self._run_hook(Verb.START, work))
         named = named_in(output) if output else None
         return dataclasses.replace(work, is_running=True, named=named, before=started if work.wanted else {})
 
-    async def _renewing(self, work: HeldWork, hook: Coroutine[None, None, bytes]) -> tuple[HeldWork, bytes]:
+    async def _renewing(self, work: JournalEntry, hook: Coroutine[None, None, bytes]) -> tuple[JournalEntry, bytes]:
         """Run a hook and keep the lease meanwhile; the placement comes back by a newer token when it was resized.
 
         That the hook is done is noticed although a renewal waits for a store that is away.
@@ -150,7 +150,7 @@ class Steps(ResizeSteps, LocalSteps):
         finally:
             await end_all([running, renewing])
 
-    async def _renew_until_it_ended(self, work: HeldWork) -> Outcome:
+    async def _renew_until_it_ended(self, work: JournalEntry) -> Outcome:
         while True:
             await asyncio.sleep(self._lease_s() / BEATS_IN_LEASE)
             answer = await self._renew(work)
@@ -159,7 +159,7 @@ class Steps(ResizeSteps, LocalSteps):
                 return answer.outcome
             work = anew or work
 
-    async def _fail(self, work: HeldWork, reason: str, began: bool) -> None:
+    async def _fail(self, work: JournalEntry, reason: str, began: bool) -> None:
         """Clean up, and tell the store. Freed at once only where nothing is left of it, else when it is stopped."""
         _log.warning("a claim has failed on its host", host=self.host.name, claim=work.id, reason=reason)
         # Not only this process: one before it may have begun to start the work.
@@ -175,12 +175,12 @@ class Steps(ResizeSteps, LocalSteps):
         else:
             await self.lose(work)
 
-    async def _has_fallen(self, work: HeldWork) -> bool:
+    async def _has_fallen(self, work: JournalEntry) -> bool:
         claim = (await self.line.ask(lambda: self.host.cell.read_claims([work.id]))).get(work.id)
         here = placements_here(claim, self.host.name) if claim else []
         return any(has_fallen(claim, one) for one in here if one.placed == work.placed)
 
-    async def ask_about(self, work: HeldWork) -> None:
+    async def ask_about(self, work: JournalEntry) -> None:
         """Ask about a placement that only the journal has. A plain read found none, but only a script may stop work."""
         answer = await self._renew(work)
         if answer.outcome is Outcome.STALE and await self._resized_meanwhile(work) is not None:
@@ -192,19 +192,19 @@ class Steps(ResizeSteps, LocalSteps):
 
     async def discard(self, entry: InboxEntry) -> None:
         """Take out a hint whose placement is gone: accept does that. Should it not be gone, comparing finds it."""
-        await self._accept(HeldWork(entry.claim_id, entry.token, entry.token, entry.token), entry.entry_id)
+        await self._accept(JournalEntry(entry.claim_id, entry.token, entry.token, entry.token), entry.entry_id)
 
     # -- what the store is told
 
-    async def _accept(self, work: HeldWork, entry_id: str) -> Answer:
+    async def _accept(self, work: JournalEntry, entry_id: str) -> ScriptResult:
         return await self._say(
             lambda: self.host.cell.accept(self.host.name, work.id, work.token, self._lease_s(), entry_id)
         )
 
-    async def _renew(self, work: HeldWork) -> Answer:
+    async def _renew(self, work: JournalEntry) -> ScriptResult:
         return await self._say(lambda: self.host.cell.renew(self.host.name, work.id, work.token, self._lease_s()))
 
-    async def _say_failed(self, work: HeldWork, is_gone: bool, reason: str) -> Answer:
+    async def _say_failed(self, work: JournalEntry, is_gone: bool, reason: str) -> ScriptResult:
         return await self._say(
             lambda: self.host.cell.fail(self.host.name, work.id, work.token, is_gone, things_of(work), reason=reason)
         )

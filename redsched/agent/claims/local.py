@@ -6,11 +6,11 @@ import structlog
 
 from redsched.agent.claims.stopping import EndSteps
 from redsched.agent.collectors.base import LocalWork
-from redsched.agent.journal.schema import HeldWork
+from redsched.agent.journal.schema import JournalEntry
 from redsched.model import ClaimStatus
 from redsched.store.codec.claim_fields import record_with
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Answer
+from redsched.store.codec.results import ScriptResult
 from redsched.store.commands.host_claims import LOCAL
 
 _log = structlog.get_logger("redsched.agent")
@@ -38,20 +38,20 @@ class LocalSteps(EndSteps):
                 "local work has the id of another claim: give it one of its own", host=self.host.name, claim=found.id
             )
 
-    async def _write_local(self, found: LocalWork, known: HeldWork | None, answer: Answer) -> None:
+    async def _write_local(self, found: LocalWork, known: JournalEntry | None, answer: ScriptResult) -> None:
         token, placed = answer.facts
         if known is not None and known.placed != placed:
             # The store had ended the placement that the journal has, and made another for the same work.
             self.host.journal.write_ended(self.host.name, known, answer.now_ms)
             known = None
-        base = known or HeldWork(found.id, placed, token, placed, {"claimed_at_ms": str(answer.now_ms)})
+        base = known or JournalEntry(found.id, placed, token, placed, {"claimed_at_ms": str(answer.now_ms)})
         await self._write(as_found(found, dataclasses.replace(base, token=token)))
 
-    async def end_local(self, work: HeldWork) -> None:
+    async def end_local(self, work: JournalEntry) -> None:
         """Give a local claim back: its work is there no more, so nothing is to be stopped."""
         await self._tell_gone(work)
 
-    async def _claim_local(self, found: LocalWork, token: str) -> Answer:
+    async def _claim_local(self, found: LocalWork, token: str) -> ScriptResult:
         return await self._say(
             lambda: self.host.cell.claim_local(
                 self.host.name, found.id, found.amounts, found.project, found.consumer, token
@@ -59,7 +59,7 @@ class LocalSteps(EndSteps):
         )
 
 
-def as_found(found: LocalWork, held: HeldWork) -> HeldWork:
+def as_found(found: LocalWork, held: JournalEntry) -> JournalEntry:
     """Return local work that the journal holds as it was found to be now."""
     own = {"project": found.project, "consumer": found.consumer, "digest": LOCAL}
     return dataclasses.replace(

@@ -14,7 +14,7 @@ import structlog
 from redsched.agent.claims.context import things_of
 from redsched.agent.claims.stopping import EndSteps
 from redsched.agent.hooks.base import HookFailed, Verb, named_in
-from redsched.agent.journal.schema import HeldWork
+from redsched.agent.journal.schema import JournalEntry
 from redsched.store.codec.outcomes import Outcome
 
 _log = structlog.get_logger("redsched.agent")
@@ -25,7 +25,7 @@ class ResizeSteps(EndSteps):
 
     __slots__ = ()
 
-    async def _resize(self, work: HeldWork) -> None:
+    async def _resize(self, work: JournalEntry) -> None:
         """Go on with a resize until the store has taken the host's word, or the claim is to end."""
         while work.wanted:
             if work.before != work.wanted:
@@ -46,7 +46,7 @@ class ResizeSteps(EndSteps):
                 return
             work = anew
 
-    async def _run_resize(self, work: HeldWork) -> HeldWork:
+    async def _run_resize(self, work: JournalEntry) -> JournalEntry:
         """Have the hook make the work so. What could not be done is given back: the work keeps what it had."""
         reason = await self._lacks(work, work.wanted)
         if not reason:

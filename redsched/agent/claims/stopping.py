@@ -4,21 +4,21 @@ import dataclasses
 
 import structlog
 
-from redsched.agent.claims.context import StepParts, things_of
-from redsched.agent.journal.schema import HeldWork
-from redsched.model import ClaimStatus, Why
+from redsched.agent.claims.context import LifecycleContext, things_of
+from redsched.agent.journal.schema import JournalEntry
+from redsched.model import ClaimStatus, EndReason
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Answer
+from redsched.store.codec.results import ScriptResult
 
 _log = structlog.get_logger("redsched.agent")
 
 
-class EndSteps(StepParts):
+class EndSteps(LifecycleContext):
     """Ending a placement, and losing one."""
 
     __slots__ = ()
 
-    async def end(self, work: HeldWork, entry_id: str = "", gang_failed: bool = False) -> None:
+    async def end(self, work: JournalEntry, entry_id: str = "", gang_failed: bool = False) -> None:
         """Stop the work, and tell the store that it is gone and what is in use now.
 
         `gang_failed`: that is why it ends. Then it counts as never active, whatever it has been: a store that goes back
@@ -32,13 +32,13 @@ class EndSteps(StepParts):
         await self._stop(work)
         await self._tell_gone(work, entry_id)
 
-    async def lose(self, work: HeldWork) -> None:
+    async def lose(self, work: JournalEntry) -> None:
         """Stop the work of a placement that the store has freed: there is nobody to tell."""
         _log.info("a placement was freed without this host", host=self.host.name, claim=work.id, placed=work.placed)
         await self._stop(work)
         await self.host.journal.write_ended(self.host.name, work, self.host.now_ms)
 
-    async def _tell_gone(self, work: HeldWork, entry_id: str = "") -> None:
+    async def _tell_gone(self, work: JournalEntry, entry_id: str = "") -> None:
         """Report that the work is gone, by the newest token where a resize has come in between."""
         external = await self.host.look_without(work.placed)
         answer = await self._say_gone(work, external, entry_id)
@@ -48,9 +48,11 @@ class EndSteps(StepParts):
             self.host.note_external(external)
         await self._bury(work, answer, why=answer.facts[0] if answer.facts else "")
 
-    async def _say_gone(self, work: HeldWork, external: dict[str, int], entry_id: str) -> Answer:
+    async def _say_gone(self, work: JournalEntry, external: dict[str, int], entry_id: str) -> ScriptResult:
         # Of a claim that its owner has given back the store knows why: then this does not count.
-        why, reason = (Why.WORK_ENDED, work.work_end.text) if work.work_end is not None else (Why.RELEASED, "")
+        why, reason = (
+            (EndReason.WORK_ENDED, work.work_end.text) if work.work_end is not None else (EndReason.RELEASED, "")
+        )
         return await self._say(
             lambda: self.host.cell.gone(
                 self.host.name, work.id, work.token, why, external, entry_id, things_of(work), reason=reason

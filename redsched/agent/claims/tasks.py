@@ -10,7 +10,7 @@ from redsched.agent.claims.context import has_fallen, placements_here, work_of
 from redsched.agent.claims.local import as_found
 from redsched.agent.claims.work_ended import WorkEndedSteps
 from redsched.agent.collectors.base import LocalWork
-from redsched.agent.journal.schema import HeldWork
+from redsched.agent.journal.schema import JournalEntry
 from redsched.agent.tokens import is_newer_token
 from redsched.aio import end, end_all
 from redsched.model import Claim, ClaimStatus, OnExit, Placement
@@ -28,7 +28,7 @@ class _Doing:
 
 
 @dataclass(slots=True, eq=False)
-class Works:
+class ClaimTasks:
     """The placements of one host that something is being done about, by `placed`.
 
     `on_missed` is called when something was asked for while its placement was busy: the inbox is to be read again.
@@ -71,7 +71,7 @@ class Works:
             if work is not None:
                 self._do(work, self.steps.lose(work), is_end=True)
 
-    def take_up(self, work: HeldWork, entry_id: str = "") -> None:
+    def take_up(self, work: JournalEntry, entry_id: str = "") -> None:
         """Begin to take a placement up, unless that is being done."""
         self._do(work, self.steps.take_up(work, entry_id))
 
@@ -85,23 +85,23 @@ class Works:
             # Under the id of a claim that was made for this host, it is that claim's work.
             if work is None or (work.is_local and work.state is ACTIVE and work != as_found(one, work)):
                 # Work that was never claimed has no placement yet: its id stands for the name.
-                self._do(work or HeldWork(one.id, one.id, "", one.id), self.steps.hold_local(one))
+                self._do(work or JournalEntry(one.id, one.id, "", one.id), self.steps.hold_local(one))
         runs = {one.id for one in found}
         for work in [*self.steps.held.values()]:
             if work.is_local and work.id not in runs:
                 self._do(work, self.steps.end_local(work), is_end=True)
 
-    def end(self, work: HeldWork, entry_id: str = "", gang_failed: bool = False) -> None:
+    def end(self, work: JournalEntry, entry_id: str = "", gang_failed: bool = False) -> None:
         """Begin to end a placement, unless that is being done. Taking it up is broken off."""
         self._do(work, self.steps.end(work, entry_id, gang_failed), is_end=True)
 
-    def at_rest(self) -> list[HeldWork]:
+    def at_rest(self) -> list[JournalEntry]:
         """The claims that nothing is being done about; none while this host is not open."""
         if not self.steps.host.epoch:
             return []
         return [one for one in self.steps.held.values() if one.placed not in self._doing]
 
-    def find_ended(self, work: HeldWork, text: str) -> None:
+    def find_ended(self, work: JournalEntry, text: str) -> None:
         """Begin what is due about work that has ended by itself, unless its claim has changed since that was seen."""
         if self.steps.host.epoch and work.placed not in self._doing and self.steps.held.get(work.placed) is work:
             # What is kept goes on, and is ended like any other claim.
@@ -134,7 +134,7 @@ class Works:
             self.take_up(work_of(claim, placement), entry.entry_id)
 
     def _discard(self, entry: InboxEntry) -> None:
-        self._do(HeldWork(entry.claim_id, entry.token, entry.token, entry.token), self.steps.discard(entry))
+        self._do(JournalEntry(entry.claim_id, entry.token, entry.token, entry.token), self.steps.discard(entry))
 
     def _compare_one(self, claim: Claim, placement: Placement) -> None:
         work = self.steps.held.get(placement.placed)
@@ -146,7 +146,7 @@ class Works:
 
     # -- one task for each placement
 
-    def _do(self, work: HeldWork, steps: Coroutine[None, None, None], is_end: bool = False) -> None:
+    def _do(self, work: JournalEntry, steps: Coroutine[None, None, None], is_end: bool = False) -> None:
         before = self._doing.get(work.placed)
         # A start or a resize is never broken off for another one: it learns from the store that its token is old.
         if before is not None and (before.is_end or not is_end):
@@ -159,7 +159,7 @@ class Works:
         task.add_done_callback(lambda _: steps.close())
         task.add_done_callback(lambda _: self._done(work, doing))
 
-    def _done(self, work: HeldWork, doing: _Doing) -> None:
+    def _done(self, work: JournalEntry, doing: _Doing) -> None:
         if self._doing.get(work.placed) is doing:
             del self._doing[work.placed]
         if not doing.task.cancelled() and (error := doing.task.exception()) is not None:
@@ -169,12 +169,12 @@ class Works:
             self.on_missed()
 
 
-def _means(entry: InboxEntry, claim_id: str, one: HeldWork | Placement) -> bool:
+def _means(entry: InboxEntry, claim_id: str, one: JournalEntry | Placement) -> bool:
     """Return whether a hint is about this placement of a claim: by its present token, or by its first one."""
     return entry.claim_id == claim_id and entry.token in (one.token, one.placed)
 
 
-def _asks(placement: Placement, work: HeldWork) -> bool:
+def _asks(placement: Placement, work: JournalEntry) -> bool:
     """Return whether something is to be done: it is not all done, or the store has a newer token than the journal."""
     if placement.token != work.token:
         return is_newer_token(placement.token, work.token)

@@ -11,21 +11,21 @@ import dataclasses
 
 import structlog
 
-from redsched.agent.claims.lifecycle import Steps
-from redsched.agent.journal.schema import HeldWork, WorkEnd
+from redsched.agent.claims.lifecycle import ClaimLifecycle
+from redsched.agent.journal.schema import JournalEntry, WorkEnd
 from redsched.model import OnExit
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Answer
+from redsched.store.codec.results import ScriptResult
 
 _log = structlog.get_logger("redsched.agent")
 
 
-class WorkEndedSteps(Steps):
+class WorkEndedSteps(ClaimLifecycle):
     """What one host does with a claim, also when its work ends by itself."""
 
     __slots__ = ()
 
-    async def work_ended(self, work: HeldWork, text: str) -> None:
+    async def work_ended(self, work: JournalEntry, text: str) -> None:
         """Do what `on_exit` says. `text`: what was seen of the work's end."""
         _log.warning("work has ended by itself", host=self.host.name, claim=work.id, on_exit=work.on_exit, reason=text)
         if work.on_exit is OnExit.RELEASE:
@@ -44,5 +44,5 @@ class WorkEndedSteps(Steps):
         else:
             await self._write(dataclasses.replace(work, work_end=WorkEnd(text, answer.now_ms)))
 
-    async def _say_work_ended(self, work: HeldWork, text: str) -> Answer:
+    async def _say_work_ended(self, work: JournalEntry, text: str) -> ScriptResult:
         return await self._say(lambda: self.host.cell.work_ended(self.host.name, work.id, work.token, text))

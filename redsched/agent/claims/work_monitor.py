@@ -8,28 +8,28 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from redsched.agent.claims.tasks import Works
+from redsched.agent.claims.tasks import ClaimTasks
 from redsched.agent.collectors.base import Named
 from redsched.agent.host_session import Host
-from redsched.agent.journal.schema import HeldWork
+from redsched.agent.journal.schema import JournalEntry
 from redsched.agent.machine.processes import is_populated, is_running
 from redsched.agent.machine.usage import CGROUPS
 from redsched.model import ClaimStatus, OnExit
 
-MOST_PIDS_TOLD = 5
+MAX_PIDS_TOLD = 5
 
 
 class WorkWatch:
     """Looks at the work of all hosts of an agent. `hosts` is the agent's own dict: hosts that stop leave it."""
 
     def __init__(
-        self, hosts: Mapping[str, Host], works: Mapping[str, Works], every_s: float, cgroups: Path = CGROUPS
+        self, hosts: Mapping[str, Host], works: Mapping[str, ClaimTasks], every_s: float, cgroups: Path = CGROUPS
     ) -> None:
         self._hosts = hosts
         self._works = works
         self._every_s = every_s
         self._cgroups = cgroups
-        self._missing: dict[tuple[str, str], HeldWork] = {}
+        self._missing: dict[tuple[str, str], JournalEntry] = {}
         """The work, by host and placement, of which the last look found nothing."""
 
     async def run(self) -> None:
@@ -49,14 +49,14 @@ class WorkWatch:
                 self._works[key[0]].find_ended(watched[key], text)
         self._missing = {key: watched[key] for key in missing}
 
-    def _watched(self, host: str) -> list[HeldWork]:
+    def _watched(self, host: str) -> list[JournalEntry]:
         return [one for one in self._works[host].at_rest() if is_watched(one)]
 
-    def _ended(self, works: Sequence[HeldWork]) -> list[str]:
+    def _ended(self, works: Sequence[JournalEntry]) -> list[str]:
         return [what_ended(one.named, self._cgroups) if one.named is not None else "" for one in works]
 
 
-def is_watched(work: HeldWork) -> bool:
+def is_watched(work: JournalEntry) -> bool:
     """Whether a claim is one whose work, as far as its host knows, runs and can be told apart."""
     named = work.named
     can_be_seen = named is not None and named.is_watched and bool(named.cgroup or named.started)
@@ -77,6 +77,6 @@ def what_ended(named: Named, cgroups: Path = CGROUPS) -> str:
 
 
 def _pids_ended(pids: Sequence[int]) -> str:
-    shown = ", ".join(map(str, pids[:MOST_PIDS_TOLD]))
-    more = f" and {len(pids) - MOST_PIDS_TOLD} more" if len(pids) > MOST_PIDS_TOLD else ""
+    shown = ", ".join(map(str, pids[:MAX_PIDS_TOLD]))
+    more = f" and {len(pids) - MAX_PIDS_TOLD} more" if len(pids) > MAX_PIDS_TOLD else ""
     return f"no process {shown}{more} is left"

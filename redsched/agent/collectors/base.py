@@ -69,7 +69,7 @@ class LocalWork:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Observation:
     """One look at a host.
 
     `report` holds what the host has; its `external` is what was declared. `unexplained` is measured usage minus the
@@ -102,7 +102,7 @@ class Collector(Protocol):
         """Pause between two looks. None: what it says never changes, so one look is enough."""
         ...
 
-    def look(self, works: Sequence[Work]) -> Look:
+    def look(self, works: Sequence[Work]) -> Observation:
         """Look at the host now; `works` are the placements it holds. Raises OSError when the host cannot be read."""
         ...
 
@@ -120,9 +120,9 @@ class StaticCollector:
         object.__setattr__(self, "name", self.report.name)
         object.__setattr__(self, "cell", self.report.cell)
 
-    def look(self, works: Sequence[Work]) -> Look:  # noqa: ARG002 - the protocol's signature
+    def look(self, works: Sequence[Work]) -> Observation:  # noqa: ARG002 - the protocol's signature
         """Say what the description says."""
-        return Look(self.report)
+        return Observation(self.report)
 
 
 def load_collector(name: str, settings: Settings) -> Collector:

@@ -17,17 +17,17 @@ from typing import Any, Protocol
 import structlog
 
 from redsched.agent.collectors.base import Named
-from redsched.agent.journal.schema import HeldWork
+from redsched.agent.journal.schema import JournalEntry
 from redsched.agent.machine.processes import start_mark
 from redsched.agent.machine.usage import start_time
 
-MOST_OUTPUT_BYTES = 65_536
+MAX_OUTPUT_BYTES = 65_536
 """What a hook prints beyond this is read and thrown away, so that it neither blocks nor fills memory."""
 
 LAST_WORDS = 500
 """Characters of a failed hook's output, from its end, that the reason of the failure keeps."""
 
-_MOST_BYTES_A_CHARACTER = 4
+_MAX_BYTES_A_CHARACTER = 4
 
 _WORDS = ("domain", "cgroup", "pids")
 _log = structlog.get_logger("redsched.agent")
@@ -54,13 +54,13 @@ class HookNotRun(HookFailed):
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class HookRequest:
     """One call of a hook."""
 
     verb: Verb
     cell: str
     host: str
-    work: HeldWork
+    work: JournalEntry
 
     def body(self) -> bytes:
         """Return the placement as JSON: for a stop or resize with what the start named, for a move with its source."""
@@ -87,7 +87,7 @@ class Order:
 
 
 class Output:
-    """What a hook prints, part by part. `first` is its beginning, up to MOST_OUTPUT_BYTES; `last` its end."""
+    """What a hook prints, part by part. `first` is its beginning, up to MAX_OUTPUT_BYTES; `last` its end."""
 
     def __init__(self) -> None:
         self.first = bytearray()
@@ -95,9 +95,9 @@ class Output:
 
     def add(self, part: bytes) -> None:
         """Take in what was printed next."""
-        self.first += part[: MOST_OUTPUT_BYTES - len(self.first)]
+        self.first += part[: MAX_OUTPUT_BYTES - len(self.first)]
         self.last += part
-        del self.last[: -LAST_WORDS * _MOST_BYTES_A_CHARACTER]
+        del self.last[: -LAST_WORDS * _MAX_BYTES_A_CHARACTER]
 
     def reason(self, what: str) -> str:
         """Return what went wrong, and below it the last words of the output."""
@@ -114,7 +114,7 @@ def last_words(output: bytes | bytearray) -> str:
 class Hook(Protocol):
     """Runs one order and returns what it printed. Raises HookFailed. Cancelled, it leaves nothing of itself behind."""
 
-    async def run(self, order: Order) -> bytes:
+    async def run(self, order: HookRequest) -> bytes:
         """Run one order."""
         ...
 
@@ -122,7 +122,7 @@ class Hook(Protocol):
 class NoHook:
     """Nothing starts or stops work: every claim is confirmed at once."""
 
-    async def run(self, order: Order) -> bytes:  # noqa: ARG002 - the protocol's signature
+    async def run(self, order: HookRequest) -> bytes:  # noqa: ARG002 - the protocol's signature
         """Do nothing."""
         return b""
 

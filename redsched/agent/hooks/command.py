@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import IO
 
-from redsched.agent.hooks.base import HookFailed, HookNotRun, Order, Output
+from redsched.agent.hooks.base import HookFailed, HookNotRun, HookRequest, Output
 from redsched.aio import finish
 from redsched.errors import InvalidRequest
 
@@ -29,7 +29,7 @@ class CommandHook:
             raise InvalidRequest("hook is blank: name a command or a URL, or leave REDSCHED_HOOK empty")
         self._timeout_s = timeout_s
 
-    async def run(self, order: Order) -> bytes:
+    async def run(self, order: HookRequest) -> bytes:
         """Run the command and return what it printed. Raises HookFailed."""
         with _stdin(order.body()) as stdin, _Capture() as stdout, _Capture() as stderr:
             process = await self._start(order, stdin, stdout.write_end, stderr.write_end)
@@ -45,7 +45,9 @@ class CommandHook:
                 raise HookFailed(f"{failed}: {_last_line(said.last)}", said.reason(failed))
             return bytes(stdout.read().first)
 
-    async def _start(self, order: Order, stdin: IO[bytes], stdout: int, stderr: int) -> asyncio.subprocess.Process:
+    async def _start(
+        self, order: HookRequest, stdin: IO[bytes], stdout: int, stderr: int
+    ) -> asyncio.subprocess.Process:
         try:
             return await asyncio.create_subprocess_exec(
                 *self._command,
@@ -67,11 +69,11 @@ class CommandHook:
             if process.returncode is None:
                 await finish(_end(process))
 
-    def _said(self, order: Order) -> str:
+    def _said(self, order: HookRequest) -> str:
         return f"hook {self._command[0]!r} {order.verb} for {order.work.id}"
 
 
-def _variables(order: Order) -> dict[str, str]:
+def _variables(order: HookRequest) -> dict[str, str]:
     work = order.work
     return {
         "REDSCHED_CLAIM_ID": work.id,

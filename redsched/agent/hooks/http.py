@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
 from urllib.parse import SplitResult, urlsplit
 
-from redsched.agent.hooks.base import HookFailed, HookNotRun, Order, Output
+from redsched.agent.hooks.base import HookFailed, HookNotRun, HookRequest, Output
 from redsched.errors import InvalidRequest
 
 THREADS = 16
@@ -26,7 +26,7 @@ class UrlHook:
         self._timeout_s = timeout_s
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="hook")
 
-    async def run(self, order: Order) -> bytes:
+    async def run(self, order: HookRequest) -> bytes:
         """Send the order and return the answer's body. Raises HookFailed."""
         connection, given_up = self._connection(), threading.Event()
         sending = asyncio.get_running_loop().run_in_executor(self._threads, self._send, connection, order, given_up)
@@ -43,7 +43,7 @@ class UrlHook:
                 sending.add_done_callback(lambda done: done.cancelled() or done.exception())
                 await asyncio.wait([sending])
 
-    def _send(self, connection: http.client.HTTPConnection, order: Order, given_up: threading.Event) -> bytes:
+    def _send(self, connection: http.client.HTTPConnection, order: HookRequest, given_up: threading.Event) -> bytes:
         headers = {
             "Content-Type": "application/json",
             "Redsched-Verb": order.verb.value,
@@ -70,7 +70,7 @@ class UrlHook:
             raise HookFailed(refused, body.reason(refused))
         return bytes(body.first)
 
-    def _connect(self, connection: http.client.HTTPConnection, order: Order) -> None:
+    def _connect(self, connection: http.client.HTTPConnection, order: HookRequest) -> None:
         try:
             connection.connect()
         except OSError as error:
@@ -84,7 +84,7 @@ class UrlHook:
             return http.client.HTTPSConnection(host, port, timeout=patience_s, context=context)
         return http.client.HTTPConnection(host, port, timeout=patience_s)
 
-    def _said(self, order: Order) -> str:
+    def _said(self, order: HookRequest) -> str:
         return f"hook {self._url.scheme}://{self._url.hostname} {order.verb} for {order.work.id}"
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from redsched.agent.journal import schema as sql
 from redsched.agent.journal.file import JournalFile, opening
-from redsched.agent.journal.schema import VERSION, HeldWork, HostPage, from_row, to_row
+from redsched.agent.journal.schema import VERSION, HostPage, JournalEntry, from_row, to_row
 from redsched.agent.tokens import is_newer_token
 from redsched.model import ClaimStatus
 from redsched.store.codec.results import EndedPlacement
@@ -29,7 +29,7 @@ REMEMBER_MS = 600_000
 MAX_TOMBSTONES = 200_000
 """Above this the oldest go, though no new epoch has come since: some 20 MB of file."""
 
-MOST_IN_MEMORY = 20_000
+MAX_IN_MEMORY = 20_000
 """Tombstones that `has_ended` and `ended_token` know of, the newest of all hosts."""
 
 
@@ -84,12 +84,12 @@ class Journal(JournalFile):
 
     # -- placements
 
-    def write_held(self, host: str, work: HeldWork) -> Awaitable[None]:
+    def write_held(self, host: str, work: JournalEntry) -> Awaitable[None]:
         """Hold a placement, or change what is known of one that is held."""
         self.pages[host].held[work.placed] = work
         return self._write(sql.SET_PLACEMENT, to_row(host, work))
 
-    def write_ended(self, host: str, work: HeldWork, now_ms: int, why: str = "") -> Awaitable[None]:
+    def write_ended(self, host: str, work: JournalEntry, now_ms: int, why: str = "") -> Awaitable[None]:
         """Replace a placement by its tombstone. `now_ms` is the store's time, which alone is used for its age.
 
         `why` it ended, as the store said: a store that has lost that is told by it.
@@ -157,14 +157,14 @@ class Journal(JournalFile):
             host, work = from_row(row)
             self.pages[host].held[work.placed] = work
         self.requests = dict(self._connection.execute(sql.REQUESTS))
-        for host, placed, claim_id, token in self._connection.execute(sql.NEWEST, (MOST_IN_MEMORY,)):
+        for host, placed, claim_id, token in self._connection.execute(sql.NEWEST, (MAX_IN_MEMORY,)):
             self._remember(host, placed, claim_id, token)
 
     def _remember(self, host: str, placed: str, claim_id: str, token: str) -> None:
         for newest, name in ((self._ended, placed), (self._newest, claim_id)):
             before = newest.pop((host, name), "")
             newest[host, name] = token if is_newer_token(token, before) else before
-            if len(newest) > MOST_IN_MEMORY:
+            if len(newest) > MAX_IN_MEMORY:
                 del newest[next(iter(newest))]
 
     def _write_page(self, host: str) -> Awaitable[None]:

@@ -65,7 +65,7 @@ class WorkEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldWork:
+class JournalEntry:
     """A placement as the journal holds it: `id` is its claim, `placed` its name, `token` the fence.
 
     `record` is the store's part of the claim, which an attestation brings back as it is; only a resize changes its
@@ -139,7 +139,7 @@ class HeldWork:
         """Whether this host made it, for work that it found."""
         return self.digest == LOCAL
 
-    def with_amounts(self, amounts: Amounts, wanted: Amounts, before: Amounts) -> "HeldWork":
+    def with_amounts(self, amounts: Amounts, wanted: Amounts, before: Amounts) -> "JournalEntry":
         """Return it with other amounts."""
         return dataclasses.replace(self, record=record_with(self.record, amounts, wanted), before=before)
 
@@ -151,10 +151,10 @@ class HostPage:
     left_epoch: str = ""
     attested_epoch: str = ""
     external: dict[str, int] = field(default_factory=dict)
-    held: dict[str, HeldWork] = field(default_factory=dict)
+    held: dict[str, JournalEntry] = field(default_factory=dict)
 
 
-def to_row(host: str, work: HeldWork) -> tuple[Any, ...]:
+def to_row(host: str, work: JournalEntry) -> tuple[Any, ...]:
     """Return the row of table `placement`, in the order of its columns."""
     return (
         host,
@@ -173,10 +173,10 @@ def to_row(host: str, work: HeldWork) -> tuple[Any, ...]:
     )
 
 
-def from_row(row: tuple[Any, ...]) -> tuple[str, HeldWork]:
+def from_row(row: tuple[Any, ...]) -> tuple[str, JournalEntry]:
     """Return the host and the placement of a row of table `placement`."""
     host, placed, claim_id, token, root, state, is_running, named, record, before, moves, work_end, was_active = row
-    return host, HeldWork(
+    return host, JournalEntry(
         id=claim_id,
         placed=placed,
         token=token,

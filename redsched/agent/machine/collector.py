@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from redsched.agent.collectors.base import Look, Work
+from redsched.agent.collectors.base import Observation, Work
 from redsched.agent.collectors.component import Part
 from redsched.agent.machine.cpu_list import parse_cpus
 from redsched.agent.machine.cpu_traits import has_hyperthreading, read_flags, traits_of
@@ -80,7 +80,7 @@ class MachineCollector:
         # What these settings cannot be on this machine is to be said now, not at the first look.
         self._parts(measure([]), 0)
 
-    def look(self, works: Sequence[Work]) -> Look:
+    def look(self, works: Sequence[Work]) -> Observation:
         """Look at the machine now. Raises OSError when disk_path cannot be read any more."""
         usage = measure(works)
         unexplained = self._unexplained(usage)
@@ -90,7 +90,7 @@ class MachineCollector:
         # Nothing tells whose a file is, so the disk can be measured only while no claim is here.
         if not works:
             trusted.add("DISK_GB")
-        return Look(
+        return Observation(
             self._report(inventories, parts),
             {slot: amount for slot, amount in unexplained.items() if slot in inventories}
             | {slot: amount for part in parts for slot, amount in part.unexplained.items()},

@@ -2,7 +2,7 @@
 
 from redsched.errors import InvalidRequest
 
-MOST_CPUS = 8192
+MAX_CPUS = 8192
 """The most that the kernel can be built for."""
 
 
@@ -20,7 +20,7 @@ def parse_cpus(text: str) -> frozenset[int]:
 
 def _cpu(text: str, whole: str) -> int:
     text = text.strip()
-    if not (text.isascii() and text.isdecimal()) or len(text) > 4 or int(text) >= MOST_CPUS:
+    if not (text.isascii() and text.isdecimal()) or len(text) > 4 or int(text) >= MAX_CPUS:
         raise InvalidRequest(
             f"CPU list {whole[:80]!r}: {text[:20]!r} is no CPU's number: use numbers and ranges, such as 2-7,10-15"
         )

@@ -9,7 +9,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from redsched.api.openapi import answers
 from redsched.api.routes.common import KNOWN_QUERY, scheduler
-from redsched.errors import InvalidRequest, Unknown
+from redsched.errors import InvalidRequest, NotFound
 from redsched.scheduler import Change, Reset
 from redsched.schema import render
 
@@ -45,7 +45,7 @@ STREAM: dict[int | str, dict[str, Any]] = {
     "/v1/changes",
     summary="Follow changes",
     response_class=EventSourceResponse,
-    responses={**STREAM, **answers({}, InvalidRequest, Unknown)},
+    responses={**STREAM, **answers({}, InvalidRequest, NotFound)},
 )
 async def changes(request: Request, followed: Followed) -> AsyncIterator[ServerSentEvent]:
     """Server-sent events, until the reader leaves or the server ends."""

@@ -15,11 +15,11 @@ from redsched.errors import (
     ClaimState,
     InvalidRequest,
     NotConfirmed,
+    NotFound,
     NoValidHost,
     OutcomeUnknown,
     Settling,
     StaleToken,
-    Unknown,
 )
 from redsched.scheduler import BulkResult, ClaimFilter, Page
 from redsched.schema import render
@@ -40,14 +40,14 @@ from redsched.schema.responses import BulkAnswer, ClaimAnswer, ClaimsAnswer, End
 
 router = APIRouter(prefix="/v1/claims", tags=["claims"], dependencies=[KNOWN_QUERY])
 
-REFUSED = (*BODY, Unknown, ClaimState, StaleToken, Settling, OutcomeUnknown)
+REFUSED = (*BODY, NotFound, ClaimState, StaleToken, Settling, OutcomeUnknown)
 VERB = answers({200: ClaimAnswer}, *REFUSED)
 PLACE = answers({200: ClaimAnswer}, *REFUSED, NoValidHost)
-BULK = answers({200: BulkAnswer}, InvalidRequest, Unknown)
+BULK = answers({200: BulkAnswer}, InvalidRequest, NotFound)
 PLACE_201 = answers({201: ClaimAnswer, 200: ClaimAnswer}, *REFUSED, NoValidHost, NotConfirmed)
 
 
-@router.get("", summary="List claims", responses=answers({200: ClaimsAnswer}, InvalidRequest, Unknown))
+@router.get("", summary="List claims", responses=answers({200: ClaimsAnswer}, InvalidRequest, NotFound))
 async def list_claims(request: Request, query: Annotated[ClaimsQuery, Query()]) -> Response:
     """A page of claims, by host, then id. Ended ones are not in it."""
     page = await scheduler(request).claims.list(**query.model_dump())
@@ -78,7 +78,7 @@ async def unshelve_all(request: Request, query: Annotated[BulkQuery, Query()]) -
     return await _bulk(query, scheduler(request).claims.unshelve_all)
 
 
-@router.get("/{claim_id}", summary="One claim", responses=answers({200: ClaimAnswer}, InvalidRequest, Unknown))
+@router.get("/{claim_id}", summary="One claim", responses=answers({200: ClaimAnswer}, InvalidRequest, NotFound))
 async def get_claim(request: Request, claim_id: ClaimId) -> Response:
     """A claim; an ended one is remembered for a while."""
     return responses.answer(render.claim(await scheduler(request).claims.get(claim_id)))
@@ -156,7 +156,7 @@ async def unshelve(request: Request, claim_id: ClaimId) -> Response:
     responses=answers(
         {204: None, 202: EndingAnswer},
         InvalidRequest,
-        Unknown,
+        NotFound,
         ClaimState,
         StaleToken,
         Settling,

@@ -8,7 +8,7 @@ from redsched.api import responses
 from redsched.api.openapi import BODY, answers, body
 from redsched.api.request_body import read
 from redsched.api.routes.common import KNOWN_QUERY, AggregateName, PoolName, ServerGroupName, scheduler
-from redsched.errors import ClaimState, InvalidRequest, OutcomeUnknown, Unknown
+from redsched.errors import ClaimState, InvalidRequest, NotFound, OutcomeUnknown
 from redsched.schema import render
 from redsched.schema.requests import AggregateBody, ForgetQuery, PageQuery, ServerGroupBody, SharedPoolBody
 from redsched.schema.responses import (
@@ -26,7 +26,7 @@ AGGREGATE = {"metadata": {"ssd": "true", "filter_tenant_id": "web"}, "hosts": ["
 SERVER_GROUP = {"policy": "anti-affinity", "by": "host", "max_per_host": 1, "count_by": ["label:rack"]}
 POOL = {"inventories": {"CUSTOM_SEAT": {"total": 100}}, "traits": ["CUSTOM_LICENCE"], "aggregates": ["licensed"]}
 
-TAKEN_BACK = answers({204: None}, InvalidRequest, Unknown, ClaimState, OutcomeUnknown)
+TAKEN_BACK = answers({204: None}, InvalidRequest, NotFound, ClaimState, OutcomeUnknown)
 
 
 @router.get("/aggregates", summary="List aggregates", responses=answers({200: AggregatesAnswer}, InvalidRequest))
@@ -37,7 +37,7 @@ async def list_aggregates(request: Request, query: Annotated[PageQuery, Query()]
 
 
 @router.get(
-    "/aggregates/{name}", summary="One aggregate", responses=answers({200: AggregateAnswer}, InvalidRequest, Unknown)
+    "/aggregates/{name}", summary="One aggregate", responses=answers({200: AggregateAnswer}, InvalidRequest, NotFound)
 )
 async def get_aggregate(request: Request, name: AggregateName) -> Response:
     """An aggregate with its metadata and hosts."""
@@ -47,7 +47,7 @@ async def get_aggregate(request: Request, name: AggregateName) -> Response:
 @router.put(
     "/aggregates/{name}",
     summary="Declare an aggregate",
-    responses=answers({200: AggregateAnswer, 201: AggregateAnswer}, *BODY, Unknown, OutcomeUnknown),
+    responses=answers({200: AggregateAnswer, 201: AggregateAnswer}, *BODY, NotFound, OutcomeUnknown),
     openapi_extra=body(AggregateBody, {"aggregate": AGGREGATE}),
 )
 async def put_aggregate(request: Request, name: AggregateName) -> Response:
@@ -76,7 +76,7 @@ async def list_server_groups(request: Request, query: Annotated[PageQuery, Query
 @router.get(
     "/server-groups/{name}",
     summary="One server group",
-    responses=answers({200: ServerGroupAnswer}, InvalidRequest, Unknown),
+    responses=answers({200: ServerGroupAnswer}, InvalidRequest, NotFound),
 )
 async def get_server_group(request: Request, name: ServerGroupName) -> Response:
     """A server group, and how many members it has where."""
@@ -113,7 +113,7 @@ async def list_pools(request: Request, query: Annotated[PageQuery, Query()]) -> 
 
 
 @router.get(
-    "/pools/{name}", summary="One shared pool", responses=answers({200: SharedPoolAnswer}, InvalidRequest, Unknown)
+    "/pools/{name}", summary="One shared pool", responses=answers({200: SharedPoolAnswer}, InvalidRequest, NotFound)
 )
 async def get_pool(request: Request, name: PoolName) -> Response:
     """A shared pool with what is claimed and free."""
@@ -123,7 +123,7 @@ async def get_pool(request: Request, name: PoolName) -> Response:
 @router.put(
     "/pools/{name}",
     summary="Declare a shared pool",
-    responses=answers({200: SharedPoolAnswer, 201: SharedPoolAnswer}, *BODY, Unknown, ClaimState, OutcomeUnknown),
+    responses=answers({200: SharedPoolAnswer, 201: SharedPoolAnswer}, *BODY, NotFound, ClaimState, OutcomeUnknown),
     openapi_extra=body(SharedPoolBody, {"pool": POOL}),
 )
 async def put_pool(request: Request, name: PoolName) -> Response:

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Request, Response
 from redsched.api import responses
 from redsched.api.openapi import answers
 from redsched.api.routes.common import KNOWN_QUERY, ClaimId, scheduler
-from redsched.errors import InvalidRequest, Unknown
+from redsched.errors import InvalidRequest, NotFound
 from redsched.scheduler import EventFilter
 from redsched.schema import render
 from redsched.schema.requests import ClaimEventsQuery, EventsQuery
@@ -15,7 +15,7 @@ from redsched.schema.responses import EventsAnswer
 
 router = APIRouter(prefix="/v1", tags=["changes"], dependencies=[KNOWN_QUERY])
 
-PAGE = answers({200: EventsAnswer}, InvalidRequest, Unknown)
+PAGE = answers({200: EventsAnswer}, InvalidRequest, NotFound)
 
 
 @router.get("/events", summary="List events", responses=PAGE)

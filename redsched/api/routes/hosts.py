@@ -8,7 +8,7 @@ from redsched.api import responses
 from redsched.api.openapi import BODY, answers, body
 from redsched.api.request_body import read_if_any
 from redsched.api.routes.common import KNOWN_QUERY, HostName, scheduler
-from redsched.errors import ClaimState, InvalidRequest, OutcomeUnknown, Settling, Unknown
+from redsched.errors import ClaimState, InvalidRequest, NotFound, OutcomeUnknown, Settling
 from redsched.model import HostStatus
 from redsched.schema import render
 from redsched.schema.requests import DrainBody, ForgetQuery, HostsQuery, LostBody
@@ -16,8 +16,8 @@ from redsched.schema.responses import HostAnswer, HostsAnswer
 
 router = APIRouter(prefix="/v1/hosts", tags=["hosts"], dependencies=[KNOWN_QUERY])
 
-BODY_WORD = answers({204: None}, *BODY, Unknown, ClaimState, Settling, OutcomeUnknown)
-WORD = answers({204: None}, InvalidRequest, Unknown, ClaimState, Settling, OutcomeUnknown)
+BODY_WORD = answers({204: None}, *BODY, NotFound, ClaimState, Settling, OutcomeUnknown)
+WORD = answers({204: None}, InvalidRequest, NotFound, ClaimState, Settling, OutcomeUnknown)
 
 
 @router.get("", summary="List hosts", responses=answers({200: HostsAnswer}, InvalidRequest))
@@ -27,7 +27,7 @@ async def list_hosts(request: Request, query: Annotated[HostsQuery, Query()]) ->
     return responses.answer({"hosts": [render.host(one) for one in page.items], "next": page.next})
 
 
-@router.get("/{host}", summary="One host", responses=answers({200: HostAnswer}, InvalidRequest, Unknown))
+@router.get("/{host}", summary="One host", responses=answers({200: HostAnswer}, InvalidRequest, NotFound))
 async def get_host(request: Request, host: HostName) -> Response:
     """A host with free, claimed, external and capacity per slot."""
     return responses.answer(render.host(await scheduler(request).hosts.get(host)))

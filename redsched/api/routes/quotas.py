@@ -8,7 +8,7 @@ from redsched.api import responses
 from redsched.api.openapi import BODY, answers, body
 from redsched.api.request_body import read
 from redsched.api.routes.common import KNOWN_QUERY, ProjectName, scheduler
-from redsched.errors import InvalidRequest, OutcomeUnknown, Unknown
+from redsched.errors import InvalidRequest, NotFound, OutcomeUnknown
 from redsched.scheduler import usage_by
 from redsched.schema import render
 from redsched.schema.requests import PageQuery, QuotaBody, UsageQuery
@@ -29,7 +29,7 @@ async def list_quotas(request: Request, query: Annotated[PageQuery, Query()]) ->
 @router.get(
     "/quotas/{project}",
     summary="One quota",
-    responses=answers({200: QuotaAnswer}, InvalidRequest, Unknown, OutcomeUnknown),
+    responses=answers({200: QuotaAnswer}, InvalidRequest, NotFound, OutcomeUnknown),
 )
 async def get_quota(request: Request, project: ProjectName) -> Response:
     """A project's limits, and what its claims use over all cells."""
@@ -53,7 +53,7 @@ async def put_quota(request: Request, project: ProjectName) -> Response:
     "/quotas/{project}",
     status_code=204,
     summary="Take a quota back",
-    responses=answers({204: None}, InvalidRequest, Unknown, OutcomeUnknown),
+    responses=answers({204: None}, InvalidRequest, NotFound, OutcomeUnknown),
 )
 async def delete_quota(request: Request, project: ProjectName) -> Response:
     """From now on nothing limits the project."""

@@ -9,9 +9,9 @@ from redsched.api import responses
 from redsched.api.openapi import BODY, answers, body
 from redsched.api.request_body import read, read_object
 from redsched.api.routes.common import KNOWN_QUERY, HostName, scheduler
-from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, OtherAgent, OutcomeUnknown, Settling, Unknown
+from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, NotFound, OtherAgent, OutcomeUnknown, Settling
 from redsched.model import ClaimStatus, OnExit
-from redsched.scheduler import EndedPlacement, HeldClaim
+from redsched.scheduler import EndedPlacement, JournaledClaim
 from redsched.schema import declarations, render
 from redsched.schema.parsing import merged, parse
 from redsched.schema.requests import HeartbeatBody, HeldClaimBody, InboxQuery, ReportBody, ReportPatch
@@ -45,7 +45,7 @@ PATCH = {"labels": {"rack": "r5"}, "inventories": {"MEMORY_MB": {"reserved": 204
     "/report",
     summary="Report",
     responses=answers(
-        {200: ReportAnswer}, *BODY, Unknown, ClaimIdReused, ClaimState, OtherAgent, Settling, OutcomeUnknown
+        {200: ReportAnswer}, *BODY, NotFound, ClaimIdReused, ClaimState, OtherAgent, Settling, OutcomeUnknown
     ),
     openapi_extra=body(ReportBody, {"host": REPORT, "pools": POOLS}),
 )
@@ -58,7 +58,7 @@ async def report(request: Request, host: HostName) -> Response:
     "/report",
     summary="Report a part",
     responses=answers(
-        {200: ReportAnswer}, *BODY, Unknown, ClaimIdReused, ClaimState, OtherAgent, Settling, OutcomeUnknown
+        {200: ReportAnswer}, *BODY, NotFound, ClaimIdReused, ClaimState, OtherAgent, Settling, OutcomeUnknown
     ),
     openapi_extra=body(ReportPatch, {"part": PATCH}, "application/merge-patch+json"),
 )
@@ -72,7 +72,7 @@ async def patch_report(request: Request, host: HostName) -> Response:
 @router.post(
     "/heartbeat",
     summary="Sign of life",
-    responses=answers({200: HeartbeatAnswer}, *BODY, Unknown, OtherAgent, Settling, OutcomeUnknown),
+    responses=answers({200: HeartbeatAnswer}, *BODY, NotFound, OtherAgent, Settling, OutcomeUnknown),
     openapi_extra=body(HeartbeatBody, {"plain": {"lease_s": 30}}),
 )
 async def heartbeat(request: Request, host: HostName) -> Response:
@@ -82,7 +82,7 @@ async def heartbeat(request: Request, host: HostName) -> Response:
     return responses.answer({"outcome": await scheduler(request).hosts.heartbeat(host, asked.lease_s, stamp)})
 
 
-@router.get("/inbox", summary="Inbox", responses=answers({200: InboxAnswer}, InvalidRequest, Unknown))
+@router.get("/inbox", summary="Inbox", responses=answers({200: InboxAnswer}, InvalidRequest, NotFound))
 async def inbox(request: Request, host: HostName, query: Annotated[InboxQuery, Query()]) -> Response:
     """Hints for the host's agent: claims placed on it, and claims to end."""
     return responses.answer(render.inbox(await scheduler(request).hosts.inbox(host, query.after)))
@@ -102,7 +102,7 @@ async def _report(request: Request, host: str, asked: ReportBody) -> Response:
     return responses.answer(render.report(found))
 
 
-def _held(one: HeldClaimBody) -> HeldClaim:
+def _held(one: HeldClaimBody) -> JournaledClaim:
     words = {"project": one.project, "consumer": one.consumer, "digest": one.digest, "group": one.group}
     record = {name: value for name, value in words.items() if value}
     record |= {f"amount.{slot}": str(amount) for slot, amount in one.slots.items()}
@@ -112,4 +112,4 @@ def _held(one: HeldClaimBody) -> HeldClaim:
     record |= {"alternates": " ".join(one.alternates)} if one.alternates else {}
     record |= {"work_ended_at_ms": str(one.work_ended_at_ms)} if one.work_ended_at_ms else {}
     placed = one.placed or one.token
-    return HeldClaim(one.id, placed, one.token, one.root or placed, ClaimStatus(one.state), record, one.was_active)
+    return JournaledClaim(one.id, placed, one.token, one.root or placed, ClaimStatus(one.state), record, one.was_active)

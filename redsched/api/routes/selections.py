@@ -13,10 +13,10 @@ from redsched.errors import (
     ClaimIdReused,
     ClaimState,
     NotConfirmed,
+    NotFound,
     NoValidHost,
     OutcomeUnknown,
     Settling,
-    Unknown,
 )
 from redsched.schema import render
 from redsched.schema.requests import ExplainQuery, SelectionRequest
@@ -61,7 +61,7 @@ EXAMPLES = {
         ClaimIdReused,
         NoValidHost,
         NotConfirmed,
-        Unknown,
+        NotFound,
         ClaimState,
         Settling,
         OutcomeUnknown,
@@ -84,7 +84,7 @@ async def select(request: Request) -> Response:
 @router.post(
     "/v1/explain",
     summary="Explain a selection",
-    responses=answers({200: ExplanationAnswer}, *BODY, Unknown, NoValidHost, Settling),
+    responses=answers({200: ExplanationAnswer}, *BODY, NotFound, NoValidHost, Settling),
     openapi_extra=body(SelectionRequest, EXAMPLES),
 )
 async def explain(request: Request, query: Annotated[ExplainQuery, Query()]) -> Response:

@@ -11,7 +11,7 @@ from redsched.cli.context import settings_for
 from redsched.cli.service import LOOK_EVERY_S, FleetOption, HostOption, PortOption, WorkersOption
 from redsched.cli.shutdown import until_ended
 from redsched.cli.up import readiness, summary
-from redsched.cli.up.stack import Everything, Wanted
+from redsched.cli.up.stack import LocalStack, Wanted
 
 DataOption = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Keep the embedded store here.", show_default=False)
@@ -34,7 +34,7 @@ def up(
 ) -> None:
     """Start everything on this machine, until Ctrl-C: a store, the API, this machine's agent."""
     wanted = Wanted(host, port, workers, not no_agent, fleet, data)
-    with until_ended(), Everything(settings_for(), wanted) as everything:
+    with until_ended(), LocalStack(settings_for(), wanted) as everything:
         everything.start()
         readiness.ready(everything)
         summary.started(everything)
@@ -43,7 +43,7 @@ def up(
             time.sleep(LOOK_EVERY_S)
 
 
-def _look(everything: Everything) -> None:
+def _look(everything: LocalStack) -> None:
     everything.look()
     for said in everything.gone_agents():
         print(f"redsched: {said}: the rest goes on", file=sys.stderr)

@@ -6,7 +6,7 @@ import urllib.error
 import urllib.request
 from typing import Any
 
-from redsched.cli.up.stack import Everything
+from redsched.cli.up.stack import LocalStack
 from redsched.errors import StoreUnavailable
 
 ASK_EVERY_S = 0.05
@@ -15,7 +15,7 @@ START_TIMEOUT_S = 120.0
 COMMON = ("VCPU", "MEMORY_MB")
 
 
-def ready(everything: Everything) -> None:
+def ready(everything: LocalStack) -> None:
     """Return when /readyz says so. Raises StoreUnavailable with what it waited for."""
     deadline = time.monotonic() + START_TIMEOUT_S
     while (said := ask(f"{everything.workers.url}/readyz")).get("status") != "ready":

@@ -34,7 +34,7 @@ class Wanted:
     data: Path | None
 
 
-class Everything:
+class LocalStack:
     """All of it; a context manager that ends it, the store last."""
 
     def __init__(self, settings: Settings, wanted: Wanted) -> None:

@@ -3,13 +3,13 @@
 import json
 
 from redsched.cli.up.readiness import first_request
-from redsched.cli.up.stack import Everything
+from redsched.cli.up.stack import LocalStack
 from redsched.store.topology.url import Kind, parse, without_password
 
 FIRST_HOST = {"inventories": {"VCPU": {"total": 8}, "MEMORY_MB": {"total": 16_384}}}
 
 
-def started(everything: Everything) -> None:
+def started(everything: LocalStack) -> None:
     """Print it."""
     url = everything.workers.url
     lines = {
@@ -25,7 +25,7 @@ def started(everything: Everything) -> None:
         print(f"  {name:<6} {said}", flush=True)
 
 
-def _store(everything: Everything) -> str:
+def _store(everything: LocalStack) -> str:
     private = everything.private
     if not private:
         return without_password(everything.url)
@@ -34,13 +34,13 @@ def _store(everything: Everything) -> str:
     return f"{private.kind} {private.version}, embedded; {end}"
 
 
-def _hosts(everything: Everything) -> str:
+def _hosts(everything: LocalStack) -> str:
     own = ["this machine"] if everything.wanted.agent else []
     simulated = [f"{everything.simulated} simulated"] if everything.simulated else []
     return " and ".join(own + simulated) or "none of its own"
 
 
-def _redis_cli(everything: Everything) -> str:
+def _redis_cli(everything: LocalStack) -> str:
     if everything.private:
         return f"redis-cli -s {everything.private.socket}"
     store = parse(everything.url)

@@ -14,12 +14,12 @@ from redsched.decide.explain.edits import Build, Edit, amounts, with_resource, w
 from redsched.decide.filters import rules_of
 from redsched.decide.filters.places import slot_free
 from redsched.decide.pools import assignments, needs_of
-from redsched.decide.profile import Shape
+from redsched.decide.profile import RequestProfile
 from redsched.decide.rules import ALL_ROWS, Mask, Rule
 from redsched.model import Request
 
-MOST_EDITS = 8
-MOST_PLACED = 1024
+MAX_EDITS = 8
+MAX_PLACED = 1024
 """Parts of requests placed in searches of one host's pools for its change, before it is not looked for any longer.
 
 With eight groups these are 128 searches, some 40 ms; most changes take ten or twenty.
@@ -53,7 +53,7 @@ class Failed:
         return None if self.rule is None else self.rule.slot
 
 
-def smallest_change(shape: Shape, row: int) -> tuple[Edit, ...]:
+def smallest_change(shape: RequestProfile, row: int) -> tuple[Edit, ...]:
     """Return what to take back, one after the other, so that the host takes one place; () where nothing was found.
 
     The request of the last edit is the one that the host takes.
@@ -66,7 +66,7 @@ def smallest_change(shape: Shape, row: int) -> tuple[Edit, ...]:
 
 def _smallest(host: "_Host", request: Request) -> tuple[Edit, ...]:
     made: list[Edit] = []
-    for _ in range(MOST_EDITS + 1):
+    for _ in range(MAX_EDITS + 1):
         failed = host.fails(request)
         if failed is None:
             return tuple(made)
@@ -78,7 +78,7 @@ def _smallest(host: "_Host", request: Request) -> tuple[Edit, ...]:
     return ()
 
 
-def takes_now(shape: Shape, row: int) -> bool:
+def takes_now(shape: RequestProfile, row: int) -> bool:
     """Whether a host takes a request while places are tried out."""
     rules = (*shape.rules, *shape.late_rules())
     return all(rule.passes(shape.columns, row) for rule in rules) and bool(shape.assigned_now(row))
@@ -87,7 +87,7 @@ def takes_now(shape: Shape, row: int) -> bool:
 class _Host:
     """One host, asked again and again."""
 
-    def __init__(self, shape: Shape, row: int) -> None:
+    def __init__(self, shape: RequestProfile, row: int) -> None:
         self._shape = shape
         self._columns = shape.columns
         self._row = row
@@ -119,7 +119,7 @@ class _Host:
         return company(request, self._columns, lambda _by: self._eligible(request))
 
     def _eligible(self, request: Request) -> Mask:
-        """As `Shape.eligible`: what is taken back may open domains that places are spread over."""
+        """As `RequestProfile.eligible`: what is taken back may open domains that places are spread over."""
         if request is self._shape.request:
             return self._shape.eligible
         mask = self._columns.present.copy()
@@ -146,7 +146,7 @@ class _Host:
             return self._shape.takes(self._row)
         needs = needs_of(request)
         self._placed += sum(part.count for part in needs.parts)
-        if self._placed > MOST_PLACED:
+        if self._placed > MAX_PLACED:
             raise _TooLongError
         needs.given_up = self._given_up
         found = assignments(self._columns, self._row, needs, 1)

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from redsched.decide.explain.nearest import nearest
 from redsched.decide.filters import COUNT
-from redsched.decide.profile import POOLS, Shape
+from redsched.decide.profile import POOLS, RequestProfile
 from redsched.decide.result import Check, Explanation, HostCheck
 from redsched.model import Request
 
 
-def explain(shape: Shape, request: Request, places: int, hosts: Sequence[str]) -> Explanation:
+def explain(shape: RequestProfile, request: Request, places: int, hosts: Sequence[str]) -> Explanation:
     """Explain a request of this shape for which `places` were found (as far as its count), and check named hosts."""
     refused = places < request.count
     rows = map(shape.columns.row, hosts)
@@ -24,7 +24,7 @@ def explain(shape: Shape, request: Request, places: int, hosts: Sequence[str]) -
     )
 
 
-def check_host(shape: Shape, request: Request, places: int, row: int) -> HostCheck:
+def check_host(shape: RequestProfile, request: Request, places: int, row: int) -> HostCheck:
     """Every check of one host, the failed and the passed."""
     columns = shape.columns
     rules = (*shape.rules, *shape.late_rules())

@@ -10,7 +10,7 @@ from redsched.decide.explain.changes import smallest_change
 from redsched.decide.filters.hosts import DOWN, NOT_ATTESTED, STATUS_DISABLED, STATUS_DRAINING
 from redsched.decide.filters.places import slot_free
 from redsched.decide.fit import fits, free_on
-from redsched.decide.profile import Shape
+from redsched.decide.profile import RequestProfile
 from redsched.decide.result import Miss
 from redsched.decide.rules import ALL_ROWS, Rule
 
@@ -19,7 +19,7 @@ _NOT_FOR_THE_ASKING = frozenset((DOWN, NOT_ATTESTED, STATUS_DISABLED, STATUS_DRA
 """What no change of a request gets around."""
 
 
-def nearest(shape: Shape) -> tuple[Miss, ...]:
+def nearest(shape: RequestProfile) -> tuple[Miss, ...]:
     """Return the nearest misses, nearest first.
 
     First come hosts that lack nothing but amounts, by the smallest relative lack (summed over the classes); then those
@@ -51,7 +51,7 @@ def nearest(shape: Shape) -> tuple[Miss, ...]:
     return tuple(_miss(shape, row, (int(failed[row]), lack.item(row))) for row in ordered.tolist())
 
 
-def _asked(shape: Shape) -> Iterator[Rule]:
+def _asked(shape: RequestProfile) -> Iterator[Rule]:
     return (rule for rule in (*shape.rules, *shape.late_rules()) if not rule.idle(shape.columns))
 
 
@@ -61,7 +61,7 @@ def _relative_lack(columns: Columns, slot: str, amount: int) -> NDArray[np.float
     return relative
 
 
-def _miss(shape: Shape, row: int, distance: tuple[int, float]) -> Miss:
+def _miss(shape: RequestProfile, row: int, distance: tuple[int, float]) -> Miss:
     columns, amounts = shape.columns, shape.request.resources
     slots = [rule.slot for rule in shape.rules if rule.slot is not None and not _is_met(rule, columns, row)]
     lacking = {slot: slot_free(columns, slot, row) for slot in slots}

@@ -15,7 +15,7 @@ from redsched.decide.aggregates import metadata, per_revision, revision
 from redsched.decide.rules import Filter, Mask, Rows, Rule
 from redsched.model import HostLimit, Request
 from redsched.model.metadata import CLAIMS_KEYS, STARTING_KEYS
-from redsched.model.validation import MAX_AMOUNT, whole
+from redsched.model.validation import MAX_AMOUNT, parse_int
 from redsched.settings import Settings
 
 MAX_CLAIMS = "max_claims_per_host"
@@ -81,7 +81,7 @@ def _starting(declared: Declared) -> Named:
 
 def _read(value: str) -> int:
     # What was made unreadable by hand lets nothing in.
-    number = whole(value, -1)
+    number = parse_int(value, -1)
     return 0 if number < 0 else _meant(number)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from redsched.cache.columns import Columns
 from redsched.decide.fit import fits, free, free_on
-from redsched.decide.pools import Demands, Needs
+from redsched.decide.pools import Demands, PoolDemand
 from redsched.decide.rules import Mask, Rows
 from redsched.decide.text_match import everywhere, nowhere
 from redsched.model.validation import SHARED_POOL, split_slot
@@ -23,7 +23,7 @@ def slot_of(place: str, resource_class: str) -> str:
     return f"{place}/{resource_class}" if place else resource_class
 
 
-def alone(needs: Needs) -> frozenset[str]:
+def alone(needs: PoolDemand) -> frozenset[str]:
     """Classes that one unit of one part asks for: only there an amount must be in a slot's units by itself.
 
     Where several parts ask for a class, they may take from one slot, whose min_unit and step_size are for the sum.

@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterator
 
 from redsched.cache.columns import Columns
 from redsched.decide.filters.places import alone, gives, has_traits, nearest_place, pools_with, slot_free, slot_of
-from redsched.decide.pools import Needs, may_use, needs_of, shared_with
+from redsched.decide.pools import PoolDemand, may_use, needs_of, shared_with
 from redsched.decide.rules import Mask, Rows, Rule
 from redsched.model import Request
 from redsched.model.validation import SHARED_POOL
@@ -18,7 +18,7 @@ def resources(request: Request) -> Iterator[Rule]:
         yield _amount(needs, resource_class, amount, resource_class in in_units)
 
 
-def _amount(needs: Needs, resource_class: str, amount: int, in_units: bool) -> Rule:
+def _amount(needs: PoolDemand, resource_class: str, amount: int, in_units: bool) -> Rule:
     def passes(columns: Columns, rows: Rows) -> Mask:
         found = gives(columns, resource_class, amount, in_units, rows)
         if isinstance(rows, int) and found:

@@ -10,6 +10,6 @@ from redsched.decide.gang.candidates import listed
 from redsched.decide.gang.kinds import Kind, requests_of
 from redsched.decide.gang.placement import Found, find
 from redsched.decide.gang.rules import rules_of_places
-from redsched.decide.gang.table import Taste
+from redsched.decide.gang.table import PickPolicy
 
-__all__ = ["Found", "Kind", "Taste", "find", "listed", "requests_of", "rules_of_places"]
+__all__ = ["Found", "Kind", "PickPolicy", "find", "listed", "requests_of", "rules_of_places"]

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from redsched.decide.gang.queue import Option
-from redsched.decide.gang.state import Sitting
+from redsched.decide.gang.state import Assignment
 from redsched.decide.gang.table import Table
 from redsched.decide.result import Place
 from redsched.model import Candidate
@@ -37,13 +37,13 @@ class _Lists:
         self._most = most
         self._known: dict[tuple[int, tuple[str, ...]], list[Option]] = {}
 
-    def place(self, number: int, sitting: Sitting) -> Place:
+    def place(self, number: int, sitting: Assignment) -> Place:
         kind = self._table.kinds[self._table.kind_of[number]]
         further = [[candidate] for row, candidate in self._others(number, sitting) if row != sitting.row]
         options = [self._ways(number, sitting), *further]
         return Place(listed(options, self._most), kind.member, kind.request.server_group)
 
-    def _others(self, place: int, sitting: Sitting) -> list[Option]:
+    def _others(self, place: int, sitting: Assignment) -> list[Option]:
         """Other rows for a place. Who is counted with others asks as if it did not sit: alike for all in a domain."""
         number = self._table.kind_of[place]
         key = number, self._table.domains_of(number, sitting.row)
@@ -55,7 +55,7 @@ class _Lists:
             self._known[key] = self._table.queue(place).firsts(self._most)
         return self._known[key]
 
-    def _ways(self, place: int, sitting: Sitting) -> list[Candidate]:
+    def _ways(self, place: int, sitting: Assignment) -> list[Candidate]:
         """The ways to take the place from its own host, the chosen one first."""
         if self._table.kinds[self._table.kind_of[place]].shape.is_plain:
             return [sitting.candidate]
@@ -64,7 +64,7 @@ class _Lists:
         return [sitting.candidate, *(way for way in ways if way != sitting.candidate)]
 
     @contextmanager
-    def _up(self, place: int, sitting: Sitting) -> Iterator[None]:
+    def _up(self, place: int, sitting: Assignment) -> Iterator[None]:
         """As if a place did not sit."""
         self._table.board.get_up(place)
         yield

@@ -11,7 +11,7 @@ from redsched.cache.columns import Columns
 from redsched.decide.fit import free_on
 from redsched.decide.gang.kinds import Kind
 from redsched.decide.gang.order import places_on
-from redsched.decide.gang.relations import AGGREGATE, Bond
+from redsched.decide.gang.relations import AGGREGATE, Colocation
 from redsched.decide.rules import ALL_ROWS
 
 Rows = NDArray[np.intp]
@@ -30,7 +30,7 @@ class Open:
     most: int | None
 
 
-def ranked(columns: Columns, bond: Bond, opens: Sequence[Open], whole: bool) -> Iterator[NDArray[np.bool_]]:
+def ranked(columns: Columns, bond: Colocation, opens: Sequence[Open], whole: bool) -> Iterator[NDArray[np.bool_]]:
     """Hosts (bool of shape (size,)) of one domain after the other: those with room for the most places first.
 
     Among equals the one goes first whose best hosts are best. `whole`: only those that may have room for all places.

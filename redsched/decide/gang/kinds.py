@@ -3,16 +3,16 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from redsched.decide.profile import Shape
+from redsched.decide.profile import RequestProfile
 from redsched.decide.rules import Mask
-from redsched.model import Gang, Request
+from redsched.model import GangMember, Request
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kind:
     """Some places alike: what they ask for, how many, and the name of the gang's member that they are."""
 
-    shape: Shape
+    shape: RequestProfile
     count: int
     member: str = ""
 
@@ -54,7 +54,7 @@ def eligible_together(kinds: Iterable[Kind], by: str) -> Mask:
     return found
 
 
-def _inherited(call: Request, member: Gang) -> Request:
+def _inherited(call: Request, member: GangMember) -> Request:
     own = member.request
     return replace(own, policy=own.policy or call.policy, weights=own.weights or call.weights, project=call.project)
 

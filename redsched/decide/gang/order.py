@@ -7,15 +7,15 @@ from numpy.typing import NDArray
 
 from redsched.decide.fit import free_on
 from redsched.decide.gang.kinds import Kind, seats_of
-from redsched.decide.gang.relations import Bond
-from redsched.decide.profile import Shape
+from redsched.decide.gang.relations import Colocation
+from redsched.decide.profile import RequestProfile
 from redsched.model.validation import MAX_AMOUNT
 
-Step = int | Bond
+Step = int | Colocation
 """One thing to decide: the host of a place (its number), or the domain of a bond."""
 
 
-def steps_of(kinds: Sequence[Kind], bonds: Sequence[Bond], order: Sequence[int]) -> tuple[Step, ...]:
+def steps_of(kinds: Sequence[Kind], bonds: Sequence[Colocation], order: Sequence[int]) -> tuple[Step, ...]:
     """All steps: the places of one kind after the other, each bond just before the first place that it binds."""
     seats: list[list[int]] = [[] for _ in kinds]
     for seat, number in enumerate(seats_of(kinds)):
@@ -29,7 +29,7 @@ def steps_of(kinds: Sequence[Kind], bonds: Sequence[Bond], order: Sequence[int])
     return tuple(steps)
 
 
-def hardest_first(kinds: Sequence[Kind], bonds: Sequence[Bond], rooms: Sequence[float]) -> list[int]:
+def hardest_first(kinds: Sequence[Kind], bonds: Sequence[Colocation], rooms: Sequence[float]) -> list[int]:
     """Numbers of the kinds: those with the least room for each place first, those that are bound beside each other.
 
     `rooms` is for how many places of each kind there is room. Kinds whose places are counted in one spreading keep the
@@ -51,7 +51,7 @@ def counted_together(kinds: Sequence[Kind]) -> list[frozenset[int]]:
     return [frozenset(numbers) for numbers in hard]
 
 
-def places_on(shape: Shape, rows: NDArray[np.intp]) -> NDArray[np.int64]:
+def places_on(shape: RequestProfile, rows: NDArray[np.intp]) -> NDArray[np.int64]:
     """For how many places there is room on each row at most, by its amounts alone (int64, of the rows' shape).
 
     Where pools are concerned amounts say little, and the answer is MAX_AMOUNT.

@@ -16,13 +16,13 @@ from redsched.decide.gang.candidates import places_of
 from redsched.decide.gang.domains import Open
 from redsched.decide.gang.kinds import Kind
 from redsched.decide.gang.order import counted_together, hardest_first, places_on, steps_of
-from redsched.decide.gang.relations import Bond, aparts_of, bonds_of
+from redsched.decide.gang.relations import Colocation, aparts_of, bonds_of
 from redsched.decide.gang.repair import Tries
 from redsched.decide.gang.rows import all_rows, domains_that_matter, first_rows, topologies
 from redsched.decide.gang.search import Search
-from redsched.decide.gang.state import Board
-from redsched.decide.gang.table import Table, Taste
-from redsched.decide.overlay import Trial
+from redsched.decide.gang.state import GangState
+from redsched.decide.gang.table import PickPolicy, Table
+from redsched.decide.overlay import Overlay
 from redsched.decide.result import Place
 from redsched.model import GroupPolicy, RelationType, Request
 
@@ -45,7 +45,7 @@ class Found:
     reason: str = COUNT
 
 
-def find(columns: Columns, call: Request, kinds: Sequence[Kind], candidates: int, taste: Taste) -> Found:
+def find(columns: Columns, call: Request, kinds: Sequence[Kind], candidates: int, taste: PickPolicy) -> Found:
     """Find a host for every place of a call, or as many as there is room for where it is incremental."""
     finder = _Finder(columns, call, kinds, candidates, taste)
     found = finder.whole()
@@ -55,7 +55,9 @@ def find(columns: Columns, call: Request, kinds: Sequence[Kind], candidates: int
 class _Finder:
     """The searches for one call."""
 
-    def __init__(self, columns: Columns, call: Request, kinds: Sequence[Kind], candidates: int, taste: Taste) -> None:
+    def __init__(
+        self, columns: Columns, call: Request, kinds: Sequence[Kind], candidates: int, taste: PickPolicy
+    ) -> None:
         self._columns = columns
         self._kinds = kinds
         self._taste = taste
@@ -80,7 +82,7 @@ class _Finder:
     def partial(self, refused: Found) -> Found:
         """As many places as there is room for, in the order of the call; where there is none, why not."""
         opens = self._opens(wide=True)
-        with Trial(self._columns) as trial:
+        with Overlay(self._columns) as trial:
             table = self._table(opens, trial)
             self._searching(table, range(len(self._kinds))).partial()
             return self._found(table) if table.board.sittings else refused
@@ -110,7 +112,7 @@ class _Finder:
         short = self._short(opens, rooms)
         if short is not None:
             return short
-        with Trial(self._columns) as trial:
+        with Overlay(self._columns) as trial:
             table = self._table(opens, trial)
             search = self._searching(table, hardest_first(self._kinds, self._bonds, self._scaled(opens, rooms)))
             return self._found(table) if run(search) else self._refused(table, search)
@@ -151,8 +153,8 @@ class _Finder:
         """Rooms as if each kind had been given equally few rows, so that they compare."""
         return [room * min(1.0, self._most / max(1, len(one.rows))) for one, room in zip(opens, rooms, strict=True)]
 
-    def _table(self, opens: Sequence[Open], trial: Trial) -> Table:
-        board = Board(self._columns, self._kinds, self._aparts, trial)
+    def _table(self, opens: Sequence[Open], trial: Overlay) -> Table:
+        board = GangState(self._columns, self._kinds, self._aparts, trial)
         return Table(self._columns, self._kinds, opens, board)
 
     def _searching(self, table: Table, order: Sequence[int]) -> Search:
@@ -165,7 +167,7 @@ class _Finder:
         return Found(places_of(table, self._candidates), numbers)
 
     def _refused(self, table: Table, search: Search) -> Found:
-        if isinstance(search.failed, Bond):
+        if isinstance(search.failed, Colocation):
             return Found((), (), 0, min(search.failed.kinds), search.failed.reason)
         number = table.kind_of[search.failed or 0]
         room = sum(table.kind_of[place] == number for place in table.board.sittings)

@@ -7,10 +7,10 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from redsched.decide.gang.sorted_rows import Line
-from redsched.decide.gang.state import Board
+from redsched.decide.gang.sorted_rows import SortedRows
+from redsched.decide.gang.state import GangState
 from redsched.decide.pick import best_rows
-from redsched.decide.profile import Shape
+from redsched.decide.profile import RequestProfile
 from redsched.decide.rules import Rows, Rule
 from redsched.decide.scoring import score
 from redsched.decide.scoring.weigher import Score, is_absolute
@@ -24,7 +24,7 @@ Option = tuple[int, Candidate]
 
 
 def make_queue(
-    shape: Shape, late: tuple[Rule, ...], board: Board, rows: NDArray[np.intp], scores: NDArray[np.float64]
+    shape: RequestProfile, late: tuple[Rule, ...], board: GangState, rows: NDArray[np.intp], scores: NDArray[np.float64]
 ) -> "Queue":
     """Make a queue of some rows, each once; `scores` is float64 of shape (size,), valid for these.
 
@@ -38,7 +38,7 @@ def make_queue(
 class Queue(ABC):
     """Some rows of a shape, with what every place on the board makes of them."""
 
-    def __init__(self, shape: Shape, late: tuple[Rule, ...], board: Board) -> None:
+    def __init__(self, shape: RequestProfile, late: tuple[Rule, ...], board: GangState) -> None:
         self._shape = shape
         self._late = late
         self._columns = shape.columns
@@ -99,10 +99,15 @@ class KeptQueue(Queue):
     """Where nothing but a row itself changes its place in the order."""
 
     def __init__(
-        self, shape: Shape, late: tuple[Rule, ...], board: Board, rows: NDArray[np.intp], scores: NDArray[np.float64]
+        self,
+        shape: RequestProfile,
+        late: tuple[Rule, ...],
+        board: GangState,
+        rows: NDArray[np.intp],
+        scores: NDArray[np.float64],
     ) -> None:
         super().__init__(shape, late, board)
-        self._line = Line(rows, scores, shape.columns.order)
+        self._line = SortedRows(rows, scores, shape.columns.order)
         for rule in late:
             self._close(rows[~rule.passes(self._columns, rows)])
 
@@ -138,7 +143,12 @@ class AskedQueue(Queue):
     """Where rules are asked each time, or scores hang on what else is open."""
 
     def __init__(
-        self, shape: Shape, late: tuple[Rule, ...], board: Board, rows: NDArray[np.intp], scores: NDArray[np.float64]
+        self,
+        shape: RequestProfile,
+        late: tuple[Rule, ...],
+        board: GangState,
+        rows: NDArray[np.intp],
+        scores: NDArray[np.float64],
     ) -> None:
         super().__init__(shape, late, board)
         self._rows = rows

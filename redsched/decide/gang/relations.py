@@ -23,7 +23,7 @@ _WIDE_FIRST = (AGGREGATE, "zone", "label", "host")
 
 
 @dataclass(frozen=True, slots=True)
-class Bond:
+class Colocation:
     """All places of these kinds lie in one host, zone, label value or aggregate (`by`); `reason` names who wants that.
 
     The search fixes the domain before it places any of them, so every candidate of theirs lies in it, and the claim
@@ -35,7 +35,7 @@ class Bond:
     reason: str
 
 
-def bonds_of(call: Request, kinds: Sequence[Kind], columns: Columns) -> tuple[Bond, ...]:
+def bonds_of(call: Request, kinds: Sequence[Kind], columns: Columns) -> tuple[Colocation, ...]:
     """All bonds of a call, the wide ones first; none where there is but one place to bind."""
     found = dict.fromkeys((*_related(call, kinds), *_affine(kinds, columns)))
     bonds = (bond for bond in found if sum(kinds[number].count for number in bond.kinds) > 1)
@@ -49,13 +49,13 @@ def aparts_of(call: Request, kinds: Sequence[Kind]) -> tuple[frozenset[int], ...
     )
 
 
-def _related(call: Request, kinds: Sequence[Kind]) -> Iterator[Bond]:
+def _related(call: Request, kinds: Sequence[Kind]) -> Iterator[Colocation]:
     for relation in call.relations:
         if relation.type in _BY:
-            yield Bond(_BY[relation.type], _numbers(relation.members, kinds), relation.type)
+            yield Colocation(_BY[relation.type], _numbers(relation.members, kinds), relation.type)
 
 
-def _affine(kinds: Sequence[Kind], columns: Columns) -> Iterator[Bond]:
+def _affine(kinds: Sequence[Kind], columns: Columns) -> Iterator[Colocation]:
     """Groups with affinity that have no members yet. Where they have, a rule already says where to go."""
     names = dict.fromkeys(kind.request.server_group for kind in kinds if kind.request.server_group)
     for name in names:
@@ -64,7 +64,7 @@ def _affine(kinds: Sequence[Kind], columns: Columns) -> Iterator[Bond]:
             continue
         if not counts(columns, name, state.group.by):
             numbers = frozenset(n for n, kind in enumerate(kinds) if kind.request.server_group == name)
-            yield Bond(state.group.by, numbers, SERVER_GROUP)
+            yield Colocation(state.group.by, numbers, SERVER_GROUP)
 
 
 def _numbers(members: Sequence[str], kinds: Sequence[Kind]) -> frozenset[int]:

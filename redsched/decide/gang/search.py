@@ -11,11 +11,11 @@ from functools import partial
 from itertools import islice
 
 from redsched.decide.gang.order import Step
-from redsched.decide.gang.relations import Bond
+from redsched.decide.gang.relations import Colocation
 from redsched.decide.gang.repair import Repair, Tries
-from redsched.decide.gang.table import Table, Taste
+from redsched.decide.gang.table import PickPolicy, Table
 
-MOST_DOMAINS = 32
+MAX_DOMAINS = 32
 """Domains of a bond that are tried while all that was placed before stays as it is."""
 FEW = 4
 """A kind with no more hosts than this is looked after ahead: the last of them is not given away."""
@@ -32,7 +32,9 @@ class Search:
     `failed` is the first step that there was nothing for.
     """
 
-    def __init__(self, table: Table, steps: Sequence[Step], taste: Taste, tries: Tries, still: frozenset[int]) -> None:
+    def __init__(
+        self, table: Table, steps: Sequence[Step], taste: PickPolicy, tries: Tries, still: frozenset[int]
+    ) -> None:
         self.failed: Step | None = None
         self._table = table
         self._steps = steps
@@ -75,7 +77,7 @@ class Search:
         """Put down what there is room for, one place after the other, and leave out the others."""
         self._scarce = []
         for step in self._steps:
-            if not self._advance(step, self._choices(step, whole=False)) and isinstance(step, Bond):
+            if not self._advance(step, self._choices(step, whole=False)) and isinstance(step, Colocation):
                 self._table.shut(step)
 
     def _goes_on(self, at: int, domains: dict[int, Iterator[Choice]]) -> bool:
@@ -116,9 +118,9 @@ class Search:
         for row, candidate in self._taste.of(self._table.queue(place).options()):
             yield partial(self._table.board.sit, place, row, candidate)
 
-    def _domains(self, bond: Bond, whole: bool) -> Iterator[Choice]:
+    def _domains(self, bond: Colocation, whole: bool) -> Iterator[Choice]:
         domains = self._table.domains(bond, whole)
-        for hosts in islice(self._taste.of(domains) if bond.by == "host" else domains, MOST_DOMAINS):
+        for hosts in islice(self._taste.of(domains) if bond.by == "host" else domains, MAX_DOMAINS):
             yield partial(self._table.fix, bond, hosts)
 
     def _undo(self, step: Step) -> None:

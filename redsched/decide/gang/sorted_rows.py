@@ -10,7 +10,7 @@ Entry = tuple[float, int, int]
 """(-score, place of the host's name among all, row): sorts as hosts are picked."""
 
 
-class Line:
+class SortedRows:
     """Some rows, best first. `scores` and `order` are of shape (size,)."""
 
     def __init__(self, rows: NDArray[np.intp], scores: NDArray[np.float64], order: NDArray[np.int64]) -> None:

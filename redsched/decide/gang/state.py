@@ -10,24 +10,26 @@ from numpy.typing import NDArray
 from redsched.cache.columns import Columns
 from redsched.decide.affinity import counted_in
 from redsched.decide.gang.kinds import Kind, seats_of
-from redsched.decide.overlay import Trial
+from redsched.decide.overlay import Overlay
 from redsched.decide.rules import Mask, Rows, Rule
 from redsched.model import Candidate, RelationType
 
 
-class Sitting(NamedTuple):
+class Assignment(NamedTuple):
     """A place's row, and what it takes there."""
 
     row: int
     candidate: Candidate
 
 
-class Board:
+class GangState:
     """The places of a call by their number. `touched` grows by a row whenever a place sits down on it or gets up."""
 
-    def __init__(self, columns: Columns, kinds: Sequence[Kind], aparts: Sequence[frozenset[int]], trial: Trial) -> None:
+    def __init__(
+        self, columns: Columns, kinds: Sequence[Kind], aparts: Sequence[frozenset[int]], trial: Overlay
+    ) -> None:
         self.touched: list[int] = []
-        self.sittings: dict[int, Sitting] = {}
+        self.sittings: dict[int, Assignment] = {}
         self._kind_of = seats_of(kinds)
         self._counted = [counted_in(kind.request, columns) for kind in kinds]
         self._trial = trial
@@ -40,7 +42,7 @@ class Board:
         """Put a place on a row."""
         kind = self._kind_of[place]
         self._numbers[place] = self._trial.take(row, candidate, self._counted[kind])
-        self.sittings[place] = Sitting(row, candidate)
+        self.sittings[place] = Assignment(row, candidate)
         self._on[row].append(place)
         self._touch(kind, row, 1)
 
@@ -61,7 +63,7 @@ class Board:
         """The rows that a place sits on, each once."""
         return tuple(dict.fromkeys(sitting.row for sitting in self.sittings.values()))
 
-    def return_to(self, sittings: dict[int, Sitting]) -> None:
+    def return_to(self, sittings: dict[int, Assignment]) -> None:
         """Let everyone sit as they sat before."""
         moved = [place for place, sitting in self.sittings.items() if sittings.get(place) != sitting]
         for place in moved:

@@ -13,10 +13,10 @@ from redsched.cache.columns import Columns
 from redsched.decide.gang.domains import Open, ranked
 from redsched.decide.gang.kinds import Kind, seats_of
 from redsched.decide.gang.queue import Queue, make_queue
-from redsched.decide.gang.relations import Bond
+from redsched.decide.gang.relations import Colocation
 from redsched.decide.gang.rows import best_of_each, domains_that_matter
 from redsched.decide.gang.rules import eligible_of
-from redsched.decide.gang.state import Board
+from redsched.decide.gang.state import GangState
 from redsched.decide.pick import pick
 from redsched.decide.rules import Rule
 
@@ -25,7 +25,7 @@ Thing = TypeVar("Thing")
 
 
 @dataclass(frozen=True, slots=True)
-class Taste:
+class PickPolicy:
     """How one is picked from several: a random one of the best `pick_from`."""
 
     pick_from: int
@@ -40,7 +40,7 @@ class Taste:
 class Table:
     """A board with the rows that each kind may be put on."""
 
-    def __init__(self, columns: Columns, kinds: Sequence[Kind], opens: Sequence[Open], board: Board) -> None:
+    def __init__(self, columns: Columns, kinds: Sequence[Kind], opens: Sequence[Open], board: GangState) -> None:
         self.board = board
         self.kinds = kinds
         self.kind_of = seats_of(kinds)
@@ -50,7 +50,7 @@ class Table:
         self._columns = columns
         self._opens = opens
         self._late = [(*_late(kinds, kind), *board.apart(number)) for number, kind in enumerate(kinds)]
-        self._fixed: dict[Bond, Hosts] = {}
+        self._fixed: dict[Colocation, Hosts] = {}
         self._queues: dict[int, Queue] = {}
 
     def queue(self, place: int) -> Queue:
@@ -84,25 +84,25 @@ class Table:
         """The kinds that have `few` rows at most."""
         return [number for number, found in enumerate(self._opens) if len(found.rows) <= few]
 
-    def fix(self, bond: Bond, hosts: Hosts) -> None:
+    def fix(self, bond: Colocation, hosts: Hosts) -> None:
         """Keep a bond's places within these hosts."""
         self._fixed[bond] = hosts
         self._forget(bond)
 
-    def loosen(self, bond: Bond) -> None:
+    def loosen(self, bond: Colocation) -> None:
         """Undo that; nothing happens where it was not done."""
         if self._fixed.pop(bond, None) is not None:
             self._forget(bond)
 
-    def shut(self, bond: Bond) -> None:
+    def shut(self, bond: Colocation) -> None:
         """Leave a bond's places no host at all."""
         self.fix(bond, np.zeros(self._columns.size, np.bool_))
 
-    def domains(self, bond: Bond, whole: bool) -> Iterator[Hosts]:
+    def domains(self, bond: Colocation, whole: bool) -> Iterator[Hosts]:
         """The hosts of one domain after the other that a bond's places could all lie in, the promising ones first."""
         return ranked(self._columns, bond, [self._within(number) for number in sorted(bond.kinds)], whole)
 
-    def _forget(self, bond: Bond) -> None:
+    def _forget(self, bond: Colocation) -> None:
         for number in bond.kinds:
             self._queues.pop(number, None)
 

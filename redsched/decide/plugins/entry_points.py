@@ -17,7 +17,7 @@ import numpy as np
 from redsched.cache.columns import Columns
 from redsched.decide.rules import Filter, Rows, Rule
 from redsched.decide.scoring.weigher import Weigher
-from redsched.errors import InvalidRequest, OwnCodeFailed
+from redsched.errors import InvalidRequest, PluginError
 from redsched.model import Request
 from redsched.model.validation import check_name, shown
 
@@ -27,7 +27,7 @@ POLICIES = "redsched.policies"
 
 
 @dataclass(frozen=True, slots=True)
-class OwnCode:
+class Plugins:
     """All that is installed, in the order of the entry points' names."""
 
     filters: tuple[Filter, ...]
@@ -36,12 +36,12 @@ class OwnCode:
 
 
 @cache
-def own_code() -> OwnCode:
+def own_code() -> Plugins:
     """Load every entry point, once in a process.
 
     Raises InvalidRequest for one that cannot be loaded, is not what its group is for, or has the name of another.
     """
-    return OwnCode(
+    return Plugins(
         filters=tuple(_filter(point, found) for point, found in _loaded(FILTERS)),
         weighers={point.name: _weigher(point, found) for point, found in _loaded(WEIGHERS)},
         policies={point.name: _policy(point, found) for point, found in _loaded(POLICIES)},
@@ -74,7 +74,7 @@ def _filter(point: EntryPoint, found: Any) -> Filter:
     def rules(request: Request) -> Iterator[Rule]:
         for rule in _calling(point, lambda: list(found(request))):
             if not isinstance(rule, Rule):
-                raise OwnCodeFailed(f"{_named(point)} yielded {shown(rule)}: it must yield redsched.Rule")
+                raise PluginError(f"{_named(point)} yielded {shown(rule)}: it must yield redsched.Rule")
             yield replace(rule, passes=_passes(point, rule), detail=_detail(point, rule))
 
     return rules
@@ -118,7 +118,7 @@ def _calling(point: EntryPoint, call: Callable[[], Any]) -> Any:
     try:
         return call()
     except Exception as error:  # somebody's code may raise anything, and whoever reads the log must know whose
-        raise OwnCodeFailed(f"{_named(point)} failed: {type(error).__name__}: {error}") from error
+        raise PluginError(f"{_named(point)} failed: {type(error).__name__}: {error}") from error
 
 
 def _checked(point: EntryPoint, columns: Columns, rows: Rows, dtype: type[np.generic], values: Any) -> Any:
@@ -126,7 +126,7 @@ def _checked(point: EntryPoint, columns: Columns, rows: Rows, dtype: type[np.gen
     given = np.asarray(values)
     wanted = np.shape(columns.present[rows])
     if given.shape != wanted or not np.can_cast(given.dtype, dtype, "safe"):
-        raise OwnCodeFailed(
+        raise PluginError(
             f"{_named(point)} answered {given.dtype} of shape {given.shape}: "
             f"it must answer {np.dtype(dtype)} of shape {wanted}, one for each row"
         )

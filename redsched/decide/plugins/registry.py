@@ -16,7 +16,7 @@ from redsched.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
+class PluginRegistry:
     """The filters in their order, the weighers and policies by name; which policy and weights hold unless asked."""
 
     filters: tuple[Filter, ...]
@@ -28,7 +28,7 @@ class Tools:
     """Whether there are filters or weighers of others, which may look at a request's project."""
 
 
-def tools(settings: Settings) -> Tools:
+def tools(settings: Settings) -> PluginRegistry:
     """Put together what these settings and the installed entry points name.
 
     Raises InvalidRequest for code that cannot be loaded or is not what it should be, for a name that is given twice,
@@ -48,7 +48,7 @@ def tools(settings: Settings) -> Tools:
     # A class that is named in nova_weighers is meant to be used: it brings its own multiplier, and this one times it.
     weights = {**dict.fromkeys(from_nova, 1.0), **settings.weights}
     others = bool(own.filters or own.weighers or settings.nova_filters or settings.nova_weighers)
-    return Tools(filters, known, policies, settings.policy, weights, others)
+    return PluginRegistry(filters, known, policies, settings.policy, weights, others)
 
 
 def _check_names(what: str, ours: Mapping[str, object], *others: Mapping[str, object]) -> None:

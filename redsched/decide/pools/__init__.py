@@ -7,7 +7,7 @@ request --> needs (once a request)      what is taken whole from one place
 """
 
 from redsched.decide.pools.assign import assignments, is_plain
-from redsched.decide.pools.demand import Demands, Needs, cell_demands, needs_of
+from redsched.decide.pools.demand import Demands, PoolDemand, cell_demands, needs_of
 from redsched.decide.pools.shared import may_use, shared_with
 
-__all__ = ["Demands", "Needs", "assignments", "cell_demands", "is_plain", "may_use", "needs_of", "shared_with"]
+__all__ = ["Demands", "PoolDemand", "assignments", "cell_demands", "is_plain", "may_use", "needs_of", "shared_with"]

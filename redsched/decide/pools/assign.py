@@ -2,13 +2,13 @@
 
 from redsched.cache.columns import Columns
 from redsched.decide.fit import fits
-from redsched.decide.pools.demand import Needs
+from redsched.decide.pools.demand import PoolDemand
 from redsched.decide.pools.inventory import read_rooms
 from redsched.decide.pools.look_ahead import classes_suffice
 from redsched.decide.pools.options import ROOT, bits, plan_of
 from redsched.decide.pools.search import STEPS, GivenUp, Search
 from redsched.decide.pools.shared import shared_with, usable
-from redsched.decide.pools.state import Board
+from redsched.decide.pools.state import SearchState
 from redsched.model import Amounts
 
 LEAST_STEPS = 2
@@ -17,7 +17,7 @@ FURTHER_STEPS = 8
 """Steps, for each unit, of the search for a further assignment: it is worth a look, and not a proof."""
 
 
-def is_plain(columns: Columns, needs: Needs) -> bool:
+def is_plain(columns: Columns, needs: PoolDemand) -> bool:
     """Whether only the roots of hosts matter, so that a host that passes the rules takes `needs.resources` as it is."""
     if not needs.is_simple:
         return False
@@ -28,7 +28,7 @@ def is_plain(columns: Columns, needs: Needs) -> bool:
     return not in_pools and not any(traits & pool.traits for pool in columns.declared.pools.values())
 
 
-def assignments(columns: Columns, row: int, needs: Needs, most: int) -> list[Amounts]:
+def assignments(columns: Columns, row: int, needs: PoolDemand, most: int) -> list[Amounts]:
     """Up to `most` different ways to take the request from one host, best first; none where it cannot be taken.
 
     Exact: there is one if and only if a way exists, unless the search had to be given up (`search.STEPS`); then the
@@ -50,7 +50,7 @@ def assignments(columns: Columns, row: int, needs: Needs, most: int) -> list[Amo
     return found + _searched(board, found, most - len(found))
 
 
-def _searched(board: Board, found: list[Amounts], most: int) -> list[Amounts]:
+def _searched(board: SearchState, found: list[Amounts], most: int) -> list[Amounts]:
     further: list[Amounts] = []
     few = FURTHER_STEPS * sum(board.left)
     while len(further) < most:
@@ -67,7 +67,7 @@ def _searched(board: Board, found: list[Amounts], most: int) -> list[Amounts]:
     return further
 
 
-def _covered_by_root(columns: Columns, row: int, needs: Needs) -> int:
+def _covered_by_root(columns: Columns, row: int, needs: PoolDemand) -> int:
     traits = columns.traits
     return bits(index for index, names in enumerate(needs.wants) if any(traits[trait][row] for trait in names))
 
@@ -87,10 +87,10 @@ def _root_gives(columns: Columns, row: int, resources: Amounts) -> bool:
     )
 
 
-def _board(columns: Columns, row: int, needs: Needs, covered: int) -> Board | None:
+def _board(columns: Columns, row: int, needs: PoolDemand, covered: int) -> SearchState | None:
     """The board of a host with nothing placed; None where a part has no room even alone, or all together have not."""
     plan = plan_of(columns, row, needs, usable(columns, row, needs))
-    board = Board(needs, plan, read_rooms(columns, row, plan), covered)
+    board = SearchState(needs, plan, read_rooms(columns, row, plan), covered)
     for index, (part, options) in enumerate(zip(needs.parts, plan.options, strict=True)):
         has_root = index not in plan.of_root or _root_has_traits(columns, row, needs, index)
         board.options.append([one for one in options if board.allows(part, one) and (has_root or one.place != ROOT)])
@@ -100,6 +100,6 @@ def _board(columns: Columns, row: int, needs: Needs, covered: int) -> Board | No
     return board if classes_suffice(board, range(len(needs.parts))) else None
 
 
-def _root_has_traits(columns: Columns, row: int, needs: Needs, index: int) -> bool:
+def _root_has_traits(columns: Columns, row: int, needs: PoolDemand, index: int) -> bool:
     part = needs.parts[index]
     return part.suits({trait for trait in part.traits() if columns.traits[trait][row]})

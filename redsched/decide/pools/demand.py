@@ -55,7 +55,7 @@ class Part:
 
 
 @dataclass(slots=True)
-class Needs:
+class PoolDemand:
     """A request as the assignment sees it, and what has been worked out for it about the layouts of hosts.
 
     `wants` are sets of traits: of each at least one must be had by the root or by a place that the unnumbered resources
@@ -74,12 +74,12 @@ class Needs:
     plans: "Plans" = field(default_factory=dict)
 
 
-def needs_of(request: Request) -> Needs:
+def needs_of(request: Request) -> PoolDemand:
     """Take a request apart. Equal parts become one with a count, so that no two ways differ only by who is who."""
     related: frozenset[str] = frozenset().union(*request.same_subtree)
     parts = tuple(_counted((*_cells(request.numa), *_groups(request, related), *_devices(request), *_spread(request))))
     places = {part.name: index for index, part in enumerate(parts) if part.name}
-    return Needs(
+    return PoolDemand(
         resources=request.resources,
         parts=parts,
         wants=tuple(dict.fromkeys((*(frozenset((trait,)) for trait in sorted(request.required)), *request.any_of))),

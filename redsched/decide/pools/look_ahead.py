@@ -4,11 +4,11 @@ from collections.abc import Iterable
 
 from redsched.decide.pools.demand import Sort
 from redsched.decide.pools.options import NO_NODE, bits
-from redsched.decide.pools.state import Board
+from redsched.decide.pools.state import SearchState
 from redsched.model import NumaAffinity
 
 
-def may_go_on(board: Board) -> bool:
+def may_go_on(board: SearchState) -> bool:
     """Whether each part left has room alone, cells and isolated groups can lie apart, and wants can be met."""
     left = [index for index, units in enumerate(board.left) if units]
     if not all(board.has_room(index) and may_be_near(board, index) for index in left):
@@ -20,7 +20,7 @@ def may_go_on(board: Board) -> bool:
     return all(len(one) < 2 or can_lie_apart(board, one) for one in by_sort) and _wants_may_be_met(board, left)
 
 
-def may_be_near(board: Board, index: int) -> bool:
+def may_be_near(board: SearchState, index: int) -> bool:
     """Whether there are devices enough if the cells left come to lie where most of them are."""
     affinity = board.needs.parts[index].affinity
     if affinity is None or affinity is NumaAffinity.PREFERRED or not board.cells_left:
@@ -35,7 +35,7 @@ def may_be_near(board: Board, index: int) -> bool:
     return board.left[index] <= (near + anywhere if affinity is NumaAffinity.LEGACY else near)
 
 
-def classes_suffice(board: Board, left: Iterable[int]) -> bool:
+def classes_suffice(board: SearchState, left: Iterable[int]) -> bool:
     """Whether there is enough of each class: in amounts, and in places for so many units, each at least the smallest.
 
     Room for less than the smallest unit is lost, and not counted.
@@ -54,7 +54,7 @@ def classes_suffice(board: Board, left: Iterable[int]) -> bool:
     return all(amount <= 0 and units <= 0 for amount, units, _ in wanted.values())
 
 
-def can_lie_apart(board: Board, indexes: Iterable[int]) -> bool:
+def can_lie_apart(board: SearchState, indexes: Iterable[int]) -> bool:
     """Whether all units of these parts can have a place each: a matching, by augmenting paths (Kuhn)."""
     held: dict[int, int] = {}
     places = {
@@ -74,12 +74,12 @@ def can_lie_apart(board: Board, indexes: Iterable[int]) -> bool:
     return all(settle(index, set()) for index in places for _ in range(board.left[index]))
 
 
-def subtrees_may_hold(board: Board, index: int) -> bool:
+def subtrees_may_hold(board: SearchState, index: int) -> bool:
     """Whether every same_subtree set of this group still can have a member in or above whose pool all others lie."""
     return all(_may_hold(board, group) for group in board.needs.subtrees if index in group)
 
 
-def _may_hold(board: Board, group: frozenset[int]) -> bool:
+def _may_hold(board: SearchState, group: frozenset[int]) -> bool:
     above = board.plan.above
     placed = [board.chosen[one] for one in group if one in board.chosen]
     common = -1
@@ -90,7 +90,7 @@ def _may_hold(board: Board, group: frozenset[int]) -> bool:
     return any(common >> option.place & 1 for one in group if one not in board.chosen for option in board.options[one])
 
 
-def _wants_may_be_met(board: Board, left: Iterable[int]) -> bool:
+def _wants_may_be_met(board: SearchState, left: Iterable[int]) -> bool:
     covered = board.covered
     for index in left:
         for option in board.options[index]:

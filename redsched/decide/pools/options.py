@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from redsched.cache.columns import Columns
-from redsched.cache.pool_tree import Layout
-from redsched.decide.pools.demand import Needs, Part, Sort
+from redsched.cache.pool_tree import PoolTree
+from redsched.decide.pools.demand import Part, PoolDemand, Sort
 from redsched.model.validation import SHARED_POOL, split_slot
 
 ROOT = 0
 """The host's own place comes first, then its pools, then the shared ones."""
 NO_NODE = -1
-MOST_PLANS = 1024
+MAX_PLANS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Plan:
     its root may give them: a layout does not know those.
     """
 
-    layout: Layout
+    layout: PoolTree
     places: tuple[str, ...]
     slots: tuple[str, ...]
     options: tuple[tuple[Option, ...], ...]
@@ -53,16 +53,16 @@ class Plan:
     of_root: tuple[int, ...]
 
 
-Plans = dict[tuple[Layout, int, tuple[str, ...]], Plan]
+Plans = dict[tuple[PoolTree, int, tuple[str, ...]], Plan]
 
 
-def plan_of(columns: Columns, row: int, needs: Needs, shared: tuple[str, ...]) -> Plan:
+def plan_of(columns: Columns, row: int, needs: PoolDemand, shared: tuple[str, ...]) -> Plan:
     """Return the plan for a host; `shared` are the shared pools that it may use, of those that matter."""
     layout = columns.layout(row)
     key = (layout, columns.declared.revision if shared else 0, shared)
     plan = needs.plans.get(key)
     if plan is None:
-        if len(needs.plans) >= MOST_PLANS:
+        if len(needs.plans) >= MAX_PLANS:
             needs.plans.clear()
         plan = needs.plans[key] = _Drawing(columns, layout, needs, shared).plan()
     return plan
@@ -71,7 +71,7 @@ def plan_of(columns: Columns, row: int, needs: Needs, shared: tuple[str, ...]) -
 class _Drawing:
     """A plan in the making."""
 
-    def __init__(self, columns: Columns, layout: Layout, needs: Needs, shared: tuple[str, ...]) -> None:
+    def __init__(self, columns: Columns, layout: PoolTree, needs: PoolDemand, shared: tuple[str, ...]) -> None:
         self._layout = layout
         self._needs = needs
         self._pools = {f"{SHARED_POOL}{name}": columns.declared.pools[name] for name in shared}

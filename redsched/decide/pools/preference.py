@@ -4,13 +4,13 @@ from collections.abc import Set as AbstractSet
 
 from redsched.decide.pools.demand import Sort
 from redsched.decide.pools.options import NO_NODE, ROOT, Option
-from redsched.decide.pools.state import Board
+from redsched.decide.pools.state import SearchState
 from redsched.model.validation import SHARED_POOL
 
 Rank = tuple[float, float, float]
 
 
-def preferred(board: Board, index: int, avoid: AbstractSet[int]) -> list[Option]:
+def preferred(board: SearchState, index: int, avoid: AbstractSet[int]) -> list[Option]:
     """Return the places that a unit of a part may be placed in now, best first.
 
     Best is what leaves least (best fit), so that whole devices and nodes stay whole. Before that: unnumbered resources
@@ -29,7 +29,7 @@ def _touches(option: Option, avoid: AbstractSet[int]) -> bool:
     return any(slot in avoid for slot, _ in option.takes)
 
 
-def _left(board: Board, option: Option) -> float:
+def _left(board: SearchState, option: Option) -> float:
     """What is left of the slots after a unit, in units."""
     left = 0.0
     for slot, amount in option.takes:
@@ -37,11 +37,11 @@ def _left(board: Board, option: Option) -> float:
     return left
 
 
-def _cell(board: Board, option: Option, avoided: bool) -> Rank:
+def _cell(board: SearchState, option: Option, avoided: bool) -> Rank:
     return -_devices_near(board, option.place), avoided, _left(board, option)
 
 
-def _devices_near(board: Board, node: int) -> int:
+def _devices_near(board: SearchState, node: int) -> int:
     """How many of the devices that want to be near a cell could be had near this node."""
     near = 0
     for index, part in enumerate(board.needs.parts):
@@ -54,17 +54,17 @@ def _devices_near(board: Board, node: int) -> int:
     return near
 
 
-def _group(board: Board, option: Option, avoided: bool) -> Rank:
+def _group(board: SearchState, option: Option, avoided: bool) -> Rank:
     return 0, avoided, _left(board, option)
 
 
-def _device(board: Board, option: Option, avoided: bool) -> Rank:
+def _device(board: SearchState, option: Option, avoided: bool) -> Rank:
     if option.node == NO_NODE:
         return 1, avoided, _left(board, option)
     return 0 if board.cells >> option.node & 1 else 2, avoided, _left(board, option)
 
 
-def _spread(board: Board, option: Option, avoided: bool) -> Rank:
+def _spread(board: SearchState, option: Option, avoided: bool) -> Rank:
     if option.place == ROOT:
         return 0, 0, 0
     if board.plan.places[option.place].startswith(SHARED_POOL):

@@ -13,7 +13,7 @@ from redsched.decide.pools.demand import Sort
 from redsched.decide.pools.look_ahead import may_go_on, subtrees_may_hold
 from redsched.decide.pools.options import Option
 from redsched.decide.pools.preference import preferred
-from redsched.decide.pools.state import Board, Masks
+from redsched.decide.pools.state import Masks, SearchState
 from redsched.model import Amounts
 
 STEPS = 20_000
@@ -41,7 +41,7 @@ class Frame:
 class Search:
     """One search on a board, for an assignment that is not among those `found`; it avoids their slots where it can."""
 
-    def __init__(self, board: Board, found: Sequence[Amounts], steps: int = STEPS) -> None:
+    def __init__(self, board: SearchState, found: Sequence[Amounts], steps: int = STEPS) -> None:
         self._board = board
         self._found = found
         self._steps = steps
@@ -134,11 +134,11 @@ class Search:
         return {slot: amount for slot, amount in zip(self._board.plan.slots, self._board.taken, strict=True) if amount}
 
 
-def _slots_of(board: Board, found: Sequence[Amounts]) -> frozenset[int]:
+def _slots_of(board: SearchState, found: Sequence[Amounts]) -> frozenset[int]:
     return frozenset(number for number, slot in enumerate(board.plan.slots) if any(slot in one for one in found))
 
 
-def _order(board: Board) -> list[int]:
+def _order(board: SearchState) -> list[int]:
     """The part of each unit, in the order of placing: cells and groups with few choices and large amounts first.
 
     Devices come after the cells that they are to be near, and what may come from anywhere at the end, as in `needs`.
@@ -151,13 +151,13 @@ def _order(board: Board) -> list[int]:
     return [index for index in order for _ in range(parts[index].count)]
 
 
-def _ease(board: Board, index: int) -> tuple[float, float]:
+def _ease(board: SearchState, index: int) -> tuple[float, float]:
     options = board.options[index]
     share = max((amount / board.most[slot] for option in options[:1] for slot, amount in option.takes), default=0)
     return len(options) / board.needs.parts[index].count, -share
 
 
-def _closing(board: Board, order: Sequence[int]) -> dict[int, list[int]]:
+def _closing(board: SearchState, order: Sequence[int]) -> dict[int, list[int]]:
     """The slots whose sum is final once so many units are placed, of those that do not give out every amount."""
     closing: dict[int, list[int]] = {}
     if not board.rooms.picky:

@@ -2,7 +2,7 @@
 
 from redsched.cache.columns import Columns
 from redsched.decide.aggregates import in_any
-from redsched.decide.pools.demand import Needs
+from redsched.decide.pools.demand import PoolDemand
 from redsched.decide.rules import Mask, Rows
 from redsched.decide.text_match import everywhere
 
@@ -21,7 +21,7 @@ def may_use(columns: Columns, pool: str, rows: Rows) -> Mask:
     return in_any(columns, aggregates, rows) if aggregates else everywhere(columns, rows)
 
 
-def usable(columns: Columns, row: int, needs: Needs) -> tuple[str, ...]:
+def usable(columns: Columns, row: int, needs: PoolDemand) -> tuple[str, ...]:
     """The shared pools that a host may take some of the unnumbered resources from, in the order of their names."""
     pools = columns.declared.pools
     if not pools:

@@ -1,6 +1,6 @@
 """The state of a search: what lies where so far, what that leaves, and what may not lie where. It chooses nothing."""
 
-from redsched.decide.pools.demand import Needs, Part, Sort
+from redsched.decide.pools.demand import Part, PoolDemand, Sort
 from redsched.decide.pools.inventory import Rooms
 from redsched.decide.pools.options import NO_NODE, Option, Plan
 from redsched.model import NumaAffinity
@@ -8,7 +8,7 @@ from redsched.model import NumaAffinity
 Masks = tuple[int, int, int]
 
 
-class Board:
+class SearchState:
     """One host while its parts are placed. Places and slots go by their index in the plan, parts by theirs in needs.
 
     `options` are those of the plan that this host has room for. `taken` is by slot, `left` counts the units of each
@@ -16,7 +16,7 @@ class Board:
     bit for each want that is met. `chosen` is where the groups lie that same_subtree names, in the order of placing.
     """
 
-    def __init__(self, needs: Needs, plan: Plan, rooms: Rooms, covered: int) -> None:
+    def __init__(self, needs: PoolDemand, plan: Plan, rooms: Rooms, covered: int) -> None:
         self.needs, self.plan, self.rooms = needs, plan, rooms
         self.most = rooms.most
         self.taken = [0] * len(plan.slots)

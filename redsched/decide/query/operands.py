@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from redsched.cache.arrays import NO_TEXT, Texts
+from redsched.cache.arrays import NO_TEXT, TextColumn
 from redsched.cache.columns import Columns
 from redsched.decide.conditions import number_of
 from redsched.decide.fit import free_on
@@ -121,7 +121,7 @@ def _label(name: str, key: str) -> Operand:
     return Operand(name, numbers, _coded(lambda columns: columns.labels.get(key)))
 
 
-def _coded(texts: Callable[[Columns], Texts | None]) -> Coded:
+def _coded(texts: Callable[[Columns], TextColumn | None]) -> Coded:
     def codes(columns: Columns) -> NDArray[Any]:
         found = texts(columns)
         return np.full(columns.size, NO_TEXT) if found is None else found.codes

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from redsched.cache.arrays import Texts
+from redsched.cache.arrays import TextColumn
 from redsched.cache.columns import Columns
 from redsched.decide.conditions import number_of
 from redsched.decide.rules import Rows
@@ -81,7 +81,7 @@ def hypervisor_version(columns: Columns, _request: Request, rows: Rows) -> Score
     return _numbers(texts)[texts.codes[rows]]
 
 
-def _numbers(texts: Texts) -> Score:
+def _numbers(texts: TextColumn) -> Score:
     # The last entry answers for rows without a text, whose code is -1.
     return np.array([*map(version_number, texts.by_code), 0.0])
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from redsched.cache.arrays import Texts
+from redsched.cache.arrays import TextColumn
 from redsched.cache.columns import Columns
 from redsched.decide.rules import Rows
 from redsched.decide.scoring.weigher import Score
@@ -37,7 +37,7 @@ def image_props(factors: Mapping[str, float]) -> Callable[[Columns, Request, Row
         total: Score = columns.claims[rows] * 0.0
         for key, value in sorted(request.properties.items()):
             factor = factors.get(key, 0.0) if factors else 1.0
-            texts: Texts | None = columns.labels.get(key)
+            texts: TextColumn | None = columns.labels.get(key)
             if factor and texts is not None:
                 total = total + (texts.codes[rows] == texts.code(value)) * factor
         return total

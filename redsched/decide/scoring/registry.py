@@ -25,7 +25,7 @@ from redsched.model import GroupPolicy, Request
 from redsched.settings import Settings
 
 if TYPE_CHECKING:
-    from redsched.decide.plugins.registry import Tools
+    from redsched.decide.plugins.registry import PluginRegistry
 
 Policy = Mapping[str, float]
 
@@ -102,7 +102,7 @@ def _nova(settings: Settings) -> tuple[Weigher, ...]:
     )
 
 
-def multipliers(request: Request, tools: "Tools") -> Weighing:
+def multipliers(request: Request, tools: "PluginRegistry") -> Weighing:
     """Return the multiplier of each weigher: those of the policy, over these the settings', over these the request's.
 
     A request that names a policy has its own. One that says 0 does not want the weigher; where the operator says 0, an

@@ -10,7 +10,7 @@ from redsched.cache.columns import Columns
 from redsched.cache.declared import Declared
 from redsched.cache.diff import describe
 from redsched.cache.reading import names_of, read_into
-from redsched.cache.updater import CellMirror
+from redsched.cache.updater import ReplicaUpdater
 from redsched.pacing import in_order, paced
 from redsched.scheduler.results import Mend, Problem
 from redsched.store.codec.keys import Kind
@@ -22,7 +22,7 @@ Different = dict[tuple[str, str], tuple[object, str, str]]
 """By thing and field: the version, what the picture has, and what the store has."""
 
 
-async def cache_problems(mirror: CellMirror) -> list[Problem]:
+async def cache_problems(mirror: ReplicaUpdater) -> list[Problem]:
     """What the picture has otherwise than the store. Raises StoreUnavailable."""
     first = await _look(mirror)
     again = await _look(mirror) if first else {}
@@ -33,7 +33,7 @@ async def cache_problems(mirror: CellMirror) -> list[Problem]:
     ]
 
 
-async def _look(mirror: CellMirror) -> Different:
+async def _look(mirror: ReplicaUpdater) -> Different:
     await mirror.catch_up()
     shown = set(mirror.columns.names())
     names = await in_order(shown.union(await names_of(mirror.cell, Kind.HOST)))
@@ -43,7 +43,7 @@ async def _look(mirror: CellMirror) -> Different:
     return found | await _look_at_declared(mirror)
 
 
-async def _look_at_hosts(mirror: CellMirror, names: Sequence[str]) -> Different:
+async def _look_at_hosts(mirror: ReplicaUpdater, names: Sequence[str]) -> Different:
     stored = await _read(mirror, names)
     found: Different = {}
     # Each is compared as the picture has it at that moment: where that has gone on, its version says so.
@@ -54,7 +54,7 @@ async def _look_at_hosts(mirror: CellMirror, names: Sequence[str]) -> Different:
     return found
 
 
-async def _look_at_declared(mirror: CellMirror) -> Different:
+async def _look_at_declared(mirror: ReplicaUpdater) -> Different:
     found: Different = {}
     for kind in set(Kind) - {Kind.HOST}:
         names = await in_order({*mirror.columns.declared.names(kind), *await names_of(mirror.cell, kind)})
@@ -63,7 +63,7 @@ async def _look_at_declared(mirror: CellMirror) -> Different:
     return found
 
 
-async def _look_at_things(mirror: CellMirror, kind: Kind, names: Sequence[str]) -> Different:
+async def _look_at_things(mirror: ReplicaUpdater, kind: Kind, names: Sequence[str]) -> Different:
     hashes, stored, found = await mirror.cell.read_things(kind, names), Declared(), Different()
     async for name in paced(names):
         if name in hashes:
@@ -73,7 +73,7 @@ async def _look_at_things(mirror: CellMirror, kind: Kind, names: Sequence[str]) 
     return found
 
 
-async def _read(mirror: CellMirror, names: Sequence[str]) -> Columns:
+async def _read(mirror: ReplicaUpdater, names: Sequence[str]) -> Columns:
     columns = Columns(len(names))
     columns.set_epoch(mirror.epoch)
     await read_into(mirror.cell, columns, Kind.HOST, names)

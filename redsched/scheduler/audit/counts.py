@@ -8,7 +8,7 @@ it counts; where it was not, nothing can be said.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from redsched.model.validation import SHARED_POOL, split_slot, whole
+from redsched.model.validation import SHARED_POOL, parse_int, split_slot
 from redsched.pacing import in_order, paced
 from redsched.scheduler.quotas.usage import usage_of
 from redsched.scheduler.results import Mend, Problem
@@ -60,7 +60,7 @@ class Counted:
             slot = name.removeprefix(AMOUNT)
             if slot != name and slot.startswith(SHARED_POOL):
                 pool, resource_class = split_slot(slot)
-                self._of(pool)[f"claimed.{resource_class}"] += whole(amount, -1)
+                self._of(pool)[f"claimed.{resource_class}"] += parse_int(amount, -1)
 
     def _of(self, thing: str) -> Counter[str]:
         return self.expected.setdefault(thing, Counter())
@@ -93,12 +93,12 @@ def _problems(cell: str, name: str, fields: Fields, expected: Counter[str]) -> I
     for field in sorted(expected.keys() | {field for field in fields if field.startswith(_COUNTS)}):
         says = fields.get(field, "0")
         # What somebody has made unreadable equals no sum.
-        wrong = whole(says, -1) != expected[field]
+        wrong = parse_int(says, -1) != expected[field]
         if wrong:
             yield Problem(2, cell, f"{name} {field}", "count", says[:40], f"{expected[field]}", Mend.COUNTS, name)
         resource_class = field.removeprefix("claimed.")
-        capacity = whole(fields.get(f"capacity.{resource_class}", "0"), -1)
-        if resource_class != field and whole(says, -1) > capacity and not _excused(fields, resource_class):
+        capacity = parse_int(fields.get(f"capacity.{resource_class}", "0"), -1)
+        if resource_class != field and parse_int(says, -1) > capacity and not _excused(fields, resource_class):
             thing, mend = f"{name} {resource_class}", Mend.COUNTS if wrong else None
             yield Problem(1, cell, thing, "claimed", says[:40], f"at most {capacity}", mend, name, TOO_MUCH)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from redsched.model import LEASED, ClaimStatus
-from redsched.model.validation import SHARED_POOL, whole
+from redsched.model.validation import SHARED_POOL, parse_int
 from redsched.pacing import paced
 from redsched.scheduler.results import Mend, Problem
 from redsched.store.codec.fields import AMOUNT, WRITTEN_OFF, placement_fields
@@ -140,7 +140,7 @@ def _advice(heard: bool, readable: bool = True) -> str:
 
 def _amount(fields: Mapping[str, str], name: str) -> int:
     """-1 for what somebody has made unreadable, so that it equals no sum."""
-    return whole(fields.get(name, "0"), -1)
+    return parse_int(fields.get(name, "0"), -1)
 
 
 def _slots(load: Load) -> Sequence[str]:

@@ -5,24 +5,24 @@ These are read one after the other, so each finding is a suspicion until it is s
 
 from collections.abc import AsyncIterator, Iterator
 
-from redsched.model import HELD, LEASED, ClaimStatus, Why
-from redsched.model.validation import whole
+from redsched.model import HELD, LEASED, ClaimStatus, EndReason
+from redsched.model.validation import parse_int
 from redsched.pacing import paced
-from redsched.scheduler.audit.snapshot import Seen, members_of
+from redsched.scheduler.audit.snapshot import AuditSnapshot, members_of
 from redsched.scheduler.results import Mend, Problem
 
 RUNS = "its work may run: --repair ends it for good, and its host, should it come back, stops the work"
 HOST_KEYS = ("claims", "facts", "inbox")
 
 
-async def leftover_problems(cell: str, seen: Seen) -> list[Problem]:
+async def leftover_problems(cell: str, seen: AuditSnapshot) -> list[Problem]:
     """All of them."""
     few = (*_of_gone_hosts(cell, seen), *_gangs(cell, seen))
     many = [one for part in (_strays, _due, _lost_chores, _remembered) async for one in part(cell, seen)]
     return [*few, *many]
 
 
-async def _strays(cell: str, seen: Seen) -> AsyncIterator[Problem]:
+async def _strays(cell: str, seen: AuditSnapshot) -> AsyncIterator[Problem]:
     """Placements that the set of their host does not have."""
     for host, unlisted in sorted(seen.unlisted.items()):
         async for claim_id, state in paced(unlisted.items()):
@@ -35,7 +35,7 @@ async def _strays(cell: str, seen: Seen) -> AsyncIterator[Problem]:
                 yield Problem(5, cell, claim_id, "claim", says, "on a host", Mend.GONE_HOST, host, advice)
 
 
-def _of_gone_hosts(cell: str, seen: Seen) -> Iterator[Problem]:
+def _of_gone_hosts(cell: str, seen: AuditSnapshot) -> Iterator[Problem]:
     for kind in HOST_KEYS:
         for host in sorted(set(seen.marks.keys.get(kind, ())).difference(seen.present)):
             advice = RUNS if kind == "claims" and host in seen.taken_up_on else ""
@@ -46,7 +46,7 @@ def _of_gone_hosts(cell: str, seen: Seen) -> Iterator[Problem]:
         yield Problem(5, cell, f"hosts {host}", "entry", "none", "that of a host", Mend.HOST, host)
 
 
-async def _due(cell: str, seen: Seen) -> AsyncIterator[Problem]:
+async def _due(cell: str, seen: AuditSnapshot) -> AsyncIterator[Problem]:
     async for claim_id in paced(seen.marks.deadlines):
         state = seen.states.get(claim_id, "unknown")
         if state not in LEASED and claim_id not in seen.leased:
@@ -56,14 +56,14 @@ async def _due(cell: str, seen: Seen) -> AsyncIterator[Problem]:
             yield Problem(5, cell, f"chores {claim_id}", "chore", "of no claim", "none", Mend.DUE, claim_id)
 
 
-async def _lost_chores(cell: str, seen: Seen) -> AsyncIterator[Problem]:
+async def _lost_chores(cell: str, seen: AuditSnapshot) -> AsyncIterator[Problem]:
     """Of claims with a placement that is not wanted any more, or that are to be placed again."""
     async for claim_id in paced(seen.unfinished):
         if claim_id not in seen.marks.chores:
             yield Problem(5, cell, f"chores {claim_id}", "chore", "none", "to be reconciled", Mend.DUE, claim_id)
 
 
-def _gangs(cell: str, seen: Seen) -> Iterator[Problem]:
+def _gangs(cell: str, seen: AuditSnapshot) -> Iterator[Problem]:
     """Gangs that wait for the wrong number of members, and failed ones whose members no chore ends."""
     for gang, fields in sorted(seen.gangs.items()):
         states = [seen.states.get(claim_id) for claim_id in members_of(fields)]
@@ -74,16 +74,16 @@ def _gangs(cell: str, seen: Seen) -> Iterator[Problem]:
             yield Problem(5, cell, thing, "key", "there", "gone", Mend.GANG, gang)
         elif left:
             yield Problem(5, cell, thing, "members", f"{len(states)}", f"{len(states) - len(left)}", Mend.GANG, gang)
-        elif whole(fields.get("waiting", ""), -1) != waiting:
+        elif parse_int(fields.get("waiting", ""), -1) != waiting:
             yield Problem(2, cell, thing, "waiting", fields.get("waiting", "")[:40], f"{waiting}", Mend.GANG, gang)
         elif "why" in fields and gang not in seen.gangs_with_chores:
             yield Problem(5, cell, thing, "failed gang", f"{len(states)} members", "ended", Mend.GANG, gang)
 
 
-async def _remembered(cell: str, seen: Seen) -> AsyncIterator[Problem]:
+async def _remembered(cell: str, seen: AuditSnapshot) -> AsyncIterator[Problem]:
     """Ended claims that are remembered without end: they are shelved, or something is still to be done about them."""
     async for claim_id, why in paced(seen.lasting.items()):
-        if why == Why.SHELVED:
+        if why == EndReason.SHELVED:
             if claim_id not in seen.marks.shelved:
                 yield Problem(5, cell, claim_id, "shelved claim", "not listed", "listed", Mend.DUE, claim_id)
         elif claim_id not in seen.marks.chores:

@@ -7,7 +7,7 @@ from redsched.scheduler.results import Problem
 
 LOOKS = 3
 """What spans more than one reading is broken if so many looks in a row find it."""
-MOST_REASON = 64
+MAX_REASON = 64
 
 
 def seen_again(suspected: Iterable[Problem], now: Iterable[Problem]) -> tuple[Problem, ...]:
@@ -25,7 +25,7 @@ def with_mended(before: Iterable[Problem], after: Iterable[Problem]) -> tuple[Pr
 
 def reason_of(problem: Problem) -> str:
     """Why something was mended, as the feed and the event log tell it."""
-    return f"{problem.what} of {problem.thing} was {problem.found}"[:MOST_REASON]
+    return f"{problem.what} of {problem.thing} was {problem.found}"[:MAX_REASON]
 
 
 def _same(problem: Problem) -> tuple[int, str, str]:

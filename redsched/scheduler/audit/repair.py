@@ -7,7 +7,7 @@ import structlog
 from redsched.model import ClaimStatus
 from redsched.scheduler.audit.cache import cache_problems
 from redsched.scheduler.audit.recheck import reason_of
-from redsched.scheduler.audit.snapshot import Seen, members_of, read_cell
+from redsched.scheduler.audit.snapshot import AuditSnapshot, members_of, read_cell
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.results import Mend, Problem
 from redsched.store.cell import CellStore
@@ -15,7 +15,7 @@ from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.fields import claim_from
 from redsched.store.codec.outcomes import Outcome
 
-MOST_CLAIMS = 5000
+MAX_CLAIMS_OF_HOST = 5000
 """Claims of one group or pool that one script may look at: it holds the server while it does."""
 
 log = structlog.get_logger(__name__)
@@ -34,7 +34,7 @@ async def mend(cell: Cell, problems: Sequence[Problem], operator: bool) -> None:
     await seen.let_go()
 
 
-async def _mend(cell: Cell, seen: Seen, kind: Mend | None, subject: str, reason: str, operator: bool) -> str:
+async def _mend(cell: Cell, seen: AuditSnapshot, kind: Mend | None, subject: str, reason: str, operator: bool) -> str:
     store, suspects = cell.store, seen.unlisted.get(subject, ())
     if kind is Mend.HOST:
         return (await store.mend_host(subject, reason, suspects)).outcome
@@ -80,6 +80,6 @@ async def _mend_counts(store: CellStore, thing: str, reason: str) -> str:
             ids.append(claim_id)
 
     await (await read_cell(store, on_claim=at_claim)).let_go()
-    if len(ids) > MOST_CLAIMS:
-        return f"more than {MOST_CLAIMS} claims"
+    if len(ids) > MAX_CLAIMS_OF_HOST:
+        return f"more than {MAX_CLAIMS_OF_HOST} claims"
     return (await store.mend_counts(thing, version, reason, ids)).outcome

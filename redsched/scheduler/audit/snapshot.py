@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from redsched.model import LEASED, Claim, ClaimStatus, Placement, Token, Why
+from redsched.model import LEASED, Claim, ClaimStatus, EndReason, Placement, Token
 from redsched.pacing import Spread, in_order, paced
 from redsched.store.cell import CellStore
 from redsched.store.codec.fields import claim_from, placement_fields
@@ -38,7 +38,7 @@ class Marks:
     """The names in the set of hosts."""
 
 
-class Seen:
+class AuditSnapshot:
     """What was read of a cell, one after the other."""
 
     def __init__(self, cell: str, marks: Marks) -> None:
@@ -122,8 +122,8 @@ _STATES = {state.value: state.value for state in ClaimStatus}
 
 def _is_shelved(fields: Fields) -> bool:
     """Whether a claim is shelved, or is being shelved."""
-    shelving = fields.get("state") == ClaimStatus.ENDED or fields.get("closed_why") == Why.SHELVED
-    return shelving and Why.SHELVED in (fields.get("why"), fields.get("closed_why"))
+    shelving = fields.get("state") == ClaimStatus.ENDED or fields.get("closed_why") == EndReason.SHELVED
+    return shelving and EndReason.SHELVED in (fields.get("why"), fields.get("closed_why"))
 
 
 def _may_be_unfinished(fields: Fields) -> bool:
@@ -155,9 +155,9 @@ async def _no_host(_: AuditedHost, __: Mapping[str, int]) -> None:
     pass
 
 
-async def read_cell(store: CellStore, on_host: OnHost = _no_host, on_claim: OnClaim | None = None) -> Seen:
+async def read_cell(store: CellStore, on_host: OnHost = _no_host, on_claim: OnClaim | None = None) -> AuditSnapshot:
     """Read it. What is named by something else is read after what names it. Let go of what is returned."""
-    seen = Seen(store.name, await _read_marks(store))
+    seen = AuditSnapshot(store.name, await _read_marks(store))
     await _read_hosts(store, seen, on_host, on_claim)
     await _read_unheld(store, seen, on_claim)
     gangs = seen.marks.gangs
@@ -178,7 +178,7 @@ async def _read_marks(store: CellStore) -> Marks:
     return Marks(deadlines, chores, shelved, keys, gangs, await store.host_names())
 
 
-async def _read_hosts(store: CellStore, seen: Seen, on_host: OnHost, on_claim: OnClaim | None) -> None:
+async def _read_hosts(store: CellStore, seen: AuditSnapshot, on_host: OnHost, on_claim: OnClaim | None) -> None:
     """All hosts that have a key or are listed, and those that only a set of claims names: these have no fields."""
     keys = seen.marks.keys
     names = await in_order({*seen.marks.listed, *keys.get("host", ()), *keys.get("claims", ())})
@@ -196,7 +196,7 @@ async def _read_hosts(store: CellStore, seen: Seen, on_host: OnHost, on_claim: O
             await on_host(host, seen.marks.deadlines)
 
 
-async def _read_unheld(store: CellStore, seen: Seen, on_claim: OnClaim | None) -> None:
+async def _read_unheld(store: CellStore, seen: AuditSnapshot, on_claim: OnClaim | None) -> None:
     """The claims that no host's set has, in pages."""
     in_gangs = (one for gang in seen.marks.gangs.values() for one in members_of(gang))
     named = chain(seen.marks.keys.get("claim", ()), in_gangs, seen.marks.chores)
@@ -210,7 +210,7 @@ async def _read_unheld(store: CellStore, seen: Seen, on_claim: OnClaim | None) -
     await _note_unheld(store, seen, sorted(page), on_claim)
 
 
-async def _note_unheld(store: CellStore, seen: Seen, ids: list[str], on_claim: OnClaim | None) -> None:
+async def _note_unheld(store: CellStore, seen: AuditSnapshot, ids: list[str], on_claim: OnClaim | None) -> None:
     claims = await store.claim_hashes(ids)
     ended = [claim_id for claim_id, fields in claims.items() if fields.get("state") == ClaimStatus.ENDED]
     lasting = await store.lasting(ended)

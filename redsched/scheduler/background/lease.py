@@ -9,7 +9,7 @@ import secrets
 from redsched.store.cell import CellStore
 
 
-class Duty:
+class DutyLease:
     """One scheduler's side of a duty."""
 
     def __init__(self, cell: CellStore, name: str) -> None:

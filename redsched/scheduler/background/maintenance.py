@@ -11,7 +11,7 @@ import structlog
 from redsched import aio
 from redsched.errors import RedschedError
 from redsched.scheduler.audit.audit import repair_cell, repair_picture
-from redsched.scheduler.background.lease import Duty
+from redsched.scheduler.background.lease import DutyLease
 from redsched.scheduler.background.periodic import repeat
 from redsched.scheduler.background.recorder import Recorder
 from redsched.scheduler.cells import Cell
@@ -27,13 +27,13 @@ GIVE_UP_S = 1.0
 log = structlog.get_logger(__name__)
 
 
-class Upkeep:
+class Maintenance:
     """The upkeep of one cell."""
 
     def __init__(self, cell: Cell, settings: Settings) -> None:
         self._cell, self._settings = cell, settings
         self._recorder = Recorder(cell.store, settings)
-        self._recording, self._checking = Duty(cell.store, "record"), Duty(cell.store, "check")
+        self._recording, self._checking = DutyLease(cell.store, "record"), DutyLease(cell.store, "check")
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 import structlog
 
 from redsched import aio
-from redsched.cache.updater import CellMirror
+from redsched.cache.updater import ReplicaUpdater
 from redsched.errors import ClaimState, NoValidHost, QuotaExceeded, RedschedError
 from redsched.model import OVER, Claim, ClaimStatus
 from redsched.pacing import Spread
@@ -28,16 +28,16 @@ PlaceAgain = Callable[[Claim], Awaitable[object]]
 log = structlog.get_logger(__name__)
 
 
-class Chores:
+class Reconciler:
     """Those of one cell."""
 
-    def __init__(self, store: CellStore, mirror: CellMirror) -> None:
+    def __init__(self, store: CellStore, mirror: ReplicaUpdater) -> None:
         self._store = store
         self._mirror = mirror
         self.place_again: PlaceAgain | None = None
         self._begun: set[tuple[str, str]] = set()
         """Pending claims that are being placed outside the sweeps, by id and the token that has failed."""
-        self._later = aio.Later("redsched-place-again")
+        self._later = aio.BackgroundTasks("redsched-place-again")
 
     async def stop(self) -> None:
         """End what goes on in the background."""
@@ -62,7 +62,7 @@ class Chores:
         finally:
             self._begun.discard(attempt)
 
-    async def work_off(self) -> None:
+    async def run_once(self) -> None:
         """Do what is due, each once; what cannot be done yet waits for the next round. Raises Unavailable."""
         seen, offset = Spread[bool](), 0
         while due := await self._store.due_chores(self._mirror.now_ms(), offset, BATCH):

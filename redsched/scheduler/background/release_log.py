@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from redsched import aio
 from redsched.errors import RedschedError
-from redsched.model import Why
+from redsched.model import EndReason
 from redsched.pacing import paced
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Answer, Giving
+from redsched.store.codec.results import ReleaseMode, ScriptResult
 
 ANSWERED_S = 60.0
 """How long before a new epoch something may have been answered and still be lost with it."""
@@ -37,13 +37,13 @@ class _Closed:
 
     claim_id: str
     token: str
-    why: Why
-    how: Giving
+    why: EndReason
+    how: ReleaseMode
     epoch: str
     at_s: float
 
 
-class Released:
+class ReleaseLog:
     """What this scheduler has closed in one cell."""
 
     def __init__(self, cell: CellStore) -> None:
@@ -54,7 +54,13 @@ class Released:
     def __len__(self) -> int:
         return len(self._closed)
 
-    def note(self, claim_id: str, answer: Answer, why: Why = Why.RELEASED, how: Giving = Giving.ASK) -> None:
+    def note(
+        self,
+        claim_id: str,
+        answer: ScriptResult,
+        why: EndReason = EndReason.RELEASED,
+        how: ReleaseMode = ReleaseMode.ASK,
+    ) -> None:
         """Remember that `answer`, of release.lua or void.lua, has closed a claim."""
         self._keep(_Closed(claim_id, answer.facts[0], why, how, answer.epoch, aio.now_s()))
 
@@ -62,7 +68,7 @@ class Released:
         """Give up ids made for a call that is not answered by them: it, or a copy of it, may have been carried out."""
         now_s = aio.now_s()
         for claim_id in claim_ids:
-            self._keep(_Closed(claim_id, "", Why.RELEASED, Giving.ASK, "", now_s))
+            self._keep(_Closed(claim_id, "", EndReason.RELEASED, ReleaseMode.ASK, "", now_s))
 
     def _keep(self, one: _Closed) -> None:
         self._closed.pop(one.claim_id, None)
@@ -70,7 +76,7 @@ class Released:
         if len(self._closed) > MOST:
             del self._closed[next(iter(self._closed))]
 
-    async def say_again(self, epoch: str) -> int:
+    async def replay_releases(self, epoch: str) -> int:
         """Repeat what was answered in another epoch than this; the number that was done. Raises Unavailable."""
         lost, done = await self._lost(epoch), 0
         for first in range(0, len(lost), AT_ONCE):
@@ -92,7 +98,7 @@ class Released:
                 del self._closed[one.claim_id]
         return lost
 
-    async def _close(self, one: _Closed) -> Answer:
+    async def _close(self, one: _Closed) -> ScriptResult:
         """Close the claim, or the id where nothing is known of it: its host may still bring it back."""
         answer = await self._cell.release("", one.claim_id, how=one.how, why=one.why, closed=one.token)
         if answer.outcome is Outcome.UNKNOWN:
@@ -106,7 +112,7 @@ def _is_young(one: _Closed, epoch: str, now_s: float) -> bool:
     return now_s - one.at_s < (ANSWERED_S if one.epoch == epoch else KEPT_S)
 
 
-async def _tried(close: Callable[[_Closed], Awaitable[Answer]], one: _Closed) -> Answer | None:
+async def _tried(close: Callable[[_Closed], Awaitable[ScriptResult]], one: _Closed) -> ScriptResult | None:
     """One that cannot be closed now is kept, and keeps no other from being closed."""
     try:
         return await close(one)

@@ -14,11 +14,11 @@ from functools import partial
 import structlog
 
 from redsched import aio
-from redsched.cache.updater import CellMirror
+from redsched.cache.updater import ReplicaUpdater
 from redsched.errors import OutcomeUnknown, RedschedError, StoreUnavailable
 from redsched.pacing import Spread, paced
 from redsched.scheduler.background.periodic import repeat
-from redsched.scheduler.background.release_log import Released
+from redsched.scheduler.background.release_log import ReleaseLog
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.claim_codec import counted_by
@@ -45,7 +45,7 @@ def _not_the_callers() -> Iterator[None]:
 class Sweeper:
     """The sweeper of one cell."""
 
-    def __init__(self, cell: CellStore, mirror: CellMirror, released: Released, settings: Settings) -> None:
+    def __init__(self, cell: CellStore, mirror: ReplicaUpdater, released: ReleaseLog, settings: Settings) -> None:
         self._cell = cell
         self._mirror = mirror
         self._released = released
@@ -71,8 +71,8 @@ class Sweeper:
         clock = await self._cell.tick()
         await self.expire_due()
         await self._mark_lapsed(clock.now_ms)
-        say_again: Callable[[], Awaitable[object]] = partial(self._released.say_again, clock.epoch)
-        for duty in (say_again, *self.duties):
+        replay_releases: Callable[[], Awaitable[object]] = partial(self._released.replay_releases, clock.epoch)
+        for duty in (replay_releases, *self.duties):
             try:
                 await duty()
             except RedschedError as error:

@@ -12,7 +12,7 @@ from typing import Any
 from redsched.errors import InvalidRequest
 from redsched.model import Aggregate, Claim, HostReport, HostStatus, Quota, Request, ServerGroup, SharedPool, Token
 from redsched.model.json_codec import Fields, as_text, from_text
-from redsched.model.validation import check_name, check_slot, whole
+from redsched.model.validation import check_name, check_slot, parse_int
 from redsched.pacing import Spread
 from redsched.store.codec.fields import AMOUNT, claim_from
 
@@ -233,7 +233,7 @@ def checked_claim(cell: str, claim_id: str, values: Mapping[str, str]) -> Claim:
     for name, value in values.items():
         if name.startswith(AMOUNT):
             check_slot(name[len(AMOUNT) :])
-            if whole(value, -1) < 0:
+            if parse_int(value, -1) < 0:
                 raise InvalidRequest(f"claim {claim_id}: {name} is {value[:80]!r}, and must be a whole number")
     return claim
 

@@ -12,9 +12,9 @@ from redsched.model import (
     ServerGroup,
     SharedPool,
 )
-from redsched.model.validation import whole
+from redsched.model.validation import parse_int
 from redsched.pacing import Spread, in_order, paced, paged
-from redsched.scheduler.audit.snapshot import Seen, read_cell
+from redsched.scheduler.audit.snapshot import AuditSnapshot, read_cell
 from redsched.scheduler.backup.archive import FORMAT, Archive, Head, Packed
 from redsched.scheduler.hosts.fields import keyed, number, quota_from, slot_views, status_from
 from redsched.scheduler.results import SlotView
@@ -76,7 +76,7 @@ async def _read(store: CellStore) -> Archive:
 _NO_HEAD = Head(FORMAT, "", "", "", 0, 0, 0, 0)
 
 
-async def _leave_out(claims: Packed, seen: Seen) -> None:
+async def _leave_out(claims: Packed, seen: AuditSnapshot) -> None:
     """Keep what lives on hosts that are there, and what is remembered without end."""
     over = Spread[bool]()
     async for claim_id in paced(claims):
@@ -99,7 +99,7 @@ async def _hosts(store: CellStore, names: Sequence[str]) -> list[HostHashes]:
     return [one for one in found if one.fields]
 
 
-async def _requests(store: CellStore, seen: Seen) -> Spread[str]:
+async def _requests(store: CellStore, seen: AuditSnapshot) -> Spread[str]:
     texts = Spread[str]()
     async for page in paged(seen.digests, REQUESTS_AT_ONCE):
         texts.update(await store.read_requests(page))
@@ -128,7 +128,7 @@ def report_from(cell: str, host: HostHashes) -> HostReport:
         frozenset(trait for trait in traits if "/" not in trait),
         {name: number(text) for name, text in keyed("metric.", fields).items()},
         {slot: slots[slot].external for slot in inventories if slots[slot].external},
-        max(1, whole(fields.get("lease_ms", ""), 30_000) // 1000),
+        max(1, parse_int(fields.get("lease_ms", ""), 30_000) // 1000),
         pools,
     )
 
@@ -146,7 +146,7 @@ def _aggregate(name: str, fields: Fields, hosts: Sequence[HostHashes]) -> Aggreg
 def _group(name: str, fields: Fields) -> ServerGroup:
     count_by = tuple(sorted(keyed("count_by.", fields).values()))
     policy = GroupPolicy(fields["policy"])
-    return ServerGroup(name, policy, fields.get("by", "host"), whole(fields.get("max_per_host", "1"), 1), count_by)
+    return ServerGroup(name, policy, fields.get("by", "host"), parse_int(fields.get("max_per_host", "1"), 1), count_by)
 
 
 def _pool(name: str, fields: Fields) -> SharedPool:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from redsched.errors import NoValidHost, Refused, Unknown
+from redsched.errors import Conflict, NotFound, NoValidHost
 from redsched.model import MAX_COUNT, Hints, Request
-from redsched.model.validation import split_slot, whole
+from redsched.model.validation import parse_int, split_slot
 from redsched.scheduler.backup.archive import Archive
 from redsched.scheduler.backup.import_ import import_declared
 from redsched.scheduler.scheduler import Scheduler
@@ -14,7 +14,7 @@ from redsched.store.codec.fields import AMOUNT
 from redsched.store.store import Store
 
 LEASE_S = 3600
-MOST_CLAIMS = 100_000
+MAX_CLAIMS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ async def replay(url: str, archive: Archive, settings: Settings, policy: str = "
             guessed += 0 if known else request.places
             try:
                 found = (await scheduler.select(request)).selections
-            except (NoValidHost, Refused, Unknown):
+            except (NoValidHost, Conflict, NotFound):
                 refused += request.places
                 continue
             placed += len(found)
@@ -68,7 +68,7 @@ def _requests(archive: Archive, policy: str) -> Iterator[tuple[Request, bool]]:
     for claim_id, said in archive.claims.items():
         if said["state"] == "ended":
             continue
-        at_ms = whole(said.get("claimed_at_ms", ""), 0)
+        at_ms = parse_int(said.get("claimed_at_ms", ""), 0)
         calls.setdefault((at_ms, said.get("digest") or claim_id), []).append((claim_id, said))
     for (_, digest), claims in sorted(calls.items()):
         text = archive.requests.get(digest)
@@ -93,6 +93,6 @@ def _guessed(said: Mapping[str, str], policy: str) -> Request:
     for name, text in said.items():
         if name.startswith(AMOUNT):
             resource_class = split_slot(name[len(AMOUNT) :])[1]
-            resources[resource_class] = resources.get(resource_class, 0) + whole(text, 0)
+            resources[resource_class] = resources.get(resource_class, 0) + parse_int(text, 0)
     asked = {name: amount for name, amount in resources.items() if amount}
     return Request(asked, project=said.get("project", ""), lease_s=LEASE_S, policy=policy)

@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from redsched import aio
-from redsched.errors import InvalidRequest, RedschedError, StoreUnavailable, Unknown
+from redsched.errors import InvalidRequest, NotFound, RedschedError, StoreUnavailable
 from redsched.model import MAX_LEASE_S, Claim, ClaimStatus, ListedState
 from redsched.pacing import paced
 from redsched.scheduler.claims.listing import ClaimFilter
-from redsched.scheduler.claims.service import ClaimDesk
+from redsched.scheduler.claims.service import ClaimService
 from redsched.scheduler.results import Page
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Answer, Giving
+from redsched.store.codec.results import ReleaseMode, ScriptResult
 from redsched.store.commands.base import chunks
 
 AT_ONCE = 32
@@ -50,7 +50,7 @@ class BulkResult:
     error: RedschedError | None = None
 
 
-class BulkDesk(ClaimDesk):
+class BulkService(ClaimService):
     """ClaimDesk, and its verbs for many claims. `next` of a page is the `after` of the next call."""
 
     async def release_all(
@@ -58,9 +58,9 @@ class BulkDesk(ClaimDesk):
     ) -> Page[BulkResult]:
         """Release up to `limit` claims that the filter finds, with all their placements.
 
-        Raises InvalidRequest, Unknown (a cell), Unavailable.
+        Raises InvalidRequest, NotFound (a cell), Unavailable.
         """
-        how = Giving.FORCE if force else Giving.ASK
+        how = ReleaseMode.FORCE if force else ReleaseMode.ASK
 
         async def release(claim: Claim) -> BulkOutcome:
             answer = await self._release_whole(claim, how)
@@ -107,17 +107,17 @@ class BulkDesk(ClaimDesk):
 
         return await self._on_page(replace(wanted, state=ListedState.SHELVED), unshelve, dry_run, limit, after)
 
-    async def _release_whole(self, claim: Claim, how: Giving) -> Answer:
+    async def _release_whole(self, claim: Claim, how: ReleaseMode) -> ScriptResult:
         """Release a claim, not only the move that the token of its listed placement may name."""
         answer = await self._give_back(claim.id, claim.token, how)
         called_off = not answer.facts[0]
         return await self._give_back(claim.id, "", how) if called_off else answer
 
     async def _require_host(self, name: str) -> None:
-        """Raise Unknown for a host that is in no cell: a misspelt one would look like one without claims."""
+        """Raise NotFound for a host that is in no cell: a misspelt one would look like one without claims."""
         await self._cells.catch_up()
         if not any(name in cell.mirror.columns for cell in self._cells):
-            raise Unknown(f"there is no host {name!r}: it has never reported, or was removed")
+            raise NotFound(f"there is no host {name!r}: it has never reported, or was removed")
 
     async def _on_page(
         self, wanted: ClaimFilter, verb: Verb, dry_run: bool, limit: int, after: str

@@ -14,13 +14,13 @@ from redsched.scheduler.selection.refusal import refusal
 T = TypeVar("T")
 
 
-async def decide_on(cell: Cell, decide: Callable[[], T], caught_up: bool = True) -> tuple[T, tuple[str, int]]:
+async def decide_on(cell: Cell, decide: Callable[[], T], read_at_head: bool = True) -> tuple[T, tuple[str, int]]:
     """Return a decision with the epoch and seq of the columns decided on, which have caught up unless told not to."""
 
     def look() -> tuple[T, tuple[str, int]]:
         return decide(), (cell.mirror.epoch, cell.mirror.seq)
 
-    return await cell.caught_up(look) if caught_up else look()
+    return await cell.read_at_head(look) if read_at_head else look()
 
 
 @contextmanager
@@ -42,4 +42,4 @@ async def refusal_of(cell: Cell, request: Request, *claims: Claim) -> RedschedEr
         with as_if_left(cell, claims):
             return cell.decider.explain(request)
 
-    return refusal((cell,), request, [await cell.caught_up(explain)])
+    return refusal((cell,), request, [await cell.read_at_head(explain)])

@@ -5,15 +5,15 @@ from contextlib import aclosing
 from dataclasses import dataclass, fields, replace
 
 from redsched.errors import InvalidRequest
-from redsched.model import OVER, Claim, ClaimStatus, ListedState, Reason, Why
+from redsched.model import OVER, Claim, ClaimStatus, EndReason, ListedState, Reason
 from redsched.pacing import in_order, paced
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.results import Page
 from redsched.store.commands.base import CLAIMS_AT_ONCE, chunks
 from redsched.store.commands.reads import HOSTS_AT_ONCE
 
-_EXPLAINED = (Why.EXPIRED, Why.FAILED, Why.WORK_ENDED)
-_GIVEN_BACK = (Why.RELEASED, ClaimStatus.ENDING)
+_EXPLAINED = (EndReason.EXPIRED, EndReason.FAILED, EndReason.WORK_ENDED)
+_GIVEN_BACK = (EndReason.RELEASED, ClaimStatus.ENDING)
 """The changes that a reason comes with where a claim is given back, at a drain's deadline say."""
 
 Position = tuple[str, str]
@@ -229,9 +229,9 @@ def _concerns(claim: Claim, reason: Reason) -> bool:
     return claim.state not in OVER or (reason.token == claim.token and _explains(claim.why, reason.op))
 
 
-def _explains(why: Why | None, op: str) -> bool:
+def _explains(why: EndReason | None, op: str) -> bool:
     """Whether a claim that ended so has the reason from its end, and not from a failure that it had outlived."""
-    could_not_start = why is Why.SHELVED and op in (Why.FAILED, Why.EXPIRED)
+    could_not_start = why is EndReason.SHELVED and op in (EndReason.FAILED, EndReason.EXPIRED)
     return why in _EXPLAINED or op in _GIVEN_BACK or could_not_start
 
 

@@ -6,25 +6,25 @@ Each is sent with the token of the placement that it is based on, and sent again
 from collections.abc import Collection
 from contextlib import suppress
 
-from redsched.errors import ClaimState, NoValidHost, QuotaExceeded, RedschedError, Unknown
-from redsched.model import OVER, Claim, ClaimStatus, OnExit, Token, Why
+from redsched.errors import ClaimState, NotFound, NoValidHost, QuotaExceeded, RedschedError
+from redsched.model import OVER, Claim, ClaimStatus, EndReason, OnExit, Token
 from redsched.scheduler.cells import Cell, Cells
-from redsched.scheduler.claims.outcomes import stale, told
-from redsched.scheduler.claims.replacements import Successors, Wanted
+from redsched.scheduler.claims.outcomes import check_outcome, stale
+from redsched.scheduler.claims.replacements import ReplacementPlacer, ReplacementSpec
 from redsched.scheduler.quotas.enforcement import Quotas
-from redsched.scheduler.selection.wait_queue import RoomLine
+from redsched.scheduler.selection.wait_queue import WaitQueue
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Answer
+from redsched.store.codec.results import ScriptResult
 
 LIVE_DEADLINE_S = 300
 """How long a live move may take where nobody says."""
 
 
-class PlacedAnew:
+class MigrationService:
     """Claims over all cells of a scheduler that are to be elsewhere."""
 
-    def __init__(self, cells: Cells, line: RoomLine, successors: Successors, quotas: Quotas) -> None:
+    def __init__(self, cells: Cells, line: WaitQueue, successors: ReplacementPlacer, quotas: Quotas) -> None:
         self._cells = cells
         self._quotas = quotas
         self._line = line
@@ -35,12 +35,12 @@ class PlacedAnew:
 
         `alternates` are the hosts to try; None: those that were chosen with its first host, then any on which it has
         not failed; none of them: the claim ends.
-        Raises NoValidHost, QuotaExceeded (both: it has ended all the same), ClaimState, StaleToken, Unknown, Settling.
+        Raises NoValidHost, QuotaExceeded (both: it has ended all the same), ClaimState, StaleToken, NotFound, Settling.
         """
         cell, claim, known = await self._find_placing(claim_id, token)
         if known is not None:
             return known
-        _refuse_over(claim, besides=(Why.FAILED, Why.EXPIRED))
+        _refuse_over(claim, besides=(EndReason.FAILED, EndReason.EXPIRED))
         if alternates is not None and not alternates:
             return await self._end_failed(cell, claim)
         if claim.state is not ClaimStatus.PENDING:
@@ -49,7 +49,7 @@ class PlacedAnew:
             cell, claim, known = await self._find_placing(claim_id, token)
             if known is not None:
                 return known
-            told(claim, answer, ending=True)
+            check_outcome(claim, answer, ending=True)
         return await self.place_again(cell, claim, alternates or ())
 
     async def place_again(self, cell: Cell, claim: Claim, hosts: Collection[str] = ()) -> Claim:
@@ -61,7 +61,7 @@ class PlacedAnew:
         """
         try:
             return await self._next_placement(cell, claim, frozenset(hosts))
-        except (NoValidHost, QuotaExceeded, ClaimState, Unknown) as error:
+        except (NoValidHost, QuotaExceeded, ClaimState, NotFound) as error:
             if isinstance(error, NoValidHost | QuotaExceeded) and _is_service(claim) and not hosts:
                 raise await self._put_off(cell, claim, error) from error
             # Whatever comes after, the work does not run there. Another scheduler may have placed it meanwhile.
@@ -74,13 +74,17 @@ class PlacedAnew:
         exclude = _failed_on(claim)
         for host in () if hosts else claim.alternates:
             with suppress(NoValidHost):
-                return (await self._successors.place(cell, claim, Wanted(Why.FAILED, frozenset((host,)), exclude)))[0]
+                return (
+                    await self._successors.place(
+                        cell, claim, ReplacementSpec(EndReason.FAILED, frozenset((host,)), exclude)
+                    )
+                )[0]
         try:
-            return (await self._successors.place(cell, claim, Wanted(Why.FAILED, hosts, exclude)))[0]
+            return (await self._successors.place(cell, claim, ReplacementSpec(EndReason.FAILED, hosts, exclude)))[0]
         except NoValidHost:
             if hosts or not _is_service(claim):
                 raise
-        return (await self._successors.place(cell, claim, Wanted(Why.FAILED)))[0]
+        return (await self._successors.place(cell, claim, ReplacementSpec(EndReason.FAILED)))[0]
 
     async def _put_off(self, cell: Cell, claim: Claim, error: RedschedError) -> RedschedError:
         """Have another place looked for later; the error that says so."""
@@ -103,7 +107,7 @@ class PlacedAnew:
         `hosts`: only there; its present host only where it is named, for another of its pools. A live move has a
         deadline (300 s where none is given), after which the target is given back; `wait_s` waits for room. Answers the
         target, and False where it had been placed before.
-        Raises NoValidHost, ClaimState, StaleToken, Unknown, Settling.
+        Raises NoValidHost, ClaimState, StaleToken, NotFound, Settling.
         """
         cell, claim, known = await self._find_placing(claim_id, token)
         if known is not None:
@@ -111,27 +115,30 @@ class PlacedAnew:
         _refuse_over(claim)
         exclude = frozenset(() if claim.host in hosts else (claim.host,))
         by_s = deadline_s or (LIVE_DEADLINE_S if live else 0)
-        wanted = Wanted(Why.MOVED, frozenset(hosts), exclude, by_s)
+        wanted = ReplacementSpec(EndReason.MOVED, frozenset(hosts), exclude, by_s)
         return await self._place_or_wait(cell, claim, wanted, wait_s)
 
     async def unshelve(self, claim_id: str, wait_s: int = 0) -> tuple[Claim, bool]:
         """Claim again what was shelved; False where that had been done before.
 
-        Raises NoValidHost, ClaimState (it is not shelved), Unknown, Settling.
+        Raises NoValidHost, ClaimState (it is not shelved), NotFound, Settling.
         """
         cell, claim = await self._cells.find_claim(claim_id)
-        if claim.state is not ClaimStatus.ENDED or claim.why is not Why.SHELVED:
-            if claim.closed_why is Why.SHELVED and claim.state not in OVER:
+        if claim.state is not ClaimStatus.ENDED or claim.why is not EndReason.SHELVED:
+            if claim.closed_why is EndReason.SHELVED and claim.state not in OVER:
                 # It was unshelved since: by an earlier sending of this, as far as anyone remembers.
                 return claim, False
+            by_shelving = " by shelving" if claim.why is EndReason.SHELVED else ""
             raise ClaimState(
-                f"claim {claim.id} is {claim.state}{' by shelving' if claim.why is Why.SHELVED else ''}: only what is "
-                "shelved, and has left its host, can be unshelved",
+                f"claim {claim.id} is {claim.state}{by_shelving}: only what is shelved, and has left its host, can be "
+                "unshelved",
                 {"claim_id": claim.id, "state": claim.state},
             )
-        return await self._place_or_wait(cell, claim, Wanted(Why.SHELVED), wait_s)
+        return await self._place_or_wait(cell, claim, ReplacementSpec(EndReason.SHELVED), wait_s)
 
-    async def _place_or_wait(self, cell: Cell, claim: Claim, wanted: Wanted, wait_s: int) -> tuple[Claim, bool]:
+    async def _place_or_wait(
+        self, cell: Cell, claim: Claim, wanted: ReplacementSpec, wait_s: int
+    ) -> tuple[Claim, bool]:
         try:
             return await self._successors.place(cell, claim, wanted)
         except NoValidHost as refused:
@@ -148,7 +155,7 @@ class PlacedAnew:
     async def _find_placing(self, claim_id: str, token: str) -> tuple[Cell, Claim, Claim | None]:
         """Return the claim at the placement that a token names; and at the one that was based on it, if there is one.
 
-        Raises Unknown, StaleToken.
+        Raises NotFound, StaleToken.
         """
         Token.parse(token)
         cell, claim = await self._cells.find_claim(claim_id)
@@ -160,15 +167,15 @@ class PlacedAnew:
         return cell, at or claim, known
 
     async def _end_failed(self, cell: Cell, claim: Claim) -> Claim:
-        told(claim, await self._give_up(cell, claim), ending=True)
+        check_outcome(claim, await self._give_up(cell, claim), ending=True)
         return await self._read(claim.id)
 
-    async def _give_up(self, cell: Cell, claim: Claim, token: str = "") -> Answer:
+    async def _give_up(self, cell: Cell, claim: Claim, token: str = "") -> ScriptResult:
         """End a claim for good; with the `token` of the placement that has failed only if it is still the last one.
 
         What was unshelved and could not be started is shelved still.
         """
-        why = Why.SHELVED if _is_unshelved(claim) else Why.FAILED
+        why = EndReason.SHELVED if _is_unshelved(claim) else EndReason.FAILED
         answer = await cell.store.release(claim.host, claim.id, token, why=why, things=counted_by(claim))
         if answer.outcome in (Outcome.OK, Outcome.SAME, Outcome.ENDING):
             # Nothing of it is left, which the store may lose like any release.
@@ -181,7 +188,7 @@ class PlacedAnew:
 
 def _is_unshelved(claim: Claim) -> bool:
     """Whether a pending claim was unshelved, and has not been active since: then it is shelved still."""
-    if claim.closed_why is not Why.SHELVED:
+    if claim.closed_why is not EndReason.SHELVED:
         return False
     current = claim.raw.get("current_root") or claim.raw.get("current")
     return current is None or Token.parse(current) <= Token.parse(claim.closed)
@@ -196,7 +203,7 @@ def _failed_on(claim: Claim) -> frozenset[str]:
     return claim.tried | {claim.host}
 
 
-def _refuse_over(claim: Claim, besides: Collection[Why] = ()) -> None:
+def _refuse_over(claim: Claim, besides: Collection[EndReason] = ()) -> None:
     """Raise ClaimState for a claim that is ending or has ended, for another reason than these."""
     if claim.state in OVER and claim.why not in besides:
         raise ClaimState(

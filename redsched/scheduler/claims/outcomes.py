@@ -1,17 +1,17 @@
 """What a script's answer about a claim means to its caller: done, or the error that says why not."""
 
-from redsched.errors import ClaimState, Settling, StaleToken, Unknown
+from redsched.errors import ClaimState, NotFound, Settling, StaleToken
 from redsched.model import Claim, ClaimStatus
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Answer
+from redsched.store.codec.results import ScriptResult
 
 _DONE = (Outcome.OK, Outcome.SAME)
 
 
-def told(claim: Claim, answer: Answer, ending: bool = False) -> Answer:
+def check_outcome(claim: Claim, answer: ScriptResult, ending: bool = False) -> ScriptResult:
     """The answer, where it was done, before or now; with `ending` also where it is on its way to the end.
 
-    Raises Unknown, ClaimState, StaleToken, Settling.
+    Raises NotFound, ClaimState, StaleToken, Settling.
     """
     outcome = answer.outcome
     if outcome in _DONE or (ending and outcome is Outcome.ENDING):
@@ -21,7 +21,7 @@ def told(claim: Claim, answer: Answer, ending: bool = False) -> Answer:
     if outcome is Outcome.STALE:
         raise stale(claim)
     if outcome is Outcome.UNKNOWN:
-        raise Unknown(f"there is no claim {claim.id!r} any more")
+        raise NotFound(f"there is no claim {claim.id!r} any more")
     if outcome is Outcome.MOVING:
         raise ClaimState(
             f"claim {claim.id} is being placed elsewhere: wait until only one of the two places is left",

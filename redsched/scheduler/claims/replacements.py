@@ -17,40 +17,40 @@ from redsched.decide import Decision
 from redsched.decide.lost_members import followers_on, written_off_with
 from redsched.errors import (
     ClaimState,
+    Conflict,
+    NotFound,
     NoValidHost,
     RedschedError,
-    Refused,
     Settling,
     StaleToken,
     StoreUnavailable,
-    Unknown,
 )
-from redsched.model import HELD, Claim, Request, Why
+from redsched.model import HELD, Claim, EndReason, Request
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claims.deciding import decide_on, refusal_of
 from redsched.scheduler.claims.gang_relations import expected, held_by, narrowed
-from redsched.scheduler.claims.single_request import elsewhere, one_place
-from redsched.scheduler.hosts.group_targets import MOST_FOLLOWERS, Asked, decided
+from redsched.scheduler.claims.single_request import elsewhere, single_claim_request
+from redsched.scheduler.hosts.group_targets import MAX_FOLLOWERS, Asked, decided
 from redsched.scheduler.quotas.enforcement import Quotas
-from redsched.scheduler.selection.claim_call import again_call
+from redsched.scheduler.selection.claim_call import replacement_call
 from redsched.scheduler.selection.references import living_hints, refuse_undeclared, undeclared, with_hints
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Again, ClaimAnswer
+from redsched.store.codec.results import ClaimAnswer, Replacement
 
-MOST_TRIES = 20
+MAX_TRIES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ReplacementSpec:
     """Why and where: on these hosts (none: any), not on those; `by_s`: how long until it must be active (0: ever)."""
 
-    why: Why
+    why: EndReason
     hosts: frozenset[str] = frozenset()
     exclude: frozenset[str] = frozenset()
     by_s: int = 0
 
 
-class Successors:
+class ReplacementPlacer:
     """Gives claims other placements, over all cells of a scheduler; always in the claim's own cell."""
 
     def __init__(self, cells: Cells, quotas: Quotas) -> None:
@@ -58,19 +58,19 @@ class Successors:
         self._quotas = quotas
         self._rng = Random()
 
-    async def place(self, cell: Cell, claim: Claim, wanted: Wanted) -> tuple[Claim, bool]:
+    async def place(self, cell: Cell, claim: Claim, wanted: ReplacementSpec) -> tuple[Claim, bool]:
         """Give a claim another placement, which the answer shows; False where an earlier call had made it.
 
-        Raises NoValidHost, ClaimState (it has ended; its request is not known), StaleToken, Unknown, Settling.
+        Raises NoValidHost, ClaimState (it has ended; its request is not known), StaleToken, NotFound, Settling.
         """
         return await self._claim(cell, await self.asked(cell, claim, wanted), wanted)
 
-    async def asked(self, cell: Cell, claim: Claim, wanted: Wanted) -> Asked:
+    async def asked(self, cell: Cell, claim: Claim, wanted: ReplacementSpec) -> Asked:
         """What is decided on. Raises NoValidHost, ClaimState."""
         alone = await self.alone(cell, claim, wanted)
         return replace(alone, followers=await self._followers(cell, alone))
 
-    async def alone(self, cell: Cell, claim: Claim, wanted: Wanted, besides: Collection[str] = ()) -> Asked:
+    async def alone(self, cell: Cell, claim: Claim, wanted: ReplacementSpec, besides: Collection[str] = ()) -> Asked:
         """What is decided on, without regard to who must follow, or to its relations to the claims `besides`.
 
         Raises NoValidHost, ClaimState.
@@ -79,11 +79,11 @@ class Successors:
         place = await self._elsewhere(request, claim, wanted)
         held = await held_by(cell, request, claim, besides)
         if held:
-            place = await cell.caught_up(lambda: narrowed(place, held, cell.mirror.columns))
+            place = await cell.read_at_head(lambda: narrowed(place, held, cell.mirror.columns))
         return Asked(claim, request, place, held=held)
 
-    async def _elsewhere(self, request: Request, claim: Claim, wanted: Wanted) -> Request:
-        place = await with_hints(await living_hints(one_place(request, claim), self._cells), self._cells)
+    async def _elsewhere(self, request: Request, claim: Claim, wanted: ReplacementSpec) -> Request:
+        place = await with_hints(await living_hints(single_claim_request(request, claim), self._cells), self._cells)
         return elsewhere(place, wanted.hosts, wanted.exclude)
 
     async def _followers(self, cell: Cell, alone: Asked) -> tuple[Request, ...]:
@@ -95,26 +95,26 @@ class Successors:
             return hosts if hosts and self.may_fit(cell, alone) else ()
 
         # A picture that has not heard yet that their host was written off would know of no followers.
-        hosts = await cell.caught_up(look) if claim.group else ()
+        hosts = await cell.read_at_head(look) if claim.group else ()
         async for claims in cell.store.living_on(hosts):
             others = [one for one in claims if one.group == claim.group and one.id != claim.id and one.state in HELD]
-            for one in others[: MOST_FOLLOWERS - len(found)]:
-                with suppress(Refused, Unknown):
-                    wanted = Wanted(Why.MOVED, exclude=frozenset((one.host,)))
+            for one in others[: MAX_FOLLOWERS - len(found)]:
+                with suppress(Conflict, NotFound):
+                    wanted = ReplacementSpec(EndReason.MOVED, exclude=frozenset((one.host,)))
                     found.append(await self._elsewhere(await cell.requests.of(one), one, wanted))
         return tuple(found)
 
-    async def _claim(self, cell: Cell, asked: Asked, wanted: Wanted) -> tuple[Claim, bool]:
+    async def _claim(self, cell: Cell, asked: Asked, wanted: ReplacementSpec) -> tuple[Claim, bool]:
         claim = asked.claim
-        again = Again(claim.host, claim.retry_from or claim.token, wanted.why, wanted.by_s, claim.gang)
-        for number in range(MOST_TRIES):
-            decision, decided_on = await self._decide(cell, asked, caught_up=number > 0)
+        again = Replacement(claim.host, claim.retry_from or claim.token, wanted.why, wanted.by_s, claim.gang)
+        for number in range(MAX_TRIES):
+            decision, decided_on = await self._decide(cell, asked, read_at_head=number > 0)
             if not decision.places:
                 if number == 0:
                     continue
                 raise await self._refusal(cell, asked)
             written_off = written_off_with(cell.mirror.columns, claim)
-            call = again_call(asked.request, cell, decision, claim.id, again, written_off, *decided_on)
+            call = replacement_call(asked.request, cell, decision, claim.id, again, written_off, *decided_on)
             call = replace(call, expected=expected(asked.held))
             answer = await self._quotas.claim(cell, call)
             cell.mirror.apply_reply(answer)
@@ -125,12 +125,12 @@ class Successors:
             await cell.mark_down(answer)
             if answer.outcome is Outcome.RETRY:
                 asked = await self.asked(cell, claim, wanted)
-        raise StoreUnavailable(f"no host could be claimed in {MOST_TRIES} tries, though some seemed free: retry")
+        raise StoreUnavailable(f"no host could be claimed in {MAX_TRIES} tries, though some seemed free: retry")
 
-    async def look(self, cell: Cell, claim: Claim, wanted: Wanted) -> None:
+    async def look(self, cell: Cell, claim: Claim, wanted: ReplacementSpec) -> None:
         """Whether the claim has another place now, as a call would find it. Raises as `place` does."""
         asked = await self.alone(cell, claim, wanted)
-        decision, _ = await self._decide(cell, asked, caught_up=True)
+        decision, _ = await self._decide(cell, asked, read_at_head=True)
         if not decision.places:
             raise await self._refusal(cell, asked)
 
@@ -138,15 +138,15 @@ class Successors:
         """Whether the cell's picture as it is, caught up or not, has a place."""
         return bool(decided(cell.decider, cell.mirror.columns, asked, self._rng).places)
 
-    async def _decide(self, cell: Cell, asked: Asked, caught_up: bool) -> tuple[Decision, tuple[str, int]]:
-        """A decision with the epoch and seq of the columns decided on. Raises Unknown for what is not declared."""
+    async def _decide(self, cell: Cell, asked: Asked, read_at_head: bool) -> tuple[Decision, tuple[str, int]]:
+        """A decision with the epoch and seq of the columns decided on. Raises NotFound for what is not declared."""
 
         def decide() -> tuple[str, Decision]:
             what = undeclared(asked.place, (cell,))
             return what, decided(cell.decider, cell.mirror.columns, asked, self._rng)
 
-        (what, decision), decided_on = await decide_on(cell, decide, caught_up)
-        if what and caught_up:
+        (what, decision), decided_on = await decide_on(cell, decide, read_at_head)
+        if what and read_at_head:
             await refuse_undeclared(what, self._cells)
         return (replace(decision, places=()) if what else decision), decided_on
 
@@ -161,7 +161,7 @@ class Successors:
         """Read the claim at its new placement; as it is now, where that has gone already."""
         now = (await cell.store.read_claims([claim.id])).get(claim.id)
         if now is None:
-            raise Unknown(f"there is no claim {claim.id!r} any more")
+            raise NotFound(f"there is no claim {claim.id!r} any more")
         return now.at(token) or now
 
 
@@ -183,6 +183,6 @@ def raise_for(answer: ClaimAnswer, claim: Claim) -> None:
             {"claim_id": claim.id, "state": claim.state},
         )
     if outcome is Outcome.NO_CLAIM:
-        raise Unknown(f"there is no claim {claim.id!r} any more")
+        raise NotFound(f"there is no claim {claim.id!r} any more")
     if outcome in (Outcome.ATTEST, Outcome.SETTLING):
         raise Settling(f"claim {claim.id}: its host, or others, have not attested to the new epoch yet: try again")

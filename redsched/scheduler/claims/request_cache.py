@@ -16,7 +16,7 @@ KEPT_S = 86_400.0
 MOST = 10_000
 
 
-class KeptRequests:
+class RequestCache:
     """Those of one cell."""
 
     def __init__(self, store: CellStore) -> None:

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from redsched.decide.scoring.demand import demand
 from redsched.errors import ClaimState, NoValidHost
-from redsched.model import Claim, Gang, Request
+from redsched.model import Claim, GangMember, Request
 from redsched.scheduler.quotas.usage import by_class
 
 
-def one_place(request: Request, claim: Claim) -> Request:
+def single_claim_request(request: Request, claim: Claim) -> Request:
     """What a claim's place asks for, with the amounts that the claim has now: it may have been resized since.
 
     Raises ClaimState where that cannot be told.
@@ -45,7 +45,7 @@ def _some(hosts: frozenset[str]) -> str:
     return f"{', '.join(names[:5])}{more}"
 
 
-def _members(request: Request, claim: Claim) -> list[Gang]:
+def _members(request: Request, claim: Claim) -> list[GangMember]:
     """The members of a gang's request that the claim may be a place of: more than one only if they ask for the same."""
     if not request.members:
         return []
@@ -62,7 +62,7 @@ def _members(request: Request, claim: Claim) -> list[Gang]:
     return fitting
 
 
-def _refuse_company(request: Request, fitting: Sequence[Gang], claim: Claim) -> None:
+def _refuse_company(request: Request, fitting: Sequence[GangMember], claim: Claim) -> None:
     """Raise ClaimState for a place whose others it was spread with, or related to if the claim does not name them."""
     names, member = {one.name for one in fitting}, fitting[0].request if fitting else request
     related = not claim.gang_member and any(names & set(one.members) for one in request.relations)

@@ -9,14 +9,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
-from redsched.errors import ClaimState, Unknown
+from redsched.errors import ClaimState, NotFound
 from redsched.model import Aggregate, ServerGroup, SharedPool
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.hosts.fields import keyed, slot_views
 from redsched.scheduler.results import AggregateView, Page, ServerGroupView, SharedPoolView
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Answer
+from redsched.store.codec.results import ScriptResult
 
 View = TypeVar("View")
 
@@ -32,12 +32,12 @@ class DeclaredDesk(ABC, Generic[View]):
         self._cells = cells
 
     async def get(self, name: str) -> View:
-        """One of them. Raises Unknown, Settling."""
+        """One of them. Raises NotFound, Settling."""
         await self._cells.catch_up()
         found = await self._views([name]) if self._is_known(name) else ()
         if not found:
             await self._cells.refuse_unsettled(f"{self.word} {name}")
-            raise Unknown(f"there is no {self.word} {name!r}: declare it first")
+            raise NotFound(f"there is no {self.word} {name!r}: declare it first")
         return found[0]
 
     async def list(self, limit: int = 100, after: str = "") -> Page[View]:
@@ -48,7 +48,7 @@ class DeclaredDesk(ABC, Generic[View]):
         return Page(tuple(await self._views(page)), page[-1] if len(names) > limit else None)
 
     async def delete(self, name: str, force: bool = False) -> None:
-        """Take it back. Raises Unknown, Settling, and ClaimState while it is in use, unless forced."""
+        """Take it back. Raises NotFound, Settling, and ClaimState while it is in use, unless forced."""
         found = await self.get(name)
         use = self._use(found)
         for cell in () if use and not force else self._cells:
@@ -78,7 +78,7 @@ class DeclaredDesk(ABC, Generic[View]):
         """Why it must not simply go; '' where nothing stands against it."""
 
     @abstractmethod
-    async def _take_back(self, cell: Cell, name: str, force: bool) -> Answer: ...
+    async def _take_back(self, cell: Cell, name: str, force: bool) -> ScriptResult: ...
 
 
 class AggregateDesk(DeclaredDesk[AggregateView]):
@@ -89,7 +89,7 @@ class AggregateDesk(DeclaredDesk[AggregateView]):
     async def put(self, aggregate: Aggregate) -> tuple[AggregateView, bool]:
         """Declare it, with all of its metadata and hosts: as it is now, and whether it is new.
 
-        Raises Unknown for hosts that are not there, Settling.
+        Raises NotFound for hosts that are not there, Settling.
         """
         await self._cells.catch_up()
         await self._refuse_unknown(aggregate.hosts)
@@ -104,7 +104,7 @@ class AggregateDesk(DeclaredDesk[AggregateView]):
         if missing:
             shown = ", ".join(missing[:SHOWN_HOSTS]) + (" ..." if len(missing) > SHOWN_HOSTS else "")
             await self._cells.refuse_unsettled(f"host {missing[0]}")
-            raise Unknown(f"there are no hosts {shown}: leave them out until they have reported", {"hosts": missing})
+            raise NotFound(f"there are no hosts {shown}: leave them out until they have reported", {"hosts": missing})
 
     def _has_reported(self, host: str) -> bool:
         return any(cell.mirror.columns.row(host) is not None for cell in self._cells)
@@ -128,7 +128,7 @@ class AggregateDesk(DeclaredDesk[AggregateView]):
     def _use(self, found: AggregateView) -> str:
         return f"has {len(found.hosts)} hosts, whose limits and reservations end with it" if found.hosts else ""
 
-    async def _take_back(self, cell: Cell, name: str, force: bool) -> Answer:
+    async def _take_back(self, cell: Cell, name: str, force: bool) -> ScriptResult:
         return await cell.store.delete_aggregate(name, force)
 
 
@@ -181,7 +181,7 @@ class ServerGroupDesk(DeclaredDesk[ServerGroupView]):
     def _use(self, found: ServerGroupView) -> str:
         return f"has {found.members} members" if found.members else ""
 
-    async def _take_back(self, cell: Cell, name: str, force: bool) -> Answer:
+    async def _take_back(self, cell: Cell, name: str, force: bool) -> ScriptResult:
         return await cell.store.delete_group(name, force)
 
 
@@ -193,7 +193,7 @@ class SharedPoolDesk(DeclaredDesk[SharedPoolView]):
     async def put(self, pool: SharedPool, cell: str = "c1") -> tuple[SharedPoolView, bool]:
         """Declare it in a cell: as it is now, and whether it is new. What is claimed of it stays.
 
-        Raises Unknown (no such cell), ClaimState (the name is taken in another cell), Settling.
+        Raises NotFound (no such cell), ClaimState (the name is taken in another cell), Settling.
         """
         home = self._cells.named(cell)
         await self._cells.catch_up()
@@ -221,7 +221,7 @@ class SharedPoolDesk(DeclaredDesk[SharedPoolView]):
         held = [name for name, slot in found.slots.items() if slot.claimed]
         return f"is claimed from ({', '.join(held)})" if held else ""
 
-    async def _take_back(self, cell: Cell, name: str, force: bool) -> Answer:
+    async def _take_back(self, cell: Cell, name: str, force: bool) -> ScriptResult:
         return await cell.store.delete_pool(name, force)
 
 

@@ -17,17 +17,17 @@ from itertools import chain
 import structlog
 
 from redsched import aio
-from redsched.errors import NoValidHost, Refused, Unknown
-from redsched.model import HELD, LEASED, Claim, ClaimStatus, Reason, Why
+from redsched.errors import Conflict, NotFound, NoValidHost
+from redsched.model import HELD, LEASED, Claim, ClaimStatus, EndReason, Reason
 from redsched.scheduler.cells import Cell
-from redsched.scheduler.claims.replacements import Successors, Wanted
-from redsched.scheduler.hosts.drain_group import Together
+from redsched.scheduler.claims.replacements import ReplacementPlacer, ReplacementSpec
+from redsched.scheduler.hosts.drain_group import GroupDrain
 from redsched.scheduler.results import FailedMoves
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.commands.base import chunks
 
-MOST_PER_ROUND = 50
+MAX_PER_ROUND = 50
 AT_ONCE = 5
 HOSTS_AT_ONCE = 20
 LONGEST_PAUSE_S = 60.0
@@ -43,17 +43,17 @@ _STOPPED = (Outcome.OK, Outcome.ENDING, Outcome.SAME, Outcome.UNKNOWN)
 log = structlog.get_logger(__name__)
 
 
-class Leaving:
+class DrainWorker:
     """The hosts of one cell that are to be emptied."""
 
-    def __init__(self, cell: Cell, successors: Successors, together: Together) -> None:
+    def __init__(self, cell: Cell, successors: ReplacementPlacer, together: GroupDrain) -> None:
         self._cell = cell
         self._successors = successors
         self._together = together
         self._later: dict[str, tuple[float, float]] = {}
         """Claims that could not be moved: when to try again, by this process' monotonic clock, and the pause before."""
 
-    async def work_off(self) -> None:
+    async def run_once(self) -> None:
         """Place some claims of these hosts elsewhere. Raises Unavailable."""
         claims = await self._to_do()
         if not claims:
@@ -72,13 +72,13 @@ class Leaving:
         names, ids = random.sample(list(hosts), len(hosts)), list[str]()
         for some in chunks(names, HOSTS_AT_ONCE):
             ids += chain.from_iterable(await store.held_ids_of(some))
-            if len(ids) >= 4 * MOST_PER_ROUND:
+            if len(ids) >= 4 * MAX_PER_ROUND:
                 break
-        chosen = random.sample(ids, min(len(ids), 4 * MOST_PER_ROUND))
+        chosen = random.sample(ids, min(len(ids), 4 * MAX_PER_ROUND))
         claims = (await store.read_claims(chosen)).values() if chosen else ()
         views = (claim.view(one) for claim in claims for one in claim.placements)
         found = [(one, hosts[one.host]) for one in views if _is_due(one, hosts.get(one.host, ""), now_ms)]
-        return found[:MOST_PER_ROUND]
+        return found[:MAX_PER_ROUND]
 
     async def _do(self, claim: Claim, how: str) -> None:
         if how == STOP:
@@ -98,7 +98,7 @@ class Leaving:
         # While a gang waits for members, one that is stopped takes the others with it: they would wait for it in vain.
         # The claim of a complete gang may still name it; only its key tells.
         waits = claim.gang and await self._cell.store.read_gang(claim.gang)
-        why = Why.FAILED if waits else Why.RELEASED
+        why = EndReason.FAILED if waits else EndReason.RELEASED
         reason = f"host {claim.host} was drained, and stopped what was left when the deadline had passed"
         answer = await self._cell.store.release(
             claim.host, claim.id, claim.token, things=counted_by(claim), why=why, reason=reason
@@ -110,7 +110,7 @@ class Leaving:
     async def _move(self, claim: Claim) -> None:
         try:
             await self._place(claim)
-        except (Refused, Unknown) as error:
+        except (Conflict, NotFound) as error:
             # Gone meanwhile, or there is no place for it.
             now_s = aio.now_s()
             pause_s = min(LONGEST_PAUSE_S, 2 * self._later.get(claim.id, (0.0, 0.5))[1])
@@ -158,11 +158,13 @@ def _reason(claim: Claim, reasons: Mapping[str, Reason]) -> str:
     return reason.text if reason is not None and reason.at_ms == claim.move_failed_at_ms else ""
 
 
-def _elsewhere(claim: Claim) -> Wanted:
-    return Wanted(Why.MOVED, exclude=frozenset((claim.host,)))
+def _elsewhere(claim: Claim) -> ReplacementSpec:
+    return ReplacementSpec(EndReason.MOVED, exclude=frozenset((claim.host,)))
 
 
-async def why_not(cell: Cell, successors: Successors, together: Together, claims: Sequence[Claim]) -> dict[str, str]:
+async def why_not(
+    cell: Cell, successors: ReplacementPlacer, together: GroupDrain, claims: Sequence[Claim]
+) -> dict[str, str]:
     """Of claims on a host that is to be emptied, those for which there is no other place now, and why."""
     found: dict[str, str] = {}
     wholes: dict[tuple[str, str, str], str | None] = {}
@@ -172,7 +174,7 @@ async def why_not(cell: Cell, successors: Successors, together: Together, claims
             continue
         try:
             await successors.look(cell, claim, _elsewhere(claim))
-        except (Refused, Unknown) as error:
+        except (Conflict, NotFound) as error:
             whole = (claim.group, claim.raw.get("gang_members", ""), claim.gang_member)
             if whole not in wholes:
                 wholes[whole] = await _why_not_together(cell, together, claim)
@@ -182,9 +184,9 @@ async def why_not(cell: Cell, successors: Successors, together: Together, claims
     return found
 
 
-async def _why_not_together(cell: Cell, together: Together, claim: Claim) -> str | None:
+async def _why_not_together(cell: Cell, together: GroupDrain, claim: Claim) -> str | None:
     """Return why the group or gang of a claim cannot move as a whole; '' where it does not, None where it can."""
     try:
         return None if await together.look(cell, claim) else ""
-    except (Refused, Unknown) as error:
+    except (Conflict, NotFound) as error:
         return error.detail

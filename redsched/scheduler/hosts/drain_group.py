@@ -10,19 +10,19 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from redsched.decide import Decision
-from redsched.errors import ClaimState, NoValidHost, StoreUnavailable, Unknown
-from redsched.model import OVER, Claim, ClaimStatus, Gang, GroupPolicy, Relation, Request, Why
+from redsched.errors import ClaimState, NotFound, NoValidHost, StoreUnavailable
+from redsched.model import OVER, Claim, ClaimStatus, EndReason, GangMember, GroupPolicy, Relation, Request
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.claims.deciding import as_if_left, decide_on, refusal_of
 from redsched.scheduler.claims.gang_relations import bound_to, expected, relations_of
-from redsched.scheduler.claims.replacements import MOST_TRIES, Successors, Wanted, raise_for
+from redsched.scheduler.claims.replacements import MAX_TRIES, ReplacementPlacer, ReplacementSpec, raise_for
 from redsched.scheduler.hosts.group_targets import Asked
 from redsched.scheduler.quotas.enforcement import Quotas
 from redsched.scheduler.selection.claim_call import claim_call
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Again, ClaimCall, Member
+from redsched.store.codec.results import ClaimCall, Member, Replacement
 
-MOST_TOGETHER = 100
+MAX_TOGETHER = 100
 
 Found = tuple[str, Sequence[Claim]]
 """What may move as a whole, in words, and its claims."""
@@ -42,10 +42,10 @@ class _Group:
     expected: Mapping[str, tuple[str, ...]]
 
 
-class Together:
+class GroupDrain:
     """Moves whole groups and gangs, over all cells of a scheduler."""
 
-    def __init__(self, successors: Successors, quotas: Quotas) -> None:
+    def __init__(self, successors: ReplacementPlacer, quotas: Quotas) -> None:
         self._successors = successors
         self._quotas = quotas
         self._rng = Random()
@@ -53,9 +53,9 @@ class Together:
     async def place(self, cell: Cell, claim: Claim) -> bool:
         """Move the group or gang of a claim; False where it is in none that moves as a whole.
 
-        Raises NoValidHost, ClaimState, StaleToken, Unknown, Settling, QuotaExceeded.
+        Raises NoValidHost, ClaimState, StaleToken, NotFound, Settling, QuotaExceeded.
         """
-        for _ in range(MOST_TRIES):
+        for _ in range(MAX_TRIES):
             group = await self._group(cell, claim)
             if group is None:
                 return False
@@ -66,9 +66,9 @@ class Together:
                 return True
             raise_for(answer, claim)
             if answer.outcome is Outcome.UNKNOWN:
-                raise Unknown(f"nobody has declared {', '.join(answer.unknown)} any more")
+                raise NotFound(f"nobody has declared {', '.join(answer.unknown)} any more")
             await cell.mark_down(answer)
-        raise StoreUnavailable(f"no host could be claimed in {MOST_TRIES} tries, though some seemed free: retry")
+        raise StoreUnavailable(f"no host could be claimed in {MAX_TRIES} tries, though some seemed free: retry")
 
     async def look(self, cell: Cell, claim: Claim) -> bool:
         """Whether the group or gang of a claim moves as a whole, and has a place now. Raises as `place` does."""
@@ -100,7 +100,7 @@ class Together:
         return f"gang of {some} ({', '.join(types)})", found
 
     async def _to_move(self, cell: Cell, what: str, claims: Sequence[Claim]) -> _Group:
-        wanted = Wanted(Why.MOVED, exclude=frozenset(one.host for one in claims))
+        wanted = ReplacementSpec(EndReason.MOVED, exclude=frozenset(one.host for one in claims))
         ids = frozenset(one.id for one in claims)
         return _as_gang(what, [await self._successors.alone(cell, one, wanted, ids) for one in claims])
 
@@ -137,9 +137,9 @@ def _refuse(what: str, claims: Sequence[Claim]) -> None:
             f"{what} moves as a whole once all of it is active: claim {on_its_way.id} is "
             f"{'moving' if len(on_its_way.placements) > 1 else on_its_way.state}"
         )
-    if len(claims) > MOST_TOGETHER:
+    if len(claims) > MAX_TOGETHER:
         raise ClaimState(
-            f"{what} has {len(claims)} members, and no more than {MOST_TOGETHER} move as a whole: release "
+            f"{what} has {len(claims)} members, and no more than {MAX_TOGETHER} move as a whole: release "
             "some, and claim them anew"
         )
     if len({one.project for one in claims}) > 1:
@@ -155,7 +155,7 @@ def _as_gang(what: str, asked: Sequence[Asked]) -> _Group:
         alike.setdefault((_seat(one.claim), one.place.shape()), []).append(one)
     kinds = list(alike.values())
     members = tuple(
-        Gang(f"m{number}", replace(some[0].place, count=len(some), project="", consumer=""))
+        GangMember(f"m{number}", replace(some[0].place, count=len(some), project="", consumer=""))
         for number, some in enumerate(kinds)
     )
     request = Request(
@@ -191,4 +191,4 @@ def _call(cell: Cell, group: _Group, decision: Decision, epoch: str, seen_seq: i
 
 
 def _moved(member: Member, claim: Claim) -> Member:
-    return replace(member, again=Again(claim.host, claim.token, Why.MOVED, 0, claim.gang))
+    return replace(member, again=Replacement(claim.host, claim.token, EndReason.MOVED, 0, claim.gang))

@@ -5,7 +5,7 @@ quotas, names under a prefix, numbers.
 from collections.abc import Mapping
 
 from redsched.model import HostStatus, Quota
-from redsched.model.validation import MAX_AMOUNT, whole
+from redsched.model.validation import MAX_AMOUNT, parse_int
 from redsched.scheduler.results import SlotView
 from redsched.store.codec.fields import LIMIT
 
@@ -29,7 +29,7 @@ def status_from(fields: Mapping[str, str]) -> HostStatus:
 
 def quota_from(project: str, fields: Mapping[str, str]) -> Quota | None:
     """A project's quota; None without a limit. One that somebody has made unreadable by hand is 0."""
-    limits = {name: whole(text, 0) for name, text in keyed(LIMIT, fields).items()}
+    limits = {name: parse_int(text, 0) for name, text in keyed(LIMIT, fields).items()}
     return Quota(project, limits) if limits else None
 
 
@@ -43,7 +43,7 @@ def number(text: str) -> float:
 
 def _slot_view(slot: str, fields: Mapping[str, str]) -> SlotView:
     def amount(kind: str, default: int = 0, unreadable: int = 0) -> int:
-        return whole(fields.get(f"{kind}.{slot}", str(default)), unreadable)
+        return parse_int(fields.get(f"{kind}.{slot}", str(default)), unreadable)
 
     capacity = amount("capacity")
     claimed, external = amount("claimed", unreadable=MAX_AMOUNT), amount("external", unreadable=MAX_AMOUNT)

@@ -13,10 +13,10 @@ from random import Random
 from redsched.cache.columns import Columns
 from redsched.decide import Decider, Decision
 from redsched.decide.lost_members import without_left_behind
-from redsched.model import Claim, Gang, Request
+from redsched.model import Claim, GangMember, Request
 from redsched.scheduler.claims.gang_relations import Held
 
-MOST_FOLLOWERS = 100
+MAX_FOLLOWERS = 100
 """A larger group's first goes where so many may follow: looking for more of them at once would take too long."""
 
 
@@ -58,5 +58,5 @@ def _gang(first: Request, followers: Collection[Request]) -> Request:
     alike = Counter(one.shape() for one in followers)
     kinds = {one.shape(): one for one in followers}
     asked = [first, *(replace(kinds[shape], count=number) for shape, number in alike.items())]
-    members = (Gang(f"m{n}", replace(one, project="", consumer="")) for n, one in enumerate(asked))
+    members = (GangMember(f"m{n}", replace(one, project="", consumer="")) for n, one in enumerate(asked))
     return Request(members=tuple(members), project=first.project)

@@ -3,42 +3,49 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, OtherAgent, Unknown
-from redsched.model import AgentStamp, AtDeadline, HostReport, HostStatus, Why
-from redsched.model.validation import whole
+from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, NotFound, OtherAgent
+from redsched.model import AgentStamp, AtDeadline, EndReason, HostReport, HostStatus
+from redsched.model.validation import parse_int
 from redsched.scheduler.cells import Cell, Cells
-from redsched.scheduler.claims.replacements import Successors
+from redsched.scheduler.claims.replacements import ReplacementPlacer
 from redsched.scheduler.hosts.drain import failed_moves, why_not
-from redsched.scheduler.hosts.drain_group import Together
+from redsched.scheduler.hosts.drain_group import GroupDrain
 from redsched.scheduler.hosts.fields import keyed, number, slot_views, status_from
 from redsched.scheduler.results import HostView, Page, PoolView, ReportResult
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.fields import AMOUNT, WRITTEN_OFF, leaving_of
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Answer, EndedPlacement, HeldClaim, HostHashes, InboxEntry, ReportAnswer
+from redsched.store.codec.results import (
+    EndedPlacement,
+    HostHashes,
+    InboxEntry,
+    JournaledClaim,
+    ReportAnswer,
+    ScriptResult,
+)
 
-MOST_STUCK = 100
+MAX_STUCK = 100
 """Claims of a host that is to be emptied that are looked at for whether they can go elsewhere now."""
-MOST_ENDED = 100
+MAX_ENDED = 100
 """Claims of a host that was written off that one script ends."""
 
 
-class HostDesk:
+class HostService:
     """Hosts over all cells of a scheduler. What is answered is read from the store, not from memory."""
 
-    def __init__(self, cells: Cells, successors: Successors, together: Together) -> None:
+    def __init__(self, cells: Cells, successors: ReplacementPlacer, together: GroupDrain) -> None:
         self._cells = cells
         self._successors = successors
         self._together = together
 
     async def get(self, name: str) -> HostView:
-        """One host. Raises Unknown, Settling. One that is to be emptied says which claims have no other place now."""
+        """One host. Raises NotFound, Settling. One that is to be emptied says which claims have no other place now."""
         cell, hashes = await self._find(name)
         ids = await cell.store.held_ids(name)
         view = host_view(cell, hashes, len(ids))
         if view.leaving not in ("move", "evacuate"):
             return view
-        claims = tuple((await cell.store.read_claims(sorted(ids)[:MOST_STUCK])).values())
+        claims = tuple((await cell.store.read_claims(sorted(ids)[:MAX_STUCK])).values())
         stuck = await why_not(cell, self._successors, self._together, claims)
         return replace(view, stuck=stuck, failed_moves=await failed_moves(cell, claims, name))
 
@@ -65,12 +72,12 @@ class HostDesk:
         report: HostReport,
         stamp: AgentStamp | None = None,
         epoch: str = "",
-        held: Sequence[HeldClaim] = (),
+        held: Sequence[JournaledClaim] = (),
         ended: Sequence[EndedPlacement] = (),
     ) -> ReportResult:
         """Take a host's report, and its attestation where the epoch needs one: with `epoch`, only to that epoch.
 
-        Of `held`, those without a token become local claims. Raises Unknown (no such cell), ClaimState (the name is
+        Of `held`, those without a token become local claims. Raises NotFound (no such cell), ClaimState (the name is
         taken in another cell), OtherAgent, ClaimIdReused (a local claim has the id of another).
         """
         cell = self._cells.named(report.cell)
@@ -92,7 +99,7 @@ class HostDesk:
         said: ReportAnswer,
         stamp: AgentStamp | None,
         epoch: str,
-        held: Sequence[HeldClaim],
+        held: Sequence[JournaledClaim],
         ended: Sequence[EndedPlacement],
     ) -> ReportResult:
         if said.attested:
@@ -108,7 +115,7 @@ class HostDesk:
         return ReportResult(said.outcome, attested.epoch, done, said.version, attested.drop)
 
     async def heartbeat(self, name: str, lease_s: int, stamp: AgentStamp | None = None) -> str:
-        """Let a host live for another lease: OK, or ATTEST (report to the new epoch). Raises Unknown, OtherAgent."""
+        """Let a host live for another lease: OK, or ATTEST (report to the new epoch). Raises NotFound, OtherAgent."""
         cell, _ = await self._find(name)
         answer = await cell.store.heartbeat(name, lease_s, stamp)
         if answer.outcome is Outcome.OTHER:
@@ -116,7 +123,7 @@ class HostDesk:
         return _known(answer, name).outcome
 
     async def inbox(self, name: str, after: str = "") -> Sequence[InboxEntry]:
-        """The hints for a host's agent, after one entry. Raises Unknown."""
+        """The hints for a host's agent, after one entry. Raises NotFound."""
         cell, _ = await self._find(name)
         return await cell.store.inbox(name, after or "0-0")
 
@@ -131,7 +138,7 @@ class HostDesk:
         """Enable, disable or drain a host; with `move` its claims are placed elsewhere, a few each second.
 
         `deadline_s`: how long they are moved (0: until the host is enabled); `then`: what becomes of the rest, KEEP
-        where it is not given. Raises Unknown, InvalidRequest.
+        where it is not given. Raises NotFound, InvalidRequest.
         """
         if deadline_s and not move:
             raise InvalidRequest("deadline_s is how long claims are moved off a host: ask for move with it")
@@ -143,7 +150,7 @@ class HostDesk:
     async def lost(self, name: str, evacuate: bool = False, force: bool = False) -> None:
         """Write a host off: disable it, mark it down, and end what is ending there.
 
-        With `evacuate` its claims are placed elsewhere, and should it come back it drops them. Raises Unknown, and
+        With `evacuate` its claims are placed elsewhere, and should it come back it drops them. Raises NotFound, and
         ClaimState while the host's lease runs, unless `force`.
         """
         cell, _ = await self._find(name)
@@ -152,13 +159,13 @@ class HostDesk:
             raise _alive(name, int(answer.facts[0]))
         # Said again, it does again what a call before it may not have come to.
         claims = list((await cell.store.read_claims(await cell.store.held_ids(name))).values())
-        for first in range(0, len(claims), MOST_ENDED):
-            some = claims[first : first + MOST_ENDED]
+        for first in range(0, len(claims), MAX_ENDED):
+            some = claims[first : first + MAX_ENDED]
             things = {thing for claim in some for thing in counted_by(claim)}
             await cell.store.reconcile([claim.id for claim in some], things)
 
     async def forget(self, name: str, force: bool = False) -> None:
-        """Remove a host. Raises Unknown, and ClaimState while it holds claims, unless forced: then they end."""
+        """Remove a host. Raises NotFound, and ClaimState while it holds claims, unless forced: then they end."""
         cell, _ = await self._find(name)
         answer = await cell.store.forget(name, force)
         # UNKNOWN, just after it was found: an earlier sending of this very call has removed it.
@@ -171,7 +178,7 @@ class HostDesk:
             if hashes.fields:
                 return cell, hashes
         await self._cells.refuse_unsettled(f"host {name}")
-        raise Unknown(f"there is no host {name!r}: it has never reported, or was removed")
+        raise NotFound(f"there is no host {name!r}: it has never reported, or was removed")
 
     async def _refuse_twin(self, name: str, home: Cell) -> None:
         for cell in self._cells:
@@ -182,9 +189,9 @@ class HostDesk:
 
     async def _end(self, cell: Cell, report: HostReport, ended: Sequence[EndedPlacement]) -> None:
         for one in ended:
-            await cell.store.gone(report.name, one.id, one.token, Why.RELEASED, report.external)
+            await cell.store.gone(report.name, one.id, one.token, EndReason.RELEASED, report.external)
 
-    async def _resized(self, cell: Cell, host: str, held: Sequence[HeldClaim]) -> None:
+    async def _resized(self, cell: Cell, host: str, held: Sequence[JournaledClaim]) -> None:
         """Of a claim that is to be resized, what a report says it has by the new token is the host's word on that."""
         claims = await cell.store.read_claims([one.id for one in held])
         for one in held:
@@ -192,7 +199,7 @@ class HostDesk:
             if here and here.wanted:
                 await cell.store.resized(host, one.id, one.token, _amounts(one))
 
-    async def _claim_local(self, cell: Cell, host: str, local: Sequence[HeldClaim]) -> None:
+    async def _claim_local(self, cell: Cell, host: str, local: Sequence[JournaledClaim]) -> None:
         """Claim for work that runs there and has no token: nobody has claimed for it."""
         for one in local:
             token = ""
@@ -210,7 +217,7 @@ class HostDesk:
                 token = answer.facts[0]
 
 
-def _amounts(held: HeldClaim) -> dict[str, int]:
+def _amounts(held: JournaledClaim) -> dict[str, int]:
     return {name[len(AMOUNT) :]: int(value) for name, value in held.record.items() if name.startswith(AMOUNT)}
 
 
@@ -228,9 +235,9 @@ def _alive(name: str, lease_ms: int) -> ClaimState:
     )
 
 
-def _known(answer: Answer, name: str) -> Answer:
+def _known(answer: ScriptResult, name: str) -> ScriptResult:
     if answer.outcome is Outcome.UNKNOWN:
-        raise Unknown(f"there is no host {name!r}: it has never reported, or was removed")
+        raise NotFound(f"there is no host {name!r}: it has never reported, or was removed")
     return answer
 
 
@@ -246,9 +253,9 @@ def host_view(cell: Cell, hashes: HostHashes, claims: int) -> HostView:
         alive=fields.get("alive") == "1",
         attested=fields.get("epoch") == cell.mirror.epoch,
         written_off=fields.get("epoch") == WRITTEN_OFF,
-        version=whole(fields.get("version", ""), 0),
-        lease_s=whole(fields.get("lease_ms", ""), 0) // 1000,
-        alive_until_ms=whole(fields.get("alive_until_ms", ""), 0),
+        version=parse_int(fields.get("version", ""), 0),
+        lease_s=parse_int(fields.get("lease_ms", ""), 0) // 1000,
+        alive_until_ms=parse_int(fields.get("alive_until_ms", ""), 0),
         slots=slot_views(fields),
         traits=frozenset(one for one in traits if "/" not in one),
         labels=keyed("label.", fields),
@@ -257,7 +264,7 @@ def host_view(cell: Cell, hashes: HostHashes, claims: int) -> HostView:
         pools=_pools(keyed("pool.", fields), traits),
         aggregates=frozenset(keyed("aggregate.", fields)),
         leaving=leaving_of(fields, cell.mirror.now_ms()),
-        drain_by_ms=whole(fields.get("drain_by_ms", ""), 0) or None,
+        drain_by_ms=parse_int(fields.get("drain_by_ms", ""), 0) or None,
         drain_then=fields.get("drain_then", ""),
     )
 

@@ -5,17 +5,17 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from redsched.errors import InvalidRequest
-from redsched.model import Why
-from redsched.model.validation import whole
+from redsched.model import EndReason
+from redsched.model.validation import parse_int
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.results import EventView, Page
 from redsched.store.codec.fields import AMOUNT
 from redsched.store.codec.results import Event
 
 BATCH = 500
-MOST_READ = 20_000
+MAX_READ = 20_000
 """Entries that one page reads at most: with filters that match little it may come out short, or empty."""
-KINDS = frozenset(Why) | {
+KINDS = frozenset(EndReason) | {
     *("claimed", "local", "active", "resizing", "resized", "resize-failed", "ending", "restored"),
     *("up", "down", "attest", "status", "lost", "membership", "declared", "removed", "mended", "missing"),
 }
@@ -46,7 +46,7 @@ class EventFilter:
 ALL = EventFilter()
 
 
-class EventDesk:
+class EventService:
     """Events of all cells of a scheduler. Everything is read from the store."""
 
     def __init__(self, cells: Cells) -> None:
@@ -66,7 +66,7 @@ class EventDesk:
         for cell in cells:
             while entries := await cell.store.events(entry, BATCH):
                 for one in entries:
-                    if len(found) == limit or read == MOST_READ:
+                    if len(found) == limit or read == MAX_READ:
                         return Page(tuple(found), f"{cell.name}:{entry or '0-0'}")
                     entry, read = one.entry_id, read + 1
                     if wanted.takes(one.fields):
@@ -102,7 +102,7 @@ class EventDesk:
 async def _newest(cell: Cell, limit: int, wanted: EventFilter) -> "list[EventView]":
     found: list[EventView] = []
     before, read = "", 0
-    while read < MOST_READ and (entries := await cell.store.events_before(before, BATCH)):
+    while read < MAX_READ and (entries := await cell.store.events_before(before, BATCH)):
         for one in entries:
             before, read = one.entry_id, read + 1
             if wanted.takes(one.fields):
@@ -119,7 +119,7 @@ async def _end_of(cell: Cell) -> str:
 
 def _view(cell: Cell, one: Event) -> EventView:
     said = one.fields
-    slots = {name[len(AMOUNT) :]: whole(value, 0) for name, value in said.items() if name.startswith(AMOUNT)}
+    slots = {name[len(AMOUNT) :]: parse_int(value, 0) for name, value in said.items() if name.startswith(AMOUNT)}
     facts = {name: value for name, value in said.items() if name not in _HEAD and not name.startswith(AMOUNT)}
     entry = f"{cell.name}:{one.entry_id}"
     return EventView(entry, cell.name, int(said["at_ms"]), int(said["seq"]), said["kind"], slots, facts)

@@ -13,7 +13,7 @@ from redsched.errors import InvalidRequest
 from redsched.model import CLAIMS
 from redsched.pacing import paced
 from redsched.scheduler.cells import Cells
-from redsched.scheduler.quotas.usage import taken
+from redsched.scheduler.quotas.usage import quota_usage
 from redsched.scheduler.results import UsageRow
 
 
@@ -50,7 +50,7 @@ async def usage(cells: Cells, by: Sequence[UsageBy]) -> tuple[UsageRow, ...]:
                 row = columns.row(claim.host)
                 zone = "" if row is None else columns.zones.text(row)
                 key = tuple(zone if one is UsageBy.ZONE else claim.project for one in groups)
-                sums.setdefault(key, Counter()).update(taken(claim.amounts))
+                sums.setdefault(key, Counter()).update(quota_usage(claim.amounts))
     shown = UsageBy.CLASS in by
     return tuple(
         UsageRow(dict(zip(groups, key, strict=True)), found if shown else {CLAIMS: found[CLAIMS]})

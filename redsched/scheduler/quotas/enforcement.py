@@ -21,16 +21,16 @@ from redsched.errors import QuotaExceeded, Settling
 from redsched.model import CLAIMS, Amounts, Claim, Exceeded, Request
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.quotas.shares import QuotaShares, exceeded_by
-from redsched.scheduler.quotas.usage import taken
+from redsched.scheduler.quotas.usage import quota_usage
 from redsched.store.codec.claim_codec import drawn_on, exceeded
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Answer, ClaimAnswer, ClaimCall
+from redsched.store.codec.results import ClaimAnswer, ClaimCall, ScriptResult
 
 WITHIN_S = 5.0
 """How long a call is made again while shares are divided, or are on their way between cells."""
 PAUSE_S = 0.05
 
-A = TypeVar("A", Answer, ClaimAnswer)
+A = TypeVar("A", ScriptResult, ClaimAnswer)
 
 
 class Quotas:
@@ -48,11 +48,11 @@ class Quotas:
 
         return await self._within(cell, call.project, attempt, lambda answer: answer.over)
 
-    async def resize(self, cell: Cell, claim: Claim, token: str, amounts: Amounts) -> Answer:
+    async def resize(self, cell: Cell, claim: Claim, token: str, amounts: Amounts) -> ScriptResult:
         """Have a claim hold so much, within its project's quota. Raises QuotaExceeded, Settling, Unavailable."""
         things = drawn_on(claim.group, {**claim.amounts, **amounts}, claim.gang, claim.project)
 
-        async def attempt() -> Answer:
+        async def attempt() -> ScriptResult:
             limited = self._is_shared(claim.project)
             return await cell.store.resize(claim.host, claim.id, token, amounts, things, limited)
 
@@ -62,7 +62,7 @@ class Quotas:
         """Raise QuotaExceeded if claims of these places would be refused now. Writes nothing. Raises Settling."""
         total: Counter[str] = Counter()
         for place in decision.places:
-            total.update(taken(place.chosen.amounts))
+            total.update(quota_usage(place.chosen.amounts))
         if found := await self._over(project, total):
             raise _refusal(project, found)
 

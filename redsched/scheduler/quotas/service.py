@@ -14,13 +14,13 @@ from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.declared.service import DeclaredDesk
 from redsched.scheduler.quotas.shares import QuotaShares
 from redsched.scheduler.results import QuotaView
-from redsched.store.codec.results import Answer
+from redsched.store.codec.results import ScriptResult
 
 WITHIN_S = 5.0
 AGAIN_AFTER_S = 0.05
 
 
-class QuotaDesk(DeclaredDesk[QuotaView]):
+class QuotaService(DeclaredDesk[QuotaView]):
     """Quotas, by project. What is used is exact: while hosts may still bring back claims it is Settling."""
 
     word = "quota of project"
@@ -71,5 +71,5 @@ class QuotaDesk(DeclaredDesk[QuotaView]):
     def _use(self, found: QuotaView) -> str:  # noqa: ARG002 - what is used is there without it
         return ""
 
-    async def _take_back(self, cell: Cell, name: str, force: bool) -> Answer:  # noqa: ARG002 - nothing stands against it
+    async def _take_back(self, cell: Cell, name: str, force: bool) -> ScriptResult:  # noqa: ARG002 - nothing stands against it
         return await cell.store.delete_quota(name)

@@ -17,13 +17,13 @@ import structlog
 from redsched import aio
 from redsched.errors import Settling
 from redsched.model import Amounts, Exceeded, Quota
-from redsched.scheduler.background.lease import Duty
+from redsched.scheduler.background.lease import DutyLease
 from redsched.scheduler.background.periodic import repeat
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.selection.claim_ids import unique
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Answer
+from redsched.store.codec.results import ScriptResult
 from redsched.store.commands.quotas import QuotaState, Transfer
 
 SWEEP_S = 5.0
@@ -33,7 +33,7 @@ RETURNED_AFTER_MS = 1000
 
 UNDER_WAY_MS = 2000
 """How long whoever divides is left alone at first. Two at once do no harm, but one of them divides in vain."""
-MOST_PATIENCE_MS = 60_000
+MAX_PATIENCE_MS = 60_000
 """How long at most: so much later a division is made anew whose scheduler died."""
 
 States = Mapping[str, QuotaState]
@@ -47,7 +47,7 @@ class QuotaShares:
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
         self._first = next(iter(cells))
-        self._duty = Duty(self._first.store, "quotas")
+        self._duty = DutyLease(self._first.store, "quotas")
         self._locks: dict[tuple[str, str], asyncio.Lock] = {}
         self._patience_ms: dict[str, int] = {}
         """By project, where the last division of this scheduler was overtaken."""
@@ -145,7 +145,7 @@ class QuotaShares:
         closed = await self._close_all(project, limits, states, division)
         if not closed:
             return
-        shares, answers = divided(limits, [state.used for _, state in closed]), list[Answer]()
+        shares, answers = divided(limits, [state.used for _, state in closed]), list[ScriptResult]()
         for (cell, state), share in reversed([*zip(closed, shares, strict=True)]):
             answers.append(await cell.store.quota_share(project, division, epochs[cell.name], state.version, share))
         if all(answer.outcome is not Outcome.STALE for answer in answers):
@@ -158,7 +158,7 @@ class QuotaShares:
 
         Until the division gets through it counts as overtaken.
         """
-        patience_ms = min(2 * self._patience_of(project), MOST_PATIENCE_MS)
+        patience_ms = min(2 * self._patience_of(project), MAX_PATIENCE_MS)
         closed = list[tuple[Cell, QuotaState]]()
         for cell in self._cells:
             answer, state = await cell.store.quota_close(project, states[cell.name].division, division)

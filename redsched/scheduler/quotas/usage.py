@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from redsched.model import CLAIMS, Amounts
-from redsched.model.validation import split_slot, whole
+from redsched.model.validation import parse_int, split_slot
 from redsched.store.codec.fields import AMOUNT, placement_fields
 
 
@@ -16,7 +16,7 @@ def by_class(slots: Amounts) -> Counter[str]:
     return total
 
 
-def taken(slots: Amounts) -> Amounts:
+def quota_usage(slots: Amounts) -> Amounts:
     """What one claim of these slots takes of a quota: their classes, and itself."""
     return {**by_class(slots), CLAIMS: 1}
 
@@ -25,6 +25,6 @@ def usage_of(fields: Mapping[str, str]) -> Amounts:
     """What the hash of a living claim says that it takes: while it moves, the largest of its placements' amounts."""
     usage: Counter[str] = Counter()
     for one in placement_fields(fields):
-        amounts = {name[len(AMOUNT) :]: whole(value, 0) for name, value in one.items() if name.startswith(AMOUNT)}
-        usage |= Counter(taken(amounts))
+        amounts = {name[len(AMOUNT) :]: parse_int(value, 0) for name, value in one.items() if name.startswith(AMOUNT)}
+        usage |= Counter(quota_usage(amounts))
     return usage

@@ -9,7 +9,7 @@ from redsched.scheduler.cells import Cell
 from redsched.scheduler.results import Effort
 
 
-class Attempt:
+class SchedulingAttempt:
     """A request, what was found out about it, and the effort. `anew` begins another try of it."""
 
     __slots__ = (

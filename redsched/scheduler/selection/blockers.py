@@ -6,9 +6,9 @@ from redsched.decide import Explanation, Miss
 from redsched.model import Claim, ClaimStatus, Request
 from redsched.scheduler.cells import Cell
 
-MOST_READ = 200
+MAX_READ = 200
 """Claims of one host that are read."""
-MOST_TRIED = 20
+MAX_TRIED = 20
 """Claims of one host that are tried: deciding again for each holds up whoever waits for this process."""
 
 
@@ -20,7 +20,7 @@ async def with_claims(cell: Cell, request: Request, found: Explanation) -> Expla
 async def _with_claim(cell: Cell, request: Request, miss: Miss) -> Miss:
     if not cell.decider.could_wait(request, miss):
         return miss
-    ids = sorted(await cell.store.held_ids(miss.host))[:MOST_READ]
+    ids = sorted(await cell.store.held_ids(miss.host))[:MAX_READ]
     claims = (await cell.store.read_claims(ids)).values()
     held = [claim for claim in claims if claim.host == miss.host and claim.state is not ClaimStatus.ENDED]
     for claim in worth_trying(held):
@@ -32,7 +32,7 @@ async def _with_claim(cell: Cell, request: Request, miss: Miss) -> Miss:
 def worth_trying(claims: list[Claim]) -> list[Claim]:
     """Of claims just alike one, smallest first: the smallest that suffices is told; of very many kinds the largest."""
     kinds = {_kind(claim): claim for claim in sorted(claims, key=_size, reverse=True)}
-    return sorted(kinds.values(), key=_size)[-MOST_TRIED:]
+    return sorted(kinds.values(), key=_size)[-MAX_TRIED:]
 
 
 def _kind(claim: Claim) -> tuple[object, ...]:

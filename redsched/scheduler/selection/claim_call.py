@@ -7,7 +7,7 @@ from redsched.decide import Decision, Place
 from redsched.model import Claim, HostLimit, Request
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.results import Selection, Selections
-from redsched.store.codec.results import Again, ClaimAnswer, ClaimCall, Member
+from redsched.store.codec.results import ClaimAnswer, ClaimCall, Member, Replacement
 
 
 def claim_call(
@@ -50,12 +50,12 @@ def gang_members(request: Request, decision: Decision, ids: Sequence[str]) -> di
     return members
 
 
-def again_call(
+def replacement_call(
     request: Request,
     cell: Cell,
     decision: Decision,
     claim_id: str,
-    again: Again,
+    again: Replacement,
     written_off: tuple[str, ...],
     epoch: str,
     seen_seq: int,
@@ -82,7 +82,7 @@ def dry_run(request: Request, cell: Cell, decision: Decision) -> Selections:
     return Selections(tuple(places))
 
 
-def claimed(request: Request, cell: Cell, decision: Decision, ids: Sequence[str], answer: ClaimAnswer) -> Selections:
+def from_reply(request: Request, cell: Cell, decision: Decision, ids: Sequence[str], answer: ClaimAnswer) -> Selections:
     """What was claimed just now."""
     alternates = _alternates(request, decision, [one.host for one in answer.placed])
     found = (
@@ -102,7 +102,7 @@ def claimed(request: Request, cell: Cell, decision: Decision, ids: Sequence[str]
     return Selections(tuple(found))
 
 
-def known(request: Request, cell: Cell, ids: Sequence[str], claims: Mapping[str, Claim]) -> Selections:
+def from_existing(request: Request, cell: Cell, ids: Sequence[str], claims: Mapping[str, Claim]) -> Selections:
     """The first outcome of ids that were sent before, as the store has it."""
     members = [one.name for one in request.members for _ in range(one.count)] or [""] * len(ids)
     found = (

@@ -27,7 +27,7 @@ def claim_id_in(cell: Cell) -> str:
     return f"{cell.name}.{unique()}"
 
 
-class Identity:
+class ClaimIds:
     """Ids over all cells of a scheduler."""
 
     def __init__(self, cells: Cells) -> None:

@@ -13,16 +13,16 @@ from contextlib import suppress
 import structlog
 
 from redsched import aio
-from redsched.cache.updater import CellMirror
+from redsched.cache.updater import ReplicaUpdater
 from redsched.errors import RedschedError
-from redsched.model import OVER, Claim, ClaimStatus, Reason, Why
+from redsched.model import OVER, Claim, ClaimStatus, EndReason, Reason
 from redsched.store.cell import CellStore
 from redsched.store.codec.results import Change
 
 READ_AT_ONCE = 500
 AGAIN_AFTER_S = 0.2
-_WHY = frozenset(Why)
-_FAILURES = frozenset((Why.FAILED, Why.EXPIRED))
+_WHY = frozenset(EndReason)
+_FAILURES = frozenset((EndReason.FAILED, EndReason.EXPIRED))
 
 log = structlog.get_logger(__name__)
 
@@ -74,10 +74,10 @@ class _Wait:
         self.done.set()
 
 
-class HostWords:
+class ConfirmationWaiter:
     """The waits of one cell. A listener of its mirror."""
 
-    def __init__(self, store: CellStore, mirror: CellMirror) -> None:
+    def __init__(self, store: CellStore, mirror: ReplicaUpdater) -> None:
         self._store = store
         self._mirror = mirror
         self._waits: dict[str, list[_Wait]] = {}

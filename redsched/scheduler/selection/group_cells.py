@@ -15,7 +15,7 @@ from redsched.scheduler.cells import Cell, Cells
 _PER_HOST = frozenset((GroupPolicy.ANTI_AFFINITY, GroupPolicy.SOFT_ANTI_AFFINITY))
 
 
-class Pins:
+class GroupCells:
     """The groups of a request, and the cell that they are pinned to."""
 
     def __init__(self, cells: Cells) -> None:

@@ -9,10 +9,10 @@ from redsched.errors import ClaimIdReused, ClaimState
 from redsched.model import Claim, ClaimStatus, Request
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.results import Selections
-from redsched.scheduler.selection.claim_call import known
+from redsched.scheduler.selection.claim_call import from_existing
 
 
-async def first_outcome(request: Request, cells: Cells) -> Selections | None:
+async def existing_outcome(request: Request, cells: Cells) -> Selections | None:
     """The outcome of the request's own ids; None where it has none, or none of them is known.
 
     Raises ClaimIdReused (they belong to other content), ClaimState (some have ended, or are not known), Settling.
@@ -39,7 +39,7 @@ def _told(request: Request, cell: Cell, held: dict[str, Claim]) -> Selections:
         raise has_ended(gone, held)
     if _is_partial(request, held):
         raise only_some_known(request, held)
-    return known(request, cell, request.claim_ids, held)
+    return from_existing(request, cell, request.claim_ids, held)
 
 
 def _is_partial(request: Request, held: dict[str, Claim]) -> bool:

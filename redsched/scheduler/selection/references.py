@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from redsched.cache.columns import Columns
-from redsched.errors import NoValidHost, Unknown
+from redsched.errors import NotFound, NoValidHost
 from redsched.model import ClaimStatus, Hints, Request
 from redsched.scheduler.cells import Cell, Cells
 
@@ -16,7 +16,7 @@ from redsched.scheduler.cells import Cell, Cells
 async def with_hints(request: Request, cells: Cells) -> Request:
     """The request with the claims of its hints as hosts: same_host only theirs, different_host none of theirs.
 
-    The same for each member of a gang. Raises Unknown for a claim that is not there, Settling while it might come back;
+    The same for each member of a gang. Raises NotFound for a claim that is not there, Settling while it might return;
     NoValidHost where same_host leaves no host.
     """
     if request.members:
@@ -60,7 +60,7 @@ async def living_hints(request: Request, cells: Cells) -> Request:
 async def _lives(claim_id: str, cells: Cells) -> bool:
     try:
         return (await cells.find_claim(claim_id))[1].state is not ClaimStatus.ENDED
-    except Unknown:
+    except NotFound:
         return False
 
 
@@ -85,6 +85,6 @@ def _undeclared(request: Request, columns: Columns) -> Iterator[str]:
 
 
 async def refuse_undeclared(what: str, cells: Cells) -> None:
-    """Raise Unknown for something that is not declared; Settling while a cell still waits for its hosts."""
+    """Raise NotFound for something that is not declared; Settling while a cell still waits for its hosts."""
     await cells.refuse_unsettled(what)
-    raise Unknown(f"{what} is not declared: declare it first, or leave it out of the request")
+    raise NotFound(f"{what} is not declared: declare it first, or leave it out of the request")

@@ -19,27 +19,27 @@ from random import Random
 from redsched.decide import Decision
 from redsched.errors import (
     NotDurable,
+    NotFound,
     NoValidHost,
     OutcomeUnknown,
     QuotaExceeded,
     RedschedError,
     Settling,
     StoreUnavailable,
-    Unknown,
 )
 from redsched.model import Claim, Request
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.quotas.enforcement import Quotas
 from redsched.scheduler.results import Effort, Selections
-from redsched.scheduler.selection.attempt import Attempt
-from redsched.scheduler.selection.claim_call import claim_call, claimed, dry_run, gang_members, known
-from redsched.scheduler.selection.claim_ids import Identity, claim_id_in
-from redsched.scheduler.selection.group_cells import Pins
-from redsched.scheduler.selection.idempotency import first_outcome
+from redsched.scheduler.selection.attempt import SchedulingAttempt
+from redsched.scheduler.selection.claim_call import claim_call, dry_run, from_existing, from_reply, gang_members
+from redsched.scheduler.selection.claim_ids import ClaimIds, claim_id_in
+from redsched.scheduler.selection.group_cells import GroupCells
+from redsched.scheduler.selection.idempotency import existing_outcome
 from redsched.scheduler.selection.references import refuse_undeclared, undeclared, with_hints
 from redsched.scheduler.selection.refusal import refusal
-from redsched.scheduler.selection.wait_active import UntilActive
-from redsched.scheduler.selection.wait_queue import RoomLine
+from redsched.scheduler.selection.wait_active import ActiveWaiter
+from redsched.scheduler.selection.wait_queue import WaitQueue
 from redsched.settings import Settings
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimAnswer
@@ -54,8 +54,8 @@ class Selector:
         self,
         cells: Cells,
         settings: Settings,
-        identity: Identity,
-        line: RoomLine,
+        identity: ClaimIds,
+        line: WaitQueue,
         quotas: Quotas,
         observe: Observe | None = None,
     ) -> None:
@@ -63,9 +63,9 @@ class Selector:
         self._settings = settings
         self._identity = identity
         self._quotas = quotas
-        self._pins = Pins(cells)
+        self._pins = GroupCells(cells)
         self._line = line
-        self._until_active = UntilActive(cells)
+        self._until_active = ActiveWaiter(cells)
         self._observe = observe or (lambda _: None)
         self._rng = Random()
 
@@ -75,7 +75,7 @@ class Selector:
         Raises NoValidHost, QuotaExceeded, ClaimIdReused, ClaimState (some ids have ended or were lost), NotConfirmed,
         Settling, StoreUnavailable, OutcomeUnknown.
         """
-        attempt = Attempt(request)
+        attempt = SchedulingAttempt(request)
         try:
             found = await self._placed(attempt)
             if request.until == "active" and request.claim:
@@ -92,29 +92,29 @@ class Selector:
         await self._line.stop()
         await self._until_active.stop()
 
-    async def _placed(self, attempt: Attempt) -> Selections:
+    async def _placed(self, attempt: SchedulingAttempt) -> Selections:
         """Place the request; where nothing fits, wait for room as long as it wants to."""
         request = attempt.request
         try:
-            return await self._try_for_sure(attempt)
+            return await self._attempt_with_undo(attempt)
         except NoValidHost as refused:
             if not (request.wait_s and request.claim):
                 raise
             return await self._line.place(
-                lambda: self._try_for_sure(attempt), lambda: self._may_fit(attempt), request.wait_s, refused
+                lambda: self._attempt_with_undo(attempt), lambda: self._may_fit(attempt), request.wait_s, refused
             )
 
-    def _may_fit(self, attempt: Attempt) -> bool:
+    def _may_fit(self, attempt: SchedulingAttempt) -> bool:
         """Whether the pictures as they are, caught up or not, have a place."""
         return any(cell.decider.decide(attempt.asked, self._rng).places for cell in self._cells)
 
-    async def _try_for_sure(self, attempt: Attempt) -> Selections:
+    async def _attempt_with_undo(self, attempt: SchedulingAttempt) -> Selections:
         """One try. Until active, what a caller who is gone by then has claimed is undone."""
         if attempt.request.until == "active" and attempt.request.claim:
             return await self._until_active.placed(lambda: self._try(attempt), attempt.mark)
         return await self._try(attempt)
 
-    async def _try(self, attempt: Attempt) -> Selections:
+    async def _try(self, attempt: SchedulingAttempt) -> Selections:
         attempt.anew()
         try:
             async with asyncio.timeout(self._settings.select_timeout_s):
@@ -124,7 +124,7 @@ class Selector:
         except OutcomeUnknown as error:
             raise OutcomeUnknown(error.detail, _ids(attempt)) from error
 
-    def _late(self, attempt: Attempt) -> RedschedError:
+    def _late(self, attempt: SchedulingAttempt) -> RedschedError:
         waited = f"within {self._settings.select_timeout_s:g} s"
         if attempt.sent:
             return OutcomeUnknown(
@@ -133,17 +133,17 @@ class Selector:
             )
         return StoreUnavailable(f"no host could be claimed {waited}, though some seemed free: retry")
 
-    async def _select(self, attempt: Attempt) -> Selections:
+    async def _select(self, attempt: SchedulingAttempt) -> Selections:
         try:
             return await self._place(attempt)
-        except (NoValidHost, Unknown, QuotaExceeded):
+        except (NoValidHost, NotFound, QuotaExceeded):
             # What the request relied on may have gone since its ids were given what they have: they keep it.
-            found = await first_outcome(attempt.request, self._cells)
+            found = await existing_outcome(attempt.request, self._cells)
             if found is None:
                 raise
             return found
 
-    async def _place(self, attempt: Attempt) -> Selections:
+    async def _place(self, attempt: SchedulingAttempt) -> Selections:
         request = attempt.request
         attempt.home = await self._identity.home(request)
         attempt.asked = await with_hints(request, self._cells)
@@ -165,7 +165,7 @@ class Selector:
             if found is not None:
                 return found
 
-    async def _decide(self, attempt: Attempt) -> tuple[Cell, Decision]:
+    async def _decide(self, attempt: SchedulingAttempt) -> tuple[Cell, Decision]:
         """The best decision of all cells, or that of the cell in which the request's ids are at home."""
 
         def look(cell: Cell) -> tuple[Cell, Decision]:
@@ -173,11 +173,11 @@ class Selector:
 
         home = attempt.home or attempt.pinned
         cells = list(self._cells) if home is None else [home]
-        looks = await self._cells.caught_up(look) if attempt.catch_up else [look(cell) for cell in cells]
+        looks = await self._cells.read_at_head(look) if attempt.catch_up else [look(cell) for cell in cells]
         mine = [found for found in looks if found[0] in cells]
         return max(mine, key=lambda found: (len(found[1].places), found[1].score))
 
-    def _decide_in(self, cell: Cell, attempt: Attempt) -> Decision:
+    def _decide_in(self, cell: Cell, attempt: SchedulingAttempt) -> Decision:
         started = time.perf_counter()
         attempt.decided_on[cell.name] = (cell.mirror.epoch, cell.mirror.seq)
         decision = cell.decider.decide(attempt.asked, self._rng)
@@ -188,7 +188,7 @@ class Selector:
         attempt.decide_s += time.perf_counter() - started
         return decision
 
-    async def _moves_on(self, attempt: Attempt) -> bool:
+    async def _moves_on(self, attempt: SchedulingAttempt) -> bool:
         """Take the caller's ids from a cell without room to one that may have it; False when there is none."""
         if attempt.home is None or attempt.pinned is not None:
             return False
@@ -201,26 +201,26 @@ class Selector:
                 return attempt.home is not before
         return False
 
-    async def _claim(self, attempt: Attempt, cell: Cell, decision: Decision) -> Selections | None:
+    async def _claim(self, attempt: SchedulingAttempt, cell: Cell, decision: Decision) -> Selections | None:
         """Run the claim script. None: decide anew, on columns that know more than before."""
         request = attempt.request
         if not decision.places and not request.claim_ids:
             self._refuse(attempt)
         if not await self._belongs_to(attempt, cell, decision):
             return None
-        if request.mode == "incremental" and (first := await first_outcome(request, self._cells)):
+        if request.mode == "incremental" and (first := await existing_outcome(request, self._cells)):
             return first
         ids = self._ids_for(request, cell, decision)
         answer = await self._call(attempt, cell, decision, ids)
         if answer.outcome is Outcome.OK:
-            return claimed(request, cell, decision, ids, answer)
+            return from_reply(request, cell, decision, ids, answer)
         if answer.outcome is Outcome.SAME:
             claims = await _read(cell, ids)
             if len(claims) == len(ids):
-                return known(request, cell, ids, claims)
+                return from_existing(request, cell, ids, claims)
         return await self._not_claimed(attempt, cell, decision, ids, answer)
 
-    async def _belongs_to(self, attempt: Attempt, cell: Cell, decision: Decision) -> bool:
+    async def _belongs_to(self, attempt: SchedulingAttempt, cell: Cell, decision: Decision) -> bool:
         """Bind the request's ids and server group to the cell; False where they are bound to another one."""
         bound = await self._identity.bind(attempt.request, cell)
         if bound is not cell:
@@ -228,7 +228,9 @@ class Selector:
             return False
         return not decision.places or await self._pins.pin(attempt.request, cell) is cell
 
-    async def _call(self, attempt: Attempt, cell: Cell, decision: Decision, ids: tuple[str, ...]) -> ClaimAnswer:
+    async def _call(
+        self, attempt: SchedulingAttempt, cell: Cell, decision: Decision, ids: tuple[str, ...]
+    ) -> ClaimAnswer:
         """Call the claim script once, and apply what its reply says."""
         attempt.calls += 1
         attempt.sent = ids
@@ -245,7 +247,7 @@ class Selector:
         return answer
 
     async def _not_claimed(
-        self, attempt: Attempt, cell: Cell, decision: Decision, ids: tuple[str, ...], answer: ClaimAnswer
+        self, attempt: SchedulingAttempt, cell: Cell, decision: Decision, ids: tuple[str, ...], answer: ClaimAnswer
     ) -> Selections | None:
         """Return what the ids had got before, refuse, or have the caller decide anew (None)."""
         request, outcome = attempt.request, answer.outcome
@@ -256,7 +258,7 @@ class Selector:
         if outcome is Outcome.FULL and not decision.places:
             self._refuse(attempt)
         if outcome in (Outcome.GONE, Outcome.CONFLICT):
-            found = await first_outcome(request, self._cells)
+            found = await existing_outcome(request, self._cells)
             attempt.catch_up |= found is None  # the store has lost the outcome since: the ids are free again
             return found
         if outcome is Outcome.SETTLING:
@@ -274,8 +276,8 @@ class Selector:
             return tuple(claim_id_in(cell) for _ in decision.places)
         return request.claim_ids[: len(decision.places)] if decision.places else request.claim_ids
 
-    async def _has_undeclared(self, attempt: Attempt) -> bool:
-        """Whether to look again, caught up, for something that the request names. Raises Unknown, Settling."""
+    async def _has_undeclared(self, attempt: SchedulingAttempt) -> bool:
+        """Whether to look again, caught up, for something that the request names. Raises NotFound, Settling."""
         what = undeclared(attempt.asked, self._cells)
         if not what:
             return False
@@ -285,7 +287,7 @@ class Selector:
         await self._cells.catch_up()
         return True
 
-    def _refuse(self, attempt: Attempt) -> Selections:
+    def _refuse(self, attempt: SchedulingAttempt) -> Selections:
         found = [attempt.seen.get(cell.name) or cell.decider.explain(attempt.asked) for cell in self._cells]
         raise refusal(self._cells, attempt.request, found)
 
@@ -313,6 +315,6 @@ async def _read(cell: Cell, ids: Sequence[str]) -> Mapping[str, Claim]:
         raise OutcomeUnknown(f"the claim was made, and could not be read: {error.detail}") from error
 
 
-def _ids(attempt: Attempt) -> dict[str, list[str]]:
+def _ids(attempt: SchedulingAttempt) -> dict[str, list[str]]:
     """What the caller needs to learn the outcome: the ids, its own or those that were made for the call."""
     return {"claim_ids": list(attempt.sent or attempt.request.claim_ids)}

@@ -15,12 +15,12 @@ import structlog
 
 from redsched import aio
 from redsched.errors import NotConfirmed, OutcomeUnknown, RedschedError, StoreUnavailable
-from redsched.model import Claim, ClaimStatus, Request, Why
+from redsched.model import Claim, ClaimStatus, EndReason, Request
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.results import Selection, Selections
 from redsched.store.codec.claim_codec import drawn_on
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Giving
+from redsched.store.codec.results import ReleaseMode
 
 AGAIN_AFTER_S = 0.2
 LEASE_NOTICED_S = 5.0
@@ -37,17 +37,17 @@ log = structlog.get_logger(__name__)
 class _Undoing:
     """Why claims are given back; only what the claim call of this mark was the last to be answered with, if any."""
 
-    why: Why
+    why: EndReason
     reason: str
     mark: str = ""
 
 
-class UntilActive:
+class ActiveWaiter:
     """What a scheduler holds until hosts have confirmed it."""
 
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
-        self._later = aio.Later("redsched-undo")
+        self._later = aio.BackgroundTasks("redsched-undo")
 
     async def stop(self) -> None:
         """Return when what callers left behind is undone, or some seconds were not enough for it."""
@@ -97,7 +97,7 @@ class UntilActive:
             now = await _present(cell, now)
         hosts = {one.id: one.host for one in now.values()}
         missing = await cell.words.wait(hosts, request.wait_s or lease_s, 0 if request.wait_s else lease_s)
-        if missing and await self._undone(cell, now.values(), _Undoing(Why.FAILED, _not_in_time(missing))):
+        if missing and await self._undone(cell, now.values(), _Undoing(EndReason.FAILED, _not_in_time(missing))):
             raise NotConfirmed(_sentence(missing), {"claim_ids": list(now), "reasons": dict(missing)})
         # It may have moved meanwhile, or failed on its first hosts.
         return await _present(cell, now)
@@ -107,7 +107,7 @@ class UntilActive:
             found = await placing
             if found.fresh and found.selections:
                 cell = self._cells.named(found.selections[0].cell)
-                undoing = _Undoing(Why.RELEASED, "its caller went away before it was active", mark)
+                undoing = _Undoing(EndReason.RELEASED, "its caller went away before it was active", mark)
                 await self._undone(cell, _claims(cell, found).values(), undoing, although_active=True)
         except RedschedError as error:
             log.warning("undo", problem=error.detail, facts=dict(error.facts))
@@ -116,14 +116,14 @@ class UntilActive:
         self, cell: Cell, claims: Collection[Claim], undoing: "_Undoing", although_active: bool = False
     ) -> bool:
         """Give the claims back; False where all of them have become active meanwhile, and so are kept."""
-        active = [one for one in claims if not await self._give_back(cell, one, Giving.UNLESS_ACTIVE, undoing)]
+        active = [one for one in claims if not await self._give_back(cell, one, ReleaseMode.UNLESS_ACTIVE, undoing)]
         if len(active) == len(claims) and not although_active:
             return False
         for one in active:
-            await self._give_back(cell, one, Giving.ASK, undoing)
+            await self._give_back(cell, one, ReleaseMode.ASK, undoing)
         return True
 
-    async def _give_back(self, cell: Cell, claim: Claim, how: Giving, undoing: "_Undoing") -> bool:
+    async def _give_back(self, cell: Cell, claim: Claim, how: ReleaseMode, undoing: "_Undoing") -> bool:
         """Give one claim back, even if its host has to attest first; False where it is active, which keeps it."""
         claim_id, until = claim.id, aio.now_s() + UNDONE_WITHIN_S
         while aio.now_s() < until:

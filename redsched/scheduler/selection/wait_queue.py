@@ -31,7 +31,7 @@ class _Waiter:
         self.turn, self.back = asyncio.Event(), asyncio.Event()
 
 
-class RoomLine:
+class WaitQueue:
     """The line of one scheduler."""
 
     def __init__(self, cells: Cells) -> None:

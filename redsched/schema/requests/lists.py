@@ -10,9 +10,9 @@ from redsched.model.limits import MAX_PARTS
 from redsched.model.validation import MAX_AMOUNT, NAME_PATTERN, shown
 from redsched.schema.types import Name, Trait
 
-MOST_NAMES = 10_000
+MAX_NAMES = 10_000
 DEEPEST_QUERY = 16
-MOST_IN_QUERY = 1000
+MAX_IN_QUERY = 1000
 
 
 def as_list(schema: dict[str, Any]) -> None:
@@ -29,9 +29,9 @@ def as_filled_list(schema: dict[str, Any]) -> None:
 def _name_or_names(value: Any) -> frozenset[str]:
     if isinstance(value, str):
         return frozenset((value,))
-    if isinstance(value, list) and len(value) <= MOST_NAMES and all(isinstance(one, str) for one in value):
+    if isinstance(value, list) and len(value) <= MAX_NAMES and all(isinstance(one, str) for one in value):
         return frozenset(value)
-    raise InvalidRequest(f"must be a name or a list of up to {MOST_NAMES} names, not {shown(value)}")
+    raise InvalidRequest(f"must be a name or a list of up to {MAX_NAMES} names, not {shown(value)}")
 
 
 def _name_or_lists(value: Any) -> tuple[frozenset[str], ...]:
@@ -48,12 +48,12 @@ def _frozen_query(value: Any) -> tuple[Any, ...]:
     """Nested lists as nested tuples. What the words in them mean is the matter of `redsched.decide`."""
     if not isinstance(value, list):
         raise InvalidRequest(f'must be a list such as [">=", "$free.VCPU", 2], not {shown(value)}')
-    room = [MOST_IN_QUERY]
+    room = [MAX_IN_QUERY]
 
     def frozen(one: Any, depth: int) -> Any:
         room[0] -= 1
         if depth > DEEPEST_QUERY or room[0] < 0:
-            raise InvalidRequest(f"is larger than {MOST_IN_QUERY} entries, or nested deeper than {DEEPEST_QUERY}")
+            raise InvalidRequest(f"is larger than {MAX_IN_QUERY} entries, or nested deeper than {DEEPEST_QUERY}")
         if isinstance(one, list):
             return tuple([frozen(entry, depth + 1) for entry in one])
         if isinstance(one, str) or (isinstance(one, int | float) and abs(one) <= MAX_AMOUNT):
@@ -65,14 +65,14 @@ def _frozen_query(value: Any) -> tuple[Any, ...]:
 
 
 _NAME = {"type": "string", "pattern": NAME_PATTERN}
-_NAMES = {"type": "array", "items": _NAME, "maxItems": MOST_NAMES}
+_NAMES = {"type": "array", "items": _NAME, "maxItems": MAX_NAMES}
 _LISTS = {"type": "array", "items": {**_NAMES, "minItems": 1}, "maxItems": MAX_PARTS}
 _LEAVES: list[dict[str, Any]] = [{"type": kind} for kind in ("string", "number", "boolean")]
-_QUERY = {"type": "array", "items": {"anyOf": [*_LEAVES, {"type": "array"}]}, "maxItems": MOST_IN_QUERY}
+_QUERY = {"type": "array", "items": {"anyOf": [*_LEAVES, {"type": "array"}]}, "maxItems": MAX_IN_QUERY}
 
 Traits = Annotated[frozenset[Trait], Field(max_length=MAX_TRAITS, json_schema_extra=as_list)]
 SomeTraits = Annotated[frozenset[Trait], Field(json_schema_extra=as_filled_list)]
-Names = Annotated[frozenset[Name], Field(max_length=MOST_NAMES, json_schema_extra=as_list)]
+Names = Annotated[frozenset[Name], Field(max_length=MAX_NAMES, json_schema_extra=as_list)]
 NameOrNames = Annotated[frozenset[str], PlainValidator(_name_or_names), WithJsonSchema({"anyOf": [_NAME, _NAMES]})]
 NameOrLists = Annotated[
     tuple[frozenset[str], ...], PlainValidator(_name_or_lists), WithJsonSchema({"anyOf": [_NAME, _NAMES, _LISTS]})

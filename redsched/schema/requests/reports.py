@@ -4,7 +4,17 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
-from redsched.model import MAX_ALTERNATES, MAX_ATTEMPTS, MAX_RATIO, AgentStamp, HostReport, Inventory, OnExit, Pool, Why
+from redsched.model import (
+    MAX_ALTERNATES,
+    MAX_ATTEMPTS,
+    MAX_RATIO,
+    AgentStamp,
+    EndReason,
+    HostReport,
+    Inventory,
+    OnExit,
+    Pool,
+)
 from redsched.model.hosts import MAX_POOLS
 from redsched.schema.requests.converting import Part, given
 from redsched.schema.requests.lists import Traits
@@ -104,7 +114,7 @@ class EndedClaimBody(Strict):
     id: GivenName
     token: GivenToken
     placed: Annotated[GivenToken | Literal[""], Field(description="The placement's name; its token if left out.")] = ""
-    why: Annotated[Why | Literal[""], Field(description="Why it ended, as it was answered then.")] = ""
+    why: Annotated[EndReason | Literal[""], Field(description="Why it ended, as it was answered then.")] = ""
     was_active: Annotated[bool, Field(description=WAS_ACTIVE)] = False
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, WithJsonSchema
 
-from redsched.model import MAX_ALTERNATES, MAX_ATTEMPTS, MAX_COUNT, MAX_WAIT_S, Gang, OnExit, Request
+from redsched.model import MAX_ALTERNATES, MAX_ATTEMPTS, MAX_COUNT, MAX_WAIT_S, GangMember, OnExit, Request
 from redsched.model.limits import MAX_PARTS
 from redsched.schema.requests.constraints import GroupBody, HintsBody, NumaBody, PciBody, RelationBody, SpreadBody
 from redsched.schema.requests.converting import Part, given
@@ -91,10 +91,10 @@ class MemberBody(PlaceBody, Part):
 
     name: Annotated[Name, Field(description="What its selections show as `member`.")]
 
-    def made(self) -> Gang:
+    def made(self) -> GangMember:
         """The member, in the words of the model. Raises InvalidRequest."""
         words = self._given()
-        return Gang(words.pop("name"), Request(**words))
+        return GangMember(words.pop("name"), Request(**words))
 
 
 class SelectionRequest(PlaceBody):

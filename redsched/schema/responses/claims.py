@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from redsched.model import ClaimStatus, OnExit, Why
+from redsched.model import ClaimStatus, EndReason, OnExit
 from redsched.scheduler import BulkOutcome
 from redsched.schema.responses.problems import Problem
 from redsched.schema.responses.selections import Alternate
@@ -29,7 +29,7 @@ class PlacementAnswer(Answer):
     host: str
     state: ClaimStatus
     slots: Amounts
-    why: Why | None
+    why: EndReason | None
     expires_at_ms: int | None
     move_by_ms: Annotated[int | None, Field(description="When it must have been active, of a move with a deadline.")]
 
@@ -46,7 +46,7 @@ class ClaimAnswer(Answer):
     project: str
     consumer: str
     server_group: Annotated[str | None, Field(description="Null of a claim that has ended: it is not kept.")]
-    why: Why | None
+    why: EndReason | None
     claimed_at_ms: int | None
     expires_at_ms: int | None
     closed: Annotated[

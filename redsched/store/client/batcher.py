@@ -10,15 +10,15 @@ from redis.exceptions import ResponseError
 
 from redsched import aio
 from redsched.store.client.call import Call
-from redsched.store.client.pipeline import Exchange
+from redsched.store.client.pipeline import PipelineExecutor
 from redsched.store.topology.connection import LOST, as_ours
-from redsched.store.topology.router import Lanes
+from redsched.store.topology.router import Router
 
-MOST_IN_PIPELINE = 256
+MAX_IN_PIPELINE = 256
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 1.0
 
 
-class Pump:
+class Batcher:
     """Sends over one pool, one batch at a time. A lone call goes out at once; nobody waits for company.
 
     When the connection breaks, it pauses, has the lanes look whether the server is still the one, and gives all that
@@ -26,7 +26,7 @@ class Pump:
     """
 
     def __init__(
-        self, pool: BlockingConnectionPool, exchange: Exchange, lanes: Lanes, route: Callable[[Call], None]
+        self, pool: BlockingConnectionPool, exchange: PipelineExecutor, lanes: Router, route: Callable[[Call], None]
     ) -> None:
         self._pool = pool
         self._exchange = exchange
@@ -56,8 +56,8 @@ class Pump:
     async def _send_all(self) -> None:
         pause = FIRST_PAUSE_S
         while self._waiting:
-            batch = [call for call in self._waiting[:MOST_IN_PIPELINE] if not call.reply.done()]
-            del self._waiting[:MOST_IN_PIPELINE]
+            batch = [call for call in self._waiting[:MAX_IN_PIPELINE] if not call.reply.done()]
+            del self._waiting[:MAX_IN_PIPELINE]
             if not batch:  # whoever called has gone away
                 continue
             try:
@@ -103,7 +103,7 @@ class Pump:
 
     async def _look_again(self, error: BaseException) -> None:
         with suppress(*LOST):  # nobody knows now: the next try will tell
-            await self._lanes.doubt(error)
+            await self._lanes.invalidate(error)
         waiting, self._waiting = self._waiting, []
         for call in waiting:
             self._route(call)

@@ -37,7 +37,7 @@ class Call:
     asking: BlockingConnectionPool | None = None
     """Where an ASK sent it: to be said there, once."""
 
-    def hand_over(self) -> None:
+    def resolve(self) -> None:
         """Give the caller the script's answer."""
         if self.answer is not None and not self.reply.done():
             self.reply.set_result(self.answer)

@@ -16,7 +16,7 @@ from redsched.store.client.durability import Durability
 from redsched.store.client.scripts import Script, load_all
 from redsched.store.topology.connection import UNREADABLE, as_ours
 
-MOST_RELOADS = 3
+MAX_RELOADS = 3
 TOUCH = "touch"
 
 LATER = (AskError, ClusterDownError, TryAgainError)
@@ -35,7 +35,7 @@ class Counters:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class PipelineExecutor:
     """How batches are sent. `later` is told which calls were not run for now, and in which words."""
 
     counters: Counters
@@ -49,7 +49,7 @@ class Exchange:
         """
         durable = batch[0].durable
         refused = list(batch)
-        for load in range(MOST_RELOADS + 1):
+        for load in range(MAX_RELOADS + 1):
             if load:
                 # After a flush, a restart or a failover: load, and send only the refused ones again.
                 self.counters.reloaded += 1
@@ -130,7 +130,7 @@ def _hand_over(batch: Sequence[Call], missing: str) -> None:
         if missing and call.answer is not None:
             detail = f"{call.script.name} was run, and is not as durable as REDSCHED_DURABILITY asks: {missing}"
             call.fail(NotDurable(detail, reply=call.answer))
-        call.hand_over()
+        call.resolve()
 
 
 async def _said(connection: AbstractConnection) -> Any:

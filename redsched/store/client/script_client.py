@@ -16,29 +16,29 @@ from redis.exceptions import AskError, MovedError, ResponseError
 
 from redsched import aio
 from redsched.settings import Settings
-from redsched.store.client.batcher import FIRST_PAUSE_S, LONGEST_PAUSE_S, Pump, jittered
+from redsched.store.client.batcher import FIRST_PAUSE_S, LONGEST_PAUSE_S, Batcher, jittered
 from redsched.store.client.call import Call, closing
 from redsched.store.client.durability import durability_of
-from redsched.store.client.pipeline import Counters, Exchange, load_scripts
+from redsched.store.client.pipeline import Counters, PipelineExecutor, load_scripts
 from redsched.store.client.scripts import load_all
 from redsched.store.codec.keys import Keys
 from redsched.store.codec.wire import Reply
 from redsched.store.topology.connection import LOST, as_ours
-from redsched.store.topology.router import Lanes
+from redsched.store.topology.router import Router
 
 _DOUBLINGS = 6
 
 
-class Runner:
+class ScriptClient:
     """Sends scripts over the lanes of a store. Make it inside the event loop; `close` it there."""
 
-    def __init__(self, url: str, settings: Settings, lanes: Lanes) -> None:
+    def __init__(self, url: str, settings: Settings, lanes: Router) -> None:
         self.url = url
         self.counters = Counters()
         self._settings = settings
         self._lanes = lanes
-        self._exchange = Exchange(self.counters, durability_of(settings), self._later)
-        self._pumps: dict[tuple[BlockingConnectionPool, bool], Pump] = {}
+        self._exchange = PipelineExecutor(self.counters, durability_of(settings), self._later)
+        self._pumps: dict[tuple[BlockingConnectionPool, bool], Batcher] = {}
         self._put_off: dict[Call, asyncio.Task[None]] = {}
         self._closed = False
 
@@ -97,7 +97,7 @@ class Runner:
         pool = call.asking or self._lanes.pool(call.keys[0])
         lane = (pool, call.durable)
         if lane not in self._pumps:
-            self._pumps[lane] = Pump(pool, self._exchange, self._lanes, self._route)
+            self._pumps[lane] = Batcher(pool, self._exchange, self._lanes, self._route)
         self._pumps[lane].add(call)
 
     def _later(self, call: Call, error: ResponseError) -> None:
@@ -120,5 +120,5 @@ class Runner:
         call.asking = self._lanes.asked(error) if asks else None  # type: ignore[arg-type]  # narrowed by `pointed`
         if not asks:
             with suppress(*LOST):  # nobody knows now: the next try will tell
-                await self._lanes.doubt(error)
+                await self._lanes.invalidate(error)
         self._route(call)

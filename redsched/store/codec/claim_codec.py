@@ -10,7 +10,7 @@ from redsched.model.validation import SHARED_POOL, split_slot
 from redsched.store.codec.fields import gang_members_text
 from redsched.store.codec.keys import Keys
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Again, ClaimAnswer, ClaimCall, LookedAt, Placed, Thing
+from redsched.store.codec.results import ClaimAnswer, ClaimCall, HostUsage, Placed, Replacement, Thing
 from redsched.store.codec.wire import Reply, flat
 
 GROUP = "server-group:"
@@ -119,7 +119,7 @@ class ClaimWire:
         outcome = Outcome(reply[0])
         rest = iter(reply[3:])
         placed: tuple[Placed, ...] = ()
-        looked_at: tuple[LookedAt, ...] = ()
+        looked_at: tuple[HostUsage, ...] = ()
         things: tuple[Thing, ...] = ()
         if outcome in (Outcome.OK, Outcome.SAME):
             placed = tuple(_placed(rest) for _ in range(int(next(rest))))
@@ -140,7 +140,7 @@ def exceeded(facts: Sequence[str | int]) -> tuple[Exceeded, ...]:
     return tuple(sorted(Exceeded(str(name), int(limit), int(used), int(asked)) for name, limit, used, asked in rows))
 
 
-def _again_keys(keys: Keys, again: Again) -> tuple[str, str]:
+def _again_keys(keys: Keys, again: Replacement) -> tuple[str, str]:
     host = keys.host(again.host)
     return host, keys.gang(again.gang) if again.gang else host
 
@@ -173,8 +173,8 @@ def _thing(rest: Iterator[str | int]) -> Thing:
     return Thing(kind, name, version, dict(zip(values[::2], values[1::2], strict=True)))
 
 
-def _looked_at(rest: Iterator[str | int], host: str) -> LookedAt:
+def _looked_at(rest: Iterator[str | int], host: str) -> HostUsage:
     version, cause = int(next(rest)), str(next(rest))
     claims, starting, length = int(next(rest)), int(next(rest)), int(next(rest))
     claimed = {str(next(rest)): int(next(rest)) for _ in range(length)}
-    return LookedAt(host, version, cause, claimed, claims, starting)
+    return HostUsage(host, version, cause, claimed, claims, starting)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from redsched.model import Amounts, Claim, ClaimStatus
-from redsched.model.validation import MAX_AMOUNT, whole
+from redsched.model.validation import MAX_AMOUNT, parse_int
 
 __all__ = [
     "AMOUNT",
@@ -186,7 +186,7 @@ def record_with(record: Mapping[str, str], amounts: Amounts, wanted: Amounts) ->
 def amounts_in(record: Mapping[str, str], family: str) -> dict[str, int]:
     """Return the AMOUNT or WANTED amounts of such a record, by slot."""
     pairs = ((name.partition("."), value) for name, value in record.items())
-    return {slot: whole(value, 0) for (name, _, slot), value in pairs if name == family}
+    return {slot: parse_int(value, 0) for (name, _, slot), value in pairs if name == family}
 
 
 def _fields(family: str, amounts: Amounts) -> dict[str, str]:

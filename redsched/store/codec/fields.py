@@ -10,6 +10,7 @@ from redsched.model import (
     AtDeadline,
     Claim,
     ClaimStatus,
+    EndReason,
     HostReport,
     Inventory,
     OnExit,
@@ -19,9 +20,8 @@ from redsched.model import (
     Reason,
     ServerGroup,
     SharedPool,
-    Why,
 )
-from redsched.model.validation import whole
+from redsched.model.validation import parse_int
 from redsched.store.codec.claim_fields import is_of_placement
 
 AMOUNT = "amount."
@@ -69,7 +69,7 @@ def leaving_of(fields: Mapping[str, str | None], now_ms: int) -> str:
 
     The last two are what becomes of a drain with moves whose deadline has passed.
     """
-    how, by_ms = fields.get("leaving") or "", whole(fields.get("drain_by_ms") or "", 0)
+    how, by_ms = fields.get("leaving") or "", parse_int(fields.get("drain_by_ms") or "", 0)
     if how != "move" or not 0 < by_ms <= now_ms:
         return how
     return "stop" if fields.get("drain_then") == AtDeadline.STOP else ""
@@ -164,8 +164,8 @@ def claim_from(cell: str, claim_id: str, fields: Mapping[str, str]) -> Claim:
         max_attempts=_whole(fields.get("max_attempts")) or 1,
         failed_moves=_whole(fields.get("failed_moves")) or 0,
         move_failed_at_ms=_whole(fields.get("move_failed_at_ms")) or 0,
-        attempts=whole(fields.get("attempts", ""), 1),
-        restarts=whole(fields.get("restarts", ""), 0),
+        attempts=parse_int(fields.get("attempts", ""), 1),
+        restarts=parse_int(fields.get("restarts", ""), 0),
         tried=frozenset(name[len(TRIED) :] for name in fields if name.startswith(TRIED)),
         chosen_alternates=tuple(fields.get("alternates", "").split()),
         on_exit=OnExit(fields.get("on_exit", OnExit.RELEASE)),
@@ -207,8 +207,8 @@ def _gang_members(text: str) -> dict[str, tuple[str, ...]]:
     return {name: tuple(ids.split(",")) for name, _, ids in pairs}
 
 
-def _why(fields: Mapping[str, str], name: str) -> Why | None:
-    return Why(fields[name]) if fields.get(name) else None
+def _why(fields: Mapping[str, str], name: str) -> EndReason | None:
+    return EndReason(fields[name]) if fields.get(name) else None
 
 
 def reason_from(fields: Mapping[str, str]) -> Reason:
@@ -217,8 +217,8 @@ def reason_from(fields: Mapping[str, str]) -> Reason:
 
 
 def _amounts(fields: Mapping[str, str], prefix: str) -> dict[str, int]:
-    return {name[len(prefix) :]: whole(value, 0) for name, value in fields.items() if name.startswith(prefix)}
+    return {name[len(prefix) :]: parse_int(value, 0) for name, value in fields.items() if name.startswith(prefix)}
 
 
 def _whole(value: str | None) -> int | None:
-    return whole(value, 0) if value else None
+    return parse_int(value, 0) if value else None

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from redsched.model import Candidate, ClaimRule, ClaimStatus, Exceeded, HostLimit, OnExit, Why
+from redsched.model import Candidate, ClaimRule, ClaimStatus, EndReason, Exceeded, HostLimit, OnExit
 from redsched.store.codec.outcomes import Outcome
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ScriptResult:
     """An outcome, the epoch it was given in and the store's time (Unix, ms). `facts` are the script's further words."""
 
     outcome: Outcome
@@ -50,7 +50,7 @@ class AttestAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldClaim:
+class JournaledClaim:
     """A placement as an agent's journal holds it, for attesting: `record` as `record_of` made it."""
 
     id: str
@@ -76,7 +76,7 @@ class EndedPlacement:
     """Whether its work had been active, and was not stopped because its gang failed."""
 
 
-class Giving(StrEnum):
+class ReleaseMode(StrEnum):
     """How a claim is given back."""
 
     ASK = "ask"
@@ -88,7 +88,7 @@ class Giving(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class Replacement:
     """For a member that is a claim already and is to have another placement; `why`: MOVED, FAILED or SHELVED.
 
     `host` and `token` are those of the placement that it is based on; `by_s` is how long a move may take until the new
@@ -97,7 +97,7 @@ class Again:
 
     host: str
     token: str
-    why: Why
+    why: EndReason
     by_s: int = 0
     gang: str = ""
 
@@ -109,7 +109,7 @@ class Member:
     id: str
     candidates: tuple[Candidate, ...]
     group: str = ""
-    again: Again | None = None
+    again: Replacement | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
-class LookedAt:
+class HostUsage:
     """What a host held after the script: absolute claimed amounts of the slots that were looked at.
 
     `cause` is why it could not take the last amounts tried: '' (it could), a Cause, or the slot that was too small.
@@ -210,7 +210,7 @@ class ClaimAnswer:
     epoch: str
     now_ms: int
     placed: tuple[Placed, ...] = ()
-    looked_at: tuple[LookedAt, ...] = ()
+    looked_at: tuple[HostUsage, ...] = ()
     things: tuple[Thing, ...] = ()
     unknown: tuple[str, ...] = ()
     over: tuple[Exceeded, ...] = ()

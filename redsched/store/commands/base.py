@@ -1,19 +1,19 @@
-"""What the typed calls share: the cell they are for, and turning a script's flat reply into an Answer."""
+"""What the typed calls share: the cell they are for, and turning a script's flat reply into an ScriptResult."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from redsched.store.client.script_client import Runner
+from redsched.store.client.script_client import ScriptClient
 from redsched.store.codec.keys import Keys
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Answer
+from redsched.store.codec.results import ScriptResult
 from redsched.store.codec.wire import Reply
 
 CHUNK = 500
 """Things in one script or pipeline: none may hold the server for long."""
 CLAIMS_AT_ONCE = 100
 """Hashes in one pipeline of many: redis-py takes 30 us of the event loop's time to read one, and reads them in a go."""
-MOST_TRIES = 20
+MAX_TRIES = 20
 """How often a call is built anew when what it was built from changed meanwhile: progress is somebody's each time."""
 
 T = TypeVar("T")
@@ -22,7 +22,7 @@ T = TypeVar("T")
 class CellBase:
     """One cell of one store."""
 
-    def __init__(self, name: str, url: str, runner: Runner, reader: Any, outside: Any) -> None:
+    def __init__(self, name: str, url: str, runner: ScriptClient, reader: Any, outside: Any) -> None:
         self.name = name
         self.keys = Keys(name)
         self._url = url
@@ -38,7 +38,7 @@ class CellBase:
     ) -> Reply:
         return await self._runner.run(script, (*self.keys.head, *keys), arguments, durable)
 
-    async def _answer(self, script: str, keys: Sequence[str] = (), arguments: Sequence[str | int] = ()) -> Answer:
+    async def _answer(self, script: str, keys: Sequence[str] = (), arguments: Sequence[str | int] = ()) -> ScriptResult:
         return as_answer(await self._run(script, keys, arguments))
 
     def _thing_keys(self, names: Iterable[str]) -> list[str]:
@@ -56,9 +56,9 @@ class CellBase:
         return self.keys.host(host), self.keys.claims(host), self.keys.inbox(host)
 
 
-def as_answer(reply: Reply) -> Answer:
+def as_answer(reply: Reply) -> ScriptResult:
     """The head that every reply begins with, and the rest as text."""
-    return Answer(Outcome(reply[0]), reply[1], int(reply[2]), tuple(str(fact) for fact in reply[3:]))
+    return ScriptResult(Outcome(reply[0]), reply[1], int(reply[2]), tuple(str(fact) for fact in reply[3:]))
 
 
 def chunks(items: Sequence[T], most: int = CHUNK) -> Iterator[Sequence[T]]:

@@ -5,16 +5,16 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 
 from redsched.errors import NotDurable, StoreUnavailable, Unavailable
-from redsched.model import Why
+from redsched.model import EndReason
 from redsched.store.codec.claim_codec import ClaimWire, counted_by
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Answer, ClaimAnswer, ClaimCall, Giving
+from redsched.store.codec.results import ClaimAnswer, ClaimCall, ReleaseMode, ScriptResult
 from redsched.store.codec.wire import flat
-from redsched.store.commands.base import MOST_TRIES, chunks
+from redsched.store.commands.base import MAX_TRIES, chunks
 from redsched.store.commands.reads import Reads
 from redsched.store.topology.connection import reading
 
-MOST_REASON = 1000
+MAX_REASON = 1000
 """Characters of a reason that are kept."""
 
 
@@ -49,8 +49,8 @@ class ClaimCalls(Reads):
                 # is called off; what was pending or shelved comes up all the same: a release would end the claim.
                 if member.again is None:
                     await self.release(placed.host, member.id, placed.token, mark=mark)
-                elif member.again.why is Why.MOVED:
-                    await self.release(placed.host, member.id, placed.token, Giving.UNLESS_ACTIVE)
+                elif member.again.why is EndReason.MOVED:
+                    await self.release(placed.host, member.id, placed.token, ReleaseMode.UNLESS_ACTIVE)
 
     async def bind(self, claim_id: str, former: str, kept_ms: int) -> str:
         """Bind a caller's id to this cell unless it is bound to another than `former`; its cell now. (bind.lua)"""
@@ -63,8 +63,8 @@ class ClaimCalls(Reads):
             return str(await self._outside.get(self.keys.binding(claim_id)) or "")
 
     async def void(
-        self, claim_id: str, digest: str, unheard: bool = False, token: str = "", why: Why = Why.RELEASED
-    ) -> Answer:
+        self, claim_id: str, digest: str, unheard: bool = False, token: str = "", why: EndReason = EndReason.RELEASED
+    ) -> ScriptResult:
         """Close this cell to an id that is not known here. OK | SAME | CONFLICT (it has an outcome here). (void.lua)
 
         `unheard`: only where a host that has not been heard in this epoch might bring it back. `token`: to what was
@@ -72,13 +72,13 @@ class ClaimCalls(Reads):
         """
         return await self._answer("void", (self.keys.claim(claim_id),), (digest, int(unheard), token, why.value))
 
-    async def accept(self, host: str, claim_id: str, token: str, lease_s: int, entry_id: str = "") -> Answer:
+    async def accept(self, host: str, claim_id: str, token: str, lease_s: int, entry_id: str = "") -> ScriptResult:
         """The host takes it up. OK | SAME | ENDING | GONE | STALE | UNKNOWN | ATTEST; facts: state. (accept.lua)"""
         return await self._about("accept", host, claim_id, token, lease_s * 1000, entry_id)
 
     async def confirm(
         self, host: str, claim_id: str, token: str, things: Collection[str] = (), epoch: str = ""
-    ) -> Answer:
+    ) -> ScriptResult:
         """The work runs. OK | SAME | ENDING | GONE | STALE | UNKNOWN | ATTEST. (confirm.lua)
 
         ENDING also where it is not wanted any more, or its gang has failed meanwhile. `things` as in `fail`. `epoch`:
@@ -86,7 +86,7 @@ class ClaimCalls(Reads):
         """
         return await self._about("confirm", host, claim_id, token, epoch, things=things)
 
-    async def renew(self, host: str, claim_id: str, token: str, lease_s: int) -> Answer:
+    async def renew(self, host: str, claim_id: str, token: str, lease_s: int) -> ScriptResult:
         """A fresh lease. OK (facts: expires_at_ms) | SAME | ENDING | GONE | STALE | UNKNOWN | ATTEST. (renew.lua)"""
         return await self._about("renew", host, claim_id, token, lease_s * 1000)
 
@@ -99,7 +99,7 @@ class ClaimCalls(Reads):
         things: Collection[str] = (),
         again: bool | None = None,
         reason: str = "",
-    ) -> Answer:
+    ) -> ScriptResult:
         """The work could not be started. OK | ENDING | SAME | GONE | STALE | UNKNOWN | ATTEST; facts: state. (fail.lua)
 
         `again`: whether it is to be placed again; None: as its request says. `things`: what it counts in beside its
@@ -107,37 +107,37 @@ class ClaimCalls(Reads):
         """
         retry = "" if again is None else int(again)
         beside = (f"reason:{claim_id}", *things)
-        arguments = (int(by_host), retry, reason[:MOST_REASON])
+        arguments = (int(by_host), retry, reason[:MAX_REASON])
         return await self._about("fail", host, claim_id, token, *arguments, things=beside)
 
-    async def put_off(self, host: str, claim_id: str, token: str, reason: str) -> Answer:
+    async def put_off(self, host: str, claim_id: str, token: str, reason: str) -> ScriptResult:
         """There is no place now for a pending claim: it is looked for later. OK | STALE | UNKNOWN | ATTEST. (fail.lua)
 
         `token`: of the placement that has failed, by which it waits. `reason`: why there is none, in words.
         """
         things = (f"reason:{claim_id}",)
-        return await self._about("fail", host, claim_id, token, 0, "later", reason[:MOST_REASON], things=things)
+        return await self._about("fail", host, claim_id, token, 0, "later", reason[:MAX_REASON], things=things)
 
-    async def work_ended(self, host: str, claim_id: str, token: str, reason: str) -> Answer:
+    async def work_ended(self, host: str, claim_id: str, token: str, reason: str) -> ScriptResult:
         """The host's word that its work has ended, though the claim goes on. (work_ended.lua)
 
         OK | SAME | ENDING | GONE | STALE | UNKNOWN | ATTEST.
         """
         things = (f"reason:{claim_id}",)
-        return await self._about("work_ended", host, claim_id, token, reason[:MOST_REASON], things=things)
+        return await self._about("work_ended", host, claim_id, token, reason[:MAX_REASON], things=things)
 
     async def release(
         self,
         host: str,
         claim_id: str,
         token: str = "",
-        how: Giving = Giving.ASK,
+        how: ReleaseMode = ReleaseMode.ASK,
         things: Collection[str] = (),
         mark: str = "",
-        why: Why = Why.RELEASED,
+        why: EndReason = EndReason.RELEASED,
         closed: str = "",
         reason: str = "",
-    ) -> Answer:
+    ) -> ScriptResult:
         """Give a claim back, wherever it is. OK | ENDING | SAME | GONE | ACTIVE | STALE | UNKNOWN. (release.lua)
 
         `host` ('' if it is not known) and `things` save a second call. `token`: '' for any; that of a placement which
@@ -148,29 +148,29 @@ class ClaimCalls(Reads):
         """
         hosts, reasons = [f"host:{host}"] * bool(host), [f"reason:{claim_id}"] * bool(reason)
         beside = (*hosts, *reasons, *things)
-        arguments = (claim_id, token, why.value, how.value, mark, closed, reason[:MOST_REASON])
+        arguments = (claim_id, token, why.value, how.value, mark, closed, reason[:MAX_REASON])
         return await self._until_passed("release", (self.keys.claim(claim_id),), arguments, beside)
 
-    async def shelve(self, host: str, claim_id: str, token: str, things: Collection[str] = ()) -> Answer:
+    async def shelve(self, host: str, claim_id: str, token: str, things: Collection[str] = ()) -> ScriptResult:
         """Give a claim back, to have it again later: `release` with that reason."""
-        return await self.release(host, claim_id, token, things=things, why=Why.SHELVED)
+        return await self.release(host, claim_id, token, things=things, why=EndReason.SHELVED)
 
     async def gone(
         self,
         host: str,
         claim_id: str,
         token: str,
-        why: Why,
+        why: EndReason,
         external: Mapping[str, int],
         entry_id: str = "",
         things: Collection[str] = (),
         reason: str = "",
-    ) -> Answer:
+    ) -> ScriptResult:
         """The host's word that the work has ended, with its new external usage. OK | SAME | STALE | UNKNOWN | ATTEST.
 
         `things` and `reason` as in `fail`. Facts, of the first two: why it ended. (gone.lua)
         """
-        arguments = (why.value, entry_id, reason[:MOST_REASON], *flat(external))
+        arguments = (why.value, entry_id, reason[:MAX_REASON], *flat(external))
         beside = (f"reason:{claim_id}", *things)
         return await self._about("gone", host, claim_id, token, *arguments, things=beside)
 
@@ -204,7 +204,7 @@ class ClaimCalls(Reads):
 
     async def _about(
         self, script: str, host: str, claim_id: str, token: str, *arguments: str | int, things: Collection[str] = ()
-    ) -> Answer:
+    ) -> ScriptResult:
         """Run a script about one placement of a claim."""
         name = f"host:{host}"
         beside = (name, *(one for one in things if one != name))
@@ -214,10 +214,10 @@ class ClaimCalls(Reads):
 
     async def _until_passed(
         self, script: str, keys: Sequence[str], arguments: Sequence[str | int], things: Collection[str]
-    ) -> Answer:
+    ) -> ScriptResult:
         """Run a script, and again with the keys of the hosts and other things that it has named as missing."""
         beside = dict.fromkeys(things)
-        for _ in range(MOST_TRIES):
+        for _ in range(MAX_TRIES):
             answer = await self._answer(script, (*self.keys.due, *keys, *self._thing_keys(beside)), arguments)
             if answer.outcome is not Outcome.RETRY:
                 return answer

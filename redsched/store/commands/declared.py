@@ -7,7 +7,7 @@ from redsched.model import Aggregate, Quota, ServerGroup, SharedPool
 from redsched.store.codec.fields import aggregate_fields, group_fields, pool_fields, quota_fields
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Answer
+from redsched.store.codec.results import ScriptResult
 from redsched.store.codec.wire import flat
 from redsched.store.commands.base import CHUNK, chunks
 from redsched.store.commands.reads import Reads
@@ -22,7 +22,7 @@ THINGS_AT_ONCE = 20
 class DeclaredCalls(Reads):
     """One coroutine for each thing that an operator can declare and take back, and reads of them."""
 
-    async def put_aggregate(self, aggregate: Aggregate) -> Answer:
+    async def put_aggregate(self, aggregate: Aggregate) -> ScriptResult:
         """Replace an aggregate's metadata and the set of its hosts. OK | SAME; facts: its hosts that are not known.
 
         The hosts follow in chunks: who reads meanwhile may see a part of them. (declare.lua, membership.lua)
@@ -31,7 +31,7 @@ class DeclaredCalls(Reads):
         members = await self._set_members(aggregate.name, aggregate.hosts)
         return replace(answer if answer.outcome is Outcome.OK else members, facts=members.facts)
 
-    async def delete_aggregate(self, name: str, force: bool = False) -> Answer:
+    async def delete_aggregate(self, name: str, force: bool = False) -> ScriptResult:
         """Take an aggregate back. OK | UNKNOWN | HELD (it has hosts; facts: some of them). With `force` they leave it.
 
         (membership.lua, undeclare.lua)
@@ -43,30 +43,30 @@ class DeclaredCalls(Reads):
         await self._set_members(name, frozenset())
         return await self._undeclare(Kind.AGGREGATE, name, force)
 
-    async def put_group(self, group: ServerGroup) -> Answer:
+    async def put_group(self, group: ServerGroup) -> ScriptResult:
         """Declare a server group. OK | SAME | HELD (it has members: only max_per_host may change). (declare.lua)
 
         HELD with facts: it was taken back by force, and by these topologies not all of its members are counted.
         """
         return await self._declare(Kind.SERVER_GROUP, group.name, group_fields(group))
 
-    async def delete_group(self, name: str, force: bool = False) -> Answer:
+    async def delete_group(self, name: str, force: bool = False) -> ScriptResult:
         """Take a server group back. OK | UNKNOWN | HELD (it has members). (undeclare.lua)"""
         return await self._undeclare(Kind.SERVER_GROUP, name, force)
 
-    async def put_pool(self, pool: SharedPool) -> Answer:
+    async def put_pool(self, pool: SharedPool) -> ScriptResult:
         """Declare a shared pool; what is claimed of it stays. OK | SAME. (declare.lua)"""
         return await self._declare(Kind.POOL, pool.name, pool_fields(pool))
 
-    async def delete_pool(self, name: str, force: bool = False) -> Answer:
+    async def delete_pool(self, name: str, force: bool = False) -> ScriptResult:
         """Take a shared pool back. OK | UNKNOWN | HELD (something of it is claimed). (undeclare.lua)"""
         return await self._undeclare(Kind.POOL, name, force)
 
-    async def put_quota(self, quota: Quota, cells: Sequence[str] = ()) -> Answer:
+    async def put_quota(self, quota: Quota, cells: Sequence[str] = ()) -> ScriptResult:
         """Declare the quota of a project, over these cells where there are several. OK | SAME. (declare.lua)"""
         return await self._declare(Kind.QUOTA, quota.project, quota_fields(quota, cells))
 
-    async def delete_quota(self, project: str) -> Answer:
+    async def delete_quota(self, project: str) -> ScriptResult:
         """Take the quota of a project back. OK | UNKNOWN. (undeclare.lua)"""
         return await self._undeclare(Kind.QUOTA, project, force=True)
 
@@ -99,13 +99,13 @@ class DeclaredCalls(Reads):
             found += (host for host, mark in zip(chunk, marks, strict=True) if mark == "1")
         return sorted(found)
 
-    async def _declare(self, kind: Kind, name: str, fields: Fields) -> Answer:
+    async def _declare(self, kind: Kind, name: str, fields: Fields) -> ScriptResult:
         return await self._answer("declare", self._place(kind, name), (kind.value, name, *flat(fields)))
 
-    async def _undeclare(self, kind: Kind, name: str, force: bool) -> Answer:
+    async def _undeclare(self, kind: Kind, name: str, force: bool) -> ScriptResult:
         return await self._answer("undeclare", self._place(kind, name), (kind.value, name, int(force)))
 
-    async def _set_members(self, aggregate: str, wanted: frozenset[str]) -> Answer:
+    async def _set_members(self, aggregate: str, wanted: frozenset[str]) -> ScriptResult:
         """Have exactly these hosts be in it. OK | SAME; facts: those of them that are not known."""
         hosts = sorted(wanted.union(await self.host_names()))
         answers = []

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Answer, Event, Recorded
+from redsched.store.codec.results import Event, Recorded, ScriptResult
 from redsched.store.codec.wire import flat
 from redsched.store.commands.reads import FEED_START, Reads
 from redsched.store.topology.connection import reading
@@ -20,7 +20,7 @@ class EventCalls(Reads):
 
     async def record(
         self, after: str, upto: Recorded, events: Sequence[Mapping[str, str]], keep_s: float, most: int
-    ) -> Answer:
+    ) -> ScriptResult:
         """Put events into the log that were made from the changes after entry `after`, up to `upto`. OK | RETRY.
 
         RETRY: another entry was recorded last. (record.lua)

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from redsched.model import Amounts
 from redsched.model.validation import check_amount, check_name, check_slot
 from redsched.store.codec.claim_codec import drawn_on
-from redsched.store.codec.results import Answer
+from redsched.store.codec.results import ScriptResult
 from redsched.store.codec.wire import flat
 from redsched.store.commands.claims import ClaimCalls
 
@@ -24,7 +24,7 @@ class AgentCalls(ClaimCalls):
         amounts: Amounts,
         things: Collection[str] = (),
         limited: bool = False,
-    ) -> Answer:
+    ) -> ScriptResult:
         """The owner wants other amounts: all of them, by slot. (resize.lua)
 
         OK | SAME (this token was resized to these amounts; facts of both: token, state) | FULL (facts: slot) | MOVING
@@ -36,7 +36,7 @@ class AgentCalls(ClaimCalls):
 
     async def resized(
         self, host: str, claim_id: str, token: str, amounts: Amounts, things: Collection[str] = ()
-    ) -> Answer:
+    ) -> ScriptResult:
         """The host's word that the work has these amounts now, the wanted or the old ones. (resized.lua)
 
         OK | SAME (no resize is under way) | CONFLICT (more than the claim holds) | ENDING | GONE | STALE | UNKNOWN |
@@ -47,7 +47,7 @@ class AgentCalls(ClaimCalls):
 
     async def claim_local(
         self, host: str, claim_id: str, amounts: Amounts, project: str = "", consumer: str = "", token: str = ""
-    ) -> Answer:
+    ) -> ScriptResult:
         """The host's word that it runs work which nobody claimed, or that such work has other amounts. (local.lua)
 
         `token` is that of the claim's last placement that the host knows of, '' for none. OK | SAME (facts of both:

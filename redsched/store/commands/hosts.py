@@ -7,9 +7,9 @@ from redsched.errors import StoreUnavailable
 from redsched.model import AgentStamp, AtDeadline, HostReport, HostStatus, Token
 from redsched.store.codec.fields import facts_fields, host_fields
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Answer, AttestAnswer, Clock, EndedPlacement, HeldClaim, ReportAnswer
+from redsched.store.codec.results import AttestAnswer, Clock, EndedPlacement, JournaledClaim, ReportAnswer, ScriptResult
 from redsched.store.codec.wire import flat
-from redsched.store.commands.base import MOST_TRIES
+from redsched.store.commands.base import MAX_TRIES
 from redsched.store.commands.reads import Reads
 
 
@@ -20,7 +20,7 @@ def _stamp(stamp: AgentStamp | None) -> tuple[str, str, int]:
 class HostCalls(Reads):
     """One coroutine for each script whose subject is a host or the cell."""
 
-    async def init(self) -> Answer:
+    async def init(self) -> ScriptResult:
         """Declare the cell new, so that it starts settled. OK, or SAME when it exists. (init.lua)"""
         return await self._answer("init")
 
@@ -29,7 +29,7 @@ class HostCalls(Reads):
         reply = await self._run("tick", (self.keys.deadlines,))
         return Clock(epoch=reply[1], seq=int(reply[3]), now_ms=int(reply[2]), settled=bool(reply[4]))
 
-    async def raise_epoch(self, above: str) -> Answer:
+    async def raise_epoch(self, above: str) -> ScriptResult:
         """Make sure that the present epoch is above one that an agent has left. OK | SAME. (raise.lua)"""
         Token.parse(f"{above}.0")
         return await self._answer("raise", (), (above,))
@@ -48,7 +48,7 @@ class HostCalls(Reads):
         host: str,
         epoch: str,
         stamp: AgentStamp | None = None,
-        held: Sequence[HeldClaim] = (),
+        held: Sequence[JournaledClaim] = (),
         ended: Sequence[EndedPlacement] = (),
         lease_s: int = 120,
     ) -> AttestAnswer:
@@ -59,7 +59,7 @@ class HostCalls(Reads):
         spoken = [_held_entry(one) for one in held]
         spoken += [(one.id, "ended", one.placed, one.token, one.why, int(one.was_active)) for one in ended]
         things: set[str] = set()
-        for _ in range(MOST_TRIES):
+        for _ in range(MAX_TRIES):
             named = {entry[0] for entry in spoken}
             entries = [*spoken, *((id_, "store") for id_ in await self.held_ids(host) if id_ not in named)]
             keys = [*self.keys.due, *self._host_keys(host), self.keys.leaving]
@@ -73,7 +73,7 @@ class HostCalls(Reads):
             things.update(reply[3:])
         raise StoreUnavailable(f"the claims of {host} change faster than they can be read: attest again")
 
-    async def heartbeat(self, host: str, lease_s: int, stamp: AgentStamp | None = None) -> Answer:
+    async def heartbeat(self, host: str, lease_s: int, stamp: AgentStamp | None = None) -> ScriptResult:
         """The host lives for another lease. OK | ATTEST | UNKNOWN | OTHER. (heartbeat.lua)"""
         journal, nonce, _ = _stamp(stamp)
         return await self._answer(
@@ -92,7 +92,7 @@ class HostCalls(Reads):
         move: bool = False,
         deadline_s: int = 0,
         then: AtDeadline = AtDeadline.KEEP,
-    ) -> Answer:
+    ) -> ScriptResult:
         """Set a host's status; with `move` its claims are to be placed elsewhere. OK | SAME | UNKNOWN. (status.lua)
 
         `deadline_s`: how long they are moved (0: until it is enabled); `then`: what becomes of the rest.
@@ -101,15 +101,15 @@ class HostCalls(Reads):
         keys = (self.keys.host(host), self.keys.leaving)
         return await self._answer("status", keys, (host, status.value, int(move), *deadline))
 
-    async def write_off(self, host: str, evacuate: bool = False, force: bool = False) -> Answer:
+    async def write_off(self, host: str, evacuate: bool = False, force: bool = False) -> ScriptResult:
         """Write a host off; with `evacuate`, its claims move. OK | SAME | UNKNOWN | ALIVE. (lost.lua)"""
         keys = (self.keys.host(host), self.keys.leaving)
         return await self._answer("lost", keys, (host, int(evacuate), int(force)))
 
-    async def forget(self, host: str, force: bool = False) -> Answer:
+    async def forget(self, host: str, force: bool = False) -> ScriptResult:
         """Remove a host. OK | UNKNOWN | HELD. With `force` its claims end with it. (forget.lua)"""
         things = set[str]()
-        for _ in range(MOST_TRIES):
+        for _ in range(MAX_TRIES):
             ids = sorted(await self.held_ids(host))
             keys = (
                 *self.keys.due,
@@ -129,6 +129,6 @@ class HostCalls(Reads):
         raise StoreUnavailable(f"the claims of {host} change faster than they can be read: try again")
 
 
-def _held_entry(claim: HeldClaim) -> tuple[str | int, ...]:
+def _held_entry(claim: JournaledClaim) -> tuple[str | int, ...]:
     head = (claim.id, "held", claim.placed, claim.token, claim.root, claim.state.value, int(claim.was_active))
     return (*head, len(claim.record), *flat(claim.record))

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from redsched.model import Amounts
-from redsched.model.validation import whole
+from redsched.model.validation import parse_int
 from redsched.store.codec.fields import LIMIT
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Answer
+from redsched.store.codec.results import ScriptResult
 from redsched.store.codec.wire import flat
 from redsched.store.commands.reads import Reads
 
@@ -33,7 +33,7 @@ class Transfer:
         """Read a record as the giver's hash has it."""
         transfer_id, number, at_ms, *amounts = words.split()
         pairs = (one.partition("=") for one in amounts)
-        return cls(transfer_id, number, whole(at_ms, 0), {name: whole(amount, 0) for name, _, amount in pairs})
+        return cls(transfer_id, number, parse_int(at_ms, 0), {name: parse_int(amount, 0) for name, _, amount in pairs})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class QuotaState:
             return {name[len(prefix) :]: value for name, value in fields.items() if name.startswith(prefix)}
 
         def amounts(prefix: str) -> dict[str, int]:
-            return {name: whole(value, 0) for name, value in under(prefix).items()}
+            return {name: parse_int(value, 0) for name, value in under(prefix).items()}
 
         return cls(
             amounts(LIMIT),
@@ -71,7 +71,7 @@ class QuotaState:
             fields.get("cells", ""),
             fields.get("division", ""),
             fields.get("share_epoch", ""),
-            whole(fields.get("closed_at_ms", "0"), 0),
+            parse_int(fields.get("closed_at_ms", "0"), 0),
             fields.get("version", ""),
             {cell: Transfer.parse(words) for cell, words in under(GIVEN).items()},
         )
@@ -80,7 +80,7 @@ class QuotaState:
 class QuotaCalls(Reads):
     """One coroutine for each of them. All are about one division, and STALE where the cell has no share of it."""
 
-    async def quota_close(self, project: str, former: str, division: str) -> tuple[Answer, QuotaState]:
+    async def quota_close(self, project: str, former: str, division: str) -> tuple[ScriptResult, QuotaState]:
         """Begin a division here, after `former`. OK | SAME | STALE | SETTLING | UNKNOWN. (quota_close.lua)
 
         Until `quota_share` nothing more is let in. What the cell has of the quota is the second answer.
@@ -89,7 +89,7 @@ class QuotaCalls(Reads):
         fields = dict(zip(answer.facts[::2], answer.facts[1::2], strict=True))
         return answer, QuotaState.parse(fields)
 
-    async def quota_share(self, project: str, division: str, epoch: str, version: str, share: Amounts) -> Answer:
+    async def quota_share(self, project: str, division: str, epoch: str, version: str, share: Amounts) -> ScriptResult:
         """Give the cell its share, where nothing has changed since it was closed. OK | SAME | STALE. (quota_share.lua)
 
         `epoch` is that of the cell before any was closed for this division, `version` what `quota_close` was answered.
@@ -106,18 +106,18 @@ class QuotaCalls(Reads):
         answer = await self._about_quota("quota_give", project, division, to, transfer_id, *flat(wanted))
         return answer.outcome, Transfer.parse(" ".join(answer.facts)) if answer.facts else None
 
-    async def quota_take(self, project: str, division: str, giver: str, transfer: Transfer) -> Answer:
+    async def quota_take(self, project: str, division: str, giver: str, transfer: Transfer) -> ScriptResult:
         """Add to the cell's share what another one has handed over, once. OK | SAME | GONE | STALE. (quota_take.lua)"""
         words = (division, giver, transfer.number, 0, *flat(transfer.amounts))
         return await self._about_quota("quota_take", project, *words)
 
-    async def quota_void(self, project: str, division: str, giver: str, transfer: Transfer) -> Answer:
+    async def quota_void(self, project: str, division: str, giver: str, transfer: Transfer) -> ScriptResult:
         """Close the cell to a transfer. OK (it has not had it) | SAME (it has) | STALE. (quota_take.lua)"""
         return await self._about_quota("quota_take", project, division, giver, transfer.number, 1)
 
-    async def quota_given(self, project: str, division: str, to: str, transfer: Transfer, back: bool) -> Answer:
+    async def quota_given(self, project: str, division: str, to: str, transfer: Transfer, back: bool) -> ScriptResult:
         """Forget a transfer; `back`: what was handed over returns. OK | SAME | STALE. (quota_given.lua)"""
         return await self._about_quota("quota_given", project, division, to, transfer.number, int(back))
 
-    async def _about_quota(self, script: str, project: str, *arguments: str | int) -> Answer:
+    async def _about_quota(self, script: str, project: str, *arguments: str | int) -> ScriptResult:
         return await self._answer(script, (self.keys.quota(project),), arguments)

@@ -13,7 +13,7 @@ from redsched.store.codec.keys import CELLS, Kind
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import AuditedHost, Change, Clock, FeedEnd, HostHashes, InboxEntry, Poll
 from redsched.store.codec.wire import Reply
-from redsched.store.commands.base import CHUNK, CLAIMS_AT_ONCE, MOST_TRIES, CellBase, chunks
+from redsched.store.commands.base import CHUNK, CLAIMS_AT_ONCE, MAX_TRIES, CellBase, chunks
 from redsched.store.topology.connection import reading
 
 FEED_START = "0-0"
@@ -256,7 +256,7 @@ class Reads(CellBase):
             yield AuditedHost(host, _pairs(reply[1]), frozenset(reply[2]), claims)
 
     async def _audit(self, host: str) -> tuple[list[str], Reply]:
-        for _ in range(MOST_TRIES):
+        for _ in range(MAX_TRIES):
             ids = sorted(await self.held_ids(host))
             keys = (self.keys.host(host), self.keys.claims(host), *map(self.keys.claim, ids))
             reply = await self._runner.run("audit", keys, ids)

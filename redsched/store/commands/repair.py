@@ -12,9 +12,9 @@ from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.fields import claim_from
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Answer
+from redsched.store.codec.results import ScriptResult
 from redsched.store.codec.wire import flat
-from redsched.store.commands.base import CLAIMS_AT_ONCE, MOST_TRIES, chunks
+from redsched.store.commands.base import CLAIMS_AT_ONCE, MAX_TRIES, chunks
 from redsched.store.commands.reads import REQUEST_KEPT_MS, Reads
 from redsched.store.topology.connection import reading
 
@@ -25,7 +25,7 @@ LOST_LEASE_MS = 120_000
 class MendCalls(Reads):
     """One coroutine for each script that mends something, and the reads that only an audit needs."""
 
-    async def mend_host(self, host: str, reason: str, suspects: Iterable[str] = ()) -> Answer:
+    async def mend_host(self, host: str, reason: str, suspects: Iterable[str] = ()) -> ScriptResult:
         """Work out a host's claims, sums and deadlines anew. OK | SAME | UNKNOWN | ATTEST | CONFLICT. (mend_host.lua)
 
         `suspects`: ids of claims that may be on it although its set does not have them. CONFLICT: an amount of a claim
@@ -38,7 +38,9 @@ class MendCalls(Reads):
 
         return await self._with_ids("mend_host", host, suspects, call)
 
-    async def mend_gone_host(self, host: str, reason: str, operator: bool, suspects: Iterable[str] = ()) -> Answer:
+    async def mend_gone_host(
+        self, host: str, reason: str, operator: bool, suspects: Iterable[str] = ()
+    ) -> ScriptResult:
         """Clear away what is left of a host that is not there. OK | SAME | HELD | SETTLING. (mend_gone_host.lua)
 
         With `operator` claims that it had taken up end too; without, they are left (HELD).
@@ -53,7 +55,7 @@ class MendCalls(Reads):
 
         return await self._with_ids("mend_gone_host", host, suspects, call, things)
 
-    async def mend_counts(self, thing: str, version: str, reason: str, claim_ids: Sequence[str]) -> Answer:
+    async def mend_counts(self, thing: str, version: str, reason: str, claim_ids: Sequence[str]) -> ScriptResult:
         """Work out anew what a `server-group:web`, `pool:licences` or `quota:web` counts, from all its claims.
 
         `version`: its own, read before the claims were looked for. OK | SAME | SETTLING | CONFLICT | RETRY.
@@ -62,17 +64,17 @@ class MendCalls(Reads):
         keys = (*map(self.keys.claim, claim_ids), *self._thing_keys([thing]))
         return await self._answer("mend_counts", keys, (version, reason, *claim_ids))
 
-    async def mend_due(self, reason: str, claim_ids: Sequence[str]) -> Answer:
+    async def mend_due(self, reason: str, claim_ids: Sequence[str]) -> ScriptResult:
         """Work out anew when something is due about claims. OK | SAME | SETTLING. (mend_due.lua)"""
         keys = (*self.keys.due, self.keys.events, *map(self.keys.claim, claim_ids))
         return await self._answer("mend_due", keys, (reason, *claim_ids))
 
-    async def mend_gang(self, gang: str, reason: str, members: Sequence[str]) -> Answer:
+    async def mend_gang(self, gang: str, reason: str, members: Sequence[str]) -> ScriptResult:
         """Have a gang be waited for as it should. OK | SAME | SETTLING | RETRY. (mend_gang.lua)"""
         keys = (self.keys.gang(gang), self.keys.events, *map(self.keys.claim, members))
         return await self._answer("mend_gang", keys, (gang, reason, *members))
 
-    async def restore(self, claims: Mapping[str, Mapping[str, str]]) -> Answer:
+    async def restore(self, claims: Mapping[str, Mapping[str, str]]) -> ScriptResult:
         """Put claims of an exported cell back, as they were. OK | UNKNOWN | HELD | CONFLICT. (restore.lua)
 
         Their hosts have not attested. Facts: the ids that the store had already, and that stay as they are.
@@ -81,7 +83,7 @@ class MendCalls(Reads):
         parts: list[str | int] = []
         for claim_id, fields in claims.items():
             parts += (claim_id, 2 * len(fields), *flat(fields))
-        for _ in range(MOST_TRIES):
+        for _ in range(MAX_TRIES):
             keys = (*self.keys.due, *map(self.keys.claim, claims), *self._thing_keys(sorted(things)))
             answer = await self._answer("restore", keys, (LOST_LEASE_MS, len(claims), *parts))
             if answer.outcome is not Outcome.RETRY:
@@ -150,10 +152,10 @@ class MendCalls(Reads):
         suspects: Iterable[str],
         call: Callable[[Sequence[str]], tuple[list[str], Sequence[str | int]]],
         things: dict[str, None] | None = None,
-    ) -> Answer:
+    ) -> ScriptResult:
         """Call with all ids of the host's set and the suspects, anew while others come in meanwhile."""
         suspects = set(suspects)
-        for _ in range(MOST_TRIES):
+        for _ in range(MAX_TRIES):
             keys, arguments = call(sorted(await self.held_ids(host) | suspects))
             answer = await self._answer(script, keys, arguments)
             if answer.outcome is not Outcome.RETRY:

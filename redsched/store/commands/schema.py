@@ -8,8 +8,8 @@ cannot even read what older releases have written raises `reads`, and refuses th
 
 from dataclasses import dataclass
 
-from redsched.errors import WrongRelease
-from redsched.model.validation import whole
+from redsched.errors import SchemaMismatch
+from redsched.model.validation import parse_int
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.commands.reads import Reads
 from redsched.store.topology.connection import reading
@@ -36,7 +36,7 @@ class SchemaCalls(Reads):
     async def join(self) -> bool:
         """Enter the cell as a writer; False where it is not there yet. (schema.lua)
 
-        Raises WrongRelease where this release is too old, or too new.
+        Raises SchemaMismatch where this release is too old, or too new.
         """
         found = await self._schema()
         # A cell that is not there yet gets its schema from the script that makes it. The fence looks at each write.
@@ -44,7 +44,7 @@ class SchemaCalls(Reads):
             return found is not None
         answer = await self._answer("schema", (), (SCHEMA.number, SCHEMA.beside, 0))
         if answer.outcome is Outcome.OLDER:
-            raise WrongRelease(
+            raise SchemaMismatch(
                 f"cell {self.name} is of schema {answer.facts[0]}, and releases may be at work on it that this one "
                 f"(schema {SCHEMA.number}) cannot work beside: stop those, then run `redsched upgrade`"
             )
@@ -53,19 +53,19 @@ class SchemaCalls(Reads):
     async def upgrade(self) -> bool:
         """Shut out releases that this one cannot work beside; False where that was so already. (schema.lua)
 
-        Raises WrongRelease where this release cannot read what they have written.
+        Raises SchemaMismatch where this release cannot read what they have written.
         """
         await self._schema()
         answer = await self._answer("schema", (), (SCHEMA.number, SCHEMA.beside, 1))
         return answer.outcome is Outcome.OK
 
     async def _schema(self) -> int | None:
-        """The schema of the cell; None where it is not there yet. Raises WrongRelease where it cannot be read."""
+        """The schema of the cell; None where it is not there yet. Raises SchemaMismatch where it cannot be read."""
         with reading(self._url):
             stored = await self._reader.hget(self.keys.meta, "schema")
-        found = None if stored is None else whole(stored, SCHEMA.number)
+        found = None if stored is None else parse_int(stored, SCHEMA.number)
         if found is not None and found < SCHEMA.reads:
-            raise WrongRelease(
+            raise SchemaMismatch(
                 f"cell {self.name} is of schema {found}, and this release reads no schema before {SCHEMA.reads}: go on "
                 "with the release that wrote it; or end its claims with that one, and give this one an empty store"
             )

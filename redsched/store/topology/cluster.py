@@ -17,7 +17,7 @@ LONGEST_ASK_S = 1.0
 """How long one node may take to tell the topology: another one is asked then."""
 
 
-MOST_CONNECTIONS = 256
+MAX_CONNECTIONS = 256
 """To each server, for reads outside the cells. Who finds none free is refused and does not wait: so they are many."""
 
 
@@ -34,7 +34,7 @@ class Topology:
             protocol=2,
             decode_responses=True,
             client_name=READER,
-            max_connections=MOST_CONNECTIONS,
+            max_connections=MAX_CONNECTIONS,
             socket_timeout=patience_s,
             socket_connect_timeout=patience_s,
             **login(url),
@@ -59,7 +59,7 @@ class Topology:
                 raise RedisConnectionError(f"no node of the cluster tells its slots: {error}") from error
             self._doubted = False
 
-    async def doubt(self, error: BaseException) -> None:
+    async def invalidate(self, error: BaseException) -> None:
         """Hear what a node answered: MOVED says where the slot is; all else, that it is time to ask again."""
         if isinstance(error, MovedError) and self.client.nodes_manager.slots_cache.get(error.slot_id):
             await self.client.nodes_manager.move_slot(error)
@@ -89,13 +89,13 @@ class SlotPlace:
         """Raises redis-py's ConnectionError while nobody has the slot."""
         await self._topology.known()
         if self.address is None:
-            await self._topology.doubt(LookupError())
+            await self._topology.invalidate(LookupError())
             raise RedisConnectionError(f"no node of the cluster has slot {self._slot}")
         return self.address
 
-    async def doubt(self, error: BaseException) -> None:
+    async def invalidate(self, error: BaseException) -> None:
         """Pass it on."""
-        await self._topology.doubt(error)
+        await self._topology.invalidate(error)
 
 
 def slot_of(key: str) -> int:

@@ -26,9 +26,9 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import InvalidResponse, NoPermissionError, RedisClusterException, RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from redsched.errors import RedschedError, StoreUnavailable, WrongRelease
+from redsched.errors import RedschedError, SchemaMismatch, StoreUnavailable
 from redsched.settings import Settings
-from redsched.store.topology.endpoint import Place, PlacedConnection, PlacedPool, PlacedTlsConnection
+from redsched.store.topology.endpoint import Endpoint, PlacedConnection, PlacedPool, PlacedTlsConnection
 from redsched.store.topology.url import Address, StoreUrl, without_password
 
 LOST = (RedisConnectionError, RedisTimeoutError, OSError, InvalidResponse)
@@ -62,12 +62,12 @@ _FORBIDDEN = ("ACL failure in script", "can't run this command", "NOPERM")
 """A permission that is missing inside a script comes as an ordinary error, worded by the server."""
 
 
-def writer_pool(url: StoreUrl, settings: Settings, at: Address | Place | None = None) -> BlockingConnectionPool:
+def writer_pool(url: StoreUrl, settings: Settings, at: Address | Endpoint | None = None) -> BlockingConnectionPool:
     """Connections that send nothing twice. `at`: where to; without it, where the URL says."""
     return _pool(url, settings, at, WRITER, _WRITERS, Retry(NoBackoff(), 0))
 
 
-def reader_client(url: StoreUrl, settings: Settings, at: Address | Place | None = None) -> redis.Redis:
+def reader_client(url: StoreUrl, settings: Settings, at: Address | Endpoint | None = None) -> redis.Redis:
     """A client for reads of one server. `at` as in `writer_pool`."""
     retry = Retry(ExponentialWithJitterBackoff(base=0.01, cap=0.5), 3)
     return redis.Redis.from_pool(_pool(url, settings, at, READER, settings.pool_size, retry))
@@ -79,7 +79,7 @@ def login(url: StoreUrl) -> dict[str, Any]:
 
 
 def _pool(
-    url: StoreUrl, settings: Settings, at: Address | Place | None, name: str, size: int, retry: Retry
+    url: StoreUrl, settings: Settings, at: Address | Endpoint | None, name: str, size: int, retry: Retry
 ) -> BlockingConnectionPool:
     options: dict[str, Any] = {
         **login(url),
@@ -97,7 +97,7 @@ def _pool(
     return PlacedPool(**options) if "place" in options else BlockingConnectionPool(**options)
 
 
-def _where(url: StoreUrl, at: Address | Place | None, settings: Settings) -> Mapping[str, Any]:
+def _where(url: StoreUrl, at: Address | Endpoint | None, settings: Settings) -> Mapping[str, Any]:
     if url.path:
         return {"connection_class": UnixDomainSocketConnection, "path": url.path}
     timeout = {"socket_connect_timeout": settings.reply_timeout_s}
@@ -116,7 +116,7 @@ def as_ours(error: BaseException, url: str) -> RedschedError:
     if text.startswith("SCHEMA"):
         # What follows are the server's own words about which script it was.
         reason = text.removeprefix("SCHEMA ").partition(" script:")[0]
-        return WrongRelease(f"the store at {where} is of a newer redsched: {reason}; upgrade this process")
+        return SchemaMismatch(f"the store at {where} is of a newer redsched: {reason}; upgrade this process")
     if isinstance(error, ResponseError) and not text.startswith(_NOT_NOW) and UNREADABLE not in text:
         return RedschedError(f"the store at {where} refused a command: {text}")
     return StoreUnavailable(f"the store at {where} cannot be used now: {text}; check that it runs and is the primary")

@@ -1,7 +1,7 @@
 """Places: a server that is looked for anew at each connect, because another may have taken over.
 
 redis-py has such connections for Sentinel; these are for Sentinel and for a cell's shard in a cluster alike. What it
-means to look is said by the `Place`: `redsched.store.topology.sentinel`, `redsched.store.topology.cluster`.
+means to look is said by the `Endpoint`: `redsched.store.topology.sentinel`, `redsched.store.topology.cluster`.
 """
 
 from typing import Any, Protocol
@@ -18,7 +18,7 @@ NOT_HERE = (AskError, ClusterDownError, ReadOnlyError, TryAgainError)
 """Answers that mean: not run, for another server is the one to ask, or soon will be. MOVED is an AskError too."""
 
 
-class Place(Protocol):
+class Endpoint(Protocol):
     """Where a server is now."""
 
     @property
@@ -28,7 +28,7 @@ class Place(Protocol):
     async def find(self) -> Address:
         """Look for it. Raises redis-py's ConnectionError where nobody knows."""
 
-    async def doubt(self, error: BaseException) -> None:
+    async def invalidate(self, error: BaseException) -> None:
         """Hear that the server at the last address is gone, or says that it is another one."""
 
 
@@ -39,7 +39,7 @@ class PlacedConnection(Connection):
     runner sends again.
     """
 
-    def __init__(self, *, place: Place, **options: Any) -> None:
+    def __init__(self, *, place: Endpoint, **options: Any) -> None:
         super().__init__(**options)
         self._place = place
 
@@ -48,7 +48,7 @@ class PlacedConnection(Connection):
         try:
             await super()._connect()  # type: ignore[no-untyped-call]
         except OSError as error:
-            await self._place.doubt(error)
+            await self._place.invalidate(error)
             raise
 
     async def read_response(self, *arguments: Any, **options: Any) -> Any:
@@ -56,10 +56,10 @@ class PlacedConnection(Connection):
         try:
             return await super().read_response(*arguments, **options)
         except (RedisConnectionError, RedisTimeoutError) as error:
-            await self._place.doubt(error)
+            await self._place.invalidate(error)
             raise
         except NOT_HERE as error:
-            await self._place.doubt(error)
+            await self._place.invalidate(error)
             await self.disconnect(nowait=True)
             raise RedisConnectionError(f"{self.host}:{self.port} is not the one to ask now: {error}") from error
 
@@ -71,7 +71,7 @@ class PlacedTlsConnection(PlacedConnection, SSLConnection):
 class PlacedPool(BlockingConnectionPool):
     """A pool that gives away no connection to where its place was before."""
 
-    def __init__(self, place: Place, **options: Any) -> None:
+    def __init__(self, place: Endpoint, **options: Any) -> None:
         super().__init__(place=place, **options)
         self._place = place
 

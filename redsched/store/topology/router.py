@@ -3,8 +3,8 @@
 One server, what Sentinels name, and a cluster look the same from here: the runner asks for the pool of a key,
 who reads for the reader of a cell, and nobody else knows the kinds.
 
-    Lanes -- OneServer      one pool, to an address or to wherever Sentinel says
-         `-- Cluster        one pool for each server, one reader for each cell
+    Lanes -- SingleNodeRouter      one pool, to an address or to wherever Sentinel says
+         `-- ClusterRouter        one pool for each server, one reader for each cell
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from redsched.store.topology.url import Address, Kind, StoreUrl, parse
 Infos = dict[str, Mapping[str, Any]]
 
 
-class Lanes(Protocol):
+class Router(Protocol):
     """The ways to the servers of one store."""
 
     outside: Any
@@ -41,7 +41,7 @@ class Lanes(Protocol):
     def reader(self, key: str) -> redis.Redis:
         """A client that reads wherever a cell is; `key` is any of the cell."""
 
-    async def doubt(self, error: BaseException) -> None:
+    async def invalidate(self, error: BaseException) -> None:
         """Hear that a server is gone or has said that another one has the key."""
 
     async def infos(self, section: str) -> Infos:
@@ -51,13 +51,13 @@ class Lanes(Protocol):
         """End all connections."""
 
 
-def lanes_to(url: str, settings: Settings) -> Lanes:
+def lanes_to(url: str, settings: Settings) -> Router:
     """The lanes to a store; nothing is connected yet. Raises InvalidRequest for a URL that is none."""
     parsed = parse(url)
-    return Cluster(parsed, settings) if parsed.kind is Kind.CLUSTER else OneServer(parsed, settings)
+    return ClusterRouter(parsed, settings) if parsed.kind is Kind.CLUSTER else SingleNodeRouter(parsed, settings)
 
 
-class OneServer:
+class SingleNodeRouter:
     """A server at an address, or the one that Sentinels name."""
 
     def __init__(self, url: StoreUrl, settings: Settings) -> None:
@@ -81,7 +81,7 @@ class OneServer:
         client: redis.Redis = self.outside
         return client
 
-    async def doubt(self, error: BaseException) -> None:
+    async def invalidate(self, error: BaseException) -> None:
         """Nothing to forget: Sentinels are asked at each connect."""
 
     async def infos(self, section: str) -> Infos:
@@ -96,7 +96,7 @@ class OneServer:
             await self._place.close()
 
 
-class Cluster:
+class ClusterRouter:
     """A lane for each server of a cluster. Cells share those of their servers for writing; each has its own reader."""
 
     def __init__(self, url: StoreUrl, settings: Settings) -> None:
@@ -126,9 +126,9 @@ class Cluster:
             self._readers[slot] = reader_client(self._url, self._settings, SlotPlace(self._topology, slot))
         return self._readers[slot]
 
-    async def doubt(self, error: BaseException) -> None:
+    async def invalidate(self, error: BaseException) -> None:
         """Note where MOVED points to; else ask for the topology anew, if any node answers now."""
-        await self._topology.doubt(error)
+        await self._topology.invalidate(error)
         await self._topology.known()
 
     async def infos(self, section: str) -> Infos:

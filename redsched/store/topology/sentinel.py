@@ -48,7 +48,7 @@ class SentinelPlace:
         self.address = (str(host), int(port))
         return self.address
 
-    async def doubt(self, error: BaseException) -> None:
+    async def invalidate(self, error: BaseException) -> None:
         """Nothing to forget: the Sentinels are asked at each connect."""
 
     async def close(self) -> None:

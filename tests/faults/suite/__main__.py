@@ -24,7 +24,7 @@ from tests.faults.suite.run import planned, run, shapes
 from tests.faults.suite.telling import JsonLines, Lines
 
 LISTED = 40
-MOST_ROUNDS = 10_000
+MAX_ROUNDS = 10_000
 
 
 def main() -> int:
@@ -91,7 +91,7 @@ def _rounds(given: argparse.Namespace) -> list[Round]:
         raise ValueError(f"--durability {given.durability} is played on {' and '.join(fitting)}, not on {given.setup}")
     setups = (given.setup,) if given.setup else fitting
     plan = planned(given.seed, given.only, setups, not given.together, not given.alone, CELLS[: given.cells])
-    found = list(islice(plan, given.rounds or MOST_ROUNDS))
+    found = list(islice(plan, given.rounds or MAX_ROUNDS))
     if not found:
         names = ", ".join(f"{one.name} ({', '.join(one.setups)})" for one in shapes(given.only))
         raise ValueError(f"nothing to play on {' and '.join(setups)}: {names}")

@@ -6,8 +6,8 @@ from enum import Enum, auto
 from random import Random
 from typing import Any
 
-from redsched.errors import ClaimState, NoValidHost, QuotaExceeded, RedschedError, Refused, Unavailable, Unknown
-from redsched.model import Claim, ClaimStatus, Why
+from redsched.errors import ClaimState, Conflict, NotFound, NoValidHost, QuotaExceeded, RedschedError, Unavailable
+from redsched.model import Claim, ClaimStatus, EndReason
 from redsched.scheduler import Scheduler
 from tests.faults.suite import traffic
 from tests.faults.suite.speech import say
@@ -18,7 +18,7 @@ AGAIN_S = (0.05, 0.2)
 RESIZE = 0.5
 """How many of the changes that nothing is promised of are resizes, where the kind allows it."""
 
-REFUSED = (Refused, QuotaExceeded)
+REFUSED = (Conflict, QuotaExceeded)
 OVER = (ClaimStatus.ENDING, ClaimStatus.ENDED)
 
 
@@ -47,7 +47,7 @@ class Changing:
                 await self._claims.resize(claim_id, token, {}, {"VCPU": self._rng.choice((1, 2))})
             else:
                 await self._claims.move(claim_id, token)
-        except (*REFUSED, Unknown):
+        except (*REFUSED, NotFound):
             say("looked")
         except Unavailable as error:
             say("trouble", error=type(error).__name__)
@@ -65,11 +65,11 @@ class Changing:
         alternates = self._rng.choice((None, ()))
         say("failing", id=claim_id)
         try:
-            before = await self.answered(lambda: self._claims.get(claim_id), Unknown)
-            now = await self.answered(lambda: self._claims.fail(claim_id, before.token, alternates), Unknown, *REFUSED)
-        except (Unknown, *REFUSED):
+            before = await self.answered(lambda: self._claims.get(claim_id), NotFound)
+            now = await self.answered(lambda: self._claims.fail(claim_id, before.token, alternates), NotFound, *REFUSED)
+        except (NotFound, *REFUSED):
             return Left.UNCLEAR
-        if now.state in OVER and before.closed_why is Why.SHELVED:
+        if now.state in OVER and before.closed_why is EndReason.SHELVED:
             return Left.UNCLEAR  # what could not be started again is shelved still
         if now.state in OVER:
             say("gave", id=claim_id, how=f"failed, {now.state}")
@@ -80,9 +80,9 @@ class Changing:
         """Give its place back and keep it."""
         say("shelving", id=claim_id)
         try:
-            token = (await self.answered(lambda: self._claims.get(claim_id), Unknown)).token
-            await self.answered(lambda: self._claims.shelve(claim_id, token), Unknown, *REFUSED)
-        except (Unknown, *REFUSED):
+            token = (await self.answered(lambda: self._claims.get(claim_id), NotFound)).token
+            await self.answered(lambda: self._claims.shelve(claim_id, token), NotFound, *REFUSED)
+        except (NotFound, *REFUSED):
             return Left.UNCLEAR
         say("shelved", id=claim_id)
         return Left.SHELVED
@@ -91,8 +91,8 @@ class Changing:
         """Have a place for it again."""
         say("unshelving", id=claim_id)
         try:
-            now, _ = await self.answered(lambda: self._claims.unshelve(claim_id), Unknown, *REFUSED)
-        except (Unknown, *REFUSED) as error:
+            now, _ = await self.answered(lambda: self._claims.unshelve(claim_id), NotFound, *REFUSED)
+        except (NotFound, *REFUSED) as error:
             leaves = isinstance(error, ClaimState) and error.facts.get("state") == ClaimStatus.ENDING
             if not (leaves or isinstance(error, NoValidHost | QuotaExceeded)):
                 return Left.UNCLEAR
@@ -101,13 +101,13 @@ class Changing:
         return _kept(claim_id, now)
 
     async def answered(self, call: Callable[[], Awaitable[Any]], *answers: type[RedschedError]) -> Any:
-        """Call as often as it takes. `Unknown` is no answer to a request: the group is declared anew in a moment."""
+        """Call as often as it takes. `NotFound` is no answer to a request: the group is declared anew in a moment."""
         while True:
             try:
                 return await call()
             except answers:
                 raise
-            except (Unavailable, Unknown) as error:
+            except (Unavailable, NotFound) as error:
                 say("trouble", error=type(error).__name__)
             await asyncio.sleep(self._rng.uniform(*AGAIN_S))
 

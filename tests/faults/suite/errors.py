@@ -2,13 +2,13 @@
 
 import traceback
 
-MOST_CHARS = 400
+MAX_CHARS = 400
 """Of an error's own text: those of servers end with their logs."""
 
 
 def told(error: BaseException) -> str:
     """Return an error's type, its text, and where in the code it came up."""
-    text = " ".join(str(error).split())[:MOST_CHARS]
+    text = " ".join(str(error).split())[:MAX_CHARS]
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({_short(frames[-1].filename)}:{frames[-1].lineno} {frames[-1].name})" if frames else ""
     return f"{type(error).__name__}: {text}{where}"

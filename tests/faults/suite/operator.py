@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from redsched.errors import RedschedError, Unavailable
-from redsched.model import OVER, HostStatus, Why
+from redsched.model import OVER, EndReason, HostStatus
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from tests.faults.suite import traffic
@@ -87,7 +87,7 @@ class Operator:
 
     async def _give_back_again(self, scheduler: Scheduler, claim_id: str) -> None:
         claim = await scheduler.claims.get(claim_id)
-        if claim.state not in OVER or claim.why is Why.SHELVED:
+        if claim.state not in OVER or claim.why is EndReason.SHELVED:
             self.came_back.add(claim_id)
             await scheduler.claims.release(claim_id)
 

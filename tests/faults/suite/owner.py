@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from random import Random
 from typing import Any
 
-from redsched.errors import ClaimState, NotConfirmed, NoValidHost, OutcomeUnknown, QuotaExceeded, Unavailable, Unknown
+from redsched.errors import ClaimState, NotConfirmed, NotFound, NoValidHost, OutcomeUnknown, QuotaExceeded, Unavailable
 from redsched.model import ClaimStatus, Request
 from redsched.scheduler import Scheduler
 from redsched.scheduler.results import Selections
@@ -102,7 +102,7 @@ class Owner:
                 await self._take(of, verb)
                 return
             chance -= share
-        if len(self._held) >= traffic.MOST_HELD:
+        if len(self._held) >= traffic.MAX_HELD:
             await self._take(self._held, self._give)
             return
         self._number += 1
@@ -170,8 +170,8 @@ class Owner:
         say("giving", id=claim_id)
         release = self._scheduler.claims.release
         try:
-            is_free = await self._changing.answered(lambda: release(claim_id), Unknown)
-        except (Unknown, ClaimState) as error:
+            is_free = await self._changing.answered(lambda: release(claim_id), NotFound)
+        except (NotFound, ClaimState) as error:
             say("gave", id=claim_id, how=error.problem)
         else:
             say("gave", id=claim_id, how="free" if is_free else "ending")

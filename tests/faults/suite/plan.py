@@ -21,7 +21,7 @@ CALM = (40, 120)
 APART = (0, 60)
 """Answers between two faults of a round."""
 
-MOST_TOGETHER = 3
+MAX_TOGETHER = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ ROUNDS_TOGETHER = 4
 
 def _together(rng: Random, possible: Sequence[Shape], cells: Sequence[str]) -> Iterator[tuple[Strike, ...]]:
     for _ in range(ROUNDS_TOGETHER):
-        first, *more = [rng.choice(possible) for _ in range(rng.randint(2, MOST_TOGETHER))]
+        first, *more = [rng.choice(possible) for _ in range(rng.randint(2, MAX_TOGETHER))]
         strikes = [_strike(rng, first, rng.choice(first.points), CALM, cells)]
         strikes += [_strike(rng, shape, rng.choice(shape.points), APART, cells) for shape in more]
         yield tuple(strikes)

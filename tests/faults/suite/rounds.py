@@ -37,7 +37,7 @@ AFTERWARDS = 60
 """Answers after the first selection, before traffic rests."""
 
 LOOK_AGAIN_S = 0.1
-MOST_SHOWN = 12
+MAX_SHOWN = 12
 
 
 async def play(world: World, round_: Round) -> Result:
@@ -155,7 +155,7 @@ async def _agree(world: World, result: Result) -> None:
         await asyncio.sleep(LOOK_AGAIN_S)
         problems = await disagreements(world)
     result.agree_s = time.monotonic() - rested
-    result.wrong += problems[:MOST_SHOWN]
+    result.wrong += problems[:MAX_SHOWN]
 
 
 async def disagreements(world: World) -> list[str]:
@@ -204,8 +204,8 @@ async def release_all(world: World) -> list[str]:
         left = [f"{cell}: {problem}" for cell, view in now.items() for problem in ends.nothing_is_left(view)]
         left += ends.nothing_runs(world.works, journals)
         left += ends.quota_agrees(together(now), world.site.quotas())
-    return [*left[:MOST_SHOWN], *wrong_so_far(world)]
+    return [*left[:MAX_SHOWN], *wrong_so_far(world)]
 
 
 def _shown(problems: Iterator[str]) -> str:
-    return "; ".join(islice(problems, MOST_SHOWN))
+    return "; ".join(islice(problems, MAX_SHOWN))

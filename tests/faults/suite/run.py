@@ -21,7 +21,7 @@ from tests.faults.suite.world import World, world
 RELEASE_EVERY = 5
 """After so many rounds everything is given back, to see that nothing is left of it."""
 
-MOST_FAILED_STARTS = 3
+MAX_FAILED_STARTS = 3
 """Set-ups in a row that cannot be started: then this machine cannot play them."""
 
 
@@ -90,7 +90,7 @@ class _Playing:
         """Have a world of that set-up. False where none can be started, however often that is tried."""
         if self._world is not None and setup != self._setup:
             await self.finish()
-        for _ in range(MOST_FAILED_STARTS):
+        for _ in range(MAX_FAILED_STARTS):
             if self._world is not None:
                 break
             await self._start(setup)

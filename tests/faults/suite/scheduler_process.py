@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 
 from redsched.cache.diff import describe
-from redsched.cache.updater import CellMirror
+from redsched.cache.updater import ReplicaUpdater
 from redsched.errors import Unavailable
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
@@ -25,7 +25,7 @@ async def pictures(scheduler: Scheduler) -> None:
     say("pictures", cells={cell.name: await _picture(cell.mirror) for cell in scheduler._cells})
 
 
-async def _picture(mirror: CellMirror) -> dict[str, Any]:
+async def _picture(mirror: ReplicaUpdater) -> dict[str, Any]:
     """Caught up, thing by thing."""
     try:
         await mirror.catch_up()

@@ -11,7 +11,7 @@ from random import Random
 from typing import Literal
 
 from redsched.model import (
-    Gang,
+    GangMember,
     GroupPolicy,
     Inventory,
     Quota,
@@ -25,7 +25,7 @@ from redsched.model import (
 LEASE_S = 5
 """Of a claim that no host has taken up yet."""
 
-MOST_HELD = 32
+MAX_HELD = 32
 """Claims that one scheduler holds at a time: together some four fifths of the fleet."""
 
 APART = ServerGroup("apart", GroupPolicy.ANTI_AFFINITY, max_per_host=2)
@@ -51,12 +51,12 @@ class Kind:
     project: str = PROJECT
     is_made: bool = False
     """Whether the server makes its ids."""
-    members: tuple[Gang, ...] = ()
+    members: tuple[GangMember, ...] = ()
     """Of a gang; then `resources` is empty."""
     relations: tuple[Relation, ...] = ()
 
 
-FRONT, BACK = Gang("front", Request({"VCPU": 2})), Gang("back", Request({"VCPU": 1}, count=2))
+FRONT, BACK = GangMember("front", Request({"VCPU": 2})), GangMember("back", Request({"VCPU": 1}, count=2))
 APART_FROM_EACH_OTHER = (Relation(RelationType.APART, (FRONT.name, BACK.name)),)
 
 KINDS: Mapping[str, Kind] = {

@@ -16,7 +16,7 @@ from tests.faults.suite.rules import books, over, quota, succession
 from tests.faults.suite.view import Hash, Look, View
 
 PAUSE_S = 0.15
-MOST_BROKEN = 20
+MAX_BROKEN = 20
 
 Parts = Sequence[Sequence[str]]
 """The cells by what can be read at one instant."""
@@ -128,7 +128,7 @@ class Watcher:
         return [*(quota(*looks) if needed == 4 else quota(looks[0], *looks))]
 
     def _note(self, problems: Sequence[str], where: str) -> None:
-        if problems and len(self.broken) < MOST_BROKEN:
+        if problems and len(self.broken) < MAX_BROKEN:
             self.broken += [f"{where}: {problem}" for problem in problems]
 
     def _seen(self) -> list[Sequence[str]]:

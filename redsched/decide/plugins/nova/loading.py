@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from typing import Any, TypeVar
 
-from redsched.errors import InvalidRequest, OwnCodeFailed
+from redsched.errors import InvalidRequest, PluginError
 
 Answer = TypeVar("Answer")
 
@@ -37,9 +37,9 @@ def _make(setting: str, path: str) -> Any:
 
 
 def calling(name: str, host: str, call: Callable[[], Answer]) -> Answer:
-    """Call somebody's code. Raises OwnCodeFailed with the class, the host ('' for many) and the error."""
+    """Call somebody's code. Raises PluginError with the class, the host ('' for many) and the error."""
     try:
         return call()
     except Exception as error:  # somebody's code may raise anything, and whoever reads the log must know whose
         where = f" on host {host}" if host else ""
-        raise OwnCodeFailed(f"Nova's class {name} failed{where}: {type(error).__name__}: {error}") from error
+        raise PluginError(f"Nova's class {name} failed{where}: {type(error).__name__}: {error}") from error

@@ -20,10 +20,9 @@ from redsched.decide.gang import Found, Kind, PickPolicy, find, listed, requests
 from redsched.decide.gang.summary import best_score, hosts_that_fit, named, refusal
 from redsched.decide.overlay import Overlay
 from redsched.decide.pick import pick
-from redsched.decide.plugins.registry import PluginRegistry, tools
+from redsched.decide.plugins.registry import PluginRegistry, multipliers, tools
 from redsched.decide.profile import RequestProfile
 from redsched.decide.result import Decision, Explanation, Miss, Place
-from redsched.decide.scoring import multipliers
 from redsched.decide.top_hosts import Entry
 from redsched.model import Amounts, Candidate, Claim, HostLimit, Request
 from redsched.settings import Settings

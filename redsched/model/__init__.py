@@ -21,7 +21,6 @@ from redsched.model.claims import (
 )
 from redsched.model.constraints import (
     CpuPolicy,
-    GangMember,
     Group,
     Hints,
     Numa,
@@ -46,7 +45,7 @@ from redsched.model.hosts import (
     Pool,
 )
 from redsched.model.limits import MAX_CLASSES, MAX_LEASE_S
-from redsched.model.request import Request
+from redsched.model.request import GangMember, Request
 from redsched.model.request_validation import MAX_ALTERNATES, MAX_ATTEMPTS, MAX_COUNT, MAX_WAIT_S
 
 __all__ = [

@@ -3,15 +3,11 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 from ipaddress import ip_address, ip_network
-from typing import TYPE_CHECKING
 
 from redsched.errors import InvalidRequest
 from redsched.model.claims import Amounts
 from redsched.model.limits import MAX_CLASSES, check_any_of, check_range, check_size
 from redsched.model.validation import check_amount, check_class, check_name, check_topology, check_trait
-
-if TYPE_CHECKING:
-    from redsched.model.request import Request
 
 MAX_CELLS = 16
 MAX_DEVICES = 64
@@ -180,23 +176,3 @@ class Relation:
     def __post_init__(self) -> None:
         if not self.members:
             raise InvalidRequest(f"a relation {self.type} names no members: name at least one")
-
-
-@dataclass(frozen=True, slots=True)
-class GangMember:
-    """One kind of member of a gang: its name, and what each of its `count` places asks for."""
-
-    name: str
-    request: "Request"
-
-    def __post_init__(self) -> None:
-        check_name("member", self.name)
-        if self.request.members:
-            raise InvalidRequest(f"member {self.name!r} has members of its own: list them all beside each other")
-        if self.request.project:
-            raise InvalidRequest(f"member {self.name!r} names a project: that of the whole call stands beside members")
-
-    @property
-    def count(self) -> int:
-        """Places of this kind."""
-        return self.request.count

@@ -7,11 +7,32 @@ from typing import Any, Literal
 
 from redsched.errors import InvalidRequest
 from redsched.model.claims import Amounts, OnExit
-from redsched.model.constraints import GangMember, Group, Hints, Numa, PciDevices, Relation, Spread
+from redsched.model.constraints import Group, Hints, Numa, PciDevices, Relation, Spread
 from redsched.model.json_codec import Fields, Worded, as_text, from_text
 from redsched.model.request_validation import check_request
+from redsched.model.validation import check_name
 
 _NO_HINTS = Hints()
+
+
+@dataclass(frozen=True, slots=True)
+class GangMember:
+    """One kind of member of a gang: its name, and what each of its `count` places asks for."""
+
+    name: str
+    request: "Request"
+
+    def __post_init__(self) -> None:
+        check_name("member", self.name)
+        if self.request.members:
+            raise InvalidRequest(f"member {self.name!r} has members of its own: list them all beside each other")
+        if self.request.project:
+            raise InvalidRequest(f"member {self.name!r} names a project: that of the whole call stands beside members")
+
+    @property
+    def count(self) -> int:
+        """Places of this kind."""
+        return self.request.count
 
 
 @dataclass(frozen=True, slots=True)

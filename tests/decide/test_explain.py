@@ -9,9 +9,8 @@ import pytest
 from redsched.cache.columns import Columns
 from redsched.decide import Decider, Miss, ReasonCount
 from redsched.decide.explain.changes import smallest_change
-from redsched.decide.plugins.registry import tools
+from redsched.decide.plugins.registry import multipliers, tools
 from redsched.decide.profile import RequestProfile
-from redsched.decide.scoring import multipliers
 from redsched.model import Claim, ClaimStatus, GangMember, Group, Request
 from redsched.scheduler.selection.blockers import MAX_TRIED, worth_trying
 from redsched.scheduler.selection.refusal import miss_facts, near

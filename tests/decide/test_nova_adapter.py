@@ -12,9 +12,9 @@ from redsched.decide import Decider
 from redsched.decide.plugins.nova import nova_filters, nova_weighers
 from redsched.decide.plugins.nova.host_state import HostState
 from redsched.decide.plugins.nova.request_spec import RequestSpec
-from redsched.decide.plugins.registry import tools
+from redsched.decide.plugins.registry import multipliers, tools
 from redsched.decide.rules import Rule
-from redsched.decide.scoring import multipliers, score
+from redsched.decide.scoring import score
 from redsched.errors import InvalidRequest, PluginError
 from redsched.model import CpuPolicy, Group, Hints, Numa, NumaCell, PciDevices, Request
 from redsched.settings import Settings

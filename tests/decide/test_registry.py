@@ -2,8 +2,8 @@
 
 import pytest
 
-from redsched.decide.plugins.registry import tools
-from redsched.decide.scoring import POLICIES, multipliers
+from redsched.decide.plugins.registry import multipliers, tools
+from redsched.decide.scoring import POLICIES
 from redsched.errors import InvalidRequest
 from redsched.model import Request, Spread
 from redsched.settings import Settings

@@ -9,9 +9,8 @@ from hypothesis import given
 from redsched.cache.columns import Columns
 from redsched.decide import Decider
 from redsched.decide.explain.changes import smallest_change
-from redsched.decide.plugins.registry import tools
+from redsched.decide.plugins.registry import multipliers, tools
 from redsched.decide.profile import RequestProfile
-from redsched.decide.scoring import multipliers
 from redsched.model import Request, Spread
 from redsched.settings import Settings
 from redsched.store.codec.keys import Kind

@@ -11,7 +11,9 @@ from redsched.decide.plugins.nova import nova_filters, nova_weighers
 from redsched.decide.rules import Filter
 from redsched.decide.scoring import POLICIES, Weigher, weighers
 from redsched.decide.scoring.registry import Policy, check_policy, check_weighers
+from redsched.decide.scoring.weigher import Weighing
 from redsched.errors import InvalidRequest
+from redsched.model import Request
 from redsched.settings import Settings
 
 
@@ -49,6 +51,27 @@ def tools(settings: Settings) -> PluginRegistry:
     weights = {**dict.fromkeys(from_nova, 1.0), **settings.weights}
     others = bool(own.filters or own.weighers or settings.nova_filters or settings.nova_weighers)
     return PluginRegistry(filters, known, policies, settings.policy, weights, others)
+
+
+def multipliers(request: Request, tools: PluginRegistry) -> Weighing:
+    """Return the multiplier of each weigher: those of the policy, over these the settings', over these the request's.
+
+    A request that names a policy has its own. One that says 0 does not want the weigher; where the operator says 0, an
+    aggregate may still have a multiplier for its hosts. Raises InvalidRequest for a policy or weigher that does not
+    exist.
+    """
+    chosen = request.policy or tools.policy
+    check_policy("policy", chosen, tools.policies)
+    check_weighers("weights", request.weights, tools.weighers)
+    merged = {**_wished(request), **tools.policies[chosen], **tools.weights, **request.weights}
+    unwanted = {name for name, multiplier in request.weights.items() if not multiplier}
+    return {tools.weighers[name]: multiplier for name, multiplier in sorted(merged.items()) if name not in unwanted}
+
+
+def _wished(request: Request) -> dict[str, float]:
+    """What a request wishes by itself, whichever policy holds: soft groups and soft spreading would else do nothing."""
+    wished = dict.fromkeys(("soft_affinity", "soft_anti_affinity"), 1.0) if request.server_group else {}
+    return wished | ({"soft_spread": 1.0} if any(not spread.hard for spread in request.spread) else {})
 
 
 def _check_names(what: str, ours: Mapping[str, object], *others: Mapping[str, object]) -> None:

@@ -9,7 +9,7 @@
 Which weigher is which, and where its formula comes from: docs/weighing.md.
 """
 
-from redsched.decide.scoring.registry import POLICIES, multipliers, weighers
+from redsched.decide.scoring.registry import POLICIES, weighers
 from redsched.decide.scoring.weigher import Score, Weigher, Weighing, score
 
-__all__ = ["POLICIES", "Score", "Weigher", "Weighing", "multipliers", "score", "weighers"]
+__all__ = ["POLICIES", "Score", "Weigher", "Weighing", "score", "weighers"]

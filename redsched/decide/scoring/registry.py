@@ -1,7 +1,6 @@
 """Which weighers and policies there are, and which of them a request is weighed by."""
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from redsched.decide.aggregates import per_revision
 from redsched.decide.scoring.aggregates import multipliers_in, overridable
@@ -19,13 +18,10 @@ from redsched.decide.scoring.hosts import (
     pci,
 )
 from redsched.decide.scoring.named import image_props, metrics
-from redsched.decide.scoring.weigher import Weigher, Weighing
+from redsched.decide.scoring.weigher import Weigher
 from redsched.errors import InvalidRequest
-from redsched.model import GroupPolicy, Request
+from redsched.model import GroupPolicy
 from redsched.settings import Settings
-
-if TYPE_CHECKING:
-    from redsched.decide.plugins.registry import PluginRegistry
 
 Policy = Mapping[str, float]
 
@@ -100,27 +96,6 @@ def _nova(settings: Settings) -> tuple[Weigher, ...]:
         Weigher("num_instances", num_instances, relative=True),
         Weigher("image_props", image_props(settings.image_props_weights), relative=True),
     )
-
-
-def multipliers(request: Request, tools: "PluginRegistry") -> Weighing:
-    """Return the multiplier of each weigher: those of the policy, over these the settings', over these the request's.
-
-    A request that names a policy has its own. One that says 0 does not want the weigher; where the operator says 0, an
-    aggregate may still have a multiplier for its hosts. Raises InvalidRequest for a policy or weigher that does not
-    exist.
-    """
-    chosen = request.policy or tools.policy
-    check_policy("policy", chosen, tools.policies)
-    check_weighers("weights", request.weights, tools.weighers)
-    merged = {**_wished(request), **tools.policies[chosen], **tools.weights, **request.weights}
-    unwanted = {name for name, multiplier in request.weights.items() if not multiplier}
-    return {tools.weighers[name]: multiplier for name, multiplier in sorted(merged.items()) if name not in unwanted}
-
-
-def _wished(request: Request) -> dict[str, float]:
-    """What a request wishes by itself, whichever policy holds: soft groups and soft spreading would else do nothing."""
-    wished = dict.fromkeys(("soft_affinity", "soft_anti_affinity"), 1.0) if request.server_group else {}
-    return wished | ({"soft_spread": 1.0} if any(not spread.hard for spread in request.spread) else {})
 
 
 def check_policy(what: str, name: str, policies: Iterable[str]) -> None:

@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from importlib.resources import files
 from typing import Any
 
 import pytest
 
 from redsched.model import ClaimStatus, EndReason, OnExit, Reason
 from redsched.store.cell import CellStore
+from redsched.store.client.scripts import includes
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ReleaseMode
 from redsched.store.commands.claims import MAX_REASON
@@ -242,5 +242,4 @@ DATES_MS = [
 
 @pytest.mark.parametrize("at_ms", DATES_MS)
 async def test_scripts_write_times_as_people_read_them(raw: Any, at_ms: int) -> None:
-    source = (files("redsched") / "lua" / "include" / "utc.lua").read_text()
-    assert await raw.eval(f"{source}\nreturn utc(tonumber(ARGV[1]))", 0, at_ms) == utc(at_ms)
+    assert await raw.eval(f"{includes()['utc']}\nreturn utc(tonumber(ARGV[1]))", 0, at_ms) == utc(at_ms)

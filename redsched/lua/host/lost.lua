@@ -18,7 +18,7 @@ local function write_off(cell, host)
   publish(cell, 'host', ARG.host, version, 'lost', 0, {'status', 'disabled', 'alive', '0', 'epoch', 'lost'})
   redis.call('HSET', KEY.host, 'version', version, 'status', 'disabled', 'alive', '0', 'alive_until_ms', '0',
     'epoch', 'lost', 'written_off', cell.epoch, 'lost_token', cell.epoch .. '.' .. text(cell.seq))
-  if host.epoch ~= 'lost' then
+  if host.epoch and host.epoch ~= 'lost' then
     redis.call('HSET', KEY.host, 'heard', host.epoch)
   end
   redis.call('ZADD', KEY.hosts, 0, ARG.host)

@@ -1,12 +1,10 @@
-"""HTTP: the REST edge of a scheduler, and the processes that serve it.
+"""The REST API of a scheduler.
 
-    app.py         the factory and the lifespan       body.py       reads a JSON body, bounded and strict
-    routes/        one file a subject                 problems.py   every error as an RFC 9457 problem
-    models/        what goes in and out, for pydantic and for the OpenAPI
-    parsing.py     JSON text as a model, merge patches     bodies.py     what is there, as the body that declares it
-    render.py      the scheduler's dataclasses as JSON     openapi.py   what routes declare about their answers
-    metrics.py     every metric                       readiness.py  what the workers tell each other
-    serve.py       the parent of the workers          worker.py     one worker process
+    app.py           the factory and the lifespan             worker.py      one worker process
+    routes/          one file a subject                       problems.py    every error as an RFC 9457 problem
+    request_body.py  a JSON body, bounded and strict          responses.py   JSON responses
+    fast_path.py     POST /v1/selections without the router   openapi.py     what routes declare about their responses
+    readiness.py     whether the workers are ready            metrics.py     every metric
 
 It knows the Scheduler and nothing below it. `redsched.api.app:create_app` is the way in.
 """

@@ -1,4 +1,4 @@
-"""Layout: the tree of a host's pools, which classes and traits each has, and the text by which like trees are one.
+"""The tree of a host's pools, which classes and traits each has, and the text by which like trees are one.
 
 What a pool holds stands in the columns, by slot. A tree changes only when a host is built differently, and thousands of
 hosts are built alike; so columns keep a tree as a text with a code, and whatever is worked out about a tree can be

@@ -1,4 +1,4 @@
-"""Picture: a cell's columns together with the place in its feed that they have reached."""
+"""A cell's columns together with the place in its feed that they have reached."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""CellMirror: one cell's picture in memory, kept up to date by short polls of the feed.
+"""One cell's picture in memory, kept up to date by short polls of the feed.
 
 Polls with a pause, and not blocked reads: blocked readers cost the server more (200 readers of 2000 entries: 0.88 s of
 its time against 0.18 s). A request that must know the present waits for a poll that begins after it asked; one such

@@ -1,7 +1,7 @@
 """Deciding where a request goes in one cell: filter, weigh, pick, over columns in memory. No I/O, nothing written.
 
         request --> rules (filters) --> scores (weighers) --> order --> pools --> pick --> Decision
-                    \\____________ cached Shape ___________/
+                    \\_______ cached RequestProfile _______/
 
 A decision is a proposal: the claim script has the last word, and tries the candidates in the order given here.
 """

@@ -36,7 +36,7 @@ class _Place:
 class Overlay:
     """A context: all places taken in it are given back at its end.
 
-    with Trial(columns) as trial:
+    with Overlay(columns) as trial:
         trial.take(row, candidate, counted)
 
     `counted` are the groups that a place is counted in, each with the topologies by which. Inside, the places of the

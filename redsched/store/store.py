@@ -39,7 +39,7 @@ class Store:
     async def connect(cls, url: str, settings: Settings | None = None, upgrade: bool = False) -> AsyncIterator["Store"]:
         """Open a store, load the scripts and check that it will do. `upgrade` shuts out releases that cannot stay.
 
-        Raises StoreUnavailable, InvalidRequest; WrongRelease where other releases are at work on it.
+        Raises StoreUnavailable, InvalidRequest; SchemaMismatch where other releases are at work on it.
         """
         settings = settings or Settings()
         store = cls(url, settings)

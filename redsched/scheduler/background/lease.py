@@ -1,4 +1,4 @@
-"""Duty: what one scheduler of a cell is to do at a time, whichever it is.
+"""A lease on what one scheduler of a cell is to do at a time, whichever it is.
 
 A small key with an end holds who has it. Nothing rests on there being only one: a duty that two have for a moment is
 done twice, and what they call makes sure that no harm comes of that.

@@ -1,4 +1,4 @@
-"""Upkeep: what a scheduler does for its cells beside its requests: records events, and checks that all agrees.
+"""Maintenance: what a scheduler does for its cells beside its requests: records events, and checks that all agrees.
 
 Both are done by one scheduler at a time. What every one does for itself is to check its own picture.
 """

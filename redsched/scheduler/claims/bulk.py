@@ -51,7 +51,7 @@ class BulkResult:
 
 
 class BulkService(ClaimService):
-    """ClaimDesk, and its verbs for many claims. `next` of a page is the `after` of the next call."""
+    """ClaimService, and its verbs for many claims. `next` of a page is the `after` of the next call."""
 
     async def release_all(
         self, wanted: ClaimFilter, force: bool = False, dry_run: bool = False, limit: int = 1000, after: str = ""

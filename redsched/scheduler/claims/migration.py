@@ -1,4 +1,4 @@
-"""PlacedAnew: what finds a claim another place. Fail takes the next alternate, move goes elsewhere, unshelve returns.
+"""Find another place for a claim. Fail takes the next alternate, move goes elsewhere, unshelve returns.
 
 Each is sent with the token of the placement that it is based on, and sent again with it gets the first outcome.
 """

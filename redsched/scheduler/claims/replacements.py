@@ -1,4 +1,4 @@
-"""Successors: further placements of claims. Move, another attempt after a failure, unshelving: one way.
+"""Further placements of claims. Move, another attempt after a failure, unshelving: one way.
 
         the claim's own request --> decide in its cell, without where it is --> claim.lua, which adds a placement
                                                                                     |

@@ -1,4 +1,4 @@
-"""KeptRequests: the requests that the store keeps for the claims made by them, so that these can be placed again.
+"""The requests that the store keeps for the claims made by them, so that these can be placed again.
 
 The text goes with the claim, once for many claims: a scheduler remembers which it has written in this epoch, and for
 how long the store will have it.

@@ -1,6 +1,6 @@
-"""ClaimDesk: what may be said of a claim where it is: confirm, renew, resize, shelve, release.
+"""Verbs on a claim where it is: confirm, renew, resize, shelve, release.
 
-Beside it what finds a claim another place (placed_anew.py), and reading (claim_list.py).
+Beside it what finds a claim another place (migration.py), and reading (listing.py).
 """
 
 from redsched.errors import NotFound, NoValidHost

@@ -1,4 +1,4 @@
-"""Leaving: empties the hosts of one cell that are drained with moves, or evacuated.
+"""Empty the hosts of one cell that are drained with moves, or evacuated.
 
 Every scheduler's sweeper does a few claims of such a host at a time. That two do not move one claim twice is the claim
 script's matter: the second is told of the first. What cannot be moved now is tried again later, less and less often;

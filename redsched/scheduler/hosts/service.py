@@ -1,4 +1,4 @@
-"""HostDesk: reading hosts, reports that come without access to Redis, and operator actions on a host."""
+"""Reading hosts, reports that come without access to Redis, and operator actions on a host."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

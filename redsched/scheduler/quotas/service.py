@@ -1,4 +1,4 @@
-"""QuotaDesk: the quotas of projects, as operators declare them, and what is used of each.
+"""The quotas of projects, as operators declare them, and what is used of each.
 
 A quota is put into every cell, the first of the settings before the others: what that one has counts.
 """

@@ -1,4 +1,4 @@
-"""HostWords: who waits for which hosts to confirm which claims, in one cell.
+"""Confirmations: who waits for which hosts to confirm which claims, in one cell.
 
 They hear it from the feed that the mirror reads anyway, so one who waits costs the store one look, and a thousand who
 wait are read in one go. What the feed cannot have told (what was before the wait, a snapshot, a host that attested and

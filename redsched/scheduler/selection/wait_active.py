@@ -1,4 +1,4 @@
-"""UntilActive: an answer that is given only when the hosts themselves have confirmed, and undone otherwise.
+"""An answer that is given only when the hosts themselves have confirmed, and undone otherwise.
 
 Undoing is atomic for each claim: the script gives it back unless it has become active. What has is the hosts' word come
 after all, and answered as such; of several places all are, or all are given back. What has moved meanwhile is waited

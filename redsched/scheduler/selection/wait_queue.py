@@ -1,4 +1,4 @@
-"""RoomLine: requests that nothing fits and that wait for room, in the order in which they came.
+"""Requests that nothing fits and that wait for room, in the order in which they came.
 
 When the feed has brought something, one task walks the line and looks, in memory alone, for whom there may be room now.
 Those get their turn to try one after the other, each seeing what the one before it took: so a host that comes free is

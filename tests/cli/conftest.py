@@ -1,7 +1,7 @@
-"""A store with two hosts for the commands. One kind of server is enough: the matrix is the matter of other suites."""
+"""A store with two hosts for the commands."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import redis
@@ -9,7 +9,6 @@ import redis
 from redsched.model import HostReport, Inventory
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
-from redsched.store.embedded.server import PrivateServer
 from tests.cli.parts import Ran, run
 
 REPORTS = [
@@ -20,18 +19,15 @@ REPORTS = [
 Redsched = Callable[..., Ran]
 
 
-@pytest.fixture(scope="module")
-def store() -> Iterator[str]:
-    """The URL of a server for one file of tests."""
-    with PrivateServer.start() as started:
-        yield started.url
+@pytest.fixture
+def store(clean_store: str) -> str:
+    """The URL of the empty store that the commands run on."""
+    return clean_store
 
 
 @pytest.fixture
 def redsched(store: str) -> Redsched:
     """Runs a command on a store with hosts h1 and h2, and nothing else."""
-    with redis.Redis.from_url(store, protocol=2) as client:
-        client.flushall()
     asyncio.run(_report(store))
     with redis.Redis.from_url(store, protocol=2) as client:
         # Nobody ticks the clock between two commands, and on a busy machine each takes its time to start.

@@ -1,18 +1,46 @@
-"""The matrix of real servers that the suite runs against, each kind and version once."""
+"""The kinds of real servers that the suites run against, and which suite runs against which of them.
+
+The suites of the store run against every kind. All others use the store through the same calls, so one kind is enough
+for them. REDSCHED_TEST_SERVERS changes that: `all` runs every suite against every kind, `valkey` none against any other
+than the embedded Valkey.
+"""
+
+import os
+from pathlib import Path
 
 from redsched.store.embedded.server import ServerBinary, find_servers
 
+STORE_SUITES = frozenset({"lua", "store", "faults"})
+"""Folders of tests that show what servers do."""
+STORE, ALL, VALKEY = "store", "all", "valkey"
+
 
 def usable_servers() -> list[ServerBinary]:
-    """Every usable server on this machine; the embedded Valkey is always among them."""
+    """Return each kind and version of usable server once, Valkey first: everyone has it."""
     unique = {name_of(one): one for one in find_servers() if not one.problem}
     return sorted(unique.values(), key=lambda one: one.kind, reverse=True)
 
 
 def name_of(one: ServerBinary) -> str:
-    """What the server is called in a test's id."""
+    """Return what the server is called in a test's id."""
     return f"{one.kind}-{one.version}"
 
 
-SERVERS = usable_servers()
-"""Looked for once; Valkey first, because everyone has it."""
+def matrix() -> str:
+    """Return the value of REDSCHED_TEST_SERVERS. Raises ValueError for an unknown one."""
+    value = os.environ.get("REDSCHED_TEST_SERVERS", STORE)
+    if value not in {STORE, ALL, VALKEY}:
+        raise ValueError(f"REDSCHED_TEST_SERVERS is {value!r}: use {STORE!r}, {ALL!r} or {VALKEY!r}")
+    return value
+
+
+USABLE = usable_servers()
+"""Searched for once."""
+SERVERS = USABLE[:1] if matrix() == VALKEY else USABLE
+"""The servers of this run; the suites of the store use all of them."""
+
+
+def servers_of(path: Path) -> list[ServerBinary]:
+    """Return the servers that a test file runs against."""
+    uses_all = matrix() == ALL or not STORE_SUITES.isdisjoint(path.parts)
+    return SERVERS if uses_all else SERVERS[:1]

@@ -1,4 +1,4 @@
-"""What `redsched release`, `renew`, `shelve` and `unshelve` of many claims share: filters, pages, and a table."""
+"""What `redsched claim release`, `renew`, `shelve` and `unshelve` of many claims share: filters, pages, and a table."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence

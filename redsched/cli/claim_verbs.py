@@ -1,4 +1,4 @@
-"""`redsched confirm`, `renew`, `fail`, `move`, `resize`, `shelve`, `unshelve`: what is said of a claim."""
+"""`redsched claim confirm`, `renew`, `fail`, `move`, `resize`, `shelve`, `unshelve`: what is said of a claim."""
 
 from collections.abc import Awaitable, Callable
 from typing import Annotated
@@ -7,7 +7,7 @@ import typer
 
 from redsched.cli import bulk, options, tables
 from redsched.cli.context import with_scheduler
-from redsched.cli.options import AsJson, Url
+from redsched.cli.options import AsJson, ClaimArgument, Url
 from redsched.errors import InvalidRequest
 from redsched.model import MAX_LEASE_S, MAX_WAIT_S, Claim
 from redsched.model.validation import check_name
@@ -16,9 +16,6 @@ from redsched.schema import render
 from redsched.schema.requests import FailBody, MoveBody, RenewBody, ResizeBody, TokenBody, UnshelveBody
 from redsched.schema.requests.verbs import MAX_DEADLINE_S
 
-ClaimArgument = Annotated[
-    str, typer.Argument(metavar="CLAIM", help="The claim's id.", callback=lambda name: check_name("claim id", name))
-]
 MaybeClaim = Annotated[
     str,
     typer.Argument(
@@ -34,14 +31,8 @@ TokenOption = Annotated[
 Wait = Annotated[int, typer.Option("--wait", min=0, max=MAX_WAIT_S, help="Seconds to wait for room.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this file."""
-    for command in (confirm, renew, fail, move, resize, shelve, unshelve):
-        app.command()(command)
-
-
 def confirm(claim: ClaimArgument, token: TokenOption = "", as_json: AsJson = False, url: Url = "") -> None:
-    """Say that its work runs, for a host without an agent."""
+    """Confirm that its work runs, for a host without an agent."""
 
     async def work(scheduler: Scheduler) -> Claim:
         asked = options.as_model({"token": await _token(scheduler, claim, token)}, TokenBody)
@@ -59,7 +50,7 @@ def renew(
     as_json: AsJson = False,
     url: Url = "",
 ) -> int:
-    """Give a claim that is not active yet more time, or all that filters find."""
+    """Give a claim that is not active yet more time, or all found by filters."""
     wanted = filters.of_many([claim] if claim else [], token)
     if wanted is None:
         _renew(claim, lease_s, token, as_json, url)
@@ -88,7 +79,7 @@ def fail(
     as_json: AsJson = False,
     url: Url = "",
 ) -> None:
-    """Say that its work could not be started: it ends, and the next host that fits takes it."""
+    """Report that its work could not be started: the next host that fits takes it."""
 
     async def work(scheduler: Scheduler) -> Claim:
         body = {"token": await _token(scheduler, claim, token), "alternates": [] if no_alternate else to or None}
@@ -136,7 +127,7 @@ def resize(
     as_json: AsJson = False,
     url: Url = "",
 ) -> None:
-    """Have it hold other amounts, where it is. What is not named stays as it is."""
+    """Change its amounts in place. What is not named stays as it is."""
 
     async def work(scheduler: Scheduler) -> Claim:
         given = options.amounts(amounts)
@@ -164,7 +155,10 @@ def shelve(
     as_json: AsJson = False,
     url: Url = "",
 ) -> int:
-    """Give its place back and remember it, or all that filters find; `redsched unshelve` claims it again."""
+    """Free its place and keep the claim, or all found by filters.
+
+    `redsched claim unshelve` places it again.
+    """
     wanted = filters.of_many([claim] if claim else [], token)
     if wanted is None:
         _shelve(claim, token, as_json, url)
@@ -193,7 +187,10 @@ def _shelve(claim: str, token: str, as_json: bool, url: str) -> None:
 def unshelve(
     filters: bulk.Filters, claim: MaybeClaim = "", wait_s: Wait = 0, as_json: AsJson = False, url: Url = ""
 ) -> int:
-    """Claim again what was shelved, wherever there is room now, or all of it that filters find."""
+    """Place a shelved claim again, or all found by filters.
+
+    It goes wherever there is room now.
+    """
     wanted = filters.of_many([claim] if claim else [], "")
     if wanted is None:
         _unshelve(claim, wait_s, as_json, url)

@@ -21,11 +21,6 @@ REASON = "reason"
 FollowOption = Annotated[bool, typer.Option("--follow", help="Go on with new ones until Ctrl-C.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this file."""
-    app.command()(events)
-
-
 def events(
     claim: Annotated[str, typer.Option(help="Only of this claim.", show_default=False)] = "",
     project: Annotated[str, typer.Option(help="Only of this project.", show_default=False)] = "",
@@ -37,7 +32,10 @@ def events(
     as_json: AsJson = False,
     url: Url = "",
 ) -> None:
-    """Show the latest events, or those after one. With --follow: as they come, with --json a line each."""
+    """Show the latest events, or those after one.
+
+    With --follow they are shown as they come, with --json one a line.
+    """
     given = (("claim", claim), ("project", project), ("host", host), ("kind", kind))
     wanted = EventFilter(**{what: filter_name(what, value) or "" for what, value in given})
     if follow:

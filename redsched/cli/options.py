@@ -34,6 +34,9 @@ RequestFile = Annotated[
 HostArgument = Annotated[
     str, typer.Argument(metavar="HOST", help="The host's name.", callback=lambda name: check_name("host", name))
 ]
+ClaimArgument = Annotated[
+    str, typer.Argument(metavar="CLAIM", help="The claim's id.", callback=lambda name: check_name("claim id", name))
+]
 
 
 def takes(shared: type, argument: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -1,4 +1,4 @@
-"""`redsched quotas`, `quota`, `set-quota`, `delete-quota`, `usage`."""
+"""`redsched quota list`, `show`, `set`, `delete`, and `redsched usage`."""
 
 from collections.abc import Iterable
 from typing import Annotated
@@ -21,13 +21,7 @@ Project = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this file."""
-    for command in (quotas, quota, set_quota, delete_quota, usage):
-        app.command()(command)
-
-
-def quotas(limit: Limit = 100, after: After = "", as_json: AsJson = False, url: Url = "") -> None:
+def list_quotas(limit: Limit = 100, after: After = "", as_json: AsJson = False, url: Url = "") -> None:
     """List the quotas of projects, and what is used of them."""
     page = with_scheduler(url, lambda s: s.quotas.list(limit=limit, after=after))
     if as_json:
@@ -38,7 +32,7 @@ def quotas(limit: Limit = 100, after: After = "", as_json: AsJson = False, url: 
     return None
 
 
-def quota(project: Project, as_json: AsJson = False, url: Url = "") -> None:
+def show(project: Project, as_json: AsJson = False, url: Url = "") -> None:
     """Show the quota of a project, and what is used of it."""
     found = with_scheduler(url, lambda s: s.quotas.get(project))
     return tables.show_json(render.quota(found)) if as_json else _show([found])
@@ -58,10 +52,10 @@ def set_quota(
     return print(f"quota of project {project} is {'declared' if new else 'changed'}")
 
 
-def delete_quota(project: Project, url: Url = "") -> None:
-    """Take the quota of a project back: nothing limits it any more."""
+def delete(project: Project, url: Url = "") -> None:
+    """Delete the quota of a project: nothing limits it any more."""
     with_scheduler(url, lambda s: s.quotas.delete(project))
-    print(f"quota of project {project} is taken back")
+    print(f"quota of project {project} is deleted")
 
 
 def usage(

@@ -5,6 +5,7 @@
     context.py       settings, store and event loop of one command       options.py   options that commands share
     tables.py        tables, or JSON with --json                         shutdown.py  how a command that goes on ends
     request_options.py  the request of select and explain                bulk.py      many claims by filters
+    completion.py    names that shells complete
     selection.py claims.py claim_verbs.py hosts.py drain_progress.py declared.py quotas.py store.py service.py audit.py
     events.py archive.py
                      one command a function, by subject

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from redsched.cli import bulk, options, tables
+from redsched.cli import bulk, completion, options, tables
 from redsched.cli.context import with_scheduler
 from redsched.cli.options import AsJson, ClaimArgument, Url
 from redsched.errors import InvalidRequest
@@ -22,6 +22,7 @@ MaybeClaim = Annotated[
         metavar="[CLAIM]",
         help="The claim's id.",
         callback=lambda name: check_name("claim id", name) if name else "",
+        autocompletion=completion.claims,
         show_default=False,
     ),
 ]
@@ -73,7 +74,9 @@ def _renew(claim: str, lease_s: int, token: str, as_json: bool, url: str) -> Non
 
 def fail(
     claim: ClaimArgument,
-    to: Annotated[list[str], typer.Option("--to", help="Try this host next. May be given again.")] = [],  # noqa: B006 - typer reads it, nobody writes it
+    to: Annotated[
+        list[str], typer.Option("--to", help="Try this host next. May be given again.", autocompletion=completion.hosts)
+    ] = [],  # noqa: B006 - typer reads it, nobody writes it
     no_alternate: Annotated[bool, typer.Option("--no-alternate", help="Only end it.")] = False,
     token: TokenOption = "",
     as_json: AsJson = False,
@@ -92,7 +95,9 @@ def fail(
 
 def move(
     claim: ClaimArgument,
-    to: Annotated[list[str], typer.Option("--to", help="Only to this host. May be given again.")] = [],  # noqa: B006
+    to: Annotated[
+        list[str], typer.Option("--to", help="Only to this host. May be given again.", autocompletion=completion.hosts)
+    ] = [],  # noqa: B006
     live: Annotated[bool, typer.Option("--live", help="Its work goes on meanwhile: with a deadline.")] = False,
     deadline_s: Annotated[
         int,

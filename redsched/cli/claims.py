@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from redsched.cli import bulk, options, tables
+from redsched.cli import bulk, completion, options, tables
 from redsched.cli.context import with_scheduler
 from redsched.cli.options import After, AsJson, ClaimArgument, Force, Limit, Url
 from redsched.model import OVER, Claim, ClaimStatus, ListedState, Token
@@ -18,7 +18,9 @@ PLACEMENT_HEADS = ("TOKEN", "STATE", "HOST", "AMOUNTS", "WHY")
 
 
 def list_claims(
-    host: Annotated[str, typer.Option(help="Only on this host.", show_default=False)] = "",
+    host: Annotated[
+        str, typer.Option(help="Only on this host.", show_default=False, autocompletion=completion.hosts)
+    ] = "",
     project: Annotated[str, typer.Option(help="Only of this project.", show_default=False)] = "",
     consumer: Annotated[str, typer.Option(help="Only for this consumer.", show_default=False)] = "",
     state: Annotated[ListedState | None, typer.Option(help="Only in this state. Ended ones are not listed.")] = None,
@@ -45,7 +47,10 @@ def show(claim: ClaimArgument, as_json: AsJson = False, url: Url = "") -> None:
 @bulk.takes_filters
 def release(
     filters: bulk.Filters,
-    claim: Annotated[list[str], typer.Argument(metavar="CLAIM", help="The claims' ids.", show_default=False)] = [],  # noqa: B006 - typer reads it, nobody writes it
+    claim: Annotated[
+        list[str],
+        typer.Argument(metavar="CLAIM", help="The claims' ids.", show_default=False, autocompletion=completion.claims),
+    ] = [],  # noqa: B006 - typer reads it, nobody writes it
     token: Annotated[str, typer.Option(help="Only the placement with this token.", show_default=False)] = "",
     force: Force = False,
     as_json: AsJson = False,

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Generic, TypeVar
 
 import typer
 
-from redsched.cli import options, tables
+from redsched.cli import completion, options, tables
 from redsched.cli.context import with_scheduler
 from redsched.cli.hosts import SLOT_HEADS, slot_row
 from redsched.cli.options import After, AsJson, Limit, RequestFile, Url
@@ -24,7 +24,10 @@ from redsched.schema.requests import AggregateBody, ServerGroupBody, SharedPoolB
 
 View = TypeVar("View")
 
-Name = Annotated[str, typer.Argument(metavar="NAME", callback=lambda name: check_name("name", name))]
+Name = Annotated[
+    str,
+    typer.Argument(metavar="NAME", callback=lambda name: check_name("name", name), autocompletion=completion.declared),
+]
 Force = Annotated[bool, typer.Option("--force", help="Although it is in use.")]
 
 
@@ -88,8 +91,10 @@ def set_aggregate(
     metadata: Annotated[
         list[str], typer.Option("--metadata", metavar="KEY=VALUE", help="Set it; without VALUE: take it out.")
     ] = [],  # noqa: B006 - typer reads it, nobody writes it; so for all lists below
-    host: Annotated[list[str], typer.Option("--host", help="Put this host in.")] = [],  # noqa: B006
-    not_host: Annotated[list[str], typer.Option("--not-host", help="Take this host out.")] = [],  # noqa: B006
+    host: Annotated[list[str], typer.Option("--host", help="Put this host in.", autocompletion=completion.hosts)] = [],  # noqa: B006
+    not_host: Annotated[
+        list[str], typer.Option("--not-host", help="Take this host out.", autocompletion=completion.hosts)
+    ] = [],  # noqa: B006
     request: RequestFile = "",
     as_json: AsJson = False,
     url: Url = "",
@@ -142,7 +147,12 @@ def set_shared_pool(
     ] = [],  # noqa: B006
     trait: Annotated[list[str], typer.Option("--trait", help="A trait it has; given at all, these are all.")] = [],  # noqa: B006
     aggregate: Annotated[
-        list[str], typer.Option("--aggregate", help="Whose hosts may take from it; given at all, these are all.")
+        list[str],
+        typer.Option(
+            "--aggregate",
+            help="Whose hosts may take from it; given at all, these are all.",
+            autocompletion=completion.aggregates,
+        ),
     ] = [],  # noqa: B006
     cell: Annotated[str, typer.Option(help="The cell whose hosts may take from it.", show_default=False)] = "",
     request: RequestFile = "",

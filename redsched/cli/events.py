@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from pydantic_core import to_json
 
-from redsched.cli import tables
+from redsched.cli import completion, tables
 from redsched.cli.context import checked_url, settings_for, with_scheduler
 from redsched.cli.options import After, AsJson, Limit, Url, filter_name
 from redsched.cli.shutdown import run_until_ended
@@ -22,9 +22,13 @@ FollowOption = Annotated[bool, typer.Option("--follow", help="Go on with new one
 
 
 def events(
-    claim: Annotated[str, typer.Option(help="Only of this claim.", show_default=False)] = "",
+    claim: Annotated[
+        str, typer.Option(help="Only of this claim.", show_default=False, autocompletion=completion.claims)
+    ] = "",
     project: Annotated[str, typer.Option(help="Only of this project.", show_default=False)] = "",
-    host: Annotated[str, typer.Option(help="Only of this host.", show_default=False)] = "",
+    host: Annotated[
+        str, typer.Option(help="Only of this host.", show_default=False, autocompletion=completion.hosts)
+    ] = "",
     kind: Annotated[str, typer.Option(help="Only of this kind, such as claimed.", show_default=False)] = "",
     follow: FollowOption = False,
     limit: Limit = 100,

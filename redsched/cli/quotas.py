@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from redsched.cli import options, tables
+from redsched.cli import completion, options, tables
 from redsched.cli.context import with_scheduler
 from redsched.cli.options import After, AsJson, Limit, Url
 from redsched.model import Quota
@@ -17,7 +17,12 @@ HEADS = ("PROJECT", "RESOURCE", "LIMIT", "USED")
 
 Project = Annotated[
     str,
-    typer.Argument(metavar="PROJECT", help="The project's name.", callback=lambda name: check_name("project", name)),
+    typer.Argument(
+        metavar="PROJECT",
+        help="The project's name.",
+        callback=lambda name: check_name("project", name),
+        autocompletion=completion.quotas,
+    ),
 ]
 
 

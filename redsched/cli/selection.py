@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from redsched.cli import tables
+from redsched.cli import completion, tables
 from redsched.cli.context import with_scheduler
 from redsched.cli.options import AsJson, Url
 from redsched.cli.request_options import RequestOptions, request_of, takes_asked
@@ -73,7 +73,12 @@ def select(
 @takes_asked
 def explain(
     asked: RequestOptions,
-    on: Annotated[list[str], typer.Option("--on", help="Show every check of this host.", show_default=False)] = [],  # noqa: B006
+    on: Annotated[
+        list[str],
+        typer.Option(
+            "--on", help="Show every check of this host.", show_default=False, autocompletion=completion.hosts
+        ),
+    ] = [],  # noqa: B006
     every: Annotated[bool, typer.Option("--every-host", help="Show every check of every host.")] = False,
     as_json: AsJson = False,
     url: Url = "",

@@ -182,5 +182,5 @@ class Settings(BaseSettings):
 
 
 def load() -> Settings:
-    """Read the settings from the environment. Raises pydantic.ValidationError, which the CLI turns into one line."""
+    """Read the settings from the environment. Raises pydantic.ValidationError."""
     return Settings()

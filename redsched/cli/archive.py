@@ -25,13 +25,6 @@ HEADS = ("POLICY", "PLACED", "REFUSED", "HOSTS", "GUESSED")
 OWN_POLICY = "their own"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this file."""
-    app.command("export")(export)
-    app.command("import")(import_file)
-    app.command()(replay)
-
-
 def export(
     output: Annotated[str, typer.Option("--output", metavar="FILE", help="Write there and not to stdout.")] = "",
     cell: Annotated[str, typer.Option("--cell", help="Which, where there are several.", show_default=False)] = "",
@@ -59,7 +52,10 @@ def import_file(
     as_json: AsJson = False,
     url: Url = "",
 ) -> None:
-    """Bring an exported cell in: into an empty one, or with --declared what people declared into any."""
+    """Import an exported cell.
+
+    The cell must be empty; with --declared, what people declared is imported into any cell.
+    """
     archive = _read(file)
     found = with_scheduler(url, lambda s: s.import_(archive, declared))
     if as_json:
@@ -79,7 +75,7 @@ def replay(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Place the claims of an exported cell again, in their order, on a store of its own, and count."""
+    """Place the claims of an exported cell again, on a store of its own, and count."""
     archive = _read(file)
     if len(archive.claims) > MAX_CLAIMS:
         raise InvalidRequest(f"{file} has {len(archive.claims)} claims; {MAX_CLAIMS} can be replayed: take some out")

@@ -14,17 +14,15 @@ BROKEN = 1
 HEADS = ("INVARIANT", "WHAT", "WHERE", "FOUND", "SHOULD BE", "MENDED")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this file."""
-    app.command()(audit)
-
-
 def audit(
     repair: Annotated[bool, typer.Option("--repair", help="Mend what can be mended, and say what was.")] = False,
     as_json: AsJson = False,
     url: Url = "",
 ) -> int:
-    """Check sums, limits and leftovers of the store while it works. Exit code 1 where something is broken still."""
+    """Check sums, limits and leftovers of the store while it works.
+
+    The exit code is 1 if something is still broken.
+    """
     found = with_scheduler(url, lambda s: s.repair() if repair else s.audit())
     if as_json:
         tables.show_json(render.audit(found))

@@ -1,4 +1,4 @@
-"""What `redsched release`, `renew`, `shelve` and `unshelve` of many claims share: filters, pages, and a table."""
+"""What `redsched claim release`, `renew`, `shelve` and `unshelve` of many claims share: filters, pages, and a table."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from redsched.cli import options, tables
+from redsched.cli import completion, options, tables
 from redsched.cli.context import with_scheduler
 from redsched.errors import ClaimState, InvalidRequest
 from redsched.model import ListedState
@@ -22,7 +22,9 @@ PAGE = 1000
 class Filters:
     """The options of a command that say which claims are meant, and whether it is done."""
 
-    host: Annotated[str, typer.Option("--host", help="All on this host.", show_default=False)] = ""
+    host: Annotated[
+        str, typer.Option("--host", help="All on this host.", show_default=False, autocompletion=completion.hosts)
+    ] = ""
     project: Annotated[str, typer.Option("--project", help="All of this project.", show_default=False)] = ""
     consumer: Annotated[str, typer.Option("--consumer", help="All for this consumer.", show_default=False)] = ""
     state: Annotated[ListedState | None, typer.Option("--state", help="All in this state.")] = None

@@ -1,13 +1,13 @@
-"""`redsched confirm`, `renew`, `fail`, `move`, `resize`, `shelve`, `unshelve`: what is said of a claim."""
+"""`redsched claim confirm`, `renew`, `fail`, `move`, `resize`, `shelve`, `unshelve`: what is said of a claim."""
 
 from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 import typer
 
-from redsched.cli import bulk, options, tables
+from redsched.cli import bulk, completion, options, tables
 from redsched.cli.context import with_scheduler
-from redsched.cli.options import AsJson, Url
+from redsched.cli.options import AsJson, ClaimArgument, Url
 from redsched.errors import InvalidRequest
 from redsched.model import MAX_LEASE_S, MAX_WAIT_S, Claim
 from redsched.model.validation import check_name
@@ -16,15 +16,13 @@ from redsched.schema import render
 from redsched.schema.requests import FailBody, MoveBody, RenewBody, ResizeBody, TokenBody, UnshelveBody
 from redsched.schema.requests.verbs import MAX_DEADLINE_S
 
-ClaimArgument = Annotated[
-    str, typer.Argument(metavar="CLAIM", help="The claim's id.", callback=lambda name: check_name("claim id", name))
-]
 MaybeClaim = Annotated[
     str,
     typer.Argument(
         metavar="[CLAIM]",
         help="The claim's id.",
         callback=lambda name: check_name("claim id", name) if name else "",
+        autocompletion=completion.claims,
         show_default=False,
     ),
 ]
@@ -34,14 +32,8 @@ TokenOption = Annotated[
 Wait = Annotated[int, typer.Option("--wait", min=0, max=MAX_WAIT_S, help="Seconds to wait for room.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this file."""
-    for command in (confirm, renew, fail, move, resize, shelve, unshelve):
-        app.command()(command)
-
-
 def confirm(claim: ClaimArgument, token: TokenOption = "", as_json: AsJson = False, url: Url = "") -> None:
-    """Say that its work runs, for a host without an agent."""
+    """Confirm that its work runs, for a host without an agent."""
 
     async def work(scheduler: Scheduler) -> Claim:
         asked = options.as_model({"token": await _token(scheduler, claim, token)}, TokenBody)
@@ -59,7 +51,7 @@ def renew(
     as_json: AsJson = False,
     url: Url = "",
 ) -> int:
-    """Give a claim that is not active yet more time, or all that filters find."""
+    """Give a claim that is not active yet more time, or all found by filters."""
     wanted = filters.of_many([claim] if claim else [], token)
     if wanted is None:
         _renew(claim, lease_s, token, as_json, url)
@@ -82,13 +74,15 @@ def _renew(claim: str, lease_s: int, token: str, as_json: bool, url: str) -> Non
 
 def fail(
     claim: ClaimArgument,
-    to: Annotated[list[str], typer.Option("--to", help="Try this host next. May be given again.")] = [],  # noqa: B006 - typer reads it, nobody writes it
+    to: Annotated[
+        list[str], typer.Option("--to", help="Try this host next. May be given again.", autocompletion=completion.hosts)
+    ] = [],  # noqa: B006 - typer reads it, nobody writes it
     no_alternate: Annotated[bool, typer.Option("--no-alternate", help="Only end it.")] = False,
     token: TokenOption = "",
     as_json: AsJson = False,
     url: Url = "",
 ) -> None:
-    """Say that its work could not be started: it ends, and the next host that fits takes it."""
+    """Report that its work could not be started: the next host that fits takes it."""
 
     async def work(scheduler: Scheduler) -> Claim:
         body = {"token": await _token(scheduler, claim, token), "alternates": [] if no_alternate else to or None}
@@ -101,7 +95,9 @@ def fail(
 
 def move(
     claim: ClaimArgument,
-    to: Annotated[list[str], typer.Option("--to", help="Only to this host. May be given again.")] = [],  # noqa: B006
+    to: Annotated[
+        list[str], typer.Option("--to", help="Only to this host. May be given again.", autocompletion=completion.hosts)
+    ] = [],  # noqa: B006
     live: Annotated[bool, typer.Option("--live", help="Its work goes on meanwhile: with a deadline.")] = False,
     deadline_s: Annotated[
         int,
@@ -136,7 +132,7 @@ def resize(
     as_json: AsJson = False,
     url: Url = "",
 ) -> None:
-    """Have it hold other amounts, where it is. What is not named stays as it is."""
+    """Change its amounts in place. What is not named stays as it is."""
 
     async def work(scheduler: Scheduler) -> Claim:
         given = options.amounts(amounts)
@@ -164,7 +160,10 @@ def shelve(
     as_json: AsJson = False,
     url: Url = "",
 ) -> int:
-    """Give its place back and remember it, or all that filters find; `redsched unshelve` claims it again."""
+    """Free its place and keep the claim, or all found by filters.
+
+    `redsched claim unshelve` places it again.
+    """
     wanted = filters.of_many([claim] if claim else [], token)
     if wanted is None:
         _shelve(claim, token, as_json, url)
@@ -193,7 +192,10 @@ def _shelve(claim: str, token: str, as_json: bool, url: str) -> None:
 def unshelve(
     filters: bulk.Filters, claim: MaybeClaim = "", wait_s: Wait = 0, as_json: AsJson = False, url: Url = ""
 ) -> int:
-    """Claim again what was shelved, wherever there is room now, or all of it that filters find."""
+    """Place a shelved claim again, or all found by filters.
+
+    It goes wherever there is room now.
+    """
     wanted = filters.of_many([claim] if claim else [], "")
     if wanted is None:
         _unshelve(claim, wait_s, as_json, url)

@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 import uvloop
+from pydantic import ValidationError
+from pydantic_settings import SettingsError
 
 from redsched import logs
 from redsched.errors import InvalidRequest
@@ -16,8 +18,8 @@ Result = TypeVar("Result")
 
 
 def settings_for(url: str = "") -> Settings:
-    """The settings of the environment, with the store at `url` if given; sets up logging."""
-    settings = load()
+    """The settings of the environment, with the store at `url` if given; sets up logging. Raises InvalidRequest."""
+    settings = _load()
     logs.configure(settings.log_level)
     return settings.model_copy(update={"redis_url": url}) if url else settings
 
@@ -46,6 +48,21 @@ def checked_url(settings: Settings) -> str:
             "such as redis://localhost:6379"
         )
     return settings.redis_url
+
+
+def _load() -> Settings:
+    try:
+        return load()
+    except ValidationError as error:
+        raise InvalidRequest(_setting_problem(error)) from error
+    except SettingsError as error:
+        raise InvalidRequest(f"{error}: correct or unset it in the environment") from error
+
+
+def _setting_problem(error: ValidationError) -> str:
+    first = error.errors()[0]
+    name = f"REDSCHED_{str(first['loc'][0]).upper()}" if first["loc"] else "the settings"
+    return f"{name}: {first['msg']}, not {str(first['input'])[:80]!r}: correct or unset it in the environment"
 
 
 async def _with_scheduler(url: str, settings: Settings, work: Callable[[Scheduler], Awaitable[Result]]) -> Result:

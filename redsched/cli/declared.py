@@ -1,4 +1,4 @@
-"""`redsched aggregates`, `server-groups`, `pools`: each with `list`, `show`, `set` and `delete`.
+"""`redsched aggregate`, `server-group`, `shared-pool`: each with `list`, `show`, `set` and `delete`.
 
 `set` makes a thing or changes it. What is not named stays as it is, unless `--request` gives the whole of it anew.
 """
@@ -9,7 +9,7 @@ from typing import Annotated, Any, Generic, TypeVar
 
 import typer
 
-from redsched.cli import options, tables
+from redsched.cli import completion, options, tables
 from redsched.cli.context import with_scheduler
 from redsched.cli.hosts import SLOT_HEADS, slot_row
 from redsched.cli.options import After, AsJson, Limit, RequestFile, Url
@@ -24,30 +24,25 @@ from redsched.schema.requests import AggregateBody, ServerGroupBody, SharedPoolB
 
 View = TypeVar("View")
 
-Name = Annotated[str, typer.Argument(metavar="NAME", callback=lambda name: check_name("name", name))]
+Name = Annotated[
+    str,
+    typer.Argument(metavar="NAME", callback=lambda name: check_name("name", name), autocompletion=completion.declared),
+]
 Force = Annotated[bool, typer.Option("--force", help="Although it is in use.")]
 
 
 @dataclass(frozen=True, slots=True)
 class _Kind(Generic[View]):
-    """How the things of one kind are called, reached and shown."""
+    """How the things of one kind are called, reached and shown; `key` has a list of them in JSON."""
 
-    plural: str
     word: str
+    key: str
     desk: Callable[[Scheduler], DeclaredDesk[View]]
     json: Callable[[View], dict[str, Any]]
     heads: Sequence[str]
     row: Callable[[View], Sequence[object]]
     show: Callable[[View], None]
     body: Callable[[View], dict[str, Any]]
-
-    def commands(self) -> typer.Typer:
-        """`list`, `show` and `delete`; `set` differs."""
-        app = typer.Typer(name=self.plural, help=f"Declare {self.plural.replace('-', ' ')}.", no_args_is_help=True)
-        app.command("list", help="List them.")(self._list)
-        app.command("show", help="Show one.")(self._show)
-        app.command("delete", help="Take one back. Refused while it is in use, unless forced.")(self._delete)
-        return app
 
     async def changed(
         self, scheduler: Scheduler, name: str, file: str, change: Callable[[dict[str, Any]], Mapping[str, Any]]
@@ -68,32 +63,27 @@ class _Kind(Generic[View]):
             return tables.show_json(self.json(found))
         return print(f"{self.word} {name} is {'declared' if new else 'changed'}")
 
-    def _list(self, limit: Limit = 100, after: After = "", as_json: AsJson = False, url: Url = "") -> None:
+    def list_all(self, limit: Limit = 100, after: After = "", as_json: AsJson = False, url: Url = "") -> None:
+        """List them."""
         page: Page[View] = with_scheduler(url, lambda s: self.desk(s).list(limit=limit, after=after))
         if as_json:
             shown = [self.json(one) for one in page.items]
-            return tables.show_json({self.plural.replace("-", "_"): shown, "next": page.next})
-        tables.show_table(self.heads, map(self.row, page.items), f"no {self.plural.replace('-', ' ')}")
+            return tables.show_json({self.key: shown, "next": page.next})
+        tables.show_table(self.heads, map(self.row, page.items), f"no {self.word}s")
         if page.next:
             print(f"there are more: --after {page.next}")
         return None
 
-    def _show(self, name: Name, as_json: AsJson = False, url: Url = "") -> None:
+    def show_one(self, name: Name, as_json: AsJson = False, url: Url = "") -> None:
+        """Show one."""
         found: View = with_scheduler(url, lambda s: self.desk(s).get(name))
         return tables.show_json(self.json(found)) if as_json else self.show(found)
 
-    def _delete(self, name: Name, force: Force = False, url: Url = "") -> None:
-        with options.names_force(f"redsched {self.plural} delete {name} --force"):
+    def delete(self, name: Name, force: Force = False, url: Url = "") -> None:
+        """Delete one. Refused while it is in use, unless forced."""
+        with options.names_force(f"redsched {self.word.replace(' ', '-')} delete {name} --force"):
             with_scheduler(url, lambda s: self.desk(s).delete(name, force))
-        print(f"{self.word} {name} is taken back")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands of this file."""
-    for kind, command in ((AGGREGATES, set_aggregate), (SERVER_GROUPS, set_server_group), (POOLS, set_pool)):
-        commands = kind.commands()
-        commands.command("set")(command)
-        app.add_typer(commands)
+        print(f"{self.word} {name} is deleted")
 
 
 def set_aggregate(
@@ -101,8 +91,10 @@ def set_aggregate(
     metadata: Annotated[
         list[str], typer.Option("--metadata", metavar="KEY=VALUE", help="Set it; without VALUE: take it out.")
     ] = [],  # noqa: B006 - typer reads it, nobody writes it; so for all lists below
-    host: Annotated[list[str], typer.Option("--host", help="Put this host in.")] = [],  # noqa: B006
-    not_host: Annotated[list[str], typer.Option("--not-host", help="Take this host out.")] = [],  # noqa: B006
+    host: Annotated[list[str], typer.Option("--host", help="Put this host in.", autocompletion=completion.hosts)] = [],  # noqa: B006
+    not_host: Annotated[
+        list[str], typer.Option("--not-host", help="Take this host out.", autocompletion=completion.hosts)
+    ] = [],  # noqa: B006
     request: RequestFile = "",
     as_json: AsJson = False,
     url: Url = "",
@@ -148,14 +140,19 @@ def set_server_group(
     SERVER_GROUPS.say(*with_scheduler(url, put), name, as_json)
 
 
-def set_pool(
+def set_shared_pool(
     name: Name,
     total: Annotated[
         list[str], typer.Argument(metavar="[CLASS=TOTAL...]", help="Such as CUSTOM_SEAT=100.", show_default=False)
     ] = [],  # noqa: B006
     trait: Annotated[list[str], typer.Option("--trait", help="A trait it has; given at all, these are all.")] = [],  # noqa: B006
     aggregate: Annotated[
-        list[str], typer.Option("--aggregate", help="Whose hosts may take from it; given at all, these are all.")
+        list[str],
+        typer.Option(
+            "--aggregate",
+            help="Whose hosts may take from it; given at all, these are all.",
+            autocompletion=completion.aggregates,
+        ),
     ] = [],  # noqa: B006
     cell: Annotated[str, typer.Option(help="The cell whose hosts may take from it.", show_default=False)] = "",
     request: RequestFile = "",
@@ -168,11 +165,11 @@ def set_pool(
     said = {key: value for key, value in given.items() if value}
 
     async def put(scheduler: Scheduler) -> tuple[SharedPoolView, bool]:
-        found = await POOLS.changed(scheduler, name, request, lambda _: said)
+        found = await SHARED_POOLS.changed(scheduler, name, request, lambda _: said)
         body = options.as_model(found, SharedPoolBody)
         return await scheduler.pools.put(body.pool(name), body.cell)
 
-    POOLS.say(*with_scheduler(url, put), name, as_json)
+    SHARED_POOLS.say(*with_scheduler(url, put), name, as_json)
 
 
 def _show_aggregate(found: AggregateView) -> None:
@@ -199,8 +196,8 @@ def _words(found: Mapping[str, str]) -> str:
 
 
 AGGREGATES: _Kind[AggregateView] = _Kind(
-    "aggregates",
     "aggregate",
+    "aggregates",
     lambda scheduler: scheduler.aggregates,
     render.aggregate,
     ("AGGREGATE", "HOSTS", "METADATA"),
@@ -209,8 +206,8 @@ AGGREGATES: _Kind[AggregateView] = _Kind(
     declarations.aggregate_of,
 )
 SERVER_GROUPS: _Kind[ServerGroupView] = _Kind(
-    "server-groups",
     "server group",
+    "server_groups",
     lambda scheduler: scheduler.server_groups,
     render.server_group,
     ("SERVER GROUP", "POLICY", "BY", "AT MOST", "MEMBERS"),
@@ -218,12 +215,12 @@ SERVER_GROUPS: _Kind[ServerGroupView] = _Kind(
     _show_server_group,
     declarations.server_group_of,
 )
-POOLS: _Kind[SharedPoolView] = _Kind(
+SHARED_POOLS: _Kind[SharedPoolView] = _Kind(
+    "shared pool",
     "pools",
-    "pool",
     lambda scheduler: scheduler.pools,
     render.shared_pool,
-    ("POOL", "CELL", "FREE", "AGGREGATES"),
+    ("SHARED POOL", "CELL", "FREE", "AGGREGATES"),
     lambda one: (
         one.name,
         one.cell,

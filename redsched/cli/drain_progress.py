@@ -1,4 +1,4 @@
-"""Wait until a host that is drained or evacuated is empty, and show its progress: `redsched drain|lost --wait`."""
+"""Wait until a host that is drained or evacuated is empty, and show its progress: `--wait` of `redsched host`."""
 
 import asyncio
 
@@ -24,7 +24,9 @@ async def until_empty(scheduler: Scheduler, name: str, wait_s: int) -> None:
         if found is not None:
             _refuse_ended(found)
         if aio.now_s() >= until_s:
-            raise ClaimState(f"host {name} is not empty after {wait_s} s: `redsched host {name}` says what is left")
+            raise ClaimState(
+                f"host {name} is not empty after {wait_s} s: `redsched host show {name}` says what is left"
+            )
         await asyncio.sleep(min(LOOK_EVERY_S, max(0.0, until_s - aio.now_s())))
 
 

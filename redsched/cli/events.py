@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from pydantic_core import to_json
 
-from redsched.cli import tables
+from redsched.cli import completion, tables
 from redsched.cli.context import checked_url, settings_for, with_scheduler
 from redsched.cli.options import After, AsJson, Limit, Url, filter_name
 from redsched.cli.shutdown import run_until_ended
@@ -21,15 +21,14 @@ REASON = "reason"
 FollowOption = Annotated[bool, typer.Option("--follow", help="Go on with new ones until Ctrl-C.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this file."""
-    app.command()(events)
-
-
 def events(
-    claim: Annotated[str, typer.Option(help="Only of this claim.", show_default=False)] = "",
+    claim: Annotated[
+        str, typer.Option(help="Only of this claim.", show_default=False, autocompletion=completion.claims)
+    ] = "",
     project: Annotated[str, typer.Option(help="Only of this project.", show_default=False)] = "",
-    host: Annotated[str, typer.Option(help="Only of this host.", show_default=False)] = "",
+    host: Annotated[
+        str, typer.Option(help="Only of this host.", show_default=False, autocompletion=completion.hosts)
+    ] = "",
     kind: Annotated[str, typer.Option(help="Only of this kind, such as claimed.", show_default=False)] = "",
     follow: FollowOption = False,
     limit: Limit = 100,
@@ -37,7 +36,10 @@ def events(
     as_json: AsJson = False,
     url: Url = "",
 ) -> None:
-    """Show the latest events, or those after one. With --follow: as they come, with --json a line each."""
+    """Show the latest events, or those after one.
+
+    With --follow they are shown as they come, with --json one a line.
+    """
     given = (("claim", claim), ("project", project), ("host", host), ("kind", kind))
     wanted = EventFilter(**{what: filter_name(what, value) or "" for what, value in given})
     if follow:

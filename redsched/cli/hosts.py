@@ -1,4 +1,4 @@
-"""`redsched hosts`, `host`, `drain`, `enable`, `disable`, `lost`, `forget`."""
+"""`redsched host list`, `show`, `drain`, `enable`, `disable`, `write-off`, `remove`."""
 
 from typing import Annotated
 
@@ -30,13 +30,7 @@ UntilEmpty = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this file."""
-    for command in (hosts, host, drain, enable, disable, lost, forget):
-        app.command()(command)
-
-
-def hosts(
+def list_hosts(
     zone: Annotated[str, typer.Option(help="Only of this zone.", show_default=False)] = "",
     status: Annotated[HostStatus | None, typer.Option(help="Only with this status.")] = None,
     limit: Limit = 100,
@@ -55,8 +49,11 @@ def hosts(
     return None
 
 
-def host(name: HostArgument, as_json: AsJson = False, url: Url = "") -> None:
-    """Show one host: its slots, pools, traits, labels, metrics and aggregates; of a drain, what is left to move."""
+def show(name: HostArgument, as_json: AsJson = False, url: Url = "") -> None:
+    """Show one host: its slots, pools, traits, labels, metrics and aggregates.
+
+    While it is drained or evacuated, also what is left to move.
+    """
     found = with_scheduler(url, lambda s: s.hosts.get(name))
     if as_json:
         return tables.show_json(render.host(found))
@@ -111,7 +108,10 @@ def drain(
     wait: UntilEmpty = 0,
     url: Url = "",
 ) -> None:
-    """Stop new claims on this host and empty it: its claims end, or are moved to other hosts with --move."""
+    """Stop new claims on this host and empty it.
+
+    With --move its claims are moved to other hosts; without it they stay until they end.
+    """
 
     _refuse_half(name, move, deadline, then)
 
@@ -127,11 +127,13 @@ def _refuse_half(name: str, move: bool, deadline: int, then: AtDeadline | None) 
     """Raise InvalidRequest for an option without the one that it belongs to, with the whole command."""
     if deadline and not move:
         raise InvalidRequest(
-            f"--deadline limits how long claims are moved: use `redsched drain {name} --move --deadline {deadline}`"
+            "--deadline limits how long claims are moved: "
+            f"use `redsched host drain {name} --move --deadline {deadline}`"
         )
     if then and not deadline:
         raise InvalidRequest(
-            f"--then says what happens at the deadline: use `redsched drain {name} --move --deadline 600 --then {then}`"
+            "--then says what happens at the deadline: "
+            f"use `redsched host drain {name} --move --deadline 600 --then {then}`"
         )
 
 
@@ -145,7 +147,7 @@ def disable(name: HostArgument, url: Url = "") -> None:
     _set_status(url, name, HostStatus.DISABLED)
 
 
-def lost(
+def write_off(
     name: HostArgument,
     evacuate: Annotated[bool, typer.Option("--evacuate", help="Move its claims to other hosts, one by one.")] = False,
     force: Annotated[
@@ -154,10 +156,13 @@ def lost(
     wait: UntilEmpty = 0,
     url: Url = "",
 ) -> None:
-    """Write this host off, because it will not come back. Refused while its lease runs, unless forced."""
+    """Write this host off, because it will not come back.
+
+    Refused while its lease runs, unless forced.
+    """
     if wait and not evacuate:
         raise InvalidRequest(
-            f"--wait is for claims that are moved: use `redsched lost {name} --evacuate --wait {wait}`"
+            f"--wait is for claims that are moved: use `redsched host write-off {name} --evacuate --wait {wait}`"
         )
 
     async def written_off(scheduler: Scheduler) -> None:
@@ -174,21 +179,21 @@ def lost(
 def _alive(error: ClaimState, name: str, evacuate: bool) -> ClaimState:
     """Return the refusal to write a host off that is alive, with the commands that help."""
     lease_s = -(-error.facts["lease_ms"] // 1000)
-    forced = f"redsched lost {name}{' --evacuate' if evacuate else ''} --force"
+    forced = f"redsched host write-off {name}{' --evacuate' if evacuate else ''} --force"
     return ClaimState(
-        f"host {name} is alive: its lease runs for {lease_s} s. Empty it with `redsched drain {name} --move`; or stop "
-        f"its agent and try again once the lease has run out; only if its machine is off, use `{forced}`",
+        f"host {name} is alive: its lease runs for {lease_s} s. Empty it with `redsched host drain {name} --move`; "
+        f"or stop its agent and try again once the lease has run out; only if its machine is off, use `{forced}`",
         error.facts,
     )
 
 
-def forget(
+def remove(
     name: HostArgument,
     force: Annotated[bool, typer.Option("--force", help="Even though it holds claims, which end with it.")] = False,
     url: Url = "",
 ) -> None:
     """Remove this host. Refused while it holds claims, unless forced."""
-    with options.names_force(f"redsched forget {name} --force"):
+    with options.names_force(f"redsched host remove {name} --force"):
         with_scheduler(url, lambda s: s.hosts.forget(name, force))
     print(f"{name} is removed")
 
@@ -198,7 +203,7 @@ async def _watch(scheduler: Scheduler, name: str, moving: bool, wait_s: int) -> 
     if wait_s:
         await until_empty(scheduler, name, wait_s)
     elif moving:
-        print(f"its claims are being moved: `redsched host {name}` shows the progress")
+        print(f"its claims are being moved: `redsched host show {name}` shows the progress")
 
 
 def _set_status(url: str, name: str, status: HostStatus) -> None:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from pydantic_core import PydanticSerializationError, to_json
 
+from redsched.cli import completion
 from redsched.errors import ClaimState, InvalidRequest
 from redsched.model.validation import check_name
 from redsched.schema.parsing import Model, parse
@@ -32,7 +33,22 @@ RequestFile = Annotated[
     ),
 ]
 HostArgument = Annotated[
-    str, typer.Argument(metavar="HOST", help="The host's name.", callback=lambda name: check_name("host", name))
+    str,
+    typer.Argument(
+        metavar="HOST",
+        help="The host's name.",
+        callback=lambda name: check_name("host", name),
+        autocompletion=completion.hosts,
+    ),
+]
+ClaimArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="CLAIM",
+        help="The claim's id.",
+        callback=lambda name: check_name("claim id", name),
+        autocompletion=completion.claims,
+    ),
 ]
 
 

@@ -1,11 +1,11 @@
-"""`redsched quotas`, `quota`, `set-quota`, `delete-quota`, `usage`."""
+"""`redsched quota list`, `show`, `set`, `delete`, and `redsched usage`."""
 
 from collections.abc import Iterable
 from typing import Annotated
 
 import typer
 
-from redsched.cli import options, tables
+from redsched.cli import completion, options, tables
 from redsched.cli.context import with_scheduler
 from redsched.cli.options import After, AsJson, Limit, Url
 from redsched.model import Quota
@@ -17,17 +17,16 @@ HEADS = ("PROJECT", "RESOURCE", "LIMIT", "USED")
 
 Project = Annotated[
     str,
-    typer.Argument(metavar="PROJECT", help="The project's name.", callback=lambda name: check_name("project", name)),
+    typer.Argument(
+        metavar="PROJECT",
+        help="The project's name.",
+        callback=lambda name: check_name("project", name),
+        autocompletion=completion.quotas,
+    ),
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this file."""
-    for command in (quotas, quota, set_quota, delete_quota, usage):
-        app.command()(command)
-
-
-def quotas(limit: Limit = 100, after: After = "", as_json: AsJson = False, url: Url = "") -> None:
+def list_quotas(limit: Limit = 100, after: After = "", as_json: AsJson = False, url: Url = "") -> None:
     """List the quotas of projects, and what is used of them."""
     page = with_scheduler(url, lambda s: s.quotas.list(limit=limit, after=after))
     if as_json:
@@ -38,7 +37,7 @@ def quotas(limit: Limit = 100, after: After = "", as_json: AsJson = False, url: 
     return None
 
 
-def quota(project: Project, as_json: AsJson = False, url: Url = "") -> None:
+def show(project: Project, as_json: AsJson = False, url: Url = "") -> None:
     """Show the quota of a project, and what is used of it."""
     found = with_scheduler(url, lambda s: s.quotas.get(project))
     return tables.show_json(render.quota(found)) if as_json else _show([found])
@@ -58,10 +57,10 @@ def set_quota(
     return print(f"quota of project {project} is {'declared' if new else 'changed'}")
 
 
-def delete_quota(project: Project, url: Url = "") -> None:
-    """Take the quota of a project back: nothing limits it any more."""
+def delete(project: Project, url: Url = "") -> None:
+    """Delete the quota of a project: nothing limits it any more."""
     with_scheduler(url, lambda s: s.quotas.delete(project))
-    print(f"quota of project {project} is taken back")
+    print(f"quota of project {project} is deleted")
 
 
 def usage(

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from redsched.cli import options
+from redsched.cli import completion, options
+from redsched.cli.completion import Complete
 from redsched.errors import InvalidRequest
 from redsched.model import Request
 from redsched.schema.requests import SelectionRequest
@@ -19,8 +20,8 @@ Many = list[str]
 NOT_GIVEN: tuple[object, ...] = ([], {}, "", None)
 
 
-def _many(*names: str, metavar: str | None = None, help: str) -> Any:  # noqa: A002 - typer's own word
-    return typer.Option(*names, metavar=metavar, help=help, show_default=False)
+def _many(*names: str, metavar: str | None = None, help: str, completed: Complete | None = None) -> Any:  # noqa: A002 - typer's own word
+    return typer.Option(*names, metavar=metavar, help=help, show_default=False, autocompletion=completed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +44,12 @@ class RequestOptions:
     zone: Annotated[Many, _many("--zone", help="Only this zone; given again: or that one.")] = field(
         default_factory=list
     )
-    host: Annotated[Many, _many("--host", help="Only this host; given again: or that one.")] = field(
+    host: Annotated[
+        Many, _many("--host", help="Only this host; given again: or that one.", completed=completion.hosts)
+    ] = field(default_factory=list)
+    exclude_host: Annotated[Many, _many("--exclude-host", help="Not this host.", completed=completion.hosts)] = field(
         default_factory=list
     )
-    exclude_host: Annotated[Many, _many("--exclude-host", help="Not this host.")] = field(default_factory=list)
     label: Annotated[
         Many, _many("--label", metavar="KEY=VALUE", help="A label the host must have; the value may be an operator.")
     ] = field(default_factory=list)
@@ -55,13 +58,24 @@ class RequestOptions:
     ] = field(default_factory=list)
     member_of: Annotated[
         Many,
-        _many("--member-of", metavar="NAME,NAME...", help="In one of these aggregates; given again: and of those."),
+        _many(
+            "--member-of",
+            metavar="NAME,NAME...",
+            help="In one of these aggregates; given again: and of those.",
+            completed=completion.aggregates,
+        ),
     ] = field(default_factory=list)
-    not_member_of: Annotated[Many, _many("--not-member-of", metavar="NAME", help="Not in this aggregate.")] = field(
-        default_factory=list
-    )
+    not_member_of: Annotated[
+        Many, _many("--not-member-of", metavar="NAME", help="Not in this aggregate.", completed=completion.aggregates)
+    ] = field(default_factory=list)
     server_group: Annotated[
-        str, typer.Option("--server-group", help="The server group it becomes a member of.", show_default=False)
+        str,
+        typer.Option(
+            "--server-group",
+            help="The server group it becomes a member of.",
+            show_default=False,
+            autocompletion=completion.server_groups,
+        ),
     ] = ""
     spread: Annotated[
         Many, _many("--spread", metavar="BY=SKEW", help="Over zone, host or label:KEY; SKEW is 1 where left out.")

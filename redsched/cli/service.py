@@ -24,12 +24,6 @@ FleetOption = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this file."""
-    for command in (api, agent):
-        app.command()(command)
-
-
 def api(host: HostOption = "127.0.0.1", port: PortOption = 8080, workers: WorkersOption = 1, url: Url = "") -> None:
     """Serve the REST API over a store, until Ctrl-C."""
     environment = {"REDSCHED_REDIS_URL": checked_url(settings_for(url))}
@@ -46,7 +40,10 @@ def agent(
     collector: Annotated[str, typer.Option("--collector", help="Who looks at the host: an installed one.")] = "machine",
     url: Url = "",
 ) -> None:
-    """Speak for this machine, until Ctrl-C: report it, take up its claims. With --fleet: for simulated hosts."""
+    """Speak for this machine, until Ctrl-C: report it, take up its claims.
+
+    With --fleet it speaks for simulated hosts instead.
+    """
     settings = settings_for(url)
     store = checked_url(settings)
     hosts = read_fleet(fleet) if fleet else [load_collector(collector, settings)]

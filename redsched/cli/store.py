@@ -1,21 +1,16 @@
 """`redsched init` and `upgrade`: words about the store as a whole."""
 
-import typer
-
 from redsched.cli.context import declare, settings_for
 from redsched.cli.context import upgrade as upgrade_cells
 from redsched.cli.options import Url
 from redsched.store.commands.schema import SCHEMA
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this file."""
-    for command in (init, upgrade):
-        app.command()(command)
-
-
 def init(url: Url = "") -> None:
-    """Declare the cells new, so that nobody waits for hosts that never were. Changes nothing where they are known."""
+    """Declare the cells new, so that nobody waits for hosts that never were.
+
+    Changes nothing where they are known.
+    """
     settings = settings_for(url)
     new = declare(settings)
     for name in settings.cells:
@@ -23,7 +18,10 @@ def init(url: Url = "") -> None:
 
 
 def upgrade(url: Url = "") -> None:
-    """Shut older releases, beside which this one cannot work, out of the cells. Stop their processes first."""
+    """Shut older releases, beside which this one cannot work, out of the cells.
+
+    Stop their processes first.
+    """
     settings = settings_for(url)
     upgrade_cells(settings)
     for name in settings.cells:

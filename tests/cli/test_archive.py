@@ -18,9 +18,9 @@ def _slow_machine(redsched: Redsched, store: str) -> None:
 
 def test_a_cell_is_exported_and_comes_back_after_a_wipe(redsched: Redsched, store: str, tmp_path: Path) -> None:
     """All of it into the empty store; then it is not empty, and only what was declared goes in."""
-    redsched("server-groups", "set", "web", "--policy", "anti-affinity").check()
+    redsched("server-group", "set", "web", "--policy", "anti-affinity").check()
     redsched("select", "VCPU=1", "--host", "h1", "--id", "mine", "--server-group", "web").check()
-    redsched("drain", "h2").check()
+    redsched("host", "drain", "h2").check()
     file = tmp_path / "cell.jsonl"
     redsched("export", "--output", str(file)).check()
     assert redsched("export").check().output.splitlines()[1:] == file.read_text().splitlines()[1:]
@@ -32,8 +32,8 @@ def test_a_cell_is_exported_and_comes_back_after_a_wipe(redsched: Redsched, stor
         found.output
         == "cell c1: 0 aggregates, 1 server groups, 0 pools, 0 quotas, 2 statuses, 2 hosts, 1 claims, 1 requests\n"
     )
-    assert redsched("claims", "mine", "--json").check().json()["host"] == "h1"
-    assert redsched("host", "h2", "--json").check().json()["status"] == "draining"
+    assert redsched("claim", "show", "mine", "--json").check().json()["host"] == "h1"
+    assert redsched("host", "show", "h2", "--json").check().json()["status"] == "draining"
     redsched("import", str(file)).check_failed(3, "not empty", "--declared")
     again = redsched("import", str(file), "--declared", "--json").check().json()
     assert (again["imported"]["server_groups"], again["imported"]["statuses"], again["notes"]) == (1, 2, [])

@@ -133,4 +133,4 @@ def test_a_gang_is_claimed_from_a_file(redsched: Redsched, tmp_path: Path) -> No
     assert [one["member"] for one in found] == ["db", "db", "web"]
     assert (found[2]["host"], {found[0]["host"], found[1]["host"]}) == ("h1", {"h1", "h2"})
     redsched("explain", "--request", str(file)).check()
-    assert len(redsched("claims", "--json").check().json()["claims"]) == 3
+    assert len(redsched("claim", "list", "--json").check().json()["claims"]) == 3

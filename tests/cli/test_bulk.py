@@ -14,52 +14,52 @@ def _claims(redsched: Redsched, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def left(redsched: Redsched) -> list[str]:
-    return [one["claim_id"] for one in redsched("claims", "--json").check().json()["claims"]]
+    return [one["claim_id"] for one in redsched("claim", "list", "--json").check().json()["claims"]]
 
 
 def test_a_dry_run_shows_the_claims_in_a_table(redsched: Redsched) -> None:
-    shown = redsched("release", "--project", "web", "--dry-run").check().output
+    shown = redsched("claim", "release", "--project", "web", "--dry-run").check().output
     heads, *rows, counts = shown.splitlines()
     assert heads.split() == ["CLAIM", "HOST", "STATE", "OUTCOME"]
     assert [row.split() for row in rows] == [[one, "h1", "claimed", "selected"] for one in "ab"]
     assert counts == "dry run: 2 claims would be released"
     assert max(map(len, shown.splitlines())) <= 80
     assert left(redsched) == ["a", "b", "c"]
-    of_one = redsched("shelve", "--project", "db", "--dry-run").check().output
+    of_one = redsched("claim", "shelve", "--project", "db", "--dry-run").check().output
     assert of_one.endswith("\ndry run: 1 claim would be shelved\n")
 
 
 def test_all_of_a_project_are_released(redsched: Redsched) -> None:
-    assert redsched("release", "--project", "web").check().output.endswith("2 released\n")
+    assert redsched("claim", "release", "--project", "web").check().output.endswith("2 released\n")
     assert left(redsched) == ["c"]
-    assert redsched("release", "--project", "web").check().output == "no claims\n"
+    assert redsched("claim", "release", "--project", "web").check().output == "no claims\n"
 
 
 def test_more_than_a_page_is_worked_off(redsched: Redsched, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("redsched.cli.bulk.PAGE", 1)
-    shown = redsched("shelve", "--cell", "c1", "--json").check().json()
+    shown = redsched("claim", "shelve", "--cell", "c1", "--json").check().json()
     assert ([one["outcome"] for one in shown["results"]], shown["next"]) == (["shelved"] * 3, None)
 
 
 def test_shelved_claims_are_listed(redsched: Redsched) -> None:
-    redsched("shelve", "--project", "web").check()
-    shown = redsched("claims", "--state", "shelved", "--json").check().json()["claims"]
+    redsched("claim", "shelve", "--project", "web").check()
+    shown = redsched("claim", "list", "--state", "shelved", "--json").check().json()["claims"]
     assert [one["claim_id"] for one in shown] == ["a", "b"]
-    redsched("unshelve", "--project", "web", "--wait", "5").check_failed(2, "--wait is for one claim")
-    assert redsched("unshelve", "--project", "web").check().output.endswith("2 unshelved\n")
+    redsched("claim", "unshelve", "--project", "web", "--wait", "5").check_failed(2, "--wait is for one claim")
+    assert redsched("claim", "unshelve", "--project", "web").check().output.endswith("2 unshelved\n")
     assert left(redsched) == ["a", "b", "c"]
-    redsched("claims", "--state", "ended").check_failed(2, "--state")
-    redsched("release", "--host", "nonesuch").check_failed(4, "no host 'nonesuch'")
+    redsched("claim", "list", "--state", "ended").check_failed(2, "--state")
+    redsched("claim", "release", "--host", "nonesuch").check_failed(4, "no host 'nonesuch'")
 
 
 def test_renew_takes_the_lease_for_all(redsched: Redsched) -> None:
-    assert redsched("renew", "--state", "claimed", "--lease", "600").check().output.endswith("3 renewed\n")
+    assert redsched("claim", "renew", "--state", "claimed", "--lease", "600").check().output.endswith("3 renewed\n")
 
 
 def test_one_that_is_refused_is_exit_code_3_and_the_others_are_done(redsched: Redsched) -> None:
-    redsched("confirm", "a").check()
-    redsched("release", "a").check()
-    ran = redsched("shelve", "--project", "web")
+    redsched("claim", "confirm", "a").check()
+    redsched("claim", "release", "a").check()
+    ran = redsched("claim", "shelve", "--project", "web")
     assert ran.exit_code == 3
     assert [line.split() for line in ran.output.splitlines()[1:3]] == [
         ["a", "h1", "ending", "refused:", "claim-state"],
@@ -70,13 +70,19 @@ def test_one_that_is_refused_is_exit_code_3_and_the_others_are_done(redsched: Re
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("release",), "by their ids, or by filters"),
-        (("release", "--dry-run"), "by their ids, or by filters"),
-        (("release", "a", "--project", "web"), "one of the two"),
-        (("renew", "a", "--dry-run"), "--dry-run is of use with filters"),
-        (("shelve", "--project", "web", "--token", "1-a.1"), "--token is of one placing"),
-        (("shelve", "--project", "no such name!"), "project"),
-        (("release", "--cell", "other"), "no cell 'other'"),
+        (
+            (
+                "claim",
+                "release",
+            ),
+            "by their ids, or by filters",
+        ),
+        (("claim", "release", "--dry-run"), "by their ids, or by filters"),
+        (("claim", "release", "a", "--project", "web"), "one of the two"),
+        (("claim", "renew", "a", "--dry-run"), "--dry-run is of use with filters"),
+        (("claim", "shelve", "--project", "web", "--token", "1-a.1"), "--token is of one placing"),
+        (("claim", "shelve", "--project", "no such name!"), "project"),
+        (("claim", "release", "--cell", "other"), "no cell 'other'"),
     ],
 )
 def test_it_must_be_clear_which_claims_are_meant(redsched: Redsched, words: tuple[str, ...], said: str) -> None:

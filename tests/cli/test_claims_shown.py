@@ -1,4 +1,4 @@
-"""What `redsched claims` shows: nothing is cut at 80 columns, and one claim is shown with its placements."""
+"""What `redsched claim list` shows: nothing is cut at 80 columns, and one claim is shown with its placements."""
 
 from collections.abc import Callable
 from io import StringIO
@@ -59,11 +59,11 @@ def test_one_claim_fits_80_columns_with_both_tokens() -> None:
 def test_one_claim_is_shown_with_attempts_and_placements(redsched: Redsched) -> None:
     selected = redsched("select", "VCPU=2", "--id", "mine", "--consumer", "ci", "--json").check().json()
     token = selected["selections"][0]["token"]
-    shown = redsched("claims", "mine").check().output.splitlines()
+    shown = redsched("claim", "show", "mine").check().output.splitlines()
     assert shown[2].split() == ["TOKEN", "STATE", "HOST", "AMOUNTS", "WHY"]
     assert shown[3].split() == [token, "claimed", selected["selections"][0]["host"], "VCPU=2", "-"]
     assert {"consumer: ci", "attempts: 1 of 3"} <= set(shown)
-    redsched("release", "mine").check()
-    ended = redsched("claims", "mine").check().output
+    redsched("claim", "release", "mine").check()
+    ended = redsched("claim", "show", "mine").check().output
     assert f"no placements; the last token was {token}" in ended
     assert "why: released" in ended

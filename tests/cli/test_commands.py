@@ -14,37 +14,39 @@ from tests.cli.parts import COMMAND, run
 
 
 def test_hosts_lists_with_filters(redsched: Redsched) -> None:
-    shown = redsched("hosts").check().output.splitlines()
+    shown = redsched("host", "list").check().output.splitlines()
     assert shown[0].split() == ["HOST", "ZONE", "STATUS", "ALIVE", "CLAIMS", "FREE"]
     assert shown[1].split() == ["h1", "az1", "enabled", "yes", "0", "MEMORY_MB=16384", "VCPU=8"]
-    assert [one["name"] for one in redsched("hosts", "--zone", "az2", "--json").check().json()["hosts"]] == ["h2"]
-    assert "--after h1" in redsched("hosts", "--limit", "1").check().output
-    assert "h1" not in redsched("hosts", "--after", "h1").check().output
+    assert [one["name"] for one in redsched("host", "list", "--zone", "az2", "--json").check().json()["hosts"]] == [
+        "h2"
+    ]
+    assert "--after h1" in redsched("host", "list", "--limit", "1").check().output
+    assert "h1" not in redsched("host", "list", "--after", "h1").check().output
 
 
 @pytest.mark.parametrize("option", [("--status", "disabled"), ("--zone", "az9"), ("--after", "h2")])
 def test_no_hosts_by_a_filter_is_not_called_no_hosts_at_all(redsched: Redsched, option: tuple[str, str]) -> None:
-    assert redsched("hosts", *option).check().output == "no hosts by these filters: leave them out to see all\n"
+    assert redsched("host", "list", *option).check().output == "no hosts by these filters: leave them out to see all\n"
 
 
 def test_no_hosts_at_all_says_how_to_get_one(redsched: Redsched) -> None:
     for name in ("h1", "h2"):
-        assert redsched("forget", name).check().output == f"{name} is removed\n"
-    assert redsched("hosts").check().output == "no hosts: start an agent with `redsched agent`, or report one\n"
+        assert redsched("host", "remove", name).check().output == f"{name} is removed\n"
+    assert redsched("host", "list").check().output == "no hosts: start an agent with `redsched agent`, or report one\n"
 
 
 def test_host_shows_one(redsched: Redsched) -> None:
-    shown = redsched("host", "h2").check().output
+    shown = redsched("host", "show", "h2").check().output
     assert "zone az2  enabled  alive  0 claims" in shown
     assert "labels: rack=r4" in shown
-    assert redsched("host", "h2", "--json").check().json()["slots"]["VCPU"]["free"] == 4
-    redsched("host", "h9").check_failed(4, "h9")
+    assert redsched("host", "show", "h2", "--json").check().json()["slots"]["VCPU"]["free"] == 4
+    redsched("host", "show", "h9").check_failed(4, "h9")
 
 
 def test_a_host_that_was_written_off_is_shown_as_lost(redsched: Redsched) -> None:
-    redsched("lost", "h2", "--force").check()
-    assert "zone az2  disabled  lost  0 claims" in redsched("host", "h2").check().output
-    of_h2 = redsched("hosts").check().output.splitlines()[2]
+    redsched("host", "write-off", "h2", "--force").check()
+    assert "zone az2  disabled  lost  0 claims" in redsched("host", "show", "h2").check().output
+    of_h2 = redsched("host", "list").check().output.splitlines()[2]
     assert of_h2.split()[:4] == ["h2", "az2", "lost", "no"]
 
 
@@ -54,12 +56,12 @@ def test_a_claim_from_select_to_release(redsched: Redsched) -> None:
     [found] = redsched(*arguments).check().json()["selections"]
     assert (found["claim_id"], found["host"], found["slots"]) == ("mine", "h1", {"VCPU": 2})
     assert redsched(*arguments).check().json()["selections"] == [found]
-    assert redsched("claims", "mine", "--json").check().json()["project"] == "web"
-    assert "mine   claimed  h1" in redsched("claims", "--project", "web").check().output
-    assert redsched("claims", "--host", "h2").check().output == "no claims\n"
-    redsched("release", "mine", "--token", "1-a.1").check_failed(3, "token")
-    assert redsched("release", "mine", "--token", found["token"]).check().output == "mine is released\n"
-    assert "released" in redsched("claims", "mine").check().output
+    assert redsched("claim", "show", "mine", "--json").check().json()["project"] == "web"
+    assert "mine   claimed  h1" in redsched("claim", "list", "--project", "web").check().output
+    assert redsched("claim", "list", "--host", "h2").check().output == "no claims\n"
+    redsched("claim", "release", "mine", "--token", "1-a.1").check_failed(3, "token")
+    assert redsched("claim", "release", "mine", "--token", found["token"]).check().output == "mine is released\n"
+    assert "released" in redsched("claim", "show", "mine").check().output
 
 
 def test_select_shows_a_table(redsched: Redsched) -> None:
@@ -70,16 +72,16 @@ def test_select_shows_a_table(redsched: Redsched) -> None:
 
 def test_select_says_how_many_hosts_are_tried(redsched: Redsched) -> None:
     redsched("select", "VCPU=1", "--id", "mine", "--max-attempts", "1").check()
-    assert redsched("claims", "mine", "--json").check().json()["max_attempts"] == 1
+    assert redsched("claim", "show", "mine", "--json").check().json()["max_attempts"] == 1
     redsched("select", "VCPU=1", "--id", "other").check()
-    assert redsched("claims", "other", "--json").check().json()["max_attempts"] == 3
+    assert redsched("claim", "show", "other", "--json").check().json()["max_attempts"] == 3
     redsched("select", "VCPU=1", "--max-attempts", "0").check_failed(2, "--max-attempts")
 
 
 def test_a_dry_run_claims_nothing(redsched: Redsched) -> None:
     shown = redsched("select", "VCPU=1", "--dry-run", "-n", "2", "--json").check().json()["selections"]
     assert [one["claim_id"] for one in shown] == [None, None]
-    assert redsched("claims").check().output == "no claims\n"
+    assert redsched("claim", "list").check().output == "no claims\n"
 
 
 def test_every_option_of_a_selection_reaches_it(redsched: Redsched) -> None:
@@ -105,23 +107,25 @@ def test_explain_says_why(redsched: Redsched) -> None:
     redsched("explain", "VCPU=6", "--on", "h9").check_failed(4, "h9")
 
 
-def test_drain_disable_enable_lost(redsched: Redsched) -> None:
+def test_drain_disable_enable_write_off(redsched: Redsched) -> None:
     for word, status in (("drain", "draining"), ("disable", "disabled"), ("enable", "enabled")):
-        assert redsched(word, "h1").check().output == f"h1 is {status}\n"
-        assert redsched("host", "h1", "--json").check().json()["status"] == status
-    redsched("lost", "h1").check_failed(3, "h1 is alive", "`redsched drain h1 --move`", "`redsched lost h1 --force`")
-    redsched("lost", "h1", "--evacuate").check_failed(3, "`redsched lost h1 --evacuate --force`")
-    assert redsched("lost", "h1", "--force").check().output == "h1 is written off\n"
-    for word in ("drain", "disable", "enable", "lost"):
-        redsched(word, "h9").check_failed(4, "h9")
+        assert redsched("host", word, "h1").check().output == f"h1 is {status}\n"
+        assert redsched("host", "show", "h1", "--json").check().json()["status"] == status
+    redsched("host", "write-off", "h1").check_failed(
+        3, "h1 is alive", "`redsched host drain h1 --move`", "`redsched host write-off h1 --force`"
+    )
+    redsched("host", "write-off", "h1", "--evacuate").check_failed(3, "`redsched host write-off h1 --evacuate --force`")
+    assert redsched("host", "write-off", "h1", "--force").check().output == "h1 is written off\n"
+    for word in ("drain", "disable", "enable", "write-off"):
+        redsched("host", word, "h9").check_failed(4, "h9")
 
 
 def test_a_host_that_holds_claims_is_removed_by_force_alone(redsched: Redsched) -> None:
     redsched("select", "VCPU=1", "--host", "h1", "--id", "mine").check()
-    redsched("forget", "h1").check_failed(3, "release them first, or use `redsched forget h1 --force`")
-    assert redsched("forget", "h1", "--force").check().output == "h1 is removed\n"
-    assert redsched("claims", "mine", "--json").check().json()["state"] == "ended"
-    redsched("forget", "h1").check_failed(4, "h1")
+    redsched("host", "remove", "h1").check_failed(3, "release them first, or use `redsched host remove h1 --force`")
+    assert redsched("host", "remove", "h1", "--force").check().output == "h1 is removed\n"
+    assert redsched("claim", "show", "mine", "--json").check().json()["state"] == "ended"
+    redsched("host", "remove", "h1").check_failed(4, "h1")
 
 
 def test_release_says_for_programs_what_is_free_and_what_is_ending(redsched: Redsched, store: str) -> None:
@@ -130,8 +134,8 @@ def test_release_says_for_programs_what_is_free_and_what_is_ending(redsched: Red
         redsched("select", "VCPU=1", "--host", "h1", "--id", name).check()
     asyncio.run(take_up(store, "taken-up"))
     states = [{"claim_id": "taken-up", "state": "ending"}, {"claim_id": "free", "state": "freed"}]
-    assert redsched("release", "taken-up", "free", "--json").check().json() == {"claims": states}
-    found = redsched("release", "free", "nix", "--json")
+    assert redsched("claim", "release", "taken-up", "free", "--json").check().json() == {"claims": states}
+    found = redsched("claim", "release", "free", "nix", "--json")
     assert (found.exit_code, found.json()) == (4, {"claims": states[1:]})
     assert "nix" in found.errors
 
@@ -177,11 +181,11 @@ def test_audit_of_a_broken_store_is_exit_code_1_with_a_table(redsched: Redsched,
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(redsched: Redsched, store: str) -> None:
-    """`redsched hosts | head -1` ends without a word about a broken pipe."""
+    """`redsched host list | head -1` ends without a word about a broken pipe."""
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(
-        [*COMMAND, "hosts", "--url", store], stdout=writing, stderr=subprocess.PIPE, text=True, timeout=60
+        [*COMMAND, "host", "list", "--url", store], stdout=writing, stderr=subprocess.PIPE, text=True, timeout=60
     )
     os.close(writing)
     assert (done.returncode, done.stderr) == (0, "")

@@ -7,14 +7,20 @@ from tests.cli.parts import run
 
 USAGE = {
     "unknown command": (("nix",), "nix"),
-    "unknown option": (("hosts", "--nix"), "--nix"),
-    "missing argument": (("host",), "HOST"),
+    "unknown option": (("host", "list", "--nix"), "--nix"),
+    "missing argument": (
+        (
+            "host",
+            "show",
+        ),
+        "HOST",
+    ),
     "no amounts": (("select",), "CLASS=AMOUNT"),
-    "status unknown": (("hosts", "--status", "gone"), "--status"),
-    "limit too large": (("hosts", "--limit", "1001"), "--limit"),
+    "status unknown": (("host", "list", "--status", "gone"), "--status"),
+    "limit too large": (("host", "list", "--limit", "1001"), "--limit"),
     "port too large": (("api", "--port", "65536"), "--port"),
     "no workers": (("api", "--workers", "0"), "--workers"),
-    "token malformed": (("release", "a", "--token", "x"), "token"),
+    "token malformed": (("claim", "release", "a", "--token", "x"), "token"),
     "amount without a number": (("select", "VCPU"), "VCPU"),
     "amount not whole": (("select", "VCPU=2.0"), "2.0"),
     "amount twice": (("select", "VCPU=1", "VCPU=2"), "twice"),
@@ -25,16 +31,16 @@ USAGE = {
     "label without a value": (("explain", "VCPU=1", "--label", "rack"), "rack"),
     "weight not a number": (("explain", "VCPU=1", "--weight", "free=x"), "free"),
     "too few ids": (("select", "VCPU=1", "-n", "2", "--id", "a"), "claim_ids"),
-    "claim not a name": (("claims", "a b"), "a b"),
-    "claim to release not a name": (("release", "a", "b/c"), "b/c"),
-    "zone to list not a name": (("hosts", "--zone", "x y"), "x y"),
-    "host of claims not a name": (("claims", "--host", "x/y"), "x/y"),
-    "project of claims not a name": (("claims", "--project", "x y"), "x y"),
-    "consumer of claims not a name": (("claims", "--consumer", "x y"), "x y"),
-    "zone of claims not a name": (("claims", "--zone", "x:y"), "x:y"),
+    "claim not a name": (("claim", "show", "a b"), "a b"),
+    "claim to release not a name": (("claim", "release", "a", "b/c"), "b/c"),
+    "zone to list not a name": (("host", "list", "--zone", "x y"), "x y"),
+    "host of claims not a name": (("claim", "list", "--host", "x/y"), "x/y"),
+    "project of claims not a name": (("claim", "list", "--project", "x y"), "x y"),
+    "consumer of claims not a name": (("claim", "list", "--consumer", "x y"), "x y"),
+    "zone of claims not a name": (("claim", "list", "--zone", "x:y"), "x:y"),
     "host to explain not a name": (("explain", "VCPU=1", "--on", "x y"), "x y"),
-    "host to forget not a name": (("forget", "x y"), "x y"),
-    "host not a name": (("drain", "a b"), "a b"),
+    "host to forget not a name": (("host", "remove", "x y"), "x y"),
+    "host not a name": (("host", "drain", "a b"), "a b"),
 }
 
 
@@ -43,24 +49,24 @@ def test_malformed_is_exit_code_2(store: str, arguments: tuple[str, ...], word: 
     run(*arguments, environment={"REDSCHED_REDIS_URL": store}).check_failed(2, word)
 
 
-@pytest.mark.parametrize("command", ["hosts", "api", "agent", "audit", "init"])
+@pytest.mark.parametrize("command", ["host list", "api", "agent", "audit", "init"])
 def test_without_a_store_it_says_how_to_give_one(command: str) -> None:
-    run(command).check_failed(2, "REDSCHED_REDIS_URL", "--url")
+    run(*command.split()).check_failed(2, "REDSCHED_REDIS_URL", "--url")
 
 
-@pytest.mark.parametrize("command", ["hosts", "api", "agent", "audit", "init", "up"])
+@pytest.mark.parametrize("command", ["host list", "api", "agent", "audit", "init", "up"])
 def test_an_unreachable_store_is_exit_code_5(command: str) -> None:
     environment = {"REDSCHED_REDIS_URL": "redis://127.0.0.1:1", "REDSCHED_REPLY_TIMEOUT_S": "0.5"}
-    run(command, environment=environment).check_failed(5, "127.0.0.1:1")
+    run(*command.split(), environment=environment).check_failed(5, "127.0.0.1:1")
 
 
 def test_a_url_of_another_kind_is_refused() -> None:
-    run("hosts", "--url", "http://127.0.0.1").check_failed(2, "redis://")
+    run("host", "list", "--url", "http://127.0.0.1").check_failed(2, "redis://")
 
 
-@pytest.mark.parametrize("command", ["hosts", "api", "agent", "init"])
+@pytest.mark.parametrize("command", ["host list", "api", "agent", "init"])
 def test_a_url_that_cannot_be_read_is_refused(command: str) -> None:
-    run(command, "--url", "redis://h:abc/0").check_failed(2, "redis://h:abc/0", "port")
+    run(*command.split(), "--url", "redis://h:abc/0").check_failed(2, "redis://h:abc/0", "port")
 
 
 def test_up_refuses_a_url_that_cannot_be_read() -> None:
@@ -69,7 +75,7 @@ def test_up_refuses_a_url_that_cannot_be_read() -> None:
 
 
 def test_a_password_is_not_shown() -> None:
-    line = run("hosts", "--url", "redis://:secret@127.0.0.1:1").check_failed(5)
+    line = run("host", "list", "--url", "redis://:secret@127.0.0.1:1").check_failed(5)
     assert "secret" not in line
 
 
@@ -77,15 +83,15 @@ def test_a_password_is_not_shown() -> None:
     ("name", "value"), [("REDSCHED_POOL_SIZE", "many"), ("REDSCHED_POLICY", "fair"), ("REDSCHED_TICK_S", "-1")]
 )
 def test_a_bad_setting_is_named(name: str, value: str) -> None:
-    run("hosts", "--url", "redis://127.0.0.1:1", environment={name: value}).check_failed(2, name, value)
+    run("host", "list", "--url", "redis://127.0.0.1:1", environment={name: value}).check_failed(2, name, value)
 
 
 def test_a_setting_that_is_not_json_is_named() -> None:
-    run("hosts", environment={"REDSCHED_WEIGHTS": "{"}).check_failed(2, "weights")
+    run("host", "list", environment={"REDSCHED_WEIGHTS": "{"}).check_failed(2, "weights")
 
 
 def test_unknown_things_are_exit_code_4(redsched: Redsched) -> None:
-    for arguments in (("claims", "nix"), ("release", "nix"), ("host", "nix")):
+    for arguments in (("claim", "show", "nix"), ("claim", "release", "nix"), ("host", "show", "nix")):
         redsched(*arguments).check_failed(4, "nix")
 
 

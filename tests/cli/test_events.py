@@ -27,7 +27,7 @@ def test_events_of_one_claim_are_shown_and_followed(redsched: Redsched, store: s
         assert following.stdout is not None
         told = json.loads(following.stdout.readline())
         assert (told["kind"], told["claim"], told["project"], told["slots"]) == ("claimed", "mine", "web", {"VCPU": 2})
-        redsched("release", "mine").check()
+        redsched("claim", "release", "mine").check()
         assert json.loads(following.stdout.readline())["kind"] == "released"
         following.send_signal(signal.SIGTERM)
         assert following.wait(timeout=60) == 0
@@ -68,17 +68,17 @@ def test_a_claim_and_its_events_show_why_it_failed(redsched: Redsched, store: st
             cell = opened.cell("c1")
             await cell.confirm("h1", "mine", found["token"])
             await cell.work_ended("h1", "mine", found["token"], "no process 7 is left")
-            shown = redsched("claims", "mine").check().output
-            assert redsched("claims").check().output.splitlines()[1].startswith("mine   active (work ended)  h1")
+            shown = redsched("claim", "show", "mine").check().output
+            assert redsched("claim", "list").check().output.splitlines()[1].startswith("mine   active (work ended)  h1")
             assert re.search(r"^its work ended at 2.*Z; on_exit is keep$", shown, re.MULTILINE)
             assert re.search(r"^last failure on h1 at 2.*Z: no process 7 is left$", shown, re.MULTILINE)
             await cell.fail("h1", "mine", found["token"], by_host=True, reason="exit code 3\nno more disks")
             await Recorder(cell, Settings()).record()
 
     asyncio.run(fail())
-    shown = redsched("claims", "mine").check().output
+    shown = redsched("claim", "show", "mine").check().output
     assert re.search(r"^reason on h1 at 2.*Z: exit code 3\nno more disks\n\Z", shown, re.MULTILINE)
-    assert redsched("claims", "mine", "--json").check().json()["reason"]["text"] == "exit code 3\nno more disks"
+    assert redsched("claim", "show", "mine", "--json").check().json()["reason"]["text"] == "exit code 3\nno more disks"
     failed = [line for line in redsched("events", "--claim", "mine").check().output.splitlines() if " failed " in line]
     assert failed[0].endswith("reason=exit code 3 no more disks")
     redsched("events", "--kind", "fialed").check_failed(2, "unknown kind 'fialed'")

@@ -101,7 +101,7 @@ def test_a_selection_shows_whole_tokens(redsched: Redsched, store: str) -> None:
     """What does not fit beside the rest stands below it, with its name."""
     name = "nightly-build-of-the-website"
     shown = on_a_terminal(store, "select", "VCPU=2", "--alternates", "1", "--id", name)
-    listed = redsched("claims", name, "--json").check().json()
+    listed = redsched("claim", "show", name, "--json").check().json()
     assert shown[0].split() == ["CLAIM", "HOST", "AMOUNTS", "ALTERNATES"]
     assert shown[1].split()[:2] == [name, listed["host"]]
     assert f"    TOKEN: {listed['token']}" in shown
@@ -109,13 +109,13 @@ def test_a_selection_shows_whole_tokens(redsched: Redsched, store: str) -> None:
 
 def test_the_list_of_claims_shows_whole_ids(redsched: Redsched, store: str) -> None:
     claim_id = claim(redsched)["claim_id"]
-    assert on_a_terminal(store, "claims")[1].split() == [claim_id, "claimed", "h1", "VCPU=2"]
+    assert on_a_terminal(store, "claim", "list")[1].split() == [claim_id, "claimed", "h1", "VCPU=2"]
 
 
 def test_why_a_claim_is_stuck_is_wrapped(redsched: Redsched, store: str) -> None:
     claim(redsched, "--id", "mine")
-    redsched("confirm", "mine").check()
-    first, progress, *rest = on_a_terminal(store, "drain", "h1", "--move", "--wait", "1", fails=True)
+    redsched("claim", "confirm", "mine").check()
+    first, progress, *rest = on_a_terminal(store, "host", "drain", "h1", "--move", "--wait", "1", fails=True)
     assert first == "h1 is draining"
     whole = " ".join((progress, *(line.strip() for line in rest)))
     assert whole.endswith("1 stuck: mine: the request names only h1, and the claim is there or has failed there")

@@ -33,10 +33,10 @@ def test_a_claim_in_the_second_cell_from_init_to_release(store: str) -> None:
     [found] = redsched(*large).json()["selections"]
     assert (found["cell"], found["host"]) == ("c2", "h2")
     assert redsched(*large).json()["selections"] == [found]
-    assert redsched("claims", "mine", "--json").json()["cell"] == "c2"
+    assert redsched("claim", "show", "mine", "--json").json()["cell"] == "c2"
     redsched("select", "VCPU=1", "--host", "h1", "--id", "other")
-    assert [one["claim_id"] for one in redsched("claims", "--json").json()["claims"]] == ["other", "mine"]
-    assert [one["cell"] for one in redsched("hosts", "--json").json()["hosts"]] == ["c1", "c2"]
+    assert [one["claim_id"] for one in redsched("claim", "list", "--json").json()["claims"]] == ["other", "mine"]
+    assert [one["cell"] for one in redsched("host", "list", "--json").json()["hosts"]] == ["c1", "c2"]
     assert redsched("audit", "--json").json() == {"hosts": 2, "claims": 2, "problems": []}
-    assert redsched("release", "mine").output == "mine is released\n"
-    assert redsched("forget", "h2").output == "h2 is removed\n"
+    assert redsched("claim", "release", "mine").output == "mine is released\n"
+    assert redsched("host", "remove", "h2").output == "h2 is removed\n"

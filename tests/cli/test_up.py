@@ -19,7 +19,7 @@ def test_up_with_a_fleet_is_ready_when_it_says_so(tmp_path: Path) -> None:
         ready = ask(f"{started.api}/readyz")
         assert (ready["hosts"], ready["workers"]) == (6, 2)
         assert "selections" in curl(started.said["try"])
-        hosts = run("hosts", "--json", "--url", started.store).check().json()["hosts"]
+        hosts = run("host", "list", "--json", "--url", started.store).check().json()["hosts"]
         assert {one["name"] for one in hosts} == {"here", *(f"sim-0000{number}" for number in range(1, 6))}
         assert started.said["look"] == f"redis-cli -s {started.store.removeprefix('unix://')}"
         assert "--data" in started.said["store"]
@@ -124,7 +124,7 @@ def test_api_and_agent_end_with_ctrl_c(store: str, tmp_path: Path, command: tupl
             url = process.stdout.readline().split()[4].rstrip(",")
             assert ask(f"{url}/healthz") == {"status": "ok"}
         else:
-            wait_until_sync(lambda: "sim-00002" in run("hosts", "--url", store).output, timeout=30)
+            wait_until_sync(lambda: "sim-00002" in run("host", "list", "--url", store).output, timeout=30)
         processes = descendants(process.pid)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=30)

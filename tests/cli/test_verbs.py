@@ -24,125 +24,131 @@ def claimed(redsched: Redsched) -> dict[str, Any]:
 
 def test_move_says_where_to_and_the_list_shows_both(redsched: Redsched) -> None:
     assert claimed(redsched)["host"] == "h1"
-    shown = redsched("move", "mine", "--to", "h2", "--live", "--deadline", "60").check().output
+    shown = redsched("claim", "move", "mine", "--to", "h2", "--live", "--deadline", "60").check().output
     assert shown == "mine is claimed on h2 too, and leaves its present host once it runs there\n"
-    heads, claim = redsched("claims").check().output.splitlines()
+    heads, claim = redsched("claim", "list").check().output.splitlines()
     assert heads.split() == ["CLAIM", "STATE", "HOST", "AMOUNTS", "PROJECT"]
     assert claim.split() == ["mine", "claimed", "h1", "to", "h2", "VCPU=2", "-"]
-    target = json.loads(redsched("move", "mine", "--json").check().output)
+    target = json.loads(redsched("claim", "move", "mine", "--json").check().output)
     assert (target["claim_id"], target["host"]) == ("mine", "h2")
-    assert redsched("confirm", "mine", "--token", target["token"]).check().output == "mine is active on h2\n"
+    assert redsched("claim", "confirm", "mine", "--token", target["token"]).check().output == "mine is active on h2\n"
 
 
 def test_fail_names_the_next_host(redsched: Redsched) -> None:
     claimed(redsched)
-    assert "is claimed on h2 now" in redsched("fail", "mine").check().output
-    redsched("fail", "mine").check_failed(3, "has failed and is given back", "none of 2 hosts")
+    assert "is claimed on h2 now" in redsched("claim", "fail", "mine").check().output
+    redsched("claim", "fail", "mine").check_failed(3, "has failed and is given back", "none of 2 hosts")
 
 
 def test_fail_may_only_end_it(redsched: Redsched) -> None:
     token = claimed(redsched)["token"]
-    shown = redsched("fail", "mine", "--no-alternate", "--token", token).check().output
+    shown = redsched("claim", "fail", "mine", "--no-alternate", "--token", token).check().output
     assert shown == "mine has failed on h1\n"
 
 
 def test_renew_and_resize(redsched: Redsched) -> None:
     claimed(redsched)
-    assert redsched("renew", "mine", "--lease", "600").check().output == "mine is claimed on h1\n"
-    assert redsched("resize", "mine", "VCPU=3").check().output == "mine holds VCPU=3 of h1\n"
-    redsched("resize", "mine", "VCPU=99").check_failed(3, "no room for 99 VCPU")
+    assert redsched("claim", "renew", "mine", "--lease", "600").check().output == "mine is claimed on h1\n"
+    assert redsched("claim", "resize", "mine", "VCPU=3").check().output == "mine holds VCPU=3 of h1\n"
+    redsched("claim", "resize", "mine", "VCPU=99").check_failed(3, "no room for 99 VCPU")
 
 
 def test_shelve_and_unshelve(redsched: Redsched) -> None:
     claimed(redsched)
-    assert redsched("shelve", "mine").check().output == "mine is shelved\n"
-    assert "shelved" in redsched("claims", "mine").check().output
-    assert redsched("unshelve", "mine").check().output == "mine is claimed on h1\n"
+    assert redsched("claim", "shelve", "mine").check().output == "mine is shelved\n"
+    assert "shelved" in redsched("claim", "show", "mine").check().output
+    assert redsched("claim", "unshelve", "mine").check().output == "mine is claimed on h1\n"
 
 
 def test_select_until_active_without_an_agent_is_exit_code_3(redsched: Redsched) -> None:
     redsched("select", "VCPU=1", "--until", "active", "--wait", "1").check_failed(3, "not confirmed by h1 within 1 s")
-    assert redsched("claims").check().output == "no claims\n"
+    assert redsched("claim", "list").check().output == "no claims\n"
 
 
 def test_a_host_that_is_emptied_says_what_cannot_leave(redsched: Redsched) -> None:
     redsched("select", "VCPU=6", "--id", "mine").check()
-    drained = redsched("drain", "h1", "--move").check().output.splitlines()
-    assert drained == ["h1 is draining", "its claims are being moved: `redsched host h1` shows the progress"]
-    shown = redsched("host", "h1").check().output
+    drained = redsched("host", "drain", "h1", "--move").check().output.splitlines()
+    assert drained == ["h1 is draining", "its claims are being moved: `redsched host show h1` shows the progress"]
+    shown = redsched("host", "show", "h1").check().output
     assert "its claims are being moved to other hosts" in shown
     assert re.search("^mine +none of 2 hosts can take 6 VCPU", shown, re.MULTILINE)
-    lost = redsched("lost", "h1", "--evacuate", "--force").check().output.splitlines()
-    assert lost == ["h1 is written off", "its claims are being moved: `redsched host h1` shows the progress"]
-    redsched("release", "mine").check()
-    shown = redsched("host", "h1").check().output
+    lost = redsched("host", "write-off", "h1", "--evacuate", "--force").check().output.splitlines()
+    assert lost == ["h1 is written off", "its claims are being moved: `redsched host show h1` shows the progress"]
+    redsched("claim", "release", "mine").check()
+    shown = redsched("host", "show", "h1").check().output
     assert "no claims are left on it" in shown
     assert "being" not in shown
 
 
 def test_an_evacuation_waits_until_the_host_is_empty(redsched: Redsched) -> None:
     redsched("select", "VCPU=6", "--id", "mine").check()
-    redsched("confirm", "mine").check()
-    redsched("lost", "h1", "--wait", "1").check_failed(2, "`redsched lost h1 --evacuate --wait 1`")
-    shown = redsched("lost", "h1", "--evacuate", "--force", "--wait", "1")
+    redsched("claim", "confirm", "mine").check()
+    redsched("host", "write-off", "h1", "--wait", "1").check_failed(
+        2, "`redsched host write-off h1 --evacuate --wait 1`"
+    )
+    shown = redsched("host", "write-off", "h1", "--evacuate", "--force", "--wait", "1")
     assert (shown.exit_code, "h1 is not empty after 1 s" in shown.errors) == (3, True)
     assert shown.output.splitlines()[0] == "h1 is written off"
-    redsched("release", "mine").check()
-    shown = redsched("lost", "h1", "--evacuate", "--force", "--wait", "60").check()
+    redsched("claim", "release", "mine").check()
+    shown = redsched("host", "write-off", "h1", "--evacuate", "--force", "--wait", "60").check()
     assert shown.output == "h1 is written off\nh1 is empty\n"
 
 
 def test_a_drained_host_says_which_moves_failed_and_why(redsched: Redsched, store: str) -> None:
     """The failure is dated ahead, for each command sweeps, and would move the claim once the pause is over."""
     token = claimed(redsched)["token"]
-    redsched("confirm", "mine", "--token", token).check()
+    redsched("claim", "confirm", "mine", "--token", token).check()
     with redis.Redis.from_url(store, protocol=2) as client:
         client.hset("rs:{c1}:claim:mine", mapping={"failed_moves": 1, "move_failed_at_ms": 2**43})
-    redsched("drain", "h1", "--move").check()
-    heads, failed = redsched("host", "h1").check().output.splitlines()[2:4]
+    redsched("host", "drain", "h1", "--move").check()
+    heads, failed = redsched("host", "show", "h1").check().output.splitlines()[2:4]
     assert re.split("  +", heads) == ["CLAIM", "FAILED MOVES", "NEXT MOVE", "LAST FAILURE"]
     assert re.fullmatch(r"mine +1 +[0-9T:.-]+Z +-", failed)
-    (shown,) = redsched("host", "h1", "--json").check().json()["failed_moves"]
+    (shown,) = redsched("host", "show", "h1", "--json").check().json()["failed_moves"]
     assert (shown["claim_id"], shown["count"], shown["reason"]) == ("mine", 1, "")
 
 
 def test_a_drain_waits_until_the_host_is_empty_and_says_how_far_it_is(redsched: Redsched) -> None:
     """Lines that fit a terminal; exit code 3 when it is not empty in time."""
     redsched("select", "VCPU=6", "--id", "mine").check()
-    shown = redsched("drain", "h1", "--move", "--wait", "1")
+    shown = redsched("host", "drain", "h1", "--move", "--wait", "1")
     assert (shown.exit_code, "h1 is not empty after 1 s" in shown.errors) == (3, True)
     head, progress = shown.output.splitlines()[:2]
     assert head == "h1 is draining"
     assert progress.startswith("h1: 1 claim left, 1 stuck: mine: none of")
     assert progress.endswith("nearest h2: 2 VCPU less")
-    redsched("release", "mine").check()
-    assert redsched("drain", "h1", "--wait", "60").check().output == "h1 is draining\nh1 is empty\n"
+    redsched("claim", "release", "mine").check()
+    assert redsched("host", "drain", "h1", "--wait", "60").check().output == "h1 is draining\nh1 is empty\n"
 
 
 def test_a_drain_says_what_becomes_of_the_rest_at_its_deadline(redsched: Redsched) -> None:
     redsched("select", "VCPU=6", "--id", "mine").check()
-    redsched("drain", "h1", "--deadline", "60").check_failed(2, "`redsched drain h1 --move --deadline 60`")
-    redsched("drain", "h1", "--then", "stop").check_failed(2, "`redsched drain h1 --move --deadline 600 --then stop`")
-    redsched("drain", "h1", "--move", "--deadline", "60", "--then", "stop").check()
-    assert "then stop the remaining claims" in redsched("host", "h1").check().output
-    kept = redsched("drain", "h1", "--move", "--deadline", "1", "--wait", "30")
+    redsched("host", "drain", "h1", "--deadline", "60").check_failed(2, "`redsched host drain h1 --move --deadline 60`")
+    redsched("host", "drain", "h1", "--then", "stop").check_failed(
+        2, "`redsched host drain h1 --move --deadline 600 --then stop`"
+    )
+    redsched("host", "drain", "h1", "--move", "--deadline", "60", "--then", "stop").check()
+    assert "then stop the remaining claims" in redsched("host", "show", "h1").check().output
+    kept = redsched("host", "drain", "h1", "--move", "--deadline", "1", "--wait", "30")
     assert (kept.exit_code, "has passed, with 1 claim left on it" in kept.errors) == (3, True)
-    assert "the remaining claims stay" in redsched("host", "h1").check().output
-    shown = redsched("drain", "h1", "--move", "--deadline", "1", "--then", "stop", "--wait", "30").check().output
+    assert "the remaining claims stay" in redsched("host", "show", "h1").check().output
+    shown = (
+        redsched("host", "drain", "h1", "--move", "--deadline", "1", "--then", "stop", "--wait", "30").check().output
+    )
     assert shown.splitlines()[-1] == "h1 is empty"
-    assert "host h1 was drained" in redsched("claims", "mine").check().output
+    assert "host h1 was drained" in redsched("claim", "show", "mine").check().output
 
 
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        (("move", "mine", "--token", "1-a.1", "--wait", "9999"), "--wait"),
-        (("move", "a b"), "a b"),
-        (("move", "mine", "--token", "x"), "token"),
-        (("move", "mine", "--to", "x y", "--token", "1-a.1"), "hosts"),
-        (("resize", "mine"), "CLASS=AMOUNT"),
-        (("resize", "mine", "VCPU"), "NAME=VALUE"),
-        (("renew", "mine", "--lease", "0", "--token", "1-a.1"), "--lease"),
+        (("claim", "move", "mine", "--token", "1-a.1", "--wait", "9999"), "--wait"),
+        (("claim", "move", "a b"), "a b"),
+        (("claim", "move", "mine", "--token", "x"), "token"),
+        (("claim", "move", "mine", "--to", "x y", "--token", "1-a.1"), "hosts"),
+        (("claim", "resize", "mine"), "CLASS=AMOUNT"),
+        (("claim", "resize", "mine", "VCPU"), "NAME=VALUE"),
+        (("claim", "renew", "mine", "--lease", "0", "--token", "1-a.1"), "--lease"),
         (("select", "VCPU=1", "--until", "done"), "until"),
     ],
 )

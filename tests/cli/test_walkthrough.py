@@ -15,7 +15,7 @@ from tests.support.waiting import wait_until_sync
 
 PAGE = Path(__file__).parents[2] / "docs" / "walkthrough.md"
 LONGEST_S = 60.0
-LOOKS = ("redsched claims", "redsched events", "redsched hosts", "redsched audit")
+LOOKS = ("redsched claim show", "redsched events", "redsched host list", "redsched audit")
 """Commands that a reader repeats until they show what has to come."""
 
 VOLATILE = (

@@ -14,11 +14,12 @@ from subprocess import TimeoutExpired
 from tempfile import TemporaryDirectory
 
 from redsched.cli import main
+from redsched.cli.commands import entries
 
 LONGEST_S = 60
 
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["redsched.cli", "pytest"])
+_FORKS.set_forkserver_preload(["redsched.cli", *sorted({entry.module for entry in entries().values()}), "pytest"])
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str, str]:

@@ -38,7 +38,7 @@ async def test_a_release_that_only_adds_works_beside_the_one_before(
     after = release(tmp_path / "after", fresh_server.url, SCHEMA.number + 1, SCHEMA.number)
     agent = present.start("agent", "--fleet", "2")
     try:
-        await wait_until(lambda: "true" in present.run("hosts", "--json").stdout, what="the fleet has reported")
+        await wait_until(lambda: "true" in present.run("host", "list", "--json").stdout, what="the fleet has reported")
         assert after.run(*SELECT).returncode == 0
         assert schema_of(fresh_server) == (str(SCHEMA.number + 1), None)
         assert present.run(*SELECT).returncode == 0, "the one before goes on"
@@ -54,7 +54,7 @@ async def test_a_release_that_changes_things_waits_for_the_operator_and_then_shu
     changing = release(tmp_path / "changing", fresh_server.url, SCHEMA.number + 1, SCHEMA.number + 1)
     agent = present.start("agent", "--fleet", "1")
     try:
-        await wait_until(lambda: "true" in present.run("hosts", "--json").stdout, what="the fleet has reported")
+        await wait_until(lambda: "true" in present.run("host", "list", "--json").stdout, what="the fleet has reported")
         refused = changing.run("hosts")
         assert refused.returncode == SchemaMismatch.exit_code
         assert "run `redsched upgrade`" in refused.stderr

@@ -19,11 +19,6 @@ DataOption = Annotated[
 NoAgentOption = Annotated[bool, typer.Option("--no-agent", help="Leave out the agent of this machine.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command of this file."""
-    app.command()(up)
-
-
 def up(
     host: HostOption = "127.0.0.1",
     port: PortOption = 8080,

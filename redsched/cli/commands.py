@@ -1,0 +1,138 @@
+"""The table of commands: nouns with their verbs, and commands of one word.
+
+Each line has the help and the place of the function, so that `redsched --help` imports none of them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+PACKAGE = "redsched.cli"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One command: `function` is `module:name` below redsched.cli, and `help` is the first line of its docstring."""
+
+    function: str
+    help: str
+
+    @property
+    def module(self) -> str:
+        """The full name of the module that has the function."""
+        return f"{PACKAGE}.{self.function.partition(':')[0]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Noun:
+    """The commands about one kind of thing, by verb."""
+
+    help: str
+    verbs: Mapping[str, Entry]
+
+
+def _declared(kind: str, set_function: str, set_help: str) -> dict[str, Entry]:
+    return {
+        "list": Entry(f"declared:{kind}.list_all", "List them."),
+        "show": Entry(f"declared:{kind}.show_one", "Show one."),
+        "set": Entry(f"declared:{set_function}", set_help),
+        "delete": Entry(f"declared:{kind}.delete", "Delete one. Refused while it is in use, unless forced."),
+    }
+
+
+NOUNS: Mapping[str, Noun] = {
+    "host": Noun(
+        "Hosts: what is free on them, and whether they take claims.",
+        {
+            "list": Entry("hosts:list_hosts", "List hosts with what is free on them."),
+            "show": Entry("hosts:show", "Show one host: its slots, pools, traits, labels, metrics and aggregates."),
+            "drain": Entry("hosts:drain", "Stop new claims on this host and empty it."),
+            "enable": Entry("hosts:enable", "Allow new claims on this host again."),
+            "disable": Entry("hosts:disable", "Stop new claims on this host; the claims it has stay."),
+            "write-off": Entry("hosts:write_off", "Write this host off, because it will not come back."),
+            "remove": Entry("hosts:remove", "Remove this host. Refused while it holds claims, unless forced."),
+        },
+    ),
+    "claim": Noun(
+        "Claims: amounts that work holds on hosts.",
+        {
+            "list": Entry("claims:list_claims", "List claims."),
+            "show": Entry("claims:show", "Show one claim: its placements, attempts and last failure."),
+            "release": Entry("claims:release", "Release claims, by id or by filters."),
+            "confirm": Entry("claim_verbs:confirm", "Confirm that its work runs, for a host without an agent."),
+            "renew": Entry(
+                "claim_verbs:renew", "Give a claim that is not active yet more time, or all found by filters."
+            ),
+            "fail": Entry(
+                "claim_verbs:fail", "Report that its work could not be started: the next host that fits takes it."
+            ),
+            "move": Entry(
+                "claim_verbs:move", "Claim another place for it. What it has is held until the work runs there."
+            ),
+            "resize": Entry("claim_verbs:resize", "Change its amounts in place. What is not named stays as it is."),
+            "shelve": Entry("claim_verbs:shelve", "Free its place and keep the claim, or all found by filters."),
+            "unshelve": Entry("claim_verbs:unshelve", "Place a shelved claim again, or all found by filters."),
+        },
+    ),
+    "quota": Noun(
+        "Quotas: what the claims of a project may take together.",
+        {
+            "list": Entry("quotas:list_quotas", "List the quotas of projects, and what is used of them."),
+            "show": Entry("quotas:show", "Show the quota of a project, and what is used of it."),
+            "set": Entry(
+                "quotas:set_quota", "Limit what a project's claims take together. What is not named is not limited."
+            ),
+            "delete": Entry("quotas:delete", "Delete the quota of a project: nothing limits it any more."),
+        },
+    ),
+    "aggregate": Noun(
+        "Aggregates: named sets of hosts with metadata.",
+        _declared("AGGREGATES", "set_aggregate", "Make an aggregate, or change its metadata and hosts."),
+    ),
+    "server-group": Noun(
+        "Server groups: claims that share hosts, or do not.",
+        _declared(
+            "SERVER_GROUPS",
+            "set_server_group",
+            "Make a server group. While it has members only --max-per-host can change.",
+        ),
+    ),
+    "shared-pool": Noun(
+        "Shared pools: amounts that hosts of a cell have together.",
+        _declared(
+            "SHARED_POOLS",
+            "set_shared_pool",
+            "Make a shared pool, or change what it has. What is claimed of it stays.",
+        ),
+    ),
+}
+
+VERBS: Mapping[str, Entry] = {
+    "up": Entry(
+        "up.command:up", "Start everything on this machine, until Ctrl-C: a store, the API, this machine's agent."
+    ),
+    "api": Entry("service:api", "Serve the REST API over a store, until Ctrl-C."),
+    "agent": Entry("service:agent", "Speak for this machine, until Ctrl-C: report it, take up its claims."),
+    "select": Entry("selection:select", "Select hosts and claim the amounts on them."),
+    "explain": Entry("selection:explain", "Say why hosts fit or do not. Writes nothing."),
+    "usage": Entry("quotas:usage", "Show what all claims use together."),
+    "events": Entry("events:events", "Show the latest events, or those after one."),
+    "audit": Entry("audit:audit", "Check sums, limits and leftovers of the store while it works."),
+    "export": Entry(
+        "archive:export", "Write a cell as JSON lines: what was declared, hosts, claims and their requests."
+    ),
+    "import": Entry("archive:import_file", "Import an exported cell."),
+    "replay": Entry("archive:replay", "Place the claims of an exported cell again, on a store of its own, and count."),
+    "init": Entry("store:init", "Declare the cells new, so that nobody waits for hosts that never were."),
+    "upgrade": Entry("store:upgrade", "Shut older releases, beside which this one cannot work, out of the cells."),
+}
+
+
+def plural(noun: str) -> str:
+    """The plural of a noun, which may be typed instead of it."""
+    return f"{noun}s"
+
+
+def entries() -> dict[str, Entry]:
+    """Return every command by its words, such as `host list`."""
+    of_nouns = {f"{name} {verb}": entry for name, noun in NOUNS.items() for verb, entry in noun.verbs.items()}
+    return of_nouns | dict(VERBS)

@@ -1,0 +1,131 @@
+"""`redsched select` and `explain`."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from redsched.cli import completion, tables
+from redsched.cli.context import with_scheduler
+from redsched.cli.options import AsJson, Url
+from redsched.cli.request_options import RequestOptions, request_of, takes_asked
+from redsched.model import MAX_ALTERNATES, MAX_ATTEMPTS, MAX_LEASE_S, MAX_WAIT_S, OnExit
+from redsched.model.validation import check_name
+from redsched.scheduler import Explanation, Miss, Selection
+from redsched.schema import render
+
+SELECTION_HEADS = ("CLAIM", "HOST", "AMOUNTS", "ALTERNATES", "TOKEN")
+GANG_HEADS = ("CLAIM", "MEMBER", *SELECTION_HEADS[1:])
+
+MAX_HOSTS = 100_000
+"""Hosts that are shown at most where every one is asked for."""
+
+
+@takes_asked
+def select(
+    asked: RequestOptions,
+    mode: Annotated[str, typer.Option(help="incremental: as many places as fit.", show_default=False)] = "",
+    alternates: Annotated[
+        int | None, typer.Option(min=0, max=MAX_ALTERNATES, help="Further hosts that fit.", show_default=False)
+    ] = None,
+    consumer: Annotated[str, typer.Option(help="What it is for.", show_default=False)] = "",
+    claim_id: Annotated[list[str], typer.Option("--id", help="A claim id, one for each place.")] = [],  # noqa: B006 - typer reads it, nobody writes it
+    lease_s: Annotated[
+        int | None, typer.Option("--lease", min=1, max=MAX_LEASE_S, help="Seconds for a host to take it up.")
+    ] = None,
+    until: Annotated[
+        str, typer.Option(help="active: wait until hosts have confirmed, else give it back.", show_default=False)
+    ] = "",
+    wait_s: Annotated[
+        int | None,
+        typer.Option(
+            "--wait", min=0, max=MAX_WAIT_S, help="Seconds to wait for room, and then for the hosts to confirm."
+        ),
+    ] = None,
+    on_exit: Annotated[
+        OnExit | None, typer.Option(help="What becomes of it when its work ends by itself. Default: release.")
+    ] = None,
+    max_attempts: Annotated[
+        int | None,
+        typer.Option(min=1, max=MAX_ATTEMPTS, help="Hosts tried before it has failed. Default: 3.", show_default=False),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing.")] = False,
+    as_json: AsJson = False,
+    url: Url = "",
+) -> None:
+    """Select hosts and claim the amounts on them."""
+    request = request_of(
+        asked,
+        mode=mode,
+        alternates=alternates,
+        consumer=consumer,
+        claim_ids=claim_id,
+        lease_s=lease_s,
+        until=until,
+        wait_s=wait_s,
+        on_exit=on_exit,
+        max_attempts=max_attempts,
+        claim=False if dry_run else None,
+    )
+    _show_selections(with_scheduler(url, lambda s: s.select(request)).selections, as_json)
+
+
+@takes_asked
+def explain(
+    asked: RequestOptions,
+    on: Annotated[
+        list[str],
+        typer.Option(
+            "--on", help="Show every check of this host.", show_default=False, autocompletion=completion.hosts
+        ),
+    ] = [],  # noqa: B006
+    every: Annotated[bool, typer.Option("--every-host", help="Show every check of every host.")] = False,
+    as_json: AsJson = False,
+    url: Url = "",
+) -> None:
+    """Say why hosts fit or do not. Writes nothing."""
+    request = request_of(asked)
+    named = [check_name("host", host) for host in on]
+    found = with_scheduler(url, lambda s: s.explain(request, *(s.host_names(MAX_HOSTS) if every else named)))
+    if as_json:
+        tables.show_json(render.explanation(found))
+    else:
+        _show_explanation(found)
+
+
+def _show_selections(found: Sequence[Selection], as_json: bool) -> None:
+    if as_json:
+        return tables.show_json(render.selections(found))
+    gang = any(one.member for one in found)
+    rows = (_selection_row(one, (one.member,) if gang else ()) for one in found)
+    return tables.show_table(GANG_HEADS if gang else SELECTION_HEADS, rows, "nothing selected")
+
+
+def _selection_row(one: Selection, member: tuple[str, ...]) -> tuple[object, ...]:
+    return (one.claim_id, *member, one.host, tables.amounts(one.slots), " ".join(one.alternates), one.token)
+
+
+def _show_explanation(found: Explanation) -> None:
+    unsearched = f", the pools of {found.unsearched} of them not searched" if found.unsearched else ""
+    print(f"{found.fits} of {found.hosts} hosts fit{unsearched}")
+    if found.reasons:
+        tables.show_table(("REASON", "HOSTS"), ((one.reason, one.hosts) for one in found.reasons), "")
+    for miss in found.nearest:
+        tables.say(f"nearest: {_miss(miss)}")
+    for one in found.exceeded or ():
+        tables.say(f"the project's quota does not allow it: {one.detail}")
+    if found.exceeded is None:
+        print("what the project uses of its quota is being counted: try again")
+    for host in found.checks:
+        print(f"{host.host}: {host.reason or 'fits'}")
+        tables.show_table(("CHECK", "OK", "DETAIL"), ((one.name, one.ok, one.detail) for one in host.checks), "")
+
+
+def _miss(miss: Miss) -> str:
+    lack = f" needs {tables.amounts(miss.needs)}, free {tables.amounts(miss.free)};" if miss.needs else ""
+    of = f" one {miss.member}" if miss.member else ""
+    ways = [", ".join(miss.changes)] if miss.changes else []
+    ways += [f"after claim {miss.after} ends"] if miss.after else []
+    return (
+        f"{miss.host}{lack} fits{of}: {'; or '.join(ways)}" if ways else f"{miss.host}{lack} no change found to fit{of}"
+    )

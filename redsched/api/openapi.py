@@ -27,6 +27,9 @@ from redsched.schema.responses import InvalidProblem, NoValidHostProblem, Proble
 
 REF = "#/components/schemas/{model}"
 
+LOCATED = {201: "The path of what was created; of several claims the first.", 202: "The path of what to watch."}
+"""The statuses with a `Location`, and where it leads."""
+
 BODY = (BodyTooLarge, UnsupportedMediaType, InvalidRequest)
 """The errors of every route that reads a body."""
 
@@ -61,6 +64,8 @@ def ref(model: type[BaseModel]) -> dict[str, str]:
 
 def _good(status: int, model: type[BaseModel] | None) -> dict[str, Any]:
     said: dict[str, Any] = {"description": HTTPStatus(status).phrase}
+    if status in LOCATED:
+        said["headers"] = {"Location": {"schema": {"type": "string"}, "description": LOCATED[status], "required": True}}
     return said if model is None else {**said, "content": {"application/json": {"schema": ref(model)}}}
 
 

@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from redsched.api.methods import allowed_methods
 from redsched.errors import InvalidRequest, RedschedError, Unavailable
 from redsched.schema.parsing import invalid, shown_text
 from redsched.schema.problem import members
@@ -81,9 +82,9 @@ async def _on_http(request: Request, error: Exception) -> Response:
     if error.status_code == 404:
         return problem(NoRoute(f"there is no route {shown_text(request.url.path)!r}: /docs lists them all"))
     if error.status_code == 405:
-        allowed = (error.headers or {}).get("Allow", "")
+        allowed = ", ".join(allowed_methods(request.scope))
         said = f"{shown_text(request.method)} is not a method of {shown_text(request.url.path)!r}: use {allowed}"
-        return problem(MethodNotAllowed(said), error.headers)
+        return problem(MethodNotAllowed(said), {"Allow": allowed})
     return problem(InvalidRequest(str(error.detail)))
 
 

@@ -31,7 +31,7 @@ async def test_an_unknown_route_is_a_problem(api: httpx.AsyncClient) -> None:
 async def test_an_unknown_method_is_a_problem_that_names_the_known(api: httpx.AsyncClient, method: str) -> None:
     answer = await api.request(method, "/v1/selections")
     check_problem(answer, 405, "method-not-allowed")
-    assert answer.headers["allow"] == "POST"
+    assert answer.headers["allow"] == "OPTIONS, POST"
 
 
 @pytest.mark.parametrize(

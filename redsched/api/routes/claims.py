@@ -116,7 +116,7 @@ async def move(request: Request, claim_id: ClaimId) -> Response:
     asked = await read(request, MoveBody)
     moving = scheduler(request).claims.move(claim_id, **asked.model_dump())
     found, fresh = await (unless_gone(request, moving) if asked.wait_s else moving)
-    return responses.answer(render.claim(found), 201 if fresh else 200)
+    return responses.created(render.claim(found), responses.claim_path(claim_id), fresh)
 
 
 @router.post("/{claim_id}/resize", summary="Resize it", responses=PLACE, openapi_extra=body(ResizeBody))
@@ -146,7 +146,7 @@ async def unshelve(request: Request, claim_id: ClaimId) -> Response:
     asked = await read_if_any(request, UnshelveBody)
     claiming = scheduler(request).claims.unshelve(claim_id, asked.wait_s)
     found, fresh = await (unless_gone(request, claiming) if asked.wait_s else claiming)
-    return responses.answer(render.claim(found), 201 if fresh else 200)
+    return responses.created(render.claim(found), responses.claim_path(claim_id), fresh)
 
 
 @router.delete(
@@ -167,7 +167,8 @@ async def release(request: Request, claim_id: ClaimId, query: Annotated[ReleaseQ
     """204: free now. 202: ending, its host has to say that the work is gone (`force`: free at once)."""
     if await scheduler(request).claims.release(claim_id, query.token, force=query.force):
         return responses.nothing()
-    return responses.answer({"claim_id": claim_id, "state": "ending"}, 202)
+    ending = {"claim_id": claim_id, "state": "ending"}
+    return responses.answer(ending, 202, {"Location": responses.claim_path(claim_id)})
 
 
 async def _bulk(query: BulkQuery, verb: Callable[..., Awaitable[Page[BulkResult]]], **more: Any) -> Response:

@@ -54,7 +54,7 @@ async def put_aggregate(request: Request, name: AggregateName) -> Response:
     """Replaces its metadata and hosts, in every cell. 201: it is new. 404: a host that has never reported."""
     asked = (await read(request, AggregateBody)).aggregate(name)
     found, new = await scheduler(request).aggregates.put(asked)
-    return responses.answer(render.aggregate(found), 201 if new else 200)
+    return responses.created(render.aggregate(found), request.url.path, new)
 
 
 @router.delete("/aggregates/{name}", status_code=204, summary="Take an aggregate back", responses=TAKEN_BACK)
@@ -93,7 +93,7 @@ async def put_server_group(request: Request, name: ServerGroupName) -> Response:
     """In every cell. 201: it is new. 409: it has members, and something else than `max_per_host` would change."""
     asked = (await read(request, ServerGroupBody)).server_group(name)
     found, new = await scheduler(request).server_groups.put(asked)
-    return responses.answer(render.server_group(found), 201 if new else 200)
+    return responses.created(render.server_group(found), request.url.path, new)
 
 
 @router.delete("/server-groups/{name}", status_code=204, summary="Take a server group back", responses=TAKEN_BACK)
@@ -130,7 +130,7 @@ async def put_pool(request: Request, name: PoolName) -> Response:
     """In one cell. What is claimed of it stays. 201: it is new. 409: the name is taken in another cell."""
     asked = await read(request, SharedPoolBody)
     found, new = await scheduler(request).pools.put(asked.pool(name), asked.cell)
-    return responses.answer(render.shared_pool(found), 201 if new else 200)
+    return responses.created(render.shared_pool(found), request.url.path, new)
 
 
 @router.delete("/pools/{name}", status_code=204, summary="Take a shared pool back", responses=TAKEN_BACK)

@@ -46,7 +46,7 @@ async def put_quota(request: Request, project: ProjectName) -> Response:
     """Replaces all limits. 201: it is new, and claims that are there already are counted."""
     asked = (await read(request, QuotaBody)).quota(project)
     found, new = await scheduler(request).quotas.put(asked)
-    return responses.answer(render.quota(found), 201 if new else 200)
+    return responses.created(render.quota(found), request.url.path, new)
 
 
 @router.delete(

@@ -78,7 +78,10 @@ async def select(request: Request) -> Response:
     selecting = scheduler(request).select(asked)
     waits = asked.wait_s or asked.until == "active"
     found = await (unless_gone(request, selecting) if waits else selecting)
-    return responses.answer(render.selections(found.selections), 201 if found.fresh and asked.claim else 200)
+    shown = render.selections(found.selections)
+    if found.fresh and (first := found.selections[0].claim_id):  # a dry run has no ids
+        return responses.created(shown, responses.claim_path(first))
+    return responses.answer(shown)
 
 
 @router.post(

@@ -30,15 +30,22 @@ REF = "#/components/schemas/{model}"
 LOCATED = {201: "The path of what was created; of several claims the first.", 202: "The path of what to watch."}
 """The statuses with a `Location`, and where it leads."""
 
+ETAG = {"schema": {"type": "string"}, "description": "Of what is declared, for `If-Match`.", "required": True}
+
 BODY = (BodyTooLarge, UnsupportedMediaType, InvalidRequest)
 """The errors of every route that reads a body."""
 
 
 def answers(
-    good: dict[int, type[BaseModel] | None], *errors: type[RedschedError], store: bool = True
+    good: dict[int, type[BaseModel] | None], *errors: type[RedschedError], store: bool = True, etag: bool = False
 ) -> dict[int | str, dict[str, Any]]:
-    """`responses` of a route: its good answers by status, and the errors that it can meet; `store` adds 503."""
+    """`responses` of a route: its good answers by status, and the errors that it can meet; `store` adds 503.
+
+    `etag`: the good answers have one.
+    """
     found: dict[int | str, dict[str, Any]] = {status: _good(status, model) for status, model in good.items()}
+    for answer in found.values() if etag else ():
+        answer.setdefault("headers", {})["ETag"] = ETAG
     for error in (*errors, *((StoreUnavailable, Settling) if store else ())):
         found[error.status] = _merged(found.get(error.status), error)
     return found

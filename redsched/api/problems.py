@@ -43,6 +43,12 @@ class MethodNotAllowed(RedschedError):
     problem, title, status = "method-not-allowed", "Method not allowed", 405
 
 
+class PreconditionFailed(RedschedError):
+    """If-Match names another ETag."""
+
+    problem, title, status = "precondition-failed", "It has been changed meanwhile", 412
+
+
 class NoRoute(RedschedError):
     """There is no such route."""
 

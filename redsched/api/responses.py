@@ -12,9 +12,13 @@ def answer(content: Mapping[str, Any], status: int = 200, headers: Mapping[str, 
     return Response(to_json(content), status, headers, "application/json")
 
 
-def created(content: Mapping[str, Any], location: str, new: bool = True) -> Response:
+def created(
+    content: Mapping[str, Any], location: str, new: bool = True, headers: Mapping[str, str] | None = None
+) -> Response:
     """201 with the `Location` of what is new; 200 for what was there before."""
-    return answer(content, 201, {"Location": location}) if new else answer(content)
+    if not new:
+        return answer(content, 200, headers)
+    return answer(content, 201, {"Location": location, **(headers or {})})
 
 
 def claim_path(claim_id: str) -> str:

@@ -4,8 +4,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from redsched.api import responses
+from redsched.api import etags, responses
 from redsched.api.openapi import BODY, answers, body
+from redsched.api.problems import PreconditionFailed
 from redsched.api.request_body import read_if_any
 from redsched.api.routes.common import KNOWN_QUERY, HostName, scheduler
 from redsched.errors import ClaimState, InvalidRequest, NotFound, OutcomeUnknown, Settling
@@ -16,8 +17,8 @@ from redsched.schema.responses import HostAnswer, HostsAnswer
 
 router = APIRouter(prefix="/v1/hosts", tags=["hosts"], dependencies=[KNOWN_QUERY])
 
-BODY_WORD = answers({204: None}, *BODY, NotFound, ClaimState, Settling, OutcomeUnknown)
-WORD = answers({204: None}, InvalidRequest, NotFound, ClaimState, Settling, OutcomeUnknown)
+BODY_WORD = answers({204: None}, *BODY, NotFound, ClaimState, Settling, OutcomeUnknown, PreconditionFailed)
+WORD = answers({204: None}, InvalidRequest, NotFound, ClaimState, Settling, OutcomeUnknown, PreconditionFailed)
 
 
 @router.get("", summary="List hosts", responses=answers({200: HostsAnswer}, InvalidRequest))
@@ -27,16 +28,18 @@ async def list_hosts(request: Request, query: Annotated[HostsQuery, Query()]) ->
     return responses.answer({"hosts": [render.host(one) for one in page.items], "next": page.next})
 
 
-@router.get("/{host}", summary="One host", responses=answers({200: HostAnswer}, InvalidRequest, NotFound))
+@router.get("/{host}", summary="One host", responses=answers({200: HostAnswer}, InvalidRequest, NotFound, etag=True))
 async def get_host(request: Request, host: HostName) -> Response:
     """A host with free, claimed, external and capacity per slot."""
-    return responses.answer(render.host(await scheduler(request).hosts.get(host)))
+    found = await scheduler(request).hosts.get(host)
+    return responses.answer(render.host(found), headers=etags.HOSTS.header(found))
 
 
 @router.post(
     "/{host}/drain",
     status_code=204,
     summary="Drain",
+    dependencies=[etags.HOSTS.if_match],
     responses=BODY_WORD,
     openapi_extra=body(DrainBody, required=False),
 )
@@ -50,13 +53,13 @@ async def drain(request: Request, host: HostName) -> Response:
     return responses.nothing()
 
 
-@router.post("/{host}/enable", status_code=204, summary="Enable", responses=WORD)
+@router.post("/{host}/enable", status_code=204, summary="Enable", responses=WORD, dependencies=[etags.HOSTS.if_match])
 async def enable(request: Request, host: HostName) -> Response:
     """New claims again."""
     return await _set_status(request, host, HostStatus.ENABLED)
 
 
-@router.post("/{host}/disable", status_code=204, summary="Disable", responses=WORD)
+@router.post("/{host}/disable", status_code=204, summary="Disable", responses=WORD, dependencies=[etags.HOSTS.if_match])
 async def disable(request: Request, host: HostName) -> Response:
     """No new claims; those it has stay."""
     return await _set_status(request, host, HostStatus.DISABLED)
@@ -66,6 +69,7 @@ async def disable(request: Request, host: HostName) -> Response:
     "/{host}/lost",
     status_code=204,
     summary="Write off",
+    dependencies=[etags.HOSTS.if_match],
     responses=BODY_WORD,
     openapi_extra=body(LostBody, required=False),
 )
@@ -80,7 +84,7 @@ async def lost(request: Request, host: HostName) -> Response:
     return responses.nothing()
 
 
-@router.delete("/{host}", status_code=204, summary="Remove", responses=WORD)
+@router.delete("/{host}", status_code=204, summary="Remove", responses=WORD, dependencies=[etags.HOSTS.if_match])
 async def forget(request: Request, host: HostName, query: Annotated[ForgetQuery, Query()]) -> Response:
     """Remove a host. 409 while it holds claims, unless `force`."""
     await scheduler(request).hosts.forget(host, force=query.force)

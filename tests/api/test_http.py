@@ -7,7 +7,7 @@ import pytest
 
 from redsched.api.app import create_app
 from redsched.settings import Settings
-from tests.api.parts import NEED, check_problem, select
+from tests.api.parts import NEED, check_problem, held, put_host, select
 
 DOCUMENT = create_app(Settings()).openapi()
 GETS = [path for path, item in DOCUMENT["paths"].items() if "get" in item]
@@ -91,3 +91,34 @@ async def test_unshelved_and_ending_claims_say_where_they_are(api: httpx.AsyncCl
     assert confirmed.status_code == 200, confirmed.text
     ending = await api.delete("/v1/claims/c")
     assert (ending.status_code, ending.headers["location"]) == (202, "/v1/claims/c")
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/v1/claims?state=active&state=claimed"),
+        ("GET", "/v1/claims?host=h1&host=h2"),
+        ("DELETE", "/v1/claims?project=a&project=b"),
+        ("POST", "/v1/claims/renew?lease_s=5&lease_s=6&project=a"),
+        ("GET", "/v1/hosts?status=enabled&status=draining"),
+        ("GET", "/v1/aggregates?limit=1&limit=2"),
+        ("GET", "/v1/usage?by=zone&by=class"),
+        ("GET", "/v1/events?kind=claimed&kind=ended"),
+        ("DELETE", "/v1/hosts/h1?force=false&force=true"),
+        ("POST", "/v1/explain?limit=1&limit=2"),
+    ],
+)
+async def test_a_parameter_given_twice_is_refused(
+    api: httpx.AsyncClient, clean_store: str, method: str, path: str
+) -> None:
+    """The last one alone would be heeded: more claims than meant would be released, or fewer shown."""
+    before = held(clean_store)
+    answer = await api.request(method, path, json=NEED if path.startswith("/v1/explain") else None)
+    assert "2 times" in check_problem(answer, 422, "invalid-request")["detail"]
+    assert held(clean_store) == before
+
+
+async def test_hosts_to_explain_may_be_several(api: httpx.AsyncClient) -> None:
+    await put_host(api, "h2")
+    answer = await api.post("/v1/explain?host=h1&host=h2", json=NEED)
+    assert [one["host"] for one in answer.json()["checks"]] == ["h1", "h2"]

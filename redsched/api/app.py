@@ -40,6 +40,8 @@ def create_app(settings: Settings, crew: WorkerRegistry | None = None) -> FastAP
         title="redsched",
         version=version("redsched"),
         summary="A shared-state scheduler on Redis: which host takes this, and is it really mine?",
+        openapi_tags=[{"name": name, "description": about} for name, about in openapi.TAGS.items()],
+        generate_unique_id_function=lambda route: route.name,
         lifespan=_lifespan(settings, crew or WorkerRegistry()),
         redirect_slashes=False,
     )

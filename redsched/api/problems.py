@@ -3,6 +3,7 @@
 Errors that only HTTP knows (a body too large, a method that is not there) stand here, on the tree of `redsched.errors`.
 """
 
+import sys
 from collections.abc import Mapping
 from typing import ClassVar, cast
 
@@ -15,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from redsched import errors
 from redsched.api.methods import allowed_methods
 from redsched.errors import InvalidRequest, RedschedError, Unavailable
 from redsched.schema.parsing import invalid, shown_text
@@ -65,6 +67,12 @@ class InternalError(RedschedError):
     """A fault of redsched itself."""
 
     problem: ClassVar[str] = "internal-error"
+
+
+def all_problems() -> list[str]:
+    """Return the names of all problems that the API answers."""
+    classes = [one for module in (errors, sys.modules[__name__]) for one in vars(module).values()]
+    return sorted({one.problem for one in classes if isinstance(one, type) and issubclass(one, RedschedError)})
 
 
 def problem(error: RedschedError, headers: Mapping[str, str] | None = None) -> Response:

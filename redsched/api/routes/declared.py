@@ -134,7 +134,7 @@ async def delete_server_group(
 
 
 @router.get("/pools", summary="List shared pools", responses=answers({200: SharedPoolsAnswer}, InvalidRequest))
-async def list_pools(request: Request, query: Annotated[PageQuery, Query()]) -> Response:
+async def list_shared_pools(request: Request, query: Annotated[PageQuery, Query()]) -> Response:
     """A page of shared pools, by name, with what is claimed and free."""
     page = await scheduler(request).pools.list(**query.model_dump())
     return responses.answer({"pools": [render.shared_pool(one) for one in page.items], "next": page.next})
@@ -145,7 +145,7 @@ async def list_pools(request: Request, query: Annotated[PageQuery, Query()]) -> 
     summary="One shared pool",
     responses=answers({200: SharedPoolAnswer}, InvalidRequest, NotFound, etag=True),
 )
-async def get_pool(request: Request, name: PoolName) -> Response:
+async def get_shared_pool(request: Request, name: PoolName) -> Response:
     """A shared pool with what is claimed and free."""
     found = await scheduler(request).pools.get(name)
     return responses.answer(render.shared_pool(found), headers=etags.SHARED_POOLS.header(found))
@@ -166,7 +166,7 @@ async def get_pool(request: Request, name: PoolName) -> Response:
     ),
     openapi_extra=body(SharedPoolBody, {"pool": POOL}),
 )
-async def put_pool(request: Request, name: PoolName) -> Response:
+async def put_shared_pool(request: Request, name: PoolName) -> Response:
     """In one cell. What is claimed of it stays. 201: it is new. 409: the name is taken in another cell."""
     asked = await read(request, SharedPoolBody)
     found, new = await scheduler(request).pools.put(asked.pool(name), asked.cell)
@@ -180,7 +180,7 @@ async def put_pool(request: Request, name: PoolName) -> Response:
     summary="Take a shared pool back",
     responses=TAKEN_BACK,
 )
-async def delete_pool(request: Request, name: PoolName, query: Annotated[ForgetQuery, Query()]) -> Response:
+async def delete_shared_pool(request: Request, name: PoolName, query: Annotated[ForgetQuery, Query()]) -> Response:
     """409 while something of it is claimed, unless `force`."""
     await scheduler(request).pools.delete(name, force=query.force)
     return responses.nothing()

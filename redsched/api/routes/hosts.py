@@ -43,7 +43,7 @@ async def get_host(request: Request, host: HostName) -> Response:
     responses=BODY_WORD,
     openapi_extra=body(DrainBody, required=False),
 )
-async def drain(request: Request, host: HostName) -> Response:
+async def drain_host(request: Request, host: HostName) -> Response:
     """No new claims; those it has are meant to leave. With `move` they are placed elsewhere, a few each second.
 
     With `deadline_s` only for that long; `then` says what becomes of the rest: `stop` releases it, `keep` leaves it.
@@ -54,13 +54,13 @@ async def drain(request: Request, host: HostName) -> Response:
 
 
 @router.post("/{host}/enable", status_code=204, summary="Enable", responses=WORD, dependencies=[etags.HOSTS.if_match])
-async def enable(request: Request, host: HostName) -> Response:
+async def enable_host(request: Request, host: HostName) -> Response:
     """New claims again."""
     return await _set_status(request, host, HostStatus.ENABLED)
 
 
 @router.post("/{host}/disable", status_code=204, summary="Disable", responses=WORD, dependencies=[etags.HOSTS.if_match])
-async def disable(request: Request, host: HostName) -> Response:
+async def disable_host(request: Request, host: HostName) -> Response:
     """No new claims; those it has stay."""
     return await _set_status(request, host, HostStatus.DISABLED)
 
@@ -73,7 +73,7 @@ async def disable(request: Request, host: HostName) -> Response:
     responses=BODY_WORD,
     openapi_extra=body(LostBody, required=False),
 )
-async def lost(request: Request, host: HostName) -> Response:
+async def write_off_host(request: Request, host: HostName) -> Response:
     """Declare the host dead: schedulers stop waiting for it. Its claims can then be released, which frees them at once.
 
     With `evacuate` they are placed elsewhere, one by one; should the host come back, it drops them. 409 while the
@@ -85,7 +85,7 @@ async def lost(request: Request, host: HostName) -> Response:
 
 
 @router.delete("/{host}", status_code=204, summary="Remove", responses=WORD, dependencies=[etags.HOSTS.if_match])
-async def forget(request: Request, host: HostName, query: Annotated[ForgetQuery, Query()]) -> Response:
+async def remove_host(request: Request, host: HostName, query: Annotated[ForgetQuery, Query()]) -> Response:
     """Remove a host. 409 while it holds claims, unless `force`."""
     await scheduler(request).hosts.forget(host, force=query.force)
     return responses.nothing()

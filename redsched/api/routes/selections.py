@@ -17,6 +17,7 @@ from redsched.errors import (
     NotFound,
     NoValidHost,
     OutcomeUnknown,
+    QuotaExceeded,
     Settling,
 )
 from redsched.schema import render
@@ -61,6 +62,7 @@ EXAMPLES = {
         *BODY,
         ClaimIdReused,
         NoValidHost,
+        QuotaExceeded,
         NotConfirmed,
         NotFound,
         ClaimState,

@@ -10,10 +10,13 @@ from tests.api.parts import check_problem, held, put_host, select
 DECLARED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "/v1/aggregates/a": ({"metadata": {"ssd": "true"}}, {"metadata": {"ssd": "false"}}),
     "/v1/server-groups/a": ({"policy": "affinity"}, {"policy": "anti-affinity"}),
-    "/v1/pools/a": ({"inventories": {"CUSTOM_SEAT": {"total": 3}}}, {"inventories": {"CUSTOM_SEAT": {"total": 4}}}),
+    "/v1/shared-pools/a": (
+        {"inventories": {"CUSTOM_SEAT": {"total": 3}}},
+        {"inventories": {"CUSTOM_SEAT": {"total": 4}}},
+    ),
     "/v1/quotas/a": ({"limits": {"VCPU": 4}}, {"limits": {"VCPU": 5}}),
 }
-ACTIONS = ("enable", "disable", "drain", "lost")
+ACTIONS = ("enable", "disable", "drain", "write-off")
 
 
 @pytest.mark.parametrize("path", DECLARED)
@@ -60,7 +63,7 @@ async def test_an_action_on_a_host_is_refused_under_an_old_etag(
     assert (await api.post("/v1/hosts/h1/drain", headers={"If-Match": old})).status_code == 204
     new = (await api.get("/v1/hosts/h1")).headers["etag"]
     before = held(clean_store)
-    body = {"force": True} if action == "lost" else None
+    body = {"force": True} if action == "write-off" else None
     path = f"/v1/hosts/h1/{action}"
     check_problem(await api.post(path, json=body, headers={"If-Match": old}), 412, "precondition-failed")
     check_problem(await api.delete("/v1/hosts/h1", headers={"If-Match": old}), 412, "precondition-failed")

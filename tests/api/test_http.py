@@ -57,7 +57,7 @@ async def test_options_of_an_unknown_path_is_404(api: httpx.AsyncClient) -> None
     [
         ("/v1/aggregates/a", {}),
         ("/v1/server-groups/a", {"policy": "affinity"}),
-        ("/v1/pools/a", POOL),
+        ("/v1/shared-pools/a", POOL),
         ("/v1/quotas/a", {"limits": {"VCPU": 4}}),
     ],
 )

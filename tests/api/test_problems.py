@@ -45,7 +45,7 @@ async def test_an_unknown_method_is_a_problem_that_names_the_known(api: httpx.As
         ("GET", "/v1/hosts/h1"),
         ("DELETE", "/v1/hosts/h1"),
         ("POST", "/v1/hosts/h1/drain"),
-        ("POST", "/v1/hosts/h1/lost"),
+        ("POST", "/v1/hosts/h1/write-off"),
         ("GET", "/v1/hosts/h1/inbox"),
         ("GET", "/v1/changes"),
     ],

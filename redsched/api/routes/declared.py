@@ -1,4 +1,4 @@
-"""/v1/aggregates, /v1/server-groups and /v1/pools: what operators declare, by PUT, and how it stands."""
+"""/v1/aggregates, /v1/server-groups and /v1/shared-pools: what operators declare, by PUT, and how it stands."""
 
 from typing import Annotated
 
@@ -133,15 +133,15 @@ async def delete_server_group(
     return responses.nothing()
 
 
-@router.get("/pools", summary="List shared pools", responses=answers({200: SharedPoolsAnswer}, InvalidRequest))
+@router.get("/shared-pools", summary="List shared pools", responses=answers({200: SharedPoolsAnswer}, InvalidRequest))
 async def list_shared_pools(request: Request, query: Annotated[PageQuery, Query()]) -> Response:
     """A page of shared pools, by name, with what is claimed and free."""
     page = await scheduler(request).pools.list(**query.model_dump())
-    return responses.answer({"pools": [render.shared_pool(one) for one in page.items], "next": page.next})
+    return responses.answer({"shared_pools": [render.shared_pool(one) for one in page.items], "next": page.next})
 
 
 @router.get(
-    "/pools/{name}",
+    "/shared-pools/{name}",
     summary="One shared pool",
     responses=answers({200: SharedPoolAnswer}, InvalidRequest, NotFound, etag=True),
 )
@@ -152,7 +152,7 @@ async def get_shared_pool(request: Request, name: PoolName) -> Response:
 
 
 @router.put(
-    "/pools/{name}",
+    "/shared-pools/{name}",
     dependencies=[etags.SHARED_POOLS.if_match],
     summary="Declare a shared pool",
     responses=answers(
@@ -174,7 +174,7 @@ async def put_shared_pool(request: Request, name: PoolName) -> Response:
 
 
 @router.delete(
-    "/pools/{name}",
+    "/shared-pools/{name}",
     dependencies=[etags.SHARED_POOLS.if_match],
     status_code=204,
     summary="Take a shared pool back",

@@ -66,7 +66,7 @@ async def disable_host(request: Request, host: HostName) -> Response:
 
 
 @router.post(
-    "/{host}/lost",
+    "/{host}/write-off",
     status_code=204,
     summary="Write off",
     dependencies=[etags.HOSTS.if_match],

@@ -5,7 +5,6 @@ just before the change is made, not in the same script.
 """
 
 import hashlib
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Generic, Protocol, TypeVar
@@ -16,7 +15,6 @@ from pydantic_core import to_json
 from redsched.api.problems import PreconditionFailed
 from redsched.api.routes.common import scheduler
 from redsched.errors import NotFound
-from redsched.model.validation import NAME_PATTERN
 from redsched.scheduler import AggregateView, HostView, QuotaView, Scheduler, ServerGroupView, SharedPoolView
 from redsched.schema import declarations
 
@@ -33,6 +31,14 @@ IfMatch = Annotated[
         examples=['"5d41402abc4b2a76"'],
     ),
 ]
+
+
+async def _declared(if_match: IfMatch = "") -> None:
+    """Check the form of the header. What it says is checked when the rest of the request has been: RFC 9110, 13.2.1."""
+
+
+IF_MATCH = Depends(_declared)
+"""The dependency of routes that heed If-Match: each calls `Tagged.check` before it changes anything."""
 
 
 class Reader(Protocol[_View_co]):
@@ -52,18 +58,11 @@ class Tagged(Generic[View]):
         """Return the header that tells the thing's tag."""
         return {"ETag": self._tag(view)}
 
-    @property
-    def if_match(self) -> Any:
-        """The dependency of routes that change one: raises PreconditionFailed where If-Match says another tag."""
-
-        async def check(request: Request, if_match: IfMatch = "") -> None:
-            name = str(next(iter(request.path_params.values())))
-            if if_match and re.search(NAME_PATTERN, name):  # the route itself refuses a bad name
-                await self._check(request, name, if_match)
-
-        return Depends(check)
-
-    async def _check(self, request: Request, name: str, if_match: str) -> None:
+    async def check(self, request: Request, name: str) -> None:
+        """Raise PreconditionFailed where If-Match says another tag. To be called last: other refusals come first."""
+        if_match = request.headers.get("if-match")
+        if not if_match:
+            return
         try:
             tag = self._tag(await self.reader(scheduler(request)).get(name))
         except NotFound:

@@ -75,3 +75,11 @@ async def test_a_header_that_is_no_etag_is_422(api: httpx.AsyncClient) -> None:
     check_problem(await api.put("/v1/aggregates/a", json={}, headers={"If-Match": "abc"}), 422, "invalid-request")
     answer = await api.put("/v1/aggregates/a%20b", json={}, headers={"If-Match": "*"})
     check_problem(answer, 422, "invalid-request")
+
+
+async def test_a_bad_request_is_told_so_before_its_precondition(api: httpx.AsyncClient) -> None:
+    """RFC 9110, 13.2.1: If-Match matters only where the request would succeed without it."""
+    stale = {"If-Match": '"other"'}
+    for path in DECLARED:
+        check_problem(await api.put(path, json={"nix": 1}, headers=stale), 422, "invalid-request")
+        check_problem(await api.delete(f"{path}?nix=1", headers=stale), 422, "invalid-request")

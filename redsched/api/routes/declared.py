@@ -50,7 +50,7 @@ async def get_aggregate(request: Request, name: AggregateName) -> Response:
 
 @router.put(
     "/aggregates/{name}",
-    dependencies=[etags.AGGREGATES.if_match],
+    dependencies=[etags.IF_MATCH],
     summary="Declare an aggregate",
     responses=answers(
         {200: AggregateAnswer, 201: AggregateAnswer}, *BODY, NotFound, OutcomeUnknown, PreconditionFailed, etag=True
@@ -60,19 +60,21 @@ async def get_aggregate(request: Request, name: AggregateName) -> Response:
 async def put_aggregate(request: Request, name: AggregateName) -> Response:
     """Replaces its metadata and hosts, in every cell. 201: it is new. 404: a host that has never reported."""
     asked = (await read(request, AggregateBody)).aggregate(name)
+    await etags.AGGREGATES.check(request, name)
     found, new = await scheduler(request).aggregates.put(asked)
     return responses.created(render.aggregate(found), request.url.path, new, etags.AGGREGATES.header(found))
 
 
 @router.delete(
     "/aggregates/{name}",
-    dependencies=[etags.AGGREGATES.if_match],
+    dependencies=[etags.IF_MATCH],
     status_code=204,
     summary="Take an aggregate back",
     responses=TAKEN_BACK,
 )
 async def delete_aggregate(request: Request, name: AggregateName, query: Annotated[ForgetQuery, Query()]) -> Response:
     """409 while it has hosts, unless `force`: then they leave it."""
+    await etags.AGGREGATES.check(request, name)
     await scheduler(request).aggregates.delete(name, force=query.force)
     return responses.nothing()
 
@@ -99,7 +101,7 @@ async def get_server_group(request: Request, name: ServerGroupName) -> Response:
 
 @router.put(
     "/server-groups/{name}",
-    dependencies=[etags.SERVER_GROUPS.if_match],
+    dependencies=[etags.IF_MATCH],
     summary="Declare a server group",
     responses=answers(
         {200: ServerGroupAnswer, 201: ServerGroupAnswer},
@@ -114,13 +116,14 @@ async def get_server_group(request: Request, name: ServerGroupName) -> Response:
 async def put_server_group(request: Request, name: ServerGroupName) -> Response:
     """In every cell. 201: it is new. 409: it has members, and something else than `max_per_host` would change."""
     asked = (await read(request, ServerGroupBody)).server_group(name)
+    await etags.SERVER_GROUPS.check(request, name)
     found, new = await scheduler(request).server_groups.put(asked)
     return responses.created(render.server_group(found), request.url.path, new, etags.SERVER_GROUPS.header(found))
 
 
 @router.delete(
     "/server-groups/{name}",
-    dependencies=[etags.SERVER_GROUPS.if_match],
+    dependencies=[etags.IF_MATCH],
     status_code=204,
     summary="Take a server group back",
     responses=TAKEN_BACK,
@@ -129,6 +132,7 @@ async def delete_server_group(
     request: Request, name: ServerGroupName, query: Annotated[ForgetQuery, Query()]
 ) -> Response:
     """409 while it has members, unless `force`: they stay where they are."""
+    await etags.SERVER_GROUPS.check(request, name)
     await scheduler(request).server_groups.delete(name, force=query.force)
     return responses.nothing()
 
@@ -153,7 +157,7 @@ async def get_shared_pool(request: Request, name: PoolName) -> Response:
 
 @router.put(
     "/shared-pools/{name}",
-    dependencies=[etags.SHARED_POOLS.if_match],
+    dependencies=[etags.IF_MATCH],
     summary="Declare a shared pool",
     responses=answers(
         {200: SharedPoolAnswer, 201: SharedPoolAnswer},
@@ -169,18 +173,20 @@ async def get_shared_pool(request: Request, name: PoolName) -> Response:
 async def put_shared_pool(request: Request, name: PoolName) -> Response:
     """In one cell. What is claimed of it stays. 201: it is new. 409: the name is taken in another cell."""
     asked = await read(request, SharedPoolBody)
+    await etags.SHARED_POOLS.check(request, name)
     found, new = await scheduler(request).pools.put(asked.pool(name), asked.cell)
     return responses.created(render.shared_pool(found), request.url.path, new, etags.SHARED_POOLS.header(found))
 
 
 @router.delete(
     "/shared-pools/{name}",
-    dependencies=[etags.SHARED_POOLS.if_match],
+    dependencies=[etags.IF_MATCH],
     status_code=204,
     summary="Take a shared pool back",
     responses=TAKEN_BACK,
 )
 async def delete_shared_pool(request: Request, name: PoolName, query: Annotated[ForgetQuery, Query()]) -> Response:
     """409 while something of it is claimed, unless `force`."""
+    await etags.SHARED_POOLS.check(request, name)
     await scheduler(request).pools.delete(name, force=query.force)
     return responses.nothing()

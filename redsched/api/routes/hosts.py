@@ -39,7 +39,7 @@ async def get_host(request: Request, host: HostName) -> Response:
     "/{host}/drain",
     status_code=204,
     summary="Drain",
-    dependencies=[etags.HOSTS.if_match],
+    dependencies=[etags.IF_MATCH],
     responses=BODY_WORD,
     openapi_extra=body(DrainBody, required=False),
 )
@@ -49,17 +49,18 @@ async def drain_host(request: Request, host: HostName) -> Response:
     With `deadline_s` only for that long; `then` says what becomes of the rest: `stop` releases it, `keep` leaves it.
     """
     asked = await read_if_any(request, DrainBody)
+    await etags.HOSTS.check(request, host)
     await scheduler(request).hosts.set_status(host, HostStatus.DRAINING, **asked.model_dump())
     return responses.nothing()
 
 
-@router.post("/{host}/enable", status_code=204, summary="Enable", responses=WORD, dependencies=[etags.HOSTS.if_match])
+@router.post("/{host}/enable", status_code=204, summary="Enable", responses=WORD, dependencies=[etags.IF_MATCH])
 async def enable_host(request: Request, host: HostName) -> Response:
     """New claims again."""
     return await _set_status(request, host, HostStatus.ENABLED)
 
 
-@router.post("/{host}/disable", status_code=204, summary="Disable", responses=WORD, dependencies=[etags.HOSTS.if_match])
+@router.post("/{host}/disable", status_code=204, summary="Disable", responses=WORD, dependencies=[etags.IF_MATCH])
 async def disable_host(request: Request, host: HostName) -> Response:
     """No new claims; those it has stay."""
     return await _set_status(request, host, HostStatus.DISABLED)
@@ -69,7 +70,7 @@ async def disable_host(request: Request, host: HostName) -> Response:
     "/{host}/write-off",
     status_code=204,
     summary="Write off",
-    dependencies=[etags.HOSTS.if_match],
+    dependencies=[etags.IF_MATCH],
     responses=BODY_WORD,
     openapi_extra=body(LostBody, required=False),
 )
@@ -80,17 +81,20 @@ async def write_off_host(request: Request, host: HostName) -> Response:
     host's lease runs, unless `force`.
     """
     asked = await read_if_any(request, LostBody)
+    await etags.HOSTS.check(request, host)
     await scheduler(request).hosts.lost(host, asked.evacuate, asked.force)
     return responses.nothing()
 
 
-@router.delete("/{host}", status_code=204, summary="Remove", responses=WORD, dependencies=[etags.HOSTS.if_match])
+@router.delete("/{host}", status_code=204, summary="Remove", responses=WORD, dependencies=[etags.IF_MATCH])
 async def remove_host(request: Request, host: HostName, query: Annotated[ForgetQuery, Query()]) -> Response:
     """Remove a host. 409 while it holds claims, unless `force`."""
+    await etags.HOSTS.check(request, host)
     await scheduler(request).hosts.forget(host, force=query.force)
     return responses.nothing()
 
 
 async def _set_status(request: Request, host: str, status: HostStatus) -> Response:
+    await etags.HOSTS.check(request, host)
     await scheduler(request).hosts.set_status(host, status)
     return responses.nothing()

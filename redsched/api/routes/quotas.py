@@ -40,7 +40,7 @@ async def get_quota(request: Request, project: ProjectName) -> Response:
 
 @router.put(
     "/quotas/{project}",
-    dependencies=[etags.QUOTAS.if_match],
+    dependencies=[etags.IF_MATCH],
     summary="Declare a quota",
     responses=answers({200: QuotaAnswer, 201: QuotaAnswer}, *BODY, OutcomeUnknown, PreconditionFailed, etag=True),
     openapi_extra=body(QuotaBody, {"quota": QUOTA}),
@@ -48,19 +48,21 @@ async def get_quota(request: Request, project: ProjectName) -> Response:
 async def put_quota(request: Request, project: ProjectName) -> Response:
     """Replaces all limits. 201: it is new, and claims that are there already are counted."""
     asked = (await read(request, QuotaBody)).quota(project)
+    await etags.QUOTAS.check(request, project)
     found, new = await scheduler(request).quotas.put(asked)
     return responses.created(render.quota(found), request.url.path, new, etags.QUOTAS.header(found))
 
 
 @router.delete(
     "/quotas/{project}",
-    dependencies=[etags.QUOTAS.if_match],
+    dependencies=[etags.IF_MATCH],
     status_code=204,
     summary="Take a quota back",
     responses=answers({204: None}, InvalidRequest, NotFound, OutcomeUnknown, PreconditionFailed),
 )
 async def delete_quota(request: Request, project: ProjectName) -> Response:
     """From now on nothing limits the project."""
+    await etags.QUOTAS.check(request, project)
     await scheduler(request).quotas.delete(project)
     return responses.nothing()
 

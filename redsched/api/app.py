@@ -7,9 +7,11 @@ from importlib.metadata import version
 
 from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
+from starlette.routing import Route
 
 from redsched.api import metrics, openapi, problems
 from redsched.api.fast_path import FastPath
+from redsched.api.methods import ImpliedMethods
 from redsched.api.readiness import Watch
 from redsched.api.routes import changes, claims, declared, events, hosts, quotas, reports, selections, service
 from redsched.errors import StoreUnavailable
@@ -38,14 +40,19 @@ def create_app(settings: Settings, crew: WorkerRegistry | None = None) -> FastAP
         title="redsched",
         version=version("redsched"),
         summary="A shared-state scheduler on Redis: which host takes this, and is it really mine?",
+        openapi_tags=[{"name": name, "description": about} for name, about in openapi.TAGS.items()],
+        generate_unique_id_function=lambda route: route.name,
         lifespan=_lifespan(settings, crew or WorkerRegistry()),
         redirect_slashes=False,
     )
     app.state.settings = settings
     app.state.closing = asyncio.Event()
+    # Kept flat, with /docs: FastAPI hides the routes of included routers behind one that has no methods.
+    app.state.routes = [route for one in (app, *ROUTERS) for route in one.routes if isinstance(route, Route)]
     for router in ROUTERS:
         app.include_router(router)
-    app.add_middleware(FastPath)
+    app.add_middleware(ImpliedMethods)
+    app.add_middleware(FastPath)  # the last one added is the first one called
     problems.install(app)
     openapi.install(app)
     return app

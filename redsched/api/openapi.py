@@ -12,12 +12,15 @@ from fastapi import FastAPI
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from redsched.api.problems import MEDIA_TYPE, BodyTooLarge, UnsupportedMediaType
+from redsched.api.problems import MEDIA_TYPE, BodyTooLarge, InternalError, UnsupportedMediaType, all_problems
 from redsched.errors import (
     InvalidRequest,
+    NotDurable,
     NoValidHost,
+    OutcomeUnknown,
     QuotaExceeded,
     RedschedError,
+    SchemaMismatch,
     Settling,
     StoreUnavailable,
     Unavailable,
@@ -27,16 +30,39 @@ from redsched.schema.responses import InvalidProblem, NoValidHostProblem, Proble
 
 REF = "#/components/schemas/{model}"
 
+TAGS = {
+    "selections": "Choose hosts and claim what is asked for there.",
+    "claims": "What has been claimed, and its lifecycle: confirm, renew, move, resize, shelve, release.",
+    "hosts": "The machines of the fleet, and what operators do with them.",
+    "agents": "What agents without access to Redis send and read.",
+    "declared": "Aggregates, server groups and shared pools: what operators declare.",
+    "quotas": "Limits of projects, and usage.",
+    "changes": "The feed of changes and the event log.",
+    "service": "What redsched is, whether it works, and its metrics.",
+}
+"""The groups of operations, in the order of the document."""
+
+LOCATED = {201: "The path of what was created; of several claims the first.", 202: "The path of what to watch."}
+"""The statuses with a `Location`, and where it leads."""
+
+ETAG = {"schema": {"type": "string"}, "description": "Of what is declared, for `If-Match`.", "required": True}
+
 BODY = (BodyTooLarge, UnsupportedMediaType, InvalidRequest)
 """The errors of every route that reads a body."""
 
 
 def answers(
-    good: dict[int, type[BaseModel] | None], *errors: type[RedschedError], store: bool = True
+    good: dict[int, type[BaseModel] | None], *errors: type[RedschedError], store: bool = True, etag: bool = False
 ) -> dict[int | str, dict[str, Any]]:
-    """`responses` of a route: its good answers by status, and the errors that it can meet; `store` adds 503."""
+    """`responses` of a route: its good answers by status, and the errors that it can meet; `store` adds 503.
+
+    `etag`: the good answers have one.
+    """
     found: dict[int | str, dict[str, Any]] = {status: _good(status, model) for status, model in good.items()}
-    for error in (*errors, *((StoreUnavailable, Settling) if store else ())):
+    for answer in found.values() if etag else ():
+        answer.setdefault("headers", {})["ETag"] = ETAG
+    written = (NotDurable,) if OutcomeUnknown in errors else ()
+    for error in (*errors, *written, *((StoreUnavailable, Settling, SchemaMismatch) if store else ()), InternalError):
         found[error.status] = _merged(found.get(error.status), error)
     return found
 
@@ -61,13 +87,18 @@ def ref(model: type[BaseModel]) -> dict[str, str]:
 
 def _good(status: int, model: type[BaseModel] | None) -> dict[str, Any]:
     said: dict[str, Any] = {"description": HTTPStatus(status).phrase}
+    if status in LOCATED:
+        said["headers"] = {"Location": {"schema": {"type": "string"}, "description": LOCATED[status], "required": True}}
     return said if model is None else {**said, "content": {"application/json": {"schema": ref(model)}}}
 
 
 def _merged(known: dict[str, Any] | None, error: type[RedschedError]) -> dict[str, Any]:
     said = f"`{error.problem}`: {error.title}"
     description = said if known is None or said in known["description"] else f"{known['description']}; {said}"
-    found = {"description": description, "content": {MEDIA_TYPE: {"schema": ref(_problem_model(error))}}}
+    found: dict[str, Any] = {
+        "description": description,
+        "content": {MEDIA_TYPE: {"schema": ref(_problem_model(error))}},
+    }
     if issubclass(error, Unavailable):
         wait = {"schema": {"type": "integer"}, "description": "Seconds to wait before sending it again."}
         found["headers"] = {"Retry-After": wait}
@@ -96,6 +127,7 @@ def _with_models(plain: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, 
         document = plain()
         pairs = [(model, "validation") for model in _models()]
         _, schema = models_json_schema(pairs, ref_template=REF)  # type: ignore[arg-type]
+        schema["$defs"]["ProblemType"]["enum"] = [f"/problems/{name}" for name in all_problems()]
         document.setdefault("components", {}).setdefault("schemas", {}).update(schema["$defs"])
         return document
 

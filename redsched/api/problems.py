@@ -3,6 +3,7 @@
 Errors that only HTTP knows (a body too large, a method that is not there) stand here, on the tree of `redsched.errors`.
 """
 
+import sys
 from collections.abc import Mapping
 from typing import ClassVar, cast
 
@@ -15,6 +16,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from redsched import errors
+from redsched.api.methods import allowed_methods
 from redsched.errors import InvalidRequest, RedschedError, Unavailable
 from redsched.schema.parsing import invalid, shown_text
 from redsched.schema.problem import members
@@ -42,6 +45,12 @@ class MethodNotAllowed(RedschedError):
     problem, title, status = "method-not-allowed", "Method not allowed", 405
 
 
+class PreconditionFailed(RedschedError):
+    """If-Match names another ETag."""
+
+    problem, title, status = "precondition-failed", "It has been changed meanwhile", 412
+
+
 class NoRoute(RedschedError):
     """There is no such route."""
 
@@ -58,6 +67,12 @@ class InternalError(RedschedError):
     """A fault of redsched itself."""
 
     problem: ClassVar[str] = "internal-error"
+
+
+def all_problems() -> list[str]:
+    """Return the names of all problems that the API answers."""
+    classes = [one for module in (errors, sys.modules[__name__]) for one in vars(module).values()]
+    return sorted({one.problem for one in classes if isinstance(one, type) and issubclass(one, RedschedError)})
 
 
 def problem(error: RedschedError, headers: Mapping[str, str] | None = None) -> Response:
@@ -81,9 +96,9 @@ async def _on_http(request: Request, error: Exception) -> Response:
     if error.status_code == 404:
         return problem(NoRoute(f"there is no route {shown_text(request.url.path)!r}: /docs lists them all"))
     if error.status_code == 405:
-        allowed = (error.headers or {}).get("Allow", "")
+        allowed = ", ".join(allowed_methods(request.scope))
         said = f"{shown_text(request.method)} is not a method of {shown_text(request.url.path)!r}: use {allowed}"
-        return problem(MethodNotAllowed(said), error.headers)
+        return problem(MethodNotAllowed(said), {"Allow": allowed})
     return problem(InvalidRequest(str(error.detail)))
 
 

@@ -7,9 +7,23 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 
-def answer(content: Mapping[str, Any], status: int = 200) -> Response:
+def answer(content: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """`content` as a JSON answer."""
-    return Response(to_json(content), status, media_type="application/json")
+    return Response(to_json(content), status, headers, "application/json")
+
+
+def created(
+    content: Mapping[str, Any], location: str, new: bool = True, headers: Mapping[str, str] | None = None
+) -> Response:
+    """201 with the `Location` of what is new; 200 for what was there before."""
+    if not new:
+        return answer(content, 200, headers)
+    return answer(content, 201, {"Location": location, **(headers or {})})
+
+
+def claim_path(claim_id: str) -> str:
+    """Where a claim is read."""
+    return f"/v1/claims/{claim_id}"
 
 
 def nothing() -> Response:

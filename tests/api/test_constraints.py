@@ -137,17 +137,19 @@ async def test_hints_name_claims(fleet: httpx.AsyncClient) -> None:
 
 async def test_a_shared_pool_is_claimed_with_the_host(fleet: httpx.AsyncClient) -> None:
     """By the hosts of its aggregates; the answer names its slot, and what is claimed stands against taking it back."""
-    await fleet.put("/v1/pools/seats", json={"inventories": {"CUSTOM_SEAT": {"total": 3}}, "aggregates": ["ssd"]})
+    await fleet.put(
+        "/v1/shared-pools/seats", json={"inventories": {"CUSTOM_SEAT": {"total": 3}}, "aggregates": ["ssd"]}
+    )
     body = {"resources": {"VCPU": 1, "CUSTOM_SEAT": 2}}
     [found] = await selected(fleet, **body)
     assert (found["host"], found["slots"]) == ("h1", {"VCPU": 1, "pool:seats/CUSTOM_SEAT": 2})
-    slot = (await fleet.get("/v1/pools/seats")).json()["slots"]["CUSTOM_SEAT"]
+    slot = (await fleet.get("/v1/shared-pools/seats")).json()["slots"]["CUSTOM_SEAT"]
     assert (slot["claimed"], slot["free"]) == (2, 1)
     check_problem(await fleet.post("/v1/selections", json=body), 409, "no-valid-host")
-    check_problem(await fleet.delete("/v1/pools/seats"), 409, "claim-state")
+    check_problem(await fleet.delete("/v1/shared-pools/seats"), 409, "claim-state")
     await fleet.delete(f"/v1/claims/{found['claim_id']}")
-    assert (await fleet.get("/v1/pools/seats")).json()["slots"]["CUSTOM_SEAT"]["claimed"] == 0
-    assert (await fleet.delete("/v1/pools/seats")).status_code == 204
+    assert (await fleet.get("/v1/shared-pools/seats")).json()["slots"]["CUSTOM_SEAT"]["claimed"] == 0
+    assert (await fleet.delete("/v1/shared-pools/seats")).status_code == 204
 
 
 async def test_a_gang_names_the_member_of_each_place(fleet: httpx.AsyncClient) -> None:

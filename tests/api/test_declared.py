@@ -14,7 +14,7 @@ POOL: dict[str, Any] = {
     "traits": ["CUSTOM_FAST"],
     "aggregates": ["licensed"],
 }
-BODIES = {"aggregates": AGGREGATE, "server-groups": GROUP, "pools": POOL}
+BODIES = {"aggregates": AGGREGATE, "server-groups": GROUP, "shared-pools": POOL}
 
 BAD: dict[str, tuple[str, dict[str, Any]]] = {
     "metadata key with a space": ("aggregates", {"metadata": {"a b": "c"}}),
@@ -35,14 +35,14 @@ BAD: dict[str, tuple[str, dict[str, Any]]] = {
     "max_per_host under affinity": ("server-groups", {"policy": "affinity", "max_per_host": 2}),
     "count_by unknown": ("server-groups", {**GROUP, "count_by": ["rack"]}),
     "too many to count by": ("server-groups", {**GROUP, "count_by": [f"label:l{n}" for n in range(9)]}),
-    "no inventories": ("pools", {}),
-    "inventories empty": ("pools", {"inventories": {}}),
-    "class unknown": ("pools", {"inventories": {"SEATS": {"total": 1}}}),
-    "total missing": ("pools", {"inventories": {"CUSTOM_SEAT": {}}}),
-    "total negative": ("pools", {"inventories": {"CUSTOM_SEAT": {"total": -1}}}),
-    "trait unknown": ("pools", {**POOL, "traits": ["FAST"]}),
-    "aggregate not a name": ("pools", {**POOL, "aggregates": ["a/b"]}),
-    "cell not a name": ("pools", {**POOL, "cell": "{c1}"}),
+    "no inventories": ("shared-pools", {}),
+    "inventories empty": ("shared-pools", {"inventories": {}}),
+    "class unknown": ("shared-pools", {"inventories": {"SEATS": {"total": 1}}}),
+    "total missing": ("shared-pools", {"inventories": {"CUSTOM_SEAT": {}}}),
+    "total negative": ("shared-pools", {"inventories": {"CUSTOM_SEAT": {"total": -1}}}),
+    "trait unknown": ("shared-pools", {**POOL, "traits": ["FAST"]}),
+    "aggregate not a name": ("shared-pools", {**POOL, "aggregates": ["a/b"]}),
+    "cell not a name": ("shared-pools", {**POOL, "cell": "{c1}"}),
 }
 
 
@@ -103,7 +103,7 @@ async def test_a_server_group_shows_its_counts(api: httpx.AsyncClient) -> None:
 
 
 async def test_a_pool_shows_each_class_as_a_host_does(api: httpx.AsyncClient) -> None:
-    found = (await api.put("/v1/pools/seats", json=POOL)).json()
+    found = (await api.put("/v1/shared-pools/seats", json=POOL)).json()
     assert found == {
         "name": "seats",
         "cell": "c1",
@@ -124,7 +124,7 @@ async def test_a_pool_shows_each_class_as_a_host_does(api: httpx.AsyncClient) ->
         "traits": ["CUSTOM_FAST"],
         "aggregates": ["licensed"],
     }
-    check_problem(await api.put("/v1/pools/seats", json={**POOL, "cell": "c9"}), 404, "not-found")
+    check_problem(await api.put("/v1/shared-pools/seats", json={**POOL, "cell": "c9"}), 404, "not-found")
 
 
 @pytest.mark.parametrize("kind", BODIES)

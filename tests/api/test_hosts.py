@@ -5,7 +5,7 @@ import pytest
 
 from tests.api.parts import NEED, REPORT, check_problem, held, put_host, select
 
-WORDS = ("drain", "enable", "disable", "lost")
+WORDS = ("drain", "enable", "disable", "write-off")
 
 
 async def test_a_host_shows_what_it_reported_and_what_is_free(api: httpx.AsyncClient) -> None:
@@ -60,11 +60,11 @@ async def test_a_host_that_is_not_enabled_gets_no_claims_until_it_is(
 
 async def test_a_host_written_off_gets_no_claims(api: httpx.AsyncClient) -> None:
     """While its lease runs only by force: the refusal says so, and names the ways out."""
-    refused = check_problem(await api.post("/v1/hosts/h1/lost", json={"evacuate": True}), 409, "claim-state")
+    refused = check_problem(await api.post("/v1/hosts/h1/write-off", json={"evacuate": True}), 409, "claim-state")
     assert refused["lease_ms"] > 0
     assert all(word in refused["detail"] for word in ("Drain it", "stop its agent", "force"))
     assert (await api.get("/v1/hosts/h1")).json()["leaving"] == ""
-    assert (await api.post("/v1/hosts/h1/lost", json={"force": True})).status_code == 204
+    assert (await api.post("/v1/hosts/h1/write-off", json={"force": True})).status_code == 204
     assert (await api.get("/v1/hosts/h1")).json()["written_off"] is True
     check_problem(await api.post("/v1/selections", json=NEED), 409, "no-valid-host")
 

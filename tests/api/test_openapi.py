@@ -1,14 +1,19 @@
 """The OpenAPI document: it has every route, its references lead somewhere, and its examples work."""
 
+import re
 from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from pydantic_core import to_json
 
 from redsched.api.app import create_app
+from redsched.schema import requests
 from redsched.settings import Settings
-from tests.api.parts import put_host
+from tests.api.parts import check_problem, put_host
 
 DOCUMENT = create_app(Settings()).openapi()
 OPERATIONS = [(path, method) for path, item in DOCUMENT["paths"].items() for method in item]
@@ -46,7 +51,7 @@ def test_the_document_has_every_route_of_the_contract() -> None:
         "POST /v1/hosts/{host}/drain",
         "POST /v1/hosts/{host}/enable",
         "POST /v1/hosts/{host}/disable",
-        "POST /v1/hosts/{host}/lost",
+        "POST /v1/hosts/{host}/write-off",
         "PUT /v1/hosts/{host}/report",
         "PATCH /v1/hosts/{host}/report",
         "POST /v1/hosts/{host}/heartbeat",
@@ -59,10 +64,10 @@ def test_the_document_has_every_route_of_the_contract() -> None:
         "GET /v1/server-groups/{name}",
         "PUT /v1/server-groups/{name}",
         "DELETE /v1/server-groups/{name}",
-        "GET /v1/pools",
-        "GET /v1/pools/{name}",
-        "PUT /v1/pools/{name}",
-        "DELETE /v1/pools/{name}",
+        "GET /v1/shared-pools",
+        "GET /v1/shared-pools/{name}",
+        "PUT /v1/shared-pools/{name}",
+        "DELETE /v1/shared-pools/{name}",
         "GET /v1/quotas",
         "GET /v1/quotas/{project}",
         "PUT /v1/quotas/{project}",
@@ -70,10 +75,46 @@ def test_the_document_has_every_route_of_the_contract() -> None:
         "GET /v1/usage",
         "GET /v1/changes",
         "GET /v1/events",
+        "GET /v1",
         "GET /healthz",
         "GET /readyz",
         "GET /metrics",
     }
+
+
+def test_operations_are_named_and_grouped_for_generated_clients() -> None:
+    """Each id once, in the words of the operation; each tag described."""
+    operations = [DOCUMENT["paths"][path][method] for path, method in OPERATIONS]
+    ids = [one["operationId"] for one in operations]
+    assert len(set(ids)) == len(ids)
+    assert [one for one in ids if not re.fullmatch(r"[a-z]+(_[a-z]+)*", one)] == []
+    assert {"drain_host", "renew_claim", "renew_claims", "list_hosts", "write_off_host"} <= set(ids)
+    assert {tag for one in operations for tag in one["tags"]} == {one["name"] for one in DOCUMENT["tags"]}
+
+
+def test_the_problem_types_are_an_enum_of_those_that_are_documented() -> None:
+    documented = set(re.findall(r"^\| `(/problems/[a-z-]+)`", Path("docs/rest.md").read_text(), re.MULTILINE))
+    assert set(DOCUMENT["components"]["schemas"]["ProblemType"]["enum"]) == documented
+    assert DOCUMENT["components"]["schemas"]["QuotaProblem"]["properties"]["type"]["$ref"].endswith("/ProblemType")
+
+
+@pytest.mark.parametrize("path", ["/v1/selections", "/v1/claims/{claim_id}/move", "/v1/claims/{claim_id}/resize"])
+def test_a_claim_may_be_refused_by_a_quota(path: str) -> None:
+    assert "quota-exceeded" in DOCUMENT["paths"][path]["post"]["responses"]["403"]["description"]
+
+
+@pytest.mark.parametrize("model", [name for name in DOCUMENT["components"]["schemas"] if name.endswith("Body")])
+def test_the_example_of_a_body_is_of_its_model(model: str) -> None:
+    for example in DOCUMENT["components"]["schemas"][model].get("examples", []):
+        getattr(requests, model).model_validate_json(to_json(example))
+
+
+async def test_v1_says_what_it_is(api: httpx.AsyncClient) -> None:
+    found = (await api.get("/v1")).json()
+    assert (found["name"], found["version"]) == ("redsched", version("redsched"))
+    assert (await api.get(found["openapi"])).json()["info"]["version"] == found["version"]
+    assert (await api.get(found["docs"])).status_code == 200
+    check_problem(await api.get("/v1?a=b"), 422, "invalid-request")
 
 
 @pytest.mark.parametrize(("path", "method"), OPERATIONS)

@@ -121,7 +121,7 @@ async def test_a_bad_body_is_a_problem(
 async def test_unshelve_and_drain_read_a_body_where_there_is_one(api: httpx.AsyncClient) -> None:
     check_problem(await api.post("/v1/claims/x/unshelve", json={"now": True}), 422, "invalid-request")
     check_problem(await api.post("/v1/hosts/h1/drain", json={"moves": True}), 422, "invalid-request")
-    check_problem(await api.post("/v1/hosts/h1/lost", content=b"x"), 415, "unsupported-media-type")
+    check_problem(await api.post("/v1/hosts/h1/write-off", content=b"x"), 415, "unsupported-media-type")
     assert (await api.post("/v1/hosts/h1/drain", json={"move": True})).status_code == 204
     assert (await api.get("/v1/hosts/h1")).json()["leaving"] == "move"
 
@@ -142,7 +142,7 @@ async def test_a_drain_has_a_deadline_only_with_moves(api: httpx.AsyncClient) ->
 
 async def test_a_host_that_is_emptied_shows_what_cannot_leave(api: httpx.AsyncClient) -> None:
     claim = await select(api)
-    assert (await api.post("/v1/hosts/h1/lost", json={"evacuate": True, "force": True})).status_code == 204
+    assert (await api.post("/v1/hosts/h1/write-off", json={"evacuate": True, "force": True})).status_code == 204
     found = (await api.get("/v1/hosts/h1")).json()
     assert (found["leaving"], [one["claim_id"] for one in found["stuck"]]) == ("evacuate", [claim["claim_id"]])
     assert "none of 1 hosts can take" in found["stuck"][0]["reason"]

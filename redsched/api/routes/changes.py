@@ -47,7 +47,7 @@ STREAM: dict[int | str, dict[str, Any]] = {
     response_class=EventSourceResponse,
     responses={**STREAM, **answers({}, InvalidRequest, NotFound)},
 )
-async def changes(request: Request, followed: Followed) -> AsyncIterator[ServerSentEvent]:
+async def follow_changes(request: Request, followed: Followed) -> AsyncIterator[ServerSentEvent]:
     """Server-sent events, until the reader leaves or the server ends."""
     async for one in _until(request.app.state.closing, followed):
         yield _event(one)

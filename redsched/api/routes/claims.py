@@ -18,6 +18,7 @@ from redsched.errors import (
     NotFound,
     NoValidHost,
     OutcomeUnknown,
+    QuotaExceeded,
     Settling,
     StaleToken,
 )
@@ -42,9 +43,9 @@ router = APIRouter(prefix="/v1/claims", tags=["claims"], dependencies=[KNOWN_QUE
 
 REFUSED = (*BODY, NotFound, ClaimState, StaleToken, Settling, OutcomeUnknown)
 VERB = answers({200: ClaimAnswer}, *REFUSED)
-PLACE = answers({200: ClaimAnswer}, *REFUSED, NoValidHost)
+PLACE = answers({200: ClaimAnswer}, *REFUSED, NoValidHost, QuotaExceeded)
 BULK = answers({200: BulkAnswer}, InvalidRequest, NotFound)
-PLACE_201 = answers({201: ClaimAnswer, 200: ClaimAnswer}, *REFUSED, NoValidHost, NotConfirmed)
+PLACE_201 = answers({201: ClaimAnswer, 200: ClaimAnswer}, *REFUSED, NoValidHost, QuotaExceeded, NotConfirmed)
 
 
 @router.get("", summary="List claims", responses=answers({200: ClaimsAnswer}, InvalidRequest, NotFound))
@@ -55,25 +56,25 @@ async def list_claims(request: Request, query: Annotated[ClaimsQuery, Query()]) 
 
 
 @router.delete("", summary="Release many claims", responses=BULK)
-async def release_all(request: Request, query: Annotated[BulkReleaseQuery, Query()]) -> Response:
+async def release_claims(request: Request, query: Annotated[BulkReleaseQuery, Query()]) -> Response:
     """Release all claims that the filters find, a page at a time. At least one filter must be given."""
     return await _bulk(query, scheduler(request).claims.release_all, force=query.force)
 
 
 @router.post("/renew", summary="Give many claims more time", responses=BULK)
-async def renew_all(request: Request, query: Annotated[BulkRenewQuery, Query()]) -> Response:
+async def renew_claims(request: Request, query: Annotated[BulkRenewQuery, Query()]) -> Response:
     """Start the leases of all claims anew that the filters find and that are not active yet, a page at a time."""
     return await _bulk(query, scheduler(request).claims.renew_all, lease_s=query.lease_s)
 
 
 @router.post("/shelve", summary="Shelve many claims", responses=BULK)
-async def shelve_all(request: Request, query: Annotated[BulkQuery, Query()]) -> Response:
+async def shelve_claims(request: Request, query: Annotated[BulkQuery, Query()]) -> Response:
     """Shelve all claims that the filters find, a page at a time."""
     return await _bulk(query, scheduler(request).claims.shelve_all)
 
 
 @router.post("/unshelve", summary="Claim many again", responses=BULK)
-async def unshelve_all(request: Request, query: Annotated[BulkQuery, Query()]) -> Response:
+async def unshelve_claims(request: Request, query: Annotated[BulkQuery, Query()]) -> Response:
     """Claim again all shelved claims that the filters find, wherever there is room now, a page at a time."""
     return await _bulk(query, scheduler(request).claims.unshelve_all)
 
@@ -85,14 +86,14 @@ async def get_claim(request: Request, claim_id: ClaimId) -> Response:
 
 
 @router.post("/{claim_id}/confirm", summary="It runs", responses=VERB, openapi_extra=body(TokenBody))
-async def confirm(request: Request, claim_id: ClaimId) -> Response:
+async def confirm_claim(request: Request, claim_id: ClaimId) -> Response:
     """The host's word that the work runs: the claim is active, and its lease ends."""
     token = (await read(request, TokenBody)).token
     return responses.answer(render.claim(await scheduler(request).claims.confirm(claim_id, token)))
 
 
 @router.post("/{claim_id}/renew", summary="Give it more time", responses=VERB, openapi_extra=body(RenewBody))
-async def renew(request: Request, claim_id: ClaimId) -> Response:
+async def renew_claim(request: Request, claim_id: ClaimId) -> Response:
     """Start the claim's lease anew. An active claim has none, and stays as it is."""
     asked = await read(request, RenewBody)
     found = await scheduler(request).claims.renew(claim_id, asked.token, asked.lease_s)
@@ -100,7 +101,7 @@ async def renew(request: Request, claim_id: ClaimId) -> Response:
 
 
 @router.post("/{claim_id}/fail", summary="It cannot run", responses=PLACE, openapi_extra=body(FailBody))
-async def fail(request: Request, claim_id: ClaimId) -> Response:
+async def fail_claim(request: Request, claim_id: ClaimId) -> Response:
     """The work could not be started: its placement ends, and the next host that still fits takes the claim, the answer.
 
     409 `no-valid-host`: none fits, and it has ended all the same.
@@ -111,16 +112,16 @@ async def fail(request: Request, claim_id: ClaimId) -> Response:
 
 
 @router.post("/{claim_id}/move", status_code=201, summary="Move it", responses=PLACE_201, openapi_extra=body(MoveBody))
-async def move(request: Request, claim_id: ClaimId) -> Response:
+async def move_claim(request: Request, claim_id: ClaimId) -> Response:
     """Claim another place for it, the answer. What it has is held until the work runs there. 200: sent before."""
     asked = await read(request, MoveBody)
     moving = scheduler(request).claims.move(claim_id, **asked.model_dump())
     found, fresh = await (unless_gone(request, moving) if asked.wait_s else moving)
-    return responses.answer(render.claim(found), 201 if fresh else 200)
+    return responses.created(render.claim(found), responses.claim_path(claim_id), fresh)
 
 
 @router.post("/{claim_id}/resize", summary="Resize it", responses=PLACE, openapi_extra=body(ResizeBody))
-async def resize(request: Request, claim_id: ClaimId) -> Response:
+async def resize_claim(request: Request, claim_id: ClaimId) -> Response:
     """Other amounts, where it is. What its host runs is resized by its host: until then both are held (`wanted`)."""
     asked = await read(request, ResizeBody)
     found = await scheduler(request).claims.resize(claim_id, asked.token, asked.slots, asked.resources)
@@ -128,7 +129,7 @@ async def resize(request: Request, claim_id: ClaimId) -> Response:
 
 
 @router.post("/{claim_id}/shelve", summary="Shelve it", responses=VERB, openapi_extra=body(TokenBody))
-async def shelve(request: Request, claim_id: ClaimId) -> Response:
+async def shelve_claim(request: Request, claim_id: ClaimId) -> Response:
     """Give its place back, and remember it."""
     token = (await read(request, TokenBody)).token
     return responses.answer(render.claim(await scheduler(request).claims.shelve(claim_id, token)))
@@ -141,12 +142,12 @@ async def shelve(request: Request, claim_id: ClaimId) -> Response:
     responses=PLACE_201,
     openapi_extra=body(UnshelveBody, required=False),
 )
-async def unshelve(request: Request, claim_id: ClaimId) -> Response:
+async def unshelve_claim(request: Request, claim_id: ClaimId) -> Response:
     """Claim again what was shelved, wherever there is room now. 200: that had been done before."""
     asked = await read_if_any(request, UnshelveBody)
     claiming = scheduler(request).claims.unshelve(claim_id, asked.wait_s)
     found, fresh = await (unless_gone(request, claiming) if asked.wait_s else claiming)
-    return responses.answer(render.claim(found), 201 if fresh else 200)
+    return responses.created(render.claim(found), responses.claim_path(claim_id), fresh)
 
 
 @router.delete(
@@ -163,11 +164,12 @@ async def unshelve(request: Request, claim_id: ClaimId) -> Response:
         OutcomeUnknown,
     ),
 )
-async def release(request: Request, claim_id: ClaimId, query: Annotated[ReleaseQuery, Query()]) -> Response:
+async def release_claim(request: Request, claim_id: ClaimId, query: Annotated[ReleaseQuery, Query()]) -> Response:
     """204: free now. 202: ending, its host has to say that the work is gone (`force`: free at once)."""
     if await scheduler(request).claims.release(claim_id, query.token, force=query.force):
         return responses.nothing()
-    return responses.answer({"claim_id": claim_id, "state": "ending"}, 202)
+    ending = {"claim_id": claim_id, "state": "ending"}
+    return responses.answer(ending, 202, {"Location": responses.claim_path(claim_id)})
 
 
 async def _bulk(query: BulkQuery, verb: Callable[..., Awaitable[Page[BulkResult]]], **more: Any) -> Response:

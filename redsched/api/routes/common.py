@@ -1,8 +1,10 @@
 """What routes share: the scheduler of this process, the names in paths, and that no query is ignored."""
 
-from typing import Annotated
+from collections import Counter
+from typing import Annotated, get_origin
 
 from fastapi import Depends, Path, Request
+from pydantic import BaseModel
 
 from redsched.errors import InvalidRequest
 from redsched.model.validation import NAME_PATTERN
@@ -30,10 +32,20 @@ def refuse_query(request: Request) -> None:
 
 
 async def _known_query(request: Request) -> None:
-    # A route's query model refuses what it does not know by itself.
-    if not request.scope["route"].dependant.query_params:
+    # A route's query model refuses what it does not know by itself. Of a repeated field it would take the last value.
+    models = [one.field_info.annotation for one in request.scope["route"].dependant.query_params]
+    if not models:
         refuse_query(request)
+        return
+    counts = Counter(name for name, _ in request.query_params.multi_items())
+    for name, times in counts.items():
+        if times > 1 and name not in _lists(models[0]):
+            raise InvalidRequest(f"query {name[:80]!r} is given {times} times: give it once")
+
+
+def _lists(model: type[BaseModel]) -> set[str]:
+    return {name for name, field in model.model_fields.items() if get_origin(field.annotation) is list}
 
 
 KNOWN_QUERY = Depends(_known_query)
-"""The dependency of every router: a query that a route does not have is refused."""
+"""The dependency of every router: a query that a route does not have, or has once and is given twice, is refused."""

@@ -4,8 +4,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from redsched.api import responses
+from redsched.api import etags, responses
 from redsched.api.openapi import BODY, answers, body
+from redsched.api.problems import PreconditionFailed
 from redsched.api.request_body import read_if_any
 from redsched.api.routes.common import KNOWN_QUERY, HostName, scheduler
 from redsched.errors import ClaimState, InvalidRequest, NotFound, OutcomeUnknown, Settling
@@ -16,8 +17,8 @@ from redsched.schema.responses import HostAnswer, HostsAnswer
 
 router = APIRouter(prefix="/v1/hosts", tags=["hosts"], dependencies=[KNOWN_QUERY])
 
-BODY_WORD = answers({204: None}, *BODY, NotFound, ClaimState, Settling, OutcomeUnknown)
-WORD = answers({204: None}, InvalidRequest, NotFound, ClaimState, Settling, OutcomeUnknown)
+BODY_WORD = answers({204: None}, *BODY, NotFound, ClaimState, Settling, OutcomeUnknown, PreconditionFailed)
+WORD = answers({204: None}, InvalidRequest, NotFound, ClaimState, Settling, OutcomeUnknown, PreconditionFailed)
 
 
 @router.get("", summary="List hosts", responses=answers({200: HostsAnswer}, InvalidRequest))
@@ -27,66 +28,73 @@ async def list_hosts(request: Request, query: Annotated[HostsQuery, Query()]) ->
     return responses.answer({"hosts": [render.host(one) for one in page.items], "next": page.next})
 
 
-@router.get("/{host}", summary="One host", responses=answers({200: HostAnswer}, InvalidRequest, NotFound))
+@router.get("/{host}", summary="One host", responses=answers({200: HostAnswer}, InvalidRequest, NotFound, etag=True))
 async def get_host(request: Request, host: HostName) -> Response:
     """A host with free, claimed, external and capacity per slot."""
-    return responses.answer(render.host(await scheduler(request).hosts.get(host)))
+    found = await scheduler(request).hosts.get(host)
+    return responses.answer(render.host(found), headers=etags.HOSTS.header(found))
 
 
 @router.post(
     "/{host}/drain",
     status_code=204,
     summary="Drain",
+    dependencies=[etags.IF_MATCH],
     responses=BODY_WORD,
     openapi_extra=body(DrainBody, required=False),
 )
-async def drain(request: Request, host: HostName) -> Response:
+async def drain_host(request: Request, host: HostName) -> Response:
     """No new claims; those it has are meant to leave. With `move` they are placed elsewhere, a few each second.
 
     With `deadline_s` only for that long; `then` says what becomes of the rest: `stop` releases it, `keep` leaves it.
     """
     asked = await read_if_any(request, DrainBody)
+    await etags.HOSTS.check(request, host)
     await scheduler(request).hosts.set_status(host, HostStatus.DRAINING, **asked.model_dump())
     return responses.nothing()
 
 
-@router.post("/{host}/enable", status_code=204, summary="Enable", responses=WORD)
-async def enable(request: Request, host: HostName) -> Response:
+@router.post("/{host}/enable", status_code=204, summary="Enable", responses=WORD, dependencies=[etags.IF_MATCH])
+async def enable_host(request: Request, host: HostName) -> Response:
     """New claims again."""
     return await _set_status(request, host, HostStatus.ENABLED)
 
 
-@router.post("/{host}/disable", status_code=204, summary="Disable", responses=WORD)
-async def disable(request: Request, host: HostName) -> Response:
+@router.post("/{host}/disable", status_code=204, summary="Disable", responses=WORD, dependencies=[etags.IF_MATCH])
+async def disable_host(request: Request, host: HostName) -> Response:
     """No new claims; those it has stay."""
     return await _set_status(request, host, HostStatus.DISABLED)
 
 
 @router.post(
-    "/{host}/lost",
+    "/{host}/write-off",
     status_code=204,
     summary="Write off",
+    dependencies=[etags.IF_MATCH],
     responses=BODY_WORD,
     openapi_extra=body(LostBody, required=False),
 )
-async def lost(request: Request, host: HostName) -> Response:
+async def write_off_host(request: Request, host: HostName) -> Response:
     """Declare the host dead: schedulers stop waiting for it. Its claims can then be released, which frees them at once.
 
     With `evacuate` they are placed elsewhere, one by one; should the host come back, it drops them. 409 while the
     host's lease runs, unless `force`.
     """
     asked = await read_if_any(request, LostBody)
+    await etags.HOSTS.check(request, host)
     await scheduler(request).hosts.lost(host, asked.evacuate, asked.force)
     return responses.nothing()
 
 
-@router.delete("/{host}", status_code=204, summary="Remove", responses=WORD)
-async def forget(request: Request, host: HostName, query: Annotated[ForgetQuery, Query()]) -> Response:
+@router.delete("/{host}", status_code=204, summary="Remove", responses=WORD, dependencies=[etags.IF_MATCH])
+async def remove_host(request: Request, host: HostName, query: Annotated[ForgetQuery, Query()]) -> Response:
     """Remove a host. 409 while it holds claims, unless `force`."""
+    await etags.HOSTS.check(request, host)
     await scheduler(request).hosts.forget(host, force=query.force)
     return responses.nothing()
 
 
 async def _set_status(request: Request, host: str, status: HostStatus) -> Response:
+    await etags.HOSTS.check(request, host)
     await scheduler(request).hosts.set_status(host, status)
     return responses.nothing()

@@ -4,8 +4,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from redsched.api import responses
+from redsched.api import etags, responses
 from redsched.api.openapi import BODY, answers, body
+from redsched.api.problems import PreconditionFailed
 from redsched.api.request_body import read
 from redsched.api.routes.common import KNOWN_QUERY, ProjectName, scheduler
 from redsched.errors import InvalidRequest, NotFound, OutcomeUnknown
@@ -29,34 +30,39 @@ async def list_quotas(request: Request, query: Annotated[PageQuery, Query()]) ->
 @router.get(
     "/quotas/{project}",
     summary="One quota",
-    responses=answers({200: QuotaAnswer}, InvalidRequest, NotFound, OutcomeUnknown),
+    responses=answers({200: QuotaAnswer}, InvalidRequest, NotFound, OutcomeUnknown, etag=True),
 )
 async def get_quota(request: Request, project: ProjectName) -> Response:
     """A project's limits, and what its claims use over all cells."""
-    return responses.answer(render.quota(await scheduler(request).quotas.get(project)))
+    found = await scheduler(request).quotas.get(project)
+    return responses.answer(render.quota(found), headers=etags.QUOTAS.header(found))
 
 
 @router.put(
     "/quotas/{project}",
+    dependencies=[etags.IF_MATCH],
     summary="Declare a quota",
-    responses=answers({200: QuotaAnswer, 201: QuotaAnswer}, *BODY, OutcomeUnknown),
+    responses=answers({200: QuotaAnswer, 201: QuotaAnswer}, *BODY, OutcomeUnknown, PreconditionFailed, etag=True),
     openapi_extra=body(QuotaBody, {"quota": QUOTA}),
 )
 async def put_quota(request: Request, project: ProjectName) -> Response:
     """Replaces all limits. 201: it is new, and claims that are there already are counted."""
     asked = (await read(request, QuotaBody)).quota(project)
+    await etags.QUOTAS.check(request, project)
     found, new = await scheduler(request).quotas.put(asked)
-    return responses.answer(render.quota(found), 201 if new else 200)
+    return responses.created(render.quota(found), request.url.path, new, etags.QUOTAS.header(found))
 
 
 @router.delete(
     "/quotas/{project}",
+    dependencies=[etags.IF_MATCH],
     status_code=204,
     summary="Take a quota back",
-    responses=answers({204: None}, InvalidRequest, NotFound, OutcomeUnknown),
+    responses=answers({204: None}, InvalidRequest, NotFound, OutcomeUnknown, PreconditionFailed),
 )
 async def delete_quota(request: Request, project: ProjectName) -> Response:
     """From now on nothing limits the project."""
+    await etags.QUOTAS.check(request, project)
     await scheduler(request).quotas.delete(project)
     return responses.nothing()
 

@@ -49,7 +49,7 @@ PATCH = {"labels": {"rack": "r5"}, "inventories": {"MEMORY_MB": {"reserved": 204
     ),
     openapi_extra=body(ReportBody, {"host": REPORT, "pools": POOLS}),
 )
-async def report(request: Request, host: HostName) -> Response:
+async def report_host(request: Request, host: HostName) -> Response:
     """A host's word about itself: replaces all of it but its claims, which end only when `ended` names them."""
     return await _report(request, host, await read(request, ReportBody))
 
@@ -62,7 +62,7 @@ async def report(request: Request, host: HostName) -> Response:
     ),
     openapi_extra=body(ReportPatch, {"part": PATCH}, "application/merge-patch+json"),
 )
-async def patch_report(request: Request, host: HostName) -> Response:
+async def patch_host_report(request: Request, host: HostName) -> Response:
     """A merge patch (RFC 7396) of the host's last report, as the store shows it; null takes a member out."""
     patch = await read_object(request)
     last = declarations.report_of(await scheduler(request).hosts.get(host))
@@ -75,7 +75,7 @@ async def patch_report(request: Request, host: HostName) -> Response:
     responses=answers({200: HeartbeatAnswer}, *BODY, NotFound, OtherAgent, Settling, OutcomeUnknown),
     openapi_extra=body(HeartbeatBody, {"plain": {"lease_s": 30}}),
 )
-async def heartbeat(request: Request, host: HostName) -> Response:
+async def send_heartbeat(request: Request, host: HostName) -> Response:
     """Renew the host's lease. `ATTEST`: send a report with the store's new epoch."""
     asked = await read(request, HeartbeatBody)
     stamp = asked.agent.made() if asked.agent else None
@@ -83,7 +83,7 @@ async def heartbeat(request: Request, host: HostName) -> Response:
 
 
 @router.get("/inbox", summary="Inbox", responses=answers({200: InboxAnswer}, InvalidRequest, NotFound))
-async def inbox(request: Request, host: HostName, query: Annotated[InboxQuery, Query()]) -> Response:
+async def read_inbox(request: Request, host: HostName, query: Annotated[InboxQuery, Query()]) -> Response:
     """Hints for the host's agent: claims placed on it, and claims to end."""
     return responses.answer(render.inbox(await scheduler(request).hosts.inbox(host, query.after)))
 

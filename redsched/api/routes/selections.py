@@ -6,9 +6,10 @@ from fastapi import APIRouter, Query, Request, Response
 
 from redsched.api import responses
 from redsched.api.disconnect import unless_gone
+from redsched.api.idempotency import PARAMETER, with_key
 from redsched.api.openapi import BODY, answers, body
 from redsched.api.request_body import read
-from redsched.api.routes.common import refuse_query, scheduler
+from redsched.api.routes.common import KNOWN_QUERY, refuse_query, scheduler
 from redsched.errors import (
     ClaimIdReused,
     ClaimState,
@@ -16,6 +17,7 @@ from redsched.errors import (
     NotFound,
     NoValidHost,
     OutcomeUnknown,
+    QuotaExceeded,
     Settling,
 )
 from redsched.schema import render
@@ -60,13 +62,14 @@ EXAMPLES = {
         *BODY,
         ClaimIdReused,
         NoValidHost,
+        QuotaExceeded,
         NotConfirmed,
         NotFound,
         ClaimState,
         Settling,
         OutcomeUnknown,
     ),
-    openapi_extra=body(SelectionRequest, EXAMPLES),
+    openapi_extra={**body(SelectionRequest, EXAMPLES), "parameters": [PARAMETER]},
 )
 async def select(request: Request) -> Response:
     """201: claimed. 200: a dry run (`claim: false`), or ids sent again, with their first outcome.
@@ -74,15 +77,19 @@ async def select(request: Request) -> Response:
     504: with `until: active`, no host has confirmed in time, and all is given back.
     """
     refuse_query(request)  # here, because redsched/api/fast_path.py knows no dependencies
-    asked = (await read(request, SelectionRequest)).request()
+    asked = with_key((await read(request, SelectionRequest)).request(), request)
     selecting = scheduler(request).select(asked)
     waits = asked.wait_s or asked.until == "active"
     found = await (unless_gone(request, selecting) if waits else selecting)
-    return responses.answer(render.selections(found.selections), 201 if found.fresh and asked.claim else 200)
+    shown = render.selections(found.selections)
+    if found.fresh and (first := found.selections[0].claim_id):  # a dry run has no ids
+        return responses.created(shown, responses.claim_path(first))
+    return responses.answer(shown)
 
 
 @router.post(
     "/v1/explain",
+    dependencies=[KNOWN_QUERY],
     summary="Explain a selection",
     responses=answers({200: ExplanationAnswer}, *BODY, NotFound, NoValidHost, Settling),
     openapi_extra=body(SelectionRequest, EXAMPLES),

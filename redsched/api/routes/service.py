@@ -1,25 +1,43 @@
-"""/healthz, /readyz and /metrics: for those who run redsched."""
+"""/v1 itself, /healthz, /readyz and /metrics: for those who run redsched."""
 
 from fastapi import APIRouter, Request, Response
 
 from redsched.api import metrics, responses
 from redsched.api.openapi import answers
 from redsched.api.problems import NotReady
-from redsched.schema.responses import HealthAnswer, ReadyAnswer
+from redsched.api.routes.common import refuse_query
+from redsched.errors import InvalidRequest
+from redsched.schema.responses import AboutAnswer, HealthAnswer, ReadyAnswer
 
 router = APIRouter(tags=["service"])
 
 METRICS = {200: {"description": "OK", "content": {"text/plain": {"schema": {"type": "string"}}}}}
 
 
+@router.get("/v1", summary="What this is", responses=answers({200: AboutAnswer}, InvalidRequest, store=False))
+async def get_about(request: Request) -> Response:
+    """The service, its version, and where it is described."""
+    refuse_query(request)
+    app = request.app
+    return responses.answer(
+        {
+            "name": app.title,
+            "version": app.version,
+            "summary": app.summary,
+            "openapi": app.openapi_url,
+            "docs": "/docs",
+        }
+    )
+
+
 @router.get("/healthz", summary="Is the process there", responses=answers({200: HealthAnswer}, store=False))
-async def healthz() -> Response:
+async def get_health() -> Response:
     """The process answers. Says nothing of the store."""
     return responses.answer({"status": "ok"})
 
 
 @router.get("/readyz", summary="Can it work", responses=answers({200: ReadyAnswer}, NotReady))
-async def readyz(request: Request) -> Response:
+async def get_readiness(request: Request) -> Response:
     """Every worker's cache has caught up, the store is fit for use, and the hosts that `up` waits for have reported."""
     readiness = await request.app.state.readiness.look()
     if not readiness.ready:
@@ -30,7 +48,7 @@ async def readyz(request: Request) -> Response:
 
 
 @router.get("/metrics", summary="Metrics", response_class=Response, responses=METRICS)  # type: ignore[arg-type]
-async def show_metrics(request: Request) -> Response:
+async def get_metrics(request: Request) -> Response:
     """Prometheus metrics, summed over the workers."""
     await request.app.state.readiness.look()
     content, media_type = metrics.exposition()

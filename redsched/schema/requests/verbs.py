@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from redsched.model import MAX_ALTERNATES, MAX_WAIT_S, AtDeadline
 from redsched.schema.types import Amount, GivenLeaseS, GivenName, GivenSlot, GivenToken, ResourceClass, Strict
@@ -17,11 +17,17 @@ class TokenBody(Strict):
 
     token: GivenToken
 
+    model_config = ConfigDict(json_schema_extra={"examples": [{"token": "1790000000000-9f3a12cd.4711"}]})
+
 
 class RenewBody(TokenBody):
     """The token, and the lease asked for."""
 
     lease_s: GivenLeaseS = 120
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"token": "1790000000000-9f3a12cd.4711", "lease_s": 600}]}
+    )
 
 
 class FailBody(TokenBody):
@@ -31,6 +37,10 @@ class FailBody(TokenBody):
         tuple[GivenName, ...] | None,
         Field(max_length=MAX_ALTERNATES, description="Hosts to try. null: any but those that failed; []: none."),
     ] = None
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"token": "1790000000000-9f3a12cd.4711", "alternates": ["h18"]}]}
+    )
 
 
 class MoveBody(TokenBody):
@@ -44,6 +54,10 @@ class MoveBody(TokenBody):
     ] = 0
     wait_s: WaitS = 0
 
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"token": "1790000000000-9f3a12cd.4711", "live": True, "deadline_s": 300}]}
+    )
+
 
 class ResizeBody(TokenBody):
     """The token, and what is to change: what is not named stays as it is, and 0 gives it up."""
@@ -55,11 +69,17 @@ class ResizeBody(TokenBody):
         default_factory=dict
     )
 
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"token": "1790000000000-9f3a12cd.4711", "resources": {"VCPU": 4}}]}
+    )
+
 
 class UnshelveBody(Strict):
     """How it is claimed again."""
 
     wait_s: WaitS = 0
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"wait_s": 10}]})
 
 
 class DrainBody(Strict):
@@ -73,9 +93,13 @@ class DrainBody(Strict):
         AtDeadline | None, Field(description="What becomes of the claims that are left at the deadline. null: keep.")
     ] = None
 
+    model_config = ConfigDict(json_schema_extra={"examples": [{"move": True, "deadline_s": 600, "then": "stop"}]})
+
 
 class LostBody(Strict):
     """How a host is written off."""
 
     evacuate: Annotated[bool, Field(description="Place its claims elsewhere, one by one.")] = False
     force: Annotated[bool, Field(description="Although its lease runs: its machine is known to be off.")] = False
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"evacuate": True}]})

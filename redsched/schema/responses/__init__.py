@@ -51,9 +51,17 @@ from redsched.schema.responses.selections import (
     SelectionAnswer,
     SelectionsAnswer,
 )
-from redsched.schema.responses.service import ChangeAnswer, EventAnswer, EventsAnswer, HealthAnswer, ReadyAnswer
+from redsched.schema.responses.service import (
+    AboutAnswer,
+    ChangeAnswer,
+    EventAnswer,
+    EventsAnswer,
+    HealthAnswer,
+    ReadyAnswer,
+)
 
 __all__ = [
+    "AboutAnswer",
     "AggregateAnswer",
     "AggregatesAnswer",
     "Alternate",

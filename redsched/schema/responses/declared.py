@@ -58,5 +58,5 @@ class SharedPoolAnswer(Answer):
 class SharedPoolsAnswer(Answer):
     """A page of shared pools; `next` is the `after` of the next page, null on the last."""
 
-    pools: list[SharedPoolAnswer]
+    shared_pools: list[SharedPoolAnswer]
     next: str | None

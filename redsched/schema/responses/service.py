@@ -1,6 +1,6 @@
 """Changes, and what those who run redsched ask for."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -37,6 +37,16 @@ class EventsAnswer(Answer):
 
     events: list[EventAnswer]
     next: str | None
+
+
+class AboutAnswer(Answer):
+    """What answers here, and where it is described."""
+
+    name: str
+    version: str
+    summary: str
+    openapi: Annotated[str, Field(description="The path of the OpenAPI document.")]
+    docs: Annotated[str, Field(description="The path of a page to try it at.")]
 
 
 class HealthAnswer(Answer):

@@ -1,0 +1,40 @@
+"""Idempotency-Key: claim ids that are derived from a key, for clients that would rather send one than ids."""
+
+import hashlib
+import re
+from dataclasses import replace
+
+from starlette.requests import Request as HttpRequest
+
+from redsched.errors import InvalidRequest
+from redsched.model import Request
+
+HEADER = "Idempotency-Key"
+PATTERN = r"^[!-~]{1,255}$"
+
+PARAMETER = {
+    "name": HEADER,
+    "in": "header",
+    "required": False,
+    "schema": {"type": "string", "pattern": PATTERN},
+    "description": "Derives `claim_ids`: the same key gives the same ids. Not beside `claim_ids`.",
+    "example": "9f3a12cd-order-4711",
+}
+"""The header as the OpenAPI shows it."""
+
+
+def with_key(asked: Request, http: HttpRequest) -> Request:
+    """Return the request with the ids of its Idempotency-Key, or as it is without one. Raises InvalidRequest."""
+    keys = http.headers.getlist(HEADER)
+    return replace(asked, claim_ids=_ids(asked, keys)) if keys else asked
+
+
+def _ids(asked: Request, keys: list[str]) -> tuple[str, ...]:
+    if asked.claim_ids:
+        raise InvalidRequest(f"{HEADER} stands beside claim_ids, and both give the ids: use one of them")
+    if len(keys) > 1:
+        raise InvalidRequest(f"{HEADER} is given {len(keys)} times: give it once")
+    if not re.search(PATTERN, keys[0]):
+        raise InvalidRequest(f"{HEADER}: must be 1 to 255 visible ASCII characters, not {keys[0][:80]!r}")
+    stem = hashlib.blake2b(keys[0].encode(), digest_size=16).hexdigest()
+    return tuple(f"key-{stem}-{number}" for number in range(asked.places))

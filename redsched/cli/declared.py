@@ -217,7 +217,7 @@ SERVER_GROUPS: _Kind[ServerGroupView] = _Kind(
 )
 SHARED_POOLS: _Kind[SharedPoolView] = _Kind(
     "shared pool",
-    "pools",
+    "shared_pools",
     lambda scheduler: scheduler.pools,
     render.shared_pool,
     ("SHARED POOL", "CELL", "FREE", "AGGREGATES"),

@@ -149,7 +149,7 @@ def test_ended_workers_leave_nothing(clean_store: str) -> None:
 def test_children_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     """SIGKILL leaves no time to end anything: the kernel does it."""
     code = (
-        "import pathlib, time; from redsched.api import children; "
+        "import pathlib, time; from redsched.server import processes; "
         f"child = processes.start('http.server', ['--bind', '127.0.0.1', '0'], {{}}); "
         f"folder = pathlib.Path({str(tmp_path)!r}); (folder / 'new').write_text(str(child.pid)); "
         "(folder / 'new').rename(folder / 'pid'); time.sleep(60)"

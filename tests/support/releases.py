@@ -58,8 +58,9 @@ def release(
     """A release of schema `number`: `beside` and `reads` as in `Schema`."""
     copy = folder / "redsched"
     shutil.copytree(_PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    _replace(copy / "store" / "commands" / "schema.py", f"{SCHEMA}", f"Schema(number={number}, beside={beside}, reads={reads})")
-    _replace(copy / "lua" / "include" / "core" / "fence.lua", f"local SCHEMA = {SCHEMA.number}", f"local SCHEMA = {number}")
+    declared = f"Schema(number={number}, beside={beside}, reads={reads})"
+    _replace(copy / "store/commands/schema.py", f"{SCHEMA}", declared)
+    _replace(copy / "lua/include/core/fence.lua", f"local SCHEMA = {SCHEMA.number}", f"local SCHEMA = {number}")
     return Release(folder, url)
 
 

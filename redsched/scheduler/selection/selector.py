@@ -235,7 +235,8 @@ class Selector:
         attempt.calls += 1
         attempt.sent = ids
         call = claim_call(attempt.request, cell, decision, ids, *attempt.decided_on[cell.name])
-        call = replace(call, mark=attempt.mark, gang_members=gang_members(attempt.request, decision, ids))
+        if attempt.mark or attempt.request.members:
+            call = replace(call, mark=attempt.mark, gang_members=gang_members(attempt.request, decision, ids))
         try:
             answer = await self._quotas.claim(cell, call)
         except NotDurable:

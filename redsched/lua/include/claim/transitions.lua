@@ -127,22 +127,25 @@ end
 -- on elsewhere or was closed, a scheduler is to find it another place, as often as the request allows.
 local MAX_ATTEMPTS = 1
 local FIRST_PAUSE_MS, LONGEST_PAUSE_MS = 500, 60000
-
 local FIRST_RESTART_MS, STEADY_MS = 1000, 600000
+
+local function backoff(first_ms, doublings)
+  return math.min(LONGEST_PAUSE_MS, first_ms * 2 ^ doublings)
+end
 
 -- How long until work that has ended by itself is placed again: longer each time, until it has run for ten minutes.
 local function restart_pause(cell, claim)
   local ran_ms = cell.now_ms - whole(claim.fields.active_at_ms, cell.now_ms, cell.now_ms)
   local restarts = ran_ms < STEADY_MS and whole(claim.fields.restarts, 0, 0) or 0
   claim.fields.restarts = text(restarts + 1)
-  return FIRST_RESTART_MS * 2 ^ restarts
+  return backoff(FIRST_RESTART_MS, restarts)
 end
 
 local function retry_pause(attempts)
-  return attempts == 1 and 0 or math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ^ (attempts - 2))
+  return attempts == 1 and 0 or backoff(FIRST_PAUSE_MS, attempts - 2)
 end
 
--- Has work that is to be placed again whenever it ends come up, and ended now? Its attempts begin anew with that.
+-- Has work that is to be placed again whenever it ends come up, and ended now? That resets its attempts.
 local function is_restart(claim, placement)
   return claim.fields.on_exit == 'replace' and claim.current ~= nil and claim.current.placed == placement.placed
 end
@@ -163,7 +166,7 @@ local function retry(cell, claim, placement, why, in_any_case)
     wait_for_place(claim, placement, why, 0)
   elseif is_restart(claim, placement) then
     claim.fields.attempts = '0'
-    wait_for_place(claim, placement, why, math.min(LONGEST_PAUSE_MS, restart_pause(cell, claim)))
+    wait_for_place(claim, placement, why, restart_pause(cell, claim))
   elseif attempts < whole(claim.fields.max_attempts, MAX_ATTEMPTS, MAX_ATTEMPTS) then
     wait_for_place(claim, placement, why, retry_pause(attempts))
   end
@@ -182,7 +185,7 @@ end
 local function put_off(claim)
   local searches = whole(claim.fields.searches, 0, 0) + 1
   claim.fields.searches = text(searches)
-  claim.retry_in_ms = math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ^ searches)
+  claim.retry_in_ms = backoff(FIRST_PAUSE_MS, searches)
 end
 
 -- The placement that a caller means by host and token, or the outcome that says why there is none. The host comes

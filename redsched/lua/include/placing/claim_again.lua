@@ -49,22 +49,17 @@ end
 
 -- Has a claim placements on these hosts, and on no others?
 local function is_on(claim, hosts)
-  local here, found = {}, {}
+  local unnamed = {}
   for _, placement in pairs(claim.placements) do
-    here[placement.host] = true
+    unnamed[placement.host] = true
   end
   for host in string.gmatch(hosts, '%S+') do
-    if not here[host] then
+    if not unnamed[host] then
       return false
     end
-    found[host] = true
+    unnamed[host] = nil
   end
-  for host in pairs(here) do
-    if not found[host] then
-      return false
-    end
-  end
-  return true
+  return next(unnamed) == nil
 end
 
 -- Is another claim elsewhere than when the places of this call were chosen beside it?

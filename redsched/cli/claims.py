@@ -93,8 +93,7 @@ def _show_page(page: Page[Claim], as_json: bool) -> None:
     if as_json:
         return tables.show_json({"claims": [render.claim(one) for one in page.items], "next": page.next})
     _show_claims(page.items)
-    if page.next:
-        print(f"there are more: --after {page.next}")
+    tables.show_more(page.next)
     return None
 
 

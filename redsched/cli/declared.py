@@ -70,8 +70,7 @@ class _Kind(Generic[View]):
             shown = [self.json(one) for one in page.items]
             return tables.show_json({self.key: shown, "next": page.next})
         tables.show_table(self.heads, map(self.row, page.items), f"no {self.word}s")
-        if page.next:
-            print(f"there are more: --after {page.next}")
+        tables.show_more(page.next)
         return None
 
     def show_one(self, name: Name, as_json: AsJson = False, url: Url = "") -> None:

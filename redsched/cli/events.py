@@ -48,8 +48,7 @@ def events(
     if as_json:
         return tables.show_json({"events": [render.event(one) for one in page.items], "next": page.next})
     tables.show_table(HEADS, map(_row, page.items), "no events", map(_note, page.items))
-    if page.next:
-        print(f"there are more: --after {page.next}")
+    tables.show_more(page.next)
     return None
 
 

@@ -44,8 +44,7 @@ def list_hosts(
     if as_json:
         return tables.show_json({"hosts": [render.host(one) for one in page.items], "next": page.next})
     tables.show_table(HEADS, map(_row, page.items), NONE_LEFT if zone or status or after else NONE)
-    if page.next:
-        print(f"there are more: --after {page.next}")
+    tables.show_more(page.next)
     return None
 
 

@@ -32,8 +32,7 @@ def list_quotas(limit: Limit = 100, after: After = "", as_json: AsJson = False, 
     if as_json:
         return tables.show_json({"quotas": [render.quota(one) for one in page.items], "next": page.next})
     _show(page.items)
-    if page.next:
-        print(f"there are more: --after {page.next}")
+    tables.show_more(page.next)
     return None
 
 

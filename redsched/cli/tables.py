@@ -75,6 +75,12 @@ def show_table(
         _show_plain(heads, [_with_note([*map(shown, row)], note) for row, note in zip(found, texts, strict=True)])
 
 
+def show_more(after: str | None) -> None:
+    """Say how to see the next page, if there is one."""
+    if after:
+        print(f"there are more: --after {after}")
+
+
 def say(line: str) -> None:
     """Print a line at once; on a terminal it is wrapped between words, and continues indented."""
     if sys.stdout.isatty():

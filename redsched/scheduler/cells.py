@@ -82,6 +82,11 @@ class Cell:
             await self.sweeper.mark_down(down)
 
 
+def no_such_host(name: str) -> NotFound:
+    """Return the error for a host that no cell knows."""
+    return NotFound(f"there is no host {name!r}: it has never reported, or was removed")
+
+
 class Cells:
     """All cells of a scheduler, in the order of the settings."""
 
@@ -105,7 +110,7 @@ class Cells:
         await self.read_at_head(lambda _: None)
 
     async def read_at_head(self, look: Callable[[Cell], T]) -> list[T]:
-        """`Cell.caught_up` for all of them."""
+        """`Cell.read_at_head` for all of them."""
         return await asyncio.gather(*(cell.read_at_head(partial(look, cell)) for cell in self._cells.values()))
 
     async def find_claim(self, claim_id: str) -> tuple[Cell, Claim]:

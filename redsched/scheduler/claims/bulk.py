@@ -1,7 +1,7 @@
-"""BulkDesk: release, renew, shelve and unshelve all claims that a filter finds.
+"""Release, renew, shelve and unshelve all claims that a filter finds.
 
 A call reads one page and passes each of its claims to the verb for one claim, AT_ONCE at a time. Each verb carries the
-token of the placement that was listed, so a claim that has ended or was placed anew since then is refused.
+token of the placement that was listed, so a claim that has ended or has moved since then is refused.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from redsched import aio
-from redsched.errors import InvalidRequest, NotFound, RedschedError, StoreUnavailable
+from redsched.errors import InvalidRequest, RedschedError, StoreUnavailable
 from redsched.model import MAX_LEASE_S, Claim, ClaimStatus, ListedState
 from redsched.pacing import paced
+from redsched.scheduler.cells import no_such_host
 from redsched.scheduler.claims.listing import ClaimFilter
 from redsched.scheduler.claims.service import ClaimService
 from redsched.scheduler.results import Page
@@ -117,7 +118,7 @@ class BulkService(ClaimService):
         """Raise NotFound for a host that is in no cell: a misspelt one would look like one without claims."""
         await self._cells.catch_up()
         if not any(name in cell.mirror.columns for cell in self._cells):
-            raise NotFound(f"there is no host {name!r}: it has never reported, or was removed")
+            raise no_such_host(name)
 
     async def _on_page(
         self, wanted: ClaimFilter, verb: Verb, dry_run: bool, limit: int, after: str
@@ -142,7 +143,7 @@ async def _each(verb: Verb, claims: Sequence[Claim]) -> list[BulkResult]:
 
 
 async def _batch(verb: Verb, claims: Sequence[Claim], down: StoreUnavailable | None) -> list[BulkResult]:
-    """Return a result for each claim. Once the store is `down` no claim waits for it anew."""
+    """Return a result for each claim. Once the store is `down`, no further claim waits for it."""
     if down:
         return [BulkResult(claim, BulkOutcome.REFUSED, down) for claim in claims]
     return await aio.together(_result(verb, claim) for claim in claims)

@@ -1,4 +1,4 @@
-"""Related: keeps the relations of a gang whose members are active when one of them is placed again.
+"""Keep the relations of a gang whose members are active when one of them is placed again.
 
 Each goes where its relations allow it beside the other members, wherever these are now. The claim script refuses the
 place if one of them is elsewhere by then (`ClaimCall.expected`), so two that move at once cannot break a relation.

@@ -1,6 +1,6 @@
 """ClaimList: reading claims, one and many. What is answered is read from the store, not from memory."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, fields, replace
 
@@ -75,7 +75,7 @@ class ClaimList:
         self._cells = cells
 
     async def get(self, claim_id: str) -> Claim:
-        """Return a claim, an ended one too while it is remembered. Raises Unknown, Settling."""
+        """Return a claim, an ended one too while it is remembered. Raises NotFound, Settling."""
         cell, claim = await self._cells.find_claim(claim_id)
         if claim.state is ClaimStatus.PENDING:
             claim = replace(claim, next_attempt_at_ms=await cell.store.chore_due_ms(claim.id))
@@ -94,7 +94,7 @@ class ClaimList:
     ) -> Page[Claim]:
         """Return claims that have not ended, by host and id; pending ones that are nowhere first. Shelved ones by id.
 
-        `after` is the `next` of the page before. Raises InvalidRequest, and Unknown for a cell that is not one of this
+        `after` is the `next` of the page before. Raises InvalidRequest, and NotFound for a cell that is not one of this
         scheduler's.
         """
         page = await self.page(ClaimFilter(host, project, consumer, state, zone, cell), limit, after)
@@ -144,35 +144,29 @@ async def _walk(
 
 async def _unplaced(cells: "list[Cell]", after_id: str) -> AsyncIterator[Claim]:
     """Yield the pending claims that have no placement, by id. Each of them is a chore."""
-    ids = set[str]()
-    for cell in cells:
-        ids.update([one async for one in paced(await cell.store.chores()) if one > after_id])
-    for batch in chunks(await in_order(ids), CLAIMS_AT_ONCE):
-        found: dict[str, Claim] = {}
-        for cell in cells:
-            claims = await cell.store.read_claims(batch)
-            found.update(
-                (one, claim)
-                for one, claim in claims.items()
-                if claim.state is ClaimStatus.PENDING and not claim.placements
-            )
-        for claim_id in batch:
-            if claim_id in found:
-                yield found[claim_id]
+    listed = [(cell, await cell.store.chores()) for cell in cells]
+    async for claim in _by_id(listed, after_id):
+        if claim.state is ClaimStatus.PENDING and not claim.placements:
+            yield claim
 
 
 async def _shelved(cells: "list[Cell]", after_id: str) -> AsyncIterator[Claim]:
     """Yield the shelved claims, by id."""
-    cell_of: dict[str, Cell] = {}
-    for cell in cells:
-        cell_of.update([(one, cell) async for one in paced(await cell.store.shelved_ids()) if one > after_id])
-    for batch in chunks(await in_order(cell_of), CLAIMS_AT_ONCE):
-        found: dict[str, Claim] = {}
-        for cell in cells:
-            found |= await cell.store.read_claims(one for one in batch if cell_of[one] is cell)
+    listed = [(cell, await cell.store.shelved_ids()) for cell in cells]
+    async for claim in _by_id(listed, after_id):
+        if claim.is_shelved:
+            yield claim
+
+
+async def _by_id(listed: "Sequence[tuple[Cell, Collection[str]]]", after_id: str) -> AsyncIterator[Claim]:
+    """Yield the claims of these ids in order; one that several cells list, as each of them has it."""
+    ids = {one for _, some in listed async for one in paced(some) if one > after_id}
+    for batch in chunks(await in_order(ids), CLAIMS_AT_ONCE):
+        found = [await cell.store.read_claims(one for one in batch if one in some) for cell, some in listed]
         for claim_id in batch:
-            if claim_id in found and found[claim_id].is_shelved:
-                yield found[claim_id]
+            for claims in found:
+                if claim_id in claims:
+                    yield claims[claim_id]
 
 
 def _hosts(cells: "Iterable[Cell]", wanted: ClaimFilter, since: str) -> "list[tuple[Cell, str]]":

@@ -71,20 +71,11 @@ class MigrationService:
             raise _though_ended(error, claim) from error
 
     async def _next_placement(self, cell: Cell, claim: Claim, hosts: frozenset[str]) -> Claim:
-        exclude = _failed_on(claim)
-        for host in () if hosts else claim.alternates:
+        *first, last = _next_specs(claim, hosts)
+        for spec in first:
             with suppress(NoValidHost):
-                return (
-                    await self._successors.place(
-                        cell, claim, ReplacementSpec(EndReason.FAILED, frozenset((host,)), exclude)
-                    )
-                )[0]
-        try:
-            return (await self._successors.place(cell, claim, ReplacementSpec(EndReason.FAILED, hosts, exclude)))[0]
-        except NoValidHost:
-            if hosts or not _is_service(claim):
-                raise
-        return (await self._successors.place(cell, claim, ReplacementSpec(EndReason.FAILED)))[0]
+                return (await self._successors.place(cell, claim, spec))[0]
+        return (await self._successors.place(cell, claim, last))[0]
 
     async def _put_off(self, cell: Cell, claim: Claim, error: RedschedError) -> RedschedError:
         """Have another place looked for later; the error that says so."""
@@ -199,8 +190,13 @@ def _is_service(claim: Claim) -> bool:
     return claim.on_exit is OnExit.REPLACE and "current" in claim.raw and not _is_unshelved(claim)
 
 
-def _failed_on(claim: Claim) -> frozenset[str]:
-    return claim.tried | {claim.host}
+def _next_specs(claim: Claim, hosts: frozenset[str]) -> list[ReplacementSpec]:
+    """Return where a claim's next placement may go, in order: the first of these that has a host takes it."""
+    failed_on = claim.tried | {claim.host}
+    alternates = () if hosts else claim.alternates
+    allowed = [*(frozenset((one,)) for one in alternates), hosts]
+    specs = [ReplacementSpec(EndReason.FAILED, one, failed_on) for one in allowed]
+    return [*specs, ReplacementSpec(EndReason.FAILED)] if not hosts and _is_service(claim) else specs
 
 
 def _refuse_over(claim: Claim, besides: Collection[EndReason] = ()) -> None:

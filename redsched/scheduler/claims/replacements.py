@@ -1,8 +1,8 @@
 """Further placements of claims. Move, another attempt after a failure, unshelving: one way.
 
-        the claim's own request --> decide in its cell, without where it is --> claim.lua, which adds a placement
-                                                                                    |
-                 OK: placed     SAME: placed by an earlier call, which is the answer -'
+        the claim's own request --> decide in its cell, without where it is --> replace.lua, which adds a placement
+                                                                                      |
+                   OK: placed     SAME: placed by an earlier call, which is the answer -'
 
 What becomes of the other placements when the new one is active, fails or takes too long is reconcile.lua's matter
 (scheduler/background/reconciler.py): whoever has placed it may die right after.
@@ -114,8 +114,8 @@ class ReplacementPlacer:
                     continue
                 raise await self._refusal(cell, asked)
             written_off = written_off_with(cell.mirror.columns, claim)
-            call = replacement_call(asked.request, cell, decision, claim.id, again, written_off, *decided_on)
-            call = replace(call, expected=expected(asked.held))
+            beside = expected(asked.held)
+            call = replacement_call(asked.request, cell, decision, claim.id, again, written_off, *decided_on, beside)
             answer = await self._quotas.claim(cell, call)
             cell.mirror.apply_reply(answer)
             if answer.outcome in (Outcome.OK, Outcome.SAME):

@@ -1,4 +1,4 @@
-"""Resizing: the absolute amounts of a claim, by slot, out of what is to change of them."""
+"""The absolute amounts of a claim, by slot, out of what is to change of them."""
 
 from redsched.errors import InvalidRequest
 from redsched.model import Amounts, Claim

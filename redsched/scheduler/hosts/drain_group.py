@@ -1,4 +1,4 @@
-"""Together: moves a hard affinity group, or the related members of a gang, as a whole off hosts that are drained.
+"""Move a hard affinity group, or the related members of a gang, as a whole off hosts that are drained.
 
 Each member may only go where the others are, so none of them can go first. Where all of them go is decided as for a
 gang, and one call of the claim script holds all the new places. Each member then switches on its own, when its work
@@ -186,8 +186,9 @@ def _call(cell: Cell, group: _Group, decision: Decision, epoch: str, seen_seq: i
     """The call that holds all new places. What claims keep of their own requests it leaves as it is."""
     call = claim_call(group.request, cell, decision, [one.id for one in group.claims], epoch, seen_seq)
     members = tuple(map(_moved, call.members, group.claims))
-    call = replace(call, members=members, fresh=True, request="", is_gang=False, max_attempts=1)
-    return replace(call, expected=group.expected)
+    return replace(
+        call, members=members, fresh=True, request="", is_gang=False, max_attempts=1, expected=group.expected
+    )
 
 
 def _moved(member: Member, claim: Claim) -> Member:

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, NotFound, OtherAgent
+from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, OtherAgent
 from redsched.model import AgentStamp, AtDeadline, EndReason, HostReport, HostStatus
 from redsched.model.validation import parse_int
-from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.cells import Cell, Cells, no_such_host
 from redsched.scheduler.claims.replacements import ReplacementPlacer
 from redsched.scheduler.hosts.drain import failed_moves, why_not
 from redsched.scheduler.hosts.drain_group import GroupDrain
@@ -178,7 +178,7 @@ class HostService:
             if hashes.fields:
                 return cell, hashes
         await self._cells.refuse_unsettled(f"host {name}")
-        raise NotFound(f"there is no host {name!r}: it has never reported, or was removed")
+        raise no_such_host(name)
 
     async def _refuse_twin(self, name: str, home: Cell) -> None:
         for cell in self._cells:
@@ -237,7 +237,7 @@ def _alive(name: str, lease_ms: int) -> ClaimState:
 
 def _known(answer: ScriptResult, name: str) -> ScriptResult:
     if answer.outcome is Outcome.UNKNOWN:
-        raise NotFound(f"there is no host {name!r}: it has never reported, or was removed")
+        raise no_such_host(name)
     return answer
 
 

@@ -9,14 +9,23 @@ from redsched.scheduler.cells import Cell
 from redsched.scheduler.results import Selection, Selections
 from redsched.store.codec.results import ClaimAnswer, ClaimCall, Member, Replacement
 
+NO_GANG: Mapping[str, tuple[str, ...]] = {}
+
 
 def claim_call(
-    request: Request, cell: Cell, decision: Decision, ids: Sequence[str], epoch: str, seen_seq: int
+    request: Request,
+    cell: Cell,
+    decision: Decision,
+    ids: Sequence[str],
+    epoch: str,
+    seen_seq: int,
+    mark: str = "",
+    members_by_name: Mapping[str, tuple[str, ...]] = NO_GANG,
 ) -> ClaimCall:
     """The call that claims a decision's places under these ids.
 
     `epoch` and `seen_seq` are those of the columns decided on. Without places the script only tells what the ids are
-    known for.
+    known for. `mark` names the call where it may have to be undone; `members_by_name` come from `gang_members`.
     """
     places = decision.places or (Place(()),) * len(ids)
     members = tuple(Member(claim_id, one.candidates, one.group) for claim_id, one in zip(ids, places, strict=True))
@@ -39,6 +48,8 @@ def claim_call(
         max_attempts=request.max_attempts,
         alternates=decision.alternates,
         most_alternates=request.alternates,
+        mark=mark,
+        gang_members=members_by_name,
     )
 
 
@@ -59,11 +70,12 @@ def replacement_call(
     written_off: tuple[str, ...],
     epoch: str,
     seen_seq: int,
+    expected: Mapping[str, tuple[str, ...]],
 ) -> ClaimCall:
     """The call that gives a claim of this request another placement, at a decision's one place."""
     call = claim_call(request, cell, decision, (claim_id,), epoch, seen_seq)
     member = replace(call.members[0], again=again)
-    return replace(call, members=(member,), fresh=True, written_off=written_off)
+    return replace(call, members=(member,), fresh=True, written_off=written_off, expected=expected)
 
 
 def _limits(cell: Cell, decision: Decision) -> Mapping[str, HostLimit]:

@@ -13,7 +13,6 @@ date after the last candidate turned out to be full.
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from random import Random
 
 from redsched.decide import Decision
@@ -234,9 +233,8 @@ class Selector:
         """Call the claim script once, and apply what its reply says."""
         attempt.calls += 1
         attempt.sent = ids
-        call = claim_call(attempt.request, cell, decision, ids, *attempt.decided_on[cell.name])
-        if attempt.mark or attempt.request.members:
-            call = replace(call, mark=attempt.mark, gang_members=gang_members(attempt.request, decision, ids))
+        members = gang_members(attempt.request, decision, ids)
+        call = claim_call(attempt.request, cell, decision, ids, *attempt.decided_on[cell.name], attempt.mark, members)
         try:
             answer = await self._quotas.claim(cell, call)
         except NotDurable:
@@ -250,7 +248,7 @@ class Selector:
     async def _not_claimed(
         self, attempt: SchedulingAttempt, cell: Cell, decision: Decision, ids: tuple[str, ...], answer: ClaimAnswer
     ) -> Selections | None:
-        """Return what the ids had got before, refuse, or have the caller decide anew (None)."""
+        """Return what the ids had got before, refuse, or have the caller decide again (None)."""
         request, outcome = attempt.request, answer.outcome
         attempt.sent = ()
         if outcome in (Outcome.SAME, Outcome.EPOCH, Outcome.CONFLICT):

@@ -113,7 +113,7 @@ class ActiveWaiter:
             log.warning("undo", problem=error.detail, facts=dict(error.facts))
 
     async def _undone(
-        self, cell: Cell, claims: Collection[Claim], undoing: "_Undoing", although_active: bool = False
+        self, cell: Cell, claims: Collection[Claim], undoing: _Undoing, although_active: bool = False
     ) -> bool:
         """Give the claims back; False where all of them have become active meanwhile, and so are kept."""
         active = [one for one in claims if not await self._give_back(cell, one, ReleaseMode.UNLESS_ACTIVE, undoing)]
@@ -123,7 +123,7 @@ class ActiveWaiter:
             await self._give_back(cell, one, ReleaseMode.ASK, undoing)
         return True
 
-    async def _give_back(self, cell: Cell, claim: Claim, how: ReleaseMode, undoing: "_Undoing") -> bool:
+    async def _give_back(self, cell: Cell, claim: Claim, how: ReleaseMode, undoing: _Undoing) -> bool:
         """Give one claim back, even if its host has to attest first; False where it is active, which keeps it."""
         claim_id, until = claim.id, aio.now_s() + UNDONE_WITHIN_S
         while aio.now_s() < until:

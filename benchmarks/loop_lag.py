@@ -12,7 +12,7 @@ clock, would have waited.
     picture    this scheduler's columns compared with the store
     export     all of the cell, into memory
     usage      the sums of all claims
-    snapshot   the columns read anew, as in a new epoch
+    snapshot   the columns read again, as in a new epoch
     feed       reading what was claimed meanwhile
     sweep      ending all claims that are due
     record     writing all that into the event log
@@ -161,7 +161,7 @@ async def drain(cell: Cell, names: list[str]) -> None:
 
 
 async def read_anew(cell: Cell) -> None:
-    """Read the columns anew."""
+    """Read all columns again."""
     cell.mirror.read_anew()
     await cell.mirror.catch_up()
 

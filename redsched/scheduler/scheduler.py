@@ -104,7 +104,7 @@ class Scheduler:
     async def explain(self, request: Request, *hosts: str) -> Explanation:
         """Why hosts fit or do not, over all cells; every check of the named hosts. Writes nothing.
 
-        Raises Unknown for a host, claim, group or aggregate that is not there; NoValidHost where the hint same_host
+        Raises NotFound for a host, claim, group or aggregate that is not there; NoValidHost where the hint same_host
         leaves no host.
         """
         request = await with_hints(request, self._cells)
@@ -133,7 +133,7 @@ class Scheduler:
     def changes(self, last_id: str = "") -> AsyncIterator[Change | Reset]:
         """Every change from now on, or after the one that `<cell>:<seq>` names.
 
-        Raises InvalidRequest and Unknown at the call, for an id that cannot be one.
+        Raises InvalidRequest and NotFound at the call, for an id that cannot be one.
         """
         return follow(self._cells, last_id)
 
@@ -150,7 +150,7 @@ class Scheduler:
         return await usage(self._cells, by)
 
     async def export(self, cell: str = "") -> Archive:
-        """All of a cell, the only one where none is named. Raises Unknown, InvalidRequest, StoreUnavailable."""
+        """All of a cell, the only one where none is named. Raises NotFound, InvalidRequest, StoreUnavailable."""
         if not cell and len(self._cells) > 1:
             raise InvalidRequest("this scheduler has several cells: name the one to export")
         name = cell or next(iter(self._cells)).name
@@ -159,7 +159,7 @@ class Scheduler:
     async def import_(self, archive: Archive, declared_only: bool = False) -> Imported:
         """Bring an exported cell in: into an empty one, or only what people declared into any.
 
-        Raises Unknown (this scheduler has no such cell), ClaimState (it is not empty), StoreUnavailable.
+        Raises NotFound (this scheduler has no such cell), ClaimState (it is not empty), StoreUnavailable.
         """
         store = self._cells.named(archive.head.cell).store
         return await (import_declared if declared_only else import_cell)(store, archive)

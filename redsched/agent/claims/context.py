@@ -134,7 +134,7 @@ class LifecycleContext:
 
 
 def work_of(claim: Claim, placement: Placement) -> JournalEntry:
-    """Return one of a claim's placements as its host is still to take it up, or, with a new journal, to begin anew."""
+    """Return one of a claim's placements as its host is still to take it up, or, with a new journal, to start again."""
     return JournalEntry(
         claim.id,
         placement.placed,

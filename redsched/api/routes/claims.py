@@ -63,7 +63,7 @@ async def release_claims(request: Request, query: Annotated[BulkReleaseQuery, Qu
 
 @router.post("/renew", summary="Give many claims more time", responses=BULK)
 async def renew_claims(request: Request, query: Annotated[BulkRenewQuery, Query()]) -> Response:
-    """Start the leases of all claims anew that the filters find and that are not active yet, a page at a time."""
+    """Restart the leases of all claims that the filters find and that are not active yet, a page at a time."""
     return await _bulk(query, scheduler(request).claims.renew_all, lease_s=query.lease_s)
 
 

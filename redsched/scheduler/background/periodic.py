@@ -1,4 +1,4 @@
-"""Repeating: what a scheduler does again and again for as long as it lives, whatever comes of one round."""
+"""What a scheduler does again and again for as long as it lives, whatever comes of one round."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Chores: what claims leave to be done, of one cell: placements to take back, gangs to end, failed claims to place.
+"""Deferred reconciliation work of one cell: placements to take back, gangs to end, failed claims to place.
 
 The scripts that make a chore note it in the same call, so a scheduler that dies between two steps leaves none undone:
 any other one finds it here. Each can be done twice, or by two at once.

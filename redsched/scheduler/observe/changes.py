@@ -12,8 +12,8 @@ from redsched.scheduler.results import Change, Reset
 def follow(cells: Cells, last_id: str = "") -> AsyncIterator[Change | Reset]:
     """Every change from now on; or after the one that `last_id` (`<cell>:<seq>`) names, in its cell.
 
-    A Reset says that changes are missing. Raises InvalidRequest, Unknown for an id that cannot be one: at the call, not
-    when the first change is asked for.
+    A Reset says that changes are missing. Raises InvalidRequest, NotFound for an id that cannot be one: at the call,
+    not when the first change is asked for.
     """
     followers = [_Follower(cell) for cell in cells]
     if last_id:

@@ -1,4 +1,4 @@
-"""EventDesk: reading the event logs of all cells: pages of them, the newest ones, and following them."""
+"""Read the event logs of all cells: pages of them, the newest ones, and following them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -55,7 +55,7 @@ class EventService:
     async def list(self, limit: int = 100, after: str = "", wanted: EventFilter = ALL) -> Page[EventView]:
         """Events in the order in which they were recorded, cell by cell, after the one with the id `after`.
 
-        Raises InvalidRequest, Unknown for an `after` that is none.
+        Raises InvalidRequest, NotFound for an `after` that is none.
         """
         name, entry = _parse(after) if after else ("", "")
         cells = list(self._cells)
@@ -83,7 +83,7 @@ class EventService:
     async def follow(self, every_s: float, after: str = "", wanted: EventFilter = ALL) -> AsyncIterator[EventView]:
         """Events as they are recorded, from now on; or in its cell those after the one with the id `after`.
 
-        Raises InvalidRequest, Unknown, StoreUnavailable.
+        Raises InvalidRequest, NotFound, StoreUnavailable.
         """
         reached = {cell: await _end_of(cell) for cell in self._cells}
         if after:

@@ -34,7 +34,7 @@ RETURNED_AFTER_MS = 1000
 UNDER_WAY_MS = 2000
 """How long whoever divides is left alone at first. Two at once do no harm, but one of them divides in vain."""
 MAX_PATIENCE_MS = 60_000
-"""How long at most: so much later a division is made anew whose scheduler died."""
+"""How long at most: after that a division whose scheduler died is repeated."""
 
 States = Mapping[str, QuotaState]
 

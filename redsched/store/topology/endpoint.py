@@ -1,4 +1,4 @@
-"""Places: a server that is looked for anew at each connect, because another may have taken over.
+"""Endpoints: a server that is looked up again at each connect, because another may have taken over.
 
 redis-py has such connections for Sentinel; these are for Sentinel and for a cell's shard in a cluster alike. What it
 means to look is said by the `Endpoint`: `redsched.store.topology.sentinel`, `redsched.store.topology.cluster`.

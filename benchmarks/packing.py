@@ -23,7 +23,7 @@ from redsched.cache.columns import Columns
 from redsched.decide import Decider
 from redsched.model import Candidate
 from redsched.settings import Settings
-from redsched.store.codec.fields import facts_fields, host_fields
+from redsched.store.codec.fields import attribute_fields, host_fields
 from redsched.store.codec.results import HostUsage
 
 EPOCH = "1-a"
@@ -64,7 +64,7 @@ def make_columns(nodes: Sequence[Node]) -> Columns:
     for node in nodes:
         report = node.report()
         told = {"version": "1", "epoch": EPOCH, "status": "enabled", "alive": "1"}
-        columns.put(node.name, {**host_fields(report), **facts_fields(report), **told})
+        columns.put(node.name, {**host_fields(report), **attribute_fields(report), **told})
     return columns
 
 

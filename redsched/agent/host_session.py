@@ -2,7 +2,7 @@
 
     unknown --report--> reported --attest--> open --heartbeat--> open
        ^                   ^                  |
-       |                   +--- ATTEST -------+      another epoch, or written off
+       |                   +--- NOT_ATTESTED -------+      another epoch, or written off
        +------------------------ UNKNOWN ----+      forgotten
 
 Only an open host takes anything up. What happens to claims is in `works`; when each step is due is in `agent`.
@@ -159,13 +159,13 @@ class Host:
             if answer.outcome is Outcome.UNKNOWN:
                 self._is_known = False
                 await self._send(self.sight.report or await self.sight.look())
-            elif answer.outcome in (Outcome.OK, Outcome.SAME):
-                # Not waited for: should it be lost, the host attests once more and hears SAME.
+            elif answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE):
+                # Not waited for: should it be lost, the host attests once more and hears ALREADY_DONE.
                 self.journal.write_attested(self.name, answer.epoch)
                 self._owes_requests = True
                 self._open(answer.epoch, answer.drop)
                 return
-            elif answer.outcome is not Outcome.EPOCH:
+            elif answer.outcome is not Outcome.WRONG_EPOCH:
                 raise StoreUnavailable(f"host {self.name} cannot attest: the store answers {answer.outcome}")
             elif is_newer(epoch, answer.epoch):
                 await self._raise_above(epoch, answer.epoch)
@@ -217,14 +217,14 @@ class Host:
         if is_newer(self.epoch, answer.epoch):
             await self._raise_above(self.epoch, answer.epoch)
             return
-        self.hears(answer.epoch, answer.now_ms, attest=answer.outcome is Outcome.ATTEST)
+        self.hears(answer.epoch, answer.now_ms, attest=answer.outcome is Outcome.NOT_ATTESTED)
         if answer.outcome is Outcome.UNKNOWN:
             self._is_known = False
             if self.epoch:
                 self._close()
 
     def _expect_ours(self, outcome: Outcome) -> None:
-        if outcome is Outcome.OTHER:
+        if outcome is Outcome.NOT_OWNER:
             raise OtherAgent(
                 f"another agent speaks for host {self.name}: stop one of the two, "
                 f"or give this one its own REDSCHED_HOST_NAME and journal (now {self.journal.path})"

@@ -80,8 +80,8 @@ class Tagged(Generic[View]):
 def _operator_fields(host: HostView) -> dict[str, Any]:
     return {
         "status": host.status,
-        "leaving": host.leaving,
-        "drain_by_ms": host.drain_by_ms,
+        "draining": host.draining,
+        "drain_deadline_ms": host.drain_deadline_ms,
         "drain_then": host.drain_then,
         "written_off": host.written_off,
     }

@@ -116,7 +116,7 @@ class Columns(Rows):
     # Writing
 
     def put(self, host: str, fields: Mapping[str, str]) -> None:
-        """Replace a host whole by the fields of its hashes `host` and `facts` together; a new host gets a row."""
+        """Replace a host whole by the fields of its hashes `host` and `attributes` together; a new host gets a row."""
         row = self._rows.get(host)
         if row is None:
             row = self._take_row(host)

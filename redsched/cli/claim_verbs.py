@@ -147,7 +147,7 @@ def resize(
     found = with_scheduler(url, work)
     if as_json:
         return tables.show_json(render.claim(found))
-    wanted = f", until its host has made it {tables.amounts(found.wanted)}" if found.wanted else ""
+    wanted = f", until its host has made it {tables.amounts(found.resizing_to)}" if found.resizing_to else ""
     print(f"{found.id} holds {tables.amounts(found.amounts)} of {found.host}{wanted}")
     return None
 

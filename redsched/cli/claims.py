@@ -113,7 +113,7 @@ def _show_claims(found: Sequence[Claim]) -> None:
 
 def _show_claim(found: Claim) -> None:
     _show_claims([found])
-    rows = ((one.token, one.state, one.host, tables.amounts(one.amounts), one.why) for one in found.placements)
+    rows = ((one.token, one.state, one.host, tables.amounts(one.amounts), one.end_reason) for one in found.placements)
     tables.show_table(PLACEMENT_HEADS, rows, f"no placements; the last token was {found.token}")
     for name, value in _facts(found).items():
         tables.say(f"{name}: {value}")
@@ -134,7 +134,7 @@ def _facts(found: Claim) -> dict[str, object]:
     facts = {
         "consumer": found.consumer,
         "server group": found.group,
-        "why": found.why,
+        "end_reason": found.end_reason,
         "attempts": f"{found.attempts} of {found.max_attempts}",
         "alternates": " ".join(found.alternates),
     }

@@ -44,11 +44,11 @@ def progress(found: HostView) -> str:
     if not found.claims:
         return f"{found.name} is empty"
     left = f"{found.name}: {found.claims} claim{'s' * (found.claims > 1)} left"
-    if found.leaving == "stop":
+    if found.draining == "stop":
         return f"{left}, the deadline has passed: being stopped"
-    if found.stuck:
-        claim_id, reason = min(found.stuck.items())
-        return f"{left}, {len(found.stuck)} stuck: {claim_id}: {reason}"
+    if found.unmovable:
+        claim_id, reason = min(found.unmovable.items())
+        return f"{left}, {len(found.unmovable)} stuck: {claim_id}: {reason}"
     if found.failed_moves:
         claim_id, move = min(found.failed_moves.items())
         return f"{left}, moves of {len(found.failed_moves)} failed: {claim_id}: {tables.first_line(move.reason)}"
@@ -57,11 +57,11 @@ def progress(found: HostView) -> str:
 
 def _refuse_ended(found: HostView) -> None:
     left = f"{found.claims} claim{'s' * (found.claims > 1)} left on it"
-    if found.leaving:
+    if found.draining:
         return
     if found.status is not HostStatus.DRAINING:
         raise ClaimState(f"host {found.name} is not being emptied any more, it is {found.status}: {left}")
-    if found.drain_by_ms is not None:
+    if found.drain_deadline_ms is not None:
         raise ClaimState(
             f"the deadline of the drain of host {found.name} has passed, with {left}: drain it again to go on"
         )

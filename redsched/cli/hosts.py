@@ -20,7 +20,7 @@ LOST = "lost"
 NONE = "no hosts: start an agent with `redsched agent`, or report one"
 NONE_LEFT = "no hosts by these filters: leave them out to see all"
 SLOT_HEADS = ("SLOT", "CAPACITY", "CLAIMED", "EXTERNAL", "FREE", "TOTAL", "RESERVED", "RATIO")
-STUCK_HEADS = ("CLAIM", "NO OTHER PLACE BECAUSE")
+UNMOVABLE_HEADS = ("CLAIM", "NO OTHER PLACE BECAUSE")
 FAILED_HEADS = ("CLAIM", "FAILED MOVES", "NEXT MOVE", "LAST FAILURE")
 MOVING = {"move": "moved to", "evacuate": "evacuated to"}
 POOL_HEADS = ("POOL", "LIES IN", "TRAITS")
@@ -57,7 +57,7 @@ def show(name: HostArgument, as_json: AsJson = False, url: Url = "") -> None:
     if as_json:
         return tables.show_json(render.host(found))
     print(f"{found.name}  cell {found.cell}  zone {found.zone}  {found.status}  {_state(found)}  {found.claims} claims")
-    _show_leaving(found)
+    _show_draining(found)
     tables.show_table(SLOT_HEADS, (slot_row(slot, one) for slot, one in sorted(found.slots.items())), "no slots")
     if found.pools:
         rows = ((name, pool.parent, " ".join(sorted(pool.traits))) for name, pool in found.pools.items())
@@ -69,24 +69,26 @@ def show(name: HostArgument, as_json: AsJson = False, url: Url = "") -> None:
     return None
 
 
-def _show_leaving(found: HostView) -> None:
+def _show_draining(found: HostView) -> None:
     if not found.claims:
-        if found.leaving or found.drain_by_ms is not None:
+        if found.draining or found.drain_deadline_ms is not None:
             print("no claims are left on it")
-    elif found.leaving == "stop":
-        print(f"drain deadline passed at {tables.time(found.drain_by_ms or 0)}: the remaining claims are being stopped")
-    elif found.leaving:
+    elif found.draining == "stop":
+        print(
+            f"drain deadline passed at {tables.time(found.drain_deadline_ms or 0)}: the remaining claims are being stopped"
+        )
+    elif found.draining:
         _show_moving(found)
-    elif found.drain_by_ms is not None:
-        print(f"drain deadline passed at {tables.time(found.drain_by_ms)}: the remaining claims stay")
+    elif found.drain_deadline_ms is not None:
+        print(f"drain deadline passed at {tables.time(found.drain_deadline_ms)}: the remaining claims stay")
 
 
 def _show_moving(found: HostView) -> None:
-    print(f"its claims are being {MOVING[found.leaving]} other hosts")
-    if found.drain_by_ms is not None:
-        print(f"drain deadline: {tables.time(found.drain_by_ms)}, then {found.drain_then} the remaining claims")
-    if found.stuck:
-        tables.show_table(STUCK_HEADS, sorted(found.stuck.items()), "")
+    print(f"its claims are being {MOVING[found.draining]} other hosts")
+    if found.drain_deadline_ms is not None:
+        print(f"drain deadline: {tables.time(found.drain_deadline_ms)}, then {found.drain_then} the remaining claims")
+    if found.unmovable:
+        tables.show_table(UNMOVABLE_HEADS, sorted(found.unmovable.items()), "")
     if found.failed_moves:
         moves = sorted(found.failed_moves.items())
         rows = ((one, m.count, tables.At(m.next_at_ms), tables.first_line(m.reason)) for one, m in moves)

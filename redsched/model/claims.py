@@ -106,15 +106,15 @@ class Placement:
     host: str
     state: ClaimStatus
     amounts: Amounts
-    why: EndReason | None = None
+    end_reason: EndReason | None = None
     expires_at_ms: int | None = None
     counted: Mapping[str, str] = field(default_factory=dict)
     """Under which zone and label values its server group counts it (`{"zone": "az1"}`)."""
-    wanted: Amounts = field(default_factory=dict)
+    resizing_to: Amounts = field(default_factory=dict)
     """While its host resizes it: what it will hold."""
     based_on: str = ""
     """The token of the placement that it was moved from, or is another attempt of."""
-    move_by_ms: int | None = None
+    move_deadline_ms: int | None = None
     """The deadline of a move: when it is given back unless it is active."""
     work_ended_at_ms: int | None = None
     """When its work was found to have ended, where it is kept nevertheless, or about to be placed again."""
@@ -148,7 +148,7 @@ class Reason:
 class Claim:
     """A claim as the store holds it. `expires_at_ms` is None where no lease runs; an ended one keeps no amounts.
 
-    `host`, `state`, `token`, `amounts`, `why`, `expires_at_ms`, `counted` and `wanted` are those of one of its
+    `host`, `state`, `token`, `amounts`, `end_reason`, `expires_at_ms`, `counted` and `resizing_to` are those of one of its
     placements: the main one, unless `at` or `on` was asked for another.
     """
 
@@ -161,7 +161,7 @@ class Claim:
     project: str = ""
     consumer: str = ""
     digest: str = ""
-    why: EndReason | None = None
+    end_reason: EndReason | None = None
     claimed_at_ms: int | None = None
     expires_at_ms: int | None = None
     group: str = ""
@@ -171,12 +171,12 @@ class Claim:
     """The gang that it was claimed with: the id of its first member."""
     gang_members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Of a gang with relations: the ids of the claims of each member, its own too."""
-    wanted: Amounts = field(default_factory=dict)
+    resizing_to: Amounts = field(default_factory=dict)
     placements: tuple[Placement, ...] = ()
     """All that it has, the main one first; none where it has ended or is pending."""
     closed: str = ""
     """The token up to which it was given back: no placement with such a root is wanted."""
-    closed_why: EndReason | None = None
+    closed_reason: EndReason | None = None
     retry_from: str = ""
     """While it is pending: the token of the placement that has failed."""
     max_attempts: int = 1
@@ -211,10 +211,10 @@ class Claim:
             state=placement.state,
             token=placement.token,
             amounts=placement.amounts,
-            why=placement.why,
+            end_reason=placement.end_reason,
             expires_at_ms=placement.expires_at_ms,
             counted=placement.counted,
-            wanted=placement.wanted,
+            resizing_to=placement.resizing_to,
             work_ended_at_ms=placement.work_ended_at_ms,
         )
 
@@ -252,7 +252,7 @@ class Claim:
     @property
     def is_shelved(self) -> bool:
         """Whether it is shelved, and nothing of it is left on a host."""
-        return self.state is ClaimStatus.ENDED and self.why is EndReason.SHELVED
+        return self.state is ClaimStatus.ENDED and self.end_reason is EndReason.SHELVED
 
     @property
     def hosts(self) -> tuple[str, ...]:

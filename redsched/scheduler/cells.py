@@ -34,9 +34,9 @@ class Cell:
         self.requests = RequestCache(store)
         self.released = ReleaseLog(store)
         self.sweeper = Sweeper(store, self.mirror, self.released, settings)
-        self.chores = Reconciler(store, self.mirror)
-        self.sweeper.duties.append(self.chores.run_once)
-        self.words.on_pending = self.chores.begin
+        self.reconciler = Reconciler(store, self.mirror)
+        self.sweeper.duties.append(self.reconciler.run_once)
+        self.words.on_pending = self.reconciler.begin
         self._settings = settings
         self._tools = known
         self._decider: Decider | None = None
@@ -59,7 +59,7 @@ class Cell:
         """End all tasks."""
         await self.sweeper.stop()
         await self.words.stop()
-        await self.chores.stop()
+        await self.reconciler.stop()
         await self.mirror.stop()
 
     async def read_at_head(self, look: Callable[[], T]) -> T:

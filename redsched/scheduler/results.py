@@ -101,14 +101,14 @@ class HostView:
     claims: int
     pools: Mapping[str, PoolView] = field(default_factory=dict)
     aggregates: frozenset[str] = frozenset()
-    leaving: str = ""
+    draining: str = ""
     """How its claims leave: placed elsewhere, for it is drained (`move`) or written off (`evacuate`); `stop`: released,
     for a drain has reached its deadline; '' where they do not."""
-    drain_by_ms: int | None = None
-    """The deadline of a drain with moves, Unix ms: `leaving` is `stop` or '' after it, by `drain_then`."""
+    drain_deadline_ms: int | None = None
+    """The deadline of a drain with moves, Unix ms: `draining` is `stop` or '' after it, by `drain_then`."""
     drain_then: str = ""
     """What becomes at the deadline of the claims that are left: `stop` or `keep`."""
-    stuck: Mapping[str, str] = field(default_factory=dict)
+    unmovable: Mapping[str, str] = field(default_factory=dict)
     """Of these the claims for which there is no other place now, and why: of one host alone, not of lists."""
     failed_moves: Mapping[str, FailedMoves] = field(default_factory=dict)
     """Of these the claims whose last move has failed at its target: of one host alone, not of lists."""
@@ -167,7 +167,7 @@ class UsageRow:
 
 @dataclass(frozen=True, slots=True)
 class ReportResult:
-    """What became of a report: OK or SAME. Not `attested`: the host is closed until it attests to `epoch`.
+    """What became of a report: OK or ALREADY_DONE. Not `attested`: the host is closed until it attests to `epoch`.
 
     `drop` are claims whose work the host must stop.
     """

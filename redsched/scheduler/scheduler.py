@@ -63,7 +63,7 @@ class Scheduler:
         self._cells = cells
         self._selector = Selector(cells, settings, ClaimIds(cells), line, quotas, observe)
         for cell in cells:
-            cell.chores.place_again = partial(self.claims.place_again, cell)
+            cell.reconciler.place_again = partial(self.claims.place_again, cell)
             cell.sweeper.duties.append(DrainWorker(cell, successors, together).run_once)
 
     @classmethod

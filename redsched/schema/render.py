@@ -81,7 +81,7 @@ def claim(one: Claim) -> dict[str, Any]:
         "project": one.project,
         "consumer": one.consumer,
         "server_group": None if one.state is ClaimStatus.ENDED else one.group,
-        "why": one.why,
+        "end_reason": one.end_reason,
         "claimed_at_ms": one.claimed_at_ms,
         "expires_at_ms": one.expires_at_ms,
         "closed": one.closed,
@@ -91,7 +91,7 @@ def claim(one: Claim) -> dict[str, Any]:
         "next_attempt_at_ms": one.next_attempt_at_ms,
         "alternates": None if one.state is ClaimStatus.ENDED else [{"host": host} for host in one.alternates],
         "placements": [_placement(placement) for placement in one.placements],
-        "wanted": one.wanted,
+        "resizing_to": one.resizing_to,
         "digest": one.digest,
         "counted": one.counted,
         "on_exit": one.on_exit,
@@ -112,9 +112,9 @@ def _placement(one: Placement) -> dict[str, Any]:
         "host": one.host,
         "state": one.state,
         "slots": one.amounts,
-        "why": one.why,
+        "end_reason": one.end_reason,
         "expires_at_ms": one.expires_at_ms,
-        "move_by_ms": one.move_by_ms,
+        "move_deadline_ms": one.move_deadline_ms,
     }
 
 
@@ -152,10 +152,10 @@ def host(one: HostView) -> dict[str, Any]:
         "claims": one.claims,
         "pools": {name: {"parent": pool.parent, "traits": sorted(pool.traits)} for name, pool in one.pools.items()},
         "aggregates": sorted(one.aggregates),
-        "leaving": one.leaving,
-        "drain_by_ms": one.drain_by_ms,
+        "draining": one.draining,
+        "drain_deadline_ms": one.drain_deadline_ms,
         "drain_then": one.drain_then,
-        "stuck": [{"claim_id": claim_id, "reason": reason} for claim_id, reason in sorted(one.stuck.items())],
+        "unmovable": [{"claim_id": claim_id, "reason": reason} for claim_id, reason in sorted(one.unmovable.items())],
         "failed_moves": [{"claim_id": claim_id, **asdict(move)} for claim_id, move in sorted(one.failed_moves.items())],
     }
 

@@ -35,7 +35,7 @@ def held_work(
     claim_id: str,
     token: str,
     amounts: Mapping[str, int] | None = None,
-    wanted: Mapping[str, int] | None = None,
+    resizing_to: Mapping[str, int] | None = None,
     placed: str = "",
     **changes: Any,
 ) -> JournalEntry:
@@ -43,7 +43,7 @@ def held_work(
     own = {name: changes.pop(name) for name in [*changes] if name in JournalEntry.__dataclass_fields__}
     own.setdefault("root", placed or token)
     work = JournalEntry(claim_id, placed or token, token, record=changes, **own)
-    return work.with_amounts(amounts or {}, wanted or {}, work.before)
+    return work.with_amounts(amounts or {}, resizing_to or {}, work.before)
 
 
 # Notes its call; does what a file named after the verb says (a line of shell), if there is one.
@@ -175,8 +175,8 @@ class World:
         clock = await self.cell.tick()
         await self.cell.mark_down(await self.cell.lapsed_hosts(0, clock.now_ms, 0, 100))
         due = await self.cell.due_claims(clock.now_ms, 0, 100)
-        chores = await self.cell.due_chores(clock.now_ms, 0, 100)
-        await self.cell.reconcile([*dict.fromkeys((*due, *chores))])
+        due_claims = await self.cell.due_for_reconciliation(clock.now_ms, 0, 100)
+        await self.cell.reconcile([*dict.fromkeys((*due, *due_claims))])
 
     # -- the hook
 

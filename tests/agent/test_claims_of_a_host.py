@@ -47,7 +47,7 @@ async def test_a_hook_that_fails_frees_the_resources(world: World) -> None:
     await world.start(hook=world.hook)
     await world.place("a")
     claim = await world.reaches("a", ClaimStatus.ENDED)
-    assert claim.why is EndReason.FAILED
+    assert claim.end_reason is EndReason.FAILED
     assert (await world.host())["claimed.VCPU"] == "0"
     assert [call.split()[0] for call in world.calls()] == ["start", "stop"], "what it half started is cleaned up"
     reason = await world.reason("a")
@@ -65,7 +65,7 @@ async def test_what_could_not_be_started_is_not_freed_before_it_is_stopped(world
     await wait_until(lambda: len(world.calls("stop")) >= 2)
     assert (await world.host())["claimed.VCPU"] == "2"
     world.on("stop", "exit 0")
-    assert (await world.reaches("a", ClaimStatus.ENDED)).why is EndReason.FAILED
+    assert (await world.reaches("a", ClaimStatus.ENDED)).end_reason is EndReason.FAILED
     assert await world.reason("a"), "said with the failure, kept over the end"
     assert (await world.host())["claimed.VCPU"] == "0"
     assert len(world.calls("start")) == 1
@@ -74,7 +74,7 @@ async def test_what_could_not_be_started_is_not_freed_before_it_is_stopped(world
 async def test_a_hook_that_is_not_there_frees_the_resources(world: World) -> None:
     await world.start(hook="/no/such/hook")
     await world.place("a")
-    assert (await world.reaches("a", ClaimStatus.ENDED)).why is EndReason.FAILED
+    assert (await world.reaches("a", ClaimStatus.ENDED)).end_reason is EndReason.FAILED
 
 
 async def test_a_released_claim_is_stopped_before_it_is_freed(world: World) -> None:
@@ -86,7 +86,7 @@ async def test_a_released_claim_is_stopped_before_it_is_freed(world: World) -> N
     await wait_until(lambda: world.calls("stop") == [f"stop a {token}"])
     assert (await world.host())["claimed.VCPU"] == "2", "its work is still there"
     (world.folder / "may-stop").touch()
-    assert (await world.reaches("a", ClaimStatus.ENDED)).why is EndReason.RELEASED
+    assert (await world.reaches("a", ClaimStatus.ENDED)).end_reason is EndReason.RELEASED
     assert (await world.host())["claimed.VCPU"] == "0"
     assert await world.cell.inbox("h1") == []
 
@@ -129,7 +129,7 @@ async def test_a_claim_released_while_it_starts_is_stopped_at_once(world: World)
     await world.reaches("a", ClaimStatus.STARTING)
     await wait_until(lambda: bool(world.calls("start")))
     await world.cell.release("h1", "a")
-    assert (await world.reaches("a", ClaimStatus.ENDED)).why is EndReason.RELEASED
+    assert (await world.reaches("a", ClaimStatus.ENDED)).end_reason is EndReason.RELEASED
     assert len(world.calls("stop")) == 1
 
 
@@ -150,7 +150,7 @@ async def test_a_host_fails_what_it_cannot_hold(world: World) -> None:
     await world.place("small")
     await world.reaches("small", ClaimStatus.ACTIVE)
     assert (await world.place("large", {"VCPU": 7})).outcome is Outcome.OK
-    assert (await world.reaches("large", ClaimStatus.ENDED)).why is EndReason.FAILED
+    assert (await world.reaches("large", ClaimStatus.ENDED)).end_reason is EndReason.FAILED
     assert [call.split()[1] for call in world.calls()] == ["small"]
     reason = await world.reason("large")
     assert reason is not None

@@ -86,7 +86,7 @@ async def test_what_has_come_since_the_last_report_fails_a_claim(
     await world.start([machine], hook=world.hook)
     machine.foreign_mb = 640
     await world.place("a", ALL)
-    assert (await world.reaches("a", ClaimStatus.ENDED)).why is EndReason.FAILED
+    assert (await world.reaches("a", ClaimStatus.ENDED)).end_reason is EndReason.FAILED
     assert world.calls() == []
     assert "8192 MEMORY_MB: of 8192 its other claims hold 0, and 640" in capsys.readouterr().out
     await world.place("b", {"MEMORY_MB": 8192 - 640})
@@ -178,4 +178,4 @@ async def test_a_host_that_shrank_fails_what_it_cannot_hold_any_more(world: Worl
     with redis.Redis.from_url(world.url, protocol=2) as client:
         client.hset("rs:{c1}:host:h1", mapping={"capacity.VCPU": "100", "max.VCPU": "100"})
     await world.place("large", {"VCPU": 9})
-    assert (await world.reaches("large", ClaimStatus.ENDED)).why is EndReason.FAILED
+    assert (await world.reaches("large", ClaimStatus.ENDED)).end_reason is EndReason.FAILED

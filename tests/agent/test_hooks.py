@@ -267,6 +267,6 @@ async def test_the_start_of_a_move_is_told_what_it_moves(tmp_path: Path) -> None
 
 
 async def test_what_is_to_be_resized_is_told_both_amounts(tmp_path: Path) -> None:
-    work = WORK.with_amounts({"VCPU": 4}, wanted={"VCPU": 1}, before={"VCPU": 4})
+    work = WORK.with_amounts({"VCPU": 4}, resizing_to={"VCPU": 1}, before={"VCPU": 4})
     told = json.loads(await hook(tmp_path, "cat").run(HookRequest(Verb.RESIZE, "c1", "h1", work)))
     assert (told["slots"], told["former_slots"]) == ({"VCPU": 1}, {"VCPU": 4})

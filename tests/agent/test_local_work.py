@@ -46,7 +46,7 @@ class Second(Finder):
 
 async def has_ended(world: World, claim_id: str) -> Claim:
     claim = await world.reaches(claim_id, ClaimStatus.ENDED)
-    assert claim.why is EndReason.RELEASED
+    assert claim.end_reason is EndReason.RELEASED
     return claim
 
 

@@ -273,7 +273,9 @@ async def test_a_resize_that_only_the_store_has_seen_is_of_the_same_placement(wo
     flush(world)
     await is_one_placement(world, placed, token, {"VCPU": 3})
     again = await world.cell.resize("h1", "a", placed, {"VCPU": 3})
-    assert (again.outcome, again.facts[0]) == (Outcome.SAME, token), "a wipe does not lose what it was resized from"
+    assert (again.outcome, again.facts[0]) == (Outcome.ALREADY_DONE, token), (
+        "a wipe does not lose what it was resized from"
+    )
     await world.stop(agent)
     async with journal_of(world) as journal:
         assert [(one.placed, one.token) for one in journal.pages["h1"].held.values()] == [(placed, token)]

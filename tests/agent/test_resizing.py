@@ -44,7 +44,7 @@ async def becomes(world: World, amounts: Mapping[str, int]) -> Claim:
     async def is_so() -> bool:
         nonlocal found
         found = await world.claim("a")
-        return found is not None and dict(found.amounts) == dict(amounts) and not found.wanted
+        return found is not None and dict(found.amounts) == dict(amounts) and not found.resizing_to
 
     await wait_until(is_so, timeout=30, what=f"it holds {amounts}")
     assert found is not None
@@ -65,7 +65,7 @@ async def test_the_hook_resizes_and_the_store_has_the_new_amounts(world: World, 
     assert {slot: int(host[f"claimed.{slot}"]) for slot in amounts} == amounts
     assert await world.cell.inbox("h1") == []
     await world.cell.release("h1", "a")
-    assert (await world.reaches("a", ClaimStatus.ENDED)).why is EndReason.RELEASED
+    assert (await world.reaches("a", ClaimStatus.ENDED)).end_reason is EndReason.RELEASED
     assert world.calls("stop") == [f"stop a {token}"], "by the token of its last placing"
 
 
@@ -102,7 +102,7 @@ async def test_a_release_breaks_a_resize_off(world: World) -> None:
     await resize(world, await active(world), LARGE)
     await wait_until(lambda: bool(world.calls("resize")))
     await world.cell.release("h1", "a")
-    assert (await world.reaches("a", ClaimStatus.ENDED)).why is EndReason.RELEASED
+    assert (await world.reaches("a", ClaimStatus.ENDED)).end_reason is EndReason.RELEASED
     assert (await world.host())["claimed.VCPU"] == "0"
 
 
@@ -167,7 +167,7 @@ async def test_a_resize_that_a_wipe_interrupted_goes_on(world: World) -> None:
     with redis.Redis.from_url(world.url, protocol=2) as client:
         client.flushall()
     claim = await world.reaches("a", ClaimStatus.ACTIVE)
-    assert (dict(claim.amounts), claim.wanted) == ({"VCPU": 2, "MEMORY_MB": 1024}, SMALL)
+    assert (dict(claim.amounts), claim.resizing_to) == ({"VCPU": 2, "MEMORY_MB": 1024}, SMALL)
     (world.folder / "may-go-on").touch()
     await becomes(world, SMALL)
     assert world.calls("stop") == []
@@ -186,7 +186,7 @@ async def test_two_resizes_end_with_the_second(world: World) -> None:
 
 # -- against answers that the test chooses
 
-RESIZED = held_work("a", f"{E1}.9", {"VCPU": 4}, wanted={"VCPU": 4}, placed=WORK.placed)
+RESIZED = held_work("a", f"{E1}.9", {"VCPU": 4}, resizing_to={"VCPU": 4}, placed=WORK.placed)
 
 
 async def resizing(bench: Bench, **changes: object) -> JournalEntry:
@@ -204,7 +204,7 @@ async def test_the_journal_knows_of_it_before_the_hook_and_of_the_hooks_word_bef
         transaction(statements)
         held = bench.held["a"]
         seen.append(
-            (held.token[-1], dict(held.wanted), dict(held.before), [*bench.hook.calls], bench.scripted.asked[1:])
+            (held.token[-1], dict(held.resizing_to), dict(held.before), [*bench.hook.calls], bench.scripted.asked[1:])
         )
 
     monkeypatch.setattr(bench.journal, "_transaction", noted)
@@ -213,7 +213,7 @@ async def test_the_journal_knows_of_it_before_the_hook_and_of_the_hooks_word_bef
     assert ("9", {"VCPU": 4}, {"VCPU": 4}, ["resize"], ["confirm"]) in seen
     assert bench.scripted.asked == ["accept", "confirm", "resized"]
     held = bench.held["a"]
-    assert (held.token, held.placed, held.amounts, held.wanted) == (RESIZED.token, WORK.placed, {"VCPU": 4}, {})
+    assert (held.token, held.placed, held.amounts, held.resizing_to) == (RESIZED.token, WORK.placed, {"VCPU": 4}, {})
 
 
 async def test_a_hook_that_has_said_its_word_is_not_asked_again(bench: Bench) -> None:
@@ -239,7 +239,7 @@ async def test_a_resize_that_the_host_cannot_hold_is_not_tried(bench: Bench) -> 
 
 @pytest.mark.parametrize(
     ("outcome", "asked"),
-    [(Outcome.ENDING, ["resized", "gone"]), (Outcome.GONE, ["resized"]), (Outcome.UNKNOWN, ["resized"])],
+    [(Outcome.ENDING, ["resized", "gone"]), (Outcome.ENDED, ["resized"]), (Outcome.UNKNOWN, ["resized"])],
 )
 async def test_a_claim_that_ends_meanwhile_is_stopped(bench: Bench, outcome: Outcome, asked: list[str]) -> None:
     await resizing(bench)

@@ -122,7 +122,7 @@ async def test_taking_up_ends_with_an_active_claim(bench: Bench) -> None:
     assert bench.held["a"].state is ClaimStatus.ACTIVE
 
 
-@pytest.mark.parametrize("outcome", [Outcome.GONE, Outcome.STALE, Outcome.UNKNOWN])
+@pytest.mark.parametrize("outcome", [Outcome.ENDED, Outcome.STALE, Outcome.UNKNOWN])
 async def test_nothing_is_started_or_remembered_of_a_claim_that_had_ended(bench: Bench, outcome: Outcome) -> None:
     bench.scripted.answers["accept"] = [(outcome, E1)]
     await bench.steps.take_up(WORK)
@@ -131,22 +131,22 @@ async def test_nothing_is_started_or_remembered_of_a_claim_that_had_ended(bench:
 
 async def test_what_an_earlier_process_may_have_started_is_stopped_when_its_claim_has_ended(bench: Bench) -> None:
     work = await bench.hold(state=ClaimStatus.STARTING)
-    bench.scripted.answers["accept"] = [(Outcome.GONE, E1)]
+    bench.scripted.answers["accept"] = [(Outcome.ENDED, E1)]
     await bench.steps.take_up(work)
     assert bench.hook.calls == ["stop"]
     assert await bench.ended() == [("a", WORK.token)]
 
 
 @pytest.mark.parametrize(
-    ("why", "gang", "was_active"),
+    ("end_reason", "gang", "was_active"),
     [(EndReason.FAILED, "a", False), (EndReason.FAILED, "", True), (EndReason.RELEASED, "a", True)],
 )
 async def test_work_that_is_asked_back_had_been_active_unless_it_falls_with_its_gang(
-    bench: Bench, why: EndReason, gang: str, was_active: bool
+    bench: Bench, end_reason: EndReason, gang: str, was_active: bool
 ) -> None:
     """By what the store says of the claim; that of a complete gang names none when it ends."""
     work = await bench.hold(state=ClaimStatus.ACTIVE, record={**WORK.record, "gang": "a"})
-    placement = Placement(work.placed, work.token, work.root, "h1", ClaimStatus.ENDING, {}, why)
+    placement = Placement(work.placed, work.token, work.root, "h1", ClaimStatus.ENDING, {}, end_reason)
     bench.scripted.claims["a"] = Claim(
         "a", "c1", "h1", ClaimStatus.ENDING, work.token, {}, gang=gang, placements=(placement,)
     )
@@ -158,19 +158,19 @@ async def test_work_that_is_asked_back_had_been_active_unless_it_falls_with_its_
 
 async def test_work_that_runs_is_not_started_again(bench: Bench) -> None:
     await bench.hold(state=ClaimStatus.STARTING, is_running=True)
-    bench.scripted.answers["accept"] = [(Outcome.SAME, E1)]
+    bench.scripted.answers["accept"] = [(Outcome.ALREADY_DONE, E1)]
     await bench.steps.take_up(WORK)
     assert bench.hook.calls == []
     assert bench.scripted.asked == ["accept", "confirm"]
 
 
 @pytest.mark.parametrize(
-    "word", [(Outcome.UNKNOWN, E2), (Outcome.GONE, E2), (Outcome.ATTEST, E2), (Outcome.ATTEST, E1)]
+    "word", [(Outcome.UNKNOWN, E2), (Outcome.ENDED, E2), (Outcome.NOT_ATTESTED, E2), (Outcome.NOT_ATTESTED, E1)]
 )
 async def test_no_word_of_an_epoch_not_attested_to_stops_work(bench: Bench, word: tuple[Outcome, str]) -> None:
     """A store that was wiped knows no claim: that is no reason to stop any."""
     work = await bench.hold(state=ClaimStatus.ACTIVE, is_running=True)
-    bench.scripted.answers["renew"] = [word, (Outcome.SAME, E2)]
+    bench.scripted.answers["renew"] = [word, (Outcome.ALREADY_DONE, E2)]
     asking = asyncio.create_task(bench.steps.ask_about(work))
     await wait_until(lambda: bench.closed > 0, what="the host is to attest")
     assert bench.host.epoch == ""
@@ -184,14 +184,14 @@ async def test_no_word_of_an_epoch_not_attested_to_stops_work(bench: Bench, word
 async def test_a_word_of_an_epoch_that_was_left_counts_for_nothing(bench: Bench) -> None:
     bench.host._open(E2, ())
     work = await bench.hold(state=ClaimStatus.ACTIVE)
-    bench.scripted.answers["renew"] = [(Outcome.GONE, E1), (Outcome.SAME, E2)]
+    bench.scripted.answers["renew"] = [(Outcome.ENDED, E1), (Outcome.ALREADY_DONE, E2)]
     await bench.steps.ask_about(work)
     assert bench.hook.calls == []
     assert bench.host.epoch == E2
     assert bench.closed == 1, "the next heartbeat is to find out whether the store is an old copy"
 
 
-@pytest.mark.parametrize("answer", [Outcome.OK, Outcome.GONE, Outcome.SAME])
+@pytest.mark.parametrize("answer", [Outcome.OK, Outcome.ENDED, Outcome.ALREADY_DONE])
 async def test_what_may_have_begun_is_stopped_although_the_store_has_freed_it(bench: Bench, answer: Outcome) -> None:
     """A host that was written off is not waited for, but still stops the work."""
     bench.hook.fails = {"start": [HookFailed("no")], "stop": [HookFailed("no")]}

@@ -107,7 +107,7 @@ async def test_a_killed_process_ends_its_claim(shop: Workshop) -> None:
     await shop.run("b")
     shop.kill("a")
     claim = await shop.world.reaches("a", ENDED)
-    assert claim.why is EndReason.WORK_ENDED
+    assert claim.end_reason is EndReason.WORK_ENDED
     assert shop.world.calls("stop") == [f"stop a {claim.token}"], "the hook has cleaned up"
     reason = await shop.world.reason("a")
     assert reason is not None
@@ -125,7 +125,7 @@ async def test_the_event_says_what_was_seen(shop: Workshop) -> None:
     await shop.world.reaches("a", ENDED)
     await Recorder(shop.world.cell, Settings()).record()
     event = (await shop.world.cell.events_before("", 1))[0].fields
-    assert (event["kind"], event["why"], event["claim"]) == ("work-ended", "work-ended", "a")
+    assert (event["kind"], event["end_reason"], event["claim"]) == ("work-ended", "work-ended", "a")
     assert event["reason"] == f"work-ended: no process {shop.pid('a')} is left"
 
 
@@ -134,7 +134,7 @@ async def test_work_that_never_came_up_ends_its_claim(shop: Workshop) -> None:
     shop.world.on("start", f"echo pids: {NO_PID}")
     await shop.start()
     await shop.world.place("a")
-    assert (await shop.world.reaches("a", ENDED)).why is EndReason.WORK_ENDED
+    assert (await shop.world.reaches("a", ENDED)).end_reason is EndReason.WORK_ENDED
 
 
 async def test_what_the_stop_hook_cannot_clean_up_stays_taken(shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,7 +146,7 @@ async def test_what_the_stop_hook_cannot_clean_up_stays_taken(shop: Workshop, mo
     await wait_until(lambda: len(shop.world.calls("stop")) >= 2)
     assert (await shop.world.host())["claimed.VCPU"] == "2"
     shop.world.on("stop", "exit 0")
-    assert (await shop.world.reaches("a", ENDED)).why is EndReason.WORK_ENDED
+    assert (await shop.world.reaches("a", ENDED)).end_reason is EndReason.WORK_ENDED
 
 
 async def test_work_that_ended_while_no_agent_ran_ends_its_claim(shop: Workshop) -> None:
@@ -155,7 +155,7 @@ async def test_work_that_ended_while_no_agent_ran_ends_its_claim(shop: Workshop)
     await shop.world.stop(agent)
     shop.kill("a")
     await shop.start()
-    assert (await shop.world.reaches("a", ENDED)).why is EndReason.WORK_ENDED
+    assert (await shop.world.reaches("a", ENDED)).end_reason is EndReason.WORK_ENDED
 
 
 async def test_a_pid_that_was_reused_while_no_agent_ran_is_told_apart(shop: Workshop) -> None:
@@ -171,7 +171,7 @@ async def test_a_pid_that_was_reused_while_no_agent_ran_is_told_apart(shop: Work
         named["started"] = {str(shop.pid("a")): mark + "0"}
         file.execute("UPDATE placement SET named = ? WHERE id = 'a'", (json.dumps(named),))
     await shop.start()
-    assert (await shop.world.reaches("a", ENDED)).why is EndReason.WORK_ENDED
+    assert (await shop.world.reaches("a", ENDED)).end_reason is EndReason.WORK_ENDED
     os.kill(shop.pid("a"), 0)
     other = await shop.world.claim("b")
     assert other is not None
@@ -188,7 +188,7 @@ async def test_a_release_goes_on_after_an_agent_died_in_its_middle(shop: Worksho
     await shop.world.stop(agent)
     shop.world.on("stop", "exit 0")
     await shop.start(work_watch_s=3600)
-    assert (await shop.world.reaches("a", ENDED)).why is EndReason.WORK_ENDED
+    assert (await shop.world.reaches("a", ENDED)).end_reason is EndReason.WORK_ENDED
     assert await shop.world.reason("a")
 
 
@@ -200,7 +200,7 @@ async def test_to_be_replaced_it_fails_on_its_host(shop: Workshop) -> None:
     await shop.run("a", OnExit.REPLACE)
     shop.kill("a")
     claim = await shop.world.reaches("a", ClaimStatus.PENDING)
-    assert (claim.why, claim.restarts) == (EndReason.FAILED, 1)
+    assert (claim.end_reason, claim.restarts) == (EndReason.FAILED, 1)
     assert (await shop.said("a"))[-2:] == ["work-ended", "failed"]
     assert len(shop.world.calls("stop")) == 1
     assert (await shop.world.host())["failures"] == "1"
@@ -226,7 +226,7 @@ async def test_kept_it_stays_active_and_shows_when_its_work_ended(shop: Workshop
     assert (await shop.said("a")).count("work-ended") == 1
     await shop.start()
     await shop.world.cell.release("h1", "a")
-    assert (await shop.world.reaches("a", ENDED)).why is EndReason.RELEASED
+    assert (await shop.world.reaches("a", ENDED)).end_reason is EndReason.RELEASED
 
 
 async def test_what_is_kept_still_shows_it_when_the_store_has_forgotten(shop: Workshop) -> None:
@@ -279,7 +279,7 @@ KEPT = {"on_exit": "keep"}
         ({"named": Named(cgroup="a.slice", is_watched=False)}, False),
         ({"state": ClaimStatus.STARTING}, False),
         ({"state": ClaimStatus.ENDING}, False),
-        ({"record": {"wanted.VCPU": "4"}}, False),
+        ({"record": {"resizing_to.VCPU": "4"}}, False),
         ({"record": {"digest": "local"}}, False),
         ({"record": KEPT}, True),
         ({"record": KEPT, "work_end": WorkEnd("gone", 1)}, False),

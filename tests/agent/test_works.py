@@ -207,7 +207,7 @@ async def test_a_start_is_not_broken_off_for_a_resize() -> None:
     works = works_of(steps, missed)
     works.read_inbox([hint()], {"a": CLAIM})
     await begun(steps, "take up 7")
-    resized = dataclasses.replace(at(f"{E1}.8", ClaimStatus.STARTING, placed=TOKEN), wanted={"VCPU": 2})
+    resized = dataclasses.replace(at(f"{E1}.8", ClaimStatus.STARTING, placed=TOKEN), resizing_to={"VCPU": 2})
     works.read_inbox([hint("resize", token=f"{E1}.8")], {"a": claim_of(resized)})
     steps.may_end.set()
     await wait_until(lambda: missed == ["missed"], what="the inbox is to be read again")
@@ -215,10 +215,10 @@ async def test_a_start_is_not_broken_off_for_a_resize() -> None:
 
 
 async def test_a_resize_that_either_side_has_half_done_goes_on() -> None:
-    wanted = {"VCPU": 1}
+    resizing_to = {"VCPU": 1}
     for work, claim in (
-        (RUNNING.with_amounts(wanted, wanted, {}), ACTIVE),
-        (RUNNING, claim_of(dataclasses.replace(at(TOKEN, ClaimStatus.ACTIVE), wanted=wanted))),
+        (RUNNING.with_amounts(resizing_to, resizing_to, {}), ACTIVE),
+        (RUNNING, claim_of(dataclasses.replace(at(TOKEN, ClaimStatus.ACTIVE), resizing_to=resizing_to))),
     ):
         steps = NotedSteps(held(work))
         works = works_of(steps)
@@ -274,14 +274,16 @@ async def test_of_a_claim_that_is_still_here_a_placement_that_is_gone_is_asked_a
     await works.close()
 
 
-@pytest.mark.parametrize(("gang", "why"), [("a", EndReason.FAILED), ("", EndReason.FAILED), ("a", EndReason.RELEASED)])
-async def test_only_a_member_of_a_gang_that_has_failed_ends_with_its_gang(gang: str, why: EndReason) -> None:
+@pytest.mark.parametrize(
+    ("gang", "end_reason"), [("a", EndReason.FAILED), ("", EndReason.FAILED), ("a", EndReason.RELEASED)]
+)
+async def test_only_a_member_of_a_gang_that_has_failed_ends_with_its_gang(gang: str, end_reason: EndReason) -> None:
     """The claim of a complete gang names none when it ends."""
     steps = NotedSteps(held(RUNNING))
     works = works_of(steps)
-    ending = dataclasses.replace(at(TOKEN, ClaimStatus.ENDING), why=why)
+    ending = dataclasses.replace(at(TOKEN, ClaimStatus.ENDING), end_reason=end_reason)
     claim = dataclasses.replace(claim_of(ending), gang=gang)
     works.compare({"a"}, {"a": claim})
     await wait_until(lambda: bool(steps.begun))
-    assert steps.begun == ["end with its gang" if gang and why is EndReason.FAILED else "end"]
+    assert steps.begun == ["end with its gang" if gang and end_reason is EndReason.FAILED else "end"]
     await works.close()

@@ -42,7 +42,7 @@ async def test_fail_ends_a_claim_and_frees_its_host(api: httpx.AsyncClient) -> N
     claim = await select(api)
     answer = await verb(api, claim, "fail", alternates=[])
     assert answer.status_code == 200, answer.text
-    assert (answer.json()["state"], answer.json()["why"]) == ("ended", "failed")
+    assert (answer.json()["state"], answer.json()["end_reason"]) == ("ended", "failed")
     assert (await api.get("/v1/hosts/h1")).json()["slots"]["VCPU"]["claimed"] == 0
 
 
@@ -97,7 +97,7 @@ async def test_release_of_a_claim_that_nobody_took_up_is_204_and_again(api: http
     for _ in range(2):
         answer = await api.delete(f"/v1/claims/{claim['claim_id']}")
         assert (answer.status_code, answer.content) == (204, b"")
-    assert (await api.get(f"/v1/claims/{claim['claim_id']}")).json()["why"] == "released"
+    assert (await api.get(f"/v1/claims/{claim['claim_id']}")).json()["end_reason"] == "released"
     assert (await api.get("/v1/hosts/h1")).json()["slots"]["VCPU"]["claimed"] == 0
 
 

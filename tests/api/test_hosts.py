@@ -63,7 +63,7 @@ async def test_a_host_written_off_gets_no_claims(api: httpx.AsyncClient) -> None
     refused = check_problem(await api.post("/v1/hosts/h1/write-off", json={"evacuate": True}), 409, "claim-state")
     assert refused["lease_ms"] > 0
     assert all(word in refused["detail"] for word in ("Drain it", "stop its agent", "force"))
-    assert (await api.get("/v1/hosts/h1")).json()["leaving"] == ""
+    assert (await api.get("/v1/hosts/h1")).json()["draining"] == ""
     assert (await api.post("/v1/hosts/h1/write-off", json={"force": True})).status_code == 204
     assert (await api.get("/v1/hosts/h1")).json()["written_off"] is True
     check_problem(await api.post("/v1/selections", json=NEED), 409, "no-valid-host")

@@ -50,7 +50,7 @@ async def test_a_move_answers_the_target_and_200_when_sent_again(two_hosts: http
 async def test_a_live_move_has_a_deadline(two_hosts: httpx.AsyncClient) -> None:
     target = await said(two_hosts, await select(two_hosts), "move", 201, live=True)
     (placement,) = [one for one in target["placements"] if one["token"] == target["token"]]
-    assert 240_000 < placement["move_by_ms"] - target["claimed_at_ms"] < 360_000
+    assert 240_000 < placement["move_deadline_ms"] - target["claimed_at_ms"] < 360_000
 
 
 async def test_a_move_that_nothing_fits_says_why(api: httpx.AsyncClient) -> None:
@@ -67,7 +67,7 @@ async def test_fail_answers_the_next_place(two_hosts: httpx.AsyncClient) -> None
     assert (now["host"], now["claim_id"], now["state"]) == (other(claim["host"]), claim["claim_id"], "claimed")
     answer = await two_hosts.post(f"/v1/claims/{claim['claim_id']}/fail", json={"token": now["token"]})
     assert check_problem(answer, 409, "no-valid-host")["claim_id"] == now["claim_id"]
-    assert (await two_hosts.get(f"/v1/claims/{claim['claim_id']}")).json()["why"] == "failed"
+    assert (await two_hosts.get(f"/v1/claims/{claim['claim_id']}")).json()["end_reason"] == "failed"
 
 
 async def test_resize_by_class_and_by_slot(api: httpx.AsyncClient) -> None:
@@ -84,7 +84,7 @@ async def test_resize_by_class_and_by_slot(api: httpx.AsyncClient) -> None:
 
 async def test_shelve_and_unshelve(api: httpx.AsyncClient) -> None:
     claim = await select(api)
-    assert (await said(api, claim, "shelve", 200))["why"] == "shelved"
+    assert (await said(api, claim, "shelve", 200))["end_reason"] == "shelved"
     assert (await api.get("/v1/hosts/h1")).json()["slots"]["VCPU"]["claimed"] == 0
     path = f"/v1/claims/{claim['claim_id']}/unshelve"
     back = await api.post(path)
@@ -123,7 +123,7 @@ async def test_unshelve_and_drain_read_a_body_where_there_is_one(api: httpx.Asyn
     check_problem(await api.post("/v1/hosts/h1/drain", json={"moves": True}), 422, "invalid-request")
     check_problem(await api.post("/v1/hosts/h1/write-off", content=b"x"), 415, "unsupported-media-type")
     assert (await api.post("/v1/hosts/h1/drain", json={"move": True})).status_code == 204
-    assert (await api.get("/v1/hosts/h1")).json()["leaving"] == "move"
+    assert (await api.get("/v1/hosts/h1")).json()["draining"] == "move"
 
 
 async def test_a_drain_has_a_deadline_only_with_moves(api: httpx.AsyncClient) -> None:
@@ -133,19 +133,19 @@ async def test_a_drain_has_a_deadline_only_with_moves(api: httpx.AsyncClient) ->
     asked = {"move": True, "deadline_s": 60, "then": "stop"}
     assert (await api.post("/v1/hosts/h1/drain", json=asked)).status_code == 204
     found = (await api.get("/v1/hosts/h1")).json()
-    assert (found["leaving"], found["drain_then"]) == ("move", "stop")
-    assert found["drain_by_ms"] > 0
+    assert (found["draining"], found["drain_then"]) == ("move", "stop")
+    assert found["drain_deadline_ms"] > 0
     assert (await api.post("/v1/hosts/h1/drain")).status_code == 204
     found = (await api.get("/v1/hosts/h1")).json()
-    assert (found["leaving"], found["drain_by_ms"], found["drain_then"]) == ("", None, "")
+    assert (found["draining"], found["drain_deadline_ms"], found["drain_then"]) == ("", None, "")
 
 
 async def test_a_host_that_is_emptied_shows_what_cannot_leave(api: httpx.AsyncClient) -> None:
     claim = await select(api)
     assert (await api.post("/v1/hosts/h1/write-off", json={"evacuate": True, "force": True})).status_code == 204
     found = (await api.get("/v1/hosts/h1")).json()
-    assert (found["leaving"], [one["claim_id"] for one in found["stuck"]]) == ("evacuate", [claim["claim_id"]])
-    assert "none of 1 hosts can take" in found["stuck"][0]["reason"]
+    assert (found["draining"], [one["claim_id"] for one in found["unmovable"]]) == ("evacuate", [claim["claim_id"]])
+    assert "none of 1 hosts can take" in found["unmovable"][0]["reason"]
 
 
 async def test_until_active_is_504_when_no_host_confirms(api: httpx.AsyncClient) -> None:
@@ -208,6 +208,6 @@ async def test_a_claim_shows_its_restarts_and_when_a_place_is_looked_for_next(
     check_problem(await api.post("/v1/claims/mine/fail", json={"token": found["token"]}), 409, "no-valid-host")
     async with raw_client(clean_store) as raw:
         await raw.hset("rs:{c1}:claim:mine", "restarts", 3)
-        due_ms = int(await raw.zscore("rs:{c1}:chores", "mine"))
+        due_ms = int(await raw.zscore("rs:{c1}:reconcile", "mine"))
     shown = (await api.get("/v1/claims/mine")).json()
     assert (shown["state"], shown["restarts"], shown["next_attempt_at_ms"]) == ("pending", 3, due_ms)

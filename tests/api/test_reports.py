@@ -81,11 +81,11 @@ async def test_a_report_replaces_what_the_host_owns_and_no_claim(api: httpx.Asyn
 
 
 async def test_reports_of_an_agent_count_in_their_order(api: httpx.AsyncClient) -> None:
-    """A lower or equal number is SAME and writes nothing; another journal is refused while the lease runs."""
+    """A lower or equal number is ALREADY_DONE and writes nothing; another journal is refused while the lease runs."""
     agent = {"journal": "j1", "nonce": "n1", "number": 5}
     assert (await put_host(api, "h1", agent=agent))["outcome"] == "OK"
     late = {**REPORT, "zone": "az7", "agent": {**agent, "number": 4}}
-    assert (await api.put("/v1/hosts/h1/report", json=late)).json()["outcome"] == "SAME"
+    assert (await api.put("/v1/hosts/h1/report", json=late)).json()["outcome"] == "ALREADY_DONE"
     assert (await api.get("/v1/hosts/h1")).json()["zone"] == "az1"
     other = {**REPORT, "agent": {"journal": "j2", "nonce": "n2", "number": 9}}
     check_problem(await api.put("/v1/hosts/h1/report", json=other), 409, "other-agent")

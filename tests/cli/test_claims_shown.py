@@ -66,4 +66,4 @@ def test_one_claim_is_shown_with_attempts_and_placements(redsched: Redsched) -> 
     redsched("claim", "release", "mine").check()
     ended = redsched("claim", "show", "mine").check().output
     assert f"no placements; the last token was {token}" in ended
-    assert "why: released" in ended
+    assert "end_reason: released" in ended

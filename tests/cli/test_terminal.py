@@ -73,7 +73,7 @@ def test_events_show_times_of_day_and_reasons_on_lines_of_their_own(redsched: Re
     day, heads, claimed, failed, *reason = shown
     assert re.fullmatch(r"\d{4}-\d\d-\d\d UTC", day)
     assert heads.split() == ["TIME", "KIND", "CLAIM", "HOST", "WHAT"]
-    for line, kind, what in ((claimed, "claimed", "VCPU=2"), (failed, "failed", "VCPU=2 why=failed")):
+    for line, kind, what in ((claimed, "claimed", "VCPU=2"), (failed, "failed", "VCPU=2 end_reason=failed")):
         assert re.fullmatch(rf"{TIME}  {kind} +{re.escape(claim_id)}  h1 +{what}", line)
     assert all(line.startswith("    ") for line in reason)
     assert " ".join(line.strip() for line in reason) == f"reason={REASON}"

@@ -31,8 +31,8 @@ EPOCH, TOKEN = "2-b", "2-b.7"
 def good() -> View:
     """Two hosts, one claim on each that counts in a group, one of them with a seat of a shared pool. All active."""
     claims = {
-        "a": {"host": "h1", "state": "active", "token": TOKEN, "group": "g", "in.zone": "az1", "amount.VCPU": "2"},
-        "b": {"host": "h2", "state": "active", "token": TOKEN, "group": "g", "in.zone": "az1", "amount.VCPU": "4"},
+        "a": {"host": "h1", "state": "active", "token": TOKEN, "group": "g", "counted.zone": "az1", "amount.VCPU": "2"},
+        "b": {"host": "h2", "state": "active", "token": TOKEN, "group": "g", "counted.zone": "az1", "amount.VCPU": "4"},
     }
     claims["b"]["amount.pool:lic/CUSTOM_SEAT"] = "1"
     host = {"epoch": EPOCH, "alive": "1", "capacity.VCPU": "4", "claims": "1", "starting": "0", "zone": "az1"}
@@ -55,7 +55,7 @@ def other_cell() -> View:
     """One host with a claim, in a cell beside the good one."""
     it = good()
     claim, host = it.claims["b"], it.hosts["h2"]
-    del claim["group"], claim["in.zone"], claim["amount.pool:lic/CUSTOM_SEAT"]
+    del claim["group"], claim["counted.zone"], claim["amount.pool:lic/CUSTOM_SEAT"]
     claim.update({"host": "h3", "amount.VCPU": "2"})
     host.update({"claimed.VCPU": "2"})
     return View(meta=it.meta, hosts={"h3": host}, claims={"e": claim}, held={"h3": {"e"}})
@@ -202,8 +202,8 @@ def test_what_has_not_settled_is_told(change: Change, says: str) -> None:
     [
         (lambda it: it.inboxes.update({"h1": 1}), "1 hints lie in the inbox of h1"),
         (lambda it: it.deadlines.update({"a": 1.0}), "claim a has a deadline"),
-        (lambda it: it.others.update({"chores": {"a": "2500"}}), "a chore waits for a, put off for 1.5 s"),
-        (lambda it: it.others.update({"chores": {"a": "700"}}), "a chore waits for a, due for 0.3 s"),
+        (lambda it: it.others.update({"reconcile": {"a": "2500"}}), "a chore waits for a, put off for 1.5 s"),
+        (lambda it: it.others.update({"reconcile": {"a": "700"}}), "a chore waits for a, due for 0.3 s"),
     ],
 )
 def test_what_is_still_under_way_is_told(change: Change, says: str) -> None:
@@ -271,10 +271,10 @@ def test_what_lies_in_a_cell_is_sorted_by_its_kind_and_name() -> None:
 
 
 def test_a_claim_that_has_ended_shows_why_and_where_it_had_failed() -> None:
-    fields = ["state", "ended", "why", "failed", "tried.h1", "1", "tried.h2", "1"]
+    fields = ["state", "ended", "end_reason", "failed", "tried.h1", "1", "tried.h2", "1"]
     things = [
         ("rs:{c1}:claim:a", "hash", [*fields, "kept", "0"]),
-        ("rs:{c1}:claim:b", "hash", ["state", "ended", "why", "shelved", "kept", "1"]),
+        ("rs:{c1}:claim:b", "hash", ["state", "ended", "end_reason", "shelved", "kept", "1"]),
     ]
     view = view_of("c1", things)
     assert (view.ended, view.shelved, view.kept) == ({"a": "failed", "b": "shelved"}, {"b"}, {"b"})

@@ -132,7 +132,7 @@ async def test_a_claims_life_goes_on_once(server: PrivateServer, tmp_path: Path,
         assert one.claim_id is not None
         assert one.token is not None
         about = (one.host, one.claim_id, one.token)
-        done = {Outcome.OK, Outcome.SAME}
+        done = {Outcome.OK, Outcome.ALREADY_DONE}
         for call, state in (
             (it.behind.accept(*about, 60), ClaimStatus.STARTING),
             (it.behind.renew(*about, 60), ClaimStatus.STARTING),
@@ -156,7 +156,7 @@ async def test_a_report_changes_the_host_once(server: PrivateServer, tmp_path: P
         stamp = AgentStamp("journal-h9", "n1", 1)
         await it.struck(fault, it.behind.report(HostReport("h9", {"VCPU": Inventory(8)}), stamp))
         answer = await it.struck(fault, it.behind.attest("h9", "", stamp))
-        assert answer.outcome in (Outcome.OK, Outcome.SAME)  # type: ignore[attr-defined]
+        assert answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE)  # type: ignore[attr-defined]
         before = int((await it.cell.read_hosts(["h9"]))[0].fields["version"])
         said = await it.struck(
             fault, it.behind.report(HostReport("h9", {"VCPU": Inventory(9)}), AgentStamp("journal-h9", "n1", 2))

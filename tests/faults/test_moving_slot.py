@@ -67,8 +67,15 @@ BRIEF = Settings(cells=(CELL,), resend_for_s=0.3, reply_timeout_s=1.0)
 TOKEN = "1-a.1"
 FIELDS = {"state": "ended", "host": "h1", "token": TOKEN}
 TRANSFER = Transfer("t", "1", 1, {"claims": 1})
-TYPES = {"hosts": "zset", "deadlines": "zset", "chores": "zset", "changes": "stream", "events": "stream"}
-TYPES |= {"inbox": "stream", "claims": "set", "shelved": "set", "leaving": "set", "removed": "string", "reason": "hash"}
+TYPES = {"hosts": "zset", "deadlines": "zset", "reconcile": "zset", "changes": "stream", "events": "stream"}
+TYPES |= {
+    "inbox": "stream",
+    "claims": "set",
+    "shelved": "set",
+    "draining": "set",
+    "removed": "string",
+    "reason": "hash",
+}
 """Of the keys that stand beside hosts and claims, and that a line need not make."""
 
 
@@ -189,7 +196,7 @@ async def left_gang(it: World) -> None:
 async def all_of_a_gone_host(it: World) -> None:
     await one(claim_on, it)
     await it.raw.set(it.cell.keys.removed("h1"), TOKEN)
-    await it.raw.hset(it.cell.keys.facts("h1"), "label.rack", "r1")
+    await it.raw.hset(it.cell.keys.attributes("h1"), "label.rack", "r1")
 
 
 async def wrong_deadlines(it: World) -> None:
@@ -238,7 +245,7 @@ async def asked_to_resize(it: World) -> None:
 
 async def to_attest(it: World) -> None:
     await one(claim_on, it)
-    await it.raw.srem(it.cell.keys.leaving, "h1")
+    await it.raw.srem(it.cell.keys.draining, "h1")
     await new_epoch(it.cell)
     await it.cell.report(report_of())
 
@@ -327,7 +334,7 @@ LINES: dict[str, Line] = {
     "gone": Line(partial(one, ending), about("gone", EndReason.RELEASED, {})),
     "heartbeat": Line(was_down, lambda it: it.cell.heartbeat("h1", 60)),
     "inbox": Line(partial(one, claim_on), lambda it: it.cell.inboxes(["h1"])),
-    "init": Line(host, lambda it: it.cell.init(), Outcome.SAME),
+    "init": Line(host, lambda it: it.cell.init(), Outcome.ALREADY_DONE),
     "keep": Line(kept_request, lambda it: it.cell.keep_request("d", "{}")),
     "local": Line(local_ended, local_again),
     "lost": Line(host, lambda it: it.cell.write_off("h1", evacuate=True, force=True)),
@@ -336,7 +343,9 @@ LINES: dict[str, Line] = {
     "mend_due": Line(due_for_nothing, lambda it: it.cell.mend_due("reason", ["a", "c"])),
     "mend_gang": Line(left_gang, lambda it: it.cell.mend_gang("a", "reason", ["a"])),
     # Where it has something to do a key that it declares is missing, that of the host: it is not begun.
-    "mend_gone_host": Line(all_of_a_gone_host, lambda it: it.cell.mend_gone_host("h1", "reason", True), Outcome.SAME),
+    "mend_gone_host": Line(
+        all_of_a_gone_host, lambda it: it.cell.mend_gone_host("h1", "reason", True), Outcome.ALREADY_DONE
+    ),
     "mend_host": Line(wrong_deadlines, lambda it: it.cell.mend_host("h1", "reason", ["b"])),
     "probe": Line(probed, lambda it: it.cell._runner.run("probe", [it.cell.keys.probe(one) for one in range(5)], ())),
     "raise": Line(host, lambda it: new_epoch(it.cell)),

@@ -88,8 +88,8 @@ def test_an_answer_that_comes_after_its_lease_has_run_out_promises_nothing() -> 
 @pytest.mark.parametrize("kept", [owned(until="active"), owned(was_active=True)])
 def test_what_was_active_is_never_lost(kept: Owned) -> None:
     anything = Excuses(frozenset({"expired", "forgotten", "failed"}), HELD_UP.held_up)
-    for why in ("expired", "forgotten", "failed"):
-        assert broken("a", kept, None, why, anything) == "it was active, and stays until it is given back"
+    for end_reason in ("expired", "forgotten", "failed"):
+        assert broken("a", kept, None, end_reason, anything) == "it was active, and stays until it is given back"
 
 
 def test_what_faults_may_lose_is_lost_and_nothing_else() -> None:
@@ -164,11 +164,16 @@ def claim(state: str, **fields: str) -> tuple[str, str, list[str]]:
 
 def test_a_watcher_keeps_what_it_saw_of_a_claim_last_and_when_it_was_gone() -> None:
     there = cell(1_002_100, claim("starting", expires_at_ms="1002200"))
-    ended = cell(1_002_300, claim("ended", why="expired", kept="0"))
+    ended = cell(1_002_300, claim("ended", end_reason="expired", kept="0"))
     forgotten = cell(1_300_000)
     watcher = looked_at(there, ended, forgotten)
     one = watcher.gone["a"]
-    assert (one.why, one.last["state"], one.seen_ms, one.gone_ms) == ("expired", "starting", 1_002_100, 1_002_300)
+    assert (one.end_reason, one.last["state"], one.seen_ms, one.gone_ms) == (
+        "expired",
+        "starting",
+        1_002_100,
+        1_002_300,
+    )
     assert one.expires_ms == 1_002_200
     watcher.take({"c1": there})
     assert watcher.gone == {}, "a host has brought it back"
@@ -177,7 +182,7 @@ def test_a_watcher_keeps_what_it_saw_of_a_claim_last_and_when_it_was_gone() -> N
 def test_a_wrong_line_says_what_was_promised_to_whom_and_what_is_there_instead() -> None:
     watcher = looked_at(
         cell(1_002_100, claim("starting", expires_at_ms="1002200")),
-        cell(1_002_300, claim("ended", why="expired", kept="0")),
+        cell(1_002_300, claim("ended", end_reason="expired", kept="0")),
     )
     ledger = Ledger()
     ledger.hear("s0", "placed", {"ids": ["a"], "hosts": [HOST], "tokens": ["2-b.7"], "expire_at_ms": [LEASE_ENDS]})
@@ -233,7 +238,10 @@ async def test_a_host_that_hears_no_reply_lets_its_own_lease_run_out_before_the_
 
         await wait_until(is_over, timeout=30)
         over = await scheduler.claims.get("a")
-    assert (states - {ClaimStatus.CLAIMED}, over.why) == ({ClaimStatus.STARTING, ClaimStatus.ENDING}, EndReason.EXPIRED)
+    assert (states - {ClaimStatus.CLAIMED}, over.end_reason) == (
+        {ClaimStatus.STARTING, ClaimStatus.ENDING},
+        EndReason.EXPIRED,
+    )
     assert answer.expires_at_ms is not None
     assert time.time() * 1000 < answer.expires_at_ms, "that was the time to take it up in"
 
@@ -259,7 +267,7 @@ async def test_a_claim_that_was_unshelved_and_answered_as_claimed_is_shelved_aga
         async def is_shelved_again() -> bool:
             claim = await scheduler.claims.get("a")
             seen.add(claim.state)
-            return claim.why is EndReason.SHELVED and claim.state is ClaimStatus.ENDED
+            return claim.end_reason is EndReason.SHELVED and claim.state is ClaimStatus.ENDED
 
         await wait_until(is_shelved_again, timeout=30)
     assert seen >= {ClaimStatus.STARTING, ClaimStatus.ENDED}

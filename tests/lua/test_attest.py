@@ -70,8 +70,8 @@ async def forget_claim(raw: Any, cell: CellStore, claim_id: str = "a", host: str
 async def test_the_answers_that_write_nothing(cell: CellStore, raw: Any) -> None:
     async with nothing_written(raw):
         assert (await cell.attest("nowhere", "")).outcome is Outcome.UNKNOWN
-        assert (await cell.attest("h1", "1-a")).outcome is Outcome.EPOCH
-        assert (await cell.attest("h1", "")).outcome is Outcome.SAME
+        assert (await cell.attest("h1", "1-a")).outcome is Outcome.WRONG_EPOCH
+        assert (await cell.attest("h1", "")).outcome is Outcome.ALREADY_DONE
 
 
 async def test_attesting_opens_the_host_in_the_feed_and_once_per_epoch(cell: CellStore, raw: Any) -> None:
@@ -81,7 +81,7 @@ async def test_attesting_opens_the_host_in_the_feed_and_once_per_epoch(cell: Cel
     (entry,) = [one for one in await cell.changes("0-0", 100) if one.seq > clock.seq]
     assert (entry.op, entry.fields) == ("attest", {"epoch": epoch})
     async with nothing_written(raw):
-        assert (await cell.attest("h1", epoch)).outcome is Outcome.SAME
+        assert (await cell.attest("h1", epoch)).outcome is Outcome.ALREADY_DONE
     await claim_on(cell)
 
 
@@ -90,8 +90,8 @@ async def test_a_late_copy_of_an_attestation_opens_nothing(cell: CellStore, raw:
     await cell.report(report_of(), stamp(7))
     epoch = await new_epoch(cell)
     async with nothing_written(raw):
-        assert (await cell.attest("h1", epoch, stamp(6))).outcome is Outcome.SAME
-        assert (await cell.heartbeat("h1", 60, stamp(7))).outcome is Outcome.ATTEST
+        assert (await cell.attest("h1", epoch, stamp(6))).outcome is Outcome.ALREADY_DONE
+        assert (await cell.heartbeat("h1", 60, stamp(7))).outcome is Outcome.NOT_ATTESTED
     assert (await cell.attest("h1", epoch, stamp(7))).outcome is Outcome.OK
 
 
@@ -106,7 +106,7 @@ async def test_work_that_the_store_has_forgotten_is_put_back(cell: CellStore, ra
     assert (claim.project, claim.consumer, claim.amounts) == ("project", "consumer", {"VCPU": 2})
     assert (await claimed(raw, cell), await cell.held_ids("h1"), dict(await cell.deadlines())) == (2, {"a"}, {})
     again = await cell.claim(call_of(await cell.tick(), member("a", "h1", VCPU=2)))
-    assert (again.outcome, again.placed[0].token) == (Outcome.SAME, placed.token)
+    assert (again.outcome, again.placed[0].token) == (Outcome.ALREADY_DONE, placed.token)
 
 
 async def test_restored_work_counts_although_it_is_more_than_the_host_has(cell: CellStore, raw: Any) -> None:
@@ -183,7 +183,7 @@ async def test_a_claim_known_to_both_is_in_the_state_further_along(
     op = {"claimed": "claim", "ending": "end"}.get(merged)
     assert hints == ([(op, answer.epoch, fields["inbox_id"])] if op else [])
     # A journal does not say why.
-    assert fields.get("why") == ({"ending": "released"}.get(stored, "void") if merged == "ending" else None)
+    assert fields.get("end_reason") == ({"ending": "released"}.get(stored, "void") if merged == "ending" else None)
 
 
 async def test_of_two_placings_the_later_one_has_its_amounts(cell: CellStore, raw: Any) -> None:
@@ -242,7 +242,7 @@ async def test_what_the_journal_remembers_as_ended_ends(cell: CellStore, raw: An
     await new_epoch(cell)
     await cell.attest("h1", "", ended=[has_ended("a", placed.token), has_ended("never-was", placed.token)])
     claim = (await cell.read_claims("a"))["a"]
-    assert (claim.state, claim.why) == ("ended", EndReason.VOID)
+    assert (claim.state, claim.end_reason) == ("ended", EndReason.VOID)
     assert (await claimed(raw, cell), await cell.held_ids("h1")) == (0, set())
     assert await raw.pttl(cell.keys.claim("a")) > 0
     assert not await raw.exists(cell.keys.claim("never-was"))
@@ -303,12 +303,12 @@ async def test_of_two_that_were_active_both_come_back_and_the_earlier_is_asked_b
 @pytest.mark.parametrize("state", [ClaimStatus.STARTING, ClaimStatus.ACTIVE])
 async def test_a_journal_leaves_the_mark_of_the_last_call(cell: CellStore, raw: Any, state: ClaimStatus) -> None:
     """Only that call may undo the claim, in a later epoch too: journals know nothing of marks."""
-    call = replace(call_of(await cell.tick(), member("a", "h1")), mark="first")
+    call = replace(call_of(await cell.tick(), member("a", "h1")), call_id="first")
     placed = (await cell.claim(call)).placed[0]
     await cell.attest("h1", await new_epoch(cell), held=[replace(held(placed), state=state)])
-    assert (await fields_of(raw, cell.keys.claim("a")))["mark"] == "first"
-    assert (await cell.release("h1", "a", placed.token, mark="other")).outcome is Outcome.STALE
-    assert (await cell.release("h1", "a", placed.token, mark="first")).outcome is Outcome.ENDING
+    assert (await fields_of(raw, cell.keys.claim("a")))["call_id"] == "first"
+    assert (await cell.release("h1", "a", placed.token, call_id="other")).outcome is Outcome.STALE
+    assert (await cell.release("h1", "a", placed.token, call_id="first")).outcome is Outcome.ENDING
 
 
 async def test_within_an_epoch_the_store_decides(cell: CellStore, raw: Any) -> None:
@@ -317,7 +317,7 @@ async def test_within_an_epoch_the_store_decides(cell: CellStore, raw: Any) -> N
     async with nothing_written(raw):
         other = replace(held(known, "b"), placed="1-a.1")
         answer = await cell.attest("h1", "", held=[held(known, "a", vcpu=5), other])
-    assert (answer.outcome, answer.drop) == (Outcome.SAME, ("1-a.1",))
+    assert (answer.outcome, answer.drop) == (Outcome.ALREADY_DONE, ("1-a.1",))
 
 
 @pytest.mark.parametrize("remembered", [True, False])
@@ -423,6 +423,6 @@ async def test_a_confirmation_for_another_epoch_is_refused(cell: CellStore) -> N
     """The primary that was replaced answers still: who follows it must not hear that the work stays."""
     placed = await taken_up(cell, "a")
     epoch = (await cell.tick()).epoch
-    assert (await cell.confirm("h1", "a", placed.token, epoch=f"9{epoch}")).outcome is Outcome.ATTEST
+    assert (await cell.confirm("h1", "a", placed.token, epoch=f"9{epoch}")).outcome is Outcome.NOT_ATTESTED
     assert await main_states(cell, "a") == {"a": "starting"}
     assert (await cell.confirm("h1", "a", placed.token, epoch=epoch)).outcome is Outcome.OK

@@ -75,7 +75,7 @@ async def test_work_that_the_store_has_forgotten_counts_again(cell: CellStore, r
     assert [(one.op, one.more) for one in entries] == [("attest", 2), ("attest", 1), ("attest", 0)]
     assert {one.kind for one in entries} == {"host", "server-group", "pool"}
     async with nothing_written(raw):
-        assert (await cell.attest("h1", "", held=[journal])).outcome is Outcome.SAME
+        assert (await cell.attest("h1", "", held=[journal])).outcome is Outcome.ALREADY_DONE
     await cell.release("h1", "a", how=ReleaseMode.FORCE)
     assert (await counts(raw, cell), await seats(raw, cell)) == ({"members": 0}, 0)
 
@@ -143,7 +143,7 @@ async def test_within_an_epoch_a_journal_counts_nothing(cell: CellStore, raw: An
     known = await placed(cell)
     async with nothing_written(raw):
         answer = await cell.attest("h1", "", held=[known, held("1-a.1", "b")])
-    assert (answer.outcome, answer.drop) == (Outcome.SAME, ("1-a.1",))
+    assert (answer.outcome, answer.drop) == (Outcome.ALREADY_DONE, ("1-a.1",))
 
 
 async def test_what_comes_back_before_its_group_and_pool_is_counted_and_stays_unknown(

@@ -1,4 +1,4 @@
-"""claim.lua answers BEHIND to what was decided before a change of what only deciding looks at."""
+"""claim.lua answers STALE_VIEW to what was decided before a change of what only deciding looks at."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -100,7 +100,7 @@ async def test_what_was_decided_before_is_decided_again(cell: CellStore, raw: An
     call = call_of(await cell.tick(), member("a", "h1"))
     await change(cell)
     async with nothing_written(raw):
-        assert (await cell.claim(call)).outcome is Outcome.BEHIND
+        assert (await cell.claim(call)).outcome is Outcome.STALE_VIEW
     assert (await cell.claim(replace(call, seen_seq=(await cell.tick()).seq))).outcome is Outcome.OK
 
 
@@ -119,13 +119,13 @@ async def test_ids_with_an_outcome_are_told_it_first(cell: CellStore) -> None:
     await cell.claim(ended)
     await cell.release("h1", "b")
     await cell.delete_aggregate("fast", force=True)
-    assert (await cell.claim(call)).outcome is Outcome.SAME
+    assert (await cell.claim(call)).outcome is Outcome.ALREADY_DONE
     assert (await cell.claim(replace(call, digest="other"))).outcome is Outcome.CONFLICT
-    assert (await cell.claim(ended)).outcome is Outcome.GONE
+    assert (await cell.claim(ended)).outcome is Outcome.ENDED
 
 
 async def test_another_epoch_is_told_before_that(cell: CellStore) -> None:
     call = call_of(await cell.tick(), member("a", "h1"))
     await cell.delete_aggregate("fast", force=True)
     await new_epoch(cell)
-    assert (await cell.claim(call)).outcome is Outcome.EPOCH
+    assert (await cell.claim(call)).outcome is Outcome.WRONG_EPOCH

@@ -106,7 +106,7 @@ async def test_the_first_candidate_that_fits_wins_and_the_passed_over_tell_why(c
     assert [one.host for one in answer.placed] == ["good"]
     assert {one.host: one.cause for one in answer.looked_at} == {
         "nowhere": "UNKNOWN",
-        "unattested": "ATTEST",
+        "unattested": "NOT_ATTESTED",
         "draining": "DRAINING",
         "disabled": "DISABLED",
         "full": "VCPU",
@@ -194,7 +194,7 @@ async def test_two_hundred_members_with_eight_candidates_in_one_call(cell: CellS
     async with nothing_written(raw):
         again = await cell.claim(call_of(await cell.tick(), *members))
         one_more = await cell.claim(call_of(await cell.tick(), member("more", *hosts)))
-    assert (again.outcome, again.placed) == (Outcome.SAME, known(*answer.placed))
+    assert (again.outcome, again.placed) == (Outcome.ALREADY_DONE, known(*answer.placed))
     assert one_more.outcome is Outcome.FULL
 
 

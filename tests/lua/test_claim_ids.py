@@ -43,7 +43,7 @@ async def test_the_same_call_again_gets_the_first_outcome_and_changes_nothing(ce
     first = await cell.claim(call)
     async with nothing_written(raw):
         again = await cell.claim(call)
-    assert (again.outcome, again.placed) == (Outcome.SAME, known(*first.placed))
+    assert (again.outcome, again.placed) == (Outcome.ALREADY_DONE, known(*first.placed))
 
 
 async def test_the_digest_decides_and_not_the_candidates(cell: CellStore, raw: Any) -> None:
@@ -51,7 +51,7 @@ async def test_the_digest_decides_and_not_the_candidates(cell: CellStore, raw: A
     first = await claim_on(cell)
     async with nothing_written(raw):
         again = await cell.claim(call_of(await cell.tick(), member("a", "elsewhere", VCPU=7)))
-    assert (again.outcome, again.placed) == (Outcome.SAME, known(first))
+    assert (again.outcome, again.placed) == (Outcome.ALREADY_DONE, known(first))
 
 
 async def test_same_tells_the_present_state(cell: CellStore) -> None:
@@ -59,7 +59,7 @@ async def test_same_tells_the_present_state(cell: CellStore) -> None:
         first = await bring(cell, state)
         answer = await cell.claim(call_of(await cell.tick(), member(state, "h1")))
         (placed,) = answer.placed
-        assert (answer.outcome, placed.state, placed.token) == (Outcome.SAME, state, first.token)
+        assert (answer.outcome, placed.state, placed.token) == (Outcome.ALREADY_DONE, state, first.token)
         assert (placed.expires_at_ms is None) == (state != "starting")
 
 
@@ -82,7 +82,7 @@ async def test_an_ended_id_is_gone_even_as_one_of_many(cell: CellStore, raw: Any
     call = call_of(await cell.tick(), member("a", "h1"), member("b", "h1"))
     await cell.claim(call)
     await cell.release("h1", "b")
-    assert await refused(cell, raw, call) is Outcome.GONE
+    assert await refused(cell, raw, call) is Outcome.ENDED
 
 
 async def test_a_refused_id_has_no_outcome_yet(cell: CellStore) -> None:
@@ -96,7 +96,7 @@ async def test_a_decision_older_than_tombstones_are_remembered_is_late(cell: Cel
     await raw.hset(cell.keys.meta, "remember_s", "600")
     clock = await cell.tick()
     old = replace(call_of(clock, member("a", "h1")), now_ms=clock.now_ms - 601_000)
-    assert await refused(cell, raw, old) is Outcome.LATE
+    assert await refused(cell, raw, old) is Outcome.EXPIRED
     assert (await cell.claim(replace(old, now_ms=clock.now_ms - 598_000))).outcome is Outcome.OK
 
 
@@ -104,19 +104,19 @@ async def test_a_decision_from_the_future_is_late_too(cell: CellStore, raw: Any)
     """A caller's clock cannot make a call live longer than the tombstone that would stop it."""
     clock = await cell.tick()
     call = replace(call_of(clock, member("a", "h1")), now_ms=clock.now_ms + 60_000)
-    assert await refused(cell, raw, call) is Outcome.LATE
+    assert await refused(cell, raw, call) is Outcome.EXPIRED
 
 
 async def test_late_is_only_for_ids_without_an_outcome(cell: CellStore) -> None:
     call = call_of(await cell.tick(), member("a", "h1"))
     await cell.claim(call)
-    assert (await cell.claim(replace(call, now_ms=0))).outcome is Outcome.SAME
+    assert (await cell.claim(replace(call, now_ms=0))).outcome is Outcome.ALREADY_DONE
 
 
 async def test_a_decision_of_another_epoch_is_refused(cell: CellStore, raw: Any) -> None:
     call = call_of(await cell.tick(), member("a", "h1"))
     await new_epoch(cell)
-    assert await refused(cell, raw, call) is Outcome.EPOCH
+    assert await refused(cell, raw, call) is Outcome.WRONG_EPOCH
 
 
 async def test_a_callers_id_waits_while_a_host_might_still_name_it(cell: CellStore, raw: Any) -> None:
@@ -141,14 +141,14 @@ async def test_an_ended_claim_is_remembered_for_remember_s(cell: CellStore, raw:
     assert 6000 < await raw.pttl(key) <= 7000
     assert await raw.hgetall(key) == {
         "state": "ended",
-        "why": "released",
+        "end_reason": "released",
         "host": "h1",
         "digest": "digest",
         "token": placed.token,
         "project": "project",
         "consumer": "consumer",
         "closed": closed,
-        "closed_why": "released",
+        "closed_reason": "released",
         "claimed_at_ms": claimed_at_ms,
     }
     assert await cell.deadlines() == {}
@@ -159,7 +159,7 @@ async def test_without_candidates_a_call_only_tells_what_its_ids_are_known_for(c
     async with nothing_written(raw):
         again = await cell.claim(call_of(await cell.tick(), member("a")))
         unknown = await cell.claim(call_of(await cell.tick(), member("b")))
-    assert (again.outcome, again.placed) == (Outcome.SAME, known(placed))
+    assert (again.outcome, again.placed) == (Outcome.ALREADY_DONE, known(placed))
     assert (unknown.outcome, unknown.looked_at) == (Outcome.FULL, ())
 
 
@@ -170,9 +170,9 @@ async def test_a_voided_id_is_closed_to_what_was_decided_before_and_open_to_what
     assert (await cell.void("a", "digest")).outcome is Outcome.OK
     assert await raw.pttl(cell.keys.claim("a")) > 0
     async with nothing_written(raw):
-        assert (await cell.void("a", "digest")).outcome is Outcome.SAME
-        assert (await cell.claim(early)).outcome is Outcome.LATE
-        assert (await cell.claim(replace(early, digest="other"))).outcome is Outcome.LATE
+        assert (await cell.void("a", "digest")).outcome is Outcome.ALREADY_DONE
+        assert (await cell.claim(early)).outcome is Outcome.EXPIRED
+        assert (await cell.claim(replace(early, digest="other"))).outcome is Outcome.EXPIRED
     voided_at_ms = int(await raw.hget(cell.keys.claim("a"), "voided_at_ms"))
     await raw.hset(cell.keys.claim("a"), "voided_at_ms", voided_at_ms - 1000)  # a second passes
     assert (await cell.claim(call_of(await cell.tick(), member("a", "h1")))).outcome is Outcome.OK

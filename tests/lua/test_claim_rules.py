@@ -65,7 +65,7 @@ async def test_the_same_call_again_counts_nothing(cell: CellStore, raw: Any) -> 
     first = await cell.claim(call)
     async with nothing_written(raw):
         again = await cell.claim(call)
-    assert (again.outcome, again.placed, again.things) == (Outcome.SAME, known(*first.placed), ())
+    assert (again.outcome, again.placed, again.things) == (Outcome.ALREADY_DONE, known(*first.placed), ())
 
 
 async def test_a_group_that_nobody_declared_is_unknown(cell: CellStore, raw: Any) -> None:
@@ -268,7 +268,7 @@ async def test_what_counts_members_everywhere_waits_for_all_hosts(cell: CellStor
     for rule in (ClaimRule(APART, "host", (0,), "soft"), ClaimRule(SKEW, "zone", (0,), "", 1, ("az1",))):
         assert (await ask(cell, member("a", "h1"), rules=(rule,))).outcome is Outcome.SETTLING
     assert (await ask(cell, joining("a", "h1", to="hard"))).outcome is Outcome.SETTLING
-    assert (await cell.claim(first)).outcome is Outcome.SAME
+    assert (await cell.claim(first)).outcome is Outcome.ALREADY_DONE
     await given(cell, joining("a", "h1", to="soft"))
     await given(cell, member("b", "h1"), rules=(ClaimRule(APART, "host", (0,)),))
 

@@ -44,48 +44,48 @@ SAID = {"renew", "work-ended"}
 # verb, state before: outcome, state after
 TABLE = {
     ("accept", "claimed"): ("OK", "starting"),
-    ("accept", "starting"): ("SAME", "starting"),
-    ("accept", "active"): ("SAME", "active"),
+    ("accept", "starting"): ("ALREADY_DONE", "starting"),
+    ("accept", "active"): ("ALREADY_DONE", "active"),
     ("accept", "ending"): ("ENDING", "ending"),
-    ("accept", "ended"): ("GONE", "ended"),
+    ("accept", "ended"): ("ENDED", "ended"),
     ("confirm", "claimed"): ("OK", "active"),
     ("confirm", "starting"): ("OK", "active"),
-    ("confirm", "active"): ("SAME", "active"),
+    ("confirm", "active"): ("ALREADY_DONE", "active"),
     ("confirm", "ending"): ("ENDING", "ending"),
-    ("confirm", "ended"): ("GONE", "ended"),
+    ("confirm", "ended"): ("ENDED", "ended"),
     ("renew", "claimed"): ("OK", "claimed"),
     ("renew", "starting"): ("OK", "starting"),
-    ("renew", "active"): ("SAME", "active"),
+    ("renew", "active"): ("ALREADY_DONE", "active"),
     ("renew", "ending"): ("ENDING", "ending"),
-    ("renew", "ended"): ("GONE", "ended"),
+    ("renew", "ended"): ("ENDED", "ended"),
     ("fail-by-host", "claimed"): ("OK", "ended"),
     ("fail-by-host", "starting"): ("OK", "ended"),
     ("fail-by-host", "active"): ("OK", "ended"),
     ("fail-by-host", "ending"): ("OK", "ended"),
-    ("fail-by-host", "ended"): ("SAME", "ended"),
+    ("fail-by-host", "ended"): ("ALREADY_DONE", "ended"),
     ("fail", "claimed"): ("OK", "ended"),
     ("fail", "starting"): ("ENDING", "ending"),
     ("fail", "active"): ("ENDING", "ending"),
     ("fail", "ending"): ("ENDING", "ending"),
-    ("fail", "ended"): ("GONE", "ended"),
+    ("fail", "ended"): ("ENDED", "ended"),
     ("release", "claimed"): ("OK", "ended"),
     ("release", "starting"): ("ENDING", "ending"),
     ("release", "active"): ("ENDING", "ending"),
     ("release", "ending"): ("ENDING", "ending"),
-    ("release", "ended"): ("SAME", "ended"),
+    ("release", "ended"): ("ALREADY_DONE", "ended"),
     ("release-force", "claimed"): ("OK", "ended"),
     ("release-force", "starting"): ("OK", "ended"),
     ("release-force", "active"): ("OK", "ended"),
     ("release-force", "ending"): ("OK", "ended"),
-    ("release-force", "ended"): ("SAME", "ended"),
+    ("release-force", "ended"): ("ALREADY_DONE", "ended"),
     ("gone", "claimed"): ("OK", "ended"),
     ("gone", "starting"): ("OK", "ended"),
     ("gone", "active"): ("OK", "ended"),
     ("gone", "ending"): ("OK", "ended"),
-    ("gone", "ended"): ("SAME", "ended"),
+    ("gone", "ended"): ("ALREADY_DONE", "ended"),
     ("work-ended", "active"): ("OK", "active"),
     ("work-ended", "ending"): ("ENDING", "ending"),
-    ("work-ended", "ended"): ("GONE", "ended"),
+    ("work-ended", "ended"): ("ENDED", "ended"),
 }
 
 
@@ -137,7 +137,7 @@ async def test_every_word_in_every_state(cell: CellStore, raw: Any, verb: str, s
 async def test_a_word_sent_again_gets_its_first_outcome_and_writes_nothing(
     cell: CellStore, raw: Any, verb: str, state: str
 ) -> None:
-    """Done before is SAME; what is under way stays ENDING; what is refused stays so. A renewal is renewed."""
+    """Done before is ALREADY_DONE; what is under way stays ENDING; what is refused stays so. A renewal is renewed."""
     placed = await IN_STATE[state](cell)
     first = await VERBS[verb](cell, "h1", "a", placed.token)
     if verb == "renew":
@@ -145,7 +145,7 @@ async def test_a_word_sent_again_gets_its_first_outcome_and_writes_nothing(
         return
     async with nothing_written(raw):
         again = await VERBS[verb](cell, "h1", "a", placed.token)
-    assert again.outcome is (Outcome.SAME if first.outcome is Outcome.OK else first.outcome)
+    assert again.outcome is (Outcome.ALREADY_DONE if first.outcome is Outcome.OK else first.outcome)
 
 
 OF_CLAIM = ("release", "release-force")
@@ -170,9 +170,9 @@ async def test_another_token_or_host_is_stale_and_an_unknown_id_unknown(
 async def test_a_release_with_another_token_is_stale_until_the_claim_has_ended(
     cell: CellStore, raw: Any, verb: str, state: str
 ) -> None:
-    """Its first sending may have ended another placement last: what has ended answers SAME whatever the token."""
+    """Its first sending may have ended another placement last: what has ended answers ALREADY_DONE whatever the token."""
     await IN_STATE[state](cell)
-    outcome = Outcome.SAME if state == "ended" else Outcome.STALE
+    outcome = Outcome.ALREADY_DONE if state == "ended" else Outcome.STALE
     async with nothing_written(raw):
         assert (await VERBS[verb](cell, "h1", "a", "1-a.1")).outcome is outcome
         assert (await VERBS[verb](cell, "h1", "nothing", "1-a.1")).outcome is Outcome.UNKNOWN
@@ -207,8 +207,8 @@ async def test_nothing_is_said_about_claims_of_a_host_that_has_not_attested(
     await new_epoch(cell)
     async with nothing_written(raw):
         for claim_id in ("a", "nothing"):
-            assert (await VERBS[verb](cell, "h1", claim_id, placed.token)).outcome is Outcome.ATTEST
-        assert (await VERBS[verb](cell, "nowhere", "a", placed.token)).outcome is Outcome.ATTEST
+            assert (await VERBS[verb](cell, "h1", claim_id, placed.token)).outcome is Outcome.NOT_ATTESTED
+        assert (await VERBS[verb](cell, "nowhere", "a", placed.token)).outcome is Outcome.NOT_ATTESTED
 
 
 @pytest.mark.parametrize("verb", sorted(set(VERBS) - {"accept", "confirm", "renew", "work-ended"}))
@@ -243,14 +243,14 @@ async def test_confirming_after_the_deadline_but_before_the_sweep_is_fine(cell: 
 
 
 async def test_a_hint_that_has_served_is_deleted_whatever_the_answer(cell: CellStore, raw: Any) -> None:
-    """A lost or doubled hint would otherwise be read for ever. Only ATTEST keeps it: the next epoch decides."""
+    """A lost or doubled hint would otherwise be read for ever. Only NOT_ATTESTED keeps it: the next epoch decides."""
     for claim_id, token in (("gone", None), ("stale", "1-a.1"), ("unknown", None)):
         placed = await ended(cell, "gone") if claim_id == "gone" else None
         if claim_id == "stale":
             await taken_up(cell, "stale")
         entry = await raw.xadd(cell.keys.inbox("h1"), {"op": "claim"})
         answer = await cell.accept("h1", claim_id, token or (placed.token if placed else "1-a.1"), 60, entry)
-        assert answer.outcome in (Outcome.GONE, Outcome.STALE, Outcome.UNKNOWN)
+        assert answer.outcome in (Outcome.ENDED, Outcome.STALE, Outcome.UNKNOWN)
         assert not await raw.exists(cell.keys.inbox("h1"))
     entry = await raw.xadd(cell.keys.inbox("h1"), {"op": "end"})
     assert (await cell.gone("h1", "unknown", "1-a.1", EndReason.RELEASED, {}, entry)).outcome is Outcome.UNKNOWN
@@ -274,7 +274,7 @@ async def test_the_amounts_return_together_with_the_hosts_new_external_usage(cel
     await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {"VCPU": 3})
     (entry,) = [one for one in await cell.changes("0-0", 100) if one.seq > seq]
     numbers = {"claims": "0", "claimed.VCPU": "0", "external.VCPU": "3"}
-    assert entry.fields == {"claim": "a", "held.VCPU": "2", "why": "released", **numbers}
+    assert entry.fields == {"claim": "a", "held.VCPU": "2", "end_reason": "released", **numbers}
     assert await raw.hget(cell.keys.host("h1"), "external.VCPU") == "3"
 
 
@@ -285,15 +285,15 @@ async def test_why_a_claim_ended_is_why_its_ending_began(cell: CellStore) -> Non
     placed = await active(cell, "b")
     await cell.gone("h1", "b", placed.token, EndReason.EXPIRED, {})
     claims = await cell.read_claims("ab")
-    assert [claims[one].why for one in "ab"] == [EndReason.FAILED, EndReason.EXPIRED]
+    assert [claims[one].end_reason for one in "ab"] == [EndReason.FAILED, EndReason.EXPIRED]
 
 
 async def test_a_failed_claim_stays_failed_for_its_host_and_gone_for_others(cell: CellStore) -> None:
     placed = await claim_on(cell)
     await cell.fail("h1", "a", placed.token, by_host=True)
-    assert (await cell.fail("h1", "a", placed.token, by_host=False)).outcome is Outcome.SAME
-    assert (await cell.confirm("h1", "a", placed.token)).outcome is Outcome.GONE
-    assert (await cell.read_claims("a"))["a"].why is EndReason.FAILED
+    assert (await cell.fail("h1", "a", placed.token, by_host=False)).outcome is Outcome.ALREADY_DONE
+    assert (await cell.confirm("h1", "a", placed.token)).outcome is Outcome.ENDED
+    assert (await cell.read_claims("a"))["a"].end_reason is EndReason.FAILED
 
 
 async def test_no_word_on_a_claim_touches_what_the_agent_owns(cell: CellStore, raw: Any) -> None:
@@ -316,10 +316,10 @@ async def test_an_undoing_that_arrives_late_leaves_what_another_call_was_told_of
     """The owner has sent the id again meanwhile, and has its answer."""
     await open_host(cell)
     token = (await claim_on(cell, "a")).token
-    await raw.hset(cell.keys.claim("a"), "mark", "later")
+    await raw.hset(cell.keys.claim("a"), "call_id", "later")
     async with nothing_written(raw):
-        assert (await cell.release("h1", "a", token, mark="first")).outcome is Outcome.STALE
-    assert (await cell.release("h1", "a", token, mark="later")).outcome is Outcome.OK
+        assert (await cell.release("h1", "a", token, call_id="first")).outcome is Outcome.STALE
+    assert (await cell.release("h1", "a", token, call_id="later")).outcome is Outcome.OK
 
 
 @pytest.mark.parametrize("state", ["claimed", "starting"])
@@ -335,4 +335,4 @@ async def test_a_host_that_was_written_off_takes_nothing_up_before_it_has_attest
             await cell.confirm("h1", "a", token),
             await cell.renew("h1", "a", token, HOUR_S),
         ):
-            assert answer.outcome is Outcome.ATTEST
+            assert answer.outcome is Outcome.NOT_ATTESTED

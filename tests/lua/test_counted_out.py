@@ -168,7 +168,7 @@ async def test_a_forgotten_host_takes_all_its_claims_out_at_once(cell: CellStore
     for name in "abc":
         await placed(cell, name)
     seq = (await cell.tick()).seq
-    assert (await cell.forget("h1")).outcome is Outcome.HELD
+    assert (await cell.forget("h1")).outcome is Outcome.IN_USE
     assert (await cell.forget("h1", force=True)).outcome is Outcome.OK
     entries = [one for one in await cell.changes("0-0", 100) if one.seq > seq]
     assert [one.more for one in entries] == [2, 1, 0]

@@ -88,13 +88,13 @@ async def test_putting_an_aggregate_again_replaces_all_of_it(cell: CellStore, ra
         ],
     ]
     async with nothing_written(raw):
-        assert (await cell.put_aggregate(second)).outcome is Outcome.SAME
+        assert (await cell.put_aggregate(second)).outcome is Outcome.ALREADY_DONE
 
 
 async def test_an_aggregate_may_be_nothing_but_a_name(cell: CellStore, raw: Any) -> None:
     assert (await cell.put_aggregate(Aggregate("fast"))).outcome is Outcome.OK
     async with nothing_written(raw):
-        assert (await cell.put_aggregate(Aggregate("fast"))).outcome is Outcome.SAME
+        assert (await cell.put_aggregate(Aggregate("fast"))).outcome is Outcome.ALREADY_DONE
     assert await cell.declared_names(Kind.AGGREGATE) == ["fast"]
     assert (await cell.delete_aggregate("fast")).outcome is Outcome.OK
     async with nothing_written(raw):
@@ -102,7 +102,7 @@ async def test_an_aggregate_may_be_nothing_but_a_name(cell: CellStore, raw: Any)
 
 
 async def test_only_other_hosts_make_a_change_of_membership(cell: CellStore) -> None:
-    """OK and not SAME although the metadata stand so."""
+    """OK and not ALREADY_DONE although the metadata stand so."""
     await open_host(cell, "h1")
     await cell.put_aggregate(Aggregate("fast", {"disk": "ssd"}))
     seq = await seq_of(cell)
@@ -117,7 +117,7 @@ async def test_an_aggregate_with_hosts_is_deleted_only_by_force_and_they_leave_i
     await cell.put_aggregate(Aggregate("old", {}, frozenset({"h1", "h2"})))
     async with nothing_written(raw):
         held = await cell.delete_aggregate("fast")
-        assert (held.outcome, held.facts) == (Outcome.HELD, ("h1",))
+        assert (held.outcome, held.facts) == (Outcome.IN_USE, ("h1",))
     seq = await seq_of(cell)
     assert (await cell.delete_aggregate("fast", force=True)).outcome is Outcome.OK
     assert await told(cell, seq) == [
@@ -163,7 +163,7 @@ async def test_a_server_group_is_what_was_declared(cell: CellStore, raw: Any) ->
     assert await fields_of(raw, cell.keys.server_group("db")) == {"version": str(seq + 1), **fields}
     assert await told(cell, seq) == [("server-group", "db", "declared", 0, fields)]
     async with nothing_written(raw):
-        assert (await cell.put_group(APART)).outcome is Outcome.SAME
+        assert (await cell.put_group(APART)).outcome is Outcome.ALREADY_DONE
 
 
 async def test_a_group_with_members_keeps_how_they_are_counted(cell: CellStore, raw: Any) -> None:
@@ -179,7 +179,7 @@ async def test_a_group_with_members_keeps_how_they_are_counted(cell: CellStore, 
     )
     async with nothing_written(raw):
         for other in others:
-            assert (await cell.put_group(other)).outcome is Outcome.HELD
+            assert (await cell.put_group(other)).outcome is Outcome.IN_USE
     more = ServerGroup("db", APART.policy, APART.by, 9, APART.count_by)
     assert (await cell.put_group(more)).outcome is Outcome.OK
     after = await fields_of(raw, cell.keys.server_group("db"))
@@ -201,7 +201,7 @@ async def test_a_group_without_a_declaration_takes_any_and_keeps_its_counts(cell
 
 
 async def test_a_group_is_declared_again_only_by_what_its_members_are_counted_by(cell: CellStore, raw: Any) -> None:
-    """Else taking it back by force would be a way round HELD, and a rule would not see who is there already."""
+    """Else taking it back by force would be a way round IN_USE, and a rule would not see who is there already."""
     await cell.put_group(APART)
     key = cell.keys.server_group("db")
     counts = {"members": "3", "count.host=h1": "3", "count.zone=az1": "3"}
@@ -211,9 +211,9 @@ async def test_a_group_is_declared_again_only_by_what_its_members_are_counted_by
     by_all = replace(APART, by="label:hall", count_by=("label:rack", "label:row", "zone", "host"))
     async with nothing_written(raw):
         held = await cell.put_group(by_all)
-        assert (held.outcome, set(held.facts)) == (Outcome.HELD, {"label:hall", "label:row"})
+        assert (held.outcome, set(held.facts)) == (Outcome.IN_USE, {"label:hall", "label:row"})
         again = await cell.put_group(APART)
-        assert (again.outcome, again.facts) == (Outcome.HELD, ("label:row",)), "one of its hosts has no such label"
+        assert (again.outcome, again.facts) == (Outcome.IN_USE, ("label:row",)), "one of its hosts has no such label"
     await raw.hset(key, "count.label:row=y", "1")
     assert (await cell.put_group(APART)).outcome is Outcome.OK
     assert (await fields_of(raw, key)).items() >= (counts | racks).items()
@@ -226,7 +226,7 @@ async def test_a_group_with_members_is_deleted_only_by_force_and_what_it_counts_
     await raw.hset(cell.keys.server_group("db"), mapping={"members": "2", "count.host=h1": "2"})
     version = int(await raw.hget(cell.keys.server_group("db"), "version"))
     async with nothing_written(raw):
-        assert (await cell.delete_group("db")).outcome is Outcome.HELD
+        assert (await cell.delete_group("db")).outcome is Outcome.IN_USE
     seq = await seq_of(cell)
     assert (await cell.delete_group("db", force=True)).outcome is Outcome.OK
     kept = {"version": str(version + 1), "members": "2", "count.host=h1": "2"}
@@ -282,7 +282,7 @@ async def test_a_shared_pool_is_its_inventories_traits_and_aggregates(cell: Cell
     assert await fields_of(raw, cell.keys.pool("lic")) == {"version": str(seq + 1), **fields}
     assert await told(cell, seq) == [("pool", "lic", "declared", 0, fields)]
     async with nothing_written(raw):
-        assert (await cell.put_pool(SEATS)).outcome is Outcome.SAME
+        assert (await cell.put_pool(SEATS)).outcome is Outcome.ALREADY_DONE
 
 
 async def test_what_is_claimed_of_a_pool_outlives_every_declaration(cell: CellStore, raw: Any) -> None:
@@ -295,8 +295,8 @@ async def test_what_is_claimed_of_a_pool_outlives_every_declaration(cell: CellSt
     assert after["over.CUSTOM_SEAT"] == "1", "it shrank: an audit can tell that from a claim that was one too many"
     assert not any(field.endswith("DISK_GB") or field.startswith(("trait.", "aggregate.")) for field in after)
     async with nothing_written(raw):
-        assert (await cell.put_pool(smaller)).outcome is Outcome.SAME
-        assert (await cell.delete_pool("lic")).outcome is Outcome.HELD
+        assert (await cell.put_pool(smaller)).outcome is Outcome.ALREADY_DONE
+        assert (await cell.delete_pool("lic")).outcome is Outcome.IN_USE
     assert (await cell.delete_pool("lic", force=True)).outcome is Outcome.OK
     assert await cell.declared_names(Kind.POOL) == []
     assert (await cell.put_pool(SEATS)).outcome is Outcome.OK

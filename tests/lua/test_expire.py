@@ -35,9 +35,9 @@ async def test_what_no_host_has_taken_up_is_freed(cell: CellStore, raw: Any) -> 
     (entry,) = [one for one in await cell.changes("0-0", 100) if one.seq > seq]
     numbers = {"claims": "0", "starting": "0", "claimed.VCPU": "0"}
     reason = (await cell.read_reasons(["a"]))["a"].text
-    said = {"claim": "a", "held.VCPU": "2", "why": "expired", "reason": reason}
+    said = {"claim": "a", "held.VCPU": "2", "end_reason": "expired", "reason": reason}
     assert (entry.op, entry.fields) == ("expired", {**said, **numbers})
-    assert (await cell.read_claims("a"))["a"].why is EndReason.EXPIRED
+    assert (await cell.read_claims("a"))["a"].end_reason is EndReason.EXPIRED
     assert (await claimed(raw, cell), await cell.held_ids("h1"), dict(await cell.deadlines())) == (0, set(), {})
     assert not await raw.exists(cell.keys.inbox("h1"))
     async with nothing_written(raw):
@@ -50,14 +50,14 @@ async def test_what_a_host_is_starting_is_asked_back(cell: CellStore, raw: Any) 
     await make_due(raw, cell, "a")
     assert await cell.reconcile(["a"]) == 1
     claim = (await cell.read_claims("a"))["a"]
-    assert (claim.state, claim.why, await claimed(raw, cell), dict(await cell.deadlines())) == (
+    assert (claim.state, claim.end_reason, await claimed(raw, cell), dict(await cell.deadlines())) == (
         "ending",
         "expired",
         2,
         {},
     )
     await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {})
-    assert (await cell.read_claims("a"))["a"].why is EndReason.EXPIRED
+    assert (await cell.read_claims("a"))["a"].end_reason is EndReason.EXPIRED
 
 
 @pytest.mark.parametrize("state", IN_STATE)
@@ -87,7 +87,7 @@ async def test_nobody_waits_for_a_host_that_was_written_off(cell: CellStore, raw
     await cell.write_off("h1", force=True)
     assert await cell.reconcile(["due", "starts", "ends"]) == 2
     claims = await cell.read_claims(("due", "starts", "ends"))
-    assert {name: (one.state, one.why) for name, one in claims.items()} == {
+    assert {name: (one.state, one.end_reason) for name, one in claims.items()} == {
         "due": (ClaimStatus.ENDED, EndReason.EXPIRED),
         "starts": (ClaimStatus.STARTING, None),
         "ends": (ClaimStatus.ENDED, EndReason.RELEASED),

@@ -68,14 +68,16 @@ async def test_without_meta_a_cell_starts_in_a_new_epoch_that_is_not_settled(new
     await open_host(new_cell)
     assert not (await new_cell.tick()).settled
     async with nothing_written(raw):
-        assert (await new_cell.init()).outcome is Outcome.SAME  # it has a host: not for the operator to say any more
+        assert (
+            await new_cell.init()
+        ).outcome is Outcome.ALREADY_DONE  # it has a host: not for the operator to say any more
 
 
 async def test_init_settles_a_cell_without_hosts_once(new_cell: CellStore, raw: Any) -> None:
     assert (await new_cell.init()).outcome is Outcome.OK
     assert (await new_cell.tick()).settled
     async with nothing_written(raw):
-        assert (await new_cell.init()).outcome is Outcome.SAME
+        assert (await new_cell.init()).outcome is Outcome.ALREADY_DONE
 
 
 async def test_a_wiped_store_heals_with_the_first_word_of_any_host(cell: CellStore, raw: Any) -> None:
@@ -107,7 +109,7 @@ async def test_time_that_jumps_starts_an_epoch(cell: CellStore, raw: Any, behind
     meta = await meta_of(raw, cell)
     assert (meta["unattested"], meta["seq"], meta["now_ms"]) == ("1", str(clock.seq), str(again.now_ms))
     assert int(again.epoch.partition("-")[0]) > int(clock.epoch.partition("-")[0])
-    assert (await cell.claim(call_of(again, member("b", "h1")))).looked_at[0].cause == "ATTEST"
+    assert (await cell.claim(call_of(again, member("b", "h1")))).looked_at[0].cause == "NOT_ATTESTED"
 
 
 async def silent_for(cell: CellStore, raw: Any, silent_ms: int) -> Clock:
@@ -202,14 +204,14 @@ async def test_epochs_grow_though_the_clock_does_not(cell: CellStore) -> None:
     assert first.outcome is Outcome.OK
     assert first.epoch.startswith(f"{(await cell.tick()).now_ms + 10**9}"[:6])
     again = await cell.raise_epoch(high)
-    assert (again.outcome, again.epoch) == (Outcome.SAME, first.epoch)
+    assert (again.outcome, again.epoch) == (Outcome.ALREADY_DONE, first.epoch)
     second = await new_epoch(cell)
     assert int(second.partition("-")[0]) == int(first.epoch.partition("-")[0]) + 1
 
 
 async def test_a_raise_of_an_epoch_long_left_writes_nothing(cell: CellStore, raw: Any) -> None:
     async with nothing_written(raw):
-        assert (await cell.raise_epoch("1-abc")).outcome is Outcome.SAME
+        assert (await cell.raise_epoch("1-abc")).outcome is Outcome.ALREADY_DONE
 
 
 async def test_a_cell_settles_by_time_at_the_latest(cell: CellStore, raw: Any) -> None:
@@ -289,7 +291,7 @@ async def test_a_restart_starts_an_epoch_even_when_nothing_was_lost(tmp_path: Pa
                 cell = store.cell("c1")
                 # Any script that writes may be the first one: none gets past the fence.
                 answer = await cell.confirm("h1", "a", placed.token)
-                assert (answer.outcome, answer.epoch != before.epoch) == (Outcome.ATTEST, True)
+                assert (answer.outcome, answer.epoch != before.epoch) == (Outcome.NOT_ATTESTED, True)
                 assert answer.epoch.endswith((await replid(raw))[:8])
                 clock = await cell.tick()
                 assert (clock.epoch, clock.seq, clock.settled) == (answer.epoch, before.seq, False)
@@ -362,7 +364,7 @@ async def test_a_first_replica_is_only_noted_and_a_promotion_starts_an_epoch(bin
             promoted = await cell.tick()
             assert (promoted.epoch != clock.epoch, promoted.settled) == (True, False)
             assert re.fullmatch(rf"\d+-{(await replid(replica))[:8]}", promoted.epoch)
-            assert (await cell.claim(call_of(promoted, member("b", "h1")))).looked_at[0].cause == "ATTEST"
+            assert (await cell.claim(call_of(promoted, member("b", "h1")))).looked_at[0].cause == "NOT_ATTESTED"
 
 
 async def test_every_writing_script_has_the_fence_in_front(cell: CellStore, raw: Any) -> None:

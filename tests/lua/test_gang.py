@@ -30,9 +30,11 @@ async def gang(cell: CellStore, ids: str = "abc") -> dict[str, Placed]:
     return dict(zip(ids, answer.placed, strict=True))
 
 
-async def placed_again(cell: CellStore, claim_id: str, placed: Placed, why: EndReason, gang: str = "a") -> ClaimAnswer:
+async def placed_again(
+    cell: CellStore, claim_id: str, placed: Placed, end_reason: EndReason, gang: str = "a"
+) -> ClaimAnswer:
     """Ask for another placement of a member."""
-    return await ask_again(cell, claim_id, "h1", Replacement("h1", placed.token, why, gang=gang))
+    return await ask_again(cell, claim_id, "h1", Replacement("h1", placed.token, end_reason, gang=gang))
 
 
 async def test_a_gang_is_remembered_until_all_of_it_is_active(cell: CellStore, raw: Any) -> None:
@@ -75,18 +77,18 @@ async def test_when_one_fails_the_others_end_too_whatever_they_are(cell: CellSto
     else:
         await make_due(raw, cell, "a")
         assert await cell.reconcile(["a"]) == 1
-    assert await cell.due_chores((await cell.tick()).now_ms, 0, 10) == ["a"]
+    assert await cell.due_for_reconciliation((await cell.tick()).now_ms, 0, 10) == ["a"]
     assert (await cell.read_claims("a"))["a"].gang == "a"
     await settle(cell)
-    why = "expired" if end.startswith("expire") else "failed"
-    first = f"{'ending' if end == 'expire starting' else 'ended'} {why}"
+    end_reason = "expired" if end.startswith("expire") else "failed"
+    first = f"{'ending' if end == 'expire starting' else 'ended'} {end_reason}"
     rest = {"b": "ending failed", "c": "ending failed", "d": "ended failed"}
     assert await main_states(cell, "abcd") == {"a": first, **rest}
     for one in "abc":
         await cell.gone("h1", one, placed[one].token, EndReason.RELEASED, {})
     await settle(cell)
     assert (await claimed(raw, cell), await raw.exists(cell.keys.gang("a"))) == (0, 0)
-    assert not await raw.exists(cell.keys.chores)
+    assert not await raw.exists(cell.keys.reconcile)
     assert all([await raw.pttl(cell.keys.claim(one)) > 0 for one in "abcd"])
 
 
@@ -149,7 +151,7 @@ async def test_none_is_placed_anew_alone_while_its_gang_is_waited_for(cell: Cell
     await cell.gone("h1", "b", placed["b"].token, EndReason.RELEASED, {})
     assert await main_states(cell, "abc") == {"a": "ended failed", "b": "ended failed", "c": "ended failed"}
     for one in "abc":
-        assert (await placed_again(cell, one, placed[one], EndReason.FAILED)).outcome is Outcome.GONE
+        assert (await placed_again(cell, one, placed[one], EndReason.FAILED)).outcome is Outcome.ENDED
 
 
 async def test_a_member_of_a_gang_that_has_come_up_is_placed_anew_like_any_claim(cell: CellStore) -> None:
@@ -188,7 +190,7 @@ async def test_an_owner_may_let_all_go(cell: CellStore, raw: Any) -> None:
     await gang(cell)
     for one in "abc":
         await cell.release("h1", one)
-    assert not await raw.exists(cell.keys.gang("a"), cell.keys.chores)
+    assert not await raw.exists(cell.keys.gang("a"), cell.keys.reconcile)
 
 
 async def test_a_removed_host_ends_its_members_and_so_the_others(cell: CellStore) -> None:
@@ -255,7 +257,7 @@ async def test_a_caller_may_call_its_claims_what_it_likes(cell: CellStore, raw: 
     members = [member("why", "h1"), member("waiting", "h1")]
     answer = await cell.claim(replace(call_of(await cell.tick(), *members), is_gang=True))
     await arrive(cell, "waiting", answer.placed[1])
-    assert await cell.read_gang("why") == {"why": "h1", "waiting": "h1"}
+    assert await cell.read_gang("end_reason") == {"why": "h1", "waiting": "h1"}
     await arrive(cell, "why", answer.placed[0])
     found = await cell.read_claims(("why", "waiting"))
     assert {one.state for one in found.values()} == {ClaimStatus.ACTIVE}
@@ -266,8 +268,8 @@ async def test_the_first_that_ended_says_why_and_is_the_chore(cell: CellStore, r
     await make_due(raw, cell, "a")
     await cell.reconcile(["a"])
     await cell.fail("h1", "b", placed["b"].token, by_host=True)
-    assert await raw.hget(cell.keys.gang("a"), "why") == "expired"
-    assert await cell.due_chores((await cell.tick()).now_ms, 0, 10) == ["a"]
+    assert await raw.hget(cell.keys.gang("a"), "end_reason") == "expired"
+    assert await cell.due_for_reconciliation((await cell.tick()).now_ms, 0, 10) == ["a"]
 
 
 async def test_a_second_reconciliation_keeps_the_chore_of_a_gang_that_has_failed(cell: CellStore, raw: Any) -> None:
@@ -280,7 +282,7 @@ async def test_a_second_reconciliation_keeps_the_chore_of_a_gang_that_has_failed
     assert await cell.reconcile(["b"]) == 0
     await settle(cell)
     assert await main_states(cell, "ab") == {"a": "ending failed", "b": "ending expired"}
-    assert not await raw.exists(cell.keys.chores)
+    assert not await raw.exists(cell.keys.reconcile)
 
 
 async def test_only_a_gang_that_has_failed_is_ended(cell: CellStore) -> None:

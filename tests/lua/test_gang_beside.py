@@ -60,4 +60,4 @@ async def test_a_place_that_was_given_is_answered_again_though_others_have_moved
     await arrive(cell, "other", await move_to(cell, "other", other, "h10"))
     await settle(cell)
     again = await move(cell, "one", one, "h3", other=("h2",))
-    assert (again.outcome, again.placed[0].token) == (Outcome.SAME, first.placed[0].token)
+    assert (again.outcome, again.placed[0].token) == (Outcome.ALREADY_DONE, first.placed[0].token)

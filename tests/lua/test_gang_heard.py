@@ -71,14 +71,14 @@ async def test_a_member_that_its_journal_is_ending_has_left(cell: CellStore, raw
     assert await main_states(cell, "b") == {"b": "ending void"}
     assert await cell.read_gang("a") == {"a": "h1"}
     assert await waiting(cell, raw) == "1"
-    assert await raw.hget(cell.keys.gang("a"), "why") == "void"
+    assert await raw.hget(cell.keys.gang("a"), "end_reason") == "void"
     await cell.gone("h2", "b", placed["b"].token, EndReason.RELEASED, {})
     await settle(cell, but="b")  # its gang has failed, and h1 has not attested
     assert await waiting(cell, raw) == "1"
 
 
 @pytest.mark.parametrize(
-    ("why", "was_active", "other"),
+    ("end_reason", "was_active", "other"),
     [
         (EndReason.RELEASED, False, "active"),
         (EndReason.WORK_ENDED, True, "active"),
@@ -90,7 +90,7 @@ async def test_a_member_that_its_journal_is_ending_has_left(cell: CellStore, raw
 )
 @pytest.mark.parametrize("is_over", [True, False])
 async def test_a_member_that_had_been_active_does_not_end_the_others(
-    cell: CellStore, raw: Any, why: EndReason | None, was_active: bool, other: str, is_over: bool
+    cell: CellStore, raw: Any, end_reason: EndReason | None, was_active: bool, other: str, is_over: bool
 ) -> None:
     """The gang had come up and one has ended, or is ending; the store went back to before that. Its journal knows."""
     placed = await gang(cell)
@@ -101,7 +101,7 @@ async def test_a_member_that_had_been_active_does_not_end_the_others(
     epoch = await roll_back(cell, raw, before)
     token = placed["a"].token
     if is_over:
-        told = EndedPlacement("a", token, token, why or "", was_active)
+        told = EndedPlacement("a", token, token, end_reason or "", was_active)
         await cell.attest("h1", epoch, None, [], [told])
     else:
         ending = replace(held("a", placed["a"], ClaimStatus.ENDING), was_active=was_active)
@@ -109,7 +109,7 @@ async def test_a_member_that_had_been_active_does_not_end_the_others(
     await cell.attest("h2", epoch, None, [held("b", placed["b"])])
     await settle(cell)
     if is_over:
-        assert await main_states(cell, "ab") == {"a": f"ended {why or 'void'}", "b": other}
+        assert await main_states(cell, "ab") == {"a": f"ended {end_reason or 'void'}", "b": other}
     else:
         expected = "active" if was_active else "ending failed"
         assert await main_states(cell, "ab") == {"a": "ending void", "b": expected}

@@ -80,12 +80,12 @@ async def test_the_scripts_of_a_test_run_guarded(clean_store: str) -> None:
 async def test_a_script_that_writes_where_it_answers_same_is_refused(
     clean_store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So each SAME in the tests of the scripts is held to its word."""
-    body = "redis.call('HSET', KEYS[3], 'h1', '1') return {'SAME', '', 0}"
+    """So each ALREADY_DONE in the tests of the scripts is held to its word."""
+    body = "redis.call('HSET', KEYS[3], 'h1', '1') return {'ALREADY_DONE', '', 0}"
     script = replace(load_all()["init"], text=f"#!lua\n{body}", sha=sha1(f"#!lua\n{body}".encode()).hexdigest())
     monkeypatch.setitem(load_all(), "init", script)
     async with declared_keys_cell(clean_store) as cell:
-        with pytest.raises(AssertionError, match=r"init\.lua answered SAME and has written"):
+        with pytest.raises(AssertionError, match=r"init\.lua answered ALREADY_DONE and has written"):
             await cell.init()
 
 
@@ -93,7 +93,7 @@ async def test_keys_in_another_order_than_the_header_says_are_refused(clean_stor
     async with declared_keys_cell(clean_store) as cell:
         head = cell.keys.head
         with pytest.raises(TypeError, match=r"host: rs:\{c1\}:leaving"):
-            await cell._runner.run("lost", (*head, cell.keys.leaving, cell.keys.host("h1")), ("h1", 0, 0))
+            await cell._runner.run("lost", (*head, cell.keys.draining, cell.keys.host("h1")), ("h1", 0, 0))
     assert len(found) == 1
     found.clear()
 

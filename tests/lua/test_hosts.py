@@ -77,7 +77,7 @@ async def test_a_report_replaces_all_that_the_agent_owns_and_nothing_else(cell: 
         *("agent.journal", "agent.nonce", "agent.number", "claimed.VCPU"),
         *(f"{kind}.VCPU" for kind in ("capacity", "total", "max", "reserved", "ratio")),
     }
-    assert not await raw.exists(cell.keys.facts("h1"))
+    assert not await raw.exists(cell.keys.attributes("h1"))
     (entry,) = await changes_since(cell, seq)
     assert (entry.op, entry.version, str(entry.version)) == ("report", int(before["version"]) + 1, after["version"])
     assert entry.fields == {
@@ -118,7 +118,7 @@ async def test_a_report_tells_the_pools_of_a_host_and_their_slots(cell: CellStor
         "reserved.gpu0/CUSTOM_GPU_MILLI": "0",
         "external.gpu0/CUSTOM_GPU_MILLI": "250",
     }
-    assert await fields_of(raw, cell.keys.facts("h1")) == {
+    assert await fields_of(raw, cell.keys.attributes("h1")) == {
         "pool.numa0": "/",
         "pool.numalike": "/",
         "pool.gpu0": "numa0",
@@ -167,7 +167,7 @@ async def test_a_report_that_changes_nothing_reaches_no_reader(cell: CellStore, 
 async def test_a_report_opens_nothing_before_the_host_has_attested(cell: CellStore, raw: Any) -> None:
     answer = await cell.report(report_of("h1"))
     assert (answer.outcome, answer.attested) == (Outcome.OK, False)
-    assert (await cell.claim(call_of(await cell.tick(), member("a", "h1")))).looked_at[0].cause == "ATTEST"
+    assert (await cell.claim(call_of(await cell.tick(), member("a", "h1")))).looked_at[0].cause == "NOT_ATTESTED"
 
 
 async def test_a_report_brings_a_host_up_again_in_the_feed(cell: CellStore, raw: Any) -> None:
@@ -184,8 +184,8 @@ async def test_reports_of_one_agent_count_only_in_their_order(cell: CellStore, r
     """A late copy, and one that was sent again, changes nothing: not even the lease."""
     assert (await cell.report(report_of(VCPU=8), stamp(5))).outcome is Outcome.OK
     async with nothing_written(raw):
-        assert (await cell.report(report_of(VCPU=9), stamp(5))).outcome is Outcome.SAME
-        assert (await cell.report(report_of(VCPU=9), stamp(4))).outcome is Outcome.SAME
+        assert (await cell.report(report_of(VCPU=9), stamp(5))).outcome is Outcome.ALREADY_DONE
+        assert (await cell.report(report_of(VCPU=9), stamp(4))).outcome is Outcome.ALREADY_DONE
     assert (await cell.report(report_of(VCPU=9), stamp(6))).outcome is Outcome.OK
 
 
@@ -193,8 +193,8 @@ async def test_a_restarted_agent_goes_on_and_a_clone_of_its_journal_does_not(cel
     await cell.report(report_of(), stamp(5))
     assert (await cell.report(report_of(), stamp(6, nonce="restarted"))).outcome is Outcome.OK
     async with nothing_written(raw):
-        assert (await cell.report(report_of(VCPU=1), stamp(6, nonce="clone"))).outcome is Outcome.OTHER
-        assert (await cell.report(report_of(VCPU=1), stamp(5, nonce="clone"))).outcome is Outcome.OTHER
+        assert (await cell.report(report_of(VCPU=1), stamp(6, nonce="clone"))).outcome is Outcome.NOT_OWNER
+        assert (await cell.report(report_of(VCPU=1), stamp(5, nonce="clone"))).outcome is Outcome.NOT_OWNER
 
 
 @pytest.mark.parametrize("other", [stamp(99, journal="other"), None])
@@ -203,13 +203,13 @@ async def test_another_journal_takes_over_only_when_the_lease_has_lapsed(
 ) -> None:
     await cell.report(report_of(), stamp(5))
     async with nothing_written(raw):
-        assert (await cell.report(report_of(VCPU=1), other)).outcome is Outcome.OTHER
-        assert (await cell.attest("h1", "", other)).outcome is Outcome.OTHER
-        assert (await cell.heartbeat("h1", 60, other)).outcome is Outcome.OTHER
+        assert (await cell.report(report_of(VCPU=1), other)).outcome is Outcome.NOT_OWNER
+        assert (await cell.attest("h1", "", other)).outcome is Outcome.NOT_OWNER
+        assert (await cell.heartbeat("h1", 60, other)).outcome is Outcome.NOT_OWNER
     await lapse(raw, cell)
     assert (await cell.report(report_of(VCPU=1), other)).outcome is Outcome.OK
     async with nothing_written(raw):
-        expected = Outcome.OTHER
+        expected = Outcome.NOT_OWNER
         assert (await cell.heartbeat("h1", 60, stamp(6))).outcome is expected
 
 
@@ -238,10 +238,10 @@ async def test_a_giant_report_is_taken_whole_and_read_anew_by_readers(cell: Cell
     assert (await cell.report(report)).outcome is Outcome.OK
     (entry,) = await changes_since(cell, seq)
     assert entry.fields == {"reread": "1"}
-    assert await raw.hlen(cell.keys.facts("h1")) == MAX_TRAITS + 2 * MAX_LABELS
+    assert await raw.hlen(cell.keys.attributes("h1")) == MAX_TRAITS + 2 * MAX_LABELS
     assert await raw.hget(cell.keys.host("h1"), f"capacity.CUSTOM_R{MAX_CLASSES - 1}") == "9"
     await cell.report(report_of("h1"))
-    assert not await raw.exists(cell.keys.facts("h1"))
+    assert not await raw.exists(cell.keys.attributes("h1"))
     assert not await raw.hexists(cell.keys.host("h1"), "capacity.CUSTOM_R0")
 
 
@@ -287,9 +287,9 @@ async def test_heartbeats_that_mean_nothing_write_nothing(cell: CellStore, raw: 
     await cell.write_off("h1", force=True)
     async with nothing_written(raw):
         assert (await cell.heartbeat("nowhere", 7)).outcome is Outcome.UNKNOWN
-        assert (await cell.heartbeat("unattested", 7)).outcome is Outcome.ATTEST
-        assert (await cell.heartbeat("h1", 7)).outcome is Outcome.ATTEST
-        assert (await cell.heartbeat("h1", 7, stamp(1))).outcome is Outcome.OTHER
+        assert (await cell.heartbeat("unattested", 7)).outcome is Outcome.NOT_ATTESTED
+        assert (await cell.heartbeat("h1", 7)).outcome is Outcome.NOT_ATTESTED
+        assert (await cell.heartbeat("h1", 7, stamp(1))).outcome is Outcome.NOT_OWNER
 
 
 async def test_only_hosts_whose_lease_has_lapsed_are_marked_down_and_once(cell: CellStore, raw: Any) -> None:
@@ -314,7 +314,7 @@ async def test_a_status_is_the_operators_word_and_touches_nothing_else(cell: Cel
     seq = (await cell.tick()).seq
     assert (await cell.set_status("h1", HostStatus.DRAINING)).outcome is Outcome.OK
     async with nothing_written(raw):
-        assert (await cell.set_status("h1", HostStatus.DRAINING)).outcome is Outcome.SAME
+        assert (await cell.set_status("h1", HostStatus.DRAINING)).outcome is Outcome.ALREADY_DONE
         assert (await cell.set_status("nowhere", HostStatus.DRAINING)).outcome is Outcome.UNKNOWN
     after = before | {"status": "draining", "version": str(int(before["version"]) + 1)}
     assert await fields_of(raw, cell.keys.host("h1")) == after
@@ -333,7 +333,7 @@ async def test_a_lost_host_is_disabled_down_and_closed(cell: CellStore, raw: Any
     (entry,) = await changes_since(cell, seq)
     assert entry.fields == {"status": "disabled", "alive": "0", "epoch": "lost"}
     async with nothing_written(raw):
-        assert (await cell.write_off("h1", force=True)).outcome is Outcome.SAME
+        assert (await cell.write_off("h1", force=True)).outcome is Outcome.ALREADY_DONE
         assert (await cell.write_off("nowhere")).outcome is Outcome.UNKNOWN
         assert (await cell.claim(call_of(await cell.tick(), member("b", "h1")))).outcome is Outcome.FULL
     assert (await cell.release("h1", "a", placed.token, how=ReleaseMode.FORCE)).outcome is Outcome.OK
@@ -347,7 +347,7 @@ async def test_a_host_that_came_back_can_be_lost_again(cell: CellStore, raw: Any
     await cell.set_status("h1", HostStatus.ENABLED)
     await claim_on(cell)
     assert (await cell.write_off("h1", force=True)).outcome is Outcome.OK
-    assert (await cell.claim(call_of(await cell.tick(), member("b", "h1")))).looked_at[0].cause == "ATTEST"
+    assert (await cell.claim(call_of(await cell.tick(), member("b", "h1")))).looked_at[0].cause == "NOT_ATTESTED"
 
 
 @pytest.mark.parametrize("evacuate", [False, True])
@@ -387,7 +387,7 @@ async def test_forgetting_removes_every_key_of_the_host(cell: CellStore, raw: An
     await claim_on(cell, "a", "h1")
     await ending(cell, "b", "h1")
     async with nothing_written(raw):
-        assert (await cell.forget("h1")).outcome is Outcome.HELD
+        assert (await cell.forget("h1")).outcome is Outcome.IN_USE
         assert (await cell.forget("nowhere")).outcome is Outcome.UNKNOWN
     seq = (await cell.tick()).seq
     assert (await cell.forget("h1", force=True)).outcome is Outcome.OK
@@ -395,7 +395,7 @@ async def test_forgetting_removes_every_key_of_the_host(cell: CellStore, raw: An
     assert await cell.host_names() == ["h2"]
     assert await cell.deadlines() == {}
     claims = await cell.read_claims("ab")
-    assert [(one.state, one.why) for one in claims.values()] == [("ended", "void"), ("ended", "released")]
+    assert [(one.state, one.end_reason) for one in claims.values()] == [("ended", "void"), ("ended", "released")]
     (entry,) = await changes_since(cell, seq)
     assert (entry.name, entry.op, entry.fields) == ("h1", "removed", {})
     async with nothing_written(raw):
@@ -423,7 +423,7 @@ async def test_forgetting_a_host_of_more_claims_than_one_command_takes(cell: Cel
     assert (await cell.forget("h1", force=True)).outcome is Outcome.OK
     assert (dict(await cell.deadlines()), await cell.held_ids("h1")) == ({}, set())
     ended = (await cell.read_claims([one.id for one in have])).values()
-    assert {(one.state, one.why) for one in ended} == {("ended", "void")}
+    assert {(one.state, one.end_reason) for one in ended} == {("ended", "void")}
 
 
 async def test_a_claim_that_arrives_while_a_host_is_forgotten_is_seen(cell: CellStore, raw: Any) -> None:
@@ -440,4 +440,4 @@ async def test_a_claim_that_arrives_while_a_host_is_forgotten_is_seen(cell: Cell
     cell.held_ids = outdated  # type: ignore[method-assign]
     assert (await cell.forget("h1", force=True)).outcome is Outcome.OK
     assert len(seen) == 3, "once more for the quota that the claim counts in"
-    assert (await cell.read_claims("a"))["a"].why == "void"
+    assert (await cell.read_claims("a"))["a"].end_reason == "void"

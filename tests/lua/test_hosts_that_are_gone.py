@@ -30,10 +30,10 @@ async def test_a_release_is_repeated_after_its_host_was_removed(cell: CellStore,
     await cell.forget("h1")
     await cell.forget("h2", force=True)
     async with nothing_written(raw):
-        assert (await cell.release("h1", "a", one.token)).outcome is Outcome.SAME
-        assert (await cell.confirm("h2", "b", two.token)).outcome is Outcome.GONE
-        assert (await cell.release("h2", "b")).outcome is Outcome.SAME
-    assert (await cell.read_claims(["b"]))["b"].why is EndReason.VOID
+        assert (await cell.release("h1", "a", one.token)).outcome is Outcome.ALREADY_DONE
+        assert (await cell.confirm("h2", "b", two.token)).outcome is Outcome.ENDED
+        assert (await cell.release("h2", "b")).outcome is Outcome.ALREADY_DONE
+    assert (await cell.read_claims(["b"]))["b"].end_reason is EndReason.VOID
 
 
 @pytest.mark.parametrize("state", ["claimed", "starting", "active"])

@@ -39,11 +39,11 @@ async def evacuate(
     *hosts: str,
     lost: tuple[str, ...] = ("h1",),
     rules: tuple[ClaimRule, ...] = (),
-    why: EndReason = EndReason.MOVED,
+    end_reason: EndReason = EndReason.MOVED,
 ) -> ClaimAnswer:
     """Ask for another placement of a claim; `lost` are the hosts that the caller takes for written off."""
     claim = (await cell.read_claims([claim_id]))[claim_id]
-    member = replace(joining(claim_id, *hosts), again=Replacement(claim.host, claim.token, why))
+    member = replace(joining(claim_id, *hosts), again=Replacement(claim.host, claim.token, end_reason))
     return await cell.claim(replace(call_of(await cell.tick(), member), written_off=lost, rules=rules))
 
 
@@ -159,7 +159,7 @@ async def test_a_group_leaves_a_host_that_works_in_one_call(cell: CellStore, raw
         assert causes(await move(cell, "a", "b", to=("h3",))) == {"h3": "GROUP"}
     answer = await move(cell, "a", "b", "c", to=("h3", "h5"))
     assert [one.host for one in answer.placed] == ["h3", "h3", "h3"]
-    assert (await move(cell, "a", "b", "c", to=("h5",))).outcome is Outcome.SAME
+    assert (await move(cell, "a", "b", "c", to=("h5",))).outcome is Outcome.ALREADY_DONE
     assert causes(await ask(cell, joining("new", "h1", "h3"))) == {"h1": "GROUP", "h3": "GROUP"}
     for claim_id, placed in zip("abc", answer.placed, strict=True):
         await arrive(cell, claim_id, placed)
@@ -270,7 +270,7 @@ async def test_what_is_shelved_is_not_left_behind(cell: CellStore) -> None:
     await cell.write_off("h1", evacuate=True, force=True)
     token = (await cell.read_claims("a"))["a"].token
     assert (await cell.shelve("h1", "a", token)).outcome is Outcome.OK
-    assert causes(await evacuate(cell, "a", "h2", why=EndReason.SHELVED)) == {"h2": "GROUP"}
+    assert causes(await evacuate(cell, "a", "h2", end_reason=EndReason.SHELVED)) == {"h2": "GROUP"}
 
 
 async def test_in_an_epoch_that_has_not_settled_it_is_not_told(cell: CellStore) -> None:

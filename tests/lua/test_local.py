@@ -61,7 +61,7 @@ async def test_said_again_it_is_the_same_and_writes_nothing(cell: CellStore, raw
     async with nothing_written(raw):
         for token in ("", first.facts[0]):
             again = await cell.claim_local("h1", "console", {"VCPU": 2}, "ops", token=token)
-            assert (again.outcome, again.facts) == (Outcome.SAME, first.facts)
+            assert (again.outcome, again.facts) == (Outcome.ALREADY_DONE, first.facts)
 
 
 async def test_other_amounts_are_a_new_placing_and_a_late_copy_of_the_old_is_stale(cell: CellStore, raw: Any) -> None:
@@ -116,8 +116,8 @@ async def test_what_its_host_was_asked_to_stop_is_not_claimed_again(cell: CellSt
 async def test_a_host_that_has_not_attested_is_told_to(cell: CellStore, raw: Any) -> None:
     await new_epoch(cell)
     async with nothing_written(raw):
-        assert (await cell.claim_local("h1", "console", {"VCPU": 2})).outcome is Outcome.ATTEST
-        assert (await cell.claim_local("h9", "console", {"VCPU": 2})).outcome is Outcome.ATTEST
+        assert (await cell.claim_local("h1", "console", {"VCPU": 2})).outcome is Outcome.NOT_ATTESTED
+        assert (await cell.claim_local("h9", "console", {"VCPU": 2})).outcome is Outcome.NOT_ATTESTED
 
 
 async def test_what_a_new_journal_was_asked_to_take_up_is_local_again(cell: CellStore, raw: Any) -> None:
@@ -157,7 +157,7 @@ async def test_a_resize_by_its_owner_gives_way_to_what_its_host_says(cell: CellS
     token = (await cell.resize("h1", "console", token, {"VCPU": 6})).facts[0]
     assert (await cell.claim_local("h1", "console", {"VCPU": 3}, token=token)).outcome is Outcome.OK
     claim = (await cell.read_claims(["console"]))["console"]
-    assert (claim.amounts, claim.wanted) == ({"VCPU": 3}, {})
+    assert (claim.amounts, claim.resizing_to) == ({"VCPU": 3}, {})
     assert await claimed(raw, cell) == 3
     assert await cell.inbox("h1") == []
     await cell.report(report_of())

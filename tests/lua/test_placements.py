@@ -79,7 +79,7 @@ async def test_the_placement_of_a_move_lies_beside_the_flat_one_under_its_token(
     now_ms = int(fields.pop("expires_at_ms", "0")) or (await cell.tick()).now_ms
     prefix = f"placement.{found.token}."
     assert fields == flat
-    assert now_ms - 5_000 < int(beside.pop(f"{prefix}move_by_ms")) - 60_000 <= now_ms
+    assert now_ms - 5_000 < int(beside.pop(f"{prefix}move_deadline_ms")) - 60_000 <= now_ms
     assert beside == {
         f"{prefix}host": "h2",
         f"{prefix}state": "claimed",
@@ -112,7 +112,7 @@ async def test_the_active_placement_is_the_flat_one_and_after_the_move_nothing_e
 
 
 @pytest.mark.parametrize(
-    ("state", "outcome"), [("ending", "GONE"), ("ended", "GONE"), ("unknown", "NO_CLAIM"), ("active", "OK")]
+    ("state", "outcome"), [("ending", "ENDED"), ("ended", "ENDED"), ("unknown", "NO_CLAIM"), ("active", "OK")]
 )
 async def test_only_a_claim_that_is_wanted_can_be_moved(cell: CellStore, raw: Any, state: str, outcome: str) -> None:
     token = "1-a.1" if state == "unknown" else (await IN_STATE[state](cell, "a")).token
@@ -139,7 +139,7 @@ async def test_what_a_claim_was_moved_from_cannot_be_moved(cell: CellStore, raw:
     await arrive(cell, "a", await move_to(cell, "a", placed))
     for _ in range(2):
         answer = await ask_again(cell, "a", "h3", Replacement("h1", placed.token, MOVED))
-        assert answer.outcome in (Outcome.SAME, Outcome.GONE)
+        assert answer.outcome in (Outcome.ALREADY_DONE, Outcome.ENDED)
         await settle(cell)
     assert set(await states(cell, "a")) == {"h1", "h2"}
 
@@ -159,7 +159,9 @@ async def test_nothing_is_moved_from_a_host_that_has_not_attested_nor_before_all
     epoch = await new_epoch(cell)
     await cell.attest("h2", epoch)
     async with nothing_written(raw):
-        assert (await ask_again(cell, "a", "h2", Replacement("h1", placed.token, MOVED))).outcome is Outcome.ATTEST
+        assert (
+            await ask_again(cell, "a", "h2", Replacement("h1", placed.token, MOVED))
+        ).outcome is Outcome.NOT_ATTESTED
     await cell.attest("h1", epoch, held=[held("a", placed)])
     async with nothing_written(raw):
         assert (await ask_again(cell, "a", "h2", Replacement("h1", placed.token, MOVED))).outcome is Outcome.SETTLING
@@ -173,11 +175,15 @@ async def test_the_same_move_sent_again_gets_its_first_answer(cell: CellStore, r
     found = await move_to(cell, "a", placed)
     async with nothing_written(raw):
         again = await ask_again(cell, "a", "h3", Replacement("h1", placed.token, MOVED))
-    assert (again.outcome, again.placed) == (Outcome.SAME, known(found))
+    assert (again.outcome, again.placed) == (Outcome.ALREADY_DONE, known(found))
     await arrive(cell, "a", found)
     async with nothing_written(raw):
         again = await ask_again(cell, "a", "h3", Replacement("h1", placed.token, MOVED))
-    assert (again.outcome, again.placed[0].token, again.placed[0].state) == (Outcome.SAME, found.token, "active")
+    assert (again.outcome, again.placed[0].token, again.placed[0].state) == (
+        Outcome.ALREADY_DONE,
+        found.token,
+        "active",
+    )
 
 
 # The move itself
@@ -193,11 +199,11 @@ async def test_a_claim_goes_on_where_it_is_until_its_target_is_active_and_is_the
     await cell.accept("h2", "a", found.token, HOUR_S)
     await cell.reconcile(["a"])
     assert await states(cell, "a") == {"h1": "active", "h2": "starting"}
-    assert not await raw.exists(cell.keys.chores)
+    assert not await raw.exists(cell.keys.reconcile)
     await cell.confirm("h2", "a", found.token)
     claim = (await cell.read_claims("a"))["a"]
     assert (claim.host, claim.token, claim.state) == ("h2", found.token, "active")
-    assert await cell.due_chores((await cell.tick()).now_ms, 0, 10) == ["a"]
+    assert await cell.due_for_reconciliation((await cell.tick()).now_ms, 0, 10) == ["a"]
     assert await cell.reconcile(["a"]) == 1
     assert await states(cell, "a") == {"h1": "ending moved", "h2": "active"}
     assert [(one.op, one.token) for one in await cell.inbox("h1")] == [("end", placed.token)]
@@ -298,7 +304,7 @@ async def test_a_move_that_is_not_done_by_its_deadline_is_called_off(cell: CellS
     found = await move_to(cell, "a", placed, by_s=60)
     await cell.accept("h2", "a", found.token, HOUR_S)
     await cell.renew("h2", "a", found.token, HOUR_S)
-    deadline_ms = int((await fields_of(raw, cell.keys.claim("a")))[f"placement.{found.token}.move_by_ms"])
+    deadline_ms = int((await fields_of(raw, cell.keys.claim("a")))[f"placement.{found.token}.move_deadline_ms"])
     assert await cell.deadlines() == {"a": deadline_ms}
     assert await cell.reconcile(["a"]) == 0
     await make_move_due(raw, cell, "a", found)
@@ -316,7 +322,7 @@ async def test_without_anything_to_go_back_to_a_move_has_no_deadline(cell: CellS
     placed = await active(cell, "a")
     found = await move_to(cell, "a", placed, by_s=60)
     await cell.fail("h1", "a", placed.token, by_host=True)
-    await raw.hset(cell.keys.claim("a"), "move_by_ms", 1)
+    await raw.hset(cell.keys.claim("a"), "move_deadline_ms", 1)
     await raw.zadd(cell.keys.deadlines, {"a": 1})
     await cell.reconcile(["a"])
     assert await states(cell, "a") == {"h2": "claimed"}
@@ -386,7 +392,7 @@ async def test_a_move_of_what_is_not_active_yet_can_be_called_off_too(cell: Cell
     assert await states(cell, "a") == {"h1": "starting" if taken_up_first else "claimed"}
     found = await move_to(cell, "a", placed)
     assert (await cell.release("h1", "a", placed.token)).outcome is (Outcome.ENDING if taken_up_first else Outcome.OK)
-    assert (await cell.confirm("h2", "a", found.token)).outcome in (Outcome.GONE, Outcome.STALE)
+    assert (await cell.confirm("h2", "a", found.token)).outcome in (Outcome.ENDED, Outcome.STALE)
 
 
 async def test_a_move_of_what_was_claimed_only_is_done_when_the_target_is_active(cell: CellStore, raw: Any) -> None:
@@ -467,6 +473,6 @@ async def test_a_claim_goes_to_a_third_host_while_the_one_that_failed_is_still_t
     assert (await states(cell, "a"))["h2"] == "ending expired"
     third = await move_to(cell, "a", placed, "h3")
     again = await ask_again(cell, "a", "h3", Replacement("h1", placed.token, MOVED))
-    assert (again.outcome, again.placed[0].token) == (Outcome.SAME, third.token)
+    assert (again.outcome, again.placed[0].token) == (Outcome.ALREADY_DONE, third.token)
     await arrive(cell, "a", third)
     assert (await states(cell, "a"))["h3"] == "active"

@@ -113,7 +113,7 @@ async def test_a_repeated_shelving_leaves_what_was_unshelved_since(
     last = await moved(cell, "a", last, "h3") if then_moved else last
     epoch = await roll_back(cell, raw, before)
     await play.attest("h1", epoch, stopped=[first])
-    assert (await cell.release("", "a", why=EndReason.SHELVED, closed=closed)).facts == (closed,)
+    assert (await cell.release("", "a", end_reason=EndReason.SHELVED, closed=closed)).facts == (closed,)
     await play.attest(last.host, epoch, held("a", last, root=root))
     await play.settle()
     await play.is_now(**{last.host: "active"})
@@ -126,7 +126,7 @@ async def test_a_shelving_that_is_repeated_before_its_host_is_heard_tells_it_to_
     before = await snapshot(raw)
     closed = (await cell.shelve("h1", "a", first.token)).facts[0]
     epoch = await roll_back(cell, raw, before)
-    assert (await cell.release("", "a", why=EndReason.SHELVED, closed=closed)).outcome is Outcome.ENDING
+    assert (await cell.release("", "a", end_reason=EndReason.SHELVED, closed=closed)).outcome is Outcome.ENDING
     await play.attest("h1", epoch, held("a", first))
     await play.is_now(h1="ending shelved")
     await play.stop(first)
@@ -154,7 +154,7 @@ async def test_what_was_evacuated_of_a_former_line_does_not_end_what_was_unshelv
     await play.is_now(h1="active", h2="active", h3="active")
     await play.settle()
     await play.is_now(h2="active", h3="ending moved")
-    await cell.release("", "a", why=EndReason.SHELVED, closed=closed)
+    await cell.release("", "a", end_reason=EndReason.SHELVED, closed=closed)
     await play.stop(third)
     await play.settle()
     await play.is_now(h2="active")
@@ -225,7 +225,7 @@ async def test_a_write_off_of_an_earlier_epoch_expires_nothing(cell: CellStore, 
     await raw.hset(cell.keys.claim("a"), f"placement.{second.token}.expires_at_ms", 1)
     await raw.zadd(cell.keys.deadlines, {"a": 1})
     assert await cell.reconcile(["a"]) == 0
-    assert (await cell.fail("h2", "a", second.token, by_host=False)).outcome is Outcome.ATTEST
+    assert (await cell.fail("h2", "a", second.token, by_host=False)).outcome is Outcome.NOT_ATTESTED
     await play.attest("h1", epoch, stopped=[first])
     await play.attest("h2", epoch, held("a", second, root=first.token))
     await play.is_now(h2="active")
@@ -274,7 +274,7 @@ async def test_an_evacuated_host_that_comes_back_is_to_stop_what_was_placed_else
     """In the epoch of its write-off as in later ones, and the work counts until it has stopped. It keeps the rest."""
     first, left = await active(cell, "a"), await active(cell, "left")
     await cell.write_off("h1", evacuate=True, force=True)
-    assert await cell.leaving_hosts(0) == {"h1": "evacuate"}
+    assert await cell.draining_hosts(0) == {"h1": "evacuate"}
     second = await move_to(cell, "a", first)
     await arrive(cell, "a", second)
     await play.settle()
@@ -291,7 +291,7 @@ async def test_an_evacuated_host_that_comes_back_is_to_stop_what_was_placed_else
     assert await claimed(raw, cell, "h1") == 2
     await play.stop(first)
     await play.is_now(h2="active")
-    assert (await cell.leaving_hosts(0), await raw.hget(cell.keys.host("h1"), "leaving")) == ({}, None)
+    assert (await cell.draining_hosts(0), await raw.hget(cell.keys.host("h1"), "draining")) == ({}, None)
 
 
 async def test_what_a_host_was_given_after_its_write_off_comes_back_with_it(
@@ -556,7 +556,7 @@ async def test_an_evacuation_goes_on_in_later_epochs(cell: CellStore, raw: Any, 
     await play.settle()
     await play.is_now(h2="active")
     answer = await ask_again(cell, "other", "h2", Replacement("h3", other.token, EndReason.MOVED))
-    assert answer.outcome is Outcome.ATTEST
+    assert answer.outcome is Outcome.NOT_ATTESTED
 
 
 @pytest.mark.parametrize("state", ["claimed", "starting", "active"])

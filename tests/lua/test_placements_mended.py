@@ -33,7 +33,7 @@ async def test_sums_and_sets_of_both_hosts_are_worked_out_anew(cell: CellStore, 
     await check_sums(cell, raw)
     async with nothing_written(raw):
         for host in {"h1", to}:
-            assert (await cell.mend_host(host, "damage", "a")).outcome is Outcome.SAME
+            assert (await cell.mend_host(host, "damage", "a")).outcome is Outcome.ALREADY_DONE
 
 
 async def test_a_host_that_a_claim_has_left_does_not_list_it(cell: CellStore, raw: Any) -> None:
@@ -84,7 +84,7 @@ async def test_groups_and_pools_count_every_placement_anew(cell: CellStore, raw:
 async def test_a_claim_that_was_overtaken_is_a_chore_again(cell: CellStore, raw: Any) -> None:
     first, second = await moving(cell)
     await arrive(cell, "a", second)
-    await raw.delete(cell.keys.chores)
+    await raw.delete(cell.keys.reconcile)
     assert (await cell.mend_due("damage", "a")).outcome is Outcome.OK
     await settle(cell)
     assert await states(cell, "a") == {"h1": "ending moved", "h2": "active"}
@@ -95,12 +95,12 @@ async def test_a_claim_that_was_overtaken_is_a_chore_again(cell: CellStore, raw:
 async def test_a_pending_claim_is_a_chore_again_and_is_kept(cell: CellStore, raw: Any) -> None:
     placed = await active(cell, "a")
     await cell.fail("h1", "a", placed.token, by_host=True, again=True)
-    await raw.delete(cell.keys.chores)
+    await raw.delete(cell.keys.reconcile)
     await raw.pexpire(cell.keys.claim("a"), HOUR_S * 1000)
     assert (await cell.mend_due("damage", "a")).outcome is Outcome.OK
     await check_sums(cell, raw)
     async with nothing_written(raw):
-        assert (await cell.mend_due("damage", "a")).outcome is Outcome.SAME
+        assert (await cell.mend_due("damage", "a")).outcome is Outcome.ALREADY_DONE
 
 
 async def test_a_shelved_claim_is_listed_again_and_kept(cell: CellStore, raw: Any) -> None:

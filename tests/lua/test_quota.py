@@ -58,7 +58,7 @@ async def ask(cell: CellStore, claim_id: str, vcpu: int, **more: int) -> ClaimAn
 async def test_a_quota_is_declared_changed_and_taken_back(cell: CellStore, raw: Any) -> None:
     assert (await cell.put_quota(QUOTA)).outcome is Outcome.OK
     async with nothing_written(raw):
-        assert (await cell.put_quota(QUOTA)).outcome is Outcome.SAME
+        assert (await cell.put_quota(QUOTA)).outcome is Outcome.ALREADY_DONE
     (fields,) = (await cell.read_things(Kind.QUOTA, ["project"])).values()
     assert {"limit.VCPU": "6", "limit.claims": "3"}.items() <= fields.items()
     await cell.put_quota(Quota("project", {"claims": 5}))
@@ -106,7 +106,7 @@ async def test_a_claim_within_the_quota_is_one_call_and_beyond_it_writes_nothing
     assert await used(raw, cell) == {"VCPU": 4, "MEMORY_MB": 8, "claims": 1}
     async with nothing_written(raw):
         answer = await ask(cell, "b", 3)
-    assert (answer.outcome, answer.over) == (Outcome.OVER, (Exceeded("VCPU", 6, 4, 3),))
+    assert (answer.outcome, answer.over) == (Outcome.OVER_QUOTA, (Exceeded("VCPU", 6, 4, 3),))
     assert (await ask(cell, "b", 2)).outcome is Outcome.OK
     other = replace(call_of(await cell.tick(), member("c", "h1", VCPU=3)), project="other")
     assert (await cell.claim(other)).outcome is Outcome.OK
@@ -118,7 +118,7 @@ async def test_members_are_counted_together_over_pools_and_shared_pools(cell: Ce
     members = [Member(name, (Candidate("h1", {"VCPU": 2, SEAT: 2}),)) for name in "abcd"]
     answer = await cell.claim(call_of(await cell.tick(), *members))
     expected = (Exceeded("CUSTOM_SEAT", 4, 0, 8), Exceeded("VCPU", 6, 0, 8), Exceeded("claims", 3, 0, 4))
-    assert (answer.outcome, answer.over) == (Outcome.OVER, expected)
+    assert (answer.outcome, answer.over) == (Outcome.OVER_QUOTA, expected)
     assert (await cell.claim(call_of(await cell.tick(), *members[:2]))).outcome is Outcome.OK
     assert await used(raw, cell) == {"VCPU": 4, "CUSTOM_SEAT": 4, "claims": 2}
 
@@ -126,8 +126,8 @@ async def test_members_are_counted_together_over_pools_and_shared_pools(cell: Ce
 async def test_an_id_that_is_known_gets_its_outcome_though_the_quota_is_used_up(cell: CellStore) -> None:
     await cell.put_quota(QUOTA)
     assert (await ask(cell, "a", 6)).outcome is Outcome.OK
-    assert (await ask(cell, "a", 6)).outcome is Outcome.SAME
-    assert (await ask(cell, "b", 1)).outcome is Outcome.OVER
+    assert (await ask(cell, "a", 6)).outcome is Outcome.ALREADY_DONE
+    assert (await ask(cell, "b", 1)).outcome is Outcome.OVER_QUOTA
 
 
 async def test_what_somebody_has_made_unreadable_lets_nothing_in(cell: CellStore, raw: Any) -> None:
@@ -135,7 +135,7 @@ async def test_what_somebody_has_made_unreadable_lets_nothing_in(cell: CellStore
     for field in ("used.VCPU", "limit.VCPU"):
         before = await raw.hget(cell.keys.quota("project"), field)
         await raw.hset(cell.keys.quota("project"), field, "1e3")
-        assert (await ask(cell, "a", 1)).outcome is Outcome.OVER
+        assert (await ask(cell, "a", 1)).outcome is Outcome.OVER_QUOTA
         await raw.hset(cell.keys.quota("project"), field, before or "0")
     assert (await ask(cell, "a", 1)).outcome is Outcome.OK
 
@@ -185,7 +185,7 @@ async def test_a_claim_counts_until_its_host_says_that_the_work_is_gone(cell: Ce
     await cell.put_quota(QUOTA)
     token = (await taken_up(cell, "a", VCPU=6)).token
     await cell.release("h1", "a")
-    assert (await ask(cell, "b", 1)).outcome is Outcome.OVER
+    assert (await ask(cell, "b", 1)).outcome is Outcome.OVER_QUOTA
     await cell.gone("h1", "a", token, EndReason.RELEASED, {})
     assert (await ask(cell, "b", 6)).outcome is Outcome.OK
 
@@ -195,7 +195,7 @@ async def test_a_resize_takes_before_and_gives_back_with_the_word_of_the_host(ce
     placed = await claim_on(cell, "a", VCPU=4)
     async with nothing_written(raw):
         answer = await cell.resize("h1", "a", placed.token, {"VCPU": 7}, PROJECT)
-    assert (answer.outcome, exceeded(answer.facts)) == (Outcome.OVER, (Exceeded("VCPU", 6, 4, 3),))
+    assert (answer.outcome, exceeded(answer.facts)) == (Outcome.OVER_QUOTA, (Exceeded("VCPU", 6, 4, 3),))
     grown = await cell.resize("h1", "a", placed.token, {"VCPU": 6})
     assert (grown.outcome, await used(raw, cell)) == (Outcome.OK, {"VCPU": 6, "claims": 1})
     await cell.accept("h1", "a", grown.facts[0], HOUR_S)
@@ -212,7 +212,7 @@ async def test_what_a_host_runs_by_itself_is_counted_and_not_refused(cell: CellS
     assert await used(raw, cell) == {"VCPU": 8, "claims": 1}
     token = (await cell.claim_local("h1", "l", {"VCPU": 7}, "project", token=token)).facts[0]
     assert await used(raw, cell) == {"VCPU": 7, "claims": 1}
-    assert (await ask(cell, "a", 1)).outcome is Outcome.OVER
+    assert (await ask(cell, "a", 1)).outcome is Outcome.OVER_QUOTA
     await cell.claim_local("h1", "l", {"VCPU": 7}, "other", token=token)
     assert await used(raw, cell) == {}
     assert await raw.hget(cell.keys.quota("other"), "used.VCPU") == "7"
@@ -226,7 +226,7 @@ async def test_a_move_counts_once_at_the_larger_amounts(cell: CellStore, raw: An
     placed = await active(cell, "a", VCPU=4, MEMORY_MB=8)
     again = Replacement("h1", placed.token, EndReason.MOVED)
     answer = await ask_again(cell, "a", "h2", again, VCPU=7)
-    assert (answer.outcome, answer.over) == (Outcome.OVER, (Exceeded("VCPU", 6, 4, 3),))
+    assert (answer.outcome, answer.over) == (Outcome.OVER_QUOTA, (Exceeded("VCPU", 6, 4, 3),))
     answer = await ask_again(cell, "a", "h2", again, VCPU=5)
     assert await used(raw, cell) == {"VCPU": 5, "MEMORY_MB": 8, "claims": 1}
     await arrive(cell, "a", answer.placed[0])
@@ -253,7 +253,7 @@ async def test_a_failed_placement_is_not_counted_and_the_next_one_is(cell: CellS
     placed = await claim_on(cell, "a", VCPU=1)
     await cell.fail("h1", "a", placed.token, by_host=True, again=True)
     assert await used(raw, cell) == {}
-    await move_to(cell, "a", placed, why=EndReason.FAILED)
+    await move_to(cell, "a", placed, end_reason=EndReason.FAILED)
     assert await used(raw, cell) == {"VCPU": 1, "claims": 1}
 
 
@@ -323,9 +323,11 @@ async def test_mending_works_out_anew_what_is_used(cell: CellStore, raw: Any) ->
     assert (await cell.mend_counts("quota:project", version, "why", ["a", "b", "c"])).outcome is Outcome.OK
     assert await used(raw, cell) == {"VCPU": 3, "claims": 2}
     entry = (await cell.changes("0-0", 100))[-1]
-    assert (entry.kind, entry.name, entry.op, entry.fields["reason"]) == ("quota", "project", "mended", "why")
+    assert (entry.kind, entry.name, entry.op, entry.fields["reason"]) == ("quota", "project", "mended", "end_reason")
     async with nothing_written(raw):
-        assert (await cell.mend_counts("quota:project", version, "why", ["a", "b", "c"])).outcome is Outcome.SAME
+        assert (
+            await cell.mend_counts("quota:project", version, "why", ["a", "b", "c"])
+        ).outcome is Outcome.ALREADY_DONE
 
 
 @pytest.mark.parametrize("script", ["gone", "fail", "resized", "local"])

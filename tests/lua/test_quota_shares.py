@@ -74,7 +74,7 @@ async def ask(cell: CellStore, vcpu: int = 1, limited: bool = True) -> ClaimAnsw
 async def give(cell: CellStore, amount: int = 2, transfer_id: str = "t1", division: str = "d1") -> Transfer:
     """Hand something of the first cell's share over to the second."""
     outcome, transfer = await cell.quota_give("project", division, "c2", transfer_id, {"VCPU": amount})
-    assert outcome in (Outcome.OK, Outcome.SAME)
+    assert outcome in (Outcome.OK, Outcome.ALREADY_DONE)
     assert transfer is not None
     return transfer
 
@@ -140,11 +140,11 @@ async def test_a_division_is_begun_after_the_last_one_and_its_late_copies_do_not
         assert (await cell.quota_close("project", "", "d1"))[0].outcome is Outcome.STALE, "it is done"
         assert (await cell.quota_close("project", "d0", "d2"))[0].outcome is Outcome.STALE
         late = await cell.quota_share("project", "d1", epoch, version, {"VCPU": 60})
-        assert late.outcome is Outcome.SAME
+        assert late.outcome is Outcome.ALREADY_DONE
     await cell.quota_close("project", "d1", "d2")
     async with nothing_written(raw):
         again, state = await cell.quota_close("project", "d1", "d2")
-        assert (again.outcome, state.share_epoch, state.share) == (Outcome.SAME, "", {})
+        assert (again.outcome, state.share_epoch, state.share) == (Outcome.ALREADY_DONE, "", {})
         late = await cell.quota_share("project", "d1", epoch, version, {"VCPU": 60})
         assert late.outcome is Outcome.STALE
     assert (await cell.quota_close("project", "d2", "d3"))[0].outcome is Outcome.OK
@@ -164,7 +164,7 @@ async def test_in_a_new_epoch_a_share_counts_no_more(pair: tuple[CellStore, Cell
     assert (await cell.quota_take("project", "d1", "c2", transfer)).outcome is Outcome.STALE
     assert (await cell.quota_given("project", "d1", "c2", transfer, back=True)).outcome is Outcome.STALE
     version = (await state_of(cell)).version
-    assert (await cell.quota_share("project", "d1", epoch, version, {"VCPU": 6})).outcome is Outcome.SAME
+    assert (await cell.quota_share("project", "d1", epoch, version, {"VCPU": 6})).outcome is Outcome.ALREADY_DONE
     assert (await ask(cell)).outcome is Outcome.UNSHARED
     await divide(cell, other, "d2")
     assert (await ask(cell, 6)).outcome is Outcome.OK
@@ -204,11 +204,11 @@ async def test_a_share_changes_hands_once(pair: tuple[CellStore, CellStore], raw
         assert await give(cell) == transfer
     assert (await other.quota_take("project", "d1", "c1", transfer)).outcome is Outcome.OK
     async with nothing_written(raw):
-        assert (await other.quota_take("project", "d1", "c1", transfer)).outcome is Outcome.SAME
+        assert (await other.quota_take("project", "d1", "c1", transfer)).outcome is Outcome.ALREADY_DONE
     assert (await cell.quota_given("project", "d1", "c2", transfer, back=False)).outcome is Outcome.OK
     async with nothing_written(raw):
-        assert (await cell.quota_given("project", "d1", "c2", transfer, back=True)).outcome is Outcome.SAME
-        assert (await other.quota_take("project", "d1", "c1", transfer)).outcome is Outcome.SAME
+        assert (await cell.quota_given("project", "d1", "c2", transfer, back=True)).outcome is Outcome.ALREADY_DONE
+        assert (await other.quota_take("project", "d1", "c1", transfer)).outcome is Outcome.ALREADY_DONE
     assert await shares(cell, other) == [4, 6]
     assert (await ask(other, 6)).outcome is Outcome.OK
 
@@ -218,7 +218,7 @@ async def test_only_what_is_not_used_is_given(pair: tuple[CellStore, CellStore])
     await claim_on(cell, "a", VCPU=5)
     assert (await give(cell, 60)).amounts == {"VCPU": 1}
     outcome, other = await cell.quota_give("project", "d1", "c2", "t2", {"VCPU": 1})
-    assert (outcome, other and other.id) == (Outcome.HELD, "t1"), "one after the other"
+    assert (outcome, other and other.id) == (Outcome.IN_USE, "t1"), "one after the other"
     assert (await cell.quota_give("project", "d1", "c3", "t2", {"VCPU": 1})) == (Outcome.FULL, None)
 
 
@@ -231,13 +231,13 @@ async def test_what_nobody_sees_to_returns_once_the_other_cell_is_closed_to_it(
     assert (await other.quota_void("project", "d1", "c1", transfer)).outcome is Outcome.OK
     assert (await cell.quota_given("project", "d1", "c2", transfer, back=True)).outcome is Outcome.OK
     async with nothing_written(raw):
-        assert (await other.quota_take("project", "d1", "c1", transfer)).outcome is Outcome.GONE
+        assert (await other.quota_take("project", "d1", "c1", transfer)).outcome is Outcome.ENDED
         assert (await other.quota_void("project", "d1", "c1", transfer)).outcome is Outcome.OK
     assert await shares(cell, other) == [6, 4]
     later = await give(cell, 3, "t2")
     assert (await other.quota_take("project", "d1", "c1", later)).outcome is Outcome.OK
     async with nothing_written(raw):
-        assert (await other.quota_take("project", "d1", "c1", transfer)).outcome is Outcome.GONE
+        assert (await other.quota_take("project", "d1", "c1", transfer)).outcome is Outcome.ENDED
     assert await shares(cell, other) == [3, 7]
 
 
@@ -247,7 +247,7 @@ async def test_what_the_other_cell_has_had_does_not_return(pair: tuple[CellStore
     transfer = await give(cell)
     await other.quota_take("project", "d1", "c1", transfer)
     async with nothing_written(raw):
-        assert (await other.quota_void("project", "d1", "c1", transfer)).outcome is Outcome.SAME
+        assert (await other.quota_void("project", "d1", "c1", transfer)).outcome is Outcome.ALREADY_DONE
 
 
 async def test_a_transfer_of_an_earlier_division_is_never_added(pair: tuple[CellStore, CellStore], raw: Any) -> None:

@@ -48,7 +48,7 @@ def utc(at_ms: int | None) -> str:
 async def told(cell: CellStore, op: str) -> list[tuple[str | None, str | None]]:
     """Why and in which words, in each entry of the feed of this kind."""
     entries = await cell.changes("0-0", 100)
-    return [(one.fields.get("why"), one.fields.get("reason")) for one in entries if one.op == op]
+    return [(one.fields.get("end_reason"), one.fields.get("reason")) for one in entries if one.op == op]
 
 
 async def left_ms(cell: CellStore, raw: Any) -> int:
@@ -105,7 +105,7 @@ async def test_a_long_reason_is_cut(cell: CellStore) -> None:
 async def test_work_that_ended_ends_its_claim_with_the_reason(cell: CellStore) -> None:
     placed = await active(cell)
     await cell.gone("h1", "a", placed.token, EndReason.WORK_ENDED, {}, reason="no process 7 is left")
-    assert (await cell.read_claims(["a"]))["a"].why is EndReason.WORK_ENDED
+    assert (await cell.read_claims(["a"]))["a"].end_reason is EndReason.WORK_ENDED
     reason = await reason_of(cell)
     assert reason is not None
     assert reason.text == "no process 7 is left"

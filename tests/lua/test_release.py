@@ -49,7 +49,7 @@ async def sums(cell: CellStore, raw: Any) -> AsyncIterator[None]:
 async def closed(cell: CellStore, raw: Any) -> tuple[str | None, str | None]:
     """Up to which token claim `a` is closed, and why."""
     fields = await fields_of(raw, cell.keys.claim("a"))
-    return fields.get("closed"), fields.get("closed_why")
+    return fields.get("closed"), fields.get("closed_reason")
 
 
 async def test_a_release_tells_up_to_which_token_it_has_closed_the_claim(cell: CellStore, raw: Any) -> None:
@@ -64,7 +64,7 @@ async def test_a_release_tells_up_to_which_token_it_has_closed_the_claim(cell: C
     await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {})
     async with nothing_written(raw):
         again = await cell.release("h1", "a", placed.token)
-    assert (again.outcome, again.facts) == (Outcome.SAME, answer.facts)
+    assert (again.outcome, again.facts) == (Outcome.ALREADY_DONE, answer.facts)
 
 
 @pytest.mark.parametrize("by", ["", "former", "target"])
@@ -167,7 +167,7 @@ async def test_a_release_of_what_has_ended_here_reaches_what_is_still_to_be_hear
     assert await states(cell, "a") == {"": "ended void"}
     assert (await cell.release("h1", "a")).outcome is Outcome.OK
     async with nothing_written(raw):
-        assert (await cell.release("h1", "a")).outcome is Outcome.SAME
+        assert (await cell.release("h1", "a")).outcome is Outcome.ALREADY_DONE
     await cell.attest("h2", epoch, held=[held("a", second, root=first.token)])
     assert await states(cell, "a") == {"h2": "ending released"}
 
@@ -222,7 +222,7 @@ async def test_a_repeated_release_closes_no_further_than_it_was_closed_since(cel
     await active(cell, "a")
     first = (await cell.shelve("h1", "a", "")).facts[0]
     second = (await cell.release("h1", "a")).facts[0]
-    assert (await cell.release("h1", "a", closed=first, why=EndReason.SHELVED)).facts == (second,)
+    assert (await cell.release("h1", "a", closed=first, end_reason=EndReason.SHELVED)).facts == (second,)
     assert await closed(cell, raw) == (second, "released")
 
 
@@ -247,12 +247,12 @@ async def test_a_shelving_of_an_unknown_id_repeated_makes_no_shelved_claim(cell:
     released = (await cell.release("h1", "a")).facts[0]
     await raw.flushall()
     await open_host(cell, "h2")
-    assert (await cell.void("a", "", token=shelved, why=EndReason.SHELVED)).outcome is Outcome.OK
-    assert (await cell.release("", "a", closed=shelved, why=EndReason.SHELVED)).outcome is Outcome.OK
+    assert (await cell.void("a", "", token=shelved, end_reason=EndReason.SHELVED)).outcome is Outcome.OK
+    assert (await cell.release("", "a", closed=shelved, end_reason=EndReason.SHELVED)).outcome is Outcome.OK
     assert await main_states(cell, "a") == {"a": "ended void"}
     assert not await raw.exists(cell.keys.shelved)
     assert (await cell.void("a", "", token=released)).outcome is Outcome.OK
-    assert (await cell.void("a", "", token=shelved, why=EndReason.SHELVED)).outcome is Outcome.SAME
+    assert (await cell.void("a", "", token=shelved, end_reason=EndReason.SHELVED)).outcome is Outcome.ALREADY_DONE
     assert await closed(cell, raw) == (released, "released")
     await open_host_with(cell, "h1", held("a", placed))
     assert await states(cell, "a") == {"h1": "ending released"}
@@ -284,12 +284,14 @@ async def open_host_with(cell: CellStore, name: str, *entries: Any) -> None:
 async def test_nothing_is_placed_again_after_a_release(cell: CellStore, raw: Any) -> None:
     placed = await active(cell, "a")
     await cell.release("h1", "a")
-    for why in (EndReason.MOVED, EndReason.FAILED, EndReason.SHELVED):
-        answer = await ask_again(cell, "a", "h2", Replacement("h1", placed.token, why))
-        assert answer.outcome in (Outcome.GONE, Outcome.STALE), why
+    for end_reason in (EndReason.MOVED, EndReason.FAILED, EndReason.SHELVED):
+        answer = await ask_again(cell, "a", "h2", Replacement("h1", placed.token, end_reason))
+        assert answer.outcome in (Outcome.ENDED, Outcome.STALE), end_reason
     await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {})
-    for why in (EndReason.MOVED, EndReason.FAILED, EndReason.SHELVED):
-        assert (await ask_again(cell, "a", "h2", Replacement("h1", placed.token, why))).outcome is Outcome.GONE, why
+    for end_reason in (EndReason.MOVED, EndReason.FAILED, EndReason.SHELVED):
+        assert (
+            await ask_again(cell, "a", "h2", Replacement("h1", placed.token, end_reason))
+        ).outcome is Outcome.ENDED, end_reason
 
 
 async def test_a_release_of_a_pending_claim_ends_it(cell: CellStore, raw: Any) -> None:
@@ -298,7 +300,9 @@ async def test_a_release_of_a_pending_claim_ends_it(cell: CellStore, raw: Any) -
     assert await states(cell, "a") == {"": "pending failed"}
     assert (await cell.release("", "a")).outcome is Outcome.OK
     assert await states(cell, "a") == {"": "ended released"}
-    assert (await ask_again(cell, "a", "h2", Replacement("h1", placed.token, EndReason.FAILED))).outcome is Outcome.GONE
+    assert (
+        await ask_again(cell, "a", "h2", Replacement("h1", placed.token, EndReason.FAILED))
+    ).outcome is Outcome.ENDED
     await settle(cell)
     assert await raw.pttl(cell.keys.claim("a")) > 0
 
@@ -308,7 +312,7 @@ async def test_a_claim_that_has_ended_otherwise_is_not_closed_by_a_release(cell:
     placed = await claim_on(cell, "a")
     await cell.fail("h1", "a", placed.token, by_host=True)
     async with nothing_written(raw):
-        assert (await cell.release("h1", "a")).outcome is Outcome.SAME
+        assert (await cell.release("h1", "a")).outcome is Outcome.ALREADY_DONE
 
 
 async def test_unless_active_asks_back_what_is_not_active(cell: CellStore, raw: Any) -> None:

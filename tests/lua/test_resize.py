@@ -45,7 +45,7 @@ async def a_claim(cell: CellStore, state: str = "active", **amounts: int) -> Pla
 async def held(cell: CellStore) -> tuple[Amounts, Amounts]:
     """What claim `a` holds, and what it is to hold."""
     claim = (await cell.read_claims(["a"]))["a"]
-    return claim.amounts, claim.wanted
+    return claim.amounts, claim.resizing_to
 
 
 async def test_what_no_host_has_taken_up_has_its_new_amounts_at_once(cell: CellStore, raw: Any) -> None:
@@ -93,7 +93,7 @@ async def test_a_slot_that_is_named_no_more_is_given_back_whole(cell: CellStore,
     token = (await cell.resize("h1", "a", placed.token, {"VCPU": 2})).facts[0]
     await cell.resized("h1", "a", token, {"VCPU": 2})
     fields = await fields_of(raw, cell.keys.claim("a"))
-    assert {name for name in fields if name.startswith(("amount.", "wanted."))} == {"amount.VCPU"}
+    assert {name for name in fields if name.startswith(("amount.", "resizing_to."))} == {"amount.VCPU"}
     assert await claimed(raw, cell, slot="MEMORY_MB") == 0
 
 
@@ -143,8 +143,8 @@ async def test_a_copy_learns_the_first_outcome_and_writes_nothing(cell: CellStor
     first = await cell.resize("h1", "a", placed.token, {"VCPU": 4})
     async with nothing_written(raw):
         again = await cell.resize("h1", "a", placed.token, {"VCPU": 4})
-    words = {"ending": Outcome.ENDING, "ended": Outcome.GONE}
-    assert again.outcome is words.get(state, Outcome.SAME)
+    words = {"ending": Outcome.ENDING, "ended": Outcome.ENDED}
+    assert again.outcome is words.get(state, Outcome.ALREADY_DONE)
     assert first.outcome is words.get(state, Outcome.OK)
     assert again.facts == first.facts
 
@@ -155,7 +155,7 @@ async def test_a_copy_is_told_the_outcome_after_it_has_been_made_so(cell: CellSt
     await cell.resized("h1", "a", token, {"VCPU": 4})
     async with nothing_written(raw):
         again = await cell.resize("h1", "a", placed.token, {"VCPU": 4})
-    assert (again.outcome, again.facts) == (Outcome.SAME, (token, "active"))
+    assert (again.outcome, again.facts) == (Outcome.ALREADY_DONE, (token, "active"))
     assert (await cell.resize("h1", "a", placed.token, {"VCPU": 5})).outcome is Outcome.STALE
 
 
@@ -179,7 +179,7 @@ async def test_a_host_says_its_word_once_and_never_more_than_is_held(cell: CellS
         assert (await cell.resized("h1", "b", token, {"VCPU": 4})).outcome is Outcome.UNKNOWN
     await cell.resized("h1", "a", token, {"VCPU": 4})
     async with nothing_written(raw):
-        assert (await cell.resized("h1", "a", token, {"VCPU": 2})).outcome is Outcome.SAME
+        assert (await cell.resized("h1", "a", token, {"VCPU": 2})).outcome is Outcome.ALREADY_DONE
 
 
 async def test_a_release_stops_a_resize_and_gives_all_back(cell: CellStore, raw: Any) -> None:
@@ -202,7 +202,7 @@ async def test_a_claim_that_is_being_moved_is_not_resized(cell: CellStore, raw: 
     async with nothing_written(raw):
         assert (await cell.resize("h1", "a", token, {"VCPU": 4})).outcome is Outcome.MOVING
         assert (await cell.resize("h2", "a", found.token, {"VCPU": 4})).outcome is Outcome.MOVING
-        assert (await cell.resize("h1", "a", placed.token, {"VCPU": 3})).outcome is Outcome.SAME
+        assert (await cell.resize("h1", "a", placed.token, {"VCPU": 3})).outcome is Outcome.ALREADY_DONE
     await arrive(cell, "a", found)
     assert (await cell.resize("h1", "a", token, {"VCPU": 4})).outcome is Outcome.MOVING
     await settle(cell)
@@ -223,8 +223,8 @@ async def test_before_its_host_has_attested_nothing_is_resized(cell: CellStore, 
     placed = await a_claim(cell)
     await new_epoch(cell)
     before = await everything(raw)
-    assert (await cell.resize("h1", "a", placed.token, {"VCPU": 4})).outcome is Outcome.ATTEST
-    assert (await cell.resized("h1", "a", placed.token, {"VCPU": 4})).outcome is Outcome.ATTEST
+    assert (await cell.resize("h1", "a", placed.token, {"VCPU": 4})).outcome is Outcome.NOT_ATTESTED
+    assert (await cell.resized("h1", "a", placed.token, {"VCPU": 4})).outcome is Outcome.NOT_ATTESTED
     assert await everything(raw) == before
 
 
@@ -276,7 +276,7 @@ async def test_the_journal_brings_a_half_done_resize_back(cell: CellStore, raw: 
     token = (await cell.resize("h1", "a", placed.token, {"VCPU": 4})).facts[0]
     await raw.flushall()
     said = await cell.report(report_of("h1", VCPU=8), AgentStamp("j", "n", 1))
-    claim = held_claim("a", token, ClaimStatus.ACTIVE, {"VCPU": 4}, wanted={"VCPU": 4})
+    claim = held_claim("a", token, ClaimStatus.ACTIVE, {"VCPU": 4}, resizing_to={"VCPU": 4})
     await cell.attest("h1", said.epoch, AgentStamp("j", "n", 2), [claim])
     assert await held(cell) == ({"VCPU": 4}, {"VCPU": 4})
     assert (await cell.resized("h1", "a", token, {"VCPU": 2})).outcome is Outcome.OK

@@ -58,7 +58,7 @@ async def again(cell: CellStore, placed: Placed, host: str, most: int = 3) -> Pl
 
 async def retry_fields(cell: CellStore, raw: Any) -> dict[str, str]:
     """What claim `a` has of being placed again."""
-    names = ("attempts", "retry_root", "retry_from", "retry_why")
+    names = ("attempts", "retry_root", "retry_from", "retry_reason")
     fields = await fields_of(raw, cell.keys.claim("a"))
     return {name: fields[name] for name in names if name in fields}
 
@@ -71,9 +71,9 @@ async def test_what_its_host_has_failed_waits_for_another_place(cell: CellStore,
     assert await retry_fields(cell, raw) == {
         "retry_root": placed.token,
         "retry_from": placed.token,
-        "retry_why": "failed",
+        "retry_reason": "failed",
     }
-    assert await cell.due_chores((await cell.tick()).now_ms, 0, 10) == ["a"]
+    assert await cell.due_for_reconciliation((await cell.tick()).now_ms, 0, 10) == ["a"]
     assert await raw.pttl(cell.keys.claim("a")) == -1
     claim = (await cell.read_claims("a"))["a"]
     assert (claim.project, claim.digest, claim.retry_from) == ("project", "digest", placed.token)
@@ -86,10 +86,10 @@ async def test_its_next_place_is_the_next_attempt_of_the_same_line(cell: CellSto
     claim = (await cell.read_claims("a"))["a"]
     assert (claim.state, claim.host, claim.attempts, claim.placements[0].root) == ("claimed", "h2", 2, first.token)
     assert await retry_fields(cell, raw) == {"attempts": "2"}
-    assert not await raw.exists(cell.keys.chores)
+    assert not await raw.exists(cell.keys.reconcile)
     async with nothing_written(raw):
         copy = await ask_again(cell, "a", "h3", Replacement("h1", first.token, FAILED))
-    assert (copy.outcome, copy.placed[0].token) == (Outcome.SAME, second.token)
+    assert (copy.outcome, copy.placed[0].token) == (Outcome.ALREADY_DONE, second.token)
 
 
 async def test_it_ends_with_its_last_attempt(cell: CellStore, raw: Any) -> None:
@@ -126,7 +126,7 @@ async def test_each_pause_before_an_attempt_is_longer(cell: CellStore, raw: Any)
     pauses = []
     for host in ("h2", "h3", "h1", "h2"):
         now_ms = (await cell.fail(placed.host, "a", placed.token, by_host=True)).now_ms
-        pauses.append(int(await raw.zscore(cell.keys.chores, "a")) - now_ms)
+        pauses.append(int(await raw.zscore(cell.keys.reconcile, "a")) - now_ms)
         placed = await again(cell, placed, host, 9)
     assert pauses == [0, 500, 1000, 2000]
 
@@ -156,15 +156,15 @@ async def test_what_was_ended_for_good_is_not_placed_again(cell: CellStore, raw:
     await cell.fail("h1", "a", placed.token, by_host=False, again=False)
     assert await states(cell, "a") == {"": "ended failed"}
     async with nothing_written(raw):
-        assert (await cell.fail("h1", "a", placed.token, by_host=True)).outcome is Outcome.SAME
-        assert (await ask_again(cell, "a", "h2", Replacement("h1", placed.token, FAILED))).outcome is Outcome.GONE
+        assert (await cell.fail("h1", "a", placed.token, by_host=True)).outcome is Outcome.ALREADY_DONE
+        assert (await ask_again(cell, "a", "h2", Replacement("h1", placed.token, FAILED))).outcome is Outcome.ENDED
 
 
 @pytest.mark.parametrize("state", ["ending", "shelved"])
 async def test_a_host_that_fails_what_is_not_wanted_only_frees_it(cell: CellStore, raw: Any, state: str) -> None:
     placed = await attempted(cell)
     await arrive(cell, "a", placed)
-    await cell.release("h1", "a", why=EndReason.SHELVED if state == "shelved" else EndReason.RELEASED)
+    await cell.release("h1", "a", end_reason=EndReason.SHELVED if state == "shelved" else EndReason.RELEASED)
     answer = await cell.fail("h1", "a", placed.token, by_host=True)
     assert (answer.outcome, answer.facts) == (Outcome.OK, ("ended",))
     assert await states(cell, "a") == {"": "ended shelved" if state == "shelved" else "ended released"}
@@ -197,7 +197,7 @@ async def test_what_does_not_wait_for_a_place_is_not_given_one(cell: CellStore, 
     placed = await IN_STATE[state](cell, "a")
     async with nothing_written(raw):
         answer = await ask_again(cell, "a", "h2", Replacement("h1", placed.token, FAILED))
-    assert answer.outcome is (Outcome.GONE if state == "ended" else Outcome.STALE)
+    assert answer.outcome is (Outcome.ENDED if state == "ended" else Outcome.STALE)
 
 
 async def test_who_found_no_other_place_ends_nothing_where_somebody_else_has_found_one(cell: CellStore) -> None:
@@ -207,7 +207,7 @@ async def test_who_found_no_other_place_ends_nothing_where_somebody_else_has_fou
     await cell.fail("h1", "a", placed.token, False, again=True)
     await again(cell, placed, "h2")
     before = await states(cell, "a")
-    assert (await cell.release("h1", "a", placed.token, why=FAILED)).outcome is Outcome.STALE
+    assert (await cell.release("h1", "a", placed.token, end_reason=FAILED)).outcome is Outcome.STALE
     assert await states(cell, "a") == before == {"h1": "ending failed", "h2": "claimed"}
 
 
@@ -215,7 +215,7 @@ async def test_who_found_no_other_place_ends_the_claim(cell: CellStore) -> None:
     placed = await attempted(cell)
     await cell.accept("h1", "a", placed.token, HOUR_S)
     await cell.fail("h1", "a", placed.token, False, again=True)
-    assert (await cell.release("h1", "a", placed.token, why=FAILED)).outcome is Outcome.ENDING
+    assert (await cell.release("h1", "a", placed.token, end_reason=FAILED)).outcome is Outcome.ENDING
     await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {})
     assert await states(cell, "a") == {"": "ended failed"}
 
@@ -225,7 +225,7 @@ async def test_reconciling_leaves_a_pending_claim_to_the_schedulers(cell: CellSt
     await cell.fail("h1", "a", placed.token, by_host=True)
     assert await cell.reconcile(["a"]) == 0
     assert await states(cell, "a") == {"": "pending failed"}
-    assert "a" in await raw.zrange(cell.keys.chores, 0, -1)
+    assert "a" in await raw.zrange(cell.keys.reconcile, 0, -1)
 
 
 async def test_what_an_agent_has_not_taken_up_in_time_is_placed_again(cell: CellStore, raw: Any) -> None:
@@ -289,11 +289,11 @@ async def test_a_repeated_closing_does_not_end_what_was_placed_since(
     """Unshelved, or made under a voided id, and pending now. Schedulers repeat in new epochs what they answered."""
     if closing == "shelved":
         first = await active(cell, "a")
-        closed, why = await shelved(cell, "a", first), EndReason.SHELVED
+        closed, end_reason = await shelved(cell, "a", first), EndReason.SHELVED
         second = await move_to(cell, "a", first, "h2", EndReason.SHELVED)
         await raw.hset(cell.keys.claim("a"), "max_attempts", 3)
     else:
-        closed, why = (await cell.void("a", "")).facts[0], EndReason.RELEASED
+        closed, end_reason = (await cell.void("a", "")).facts[0], EndReason.RELEASED
         await raw.hset(cell.keys.claim("a"), "voided_at_ms", 1)  # well before the next call was decided
         second = await attempted(cell, host="h2")
     await cell.fail("h2", "a", second.token, by_host=True)
@@ -301,7 +301,7 @@ async def test_a_repeated_closing_does_not_end_what_was_placed_since(
     fields = await retry_fields(cell, raw)
     if anew:
         await new_epoch(cell)
-    await cell.release("", "a", why=why, closed=closed)
+    await cell.release("", "a", end_reason=end_reason, closed=closed)
     assert (await states(cell, "a"), await retry_fields(cell, raw)) == ({"": "pending failed"}, fields)
     assert (await cell.release("", "a")).outcome is Outcome.OK
     assert (await states(cell, "a"), await retry_fields(cell, raw)) == ({"": "ended released"}, {})
@@ -339,7 +339,7 @@ async def test_a_repeated_failure_gets_its_first_answer(cell: CellStore, raw: An
     await cell.fail("h1", "a", placed.token, by_host=True)
     async with nothing_written(raw):
         again_answer = await cell.fail("h1", "a", placed.token, by_host=True)
-    assert (again_answer.outcome, again_answer.facts) == (Outcome.SAME, ("pending",))
+    assert (again_answer.outcome, again_answer.facts) == (Outcome.ALREADY_DONE, ("pending",))
     await again(cell, placed, "h2")
     async with nothing_written(raw):
         assert (await cell.fail("h1", "a", placed.token, by_host=True)).outcome is Outcome.STALE
@@ -349,7 +349,7 @@ async def test_before_its_host_has_attested_nothing_has_failed(cell: CellStore, 
     placed = await attempted(cell)
     await new_epoch(cell)
     async with nothing_written(raw):
-        assert (await cell.fail("h1", "a", placed.token, by_host=True)).outcome is Outcome.ATTEST
+        assert (await cell.fail("h1", "a", placed.token, by_host=True)).outcome is Outcome.NOT_ATTESTED
 
 
 async def test_how_often_its_work_has_ended_survives_a_loss_of_all_data(cell: CellStore, raw: Any) -> None:
@@ -419,9 +419,9 @@ async def test_a_place_that_is_not_there_is_looked_for_less_and_less_often(cell:
     for _ in range(8):
         answer = await cell.put_off("h1", "a", placed.token, "all is full")
         assert (answer.outcome, answer.facts) == (Outcome.OK, ("pending",))
-        due_ms = await cell.chore_due_ms("a")
+        due_ms = await cell.reconcile_due_ms("a")
         await cell.reconcile(["a"])
-        assert due_ms == await cell.chore_due_ms("a") or len(pauses) == 0
+        assert due_ms == await cell.reconcile_due_ms("a") or len(pauses) == 0
         pauses.append((due_ms or 0) - answer.now_ms)
     assert pauses == [1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000]
     assert (await cell.read_reasons(["a"]))["a"].text == "all is full"

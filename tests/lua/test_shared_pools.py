@@ -42,7 +42,7 @@ async def test_an_amount_is_taken_from_the_pool_together_with_the_host(cell: Cel
     )
     async with nothing_written(raw):
         again = await ask(cell, drawing("a", "h1", seats=4))
-    assert (again.outcome, again.placed) == (Outcome.SAME, known(*answer.placed))
+    assert (again.outcome, again.placed) == (Outcome.ALREADY_DONE, known(*answer.placed))
 
 
 async def test_a_pool_is_filled_to_the_last_unit_whichever_host_draws(cell: CellStore, raw: Any) -> None:
@@ -101,7 +101,7 @@ async def test_a_pool_waits_for_all_hosts(cell: CellStore) -> None:
     await ask(cell, drawing("a", "h1"))
     await cell.attest("h1", await new_epoch(cell))
     assert (await ask(cell, drawing("b", "h1"))).outcome is Outcome.SETTLING
-    assert (await ask(cell, drawing("a", "h1"))).outcome is Outcome.SAME
+    assert (await ask(cell, drawing("a", "h1"))).outcome is Outcome.ALREADY_DONE
     await open_host(cell, "h2")
     await given(cell, drawing("b", "h1"))
 

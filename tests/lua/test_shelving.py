@@ -59,8 +59,8 @@ async def is_shelved(cell: CellStore, raw: Any) -> bool:
         ("claimed", "OK", "ended shelved"),
         ("starting", "ENDING", "ending shelved"),
         ("active", "ENDING", "ending shelved"),
-        ("ending", "GONE", "ending released"),
-        ("ended", "GONE", "ended released"),
+        ("ending", "ENDED", "ending released"),
+        ("ended", "ENDED", "ended released"),
     ],
 )
 async def test_shelving_in_every_state(cell: CellStore, raw: Any, state: str, outcome: str, after: str) -> None:
@@ -68,11 +68,11 @@ async def test_shelving_in_every_state(cell: CellStore, raw: Any, state: str, ou
     before = await everything(raw)
     answer = await cell.shelve("h1", "a", placed.token)
     assert (answer.outcome, set((await states(cell, "a")).values())) == (outcome, {after})
-    assert (await everything(raw) == before) == (outcome == "GONE")
-    assert list(await cell.shelved_ids()) == ([] if outcome == "GONE" else ["a"])
+    assert (await everything(raw) == before) == (outcome == "ENDED")
+    assert list(await cell.shelved_ids()) == ([] if outcome == "ENDED" else ["a"])
     async with nothing_written(raw):
         again = await cell.shelve("h1", "a", placed.token)
-        assert again.outcome == ("SAME" if outcome == "OK" else outcome)
+        assert again.outcome == ("ALREADY_DONE" if outcome == "OK" else outcome)
         assert (await cell.shelve("h1", "nothing", placed.token)).outcome is Outcome.UNKNOWN
         if after.startswith("ending"):
             assert (await cell.shelve("h1", "a", placed.token + "1")).outcome is Outcome.STALE
@@ -82,7 +82,7 @@ async def test_it_holds_nothing_and_is_not_forgotten(cell: CellStore, raw: Any) 
     await shelved(cell, "a", await active(cell, "a"))
     assert await is_shelved(cell, raw)
     assert (await claimed(raw, cell), await cell.held_ids("h1")) == (0, set())
-    assert not await raw.exists(cell.keys.chores)
+    assert not await raw.exists(cell.keys.reconcile)
 
 
 async def test_its_host_is_to_stop_what_it_brings_back_of_it(cell: CellStore, raw: Any) -> None:
@@ -97,11 +97,11 @@ async def test_its_host_is_to_stop_what_it_brings_back_of_it(cell: CellStore, ra
 async def test_it_is_placed_again_as_a_new_line_of_its_own(cell: CellStore, raw: Any) -> None:
     first = await active(cell, "a")
     closed = await shelved(cell, "a", first)
-    second = await move_to(cell, "a", first, why=EndReason.SHELVED)
+    second = await move_to(cell, "a", first, end_reason=EndReason.SHELVED)
     assert (list(await cell.shelved_ids()), await states(cell, "a")) == ([], {"h2": "claimed"})
     async with nothing_written(raw):
         again = await ask_again(cell, "a", "h3", Replacement("h1", first.token, EndReason.SHELVED))
-    assert (again.outcome, again.placed[0].token) == (Outcome.SAME, second.token)
+    assert (again.outcome, again.placed[0].token) == (Outcome.ALREADY_DONE, second.token)
     await arrive(cell, "a", second)
     claim = (await cell.read_claims("a"))["a"]
     assert (claim.host, claim.placements[0].root, claim.closed) == ("h2", second.token, closed)
@@ -115,7 +115,7 @@ async def test_it_is_placed_again_as_a_new_line_of_its_own(cell: CellStore, raw:
 async def test_it_stays_shelved_when_its_new_place_comes_to_nothing(cell: CellStore, raw: Any, end: str) -> None:
     first = await active(cell, "a")
     await shelved(cell, "a", first)
-    second = await move_to(cell, "a", first, why=EndReason.SHELVED)
+    second = await move_to(cell, "a", first, end_reason=EndReason.SHELVED)
     if end == "expire":
         await make_due(raw, cell, "a")
         await cell.reconcile(["a"])
@@ -136,10 +136,10 @@ async def test_it_can_only_be_placed_again_by_its_last_token(cell: CellStore, ra
         assert answer.outcome is Outcome.STALE
         assert (
             await ask_again(cell, "a", "h2", Replacement("h1", first.token, EndReason.MOVED))
-        ).outcome is Outcome.GONE
+        ).outcome is Outcome.ENDED
         assert (
             await ask_again(cell, "a", "h2", Replacement("h1", first.token, EndReason.FAILED))
-        ).outcome is Outcome.GONE
+        ).outcome is Outcome.ENDED
 
 
 @pytest.mark.parametrize("state", ["claimed", "starting", "active", "ending", "ended"])
@@ -148,7 +148,7 @@ async def test_what_is_not_shelved_is_not_unshelved(cell: CellStore, raw: Any, s
     async with nothing_written(raw):
         assert (
             await ask_again(cell, "a", "h2", Replacement("h1", placed.token, EndReason.SHELVED))
-        ).outcome is Outcome.GONE
+        ).outcome is Outcome.ENDED
 
 
 @pytest.mark.parametrize("has_place", [False, True])
@@ -158,13 +158,13 @@ async def test_one_that_is_not_wanted_any_more_is_forgotten_in_its_time(
     placed = await active(cell, "a")
     await shelved(cell, "a", placed)
     if has_place:
-        await move_to(cell, "a", placed, why=EndReason.SHELVED)
+        await move_to(cell, "a", placed, end_reason=EndReason.SHELVED)
     assert (await cell.release("", "a")).outcome is Outcome.OK
     assert (await states(cell, "a"), list(await cell.shelved_ids())) == ({"": "ended released"}, [])
     assert not await is_kept(cell, raw, "a")
     async with nothing_written(raw):
-        assert (await cell.release("", "a")).outcome is Outcome.SAME
-        assert (await cell.shelve("", "a", "")).outcome is Outcome.GONE
+        assert (await cell.release("", "a")).outcome is Outcome.ALREADY_DONE
+        assert (await cell.shelve("", "a", "")).outcome is Outcome.ENDED
 
 
 @pytest.mark.parametrize("how", [ReleaseMode.ASK, ReleaseMode.FORCE])
@@ -194,7 +194,7 @@ async def test_what_is_being_shelved_ends_as_that_whatever_its_host_says(cell: C
         await cell.write_off("h1", force=True)
         await cell.reconcile(["a"])
     assert await is_shelved(cell, raw)
-    await move_to(cell, "a", placed, why=EndReason.SHELVED)
+    await move_to(cell, "a", placed, end_reason=EndReason.SHELVED)
 
 
 @pytest.mark.parametrize("comes", ["claimed", "starting", "active"])
@@ -279,7 +279,9 @@ async def test_it_is_not_placed_again_before_all_hosts_have_been_heard(cell: Cel
         answer = await ask_again(cell, "a", "h3", Replacement("h1", first.token, EndReason.SHELVED))
     assert answer.outcome is Outcome.SETTLING
     await cell.attest("h2", epoch, held=[held("a", second)])
-    assert (await ask_again(cell, "a", "h3", Replacement("h1", first.token, EndReason.SHELVED))).outcome is Outcome.GONE
+    assert (
+        await ask_again(cell, "a", "h3", Replacement("h1", first.token, EndReason.SHELVED))
+    ).outcome is Outcome.ENDED
     assert await states(cell, "a") == {"h2": "active"}
 
 

@@ -98,7 +98,7 @@ async def write(cell: CellStore, raw: Any, declared: ServerGroup, there: Sequenc
     await raw.hset(cell.keys.server_group("web"), mapping=counts_of(there))
     fields = {"host": old.host, "state": "active", "token": old.token, "group": "web"}
     await raw.delete(cell.keys.claim("old"))
-    await raw.hset(cell.keys.claim("old"), mapping=fields | {f"in.{by}": one for by, one in old.counted.items()})
+    await raw.hset(cell.keys.claim("old"), mapping=fields | {f"counted.{by}": one for by, one in old.counted.items()})
     await raw.hset(cell.keys.claim("other"), mapping={"host": old.host, "state": "active", "token": old.token})
 
 

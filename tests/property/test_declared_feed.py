@@ -31,7 +31,7 @@ SETTINGS = Settings(poll_s=60, tick_s=3600)
 HOSTS = ("h1", "h2", "h3")
 NAMES = ("x", "y")
 EXAMPLES = LONG_EXAMPLES if is_long() else 2 * SHORT_EXAMPLES
-DONE = (Outcome.OK, Outcome.SAME)
+DONE = (Outcome.OK, Outcome.ALREADY_DONE)
 
 names, hosts, forced = st.sampled_from(NAMES), st.sampled_from(HOSTS), st.booleans()
 metadata = st.dictionaries(st.sampled_from(("disk", "net")), st.sampled_from(("1", "2")))

@@ -100,7 +100,7 @@ class Story:
                 return
         if claim and claim.state is ClaimStatus.PENDING:
             await world.place_again(self.claim_id, HOSTS[number], EndReason.FAILED)
-        elif claim and claim.why is EndReason.SHELVED:
+        elif claim and claim.end_reason is EndReason.SHELVED:
             await world.place_again(self.claim_id, HOSTS[number], EndReason.SHELVED)
         elif claim and len(claim.placements) > 1:
             await world.reconcile(self.claim_id)

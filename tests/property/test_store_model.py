@@ -119,7 +119,7 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
     def set_status(self, name: str, status: HostStatus) -> None:
         answer = self.play(self.cell.set_status(name, status))
         host = self.model.hosts.get(name)
-        assert answer.outcome == ("UNKNOWN" if host is None else "SAME" if host.status == status else "OK")
+        assert answer.outcome == ("UNKNOWN" if host is None else "ALREADY_DONE" if host.status == status else "OK")
         if host:
             host.status = status
 
@@ -127,7 +127,7 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
     def heartbeat(self, name: str) -> None:
         host = self.model.hosts.get(name)
         answer = self.play(self.cell.heartbeat(name, HOUR_S))
-        assert answer.outcome == ("UNKNOWN" if host is None else "OK" if host.attested else "ATTEST")
+        assert answer.outcome == ("UNKNOWN" if host is None else "OK" if host.attested else "NOT_ATTESTED")
         if host and host.attested:
             host.alive = True
 
@@ -213,12 +213,12 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
         self.send(call)
 
     def send(self, call: ClaimCall, late: bool = False) -> None:
-        # Decided on what there is now: hosts are replaced all the time here, and BEHIND has its own tests.
+        # Decided on what there is now: hosts are replaced all the time here, and STALE_VIEW has its own tests.
         call = replace(call, seen_seq=self.play(self.cell.tick()).seq)
         ids = [one.id for one in call.members]
         expected = self.model.known_outcome(ids, call.digest, call.fresh)
         if not expected:
-            expected = "EPOCH" if call.epoch != self.model.epoch else "LATE" if late else ""
+            expected = "WRONG_EPOCH" if call.epoch != self.model.epoch else "EXPIRED" if late else ""
         if not expected and not call.fresh and not self.model.settled:
             expected = "SETTLING"
         if not expected:
@@ -226,7 +226,7 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
             return
         answer = self.play(self.cell.claim(call))
         assert answer.outcome == expected
-        if expected == "SAME":
+        if expected == "ALREADY_DONE":
             assert [(one.host, one.token, one.state) for one in answer.placed] == [
                 (one.host, one.token, one.state) for one in map(self.model.claims.__getitem__, ids)
             ]
@@ -386,9 +386,15 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
             self.compare_host(name, *found[3 * number : 3 * number + 3])
         for (claim_id, claim), fields in zip(model.claims.items(), found[3 * len(HOSTS) : -1], strict=True):
             held = {slot: fields.get(f"amount.{slot}") for slot in claim.amounts}
-            assert (fields["state"], fields.get("why", ""), fields["host"], fields["token"], fields["digest"]) == (
+            assert (
+                fields["state"],
+                fields.get("end_reason", ""),
+                fields["host"],
+                fields["token"],
+                fields["digest"],
+            ) == (
                 claim.state,
-                claim.why if claim.state in ("ending", "ended") else "",
+                claim.end_reason if claim.state in ("ending", "ended") else "",
                 claim.host,
                 claim.token,
                 claim.digest,

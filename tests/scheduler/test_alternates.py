@@ -39,7 +39,7 @@ async def test_without_alternates_it_is_decided_anew(clean_store: str) -> None:
             await work.scheduler.claims.fail("mine", token)
         assert refused.value.facts["claim_id"] == now.id
         assert await work.held() == {}
-        assert (await work.scheduler.claims.get("mine")).why is EndReason.FAILED
+        assert (await work.scheduler.claims.get("mine")).end_reason is EndReason.FAILED
 
 
 async def test_what_its_host_failed_finds_another_place(clean_store: str) -> None:
@@ -74,7 +74,7 @@ async def test_none_wanted_only_ends_it(clean_store: str) -> None:
     async with at_work(clean_store, 6, 5) as work:
         found = (await work.scheduler.select(TWO)).selections[0]
         ended = await work.scheduler.claims.fail("mine", found.token or "", ())
-        assert (ended.id, ended.state, ended.why) == ("mine", ClaimStatus.ENDED, EndReason.FAILED)
+        assert (ended.id, ended.state, ended.end_reason) == ("mine", ClaimStatus.ENDED, EndReason.FAILED)
         assert await work.held() == {}
 
 

@@ -130,7 +130,7 @@ async def test_a_cell_comes_back_into_an_empty_store(living: Scheduler, clean_st
         "kept": ClaimStatus.ACTIVE,
         "shelved": ClaimStatus.ENDED,
     }
-    assert claims["shelved"].why is EndReason.SHELVED
+    assert claims["shelved"].end_reason is EndReason.SHELVED
     assert list(await store.shelved_ids()) == ["shelved"]
     assert (await living.audit()).problems == ()
 
@@ -167,7 +167,7 @@ async def test_a_host_that_attested_meanwhile_keeps_its_word(living: Scheduler, 
     await living.hosts.report(FULL)
     store = store_of(living)
     answer = await store.restore({"kept": archive.claims["kept"]})
-    assert answer.outcome == "HELD"
+    assert answer.outcome == "IN_USE"
     assert await store.read_claims(["kept"]) == {}
 
 

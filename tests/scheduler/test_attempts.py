@@ -133,7 +133,7 @@ async def test_it_fails_when_its_attempts_are_used_up(clean_store: str, most: in
     async with at_work(clean_store, 6, 5, 4, 3) as work:
         await work.scheduler.select(replace(MINE, max_attempts=most))
         ended = await fails_until(work, ENDED)
-        assert (ended.why, ended.host, len(ended.tried)) == (EndReason.FAILED, f"h{most - 1}", most - 1)
+        assert (ended.end_reason, ended.host, len(ended.tried)) == (EndReason.FAILED, f"h{most - 1}", most - 1)
         assert await work.held() == {}
 
 
@@ -186,7 +186,7 @@ async def test_it_fails_where_no_host_is_left(clean_store: str) -> None:
     async with at_work(clean_store, 6, 5) as work:
         await work.scheduler.select(replace(MINE, max_attempts=50))
         ended = await fails_until(work, ENDED)
-        assert (ended.why, ended.tried) == (EndReason.FAILED, frozenset({"h0", "h1"}))
+        assert (ended.end_reason, ended.tried) == (EndReason.FAILED, frozenset({"h0", "h1"}))
 
 
 async def expired(work: Work) -> Claim:
@@ -217,7 +217,7 @@ async def test_what_an_agent_has_taken_up_is_not_placed_again_when_its_lease_run
         [found] = (await work.scheduler.select(MINE)).selections
         await work.store.accept("h0", "mine", found.token or "", 1)
         now = await expired(work)
-        assert (now.state, now.why) == (ClaimStatus.ENDING, EndReason.EXPIRED)
+        assert (now.state, now.end_reason) == (ClaimStatus.ENDING, EndReason.EXPIRED)
         await work.settle()
         assert ((await mine(work)).state, await work.held()) == (ENDED, {})
 
@@ -228,7 +228,7 @@ async def test_on_a_host_without_an_agent_it_expires(clean_store: str) -> None:
             await work.scheduler.hosts.report(report_of(name, VCPU=4))
         await work.scheduler.select(replace(MINE, lease_s=1, alternates=1))
         ended = await expired(work)
-        assert (ended.state, ended.why, ended.attempts) == (ENDED, EndReason.EXPIRED, 1)
+        assert (ended.state, ended.end_reason, ended.attempts) == (ENDED, EndReason.EXPIRED, 1)
 
 
 async def test_attempts_count_from_when_it_was_active(clean_store: str) -> None:
@@ -255,7 +255,7 @@ async def test_work_that_crashes_again_and_again_waits_longer_each_time(clean_st
             assert active.state is ACTIVE
             await fails(work, active)
             clock = await work.store.tick()
-            due_ms = await work.store.chore_due_ms("mine")
+            due_ms = await work.store.reconcile_due_ms("mine")
             assert due_ms is not None
             await work.scheduler.claims.place_again(work.scheduler._cells.named("c1"), await mine(work))
             return -(-(due_ms - clock.now_ms) // 1000)
@@ -274,7 +274,7 @@ async def test_what_is_released_while_it_is_pending_is_not_placed_again(clean_st
         assert await work.scheduler.claims.release("mine")
         await work.settle()
         now = await mine(work)
-        assert (now.state, now.why, await work.held()) == (ENDED, EndReason.RELEASED, {})
+        assert (now.state, now.end_reason, await work.held()) == (ENDED, EndReason.RELEASED, {})
 
 
 async def test_two_schedulers_place_it_once(clean_store: str) -> None:
@@ -370,7 +370,7 @@ async def test_when_its_caller_has_gone_between_attempts_nothing_is_placed_again
         pending = await mine(work)
         await end(task)
         await work.scheduler._selector._until_active.stop()
-        assert ((await mine(work)).state, (await mine(work)).why) == (ENDED, EndReason.RELEASED)
+        assert ((await mine(work)).state, (await mine(work)).end_reason) == (ENDED, EndReason.RELEASED)
         # Whoever is still about to place it comes too late.
         with pytest.raises(ClaimState):
             await work.scheduler.claims.place_again(work.scheduler._cells.named("c1"), pending)
@@ -412,7 +412,7 @@ async def test_a_service_that_finds_no_room_waits_for_it_and_says_so(clean_store
             await work.scheduler.claims.place_again(cell, await mine(work))
         now = await mine(work)
         assert now.state is PENDING
-        assert now.next_attempt_at_ms == await work.store.chore_due_ms("mine")
+        assert now.next_attempt_at_ms == await work.store.reconcile_due_ms("mine")
         assert now.reason is not None
         assert now.reason.text.startswith("there is no place for it now: none of 1 hosts can take 2 VCPU")
         await work.scheduler.claims.release(other.claim_id or "")
@@ -440,7 +440,7 @@ async def test_a_service_that_never_came_up_ends_where_no_host_is_left(clean_sto
     async with at_work(clean_store, 6) as work:
         await work.scheduler.select(SERVICE)
         ended = await fails_until(work, ENDED)
-        assert ended.why is EndReason.FAILED
+        assert ended.end_reason is EndReason.FAILED
 
 
 async def test_until_active_waits_for_an_alternate_where_a_host_is_silent(clean_store: str) -> None:
@@ -484,7 +484,7 @@ async def test_what_was_not_active_in_time_says_so_and_not_that_it_was_released(
             await work.scheduler.select(replace(WAITS, wait_s=1))
         now = await mine(work)
         assert now.reason is not None
-        assert (now.state, now.why) == (ENDED, EndReason.FAILED)
+        assert (now.state, now.end_reason) == (ENDED, EndReason.FAILED)
         assert now.reason.text == (
             "given back, for not all that was claimed was active in time: claim mine: not confirmed by h0 within 1 s"
         )
@@ -497,4 +497,4 @@ async def test_what_was_given_back_for_a_caller_who_went_away_says_so(clean_stor
         await work.scheduler._selector._until_active.stop()
         now = await mine(work)
         assert now.reason is not None
-        assert (now.why, now.reason.text) == (EndReason.RELEASED, "its caller went away before it was active")
+        assert (now.end_reason, now.reason.text) == (EndReason.RELEASED, "its caller went away before it was active")

@@ -2,7 +2,7 @@
 
 from redsched.scheduler.audit.counts import Counted, count_problems
 
-CLAIM = {"host": "h1", "state": "active", "group": "web", "in.zone": "az1", "amount.pool:lic/CUSTOM_SEAT": "3"}
+CLAIM = {"host": "h1", "state": "active", "group": "web", "counted.zone": "az1", "amount.pool:lic/CUSTOM_SEAT": "3"}
 GROUP = {"version": "4", "policy": "affinity", "members": "1", "count.host=h1": "1", "count.zone=az1": "1"}
 POOL = {"version": "9", "capacity.CUSTOM_SEAT": "5", "claimed.CUSTOM_SEAT": "3"}
 THINGS = {"server-group:web": GROUP, "pool:lic": POOL}

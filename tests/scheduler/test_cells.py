@@ -75,7 +75,7 @@ async def test_an_id_bound_to_a_full_cell_is_voided_there(two_cells: Scheduler) 
     assert await b.store.bind("mine", "", 60_000) == "b"
     found = await two_cells.select(request)
     assert (found.selections[0].cell, found.fresh) == ("a", True)
-    assert (await b.store.read_claims(["mine"]))["mine"].why == "void"
+    assert (await b.store.read_claims(["mine"]))["mine"].end_reason == "void"
     assert (await two_cells.claims.get("mine")).cell == "a"
     assert await two_cells.claims.release("mine")
 

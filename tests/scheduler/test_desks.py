@@ -64,7 +64,7 @@ async def test_a_claim_is_confirmed_and_released_by_its_token(scheduler: Schedul
 async def test_a_failed_claim_frees_its_place(scheduler: Scheduler) -> None:
     """What no host has taken up is free at once."""
     token = await claim(scheduler, vcpu=8)
-    assert (await scheduler.claims.fail("mine", token, ())).why == "failed"
+    assert (await scheduler.claims.fail("mine", token, ())).end_reason == "failed"
     await claim(scheduler, "another", vcpu=8)
 
 
@@ -118,7 +118,7 @@ async def test_a_host_with_claims_is_forgotten_only_by_force(scheduler: Schedule
     with pytest.raises(ClaimState):
         await scheduler.hosts.forget("h1")
     await scheduler.hosts.forget("h1", force=True)
-    assert (await scheduler.claims.get("mine")).why == "void"
+    assert (await scheduler.claims.get("mine")).end_reason == "void"
     with pytest.raises(NotFound):
         await scheduler.hosts.get("h1")
 

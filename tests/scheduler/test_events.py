@@ -58,7 +58,7 @@ async def test_a_claims_life_is_told_with_for_whom_and_why(quiet: Scheduler) -> 
     claimed, released = await all_of(quiet, EventFilter(claim="mine"))
     assert (claimed.kind, claimed.slots, claimed.facts["host"]) == ("claimed", {"VCPU": 2}, "h1")
     assert (claimed.facts["project"], claimed.facts["consumer"]) == ("web", "ci")
-    assert (released.kind, released.facts["why"], released.facts["project"]) == ("released", "released", "web")
+    assert (released.kind, released.facts["end_reason"], released.facts["project"]) == ("released", "released", "web")
     (drained,) = await all_of(quiet, EventFilter(kind="status"))
     assert (drained.facts["host"], drained.facts["status"]) == ("h1", "draining")
     assert claimed.seq < released.seq < drained.seq
@@ -206,7 +206,7 @@ async def test_failures_in_quick_succession_have_a_reason_each(clean_store: str)
         failed = [(one.facts["host"], one.facts["reason"]) for one in told if one.kind == "failed"]
         assert failed == [("h0", "exit code 0"), ("h1", "exit code 1"), ("h2", "exit code 2")]
         claimed = [one.facts for one in told if one.kind == "claimed"]
-        assert [one for one in claimed if one.keys() & {"why", "reason"}] == [], "nothing had failed there yet"
+        assert [one for one in claimed if one.keys() & {"end_reason", "reason"}] == [], "nothing had failed there yet"
 
 
 async def _is_on(work: Work, host: str) -> bool:
@@ -228,7 +228,7 @@ async def test_work_that_ended_says_why_only_where_its_claim_ends_with_it(quiet:
             await store.gone("h1", claim_id, token, EndReason.WORK_ENDED, {}, reason="no process 8 is left")
     await recorder.record()
     ended = await all_of(quiet, EventFilter(kind="work-ended"))
-    assert [(one.facts["claim"], one.facts.get("why"), one.facts["reason"]) for one in ended] == [
+    assert [(one.facts["claim"], one.facts.get("end_reason"), one.facts["reason"]) for one in ended] == [
         ("replaced", None, "no process 7 is left"),
         ("released", "work-ended", "no process 8 is left"),
     ]

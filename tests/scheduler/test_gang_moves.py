@@ -65,9 +65,9 @@ async def now(work: Work, *ids: str) -> dict[str, str]:
     return {one.id: one.host for one in claims}
 
 
-async def stuck(work: Work, host: str) -> Mapping[str, str]:
+async def unmovable(work: Work, host: str) -> Mapping[str, str]:
     await work.sweep()
-    return (await work.scheduler.hosts.get(host)).stuck
+    return (await work.scheduler.hosts.get(host)).unmovable
 
 
 async def test_a_member_leaves_a_drained_host_for_one_that_keeps_its_relations(clean_store: str) -> None:
@@ -85,7 +85,7 @@ async def test_a_member_that_no_host_takes_apart_from_the_others_stays_and_says_
     async with at_work(clean_store, 10, 9, 1) as work:
         assert await start(work, pair(APART)) == ["h0", "h1"]
         await drain(work, "h0")
-        [(claim_id, reason)] = (await stuck(work, "h0")).items()
+        [(claim_id, reason)] = (await unmovable(work, "h0")).items()
         assert claim_id == "one"
         assert reason.endswith("; the relations of its gang are kept: apart with two (h1)")
         assert await now(work) == {"one": "h0", "two": "h1"}
@@ -100,7 +100,7 @@ async def test_a_member_whose_zone_has_no_other_host_stays_and_says_which_relati
         assert await start(work, request) == ["h0", "h1"]
         await work.scheduler.hosts.set_status("h2", HostStatus.ENABLED)
         await drain(work, "h0")
-        [(claim_id, reason)] = (await stuck(work, "h0")).items()
+        [(claim_id, reason)] = (await unmovable(work, "h0")).items()
         assert claim_id == "one"
         assert reason.endswith("; the relations of its gang are kept: same-zone with two (h1)")
         assert await now(work) == {"one": "h0", "two": "h1"}
@@ -167,7 +167,7 @@ async def test_members_that_must_share_a_host_stay_where_no_other_has_room_for_a
     async with at_work(clean_store, 4, 3, 3) as work:
         assert await start(work, pair(TOGETHER)) == ["h0", "h0"]
         await drain(work, "h0")
-        found = await stuck(work, "h0")
+        found = await unmovable(work, "h0")
         assert sorted(found) == ["one", "two"]
         assert all(one.startswith("gang of one, two (together) moves as a whole") for one in found.values()), found
         assert await now(work) == {"one": "h0", "two": "h0"}

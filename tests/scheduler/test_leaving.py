@@ -47,9 +47,9 @@ async def test_a_drained_host_is_emptied(clean_store: str) -> None:
             claim = await work.scheduler.claims.get(f"id{number}")
             assert (claim.state, claim.host != "h0") == (ClaimStatus.ACTIVE, True)
         assert (await work.scheduler.select(one)).selections[0].host != "h0"
-        assert (await work.scheduler.hosts.get("h0")).leaving == "move"
+        assert (await work.scheduler.hosts.get("h0")).draining == "move"
         await work.scheduler.hosts.set_status("h0", HostStatus.ENABLED)
-        assert (await work.scheduler.hosts.get("h0")).leaving == ""
+        assert (await work.scheduler.hosts.get("h0")).draining == ""
         await work.is_sound()
 
 
@@ -74,13 +74,13 @@ async def test_a_dead_host_is_evacuated_and_stops_what_it_had_when_it_comes_back
         now = await work.scheduler.claims.get("one")
         assert (now.host, now.id, now.state) == ("h2", "one", ClaimStatus.ACTIVE)
         assert not await work.store.held_ids("h0")
-        assert (await work.scheduler.hosts.get("h0")).leaving == "evacuate"
+        assert (await work.scheduler.hosts.get("h0")).draining == "evacuate"
         assert [one.id for one in dead.held.values()] == ["one"]
         await dead.speak()
         await dead.work()
         assert dead.held == {}
         assert await work.store.held_ids("h0") == set()
-        assert (await work.scheduler.hosts.get("h0")).leaving == ""
+        assert (await work.scheduler.hosts.get("h0")).draining == ""
         assert (await work.scheduler.claims.get("one")).token == now.token
         assert one.token != now.token
         await work.scheduler.hosts.set_status("h0", HostStatus.ENABLED)
@@ -108,8 +108,8 @@ async def test_what_was_ending_on_a_dead_host_has_ended_when_it_is_evacuated(cle
         await work.store.write_off(dead.name, evacuate=True, force=True)  # whoever said so died before he ended them
         await work.settle()
         assert not await work.store.held_ids("h0")
-        assert (await claims.get("gone")).why is EndReason.RELEASED
-        assert (await claims.get("shelved")).why is EndReason.SHELVED
+        assert (await claims.get("gone")).end_reason is EndReason.RELEASED
+        assert (await claims.get("shelved")).end_reason is EndReason.SHELVED
         now = await claims.get("moved")
         assert (now.host, now.state, now.id) == ("h1", ClaimStatus.ACTIVE, "moved")
 
@@ -119,7 +119,7 @@ async def test_what_was_ending_on_a_dead_host_has_ended_when_it_is_evacuated(cle
 
         await wait_until(is_free, what="the quota is free")
         await work.scheduler.hosts.forget("h0")
-        assert await work.store.leaving_hosts(0) == {}
+        assert await work.store.draining_hosts(0) == {}
         again = Request({"VCPU": 1}, server_group="web", hosts=frozenset({"h1"}))
         assert (await work.scheduler.select(again)).selections[0].host == "h1"
         await work.is_sound()
@@ -143,12 +143,12 @@ async def test_what_finds_no_place_is_shown_with_the_reason_and_tried_again(clea
         await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
         await work.settle()
         assert await work.store.held_ids("h0") == {"large"}
-        stuck = (await work.scheduler.hosts.get("h0")).stuck
-        assert list(stuck) == ["large"]
-        assert "6 VCPU" in stuck["large"]
+        unmovable = (await work.scheduler.hosts.get("h0")).unmovable
+        assert list(unmovable) == ["large"]
+        assert "6 VCPU" in unmovable["large"]
         async with raw_client(clean_store) as raw:
             await raw.delete(work.store.keys.request(large.digest))
-        assert "is not known" in (await work.scheduler.hosts.get("h0")).stuck["large"]
+        assert "is not known" in (await work.scheduler.hosts.get("h0")).unmovable["large"]
 
 
 async def test_what_could_not_be_moved_moves_when_there_is_room(clean_store: str) -> None:
@@ -257,8 +257,8 @@ async def test_what_had_not_come_up_on_an_evacuated_host_says_why_it_goes_elsewh
 async def _after_the_deadline(work: Work, url: str) -> None:
     """Let the deadline of the drain of h0 have passed."""
     async with raw_client(url) as raw:
-        assert int(await raw.hget(work.store.keys.host("h0"), "drain_by_ms")) > (await work.store.tick()).now_ms
-        await raw.hset(work.store.keys.host("h0"), "drain_by_ms", 1)
+        assert int(await raw.hget(work.store.keys.host("h0"), "drain_deadline_ms")) > (await work.store.tick()).now_ms
+        await raw.hset(work.store.keys.host("h0"), "drain_deadline_ms", 1)
 
 
 async def test_what_is_left_at_the_deadline_is_stopped_and_its_owner_sees_why(clean_store: str) -> None:
@@ -271,15 +271,15 @@ async def test_what_is_left_at_the_deadline_is_stopped_and_its_owner_sees_why(cl
         await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, True, 60, AtDeadline.STOP)
         await work.sweep()
         found = await work.scheduler.hosts.get("h0")
-        assert (found.leaving, found.drain_then, await work.store.held_ids("h1")) == ("move", "stop", {"small"})
+        assert (found.draining, found.drain_then, await work.store.held_ids("h1")) == ("move", "stop", {"small"})
         await _after_the_deadline(work, clean_store)
-        assert (await work.scheduler.hosts.get("h0")).leaving == "stop"
+        assert (await work.scheduler.hosts.get("h0")).draining == "stop"
         await work.sweep()
         assert (await work.scheduler.claims.get("large")).state is ClaimStatus.ENDING
         await empty(work, "h0")
         for claim_id in ("large", "starting"):
             ended = await work.scheduler.claims.get(claim_id)
-            assert (ended.state, ended.why) == (ClaimStatus.ENDED, EndReason.RELEASED)
+            assert (ended.state, ended.end_reason) == (ClaimStatus.ENDED, EndReason.RELEASED)
             assert ended.reason
             assert "host h0 was drained" in ended.reason.text
             assert (await _reasons(work, claim_id))[-1] == ("released", "h0", ended.reason.text)
@@ -302,7 +302,7 @@ async def test_a_member_of_a_complete_gang_that_is_stopped_was_released_and_has_
         await work.sweep()
         await empty(work, "h0")
         ended = await work.scheduler.claims.get("a")
-        assert (ended.state, ended.why) == (ClaimStatus.ENDED, EndReason.RELEASED)
+        assert (ended.state, ended.end_reason) == (ClaimStatus.ENDED, EndReason.RELEASED)
         assert (await work.scheduler.claims.get("b")).state is ClaimStatus.ACTIVE
 
 
@@ -318,13 +318,13 @@ async def test_what_is_left_at_the_deadline_is_kept(clean_store: str) -> None:
         for _ in range(3):
             await work.sweep()
         found = await work.scheduler.hosts.get("h0")
-        assert (found.status, found.leaving, found.drain_by_ms) == (HostStatus.DRAINING, "", 1)
+        assert (found.status, found.draining, found.drain_deadline_ms) == (HostStatus.DRAINING, "", 1)
         large = await work.scheduler.claims.get("large")
         assert (large.state, large.host, large.target) == (ClaimStatus.ACTIVE, "h0", None)
         await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, True)
         await empty(work, "h0")
         await work.scheduler.hosts.set_status("h0", HostStatus.ENABLED)
-        assert (await work.scheduler.hosts.get("h0")).drain_by_ms is None
+        assert (await work.scheduler.hosts.get("h0")).drain_deadline_ms is None
 
 
 async def test_what_is_on_its_way_to_a_host_that_stops_all_stays_where_it_was(clean_store: str) -> None:
@@ -334,7 +334,7 @@ async def test_what_is_on_its_way_to_a_host_that_stops_all_stays_where_it_was(cl
         await work.scheduler.claims.move("mine", claim.token, hosts=("h1",))
         await work.scheduler.hosts.set_status("h1", HostStatus.DRAINING, True, 60, AtDeadline.STOP)
         async with raw_client(clean_store) as raw:
-            await raw.hset(work.store.keys.host("h1"), "drain_by_ms", 1)
+            await raw.hset(work.store.keys.host("h1"), "drain_deadline_ms", 1)
         await work.sweep()
         mine = await work.scheduler.claims.get("mine")
         assert (mine.host, mine.state, mine.target) == ("h0", ClaimStatus.ACTIVE, None)

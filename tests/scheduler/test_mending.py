@@ -84,7 +84,7 @@ async def no_deadline(it: Broken) -> None:
 
 async def deadlines_of_nothing(it: Broken) -> None:
     await it.raw.zadd(it.store.keys.deadlines, {"nix": 2**50, "a": 2**50})
-    await it.raw.zadd(it.store.keys.chores, {"nix": 2**50})
+    await it.raw.zadd(it.store.keys.reconcile, {"nix": 2**50})
 
 
 async def counts(it: Broken) -> None:
@@ -103,7 +103,7 @@ async def host_not_listed(it: Broken) -> None:
 
 async def leftovers(it: Broken) -> None:
     keys = it.store.keys
-    await it.raw.hset(keys.facts("gone"), "label.rack", "r1")
+    await it.raw.hset(keys.attributes("gone"), "label.rack", "r1")
     await it.raw.xadd(keys.inbox("gone"), {"op": "claim"})
     await it.raw.zadd(keys.hosts, {"gone": 1})
     fields = {"host": "gone", "state": "claimed", "token": TOKEN, "amount.VCPU": "1"}
@@ -124,15 +124,15 @@ async def gangs(it: Broken) -> None:
 async def ended_claims(it: Broken) -> None:
     ended = {"host": "h1", "state": "ended", "token": TOKEN}
     keys = it.store.keys
-    await it.raw.hset(keys.claim("moved"), mapping={**ended, "why": "moved"})
-    await it.raw.hset(keys.claim("kept"), mapping={**ended, "why": "released"})
-    await it.raw.hset(keys.claim("shelved"), mapping={**ended, "why": "shelved"})
+    await it.raw.hset(keys.claim("moved"), mapping={**ended, "end_reason": "moved"})
+    await it.raw.hset(keys.claim("kept"), mapping={**ended, "end_reason": "released"})
+    await it.raw.hset(keys.claim("shelved"), mapping={**ended, "end_reason": "shelved"})
     await it.raw.sadd(keys.shelved, "nix", "a")
 
 
-async def no_chore(it: Broken) -> None:
+async def not_noted(it: Broken) -> None:
     token = (await it.store.read_claims(["a"]))["a"].token
-    await it.raw.hset(it.store.keys.claim("a"), mapping={"closed": token, "closed_why": "released"})
+    await it.raw.hset(it.store.keys.claim("a"), mapping={"closed": token, "closed_reason": "released"})
 
 
 async def stopped_forget(it: Broken) -> None:
@@ -161,7 +161,7 @@ BREAKINGS: dict[Breaking, set[str]] = {
     lost_from_set: {"a", "h1 VCPU", "h1 claims"},
     nothing_in_set: {"nix", "a"},
     no_deadline: {"b"},
-    deadlines_of_nothing: {"nix", "a", "chores nix"},
+    deadlines_of_nothing: {"nix", "a", "reconcile nix"},
     counts: {
         "server-group:web members",
         "server-group:web count.zone=az9",
@@ -170,7 +170,7 @@ BREAKINGS: dict[Breaking, set[str]] = {
     },
     group_without_key: {"pool:lic claimed.CUSTOM_SEAT"},
     host_not_listed: {"hosts h2"},
-    leftovers: {"orphan", "hidden", "claims:gone", "facts:gone", "inbox:gone", "hosts gone"},
+    leftovers: {"orphan", "hidden", "claims:gone", "attributes:gone", "inbox:gone", "hosts gone"},
     gangs: {"gang:nix", "gang:a", "gang:b", "gang:active"},
     stopped_forget: {
         "a",
@@ -187,7 +187,7 @@ BREAKINGS: dict[Breaking, set[str]] = {
     stopped_local: {"h1 VCPU", "h1 claims"},
     stopped_expiry: {"h1 starting", "b"},
     ended_claims: {"moved", "kept", "shelved", "shelved nix", "shelved a"},
-    no_chore: {"chores a"},
+    not_noted: {"reconcile a"},
 }
 
 
@@ -245,7 +245,7 @@ async def test_what_may_still_run_is_ended_by_an_operator_alone(broken: Broken) 
     assert {name: one.state for name, one in claims.items()} == {"a": ClaimStatus.ACTIVE, "b": ClaimStatus.ENDED}
     assert (await broken.scheduler.repair()).broken == ()
     ended = (await broken.store.read_claims(["a"]))["a"]
-    assert (ended.state, ended.why) == (ClaimStatus.ENDED, EndReason.VOID)
+    assert (ended.state, ended.end_reason) == (ClaimStatus.ENDED, EndReason.VOID)
     assert "h1" not in broken.cell.mirror.columns
     assert (await broken.raw.hget(broken.store.keys.server_group("web"), "members")) == "0"
 
@@ -265,7 +265,7 @@ async def test_hosts_that_have_not_attested_are_left_alone(broken: Broken) -> No
     await broken.store.raise_epoch((await broken.store.tick()).epoch)
     before = await written(broken)
     report = await broken.scheduler.repair()
-    assert {"h1 VCPU", "server-group:web members", "facts:gone"} <= {one.thing for one in report.broken}
+    assert {"h1 VCPU", "server-group:web members", "attributes:gone"} <= {one.thing for one in report.broken}
     assert any("attested" in one.advice for one in report.broken)
     assert await written(broken) == before
 
@@ -323,7 +323,7 @@ async def test_what_is_ending_on_a_host_that_was_written_off_is_found_and_ends(b
     assert await broken.found() == {"a"}
     report = await broken.scheduler.repair()
     assert [(one.thing, one.mended) for one in report.problems if one.invariant != 10] == [("a", True)]
-    assert (await broken.store.read_claims(["a"]))["a"].why is EndReason.RELEASED
+    assert (await broken.store.read_claims(["a"]))["a"].end_reason is EndReason.RELEASED
     assert await broken.store.held_ids("h1") == {"b"}
 
 
@@ -331,7 +331,7 @@ async def test_requests_that_claims_name_are_kept(broken: Broken) -> None:
     """Those of living claims and of shelved ones; others go in their time."""
     keys = broken.store.keys
     await broken.raw.hset(keys.claim("a"), "digest", "named")
-    shelved = {"host": "h1", "state": "ended", "token": TOKEN, "why": "shelved", "digest": "shelved"}
+    shelved = {"host": "h1", "state": "ended", "token": TOKEN, "end_reason": "shelved", "digest": "shelved"}
     await broken.raw.hset(keys.claim("later"), mapping=shelved)
     await broken.raw.sadd(keys.shelved, "later")
     for digest in ("named", "shelved", "other"):
@@ -345,23 +345,23 @@ async def test_requests_that_claims_name_are_kept(broken: Broken) -> None:
 async def test_a_failed_gang_whose_chore_was_lost_is_ended(broken: Broken) -> None:
     """As a script left it that stopped after it had noted the chore, and had deleted the claim that the chore is of."""
     keys = broken.store.keys
-    await broken.raw.hset(keys.gang("nix"), mapping={"member.a": "h1", "waiting": "0", "why": "failed"})
+    await broken.raw.hset(keys.gang("nix"), mapping={"member.a": "h1", "waiting": "0", "end_reason": "failed"})
     await broken.raw.hset(keys.claim("a"), "gang", "nix")
-    await broken.raw.zadd(keys.chores, {"nix": 2**50})  # so that no sweep takes it before it is looked for
-    assert await broken.found() == {"gang:nix", "chores nix"}
+    await broken.raw.zadd(keys.reconcile, {"nix": 2**50})  # so that no sweep takes it before it is looked for
+    assert await broken.found() == {"gang:nix", "reconcile nix"}
     report = await broken.scheduler.repair()
-    assert {one.thing for one in report.problems if one.mended and one.invariant != 10} == {"gang:nix", "chores nix"}
+    assert {one.thing for one in report.problems if one.mended and one.invariant != 10} == {"gang:nix", "reconcile nix"}
     assert (await broken.store.read_claims(["a"]))["a"].state is ClaimStatus.ENDING
     assert await broken.found() == set()
 
 
 async def test_a_failed_gang_that_has_a_chore_is_no_fault(broken: Broken) -> None:
     keys = broken.store.keys
-    await broken.raw.hset(keys.gang("nix"), mapping={"member.a": "h1", "waiting": "0", "why": "failed"})
+    await broken.raw.hset(keys.gang("nix"), mapping={"member.a": "h1", "waiting": "0", "end_reason": "failed"})
     await broken.raw.hset(keys.claim("a"), "gang", "nix")
-    ended = {"host": "h1", "state": "ended", "why": "failed", "token": TOKEN, "gang": "nix"}
+    ended = {"host": "h1", "state": "ended", "end_reason": "failed", "token": TOKEN, "gang": "nix"}
     await broken.raw.hset(keys.claim("nix"), mapping=ended)
-    await broken.raw.zadd(keys.chores, {"nix": 2**50})
+    await broken.raw.zadd(keys.reconcile, {"nix": 2**50})
     assert await broken.found() == set()
 
 

@@ -169,10 +169,10 @@ async def test_a_live_move_that_takes_too_long_is_given_up(clean_store: str) -> 
         target, _ = await work.scheduler.claims.move("mine", claim.token, live=True)
         [placement] = [one for one in target.placements if one.token == target.token]
         now_ms = (await work.store.tick()).now_ms
-        assert placement.move_by_ms is not None
-        assert now_ms + 240_000 < placement.move_by_ms <= now_ms + 300_000
+        assert placement.move_deadline_ms is not None
+        assert now_ms + 240_000 < placement.move_deadline_ms <= now_ms + 300_000
         async with raw_client(clean_store) as raw:
-            await raw.hset(work.store.keys.claim("mine"), f"placement.{placement.placed}.move_by_ms", "1")
+            await raw.hset(work.store.keys.claim("mine"), f"placement.{placement.placed}.move_deadline_ms", "1")
             await raw.zadd(work.store.keys.deadlines, {"mine": 1})
         await work.sweep()
         await work.settle()
@@ -188,7 +188,7 @@ async def test_a_released_claim_takes_its_target_with_it(clean_store: str) -> No
         await work.scheduler.claims.release("mine")
         await work.settle()
         assert await work.held() == {}
-        assert (await work.scheduler.claims.get("mine")).why is EndReason.RELEASED
+        assert (await work.scheduler.claims.get("mine")).end_reason is EndReason.RELEASED
 
 
 async def test_it_goes_where_its_request_allows(clean_store: str) -> None:

@@ -175,7 +175,7 @@ async def test_what_was_on_its_way_is_not_lost_with_its_scheduler(
     await scheduler._quotas.shares.sweep()
     assert (await moving(scheduler), await all_shares(scheduler)) == (0, LIMIT)
     if step == "quota_take":
-        assert (await CellStore.quota_take(*arguments)).outcome is Outcome.GONE, "a late copy adds nothing"
+        assert (await CellStore.quota_take(*arguments)).outcome is Outcome.ENDED, "a late copy adds nothing"
     assert await all_shares(scheduler) == LIMIT
     await scheduler.select(web("a", LIMIT))
     await assert_exact(scheduler, LIMIT)

@@ -143,7 +143,7 @@ async def test_other_ends_that_a_rollback_took_back_are_repeated(clean_store: st
         await cell.attest("h1", epoch)
         assert await scheduler._cells.named("c1").released.replay_releases(epoch) >= 1
         now = (await cell.read_claims([claim_id]))[claim_id]
-        assert (now.state, now.why) == (ClaimStatus.ENDED, ended.why)
+        assert (now.state, now.end_reason) == (ClaimStatus.ENDED, ended.end_reason)
         assert (list(await cell.shelved_ids()) == [claim_id]) is (verb == "shelve")
 
 
@@ -282,7 +282,7 @@ async def test_a_first_outcome_that_is_lost_before_it_is_read_is_decided_anew(
             if not lost:
                 lost.append(call.members[0].id)
                 answer = await real(self, call, *more, **named)
-                assert answer.outcome is Outcome.SAME
+                assert answer.outcome is Outcome.ALREADY_DONE
                 await cell.attest("h1", await before.play(self))
             return answer
 

@@ -19,10 +19,10 @@ async def test_a_report_by_the_new_token_is_the_hosts_word_on_a_resize(scheduler
         cell = store.cell("c1")
         resized = (await cell.resize("h1", "mine", token, {"VCPU": 2})).facts[0]
         await scheduler.hosts.report(H1, held=[held_claim("mine", token, ClaimStatus.ACTIVE, {"VCPU": 4})])
-        assert (await cell.read_claims(["mine"]))["mine"].wanted == {"VCPU": 2}
+        assert (await cell.read_claims(["mine"]))["mine"].resizing_to == {"VCPU": 2}
         await scheduler.hosts.report(H1, held=[held_claim("mine", resized, ClaimStatus.ACTIVE, {"VCPU": 2})])
         claim = (await cell.read_claims(["mine"]))["mine"]
-    assert (claim.amounts, claim.wanted) == ({"VCPU": 2}, {})
+    assert (claim.amounts, claim.resizing_to) == ({"VCPU": 2}, {})
 
 
 async def test_local_work_that_comes_back_under_its_id_is_claimed_again(scheduler: Scheduler) -> None:

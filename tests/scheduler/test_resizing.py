@@ -58,10 +58,10 @@ async def test_what_runs_holds_both_until_its_host_has_resized_it(clean_store: s
     async with at_work(clean_store, 8) as work:
         claim = await work.active(Request({"VCPU": 4}, claim_ids=("mine",)))
         now = await work.scheduler.claims.resize("mine", claim.token, {"VCPU": 2}, {})
-        assert (now.amounts, now.wanted) == ({"VCPU": 4}, {"VCPU": 2})
+        assert (now.amounts, now.resizing_to) == ({"VCPU": 4}, {"VCPU": 2})
         await work.store.resized("h0", "mine", now.token, {"VCPU": 2})
         done = await work.scheduler.claims.get("mine")
-        assert (done.amounts, done.wanted) == ({"VCPU": 2}, {})
+        assert (done.amounts, done.resizing_to) == ({"VCPU": 2}, {})
 
 
 async def test_a_resized_claim_moves_with_the_amounts_that_it_has(clean_store: str) -> None:

@@ -21,7 +21,7 @@ async def test_a_claim_is_shelved_and_comes_back(clean_store: str) -> None:
             await work.scheduler.claims.unshelve("mine")
         await work.settle()
         shelved = await work.scheduler.claims.get("mine")
-        assert (shelved.state, shelved.why, await work.held()) == (ClaimStatus.ENDED, EndReason.SHELVED, {})
+        assert (shelved.state, shelved.end_reason, await work.held()) == (ClaimStatus.ENDED, EndReason.SHELVED, {})
         await work.scheduler.select(Request({"VCPU": 3}, hosts=frozenset({"h0"})))
         back, fresh = await work.scheduler.claims.unshelve("mine")
         assert (back.host, back.id, back.amounts, back.project, fresh) == ("h1", "mine", {"VCPU": 2}, "web", True)
@@ -47,10 +47,10 @@ async def test_what_finds_no_place_stays_shelved(clean_store: str) -> None:
         back, _ = await work.scheduler.claims.unshelve("mine")
         await work.store.fail(back.host, back.id, back.token, by_host=True)
         await work.settle()
-        assert (await work.scheduler.claims.get("mine")).why is EndReason.SHELVED
+        assert (await work.scheduler.claims.get("mine")).end_reason is EndReason.SHELVED
         again, fresh = await work.scheduler.claims.unshelve("mine")
         assert (again.token != back.token, fresh) == (True, True)
-        assert (await work.scheduler.claims.fail("mine", again.token, ())).why is EndReason.SHELVED, (
+        assert (await work.scheduler.claims.fail("mine", again.token, ())).end_reason is EndReason.SHELVED, (
             "also where no other may"
         )
 
@@ -68,14 +68,14 @@ async def test_what_was_active_after_it_was_unshelved_can_fail(clean_store: str)
         cell = work.scheduler._cells.named("c1")
         with pytest.raises(NoValidHost):
             await work.scheduler.claims.place_again(cell, await work.scheduler.claims.get("mine"))
-        assert (await work.scheduler.claims.get("mine")).why is EndReason.FAILED
+        assert (await work.scheduler.claims.get("mine")).end_reason is EndReason.FAILED
 
 
 async def test_a_shelved_claim_can_be_released(clean_store: str) -> None:
     async with at_work(clean_store, 4) as work:
         found = (await work.scheduler.select(TWO)).selections[0]
         await work.scheduler.claims.shelve("mine", found.token or "")
-        assert (await work.scheduler.claims.shelve("mine", found.token or "")).why is EndReason.SHELVED
+        assert (await work.scheduler.claims.shelve("mine", found.token or "")).end_reason is EndReason.SHELVED
         assert await work.scheduler.claims.release("mine")
         with pytest.raises(ClaimState):
             await work.scheduler.claims.unshelve("mine")
@@ -97,7 +97,7 @@ async def test_what_is_released_before_its_new_place_is_active_is_not_shelved_ag
             await work.store.accept(back.host, back.id, back.token, 60)
         assert await work.scheduler.claims.release("mine") is is_claimed
         await work.settle()
-        assert (await work.scheduler.claims.get("mine")).why is EndReason.RELEASED
+        assert (await work.scheduler.claims.get("mine")).end_reason is EndReason.RELEASED
         with pytest.raises(ClaimState):
             await work.scheduler.claims.unshelve("mine")
         await work.is_sound()
@@ -124,9 +124,9 @@ async def test_a_release_with_a_stale_token_leaves_what_is_shelved(clean_store: 
         await work.scheduler.claims.shelve("mine", grown.token)
         with pytest.raises(StaleToken):
             await work.scheduler.claims.release("mine", found.token or "")
-        assert (await work.scheduler.claims.get("mine")).why is EndReason.SHELVED
+        assert (await work.scheduler.claims.get("mine")).end_reason is EndReason.SHELVED
         assert await work.scheduler.claims.release("mine", grown.token)
-        assert (await work.scheduler.claims.get("mine")).why is EndReason.RELEASED
+        assert (await work.scheduler.claims.get("mine")).end_reason is EndReason.RELEASED
 
 
 async def test_what_is_released_while_its_host_still_stops_it_is_not_shelved(clean_store: str) -> None:
@@ -135,7 +135,7 @@ async def test_what_is_released_while_its_host_still_stops_it_is_not_shelved(cle
         await work.scheduler.claims.shelve("mine", claim.token)
         assert not await work.scheduler.claims.release("mine")
         await work.settle()
-        assert (await work.scheduler.claims.get("mine")).why is EndReason.RELEASED
+        assert (await work.scheduler.claims.get("mine")).end_reason is EndReason.RELEASED
         with pytest.raises(ClaimState):
             await work.scheduler.claims.unshelve("mine")
         await work.is_sound()
@@ -147,10 +147,10 @@ async def test_what_is_shelved_while_it_is_moved_is_shelved_and_can_be_released(
         claim = await work.active(TWO)
         await work.scheduler.claims.move("mine", claim.token)
         shelved = await work.scheduler.claims.shelve("mine", claim.token)
-        assert (shelved.id, shelved.state, shelved.why) == ("mine", ClaimStatus.ENDING, EndReason.SHELVED)
+        assert (shelved.id, shelved.state, shelved.end_reason) == ("mine", ClaimStatus.ENDING, EndReason.SHELVED)
         assert not await work.scheduler.claims.release("mine")
         await work.settle()
-        assert (await work.scheduler.claims.get("mine")).why is EndReason.RELEASED
+        assert (await work.scheduler.claims.get("mine")).end_reason is EndReason.RELEASED
         assert (list(await work.store.shelved_ids()), await work.held()) == ([], {})
         await work.is_sound()
 

@@ -56,14 +56,14 @@ async def test_a_chore_that_stays_due_although_it_is_done_keeps_no_other_from_it
     scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("redsched.scheduler.background.reconciler.BATCH", 1)
-    chores, asked = cell_of(scheduler).chores, list[str]()
+    due_claims, asked = cell_of(scheduler).reconciler, list[str]()
 
     async def do(claim_id: str, claim: object) -> None:
         asked.append(claim_id)
 
-    monkeypatch.setattr(chores, "_do", do)
+    monkeypatch.setattr(due_claims, "_do", do)
     cell = cell_of(scheduler).store
     async with raw_client(cell._url) as raw:
-        await raw.zadd(cell.keys.chores, {"a": 1, "b": 2})
-    await chores.run_once()
+        await raw.zadd(cell.keys.reconcile, {"a": 1, "b": 2})
+    await due_claims.run_once()
     assert asked == ["a", "b"]

@@ -212,11 +212,11 @@ async def test_what_has_found_another_place_is_left_to_who_asked_for_it_since(cl
     async with at_work(clean_store, 4, 4) as work:
         first, claim = await waited_for(work, asked)
         target = await work.scheduler.claims.fail(claim.id, claim.token)
-        mark = (await work.store.claim_hashes(["mine"]))["mine"]["mark"]
+        call_id = (await work.store.claim_hashes(["mine"]))["mine"]["call_id"]
         second = asyncio.create_task(work.scheduler.select(asked))
 
         async def is_told() -> bool:
-            return (await work.store.claim_hashes(["mine"]))["mine"]["mark"] != mark
+            return (await work.store.claim_hashes(["mine"]))["mine"]["call_id"] != call_id
 
         await wait_until(is_told, what="the second one is told")
         await end(first)

@@ -13,7 +13,11 @@ async def test_what_was_ending_ends_with_the_word_that_its_host_is_lost(clean_st
         await work.scheduler.claims.release("ends")
         await work.scheduler.hosts.lost("h0", force=True)
         ended = await work.scheduler.claims.get("ends")
-        assert (ended.state, ended.why, await work.held()) == (ClaimStatus.ENDED, EndReason.RELEASED, {"h0": ["runs"]})
+        assert (ended.state, ended.end_reason, await work.held()) == (
+            ClaimStatus.ENDED,
+            EndReason.RELEASED,
+            {"h0": ["runs"]},
+        )
         await work.is_sound()
         assert await work.scheduler.claims.release("runs")
         await work.hosts[0].speak()

@@ -58,7 +58,7 @@ class Work:
             await self.work()
             await self.sweep()
             clock = await self.store.tick()
-            return not await self.store.due_chores(clock.now_ms, 0, 10)
+            return not await self.store.due_for_reconciliation(clock.now_ms, 0, 10)
 
         for _ in range(3):
             await wait_until(done, what="no chore is left")

@@ -14,7 +14,7 @@ INCLUDE = re.compile(r"^-- include: (\w+)$", re.MULTILINE)
 GENERATED = {"claim_fields.lua"}
 IN_MEMORY = {"op", "hint", "reason", "unreadable"}
 """What scripts note of a placement while they run, beside its fields."""
-FAMILIES = {"amounts": "amount", "wanted": "wanted", "counted": "in"}
+FAMILIES = {"amounts": "amount", "resizing_to": "resizing_to", "counted": "counted"}
 """The tables of a placement, by the fields that they are written as."""
 
 

@@ -58,12 +58,12 @@ async def test_a_poll_goes_on_after_the_entry_it_names(reads: Reads, double: Any
 async def test_claims_are_read_with_what_they_have(reads: Reads, double: Any) -> None:
     """A live one with amounts and lease, an ended one with why; ids that are not there are left out."""
     await double.hset(KEYS.claim("a"), mapping=CLAIM)
-    ended = {"host": "h1", "state": "ended", "token": "1-a.2", "why": "expired"}
+    ended = {"host": "h1", "state": "ended", "token": "1-a.2", "end_reason": "expired"}
     await double.hset(KEYS.claim("b"), mapping=ended)
     found = await reads.read_claims(["a", "b", "c"])
     assert sorted(found) == ["a", "b"]
     assert (found["a"].amounts, found["a"].expires_at_ms) == ({"VCPU": 2}, 50)
-    assert (found["b"].state, found["b"].why, found["b"].amounts) == (ClaimStatus.ENDED, EndReason.EXPIRED, {})
+    assert (found["b"].state, found["b"].end_reason, found["b"].amounts) == (ClaimStatus.ENDED, EndReason.EXPIRED, {})
     assert await reads.all_claim_ids() in (["a", "b"], ["b", "a"])
 
 
@@ -79,7 +79,7 @@ async def test_due_claims_come_oldest_first_and_in_pages(reads: Reads, double: A
 async def test_living_claims_come_by_pages_of_hosts(reads: Reads, double: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without those that have ended since their host's set was written; a page without any is one too."""
     monkeypatch.setattr("redsched.store.commands.reads.HOSTS_AT_ONCE", 2)
-    ended = {"host": "h1", "state": "ended", "token": "1-a.2", "why": "expired"}
+    ended = {"host": "h1", "state": "ended", "token": "1-a.2", "end_reason": "expired"}
     for claim_id, host, fields in (("a", "h1", CLAIM), ("b", "h1", ended), ("c", "h2", CLAIM), ("d", "h5", CLAIM)):
         await double.hset(KEYS.claim(claim_id), mapping=fields)
         await double.sadd(KEYS.claims(host), claim_id)

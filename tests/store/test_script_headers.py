@@ -91,7 +91,7 @@ def test_lists_begin_behind_the_keys_and_arguments_that_the_header_names(name: s
         assert int(first) == keys + 1 - (arguments if length == "#ARGV" else 0)
 
 
-CALL_FIELDS = {"decided_at_ms": "now_ms", "mark": "call_id", "member_count": "members", "host_count": "hosts"}
+CALL_FIELDS = {"decided_at_ms": "now_ms", "member_count": "members", "host_count": "hosts"}
 """The arguments of a claim that its script calls otherwise than its header."""
 
 

@@ -28,14 +28,18 @@ USER, PASSWORD = "declared-keys", "secret"
 State = dict[str, Any]
 
 
-SAME_NOTES = {"claim": "the mark of the call", "accept": "the hint that has served", "gone": "the hint that has served"}
-"""Scripts that write something where they answer SAME, and what."""
+ALREADY_DONE_NOTES = {
+    "claim": "the mark of the call",
+    "accept": "the hint that has served",
+    "gone": "the hint that has served",
+}
+"""Scripts that write something where they answer ALREADY_DONE, and what."""
 
 
 class DeclaredKeysRunner(ScriptClient):
     """A runner whose user may touch nothing but the keys of the call that runs. One call at a time.
 
-    It also holds every SAME to its word: the script has written nothing, but for SAME_NOTES and the fence's own notes.
+    It also holds every ALREADY_DONE to its word: the script has written nothing, but for ALREADY_DONE_NOTES and the fence's own notes.
     """
 
     operator: Any
@@ -46,9 +50,9 @@ class DeclaredKeysRunner(ScriptClient):
         reply = await super().run(name, keys, arguments, durable)
         after = await self._fence_notes(keys)
         is_new_epoch = after[0] != before[0]
-        if reply[0] in (b"SAME", "SAME") and name not in SAME_NOTES and not is_new_epoch:
+        if reply[0] in (b"ALREADY_DONE", "ALREADY_DONE") and name not in ALREADY_DONE_NOTES and not is_new_epoch:
             of_fence = sum(one != other for one, other in zip(before, after, strict=True))
-            assert await self._writes() - writes == of_fence, f"{name}.lua answered SAME and has written"
+            assert await self._writes() - writes == of_fence, f"{name}.lua answered ALREADY_DONE and has written"
         return reply
 
     async def _writes(self) -> int:
@@ -128,7 +132,7 @@ async def open_host(cell: CellStore, name: str = "h1", report: HostReport | None
     """Have a host report and attest: it is open for claims."""
     said = await cell.report(report or report_of(name, None, HOUR_S, **totals))
     attested = await cell.attest(name, said.epoch)
-    assert attested.outcome in (Outcome.OK, Outcome.SAME)
+    assert attested.outcome in (Outcome.OK, Outcome.ALREADY_DONE)
 
 
 def member(claim_id: str, *hosts: str, **amounts: int) -> Member:

@@ -29,7 +29,7 @@ from tests.support.sums import all_claims, check_sums
 
 ROOM = 1000
 CLAIMED, STARTING, ACTIVE, ENDING = (ClaimStatus(one) for one in ("claimed", "starting", "active", "ending"))
-STOPPED = (Outcome.GONE, Outcome.STALE, Outcome.UNKNOWN)
+STOPPED = (Outcome.ENDED, Outcome.STALE, Outcome.UNKNOWN)
 
 
 @dataclass
@@ -112,7 +112,7 @@ class Histories:
         await self.cell.report(report_of(agent.name, VCPU=ROOM))
         held = [one.held() for one in agent.journal.values()]
         answer = await self.cell.attest(agent.name, "", None, held, list(agent.ended.values()), HOUR_S)
-        assert answer.outcome in (Outcome.OK, Outcome.SAME)
+        assert answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE)
         for placed in answer.drop:
             agent.end(agent.journal[placed])
         agent.is_dead = False
@@ -165,8 +165,8 @@ class Histories:
     async def _make_so(self, agent: Agent, entry: Entry, view: Claim) -> None:
         """It resizes the work of a placement, and says so; the journal comes first."""
         entry.token, entry.record = view.token, record_of(view)
-        if view.wanted:
-            await self.cell.resized(agent.name, view.id, view.token, view.wanted)
+        if view.resizing_to:
+            await self.cell.resized(agent.name, view.id, view.token, view.resizing_to)
             found = await self.read(view.id)
             now = found.at(view.token) if found else None
             entry.record = record_of(now) if now else entry.record
@@ -178,12 +178,12 @@ class Histories:
     async def confirm(self, agent: Agent, entry: Entry) -> None:
         answer = await self.cell.confirm(agent.name, entry.claim_id, entry.token)
         await self._heard(agent, entry, answer, ACTIVE)
-        if answer.outcome in (Outcome.OK, Outcome.SAME):
+        if answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE):
             owned = self.claims[entry.claim_id]
             owned.is_owed = owned.is_owed or (owned.wish == "lives" and not owned.has_closed(entry))
 
     async def _heard(self, agent: Agent, entry: Entry, answer: ScriptResult, state: ClaimStatus) -> None:
-        if answer.outcome is Outcome.ATTEST:
+        if answer.outcome is Outcome.NOT_ATTESTED:
             await self.attest(agent)
         elif answer.outcome is Outcome.ENDING:
             entry.state = ENDING
@@ -195,7 +195,7 @@ class Histories:
     async def stop(self, agent: Agent, entry: Entry) -> None:
         """The work of what is ending has stopped: first in the journal, then the store hears it."""
         answer = await self.cell.gone(agent.name, entry.claim_id, entry.token, EndReason.RELEASED, {})
-        if answer.outcome is Outcome.ATTEST:
+        if answer.outcome is Outcome.NOT_ATTESTED:
             await self.attest(agent)
         else:
             agent.end(entry)
@@ -203,7 +203,7 @@ class Histories:
     async def fail(self, agent: Agent, entry: Entry, again: bool | None) -> None:
         """The host's word that a placement has failed."""
         answer = await self.cell.fail(agent.name, entry.claim_id, entry.token, by_host=True, again=again)
-        if answer.outcome is Outcome.ATTEST:
+        if answer.outcome is Outcome.NOT_ATTESTED:
             await self.attest(agent)
             return
         if entry.state is ACTIVE:
@@ -233,15 +233,15 @@ class Histories:
         await self.send(claim_id, Member(claim_id, (Candidate(host, {"VCPU": 1}),)))
         return claim_id
 
-    async def place_again(self, claim_id: str, host: str, why: EndReason, by_s: int = 0) -> Outcome | None:
+    async def place_again(self, claim_id: str, host: str, end_reason: EndReason, by_s: int = 0) -> Outcome | None:
         """Place a claim another time, by what the store says of it."""
         found = await self.read(claim_id)
         if found is None:
             return None
-        token = found.retry_from if why is EndReason.FAILED else found.token
-        again = Replacement(found.host, token, why, by_s)
+        token = found.retry_from if end_reason is EndReason.FAILED else found.token
+        again = Replacement(found.host, token, end_reason, by_s)
         answer = await self.send(claim_id, Member(claim_id, (Candidate(host, {"VCPU": 1}),), again=again))
-        if why is EndReason.SHELVED and answer.outcome is Outcome.OK:
+        if end_reason is EndReason.SHELVED and answer.outcome is Outcome.OK:
             self.claims[claim_id].wish, self.claims[claim_id].is_owed = "lives", False
         return answer.outcome
 
@@ -252,23 +252,23 @@ class Histories:
             if self.claims[claim_id].wish != "shelved":
                 await self.cell.claim(call)
 
-    async def release(self, claim_id: str, why: EndReason) -> None:
+    async def release(self, claim_id: str, end_reason: EndReason) -> None:
         """The owner gives a claim back, and is answered."""
-        answer = await self.cell.release("", claim_id, why=why)
+        answer = await self.cell.release("", claim_id, end_reason=end_reason)
         if answer.outcome is Outcome.UNKNOWN:
-            answer = await self.cell.void(claim_id, "digest", unheard=True, why=why)
-        if answer.outcome in (Outcome.OK, Outcome.ENDING, Outcome.SAME):
+            answer = await self.cell.void(claim_id, "digest", unheard=True, end_reason=end_reason)
+        if answer.outcome in (Outcome.OK, Outcome.ENDING, Outcome.ALREADY_DONE):
             owned = self.claims[claim_id]
-            owned.wish, owned.is_owed = why.value if owned.wish != "released" else owned.wish, False
-            owned.closings.append((answer.facts[0], why))
+            owned.wish, owned.is_owed = end_reason.value if owned.wish != "released" else owned.wish, False
+            owned.closings.append((answer.facts[0], end_reason))
 
     async def repeat_closings(self) -> None:
         """As schedulers do in a new epoch, with what they have answered."""
         for claim_id, owned in self.claims.items():
-            for closed, why in owned.closings:
-                answer = await self.cell.release("", claim_id, why=why, closed=closed)
+            for closed, end_reason in owned.closings:
+                answer = await self.cell.release("", claim_id, end_reason=end_reason, closed=closed)
                 if answer.outcome is Outcome.UNKNOWN:
-                    await self.cell.void(claim_id, "digest", unheard=True, token=closed, why=why)
+                    await self.cell.void(claim_id, "digest", unheard=True, token=closed, end_reason=end_reason)
 
     async def call_off(self, claim_id: str) -> None:
         """The owner calls off a move."""
@@ -292,7 +292,7 @@ class Histories:
     async def expire(self, claim_id: str, of_move: bool) -> None:
         """Let all leases of a claim have run out, or the deadline of its move have passed."""
         found = await self.read(claim_id)
-        name = "move_by_ms" if of_move else "expires_at_ms"
+        name = "move_deadline_ms" if of_move else "expires_at_ms"
         due = [one for one in found.placements if getattr(one, name) is not None] if found else []
         for one in due:
             await self.raw.hset(self.cell.keys.claim(claim_id), self._field(found, one, name), 1)
@@ -375,4 +375,4 @@ class Histories:
                 assert not running, f"{claim_id} was {owned.wish}, and lives"
                 assert not found or found.state in OVER, claim_id
             if owned.wish == "shelved" and found and "voided_at_ms" not in found.raw:
-                assert (found.state, found.why) == ("ended", EndReason.SHELVED), claim_id
+                assert (found.state, found.end_reason) == ("ended", EndReason.SHELVED), claim_id

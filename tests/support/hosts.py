@@ -31,7 +31,7 @@ class PlainHost:
         answer = await self._attest()
         while answer.outcome is Outcome.UNKNOWN:  # wiped between the two
             answer = await self._attest()
-        assert answer.outcome in (Outcome.OK, Outcome.SAME), answer
+        assert answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE), answer
         if answer.outcome is Outcome.OK:
             [now] = await self._cell.read_hosts([self.name])
             self.restored_over |= int(now.fields.get("claimed.VCPU", "0")) > self.report.inventories["VCPU"].total
@@ -62,7 +62,7 @@ class PlainHost:
 
     async def _take_up(self, claim_id: str, token: str, entry_id: str) -> None:
         answer = await self._cell.accept(self.name, claim_id, token, 60, entry_id)
-        if answer.outcome not in (Outcome.OK, Outcome.SAME):
+        if answer.outcome not in (Outcome.OK, Outcome.ALREADY_DONE):
             return
         claim = (await self._cell.read_claims([claim_id])).get(claim_id)
         here = claim.at(token) if claim else None

@@ -45,7 +45,7 @@ class ModelClaim:
     digest: str
     amounts: Amounts
     state: str = "claimed"
-    why: str = ""
+    end_reason: str = ""
     due: bool = False
     is_closed: bool = False
     """Its owner has given it back."""
@@ -82,7 +82,7 @@ class ModelCell:
         if host is None:
             return "UNKNOWN"
         if not host.attested:
-            return "ATTEST"
+            return "NOT_ATTESTED"
         if not host.alive:
             return "DOWN"
         return {"enabled": "", "draining": "DRAINING"}.get(host.status, "DISABLED")
@@ -116,7 +116,7 @@ class ModelCell:
     # Placing
 
     def known_outcome(self, ids: Sequence[str], digest: str, fresh: bool) -> str:
-        """What the ids alone decide: SAME, GONE, CONFLICT, SETTLING, or '' where none of them is known."""
+        """What the ids alone decide: ALREADY_DONE, ENDED, CONFLICT, SETTLING, or '' where none of them is known."""
         known = [self.claims[one] for one in ids if one in self.claims]
         if not known:
             return ""
@@ -124,7 +124,7 @@ class ModelCell:
             return "CONFLICT"
         if len(known) < len(ids):
             return "CONFLICT" if fresh or self.settled else "SETTLING"
-        return "GONE" if any(one.state == "ended" for one in known) else "SAME"
+        return "ENDED" if any(one.state == "ended" for one in known) else "ALREADY_DONE"
 
     def place(
         self, members: Sequence[tuple[str, Sequence[tuple[str, Amounts]]]], digest: str
@@ -168,7 +168,7 @@ class ModelCell:
             if claim.state == "ended" and token in (None, claim.token):
                 return str(getattr(self, f"_{verb}")(claim))
         if not removed and (there is None or not (there.attested or there.written_off)):
-            return "ATTEST"
+            return "NOT_ATTESTED"
         if claim is None:
             return "UNKNOWN"
         if claim.host != host or token not in (None, claim.token):
@@ -178,37 +178,37 @@ class ModelCell:
 
     def _accept(self, claim: ModelClaim) -> str:
         if claim.state != "claimed":
-            return {"ended": "GONE", "ending": "ENDING"}.get(claim.state, "SAME")
+            return {"ended": "ENDED", "ending": "ENDING"}.get(claim.state, "ALREADY_DONE")
         claim.state, claim.hint, claim.due = "starting", "", False
         return "OK"
 
     def _confirm(self, claim: ModelClaim) -> str:
         if claim.state not in ("claimed", "starting"):
-            return {"ended": "GONE", "ending": "ENDING"}.get(claim.state, "SAME")
+            return {"ended": "ENDED", "ending": "ENDING"}.get(claim.state, "ALREADY_DONE")
         claim.state, claim.hint, claim.due = "active", "", False
         return "OK"
 
     def _renew(self, claim: ModelClaim) -> str:
         if claim.state not in ("claimed", "starting"):
-            return {"ended": "GONE", "ending": "ENDING"}.get(claim.state, "SAME")
+            return {"ended": "ENDED", "ending": "ENDING"}.get(claim.state, "ALREADY_DONE")
         claim.due = False
         return "OK"
 
     def _fail_by_host(self, claim: ModelClaim) -> str:
         if claim.state == "ended":
-            return "SAME"
-        return self._end(claim, claim.why if claim.state == "ending" else "failed")
+            return "ALREADY_DONE"
+        return self._end(claim, claim.end_reason if claim.state == "ending" else "failed")
 
     def _fail(self, claim: ModelClaim) -> str:
         if claim.state == "ended":
-            return "SAME" if claim.why == "failed" else "GONE"
+            return "ALREADY_DONE" if claim.end_reason == "failed" else "ENDED"
         return self._give_back(claim, "failed")
 
     def _released(self, claim: ModelClaim, force: bool) -> str:
         if claim.state == "ended":
             if claim.is_closed or not self.waiting:
-                return "SAME"
-            claim.is_closed, claim.why = True, "released"  # a host may still bring it back
+                return "ALREADY_DONE"
+            claim.is_closed, claim.end_reason = True, "released"  # a host may still bring it back
             return "OK"
         claim.is_closed = True
         host = self.hosts[claim.host]
@@ -217,26 +217,26 @@ class ModelCell:
         if host.is_lost:
             return self._end(claim, "released")
         if claim.state != "ending":
-            claim.state, claim.why, claim.hint, claim.due = "ending", "released", "", False
+            claim.state, claim.end_reason, claim.hint, claim.due = "ending", "released", "", False
         return "ENDING"
 
     def _gone(self, claim: ModelClaim) -> str:
         if claim.state == "ended":
-            return "SAME"
-        return self._end(claim, claim.why if claim.state == "ending" else "released")
+            return "ALREADY_DONE"
+        return self._end(claim, claim.end_reason if claim.state == "ending" else "released")
 
-    def _end(self, claim: ModelClaim, why: str) -> str:
-        claim.state, claim.why, claim.hint, claim.due = "ended", why, "", False
+    def _end(self, claim: ModelClaim, end_reason: str) -> str:
+        claim.state, claim.end_reason, claim.hint, claim.due = "ended", end_reason, "", False
         return "OK"
 
-    def _give_back(self, claim: ModelClaim, why: str) -> str:
+    def _give_back(self, claim: ModelClaim, end_reason: str) -> str:
         if claim.state == "claimed" or not self.hosts[claim.host].attested:
-            return self._end(claim, why)
-        return self._begin_ending(claim, why)
+            return self._end(claim, end_reason)
+        return self._begin_ending(claim, end_reason)
 
-    def _begin_ending(self, claim: ModelClaim, why: str) -> str:
+    def _begin_ending(self, claim: ModelClaim, end_reason: str) -> str:
         if claim.state != "ending":
-            claim.state, claim.why, claim.hint, claim.due = "ending", why, "end", False
+            claim.state, claim.end_reason, claim.hint, claim.due = "ending", end_reason, "end", False
             self.hosts[claim.host].hints_sent += 1
         return "ENDING"
 
@@ -250,7 +250,7 @@ class ModelCell:
         for claim_id in swept:
             claim = self.claims[claim_id]
             if claim.state == "claimed" or not self.hosts[claim.host].attested:
-                self._end(claim, claim.why or "expired")
+                self._end(claim, claim.end_reason or "expired")
             else:
                 self._begin_ending(claim, "expired")
         return len(swept)
@@ -275,7 +275,7 @@ class ModelCell:
         if host is None:
             return "UNKNOWN"
         if host.attested:
-            return "SAME"
+            return "ALREADY_DONE"
         if not host.written_off:
             self._heard(host)
         host.attested, host.lost_before = True, False
@@ -292,7 +292,7 @@ class ModelCell:
         if host is None:
             return "UNKNOWN"
         if host.written_off and not host.attested:
-            return "SAME"
+            return "ALREADY_DONE"
         if host.alive and not force:
             return "ALIVE"
         if not (host.attested or host.written_off):
@@ -306,9 +306,9 @@ class ModelCell:
         if host is None:
             return "UNKNOWN"
         if self.live(name) and not force:
-            return "HELD"
+            return "IN_USE"
         for claim in self.live(name).values():
-            self._end(claim, claim.why if claim.state == "ending" else "void")
+            self._end(claim, claim.end_reason if claim.state == "ending" else "void")
         if not (host.attested or host.written_off):
             self._heard(host)
         del self.hosts[name]

@@ -22,7 +22,7 @@ def held_claim(
     digest: str = "digest",
     group: str = "",
     counted: Mapping[str, str] | None = None,
-    wanted: Amounts | None = None,
+    resizing_to: Amounts | None = None,
     placed: str = "",
     root: str = "",
     **fields: str,
@@ -30,7 +30,11 @@ def held_claim(
     """A placement as its host's journal has it: of 1 VCPU unless said otherwise."""
     words = {"project": project, "consumer": consumer, "digest": digest, "group": group, **fields}
     record = {name: value for name, value in words.items() if value}
-    for kind, values in (("amount", amounts or {"VCPU": 1}), ("wanted", wanted or {}), ("in", counted or {})):
+    for kind, values in (
+        ("amount", amounts or {"VCPU": 1}),
+        ("resizing_to", resizing_to or {}),
+        ("counted", counted or {}),
+    ):
         record |= {f"{kind}.{name}": str(value) for name, value in values.items()}
     placed = placed or token
     return JournaledClaim(claim_id, placed, token, root or placed, state, record)
@@ -53,10 +57,15 @@ async def ask_again(cell: CellStore, claim_id: str, host: str, again: Replacemen
 
 
 async def move_to(
-    cell: CellStore, claim_id: str, placed: Placed, host: str = "h2", why: EndReason = EndReason.MOVED, by_s: int = 0
+    cell: CellStore,
+    claim_id: str,
+    placed: Placed,
+    host: str = "h2",
+    end_reason: EndReason = EndReason.MOVED,
+    by_s: int = 0,
 ) -> Placed:
     """Another placement of a claim, of 1 VCPU, that was claimed."""
-    answer = await ask_again(cell, claim_id, host, Replacement(placed.host, placed.token, why, by_s))
+    answer = await ask_again(cell, claim_id, host, Replacement(placed.host, placed.token, end_reason, by_s))
     assert answer.outcome is Outcome.OK
     return answer.placed[0]
 
@@ -116,14 +125,14 @@ async def let_settle(cell: CellStore, raw: Any) -> None:
 
 async def make_move_due(raw: Any, cell: CellStore, claim_id: str, placed: Placed) -> None:
     """Let the deadline of a move have passed, without waiting for it."""
-    await raw.hset(cell.keys.claim(claim_id), f"placement.{placed.token}.move_by_ms", 1)
+    await raw.hset(cell.keys.claim(claim_id), f"placement.{placed.token}.move_deadline_ms", 1)
     await raw.zadd(cell.keys.deadlines, {claim_id: 1})
 
 
 async def settle(cell: CellStore, but: Collection[str] = ()) -> None:
     """Do all chores that are due, as schedulers do, but for placing claims again; none is left then but those named."""
     for _ in range(6):
-        due = [one for one in await cell.due_chores((await cell.tick()).now_ms, 0, 100) if one not in but]
+        due = [one for one in await cell.due_for_reconciliation((await cell.tick()).now_ms, 0, 100) if one not in but]
         if not due:
             return
         for claim_id in due:
@@ -139,16 +148,19 @@ async def states(cell: CellStore, claim_id: str) -> dict[str, str]:
     claim = (await cell.read_claims([claim_id])).get(claim_id)
     if claim is None:
         return {}
-    views = [(one.host, one.state, one.why) for one in claim.placements] or [("", claim.state, claim.why)]
+    views = [(one.host, one.state, one.end_reason) for one in claim.placements] or [("", claim.state, claim.end_reason)]
     if claim.state is ClaimStatus.PENDING and claim.placements:
         views.append(("", claim.state, None))
-    return {host: f"{state} {why}" if why else str(state) for host, state, why in views}
+    return {host: f"{state} {end_reason}" if end_reason else str(state) for host, state, end_reason in views}
 
 
 async def main_states(cell: CellStore, ids: Collection[str]) -> dict[str, str]:
     """`state` or `state why` of each claim at its main placement; those that are not known are left out."""
     found = await cell.read_claims(ids)
-    return {one: f"{claim.state} {claim.why}" if claim.why else str(claim.state) for one, claim in found.items()}
+    return {
+        one: f"{claim.state} {claim.end_reason}" if claim.end_reason else str(claim.state)
+        for one, claim in found.items()
+    }
 
 
 async def is_kept(cell: CellStore, raw: Any, claim_id: str) -> bool:

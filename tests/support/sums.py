@@ -24,14 +24,14 @@ async def check_sums(cell: CellStore, raw: Any) -> None:
         assert await raw.exists(cell.keys.inbox(host)) == bool(told)
     shelved = {name for name, one in claims.items() if _is_shelved(one)}
     assert set(await cell.shelved_ids()) == shelved
-    chores = set(await raw.zrange(cell.keys.chores, 0, -1))
+    due_claims = set(await raw.zrange(cell.keys.reconcile, 0, -1))
     for name, one in claims.items():
         if one.state is not ClaimStatus.ENDED or name in shelved:
             assert await raw.pttl(cell.keys.claim(name)) == -1, name
-        elif name not in chores:
+        elif name not in due_claims:
             assert await raw.pttl(cell.keys.claim(name)) > 0, name
         if one.state is ClaimStatus.PENDING:
-            assert name in chores
+            assert name in due_claims
 
 
 async def all_claims(cell: CellStore, raw: Any) -> dict[str, Claim]:
@@ -43,14 +43,14 @@ async def all_claims(cell: CellStore, raw: Any) -> dict[str, Claim]:
 
 def _is_shelved(claim: Claim) -> bool:
     if not claim.placements:
-        return claim.state is ClaimStatus.ENDED and claim.why is EndReason.SHELVED
-    return claim.closed_why is EndReason.SHELVED and all(
+        return claim.state is ClaimStatus.ENDED and claim.end_reason is EndReason.SHELVED
+    return claim.closed_reason is EndReason.SHELVED and all(
         Token.parse(one.root) <= Token.parse(claim.closed) for one in claim.placements
     )
 
 
 def _deadline(claim: Claim) -> int | None:
-    ends = [at for one in claim.placements for at in (one.expires_at_ms, one.move_by_ms) if at is not None]
+    ends = [at for one in claim.placements for at in (one.expires_at_ms, one.move_deadline_ms) if at is not None]
     return min(ends, default=None)
 
 

@@ -43,7 +43,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 LEFT_TO_OPERATORS = {"jump_s", "remember_s", "keep_s", "settle_s"}
 TOO_RARE = {
     "rs:{c}:changes": {"reread"},
-    "rs:{c}:claim:<id>": {"mark"},
+    "rs:{c}:claim:<id>": {"call_id"},
 }
 """Documented, and not to be had in a short life: an entry of more than 900 values, a claim that waited for replicas."""
 
@@ -65,7 +65,7 @@ def with_placeholders(key: str) -> str:
     key = key.replace("{c1}", "{c}")
     key = re.sub(r"^rs:\{(claim|server-group):[^}]+\}", r"rs:{\1:<>}", key)
     return re.sub(
-        r"^(rs:\{c\}:(host|facts|claims|claim|reason|inbox|gang|request|duty|aggregate|server-group|pool|quota|probe):).+",
+        r"^(rs:\{c\}:(host|attributes|claims|claim|reason|inbox|gang|request|duty|aggregate|server-group|pool|quota|probe):).+",
         r"\1<>",
         key,
     )
@@ -83,7 +83,7 @@ def matches(field: str, patterns: set[str]) -> bool:
 def test_every_key_that_the_code_can_build_is_documented() -> None:
     keys = Keys("c")
     built = {CELLS, keys.meta, keys.changes, keys.hosts, keys.deadlines}
-    built |= {keys.aggregates, keys.server_groups, keys.pools, keys.chores, keys.shelved, keys.leaving}
+    built |= {keys.aggregates, keys.server_groups, keys.pools, keys.reconcile, keys.shelved, keys.draining}
     built |= {keys.quotas, keys.events, keys.recorder}
     named = inspect.getmembers(keys, inspect.ismethod)
     methods = [method for name, method in named if not name.startswith("_") and name != "thing"]
@@ -210,7 +210,7 @@ async def follow(cell: CellStore, seen: Seen) -> None:
     await seen.look()
     (token,) = await place(Member("moved", small, again=Replacement("h1", token, EndReason.FAILED)))
     await seen.look()
-    await cell.release("h1", "moved", why=EndReason.SHELVED)
+    await cell.release("h1", "moved", end_reason=EndReason.SHELVED)
     await cell.set_status("h1", HostStatus.DRAINING, move=True, deadline_s=60)
     await seen.look()
     await cell.set_status("h1", HostStatus.ENABLED)
@@ -272,7 +272,7 @@ def test_the_documented_fields_of_claims_are_those_of_the_table() -> None:
 async def test_every_field_in_a_living_store_is_documented(cell: CellStore, seen: Seen) -> None:
     await live(cell, seen)
     known = {plain(key): fields for key, fields in DOCUMENTED.items()}
-    changing = ("host", "facts", "aggregate", "server-group", "pool", "quota")
+    changing = ("host", "attributes", "aggregate", "server-group", "pool", "quota")
     changed = set().union(*(known[f"rs:{{c}}:{kind}:<>"] for kind in changing))
     for key, fields in seen.fields.items():
         patterns = known[key] | (changed if key == "rs:{c}:changes" else set())

@@ -54,7 +54,7 @@ class LifecycleContext:
         while True:
             await self.host.opened.wait()
             answer = await self.line.ask(call)
-            if answer.epoch == self.host.epoch and answer.outcome is not Outcome.ATTEST:
+            if answer.epoch == self.host.epoch and answer.outcome is not Outcome.NOT_ATTESTED:
                 self.host.hears(answer.epoch, answer.now_ms)
                 return answer
             self.host.hears(answer.epoch, answer.now_ms, attest=answer.epoch == self.host.epoch)
@@ -76,7 +76,7 @@ class LifecycleContext:
 
     async def _adopt(self, known: JournalEntry, resized: JournalEntry) -> JournalEntry:
         """Hold a placement by its newer token, durably. Its work has what it had before the first resize."""
-        before = (known.before or known.amounts) if resized.wanted else {}
+        before = (known.before or known.amounts) if resized.resizing_to else {}
         work = dataclasses.replace(known, token=resized.token, record=resized.record, before=before)
         await self._write(work)
         return work
@@ -107,8 +107,8 @@ class LifecycleContext:
         async with self.hooks:
             return await self.hook.run(HookRequest(verb, self.host.cell.name, self.host.name, work))
 
-    async def _bury(self, work: JournalEntry, answer: ScriptResult, why: str = "") -> None:
-        await self.host.journal.write_ended(self.host.name, work, answer.now_ms, why)
+    async def _bury(self, work: JournalEntry, answer: ScriptResult, end_reason: str = "") -> None:
+        await self.host.journal.write_ended(self.host.name, work, answer.now_ms, end_reason)
 
     async def _lacks(self, work: JournalEntry, amounts: Amounts) -> str:
         """Return what the host lacks to hold these amounts beside all else that runs there, in words; '' for nothing.
@@ -154,7 +154,7 @@ def placements_here(claim: Claim, host: str) -> list[Placement]:
 
 def has_fallen(claim: Claim | None, placement: Placement | None) -> bool:
     """Return whether a placement is ending because its gang failed. The claim of a complete gang names none then."""
-    return claim is not None and placement is not None and claim.gang != "" and placement.why is EndReason.FAILED
+    return claim is not None and placement is not None and claim.gang != "" and placement.end_reason is EndReason.FAILED
 
 
 def _moved_from(claim: Claim, placement: Placement) -> dict[str, str]:

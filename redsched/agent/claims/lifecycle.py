@@ -27,8 +27,8 @@ from redsched.model import ClaimStatus
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import InboxEntry, ScriptResult
 
-_ENDED = (Outcome.GONE, Outcome.STALE, Outcome.UNKNOWN)
-_DONE = (Outcome.OK, Outcome.SAME)
+_ENDED = (Outcome.ENDED, Outcome.STALE, Outcome.UNKNOWN)
+_DONE = (Outcome.OK, Outcome.ALREADY_DONE)
 _log = structlog.get_logger("redsched.agent")
 
 
@@ -59,9 +59,9 @@ class ClaimLifecycle(ResizeSteps, LocalSteps):
             await durable
         elif known.token != work.token:
             work = await self._adopt(known, work)
-        elif work.wanted and not known.wanted:
+        elif work.resizing_to and not known.resizing_to:
             # Resized, as the journal knows, and the store has lost the word of it: it is said again.
-            work = known.with_amounts(known.amounts, wanted=known.amounts, before=known.amounts)
+            work = known.with_amounts(known.amounts, resizing_to=known.amounts, before=known.amounts)
         else:
             work = known
         answer = await self._accept(work, entry_id)
@@ -131,10 +131,10 @@ class ClaimLifecycle(ResizeSteps, LocalSteps):
             await self.lose(work)
 
     async def _run_start(self, work: JournalEntry) -> JournalEntry:
-        started = work.wanted or work.amounts
+        started = work.resizing_to or work.amounts
         work, output = await self._renewing(work, self._run_hook(Verb.START, work))
         named = named_in(output) if output else None
-        return dataclasses.replace(work, is_running=True, named=named, before=started if work.wanted else {})
+        return dataclasses.replace(work, is_running=True, named=named, before=started if work.resizing_to else {})
 
     async def _renewing(self, work: JournalEntry, hook: Coroutine[None, None, bytes]) -> tuple[JournalEntry, bytes]:
         """Run a hook and keep the lease meanwhile; the placement comes back by a newer token when it was resized.

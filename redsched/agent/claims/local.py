@@ -29,7 +29,7 @@ class LocalSteps(EndSteps):
         if answer.outcome is Outcome.STALE:
             # A reply was lost, or the journal has forgotten: the store says on what to base it.
             answer = await self._claim_local(found, answer.facts[0])
-        if answer.outcome in (Outcome.OK, Outcome.SAME):
+        if answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE):
             self.conflicts.discard(found.id)
             await self._write_local(found, known, answer)
         elif found.id not in self.conflicts:

@@ -3,7 +3,7 @@
     resize hint -> journal (token, wanted) -> hook resize -> journal (what the work has) -> resized
                                                   `- failed: it has what it had
 
-The journal knows at each step what the work has (`before`) and what it is to have (`wanted`), so a resize that was
+The journal knows at each step what the work has (`before`) and what it is to have (`resizing_to`), so a resize that was
 interrupted goes on from there, and a hook that has said its word is not run again.
 """
 
@@ -27,18 +27,18 @@ class ResizeSteps(EndSteps):
 
     async def _resize(self, work: JournalEntry) -> None:
         """Go on with a resize until the store has taken the host's word, or the claim is to end."""
-        while work.wanted:
-            if work.before != work.wanted:
+        while work.resizing_to:
+            if work.before != work.resizing_to:
                 work = await self._run_resize(work)
                 # Durable before the store hears of it: what it has freed must not be what the work still has.
                 await self._write(work)
             answer = await self._say(
                 lambda work=work: self.host.cell.resized(  # type: ignore[misc]
-                    self.host.name, work.id, work.token, work.wanted, things_of(work)
+                    self.host.name, work.id, work.token, work.resizing_to, things_of(work)
                 )
             )
-            if answer.outcome in (Outcome.OK, Outcome.SAME):
-                self._write(work.with_amounts(work.wanted, wanted={}, before={}))
+            if answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE):
+                self._write(work.with_amounts(work.resizing_to, resizing_to={}, before={}))
                 return
             anew = await self._resized_meanwhile(work) if answer.outcome is Outcome.STALE else None
             if anew is None:
@@ -48,7 +48,7 @@ class ResizeSteps(EndSteps):
 
     async def _run_resize(self, work: JournalEntry) -> JournalEntry:
         """Have the hook make the work so. What could not be done is given back: the work keeps what it had."""
-        reason = await self._lacks(work, work.wanted)
+        reason = await self._lacks(work, work.resizing_to)
         if not reason:
             try:
                 output = await self._run_hook(Verb.RESIZE, work)
@@ -57,7 +57,7 @@ class ResizeSteps(EndSteps):
         if reason:
             _log.warning("a claim could not be resized", host=self.host.name, claim=work.id, reason=reason)
             kept = work.before or work.amounts
-            return work.with_amounts(work.amounts, wanted=kept, before=kept)
+            return work.with_amounts(work.amounts, resizing_to=kept, before=kept)
         if named := named_in(output):
-            return dataclasses.replace(work, before=work.wanted, named=named, work_end=None)
-        return dataclasses.replace(work, before=work.wanted)
+            return dataclasses.replace(work, before=work.resizing_to, named=named, work_end=None)
+        return dataclasses.replace(work, before=work.resizing_to)

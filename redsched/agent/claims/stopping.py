@@ -46,15 +46,15 @@ class EndSteps(LifecycleContext):
             work, answer = anew, await self._say_gone(anew, external, entry_id)
         if answer.outcome is Outcome.OK:
             self.host.note_external(external)
-        await self._bury(work, answer, why=answer.facts[0] if answer.facts else "")
+        await self._bury(work, answer, end_reason=answer.facts[0] if answer.facts else "")
 
     async def _say_gone(self, work: JournalEntry, external: dict[str, int], entry_id: str) -> ScriptResult:
         # Of a claim that its owner has given back the store knows why: then this does not count.
-        why, reason = (
+        end_reason, reason = (
             (EndReason.WORK_ENDED, work.work_end.text) if work.work_end is not None else (EndReason.RELEASED, "")
         )
         return await self._say(
             lambda: self.host.cell.gone(
-                self.host.name, work.id, work.token, why, external, entry_id, things_of(work), reason=reason
+                self.host.name, work.id, work.token, end_reason, external, entry_id, things_of(work), reason=reason
             )
         )

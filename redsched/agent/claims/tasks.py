@@ -178,7 +178,7 @@ def _asks(placement: Placement, work: JournalEntry) -> bool:
     """Return whether something is to be done: it is not all done, or the store has a newer token than the journal."""
     if placement.token != work.token:
         return is_newer_token(placement.token, work.token)
-    return work.state is not ACTIVE or placement.state is not ACTIVE or bool(work.wanted or placement.wanted)
+    return work.state is not ACTIVE or placement.state is not ACTIVE or bool(work.resizing_to or placement.resizing_to)
 
 
 async def _after(before: _Doing | None, steps: Coroutine[None, None, None]) -> None:

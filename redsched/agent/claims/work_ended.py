@@ -37,7 +37,7 @@ class WorkEndedSteps(ClaimLifecycle):
             work, answer = anew, await self._say_work_ended(anew, text)
         if answer.outcome is Outcome.ENDING:
             await self.end(work)
-        elif answer.outcome not in (Outcome.OK, Outcome.SAME):
+        elif answer.outcome not in (Outcome.OK, Outcome.ALREADY_DONE):
             await self.lose(work)
         elif work.on_exit is OnExit.REPLACE:
             await self._fail(work, text, began=True)

@@ -61,7 +61,7 @@ def is_watched(work: JournalEntry) -> bool:
     named = work.named
     can_be_seen = named is not None and named.is_watched and bool(named.cgroup or named.started)
     is_told = work.on_exit is OnExit.KEEP and work.work_end is not None
-    runs = work.state is ClaimStatus.ACTIVE and not work.wanted
+    runs = work.state is ClaimStatus.ACTIVE and not work.resizing_to
     return runs and can_be_seen and not work.is_local and not is_told
 
 

@@ -72,7 +72,7 @@ class HookRequest:
             "placed": work.placed,
             "cell": self.cell,
             "host": self.host,
-            "slots": dict(work.wanted or work.amounts),
+            "slots": dict(work.resizing_to or work.amounts),
             "project": work.project,
             "consumer": work.consumer,
             "alternates": [host for host in work.alternates if host != self.host],

@@ -89,17 +89,17 @@ class Journal(JournalFile):
         self.pages[host].held[work.placed] = work
         return self._write(sql.SET_PLACEMENT, to_row(host, work))
 
-    def write_ended(self, host: str, work: JournalEntry, now_ms: int, why: str = "") -> Awaitable[None]:
+    def write_ended(self, host: str, work: JournalEntry, now_ms: int, end_reason: str = "") -> Awaitable[None]:
         """Replace a placement by its tombstone. `now_ms` is the store's time, which alone is used for its age.
 
-        `why` it ended, as the store said: a store that has lost that is told by it.
+        `end_reason` it ended, as the store said: a store that has lost that is told by it.
         """
         page = self.pages[host]
         page.held.pop(work.placed, None)
         self._remember(host, work.placed, work.id, work.token)
         self._write(sql.DELETE_PLACEMENT, (host, work.placed))
         was_active = work.was_active or work.state is ClaimStatus.ACTIVE
-        row = (host, work.placed, work.id, work.token, why, page.attested_epoch, int(was_active), now_ms)
+        row = (host, work.placed, work.id, work.token, end_reason, page.attested_epoch, int(was_active), now_ms)
         return self._write(sql.SET_TOMBSTONE, row)
 
     def write_forgotten(self, host: str, placed: str) -> Awaitable[None]:
@@ -119,7 +119,9 @@ class Journal(JournalFile):
     async def ended(self, host: str) -> list[EndedPlacement]:
         """Return the placements that ended here, as far as they are remembered."""
         rows = await self._read(lambda: self._connection.execute(sql.TOMBSTONES, (host,)).fetchall())
-        return [EndedPlacement(one, placed, token, why, bool(flag)) for one, placed, token, why, flag in rows]
+        return [
+            EndedPlacement(one, placed, token, end_reason, bool(flag)) for one, placed, token, end_reason, flag in rows
+        ]
 
     # -- requests
 

@@ -27,7 +27,7 @@ CREATE TABLE IF NOT EXISTS placement (
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS request (digest TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS tombstone (
-    host TEXT, placed TEXT, id TEXT NOT NULL, token TEXT NOT NULL, why TEXT NOT NULL, epoch TEXT NOT NULL,
+    host TEXT, placed TEXT, id TEXT NOT NULL, token TEXT NOT NULL, end_reason TEXT NOT NULL, epoch TEXT NOT NULL,
     was_active INTEGER NOT NULL, ended_at_ms INTEGER NOT NULL, PRIMARY KEY (host, placed)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS tombstone_age ON tombstone (ended_at_ms);
@@ -45,7 +45,7 @@ DELETE_PLACEMENT = "DELETE FROM placement WHERE host = ? AND placed = ?"
 REQUESTS = "SELECT digest, text FROM request"
 SET_REQUEST = "INSERT OR REPLACE INTO request VALUES (?, ?)"
 DELETE_REQUEST = "DELETE FROM request WHERE digest = ?"
-TOMBSTONES = "SELECT id, placed, token, why, was_active FROM tombstone WHERE host = ? ORDER BY ended_at_ms"
+TOMBSTONES = "SELECT id, placed, token, end_reason, was_active FROM tombstone WHERE host = ? ORDER BY ended_at_ms"
 SET_TOMBSTONE = "INSERT OR REPLACE INTO tombstone VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 NEWEST = """SELECT host, placed, id, token FROM
     (SELECT * FROM tombstone ORDER BY ended_at_ms DESC LIMIT ?) ORDER BY ended_at_ms"""
@@ -70,7 +70,7 @@ class JournalEntry:
 
     `record` is the store's part of the claim, which an attestation brings back as it is; only a resize changes its
     amounts. `state` CLAIMED: not known to be accepted yet. `is_running`: the hook has started the work. `named` is what
-    the hook named as that work. While it is resized, `wanted` is what it will hold, `before` what its work has, and
+    the hook named as that work. While it is resized, `resizing_to` is what it will hold, `before` what its work has, and
     `amounts` are the larger of both. `moves` has the host and token of the placement that this one is to replace in a
     move. `work_end` is set once its work has ended by itself. `was_active`: it is ending and had been active, and its
     gang had not failed. A local claim has the digest LOCAL.
@@ -100,7 +100,7 @@ class JournalEntry:
         return amounts_in(self.record, AMOUNT)
 
     @property
-    def wanted(self) -> dict[str, int]:
+    def resizing_to(self) -> dict[str, int]:
         """What it will hold once it is resized; nothing while no resize is under way."""
         return amounts_in(self.record, WANTED)
 
@@ -139,9 +139,9 @@ class JournalEntry:
         """Whether this host made it, for work that it found."""
         return self.digest == LOCAL
 
-    def with_amounts(self, amounts: Amounts, wanted: Amounts, before: Amounts) -> "JournalEntry":
+    def with_amounts(self, amounts: Amounts, resizing_to: Amounts, before: Amounts) -> "JournalEntry":
         """Return it with other amounts."""
-        return dataclasses.replace(self, record=record_with(self.record, amounts, wanted), before=before)
+        return dataclasses.replace(self, record=record_with(self.record, amounts, resizing_to), before=before)
 
 
 @dataclass(slots=True)

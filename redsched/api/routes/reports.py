@@ -76,7 +76,7 @@ async def patch_host_report(request: Request, host: HostName) -> Response:
     openapi_extra=body(HeartbeatBody, {"plain": {"lease_s": 30}}),
 )
 async def send_heartbeat(request: Request, host: HostName) -> Response:
-    """Renew the host's lease. `ATTEST`: send a report with the store's new epoch."""
+    """Renew the host's lease. `NOT_ATTESTED`: send a report with the store's new epoch."""
     asked = await read(request, HeartbeatBody)
     stamp = asked.agent.made() if asked.agent else None
     return responses.answer({"outcome": await scheduler(request).hosts.heartbeat(host, asked.lease_s, stamp)})
@@ -95,7 +95,7 @@ async def _report(request: Request, host: str, asked: ReportBody) -> Response:
         asked.epoch,
         [_held(one) for one in asked.claims],
         [
-            EndedPlacement(one.id, one.placed or one.token, one.token, str(one.why), one.was_active)
+            EndedPlacement(one.id, one.placed or one.token, one.token, str(one.end_reason), one.was_active)
             for one in asked.ended
         ],
     )
@@ -106,7 +106,7 @@ def _held(one: HeldClaimBody) -> JournaledClaim:
     words = {"project": one.project, "consumer": one.consumer, "digest": one.digest, "group": one.group}
     record = {name: value for name, value in words.items() if value}
     record |= {f"amount.{slot}": str(amount) for slot, amount in one.slots.items()}
-    record |= {f"in.{topology}": domain for topology, domain in one.counted.items()}
+    record |= {f"counted.{topology}": domain for topology, domain in one.counted.items()}
     record |= {"on_exit": one.on_exit.value} if one.on_exit is not OnExit.RELEASE else {}
     record |= {"max_attempts": str(one.max_attempts)} if one.max_attempts > 1 else {}
     record |= {"alternates": " ".join(one.alternates)} if one.alternates else {}

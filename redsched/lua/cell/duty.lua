@@ -3,10 +3,10 @@
 -- KEYS duty
 -- ARGV scheduler for_ms
 --   for_ms  0: give it up
--- Reply OK (the scheduler has it, or has given it up) | HELD (another one has it)
+-- Reply OK (the scheduler has it, or has given it up) | IN_USE (another one has it)
 local holder = redis.call('GET', KEY.duty)
 if holder and holder ~= ARG.scheduler then
-  return {'HELD'}
+  return {'IN_USE'}
 elseif ARG.for_ms == '0' then
   redis.call('DEL', KEY.duty)
 else

@@ -1,11 +1,11 @@
 #!lua
 -- init: declare a cell new. It has no hosts that could still attest, so it is settled.
 -- KEYS meta changes hosts
--- Reply OK, or SAME where it is settled or has hosts, and nothing changes; epoch, now_ms
+-- Reply OK, or ALREADY_DONE where it is settled or has hosts, and nothing changes; epoch, now_ms
 -- include: fence
 local cell = fence()
 if cell.settled or redis.call('ZCARD', KEY.hosts) > 0 then
-  return {'SAME', cell.epoch, cell.now_ms}
+  return {'ALREADY_DONE', cell.epoch, cell.now_ms}
 end
 redis.call('HSET', KEY.meta, 'settled', '1', 'unattested', '0')
 return {'OK', cell.epoch, cell.now_ms}

@@ -4,11 +4,11 @@
 -- KEYS meta changes hosts
 -- ARGV above
 --   above  the epoch that the present one must be above
--- Reply OK (a new epoch) | SAME (the present one is above already); epoch, now_ms
+-- Reply OK (a new epoch) | ALREADY_DONE (the present one is above already); epoch, now_ms
 -- include: fence
 local cell = fence()
 if tonumber(string.match(cell.epoch, '^%d+')) > tonumber(string.match(ARG.above, '^%d+')) then
-  return {'SAME', cell.epoch, cell.now_ms}
+  return {'ALREADY_DONE', cell.epoch, cell.now_ms}
 end
 cell.epoch = ARG.above
 mint(cell, id_after(redis.call('INFO', 'replication'), 'master_replid:'), false)

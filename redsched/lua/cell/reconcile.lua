@@ -2,11 +2,11 @@
 -- reconcile: whatever is due about claims: leases that have run out, placements that are not wanted any more, those on
 -- hosts that were written off, moves that have taken too long. The outcome depends on the claims alone: any scheduler
 -- calls it, at any time and as often as it likes.
--- KEYS meta changes hosts deadlines chores shelved ...
+-- KEYS meta changes hosts deadlines reconcile shelved ...
 -- ARGV gang_done ...
 -- Further keys: the claim of each id, then host, claims and inbox of the hosts that they are on, and what they count
 -- in; passed.lua. gang_done: 1 where the gangs of these claims have failed and their members were given back:
--- until then the chore of a member that has left such a gang stays. Then the ids.
+-- until then the entry in `reconcile` of a member that has left such a gang stays. Then the ids.
 -- Reply OK, epoch, now_ms, number of claims changed; or RETRY, epoch, now_ms and the names of missing keys
 -- What depends on a host that has not attested to this epoch is left for later.
 -- include: commit
@@ -37,47 +37,47 @@ end
 
 local MISSED = {claimed = 'taken it up', starting = 'confirmed that its work runs'}
 
--- What is due about one placement: `why` it is to be taken back, or nil.
+-- What is due about one placement: `end_reason` it is to be taken back, or nil.
 local function due_reason(claim, placement, stands)
   if is_doomed(claim, placement) and stands ~= 'unheard' then
     return reason_of(claim, placement)
   elseif placement.state == 'ending' then
-    return is_lost(stands) and (placement.why or 'void') or nil
+    return is_lost(stands) and (placement.end_reason or 'void') or nil
   elseif LEASED[placement.state] and (stands == 'here' or stands == 'lost') then
-    local too_long = is_past(placement.move_by_ms) and goes_on(claim, placement)
+    local too_long = is_past(placement.move_deadline_ms) and goes_on(claim, placement)
     return (is_past(placement.expires_at_ms) or too_long) and 'expired' or nil
   end
 end
 
 -- A move whose source has failed has nothing to go back to: its lease is all that ends it.
 local function drop_move_deadline(claim, placement)
-  local drops = is_past(placement.move_by_ms) and not goes_on(claim, placement)
-  placement.move_by_ms = not drops and placement.move_by_ms or nil
+  local drops = is_past(placement.move_deadline_ms) and not goes_on(claim, placement)
+  placement.move_deadline_ms = not drops and placement.move_deadline_ms or nil
   return drops
 end
 
 local function step(claim, placement)
   local host = things['host:' .. placement.host]
   local stands = standing(cell, host.key)
-  local why = due_reason(claim, placement, stands)
-  if not why or (placement.state == 'ending' and stands == 'here') then
+  local end_reason = due_reason(claim, placement, stands)
+  if not end_reason or (placement.state == 'ending' and stands == 'here') then
     return false
   end
-  if why == 'expired' and is_past(placement.expires_at_ms) then
+  if end_reason == 'expired' and is_past(placement.expires_at_ms) then
     claim.expired = placement
     placement.reason = 'its lease ended at ' .. utc(tonumber(placement.expires_at_ms)) .. ', and host '
       .. placement.host .. ' had not ' .. MISSED[placement.state]
   end
   judge_written_off(cell, claim, host.key)
-  if why == 'expired' then
+  if end_reason == 'expired' then
     note_failed_move(cell, claim, placement)
   end
-  local not_taken_up = placement.state == 'claimed' and why == 'expired'
-  take_back(claim, placement, why, stands)
-  if is_bound(claim) and why == 'expired' then
-    close(claim, token_now(cell), why)
+  local not_taken_up = placement.state == 'claimed' and end_reason == 'expired'
+  take_back(claim, placement, end_reason, stands)
+  if is_bound(claim) and end_reason == 'expired' then
+    close(claim, token_now(cell), end_reason)
   elseif not_taken_up and (redis.call('HGET', host.key, 'agent.journal') or '') ~= '' then
-    retry(cell, claim, placement, why)
+    retry(cell, claim, placement, end_reason)
   end
   return true
 end
@@ -95,11 +95,11 @@ for _, claim in ipairs(claims) do
   changed = changed + (any and 1 or 0)
   if claim.fields.retry_root and not claim.retry_in_ms then
     -- It has been waiting for a place: its next attempt is not hastened by this.
-    due.at[claim.id] = math.max(cell.now_ms + due.pause_ms, tonumber(redis.call('ZSCORE', KEY.chores, claim.id)) or 0)
+    due.at[claim.id] = math.max(cell.now_ms + due.pause_ms, tonumber(redis.call('ZSCORE', KEY.reconcile, claim.id)) or 0)
   end
-  -- Two schedulers may reconcile the same claims: the second must not remove the chore by which the first noted that
+  -- Two schedulers may reconcile the same claims: the second must not remove the entry in `reconcile` by which the first noted that
   -- the gang has failed.
-  local gang_waits = ARG.gang_done ~= '1' and claim.gang and claim.gang.hash.why
+  local gang_waits = ARG.gang_done ~= '1' and claim.gang and claim.gang.hash.end_reason
   due.done[claim.id] = not gang_waits or nil
 end
 local known = {}

@@ -6,7 +6,7 @@
 --   schema   that of this release
 --   oldest   the oldest schema that this release can work beside
 --   upgrade  0 or 1
--- Reply OK | SAME (nothing to change) | OLDER (releases may be at work that this one cannot work beside: upgrade);
+-- Reply OK | ALREADY_DONE (nothing to change) | OLDER (releases may be at work that this one cannot work beside: upgrade);
 --   epoch, now_ms, schema of the cell before
 -- include: fence
 local cell, meta = fence(), redis.call('HMGET', KEY.meta, 'schema', 'oldest')
@@ -20,7 +20,7 @@ if schema < beside and oldest < beside and not upgrade then
 end
 local rises = upgrade and oldest < beside
 if schema >= mine and not rises then
-  return answer('SAME')
+  return answer('ALREADY_DONE')
 end
 redis.call('HSET', KEY.meta, 'schema', text(math.max(schema, mine)))
 if rises then

@@ -1,17 +1,17 @@
 #!lua flags=allow-oom
 -- accept: the host has taken a placement up and is about to start its work. claimed -> starting, with a fresh lease.
--- KEYS meta changes hosts deadlines chores shelved claim ...
+-- KEYS meta changes hosts deadlines reconcile shelved claim ...
 -- ARGV host id token lease_ms entry_id
 -- Further keys: host, claims and inbox of the host; passed.lua. entry_id: of the inbox entry, or ''.
--- Reply OK | SAME (was taken up before) | ENDING | GONE | STALE | UNKNOWN | ATTEST; epoch, now_ms, state
--- In every case but ATTEST the hint has served, and is deleted.
+-- Reply OK | ALREADY_DONE (was taken up before) | ENDING | ENDED | STALE | UNKNOWN | NOT_ATTESTED; epoch, now_ms, state
+-- In every case but NOT_ATTESTED the hint has served, and is deleted.
 -- include: about
 local it = about()
 local placement = it.placement
-local WORDS = {ending = 'ENDING', starting = 'SAME', active = 'SAME'}
+local WORDS = {ending = 'ENDING', starting = 'ALREADY_DONE', active = 'ALREADY_DONE'}
 local no = it.no or WORDS[placement.state]
 if no then
-  if no ~= 'ATTEST' then
+  if no ~= 'NOT_ATTESTED' then
     drop_hint(it, ARG.entry_id)
   end
   return answer_about(it, no, placement and placement.state or '')

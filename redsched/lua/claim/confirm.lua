@@ -2,20 +2,20 @@
 -- confirm: the work runs. claimed or starting -> active; no lease runs from then on, and its host's failures are over.
 -- One that is not wanted any more, or whose gang has failed, is asked back instead. Where the claim has another
 -- placement, a scheduler is to take that one back.
--- KEYS meta changes hosts deadlines chores shelved claim ...
+-- KEYS meta changes hosts deadlines reconcile shelved claim ...
 -- ARGV host id token epoch
 -- Further keys: host, claims and inbox of the host, its gang; passed.lua.
 -- epoch: that which the host has attested to; '' for any. A primary that was replaced and does not know it yet is of
 -- another one: whoever follows it would be told that the work stays, and its successor would not know that.
--- Reply OK | SAME (was active) | ENDING | GONE | STALE | UNKNOWN | ATTEST; epoch, now_ms
+-- Reply OK | ALREADY_DONE (was active) | ENDING | ENDED | STALE | UNKNOWN | NOT_ATTESTED; epoch, now_ms
 --   or RETRY, epoch, now_ms and the names of missing keys
 -- After the deadline but before the sweep is fine: nothing was given away.
 -- include: about
 local it = about()
 local claim, placement = it.claim, it.placement
-local WORDS = {ending = 'ENDING', active = 'SAME'}
+local WORDS = {ending = 'ENDING', active = 'ALREADY_DONE'}
 if ARG.epoch ~= '' and ARG.epoch ~= it.cell.epoch then
-  return answer_about(it, 'ATTEST')
+  return answer_about(it, 'NOT_ATTESTED')
 end
 local no = it.no or WORDS[placement.state]
 if no then
@@ -28,7 +28,7 @@ if #lacking > 0 then
 elseif is_doomed(claim, placement) then
   stop(placement, reason_of(claim, placement), true)
   return commit_about(it, 'ENDING')
-elseif is_bound(claim) and claim.gang.hash.why then
+elseif is_bound(claim) and claim.gang.hash.end_reason then
   stop(placement, 'failed', true)
   close(claim, token_now(it.cell), 'failed')
   return commit_about(it, 'ENDING')

@@ -2,19 +2,19 @@
 -- fail: the work could not be started, or has to leave. From its host it frees at once, for the host has cleaned up;
 -- from anyone else only what no host has taken up, and the rest is `ending`. The host's word counts in its `failures`.
 -- Unless the claim goes on elsewhere, it is to be placed again, as often as its request allows; else it has ended.
--- KEYS meta changes hosts deadlines chores shelved claim ...
+-- KEYS meta changes hosts deadlines reconcile shelved claim ...
 -- ARGV host id token by_host again reason
 -- Further keys: host, claims and inbox of the host, and what the claim counts in; passed.lua.
 -- by_host: 0 or 1. again: 1 (place it again in any case), 0 (do not), '' (as its request says), later (it has failed
 -- and is pending, and there is no place for it now: look for one again later). reason: in words, '' for none.
--- Reply OK (freed) | ENDING | SAME (had failed, or its host has it no more) | GONE (ended otherwise) | STALE |
---   UNKNOWN | ATTEST; epoch, now_ms, state of the claim (pending: it is to be placed again)
+-- Reply OK (freed) | ENDING | ALREADY_DONE (had failed, or its host has it no more) | ENDED (ended otherwise) | STALE |
+--   UNKNOWN | NOT_ATTESTED; epoch, now_ms, state of the claim (pending: it is to be placed again)
 --   or RETRY, epoch, now_ms and the names of missing keys
 -- include: about
 local RETRIED = {failed = true, expired = true}
 local it = about(true)
 local claim, placement, by_host = it.claim, it.placement, ARG.by_host == '1'
-if ARG.again == 'later' and (placement or it.no == 'GONE') then
+if ARG.again == 'later' and (placement or it.no == 'ENDED') then
   if claim.fields.retry_from ~= ARG.token or goes_on(claim) then
     return answer_about(it, 'STALE')
   end
@@ -22,10 +22,10 @@ if ARG.again == 'later' and (placement or it.no == 'GONE') then
   put_off(claim)
   return commit_about(it, 'OK', 'pending')
 end
-if it.no == 'GONE' and (by_host or (claim.tombstone.why == 'failed' and ARG.again ~= '1')) then
-  return answer_about(it, 'SAME', claim.tombstone.state)
-elseif it.no == 'GONE' and ARG.again == '1' and RETRIED[claim.tombstone.why] and not claim.fields.closed then
-  retry(it.cell, claim, claim.tombstone, claim.tombstone.why, true)
+if it.no == 'ENDED' and (by_host or (claim.tombstone.end_reason == 'failed' and ARG.again ~= '1')) then
+  return answer_about(it, 'ALREADY_DONE', claim.tombstone.state)
+elseif it.no == 'ENDED' and ARG.again == '1' and RETRIED[claim.tombstone.end_reason] and not claim.fields.closed then
+  retry(it.cell, claim, claim.tombstone, claim.tombstone.end_reason, true)
   return commit_about(it, 'OK', 'pending')
 elseif it.no then
   return answer_about(it, it.no)
@@ -39,8 +39,8 @@ judge_written_off(it.cell, claim, it.host.key)
 it.reason = ARG.reason
 local was_ending = placement.state == 'ending'
 if by_host then
-  free(claim, placement, placement.why or 'failed')
-  local failures = whole(redis.call('HGET', it.host.key, 'failures'), 0, 0)
+  free(claim, placement, placement.end_reason or 'failed')
+  local failures = to_int(redis.call('HGET', it.host.key, 'failures'), 0, 0)
   it.host.also = {'failures', text(math.min(MOST, failures + 1))}
 else
   take_back(claim, placement, 'failed', it.stands)

@@ -1,20 +1,20 @@
 #!lua flags=allow-oom
 -- gone: the host's word that a placement's work has ended. The amounts return together with its new external usage.
--- KEYS meta changes hosts deadlines chores shelved claim ...
--- ARGV host id token why entry_id reason ...
+-- KEYS meta changes hosts deadlines reconcile shelved claim ...
+-- ARGV host id token end_reason entry_id reason ...
 -- Further keys: host, claims and inbox of the host, and what the claim counts in; passed.lua.
 -- why: used unless the placement is ending, which has its own. entry_id: of the inbox entry, or ''. reason: in words,
 -- '' for none. Then slot, external amount ...
--- Reply OK | SAME (had ended) | STALE | UNKNOWN | ATTEST; epoch, now_ms, then, of the first two, why it ended
+-- Reply OK | ALREADY_DONE (had ended) | STALE | UNKNOWN | NOT_ATTESTED; epoch, now_ms, then, of the first two, why it ended
 --   or RETRY, epoch, now_ms and the names of missing keys
 -- include: about
 local it = about(true)
 if it.no then
-  if it.no ~= 'ATTEST' then
+  if it.no ~= 'NOT_ATTESTED' then
     drop_hint(it, ARG.entry_id)
   end
-  if it.no == 'GONE' then
-    return answer_about(it, 'SAME', it.claim.tombstone.why)
+  if it.no == 'ENDED' then
+    return answer_about(it, 'ALREADY_DONE', it.claim.tombstone.end_reason)
   end
   return answer_about(it, it.no)
 end
@@ -28,5 +28,5 @@ it.placement.reason = reason_of_ending(it.things['reason:' .. ARG.id], it.placem
 if it.placement.state ~= 'ending' then
   note_failed_move(it.cell, it.claim, it.placement)
 end
-free(it.claim, it.placement, it.placement.why or ARG.why)
+free(it.claim, it.placement, it.placement.end_reason or ARG.end_reason)
 return commit_about(it, 'OK', it.placement.op)

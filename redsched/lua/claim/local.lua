@@ -1,17 +1,17 @@
 #!lua
 -- local: the host's word that it runs work which nobody has claimed, or that such work has other amounts now. It is
 -- a fact, so it is accepted even where the host is over then; it is active, and its host ends it (gone).
--- KEYS meta changes hosts deadlines chores shelved claim ...
+-- KEYS meta changes hosts deadlines reconcile shelved claim ...
 -- ARGV host id token project consumer ...
 -- Further keys: host, claims and inbox of the host, then shared pools; passed.lua. token: of the last placement
 -- that the host knows of ('' for none). Then slot, amount ...: all that it has.
 -- Reply outcome, epoch, now_ms, then by outcome
 --   OK        token, placed
---   SAME      likewise: it stands so already
+--   ALREADY_DONE      likewise: it stands so already
 --   STALE     the token of a placement that the host does not know of, of a claim that lives or has ended: a late copy
 --   CONFLICT  the id is another claim's, or is in use on another host
 --   RETRY     the names of missing keys
---   ENDING (its host has been asked to stop it) ATTEST   nothing more
+--   ENDING (its host has been asked to stop it) NOT_ATTESTED   nothing more
 -- include: about
 -- include: mark_over
 -- include: new_amounts
@@ -19,28 +19,28 @@ local it, now = about(), amounts_in_argv(6)
 local cell, claim, things = it.cell, it.claim, it.things
 local _, placement = next(claim.placements)
 local last = placement or claim.tombstone
-if it.no == 'ATTEST' then
-  return answer_about(it, 'ATTEST')
+if it.no == 'NOT_ATTESTED' then
+  return answer_about(it, 'NOT_ATTESTED')
 elseif claim.exists and (claim.fields.digest ~= 'local' or (placement and placement.host ~= ARG.host)) then
   return answer_about(it, 'CONFLICT')
 elseif placement and placement.state == 'ending' then
   return answer_about(it, 'ENDING')
 end
 local fields = claim.fields
-local same = placement and placement.state == 'active' and not next(placement.wanted)
+local same = placement and placement.state == 'active' and not next(placement.resizing_to)
 local same_owner = fields.project == ARG.project and fields.consumer == ARG.consumer
 if same and same_owner and equal_amounts(placement.amounts, now) then
-  return answer_about(it, 'SAME', placement.token, placement.placed)
+  return answer_about(it, 'ALREADY_DONE', placement.token, placement.placed)
 elseif claim.exists and last.token ~= ARG.token then
   return answer_about(it, 'STALE', last.token)
 end
 local token = next_token(cell)
 if placement then
-  placement.token, placement.amounts, placement.wanted = token, now, {}
+  placement.token, placement.amounts, placement.resizing_to = token, now, {}
   placement.state, placement.expires_at_ms, placement.hint = 'active', nil, 'none'
 else
-  fields.closed, fields.closed_why = nil, nil
-  placement = {host = ARG.host, state = 'active', token = token, amounts = now, wanted = {}, counted = {}}
+  fields.closed, fields.closed_reason = nil, nil
+  placement = {host = ARG.host, state = 'active', token = token, amounts = now, resizing_to = {}, counted = {}}
   add_placement(claim, placement)
 end
 placement.op = 'local'

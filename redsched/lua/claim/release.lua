@@ -2,8 +2,8 @@
 -- release: the owner gives a claim back, to have it again later (shelved) or not. It is closed: nothing of it that was
 -- placed until now is wanted, wherever that is, also what a host has still to bring back. What no host has taken up is
 -- freed, and everything is with `force`; else its host is asked to stop it.
--- KEYS meta changes hosts deadlines chores shelved claim ...
--- ARGV id token why how call_id closed reason
+-- KEYS meta changes hosts deadlines reconcile shelved claim ...
+-- ARGV id token end_reason how call_id closed reason
 -- Further keys: host, claims and inbox of each host that the claim is on, and what it counts in; passed.lua.
 -- token: '' for any; that of a placement on its way takes back only this one. why: released, shelved or failed (there
 -- is no other place for the placement that `token` names: STALE where the claim has got one). how: ask, force, or
@@ -11,7 +11,7 @@
 -- none): STALE where another call was answered with the claim since. closed: the token of an earlier closing that is
 -- repeated in a new epoch; '' for now. reason: why, in words, of the placement that `token` names or of the main one;
 -- '' for none.
--- Reply OK (all of it is freed) | ENDING | SAME (it had ended) | GONE (to be shelved, but it is given back) | STALE
+-- Reply OK (all of it is freed) | ENDING | ALREADY_DONE (it had ended) | ENDED (to be shelved, but it is given back) | STALE
 --   | UNKNOWN | ACTIVE; epoch, now_ms, then the token up to which it is closed
 --   or RETRY, epoch, now_ms and the names of missing keys
 -- include: commit
@@ -40,13 +40,13 @@ end
 -- Does this release only cancel a move? It does where `token` names the target of one that is still under way. A token
 -- that the claim has moved on from means the whole claim.
 local function is_on_its_way(target)
-  return target ~= nil and ARG.why == 'released' and target.state ~= 'active' and not is_doomed(claim, target)
+  return target ~= nil and ARG.end_reason == 'released' and target.state ~= 'active' and not is_doomed(claim, target)
     and goes_on(claim, target) and (target.from ~= nil or main.state == 'active')
 end
 
 local function is_closed_for_good()
-  local why = claim.fields.closed_why
-  return why ~= nil and why ~= 'shelved'
+  local end_reason = claim.fields.closed_reason
+  return end_reason ~= nil and end_reason ~= 'shelved'
 end
 
 -- Has it ended, and is that all there is to say? What a host may still bring back is closed with it, and an earlier
@@ -56,7 +56,7 @@ local function is_over(last)
     return false
   end
   local repeats = ARG.closed ~= '' or is_unheard()
-  return is_closed_for_good() or (not repeats and (last.why ~= 'shelved' or ARG.why == 'shelved'))
+  return is_closed_for_good() or (not repeats and (last.end_reason ~= 'shelved' or ARG.end_reason == 'shelved'))
 end
 
 -- Why nothing is to be done, or nil.
@@ -64,19 +64,19 @@ local function refusal()
   local last, target = claim.tombstone, meant()
   if not claim.exists then
     return 'UNKNOWN'
-  elseif ARG.call_id ~= '' and claim.fields.mark ~= ARG.call_id then
+  elseif ARG.call_id ~= '' and claim.fields.call_id ~= ARG.call_id then
     return 'STALE'
   elseif is_over(last) then
-    local done = ARG.why ~= 'shelved' or last.why == 'shelved'
-    return done and 'SAME' or 'GONE'
+    local done = ARG.end_reason ~= 'shelved' or last.end_reason == 'shelved'
+    return done and 'ALREADY_DONE' or 'ENDED'
   elseif ARG.token ~= '' and not target and not (last and last.token == ARG.token) then
     return 'STALE'
-  elseif ARG.why == 'failed' and target and goes_on(claim, target) then
+  elseif ARG.end_reason == 'failed' and target and goes_on(claim, target) then
     return 'STALE' -- no other place was found, but somebody else has found one since
   elseif ARG.how == 'unless-active' and main and not is_on_its_way(target) and main.state == 'active' then
     return 'ACTIVE'
-  elseif ARG.why == 'shelved' and main and main.state == 'ending' and is_closed_for_good() then
-    return 'GONE'
+  elseif ARG.end_reason == 'shelved' and main and main.state == 'ending' and is_closed_for_good() then
+    return 'ENDED'
   end
 end
 
@@ -94,8 +94,8 @@ if #lacking > 0 then
 end
 local target = meant()
 local called_off = is_on_its_way(target)
-if not called_off and (not is_closed(claim, ARG.why) or (claim.fields.closed_why == 'shelved' and is_unheard())) then
-  close(claim, ARG.closed ~= '' and ARG.closed or token_now(cell), ARG.why)
+if not called_off and (not is_closed(claim, ARG.end_reason) or (claim.fields.closed_reason == 'shelved' and is_unheard())) then
+  close(claim, ARG.closed ~= '' and ARG.closed or token_now(cell), ARG.end_reason)
 end
 for _, placement in ipairs(in_order(claim)) do
   if (called_off and placement == target) or (not called_off and is_doomed(claim, placement)) then
@@ -103,14 +103,14 @@ for _, placement in ipairs(in_order(claim)) do
     if ARG.how == 'force' and stands == 'here' and placement.state ~= 'claimed' then
       note_dropped(cell, things['host:' .. placement.host], placement)
     end
-    if placement.why == 'shelved' then
-      placement.why = ARG.why
+    if placement.end_reason == 'shelved' then
+      placement.end_reason = ARG.end_reason
     end
-    take_back(claim, placement, ARG.why, stands, ARG.how == 'force')
+    take_back(claim, placement, ARG.end_reason, stands, ARG.how == 'force')
   end
 end
-if claim.tombstone and claim.tombstone.why == 'shelved' then
-  claim.tombstone.why = ARG.why
+if claim.tombstone and claim.tombstone.end_reason == 'shelved' then
+  claim.tombstone.end_reason = ARG.end_reason
 end
 local left = called_off and claim.placements[target.placed] or not called_off and next(claim.placements)
 local outcome = left and 'ENDING' or 'OK'

@@ -1,12 +1,12 @@
 #!lua flags=allow-oom
--- renew: a fresh lease for a placement that is not active yet. An active one needs none: SAME.
--- KEYS meta changes hosts deadlines chores shelved claim ...
+-- renew: a fresh lease for a placement that is not active yet. An active one needs none: ALREADY_DONE.
+-- KEYS meta changes hosts deadlines reconcile shelved claim ...
 -- ARGV host id token lease_ms
 -- Further keys: host, claims and inbox of the host; passed.lua.
--- Reply OK | SAME | ENDING | GONE | STALE | UNKNOWN | ATTEST; epoch, now_ms, expires_at_ms ('' unless OK)
+-- Reply OK | ALREADY_DONE | ENDING | ENDED | STALE | UNKNOWN | NOT_ATTESTED; epoch, now_ms, expires_at_ms ('' unless OK)
 -- include: about
 local it = about()
-local WORDS = {ending = 'ENDING', active = 'SAME'}
+local WORDS = {ending = 'ENDING', active = 'ALREADY_DONE'}
 local no = it.no or WORDS[it.placement.state]
 if no then
   return answer_about(it, no, '')

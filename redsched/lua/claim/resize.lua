@@ -1,17 +1,17 @@
 #!lua
 -- resize: the owner wants other amounts of a claim: all of them, absolute. One that no host has taken up has them at
 -- once. Else it holds the larger of both until its host has made it so (resized), which is asked for in its inbox.
--- KEYS meta changes hosts deadlines chores shelved claim ...
+-- KEYS meta changes hosts deadlines reconcile shelved claim ...
 -- ARGV host id token limited ...
 -- Further keys: host, claims and inbox of the host, then shared pools; passed.lua. limited: 1 where the
 -- project is known to have a quota. Then slot, amount ...
 -- Reply outcome, epoch, now_ms, then by outcome
 --   OK     token (a new one), state
---   SAME   likewise: this token was resized to these amounts, or the claim has or wants them; nothing is written
+--   ALREADY_DONE   likewise: this token was resized to these amounts, or the claim has or wants them; nothing is written
 --   FULL   the slot that has no room, or whose limits are not kept
---   OVER UNSHARED   of the project's quota: see quota_room.lua
+--   OVER_QUOTA UNSHARED   of the project's quota: see quota_room.lua
 --   RETRY  the names of missing keys
---   MOVING ENDING GONE STALE UNKNOWN ATTEST, SETTLING (more of a shared pool, and the cell waits for its hosts)
+--   MOVING ENDING ENDED STALE UNKNOWN NOT_ATTESTED, SETTLING (more of a shared pool, and the cell waits for its hosts)
 -- include: about
 -- include: new_amounts
 -- include: quota_room
@@ -24,7 +24,7 @@ local function answer(outcome, ...)
 end
 local wanted, placement = amounts_in_argv(5), nil
 for _, one in pairs(claim.placements) do
-  local had, has = one.resized_from == ARG.token, next(one.wanted) and one.wanted or one.amounts
+  local had, has = one.resized_from == ARG.token, next(one.resizing_to) and one.resizing_to or one.amounts
   if one.token == ARG.token or (had and equal_amounts(wanted, has)) then
     placement = one
   end
@@ -34,8 +34,8 @@ if not found then
   return answer(no)
 elseif placement.state == 'ending' then
   return answer('ENDING')
-elseif equal_amounts(wanted, next(placement.wanted) and placement.wanted or placement.amounts) then
-  return answer('SAME', placement.token, placement.state)
+elseif equal_amounts(wanted, next(placement.resizing_to) and placement.resizing_to or placement.amounts) then
+  return answer('ALREADY_DONE', placement.token, placement.state)
 elseif goes_on(claim, placement) then
   return answer('MOVING') -- one of the two will go, and the other was decided on these amounts
 end
@@ -75,7 +75,7 @@ if over then
 end
 placement.resized_from, placement.token = placement.token, next_token(cell)
 placement.amounts = now
-placement.wanted = at_once and {} or wanted
+placement.resizing_to = at_once and {} or wanted
 placement.op, placement.hint = at_once and 'resized' or 'resizing', at_once and 'claim' or 'resize'
 lacking = commit(cell, {claim}, things, new_due())
 if lacking then

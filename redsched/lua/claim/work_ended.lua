@@ -1,14 +1,14 @@
 #!lua flags=allow-oom
 -- work_ended: the host's word that the work of a placement has ended by itself. The claim shows it and holds what it
 -- held: what becomes of it is said by its host (fail) or its owner.
--- KEYS meta changes hosts deadlines chores shelved claim ...
+-- KEYS meta changes hosts deadlines reconcile shelved claim ...
 -- ARGV host id token reason
 -- Further keys: host, claims and inbox of the host, and the claim's reason; passed.lua. reason: what was
 -- seen, in words.
--- Reply OK | SAME (said before) | ENDING | GONE | STALE | UNKNOWN | ATTEST; epoch, now_ms
+-- Reply OK | ALREADY_DONE (said before) | ENDING | ENDED | STALE | UNKNOWN | NOT_ATTESTED; epoch, now_ms
 -- include: about
 local it = about()
-local no = it.no or (it.placement.state == 'ending' and 'ENDING') or (it.placement.work_ended_at_ms and 'SAME')
+local no = it.no or (it.placement.state == 'ending' and 'ENDING') or (it.placement.work_ended_at_ms and 'ALREADY_DONE')
 if no then
   return answer_about(it, no)
 end

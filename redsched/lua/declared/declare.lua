@@ -6,8 +6,8 @@
 -- ARGV kind name ...
 --   kind   aggregate, server-group, pool or quota
 --   then field, value ... of the whole definition
--- Reply OK | SAME (it is declared so already) | HELD (the server group has members, and the definition would change
---   how they are counted); epoch, now_ms; after HELD for a group that was undeclared by force, the topologies by which
+-- Reply OK | ALREADY_DONE (it is declared so already) | IN_USE (the server group has members, and the definition would change
+--   how they are counted); epoch, now_ms; after IN_USE for a group that was undeclared by force, the topologies by which
 --   not all of its members are counted
 -- include: compare
 -- include: definition
@@ -18,29 +18,29 @@
 -- include: publish
 -- include: read_hash
 -- include: uncounted
--- include: whole
+-- include: to_int
 local cell = fence()
 local old, known = read_hash(KEY.thing)
 local changed = {}
 local set, gone = compare(old, 3, #ARGV, is_definition, changed)
 if known and #changed == 0 then
-  return {'SAME', cell.epoch, cell.now_ms}
+  return {'ALREADY_DONE', cell.epoch, cell.now_ms}
 end
-local members = ARG.kind == 'server-group' and whole(old.members, 0, MOST) or 0
+local members = ARG.kind == 'server-group' and to_int(old.members, 0, MOST) or 0
 if members > 0 and old.policy then
   for i = 1, #changed, 2 do
     if changed[i] ~= 'max_per_host' then
-      return {'HELD', cell.epoch, cell.now_ms}
+      return {'IN_USE', cell.epoch, cell.now_ms}
     end
   end
 elseif members > 0 then
   local missing = uncounted(old, members)
   if #missing > 0 then
-    return {'HELD', cell.epoch, cell.now_ms, unpack(missing)}
+    return {'IN_USE', cell.epoch, cell.now_ms, unpack(missing)}
   end
 end
 -- A new thing's version starts at the present seq, so that a name which comes back is newer than what it was before.
-local version = text(whole(old.version, cell.seq, cell.seq) + 1)
+local version = text(to_int(old.version, cell.seq, cell.seq) + 1)
 publish(cell, ARG.kind, ARG.name, version, 'declared', 0, changed)
 redis.call('HSET', KEY.thing, 'version', version)
 in_chunks('HSET', KEY.thing, set)

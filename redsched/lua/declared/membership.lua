@@ -5,7 +5,7 @@
 --   then the hash of each host in ARGV
 -- ARGV aggregate ...
 --   then for each host its name, and 1 (in the aggregate) or 0 (not in it)
--- Reply OK | SAME (nothing changed); epoch, now_ms, then the unknown hosts among those to be put in
+-- Reply OK | ALREADY_DONE (nothing changed); epoch, now_ms, then the unknown hosts among those to be put in
 -- include: fence
 -- include: finish_declared
 -- include: publish
@@ -35,4 +35,4 @@ end
 if #changed > 0 then
   finish_declared(cell)
 end
-return {#changed > 0 and 'OK' or 'SAME', cell.epoch, cell.now_ms, unpack(unknown)}
+return {#changed > 0 and 'OK' or 'ALREADY_DONE', cell.epoch, cell.now_ms, unpack(unknown)}

@@ -6,7 +6,7 @@
 -- ARGV kind name force
 --   kind   aggregate, server-group, pool or quota
 --   force  0 or 1
--- Reply OK | UNKNOWN (it is not declared) | HELD (claims count in it); epoch, now_ms
+-- Reply OK | UNKNOWN (it is not declared) | IN_USE (claims count in it); epoch, now_ms
 -- include: definition
 -- include: fence
 -- include: finish_declared
@@ -14,7 +14,7 @@
 -- include: publish
 -- include: quota_division
 -- include: read_hash
--- include: whole
+-- include: to_int
 local cell = fence()
 local thing, known = read_hash(KEY.thing)
 local defined, held = {}, false
@@ -22,15 +22,15 @@ for field, value in pairs(thing) do
   if is_definition(field) or is_of_division(field) then
     defined[#defined + 1] = field
   elseif field == 'members' or string.find(field, '^claimed%.') or string.find(field, '^used%.') then
-    held = held or whole(value, 0, MOST) > 0
+    held = held or to_int(value, 0, MOST) > 0
   end
 end
 if not known or (ARG.kind ~= 'aggregate' and #defined == 0) then
   return {'UNKNOWN', cell.epoch, cell.now_ms}
 elseif held and ARG.force ~= '1' then
-  return {'HELD', cell.epoch, cell.now_ms}
+  return {'IN_USE', cell.epoch, cell.now_ms}
 end
-local version = text(whole(thing.version, cell.seq, cell.seq) + 1)
+local version = text(to_int(thing.version, cell.seq, cell.seq) + 1)
 publish(cell, ARG.kind, ARG.name, version, 'removed', 0, {})
 if held then
   redis.call('HSET', KEY.thing, 'version', version)

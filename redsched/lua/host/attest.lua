@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- attest: a host tells a new epoch all claims that it knows of, and so opens itself for claims in that epoch.
--- KEYS meta changes hosts deadlines chores shelved host claims inbox leaving ...
+-- KEYS meta changes hosts deadlines reconcile shelved host claims inbox draining ...
 -- ARGV host epoch journal nonce number lease_ms entries ...
 -- Further keys: the claim of each entry, then what they count in; passed.lua.
 -- epoch: '' for whichever it is. entries: how many follow; each as id and one of
@@ -10,8 +10,8 @@
 --   was_active: 1 where what has ended, or is ending, had been active, and was not stopped because its gang failed
 --   store  nothing more: it stands in KEY.claims, and the journal does not know it
 -- Reply outcome, epoch, now_ms, then the names (`placed`) of placements that the host must drop
---   OK | SAME (had attested to this epoch, or this number was passed) | EPOCH (another epoch: build it anew)
---   UNKNOWN (report first) | OTHER
+--   OK | ALREADY_DONE (had attested to this epoch, or this number was passed) | WRONG_EPOCH (another epoch: build it anew)
+--   UNKNOWN (report first) | NOT_OWNER
 --   RETRY (KEY.claims holds an id that is no entry; or the keys that follow are missing)
 --   CONFLICT (the amounts do not sum to a whole number)
 -- Merging: protocol, section 5. Once a host has attested, the store decides; until then the union counts.
@@ -37,13 +37,13 @@ end
 if not known then
   return answer('UNKNOWN')
 elseif ARG.epoch ~= '' and ARG.epoch ~= cell.epoch then
-  return answer('EPOCH')
+  return answer('WRONG_EPOCH')
 end
 local attested = host.epoch == cell.epoch
 local word = speaks(KEY.host, cell.now_ms, ARG.journal, ARG.nonce, tonumber(ARG.number))
 -- The report that comes with an attestation may carry the same number: once per epoch is once.
-local late = word == 'SAME' and tonumber(ARG.number) < tonumber(host['agent.number'])
-if word == 'OTHER' or (late and not attested) then
+local late = word == 'ALREADY_DONE' and tonumber(ARG.number) < tonumber(host['agent.number'])
+if word == 'NOT_OWNER' or (late and not attested) then
   return answer(word)
 end
 local entries = parse_entries(8)
@@ -53,7 +53,7 @@ if not ids then
 end
 local merged = merge(cell, entries, host, not attested)
 if attested then
-  return answer('SAME', merged.drop)
+  return answer('ALREADY_DONE', merged.drop)
 end
 local held = held_here(cell, merged, host, tonumber(ARG.lease_ms))
 local claimed, unclaimed = host_fields(host, held)

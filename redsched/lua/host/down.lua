@@ -8,12 +8,12 @@
 -- Reply OK, epoch, now_ms, number of hosts marked
 -- include: fence
 -- include: publish
--- include: whole
+-- include: to_int
 local cell = fence()
 local due = {}
 for i = 1, #ARGV do
   local host = redis.call('HMGET', KEYS[3 + i], 'version', 'alive', 'alive_until_ms')
-  if host[1] and host[2] == '1' and whole(host[3], 0, 0) <= cell.now_ms then
+  if host[1] and host[2] == '1' and to_int(host[3], 0, 0) <= cell.now_ms then
     due[#due + 1] = {name = ARGV[i], key = KEYS[3 + i], version = tonumber(host[1]) + 1}
   end
 end

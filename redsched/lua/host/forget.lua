@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
 -- forget: remove a host. Refused while it holds claims, unless forced: then what they have there ends with it, as void.
--- KEYS meta changes hosts deadlines chores shelved host claims inbox facts leaving removed ...
+-- KEYS meta changes hosts deadlines reconcile shelved host claims inbox attributes draining removed ...
 -- ARGV host force ...
 -- Further keys: the claim of each id, then what they count in; passed.lua. force: 0 or 1. Then the ids in
 -- KEY.claims.
--- Reply OK | UNKNOWN | HELD (it holds claims) | RETRY (KEY.claims holds an id that is not in ARGV, or the keys of those
+-- Reply OK | UNKNOWN | IN_USE (it holds claims) | RETRY (KEY.claims holds an id that is not in ARGV, or the keys of those
 --   that follow are missing); epoch, now_ms
 -- include: commit
 -- include: finish_declared
@@ -20,7 +20,7 @@ end
 if not known then
   return answer('UNKNOWN')
 elseif ARG.force ~= '1' and redis.call('EXISTS', KEY.claims) == 1 then
-  return answer('HELD')
+  return answer('IN_USE')
 end
 local key_of, claims = {}, {}
 for i = 3, #ARGV do
@@ -34,7 +34,7 @@ for _, id in ipairs(ids) do
   local claim = load_claim(key_of[id], id)
   for _, placement in ipairs(in_order(claim)) do
     if placement.host == ARG.host then
-      free(claim, placement, placement.why or 'void')
+      free(claim, placement, placement.end_reason or 'void')
     end
   end
   claims[#claims + 1] = claim.freed and claim or nil
@@ -57,7 +57,7 @@ if ARG.force == '1' then
   remember_removed(cell, KEY.removed)
 end
 finish_declared(cell) -- another host may come by its name
-redis.call('DEL', KEY.host, KEY.claims, KEY.inbox, KEY.facts)
+redis.call('DEL', KEY.host, KEY.claims, KEY.inbox, KEY.attributes)
 redis.call('ZREM', KEY.hosts, ARG.host)
-redis.call('SREM', KEY.leaving, ARG.host)
+redis.call('SREM', KEY.draining, ARG.host)
 return answer('OK')

@@ -3,7 +3,7 @@
 -- KEYS meta changes hosts host deadlines
 -- ARGV host lease_ms journal nonce
 --   journal, nonce  '' without an agent
--- Reply OK | ATTEST (a new epoch has begun: attest) | UNKNOWN (report first) | OTHER (another agent speaks for the
+-- Reply OK | NOT_ATTESTED (a new epoch has begun: attest) | UNKNOWN (report first) | NOT_OWNER (another agent speaks for the
 --   host); epoch, now_ms
 -- include: fence
 -- include: publish
@@ -16,10 +16,10 @@ if not host[1] then
   return answer('UNKNOWN')
 end
 if (host[4] or '') ~= ARG.journal or (host[5] or '') ~= ARG.nonce then
-  return answer('OTHER')
+  return answer('NOT_OWNER')
 end
 if host[2] ~= cell.epoch then
-  return answer('ATTEST')
+  return answer('NOT_ATTESTED')
 end
 local until_ms = text(cell.now_ms + tonumber(ARG.lease_ms))
 if host[3] ~= '1' then

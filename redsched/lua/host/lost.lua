@@ -3,16 +3,16 @@
 -- comes back it must attest first, and what was ended meanwhile stays ended: `lost_token` is newer than any placement
 -- on it so far. With `evacuate` schedulers place its claims elsewhere. Refused while the host's lease runs, unless
 -- forced: a host that is alive attests again, which undoes all this.
--- KEYS meta changes hosts host leaving
+-- KEYS meta changes hosts host draining
 -- ARGV host evacuate force
 --   evacuate, force  0 or 1
--- Reply OK | SAME (it was written off in this epoch and has not attested since) | UNKNOWN | ALIVE; epoch, now_ms, then
+-- Reply OK | ALREADY_DONE (it was written off in this epoch and has not attested since) | UNKNOWN | ALIVE; epoch, now_ms, then
 --   of ALIVE how long its lease still runs, in ms
 -- include: fence
 -- include: publish
 -- include: read_hash
 -- include: settle
--- include: whole
+-- include: to_int
 local function write_off(cell, host)
   local version = text(tonumber(host.version) + 1)
   publish(cell, 'host', ARG.host, version, 'lost', 0, {'status', 'disabled', 'alive', '0', 'epoch', 'lost'})
@@ -28,12 +28,12 @@ end
 
 local cell = fence()
 local host, known = read_hash(KEY.host)
-local evacuates = known and ARG.evacuate == '1' and host.leaving ~= 'evacuate'
+local evacuates = known and ARG.evacuate == '1' and host.draining ~= 'evacuate'
 local lost = host.epoch == 'lost' and host.written_off == cell.epoch
 if not known or (lost and not evacuates) then
-  return {known and 'SAME' or 'UNKNOWN', cell.epoch, cell.now_ms}
+  return {known and 'ALREADY_DONE' or 'UNKNOWN', cell.epoch, cell.now_ms}
 end
-local lease_ms = whole(host.alive_until_ms, 0, 0) - cell.now_ms
+local lease_ms = to_int(host.alive_until_ms, 0, 0) - cell.now_ms
 if not lost and lease_ms > 0 and ARG.force ~= '1' then
   return {'ALIVE', cell.epoch, cell.now_ms, text(lease_ms)}
 end
@@ -41,8 +41,8 @@ if not lost then
   write_off(cell, host)
 end
 if evacuates then
-  redis.call('HSET', KEY.host, 'leaving', 'evacuate')
-  redis.call('HDEL', KEY.host, 'drain_by_ms', 'drain_then')
-  redis.call('SADD', KEY.leaving, ARG.host)
+  redis.call('HSET', KEY.host, 'draining', 'evacuate')
+  redis.call('HDEL', KEY.host, 'drain_deadline_ms', 'drain_then')
+  redis.call('SADD', KEY.draining, ARG.host)
 end
 return {'OK', cell.epoch, cell.now_ms}

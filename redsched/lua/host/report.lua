@@ -2,11 +2,11 @@
 -- report: replace all that a host's agent owns, and nothing else: no report can touch a claim. A host that has not
 -- attested to this epoch stays closed: attest.lua opens it. A full store accepts reports, for an agent whose report is
 -- refused neither attests nor gives anything back.
--- KEYS meta changes hosts host facts removed deadlines
+-- KEYS meta changes hosts host attributes removed deadlines
 -- ARGV host lease_ms journal nonce number count ...
 --   journal, nonce, number  '', '', 0 without an agent
---   count                   the number of values of the host; then its field, value ..., then those of its facts
--- Reply OK | SAME (a later number was seen) | OTHER (another agent speaks for the host); epoch, now_ms, attested
+--   count                   the number of values of the host; then its field, value ..., then those of its attributes
+-- Reply OK | ALREADY_DONE (a later number was seen) | NOT_OWNER (another agent speaks for the host); epoch, now_ms, attested
 --   (0 or 1), version
 -- include: compare
 -- include: fence
@@ -34,7 +34,7 @@ local function owned(field)
   return OWNED[string.match(field, '^(%l+)%.')] or false
 end
 local host_set, host_gone = compare(old, 7, split, owned, changed)
-local facts_set, facts_gone = compare(read_hash(KEY.facts), split + 1, #ARGV, function() return true end, changed)
+local attributes_set, attributes_gone = compare(read_hash(KEY.attributes), split + 1, #ARGV, function() return true end, changed)
 
 local anew = false
 for i = 1, old.epoch and #changed or 0, 2 do
@@ -69,8 +69,8 @@ redis.call('HSET', KEY.host, 'version', version, 'alive_until_ms', until_ms, 'le
   'agent.journal', ARG.journal, 'agent.nonce', ARG.nonce, 'agent.number', text(number))
 in_chunks('HSET', KEY.host, host_set)
 in_chunks('HDEL', KEY.host, host_gone)
-in_chunks('HSET', KEY.facts, facts_set)
-in_chunks('HDEL', KEY.facts, facts_gone)
+in_chunks('HSET', KEY.attributes, attributes_set)
+in_chunks('HDEL', KEY.attributes, attributes_gone)
 mark_over(KEY.host)
 redis.call('ZADD', KEY.hosts, until_ms, ARG.host)
 local done = anew and finish_declared or finish

@@ -1,11 +1,11 @@
 #!lua
 -- restore: import the claims of an exported cell. Their hosts must not have attested to this epoch: what a host has
 -- attested is newer than the export.
--- KEYS meta changes hosts deadlines chores shelved ...
+-- KEYS meta changes hosts deadlines reconcile shelved ...
 -- ARGV lease_ms claims ...
 -- Further keys: the claim of each, then host, claims and inbox of the hosts that they are on, and what they count in;
 -- passed.lua. claims: how many follow; each as id, number of values, field, value ...
--- Reply OK | UNKNOWN (living claims, and no such host) | HELD (it has attested) | CONFLICT (an amount is no whole
+-- Reply OK | UNKNOWN (living claims, and no such host) | IN_USE (it has attested) | CONFLICT (an amount is no whole
 --   number); epoch, now_ms, then the ids that the store had already, which stay as they are
 --   or RETRY, epoch, now_ms and the names of missing keys
 -- include: commit
@@ -41,7 +41,7 @@ for _, claim in ipairs(claims) do
     if not host[1] then
       return answer('UNKNOWN')
     elseif host[2] == cell.epoch then
-      return answer('HELD')
+      return answer('IN_USE')
     elseif placement.unreadable then
       return answer('CONFLICT')
     end

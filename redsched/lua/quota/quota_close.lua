@@ -3,7 +3,7 @@
 -- given a share of that division: so the shares that cells use at any time are all of one division.
 -- KEYS meta changes hosts quota
 -- ARGV former division
--- Reply OK | SAME (this division has begun here) | STALE (another one than `former` was the last) | SETTLING (hosts may
+-- Reply OK | ALREADY_DONE (this division has begun here) | STALE (another one than `former` was the last) | SETTLING (hosts may
 --   still bring back claims) | UNKNOWN (it has no limits to share); epoch, now_ms, then field, value ... of the quota
 -- include: fence
 -- include: in_chunks
@@ -24,7 +24,7 @@ if not quota.cells then
 elseif not cell.settled then
   return answer('SETTLING')
 elseif quota.division == ARG.division then
-  return answer(quota.share_epoch and 'STALE' or 'SAME')
+  return answer(quota.share_epoch and 'STALE' or 'ALREADY_DONE')
 elseif (quota.division or '') ~= ARG.former then
   return answer('STALE')
 end

@@ -4,12 +4,12 @@
 -- KEYS meta changes hosts quota
 -- ARGV division to id ...
 --      to: the cell that gets it; id: of this call; then class, amount wanted ...
--- Reply OK | SAME (this call has given it) | HELD (another one is on its way there) | FULL (nothing is to spare)
---   | STALE (no share of this division); epoch, now_ms; of OK, SAME and HELD: id, number, at_ms, CLASS=amount ...
+-- Reply OK | ALREADY_DONE (this call has given it) | IN_USE (another one is on its way there) | FULL (nothing is to spare)
+--   | STALE (no share of this division); epoch, now_ms; of OK, ALREADY_DONE and IN_USE: id, number, at_ms, CLASS=amount ...
 -- include: fence
 -- include: quota_transfer
 -- include: read_hash
--- include: whole
+-- include: to_int
 local cell = fence()
 local quota = read_hash(KEY.quota)
 local field = 'given.' .. ARG.to
@@ -23,14 +23,14 @@ end
 if not has_share(cell, quota, ARG.division) then
   return answer('STALE')
 elseif quota[field] then
-  return answer(string.match(quota[field], '^%S+') == ARG.id and 'SAME' or 'HELD', quota[field])
+  return answer(string.match(quota[field], '^%S+') == ARG.id and 'ALREADY_DONE' or 'IN_USE', quota[field])
 end
-local number = text(whole(quota['handed.' .. ARG.to], 0, 0) + 1)
+local number = text(to_int(quota['handed.' .. ARG.to], 0, 0) + 1)
 local record, shares = ARG.id .. ' ' .. number .. ' ' .. text(cell.now_ms), {}
 for i = 4, #ARGV, 2 do
   local class = ARGV[i]
-  local share = whole(quota['share.' .. class], 0, 0)
-  local amount = math.min(tonumber(ARGV[i + 1]), share - whole(quota['used.' .. class], 0, MOST))
+  local share = to_int(quota['share.' .. class], 0, 0)
+  local amount = math.min(tonumber(ARGV[i + 1]), share - to_int(quota['used.' .. class], 0, MOST))
   if amount > 0 then
     record = record .. ' ' .. class .. '=' .. text(amount)
     shares[#shares + 1] = 'share.' .. class

@@ -3,11 +3,11 @@
 -- KEYS meta changes hosts quota
 -- ARGV division to number back
 --      back: 1 where the other cell is closed to it, so that it returns
--- Reply OK | SAME (no such transfer is on its way) | STALE (no share of this division); epoch, now_ms
+-- Reply OK | ALREADY_DONE (no such transfer is on its way) | STALE (no share of this division); epoch, now_ms
 -- include: fence
 -- include: quota_transfer
 -- include: read_hash
--- include: whole
+-- include: to_int
 local cell = fence()
 local quota = read_hash(KEY.quota)
 local field = 'given.' .. ARG.to
@@ -17,10 +17,10 @@ end
 if not has_share(cell, quota, ARG.division) then
   return answer('STALE')
 elseif string.match(quota[field] or '', '^%S+ (%S+)') ~= ARG.number then
-  return answer('SAME')
+  return answer('ALREADY_DONE')
 end
 for class, amount in string.gmatch(ARG.back == '1' and quota[field] or '', '(%S+)=(%d+)') do
-  local share = whole(quota['share.' .. class], 0, 0) + tonumber(amount)
+  local share = to_int(quota['share.' .. class], 0, 0) + tonumber(amount)
   redis.call('HSET', KEY.quota, 'share.' .. class, text(share))
 end
 redis.call('HDEL', KEY.quota, field)

@@ -4,7 +4,7 @@
 -- ARGV division epoch version ...
 --      epoch: of this cell before any was closed for the division, for in a later one it may have forgotten another
 --      division, of which others have shares; version: as closing it was answered; then class, share of each limit
--- Reply OK | SAME (it has one of this division) | STALE (another division, epoch or declaration); epoch, now_ms
+-- Reply OK | ALREADY_DONE (it has one of this division) | STALE (another division, epoch or declaration); epoch, now_ms
 -- include: fence
 -- include: in_chunks
 local cell = fence()
@@ -15,7 +15,7 @@ local quota = redis.call('HMGET', KEY.quota, 'division', 'version', 'share_epoch
 if quota[1] ~= ARG.division or quota[2] ~= ARG.version or cell.epoch ~= ARG.epoch then
   return answer('STALE')
 elseif quota[3] then
-  return answer('SAME')
+  return answer('ALREADY_DONE')
 end
 local fields = {'share_epoch', cell.epoch}
 for i = 4, #ARGV, 2 do

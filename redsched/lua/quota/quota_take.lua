@@ -4,12 +4,12 @@
 -- KEYS meta changes hosts quota
 -- ARGV division from number void ...
 --      from: the cell that gives; void: 1 or 0; then class, amount ...
--- Reply OK (it has it now; of a void: it has not, and never will) | SAME (it has had it) | GONE (it was voided)
+-- Reply OK (it has it now; of a void: it has not, and never will) | ALREADY_DONE (it has had it) | ENDED (it was voided)
 --   | STALE (no share of this division); epoch, now_ms
 -- include: fence
 -- include: quota_transfer
 -- include: read_hash
--- include: whole
+-- include: to_int
 local cell = fence()
 local quota = read_hash(KEY.quota)
 local heard, taken, number = 'heard.' .. ARG.from, 'taken.' .. ARG.from, tonumber(ARG.number)
@@ -18,17 +18,17 @@ local function answer(outcome)
 end
 if not has_share(cell, quota, ARG.division) then
   return answer('STALE')
-elseif whole(quota[taken], 0, 0) == number then
-  return answer('SAME')
-elseif whole(quota[heard], 0, MOST) >= number then
-  return answer(ARG.void == '1' and 'OK' or 'GONE')
+elseif to_int(quota[taken], 0, 0) == number then
+  return answer('ALREADY_DONE')
+elseif to_int(quota[heard], 0, MOST) >= number then
+  return answer(ARG.void == '1' and 'OK' or 'ENDED')
 end
 local fields = {heard, ARG.number}
 if ARG.void ~= '1' then
   fields = {heard, ARG.number, taken, ARG.number}
   for i = 5, #ARGV, 2 do
     fields[#fields + 1] = 'share.' .. ARGV[i]
-    fields[#fields + 1] = text(whole(quota['share.' .. ARGV[i]], 0, 0) + tonumber(ARGV[i + 1]))
+    fields[#fields + 1] = text(to_int(quota['share.' .. ARGV[i]], 0, 0) + tonumber(ARGV[i + 1]))
   end
 end
 redis.call('HSET', KEY.quota, unpack(fields))

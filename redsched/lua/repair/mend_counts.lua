@@ -6,7 +6,7 @@
 -- ARGV version reason ...
 -- Further keys: each claim that counts in it, and last the group, pool or quota. version: that of the thing (of a
 -- quota its seq) when the claims were looked for ('' where there was none). Then the ids of the claims.
--- Reply OK (mended) | SAME (nothing was wrong) | SETTLING (its claims may still come back) | CONFLICT (an amount is no
+-- Reply OK (mended) | ALREADY_DONE (nothing was wrong) | SETTLING (its claims may still come back) | CONFLICT (an amount is no
 --   whole number) | RETRY (claims have joined or left since); epoch, now_ms
 -- include: counters
 -- include: mark_over
@@ -39,7 +39,7 @@ for field, value in pairs(stored) do
   if field == 'members' or string.match(field, '^count%.') or string.match(field, '^claimed%.')
       or string.match(field, '^used%.') then
     thing.now[field] = thing.now[field] or 0
-    thing.was[field] = whole(value, 0, -1)
+    thing.was[field] = to_int(value, 0, -1)
   end
 end
 thing.hash = thing.kind == 'quota' and stored or nil
@@ -48,7 +48,7 @@ if #changed.quotas > 0 then
   changed = {thing, quotas = {}} -- a repair is told, unlike what claims use
 end
 if #changed == 0 then
-  return answer('SAME')
+  return answer('ALREADY_DONE')
 end
 thing.fields[#thing.fields + 1] = 'reason'
 thing.fields[#thing.fields + 1] = ARG.reason

@@ -1,17 +1,17 @@
 #!lua flags=allow-oom
 -- mend_due: when something is due about claims is worked out anew: deadlines of those with a lease, those that a
 -- scheduler is to reconcile, those that are shelved, and how long ended ones are remembered.
--- KEYS meta changes hosts deadlines chores shelved events ...
+-- KEYS meta changes hosts deadlines reconcile shelved events ...
 -- ARGV reason ...
 -- Further keys: the claim of each id. Then the ids.
--- Reply OK | SAME (nothing was wrong) | SETTLING (claims may still come back); epoch, now_ms
+-- Reply OK | ALREADY_DONE (nothing was wrong) | SETTLING (claims may still come back); epoch, now_ms
 -- include: due
--- include: tell
+-- include: log_event
 local cell, mended = fence(KEY.deadlines), {}
 if not cell.settled then
   return {'SETTLING', cell.epoch, cell.now_ms}
 end
-local gone = {deadlines = {}, chores = {}, shelved = {}}
+local gone = {deadlines = {}, reconcile = {}, shelved = {}}
 
 local function mend_deadline(claim)
   local deadline, noted = deadline_of(claim), redis.call('ZSCORE', KEY.deadlines, claim.id)
@@ -23,12 +23,12 @@ local function mend_deadline(claim)
 end
 
 local function mend_reconcile(claim)
-  local noted = redis.call('ZSCORE', KEY.chores, claim.id)
+  local noted = redis.call('ZSCORE', KEY.reconcile, claim.id)
   if noted and not claim.exists then
-    gone.chores[#gone.chores + 1] = claim.id
+    gone.reconcile[#gone.reconcile + 1] = claim.id
     return true
   elseif claim.exists and not noted and is_unfinished(claim) then
-    return redis.call('ZADD', KEY.chores, text(cell.now_ms), claim.id) == 1
+    return redis.call('ZADD', KEY.reconcile, text(cell.now_ms), claim.id) == 1
   end
   return false
 end
@@ -49,7 +49,7 @@ local function mend_memory(claim)
   local forgotten = claim.exists and redis.call('PTTL', claim.key) ~= -1
   local ended = not next(claim.placements) and claim.tombstone and claim.tombstone.state == 'ended'
   if claim.exists and ended and not is_shelved(claim) then
-    local waits = redis.call('ZSCORE', KEY.chores, claim.id)
+    local waits = redis.call('ZSCORE', KEY.reconcile, claim.id)
     return not forgotten and not waits and redis.call('PEXPIRE', claim.key, cell.remember_ms) == 1
   end
   return forgotten and redis.call('PERSIST', claim.key) == 1
@@ -64,9 +64,9 @@ for i = 2, #ARGV do
   mended[#mended + 1] = changed and claim.id or nil
 end
 for _, id in ipairs(mended) do
-  tell(cell, KEY.events, ARG.reason, {'claim', id})
+  log_event(cell, KEY.events, ARG.reason, {'claim', id})
 end
 in_chunks('ZREM', KEY.deadlines, gone.deadlines)
-in_chunks('ZREM', KEY.chores, gone.chores)
+in_chunks('ZREM', KEY.reconcile, gone.reconcile)
 in_chunks('SREM', KEY.shelved, gone.shelved)
-return {#mended > 0 and 'OK' or 'SAME', cell.epoch, cell.now_ms}
+return {#mended > 0 and 'OK' or 'ALREADY_DONE', cell.epoch, cell.now_ms}

@@ -3,18 +3,18 @@
 -- KEYS meta changes hosts gang events ...
 -- ARGV id reason ...
 -- Further keys: the claim of each member. Then the ids of its members.
--- Reply OK | SAME (nothing was wrong) | SETTLING (its members may still come back) | RETRY (it has other members);
+-- Reply OK | ALREADY_DONE (nothing was wrong) | SETTLING (its members may still come back) | RETRY (it has other members);
 --   epoch, now_ms
 -- include: gangs
 -- include: in_chunks
--- include: tell
+-- include: log_event
 local cell = fence()
 local function answer(outcome)
   return {outcome, cell.epoch, cell.now_ms}
 end
 local gang, known = read_hash(KEY.gang)
 if not known then
-  return answer('SAME')
+  return answer('ALREADY_DONE')
 elseif not cell.settled then
   return answer('SETTLING')
 end
@@ -33,13 +33,13 @@ for field in pairs(gang) do
     return answer('RETRY')
   end
 end
-if members == 0 or (waiting == 0 and not gang.why) then
+if members == 0 or (waiting == 0 and not gang.end_reason) then
   redis.call('DEL', KEY.gang)
 elseif gang.waiting == text(waiting) and #left == 0 then
-  return answer('SAME')
+  return answer('ALREADY_DONE')
 else
   redis.call('HSET', KEY.gang, 'waiting', text(waiting))
   in_chunks('HDEL', KEY.gang, left)
 end
-tell(cell, KEY.events, ARG.reason, {'claim', ARG.id})
+log_event(cell, KEY.events, ARG.reason, {'claim', ARG.id})
 return answer('OK')

@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
--- mend_gone_host: what is left of a host that is not there any more goes: its inbox, its facts, and what claims have
+-- mend_gone_host: what is left of a host that is not there any more goes: its inbox, its attributes, and what claims have
 -- there, which ends as void. What it had taken up may still run, so that only an operator ends that.
--- KEYS meta changes hosts deadlines chores shelved host claims inbox facts removed ...
+-- KEYS meta changes hosts deadlines reconcile shelved host claims inbox attributes removed ...
 -- ARGV host reason operator ...
 -- Further keys: the claim of each id, then what they count in; passed.lua. operator: 1: what was taken up ends
 -- too. Then the ids in KEY.claims, and others that name the host.
--- Reply OK | SAME (it is there, or nothing is left) | HELD (claims that were taken up are left)
+-- Reply OK | ALREADY_DONE (it is there, or nothing is left) | IN_USE (claims that were taken up are left)
 --   | SETTLING (it may come back); epoch, now_ms
 --   or RETRY (KEY.claims holds an id that is not in ARGV, or the keys of those that follow are missing)
 -- include: commit
@@ -18,7 +18,7 @@ local function answer(outcome, rest)
   return {outcome, cell.epoch, cell.now_ms, unpack(rest or {})}
 end
 if redis.call('EXISTS', KEY.host) == 1 then
-  return answer('SAME')
+  return answer('ALREADY_DONE')
 elseif not cell.settled then
   return answer('SETTLING')
 end
@@ -44,12 +44,12 @@ local lacking = prepare(claims, things)
 if #lacking > 0 then
   return answer('RETRY', lacking)
 end
-local leftovers = redis.call('EXISTS', KEY.inbox) + redis.call('EXISTS', KEY.facts)
+local leftovers = redis.call('EXISTS', KEY.inbox) + redis.call('EXISTS', KEY.attributes)
 if not left then
   leftovers = leftovers + redis.call('EXISTS', KEY.claims)
 end
 if #claims + leftovers == 0 and not redis.call('ZSCORE', KEY.hosts, ARG.host) then
-  return answer(left and 'HELD' or 'SAME')
+  return answer(left and 'IN_USE' or 'ALREADY_DONE')
 end
 
 -- Every check is passed. From here on, only writes.
@@ -64,7 +64,7 @@ write_claims(cell, claims, things, new_due(), {})
 if ARG.operator == '1' then
   remember_removed(cell, KEY.removed)
 end
-redis.call('DEL', KEY.inbox, KEY.facts)
+redis.call('DEL', KEY.inbox, KEY.attributes)
 redis.call('ZREM', KEY.hosts, ARG.host)
 if left then
   remove_members('SREM', KEY.claims, ended)
@@ -72,4 +72,4 @@ else
   redis.call('DEL', KEY.claims)
 end
 finish(cell)
-return answer(left and 'HELD' or 'OK')
+return answer(left and 'IN_USE' or 'OK')

@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
 -- mend_host: what a host says of its claims is worked out anew from the claims themselves, all read at this instant:
 -- which are on it, their number and sums, and the deadlines of those with a lease.
--- KEYS meta changes hosts deadlines chores shelved host claims ...
+-- KEYS meta changes hosts deadlines reconcile shelved host claims ...
 -- ARGV host reason lease_ms ...
 -- Further keys: the claim of each id. lease_ms: of a claim whose deadline was lost. Then the ids in KEY.claims, and
 -- others that may belong there.
--- Reply OK (mended) | SAME (nothing was wrong) | UNKNOWN | ATTEST | CONFLICT (a claim's amount is no whole number)
+-- Reply OK (mended) | ALREADY_DONE (nothing was wrong) | UNKNOWN | NOT_ATTESTED | CONFLICT (a claim's amount is no whole number)
 --   | RETRY (KEY.claims holds an id that is not in ARGV); epoch, now_ms
 -- include: due
 -- include: ids_on_host
@@ -23,7 +23,7 @@ end
 if not known then
   return answer('UNKNOWN')
 elseif host.epoch ~= cell.epoch and host.written_off ~= cell.epoch then
-  return answer('ATTEST')
+  return answer('NOT_ATTESTED')
 end
 local named, counted, missing, gone, held = {}, {}, {}, {}, {}
 for i = 4, #ARGV do
@@ -57,11 +57,11 @@ end
 local leases = wrong_leases(cell, held, tonumber(ARG.lease_ms))
 local listed = redis.call('ZSCORE', KEY.hosts, ARG.host)
 if #changed + #removed + #missing + #gone + #leases == 0 and listed then
-  return answer('SAME')
+  return answer('ALREADY_DONE')
 end
 
 -- Every check is passed. From here on, only writes.
-local version, told = text(whole(host.version, cell.seq, cell.seq) + 1), {'reason', ARG.reason}
+local version, told = text(to_int(host.version, cell.seq, cell.seq) + 1), {'reason', ARG.reason}
 put_fields(told, changed, removed)
 publish(cell, 'host', ARG.host, version, 'mended', 0, told)
 redis.call('HSET', KEY.host, 'version', version)
@@ -70,7 +70,7 @@ in_chunks('HDEL', KEY.host, removed)
 in_chunks('SADD', KEY.claims, missing)
 write_leases(leases)
 if not listed then
-  redis.call('ZADD', KEY.hosts, text(whole(host.alive_until_ms, 0, 0)), ARG.host)
+  redis.call('ZADD', KEY.hosts, text(to_int(host.alive_until_ms, 0, 0)), ARG.host)
 end
 mark_over(KEY.host)
 finish(cell)

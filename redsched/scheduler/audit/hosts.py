@@ -93,7 +93,7 @@ def lease_problems(cell: str, load: Load, deadlines: Mapping[str, int], clock: C
 def unheard_endings(cell: str, load: Load, clock: Clock) -> Iterator[Problem]:
     """Claims that wait for the word of a host that was written off. Whoever wrote it off, or empties it, ends them."""
     host = load.host
-    evacuated = host.fields.get("leaving") == "evacuate"
+    evacuated = host.fields.get("draining") == "evacuate"
     if host.fields.get("epoch") != WRITTEN_OFF or not (evacuated or is_heard(host, clock)):
         return
     for claim_id, fields in load.placed:

@@ -12,7 +12,7 @@ from redsched.scheduler.audit.snapshot import AuditSnapshot, members_of
 from redsched.scheduler.results import Mend, Problem
 
 RUNS = "its work may run: --repair ends it for good, and its host, should it come back, stops the work"
-HOST_KEYS = ("claims", "facts", "inbox")
+HOST_KEYS = ("claims", "attributes", "inbox")
 
 
 async def leftover_problems(cell: str, seen: AuditSnapshot) -> list[Problem]:
@@ -51,16 +51,16 @@ async def _due(cell: str, seen: AuditSnapshot) -> AsyncIterator[Problem]:
         state = seen.states.get(claim_id, "unknown")
         if state not in LEASED and claim_id not in seen.leased:
             yield Problem(5, cell, claim_id, "deadline", f"of a claim {state}", "none", Mend.DUE, claim_id)
-    async for claim_id in paced(seen.marks.chores):
+    async for claim_id in paced(seen.marks.to_reconcile):
         if claim_id not in seen.states:
-            yield Problem(5, cell, f"chores {claim_id}", "chore", "of no claim", "none", Mend.DUE, claim_id)
+            yield Problem(5, cell, f"reconcile {claim_id}", "entry", "of no claim", "none", Mend.DUE, claim_id)
 
 
 async def _lost_chores(cell: str, seen: AuditSnapshot) -> AsyncIterator[Problem]:
     """Of claims with a placement that is not wanted any more, or that are to be placed again."""
     async for claim_id in paced(seen.unfinished):
-        if claim_id not in seen.marks.chores:
-            yield Problem(5, cell, f"chores {claim_id}", "chore", "none", "to be reconciled", Mend.DUE, claim_id)
+        if claim_id not in seen.marks.to_reconcile:
+            yield Problem(5, cell, f"reconcile {claim_id}", "entry", "none", "to be reconciled", Mend.DUE, claim_id)
 
 
 def _gangs(cell: str, seen: AuditSnapshot) -> Iterator[Problem]:
@@ -70,23 +70,23 @@ def _gangs(cell: str, seen: AuditSnapshot) -> Iterator[Problem]:
         waiting = sum(state in LEASED for state in states)
         left = [state for state in states if state not in HELD]
         thing = f"gang:{gang}"
-        if len(left) == len(states) or (waiting == 0 and "why" not in fields):
+        if len(left) == len(states) or (waiting == 0 and "end_reason" not in fields):
             yield Problem(5, cell, thing, "key", "there", "gone", Mend.GANG, gang)
         elif left:
             yield Problem(5, cell, thing, "members", f"{len(states)}", f"{len(states) - len(left)}", Mend.GANG, gang)
         elif parse_int(fields.get("waiting", ""), -1) != waiting:
             yield Problem(2, cell, thing, "waiting", fields.get("waiting", "")[:40], f"{waiting}", Mend.GANG, gang)
-        elif "why" in fields and gang not in seen.gangs_with_chores:
+        elif "end_reason" in fields and gang not in seen.gangs_to_reconcile:
             yield Problem(5, cell, thing, "failed gang", f"{len(states)} members", "ended", Mend.GANG, gang)
 
 
 async def _remembered(cell: str, seen: AuditSnapshot) -> AsyncIterator[Problem]:
     """Ended claims that are remembered without end: they are shelved, or something is still to be done about them."""
-    async for claim_id, why in paced(seen.lasting.items()):
-        if why == EndReason.SHELVED:
+    async for claim_id, end_reason in paced(seen.lasting.items()):
+        if end_reason == EndReason.SHELVED:
             if claim_id not in seen.marks.shelved:
                 yield Problem(5, cell, claim_id, "shelved claim", "not listed", "listed", Mend.DUE, claim_id)
-        elif claim_id not in seen.marks.chores:
+        elif claim_id not in seen.marks.to_reconcile:
             yield Problem(5, cell, claim_id, "ended claim", "kept", "forgotten", Mend.DUE, claim_id)
     async for claim_id in paced(seen.marks.shelved):
         if says := seen.shelved.get(claim_id, "unknown"):

@@ -39,7 +39,7 @@ async def _mend(cell: Cell, seen: AuditSnapshot, kind: Mend | None, subject: str
     if kind is Mend.HOST:
         return (await store.mend_host(subject, reason, suspects)).outcome
     if kind is Mend.ENDING:
-        return "OK" if await store.reconcile([subject]) else "SAME"
+        return "OK" if await store.reconcile([subject]) else "ALREADY_DONE"
     if kind is Mend.GONE_HOST:
         return (await store.mend_gone_host(subject, reason, operator, suspects)).outcome
     if kind is Mend.COUNTS:
@@ -54,15 +54,15 @@ async def _mend(cell: Cell, seen: AuditSnapshot, kind: Mend | None, subject: str
 async def _mend_gang(store: CellStore, gang: str, reason: str, members: Sequence[str]) -> str:
     """Have it wait for the right members; of one that has failed, end those that are left, as its chore would have."""
     outcome = (await store.mend_gang(gang, reason, members)).outcome
-    if "why" not in (await store.gang_hashes([gang])).get(gang, {}):
+    if "end_reason" not in (await store.gang_hashes([gang])).get(gang, {}):
         return outcome
-    return Outcome.OK if await store.end_gang(gang) else Outcome.ATTEST
+    return Outcome.OK if await store.end_gang(gang) else Outcome.NOT_ATTESTED
 
 
 async def _mend_cache(cell: Cell) -> str:
     """What was mended in the store comes by the feed; only what is wrong after that is a fault of the picture."""
     if not await cache_problems(cell.mirror):
-        return "SAME"
+        return "ALREADY_DONE"
     cell.mirror.read_anew()
     await cell.mirror.catch_up()
     return "OK"

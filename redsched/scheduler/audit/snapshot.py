@@ -30,7 +30,7 @@ class Marks:
     """What is read of a cell before its claims are: what names claims. `keys`: names of keys by their beginnings."""
 
     deadlines: Spread[int]
-    chores: Spread[int]
+    to_reconcile: Spread[int]
     shelved: Spread[bool]
     keys: Mapping[str, Spread[bool]]
     gangs: Mapping[str, Fields]
@@ -57,7 +57,7 @@ class AuditSnapshot:
         """The claims in the set of those that are shelved, as far as they are there: '' or, if wrongly, their state."""
         self.unfinished = Spread[bool]()
         """Claims about which a scheduler has something to finish, so that they must have a chore."""
-        self.gangs_with_chores: set[str] = set()
+        self.gangs_to_reconcile: set[str] = set()
         """The gangs of claims that have a chore."""
         self.taken_up_on: set[str] = set()
         """The hosts that have taken up a placement which is still there."""
@@ -79,8 +79,8 @@ class AuditSnapshot:
             self.shelved[claim_id] = "" if _is_shelved(fields) else state
         if (state != ClaimStatus.ENDED or is_shelved) and fields.get("digest"):
             self.digests[fields["digest"]] = True
-        if fields.get("gang") and claim_id in self.marks.chores:
-            self.gangs_with_chores.add(fields["gang"])
+        if fields.get("gang") and claim_id in self.marks.to_reconcile:
+            self.gangs_to_reconcile.add(fields["gang"])
         if _may_be_unfinished(fields) and is_unfinished(claim_from(self.cell, claim_id, fields)):
             self.unfinished[claim_id] = True
         for placement in placement_fields(fields):
@@ -112,7 +112,7 @@ class AuditSnapshot:
             self.leased,
             self.digests,
         )
-        for one in (*large, marks.deadlines, marks.chores, marks.shelved, *marks.keys.values()):
+        for one in (*large, marks.deadlines, marks.to_reconcile, marks.shelved, *marks.keys.values()):
             await one.let_go()
 
 
@@ -122,8 +122,8 @@ _STATES = {state.value: state.value for state in ClaimStatus}
 
 def _is_shelved(fields: Fields) -> bool:
     """Whether a claim is shelved, or is being shelved."""
-    shelving = fields.get("state") == ClaimStatus.ENDED or fields.get("closed_why") == EndReason.SHELVED
-    return shelving and EndReason.SHELVED in (fields.get("why"), fields.get("closed_why"))
+    shelving = fields.get("state") == ClaimStatus.ENDED or fields.get("closed_reason") == EndReason.SHELVED
+    return shelving and EndReason.SHELVED in (fields.get("end_reason"), fields.get("closed_reason"))
 
 
 def _may_be_unfinished(fields: Fields) -> bool:
@@ -172,10 +172,10 @@ def members_of(gang: Fields) -> list[str]:
 
 
 async def _read_marks(store: CellStore) -> Marks:
-    deadlines, chores, shelved = await store.deadlines(), await store.chores(), await store.shelved_ids()
+    deadlines, to_reconcile, shelved = await store.deadlines(), await store.to_reconcile(), await store.shelved_ids()
     keys = await store.key_names()
     gangs = await store.gang_hashes(list(keys.get("gang", ())))
-    return Marks(deadlines, chores, shelved, keys, gangs, await store.host_names())
+    return Marks(deadlines, to_reconcile, shelved, keys, gangs, await store.host_names())
 
 
 async def _read_hosts(store: CellStore, seen: AuditSnapshot, on_host: OnHost, on_claim: OnClaim | None) -> None:
@@ -199,7 +199,7 @@ async def _read_hosts(store: CellStore, seen: AuditSnapshot, on_host: OnHost, on
 async def _read_unheld(store: CellStore, seen: AuditSnapshot, on_claim: OnClaim | None) -> None:
     """The claims that no host's set has, in pages."""
     in_gangs = (one for gang in seen.marks.gangs.values() for one in members_of(gang))
-    named = chain(seen.marks.keys.get("claim", ()), in_gangs, seen.marks.chores)
+    named = chain(seen.marks.keys.get("claim", ()), in_gangs, seen.marks.to_reconcile)
     page: set[str] = set()
     async for claim_id in paced(named):
         if claim_id not in seen.states:
@@ -214,7 +214,7 @@ async def _note_unheld(store: CellStore, seen: AuditSnapshot, ids: list[str], on
     claims = await store.claim_hashes(ids)
     ended = [claim_id for claim_id, fields in claims.items() if fields.get("state") == ClaimStatus.ENDED]
     lasting = await store.lasting(ended)
-    seen.lasting.update((claim_id, claims[claim_id].get("why", "")) for claim_id in lasting)
+    seen.lasting.update((claim_id, claims[claim_id].get("end_reason", "")) for claim_id in lasting)
     async for claim_id, fields in paced(claims.items()):
         seen.note(claim_id, fields)
         if on_claim:

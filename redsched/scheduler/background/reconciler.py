@@ -52,20 +52,20 @@ class Reconciler:
 
     async def _place_in_time(self, claim: Claim, attempt: tuple[str, str]) -> None:
         try:
-            due_ms = await self._store.chore_due_ms(claim.id)
+            due_ms = await self._store.reconcile_due_ms(claim.id)
             if due_ms is None:
                 return  # another scheduler has placed it
             await asyncio.sleep(max(0, due_ms - self._mirror.now_ms()) / 1000)
             await self._do(claim.id, claim)
         except RedschedError as error:
-            log.warning("chore", cell=self._store.name, claim=claim.id, problem=error.detail)
+            log.warning("reconcile", cell=self._store.name, claim=claim.id, problem=error.detail)
         finally:
             self._begun.discard(attempt)
 
     async def run_once(self) -> None:
         """Do what is due, each once; what cannot be done yet waits for the next round. Raises Unavailable."""
         seen, offset = Spread[bool](), 0
-        while due := await self._store.due_chores(self._mirror.now_ms(), offset, BATCH):
+        while due := await self._store.due_for_reconciliation(self._mirror.now_ms(), offset, BATCH):
             fresh = [one for one in due if one not in seen]
             offset += len(due) - len(fresh)  # still due although it was done: step over it
             seen.update(dict.fromkeys(fresh, True))
@@ -82,7 +82,7 @@ class Reconciler:
                 await self.place_again(claim)
             except (NoValidHost, QuotaExceeded, ClaimState) as error:
                 # It has ended, or waits for room: its events and its reason tell.
-                log.debug("chore", cell=self._store.name, claim=claim.id, problem=error.detail)
+                log.debug("reconcile", cell=self._store.name, claim=claim.id, problem=error.detail)
 
     async def _do(self, claim_id: str, claim: Claim | None) -> None:
         """Do one. Raises Unavailable."""
@@ -92,4 +92,4 @@ class Reconciler:
             gang_done = bool(claim and claim.gang and claim.state in OVER and await self._store.end_gang(claim.gang))
             await self._store.reconcile([claim_id], counted_by(claim) if claim else (), gang_done)
         except RedschedError as error:
-            log.warning("chore", cell=self._store.name, claim=claim_id, problem=error.detail)
+            log.warning("reconcile", cell=self._store.name, claim=claim_id, problem=error.detail)

@@ -23,7 +23,7 @@ HOLE = "missing"
 MENDED = "mended"
 
 _OF_CLAIM = ("project", "consumer", "gang")
-_OF_CHANGE = ("why", "reason")
+_OF_CHANGE = ("end_reason", "reason")
 _BEGINS = frozenset(("claimed", "local"))
 """Where a placement begins: what a host held of the claim before that was another placement's."""
 _DECLARED = ("declared", "removed", MENDED)

@@ -37,7 +37,7 @@ class _Closed:
 
     claim_id: str
     token: str
-    why: EndReason
+    end_reason: EndReason
     how: ReleaseMode
     epoch: str
     at_s: float
@@ -58,11 +58,11 @@ class ReleaseLog:
         self,
         claim_id: str,
         answer: ScriptResult,
-        why: EndReason = EndReason.RELEASED,
+        end_reason: EndReason = EndReason.RELEASED,
         how: ReleaseMode = ReleaseMode.ASK,
     ) -> None:
         """Remember that `answer`, of release.lua or void.lua, has closed a claim."""
-        self._keep(_Closed(claim_id, answer.facts[0], why, how, answer.epoch, aio.now_s()))
+        self._keep(_Closed(claim_id, answer.facts[0], end_reason, how, answer.epoch, aio.now_s()))
 
     def abandon(self, claim_ids: Iterable[str]) -> None:
         """Give up ids made for a call that is not answered by them: it, or a copy of it, may have been carried out."""
@@ -100,10 +100,12 @@ class ReleaseLog:
 
     async def _close(self, one: _Closed) -> ScriptResult:
         """Close the claim, or the id where nothing is known of it: its host may still bring it back."""
-        answer = await self._cell.release("", one.claim_id, how=one.how, why=one.why, closed=one.token)
+        answer = await self._cell.release("", one.claim_id, how=one.how, end_reason=one.end_reason, closed=one.token)
         if answer.outcome is Outcome.UNKNOWN:
             # Where all hosts have been heard, nobody can bring back what is not known.
-            answer = await self._cell.void(one.claim_id, "", unheard=bool(one.token), token=one.token, why=one.why)
+            answer = await self._cell.void(
+                one.claim_id, "", unheard=bool(one.token), token=one.token, end_reason=one.end_reason
+            )
         # CONFLICT: its host has just brought it back, so that it can be released now.
         return answer if answer.outcome is not Outcome.CONFLICT else await self._close(one)
 

@@ -68,7 +68,7 @@ async def _import_declared(store: CellStore, archive: Archive, notes: list[str])
     notes += [
         f"server group {group.name} stays as it is: its members are not counted by what the file says"
         for group in archive.groups
-        if (await store.put_group(group)).outcome is Outcome.HELD
+        if (await store.put_group(group)).outcome is Outcome.IN_USE
     ]
     for pool in archive.pools:
         await store.put_pool(pool)
@@ -101,7 +101,7 @@ async def _import_claims(store: CellStore, archive: Archive, notes: list[str]) -
             answer = await store.restore(some)
             if answer.outcome is Outcome.OK:
                 imported += len(some) - len(answer.facts)
-            elif answer.outcome is Outcome.HELD:
+            elif answer.outcome is Outcome.IN_USE:
                 notes.append(f"host {host} has attested meanwhile: its own word on its claims stands")
             elif answer.outcome is Outcome.RETRY:
                 raise RedschedError(f"the keys {', '.join(answer.facts)} of claims on {host} were not passed")

@@ -78,7 +78,7 @@ class ClaimList:
         """Return a claim, an ended one too while it is remembered. Raises NotFound, Settling."""
         cell, claim = await self._cells.find_claim(claim_id)
         if claim.state is ClaimStatus.PENDING:
-            claim = replace(claim, next_attempt_at_ms=await cell.store.chore_due_ms(claim.id))
+            claim = replace(claim, next_attempt_at_ms=await cell.store.reconcile_due_ms(claim.id))
         return (await _with_reasons(cell, [claim]))[0]
 
     async def list(
@@ -144,7 +144,7 @@ async def _walk(
 
 async def _unplaced(cells: "list[Cell]", after_id: str) -> AsyncIterator[Claim]:
     """Yield the pending claims that have no placement, by id. Each of them is a chore."""
-    listed = [(cell, await cell.store.chores()) for cell in cells]
+    listed = [(cell, await cell.store.to_reconcile()) for cell in cells]
     async for claim in _by_id(listed, after_id):
         if claim.state is ClaimStatus.PENDING and not claim.placements:
             yield claim
@@ -220,13 +220,13 @@ def _concerns(claim: Claim, reason: Reason) -> bool:
     """
     if reason.at_ms < (claim.claimed_at_ms or 0):
         return False
-    return claim.state not in OVER or (reason.token == claim.token and _explains(claim.why, reason.op))
+    return claim.state not in OVER or (reason.token == claim.token and _explains(claim.end_reason, reason.op))
 
 
-def _explains(why: EndReason | None, op: str) -> bool:
+def _explains(end_reason: EndReason | None, op: str) -> bool:
     """Whether a claim that ended so has the reason from its end, and not from a failure that it had outlived."""
-    could_not_start = why is EndReason.SHELVED and op in (EndReason.FAILED, EndReason.EXPIRED)
-    return why in _EXPLAINED or op in _GIVEN_BACK or could_not_start
+    could_not_start = end_reason is EndReason.SHELVED and op in (EndReason.FAILED, EndReason.EXPIRED)
+    return end_reason in _EXPLAINED or op in _GIVEN_BACK or could_not_start
 
 
 def _cursor(after: str) -> Position:

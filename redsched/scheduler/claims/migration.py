@@ -115,11 +115,11 @@ class MigrationService:
         Raises NoValidHost, ClaimState (it is not shelved), NotFound, Settling.
         """
         cell, claim = await self._cells.find_claim(claim_id)
-        if claim.state is not ClaimStatus.ENDED or claim.why is not EndReason.SHELVED:
-            if claim.closed_why is EndReason.SHELVED and claim.state not in OVER:
+        if claim.state is not ClaimStatus.ENDED or claim.end_reason is not EndReason.SHELVED:
+            if claim.closed_reason is EndReason.SHELVED and claim.state not in OVER:
                 # It was unshelved since: by an earlier sending of this, as far as anyone remembers.
                 return claim, False
-            by_shelving = " by shelving" if claim.why is EndReason.SHELVED else ""
+            by_shelving = " by shelving" if claim.end_reason is EndReason.SHELVED else ""
             raise ClaimState(
                 f"claim {claim.id} is {claim.state}{by_shelving}: only what is shelved, and has left its host, can be "
                 "unshelved",
@@ -166,11 +166,11 @@ class MigrationService:
 
         What was unshelved and could not be started is shelved still.
         """
-        why = EndReason.SHELVED if _is_unshelved(claim) else EndReason.FAILED
-        answer = await cell.store.release(claim.host, claim.id, token, why=why, things=counted_by(claim))
-        if answer.outcome in (Outcome.OK, Outcome.SAME, Outcome.ENDING):
+        end_reason = EndReason.SHELVED if _is_unshelved(claim) else EndReason.FAILED
+        answer = await cell.store.release(claim.host, claim.id, token, end_reason=end_reason, things=counted_by(claim))
+        if answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE, Outcome.ENDING):
             # Nothing of it is left, which the store may lose like any release.
-            cell.released.note(claim.id, answer, why)
+            cell.released.note(claim.id, answer, end_reason)
         return answer
 
     async def _read(self, claim_id: str) -> Claim:
@@ -179,7 +179,7 @@ class MigrationService:
 
 def _is_unshelved(claim: Claim) -> bool:
     """Whether a pending claim was unshelved, and has not been active since: then it is shelved still."""
-    if claim.closed_why is not EndReason.SHELVED:
+    if claim.closed_reason is not EndReason.SHELVED:
         return False
     current = claim.raw.get("current_root") or claim.raw.get("current")
     return current is None or Token.parse(current) <= Token.parse(claim.closed)
@@ -201,9 +201,9 @@ def _next_specs(claim: Claim, hosts: frozenset[str]) -> list[ReplacementSpec]:
 
 def _refuse_over(claim: Claim, besides: Collection[EndReason] = ()) -> None:
     """Raise ClaimState for a claim that is ending or has ended, for another reason than these."""
-    if claim.state in OVER and claim.why not in besides:
+    if claim.state in OVER and claim.end_reason not in besides:
         raise ClaimState(
-            f"claim {claim.id} is {claim.state} ({claim.why}): nothing can take its place",
+            f"claim {claim.id} is {claim.state} ({claim.end_reason}): nothing can take its place",
             {"claim_id": claim.id, "state": claim.state},
         )
 

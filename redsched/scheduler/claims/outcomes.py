@@ -5,7 +5,7 @@ from redsched.model import Claim, ClaimStatus
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
 
-_DONE = (Outcome.OK, Outcome.SAME)
+_DONE = (Outcome.OK, Outcome.ALREADY_DONE)
 
 
 def check_outcome(claim: Claim, answer: ScriptResult, ending: bool = False) -> ScriptResult:
@@ -16,7 +16,7 @@ def check_outcome(claim: Claim, answer: ScriptResult, ending: bool = False) -> S
     outcome = answer.outcome
     if outcome in _DONE or (ending and outcome is Outcome.ENDING):
         return answer
-    if outcome is Outcome.ATTEST:
+    if outcome is Outcome.NOT_ATTESTED:
         raise Settling(f"host {claim.host} of claim {claim.id} has not attested to the new epoch yet: try again")
     if outcome is Outcome.STALE:
         raise stale(claim)

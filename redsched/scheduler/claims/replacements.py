@@ -2,7 +2,7 @@
 
         the claim's own request --> decide in its cell, without where it is --> replace.lua, which adds a placement
                                                                                       |
-                   OK: placed     SAME: placed by an earlier call, which is the answer -'
+                   OK: placed     ALREADY_DONE: placed by an earlier call, which is the answer -'
 
 What becomes of the other placements when the new one is active, fails or takes too long is reconcile.lua's matter
 (scheduler/background/reconciler.py): whoever has placed it may die right after.
@@ -44,7 +44,7 @@ MAX_TRIES = 20
 class ReplacementSpec:
     """Why and where: on these hosts (none: any), not on those; `by_s`: how long until it must be active (0: ever)."""
 
-    why: EndReason
+    end_reason: EndReason
     hosts: frozenset[str] = frozenset()
     exclude: frozenset[str] = frozenset()
     by_s: int = 0
@@ -106,7 +106,7 @@ class ReplacementPlacer:
 
     async def _claim(self, cell: Cell, asked: Asked, wanted: ReplacementSpec) -> tuple[Claim, bool]:
         claim = asked.claim
-        again = Replacement(claim.host, claim.retry_from or claim.token, wanted.why, wanted.by_s, claim.gang)
+        again = Replacement(claim.host, claim.retry_from or claim.token, wanted.end_reason, wanted.by_s, claim.gang)
         for number in range(MAX_TRIES):
             decision, decided_on = await self._decide(cell, asked, read_at_head=number > 0)
             if not decision.places:
@@ -118,7 +118,7 @@ class ReplacementPlacer:
             call = replacement_call(asked.request, cell, decision, claim.id, again, written_off, *decided_on, beside)
             answer = await self._quotas.claim(cell, call)
             cell.mirror.apply_reply(answer)
-            if answer.outcome in (Outcome.OK, Outcome.SAME):
+            if answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE):
                 cell.requests.has_written(call.digest, answer.epoch)
                 return await self._read(cell, claim, answer.placed[0].token), answer.outcome is Outcome.OK
             raise_for(answer, claim)
@@ -170,7 +170,7 @@ def raise_for(answer: ClaimAnswer, claim: Claim) -> None:
     outcome = answer.outcome
     if outcome is Outcome.STALE:
         raise StaleToken(f"claim {claim.id} was placed anew since this token: read the claim, and use the one it has")
-    if outcome is Outcome.GONE:
+    if outcome is Outcome.ENDED:
         raise ClaimState(f"claim {claim.id} is ending or has ended: nothing can take its place", {"state": "ended"})
     if outcome is Outcome.MOVING:
         raise ClaimState(
@@ -184,5 +184,5 @@ def raise_for(answer: ClaimAnswer, claim: Claim) -> None:
         )
     if outcome is Outcome.NO_CLAIM:
         raise NotFound(f"there is no claim {claim.id!r} any more")
-    if outcome in (Outcome.ATTEST, Outcome.SETTLING):
+    if outcome in (Outcome.NOT_ATTESTED, Outcome.SETTLING):
         raise Settling(f"claim {claim.id}: its host, or others, have not attested to the new epoch yet: try again")

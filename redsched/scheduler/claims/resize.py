@@ -10,7 +10,7 @@ def absolute(claim: Claim, slots: Amounts, resources: Amounts) -> dict[str, int]
 
     Raises InvalidRequest for a class that the claim holds of several pools, and where nothing is left.
     """
-    amounts = {**(claim.wanted or claim.amounts)}
+    amounts = {**(claim.resizing_to or claim.amounts)}
     for resource_class, amount in resources.items():
         amounts[_slot(claim, check_class(resource_class))] = check_amount(resource_class, amount, 0)
     for slot, amount in slots.items():

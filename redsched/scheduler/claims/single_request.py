@@ -51,7 +51,7 @@ def _members(request: Request, claim: Claim) -> list[GangMember]:
         return []
     if named := [one for one in request.members if one.name == claim.gang_member]:
         return named
-    held = by_class(claim.wanted or claim.amounts)
+    held = by_class(claim.resizing_to or claim.amounts)
     alike = [one for one in request.members if one.request.server_group == claim.group]
     fitting = [one for one in alike if +Counter(demand(one.request)) == +held]
     if len({one.request.shape() for one in fitting}) != 1:
@@ -77,7 +77,7 @@ def _refuse_company(request: Request, fitting: Sequence[GangMember], claim: Clai
 
 
 def _resized(request: Request, claim: Claim) -> Request:
-    held, asked = by_class(claim.wanted or claim.amounts), Counter(demand(request))
+    held, asked = by_class(claim.resizing_to or claim.amounts), Counter(demand(request))
     if not held or held == asked:
         return request
     resources = Counter(request.resources)

@@ -53,7 +53,7 @@ class DeclaredDesk(ABC, Generic[View]):
         use = self._use(found)
         for cell in () if use and not force else self._cells:
             # UNKNOWN, just after it was found: it is in another cell, or an earlier sending of this has removed it.
-            if (await self._take_back(cell, name, force)).outcome is Outcome.HELD:
+            if (await self._take_back(cell, name, force)).outcome is Outcome.IN_USE:
                 use = "is in use since a moment ago"
         if use and not force:
             raise ClaimState(f"{self.word} {name} {use}: end that first, or force it")
@@ -156,9 +156,9 @@ class ServerGroupDesk(DeclaredDesk[ServerGroupView]):
                 raise _has_members(found)
         for cell in self._cells:
             answer = await cell.store.put_group(group)
-            if answer.outcome is Outcome.HELD and answer.facts:
+            if answer.outcome is Outcome.IN_USE and answer.facts:
                 raise _has_uncounted(group, answer.facts)
-            if answer.outcome is Outcome.HELD:
+            if answer.outcome is Outcome.IN_USE:
                 raise _has_members(await self.get(group.name))
         return await self.get(group.name), new
 

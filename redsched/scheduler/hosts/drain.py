@@ -38,7 +38,7 @@ FIRST_PAUSE_MS = 1000
 STOP = "stop"
 """How claims leave a host whose drain has reached its deadline, where they are to be stopped then."""
 
-_STOPPED = (Outcome.OK, Outcome.ENDING, Outcome.SAME, Outcome.UNKNOWN)
+_STOPPED = (Outcome.OK, Outcome.ENDING, Outcome.ALREADY_DONE, Outcome.UNKNOWN)
 
 log = structlog.get_logger(__name__)
 
@@ -67,7 +67,7 @@ class DrainWorker:
     async def _to_do(self) -> list[tuple[Claim, str]]:
         """Return some claims with which something is to be done, each with how it leaves."""
         store, now_ms = self._cell.store, self._cell.mirror.now_ms()
-        hosts = await store.leaving_hosts(now_ms)
+        hosts = await store.draining_hosts(now_ms)
         # Other schedulers are at it too: who begins elsewhere meets them less.
         names, ids = random.sample(list(hosts), len(hosts)), list[str]()
         for some in chunks(names, HOSTS_AT_ONCE):
@@ -98,10 +98,10 @@ class DrainWorker:
         # While a gang waits for members, one that is stopped takes the others with it: they would wait for it in vain.
         # The claim of a complete gang may still name it; only its key tells.
         waits = claim.gang and await self._cell.store.read_gang(claim.gang)
-        why = EndReason.FAILED if waits else EndReason.RELEASED
+        end_reason = EndReason.FAILED if waits else EndReason.RELEASED
         reason = f"host {claim.host} was drained, and stopped what was left when the deadline had passed"
         answer = await self._cell.store.release(
-            claim.host, claim.id, claim.token, things=counted_by(claim), why=why, reason=reason
+            claim.host, claim.id, claim.token, things=counted_by(claim), end_reason=end_reason, reason=reason
         )
         if answer.outcome not in _STOPPED:
             # It has another token since it was read: the next round sees it as it is then.

@@ -62,7 +62,7 @@ class GroupDrain:
             decision, decided_on = await self._decide(cell, group)
             answer = await self._quotas.claim(cell, _call(cell, group, decision, *decided_on))
             cell.mirror.apply_reply(answer)
-            if answer.outcome in (Outcome.OK, Outcome.SAME):
+            if answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE):
                 return True
             raise_for(answer, claim)
             if answer.outcome is Outcome.UNKNOWN:
@@ -78,7 +78,7 @@ class GroupDrain:
         return group is not None
 
     async def _group(self, cell: Cell, claim: Claim) -> _Group | None:
-        leaving = await cell.store.leaving_hosts(cell.mirror.now_ms())
+        leaving = await cell.store.draining_hosts(cell.mirror.now_ms())
         drained = frozenset(host for host, how in leaving.items() if how == "move")
         for find in (_in_server_group, self._in_gang):
             what, claims = await find(cell, claim, drained)

@@ -13,7 +13,7 @@ from redsched.scheduler.hosts.drain_group import GroupDrain
 from redsched.scheduler.hosts.fields import keyed, number, slot_views, status_from
 from redsched.scheduler.results import HostView, Page, PoolView, ReportResult
 from redsched.store.codec.claim_codec import counted_by
-from redsched.store.codec.fields import AMOUNT, WRITTEN_OFF, leaving_of
+from redsched.store.codec.fields import AMOUNT, WRITTEN_OFF, draining_of
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import (
     EndedPlacement,
@@ -43,11 +43,11 @@ class HostService:
         cell, hashes = await self._find(name)
         ids = await cell.store.held_ids(name)
         view = host_view(cell, hashes, len(ids))
-        if view.leaving not in ("move", "evacuate"):
+        if view.draining not in ("move", "evacuate"):
             return view
         claims = tuple((await cell.store.read_claims(sorted(ids)[:MAX_STUCK])).values())
-        stuck = await why_not(cell, self._successors, self._together, claims)
-        return replace(view, stuck=stuck, failed_moves=await failed_moves(cell, claims, name))
+        unmovable = await why_not(cell, self._successors, self._together, claims)
+        return replace(view, unmovable=unmovable, failed_moves=await failed_moves(cell, claims, name))
 
     async def list(
         self, zone: str | None = None, status: HostStatus | None = None, limit: int = 100, after: str = ""
@@ -83,7 +83,7 @@ class HostService:
         cell = self._cells.named(report.cell)
         await self._refuse_twin(report.name, cell)
         said = await cell.store.report(report, stamp)
-        if said.outcome is Outcome.OTHER:
+        if said.outcome is Outcome.NOT_OWNER:
             raise _other_agent(report.name)
         known = [one for one in held if one.token]
         result = await self._attest(cell, report, said, stamp, epoch, known, ended)
@@ -107,18 +107,18 @@ class HostService:
             if not held:
                 return ReportResult(said.outcome, said.epoch, True, said.version)
         attested = await cell.store.attest(report.name, epoch or said.epoch, stamp, held, ended)
-        if attested.outcome is Outcome.OTHER:
+        if attested.outcome is Outcome.NOT_OWNER:
             raise _other_agent(report.name)
-        # SAME to a copy that comes late says nothing about the host: what the report was told stands.
-        late = said.outcome is Outcome.SAME and not said.attested
-        done = attested.outcome is Outcome.OK or (attested.outcome is Outcome.SAME and not late)
+        # ALREADY_DONE to a copy that comes late says nothing about the host: what the report was told stands.
+        late = said.outcome is Outcome.ALREADY_DONE and not said.attested
+        done = attested.outcome is Outcome.OK or (attested.outcome is Outcome.ALREADY_DONE and not late)
         return ReportResult(said.outcome, attested.epoch, done, said.version, attested.drop)
 
     async def heartbeat(self, name: str, lease_s: int, stamp: AgentStamp | None = None) -> str:
-        """Let a host live for another lease: OK, or ATTEST (report to the new epoch). Raises NotFound, OtherAgent."""
+        """Let a host live for another lease: OK, or NOT_ATTESTED (report to the new epoch). Raises NotFound, OtherAgent."""
         cell, _ = await self._find(name)
         answer = await cell.store.heartbeat(name, lease_s, stamp)
-        if answer.outcome is Outcome.OTHER:
+        if answer.outcome is Outcome.NOT_OWNER:
             raise _other_agent(name)
         return _known(answer, name).outcome
 
@@ -169,7 +169,7 @@ class HostService:
         cell, _ = await self._find(name)
         answer = await cell.store.forget(name, force)
         # UNKNOWN, just after it was found: an earlier sending of this very call has removed it.
-        if answer.outcome is Outcome.HELD:
+        if answer.outcome is Outcome.IN_USE:
             raise ClaimState(f"host {name} holds claims: release them first, or force it, which ends them")
 
     async def _find(self, name: str) -> tuple[Cell, HostHashes]:
@@ -196,7 +196,7 @@ class HostService:
         claims = await cell.store.read_claims([one.id for one in held])
         for one in held:
             here = claims[one.id].at(one.token) if one.id in claims else None
-            if here and here.wanted:
+            if here and here.resizing_to:
                 await cell.store.resized(host, one.id, one.token, _amounts(one))
 
     async def _claim_local(self, cell: Cell, host: str, local: Sequence[JournaledClaim]) -> None:
@@ -263,8 +263,8 @@ def host_view(cell: Cell, hashes: HostHashes, claims: int) -> HostView:
         claims=claims,
         pools=_pools(keyed("pool.", fields), traits),
         aggregates=frozenset(keyed("aggregate.", fields)),
-        leaving=leaving_of(fields, cell.mirror.now_ms()),
-        drain_by_ms=parse_int(fields.get("drain_by_ms", ""), 0) or None,
+        draining=draining_of(fields, cell.mirror.now_ms()),
+        drain_deadline_ms=parse_int(fields.get("drain_deadline_ms", ""), 0) or None,
         drain_then=fields.get("drain_then", ""),
     )
 

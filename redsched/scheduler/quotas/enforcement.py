@@ -87,7 +87,7 @@ class Quotas:
         until = aio.now_s() + WITHIN_S
         while True:
             answer = await attempt()
-            if answer.outcome is Outcome.OVER:
+            if answer.outcome is Outcome.OVER_QUOTA:
                 found = await self.shares.gather(cell, project, over(answer))
                 if found:
                     raise _refusal(project, found)

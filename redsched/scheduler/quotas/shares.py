@@ -162,7 +162,7 @@ class QuotaShares:
         closed = list[tuple[Cell, QuotaState]]()
         for cell in self._cells:
             answer, state = await cell.store.quota_close(project, states[cell.name].division, division)
-            if answer.outcome not in (Outcome.OK, Outcome.SAME) or state.limits != limits:
+            if answer.outcome not in (Outcome.OK, Outcome.ALREADY_DONE) or state.limits != limits:
                 return ()
             self._patience_ms[project] = patience_ms
             closed.append((cell, state))
@@ -234,12 +234,12 @@ class QuotaShares:
         outcome, transfer = await giver.store.quota_give(project, division, cell.name, unique(), wanted)
         if outcome is Outcome.STALE:
             await self.divide(project)
-        if transfer is None or outcome is Outcome.HELD:
+        if transfer is None or outcome is Outcome.IN_USE:
             return {}
         answer = await cell.store.quota_take(project, division, giver.name, transfer)
         if answer.outcome is Outcome.STALE:
             return {}
-        has_it = answer.outcome is not Outcome.GONE
+        has_it = answer.outcome is not Outcome.ENDED
         await giver.store.quota_given(project, division, cell.name, transfer, back=not has_it)
         return transfer.amounts if has_it else {}
 

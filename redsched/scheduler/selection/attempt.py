@@ -21,7 +21,7 @@ class SchedulingAttempt:
         "home",
         "left",
         "looked_for",
-        "mark",
+        "call_id",
         "pinned",
         "request",
         "seen",
@@ -32,7 +32,7 @@ class SchedulingAttempt:
     def __init__(self, request: Request) -> None:
         self.request = request
         # Until active, so that what this call leaves behind can be told from what the same ids were sent for again.
-        self.mark = secrets.token_hex(4) if request.until == "active" and request.claim_ids else ""
+        self.call_id = secrets.token_hex(4) if request.until == "active" and request.claim_ids else ""
         self.calls = 0
         self.decide_s = 0.0
         self.started = time.perf_counter()

@@ -19,13 +19,13 @@ def claim_call(
     ids: Sequence[str],
     epoch: str,
     seen_seq: int,
-    mark: str = "",
+    call_id: str = "",
     members_by_name: Mapping[str, tuple[str, ...]] = NO_GANG,
 ) -> ClaimCall:
     """The call that claims a decision's places under these ids.
 
     `epoch` and `seen_seq` are those of the columns decided on. Without places the script only tells what the ids are
-    known for. `mark` names the call where it may have to be undone; `members_by_name` come from `gang_members`.
+    known for. `call_id` names the call where it may have to be undone; `members_by_name` come from `gang_members`.
     """
     places = decision.places or (Place(()),) * len(ids)
     members = tuple(Member(claim_id, one.candidates, one.group) for claim_id, one in zip(ids, places, strict=True))
@@ -48,7 +48,7 @@ def claim_call(
         max_attempts=request.max_attempts,
         alternates=decision.alternates,
         most_alternates=request.alternates,
-        mark=mark,
+        call_id=call_id,
         gang_members=members_by_name,
     )
 

@@ -190,7 +190,7 @@ class ConfirmationWaiter:
     def _explain(self, claim_id: str, claim: Claim | None, reason: Reason | None) -> None:
         for one in self._waits.get(claim_id, ()):
             if claim is not None and _has_failed(claim):
-                one.has_failed(claim_id, claim.host, claim.why or claim.state)
+                one.has_failed(claim_id, claim.host, claim.end_reason or claim.state)
                 one.goes_on(claim_id, f"failed by {claim.retry_from}")
             if reason is not None:
                 one.explain(claim_id, reason)
@@ -205,7 +205,9 @@ class ConfirmationWaiter:
                 one.is_active(claim_id)
             elif claim is not None and claim.state in OVER:
                 # How it failed is told with its other failures.
-                one.is_lost(claim_id, "" if _has_failed(claim) else f"{claim.why or claim.state} on {claim.host}")
+                one.is_lost(
+                    claim_id, "" if _has_failed(claim) else f"{claim.end_reason or claim.state} on {claim.host}"
+                )
             elif claim is None and self._mirror.settled:
                 # Until then it may come back with its host.
                 one.is_lost(claim_id, "not known any more")
@@ -213,4 +215,4 @@ class ConfirmationWaiter:
 
 def _has_failed(claim: Claim) -> bool:
     """Whether its last placement has failed, and it waits for the next one or has ended with that."""
-    return claim.state is ClaimStatus.PENDING or (claim.state in OVER and claim.why in _FAILURES)
+    return claim.state is ClaimStatus.PENDING or (claim.state in OVER and claim.end_reason in _FAILURES)

@@ -78,7 +78,7 @@ class Selector:
         try:
             found = await self._placed(attempt)
             if request.until == "active" and request.claim:
-                found = await self._until_active.confirmed(request, found, attempt.mark)
+                found = await self._until_active.confirmed(request, found, attempt.call_id)
         except RedschedError as error:
             self._observe(attempt.effort(error.problem))
             raise
@@ -110,7 +110,7 @@ class Selector:
     async def _attempt_with_undo(self, attempt: SchedulingAttempt) -> Selections:
         """One try. Until active, what a caller who is gone by then has claimed is undone."""
         if attempt.request.until == "active" and attempt.request.claim:
-            return await self._until_active.placed(lambda: self._try(attempt), attempt.mark)
+            return await self._until_active.placed(lambda: self._try(attempt), attempt.call_id)
         return await self._try(attempt)
 
     async def _try(self, attempt: SchedulingAttempt) -> Selections:
@@ -213,7 +213,7 @@ class Selector:
         answer = await self._call(attempt, cell, decision, ids)
         if answer.outcome is Outcome.OK:
             return from_reply(request, cell, decision, ids, answer)
-        if answer.outcome is Outcome.SAME:
+        if answer.outcome is Outcome.ALREADY_DONE:
             claims = await _read(cell, ids)
             if len(claims) == len(ids):
                 return from_existing(request, cell, ids, claims)
@@ -234,7 +234,9 @@ class Selector:
         attempt.calls += 1
         attempt.sent = ids
         members = gang_members(attempt.request, decision, ids)
-        call = claim_call(attempt.request, cell, decision, ids, *attempt.decided_on[cell.name], attempt.mark, members)
+        call = claim_call(
+            attempt.request, cell, decision, ids, *attempt.decided_on[cell.name], attempt.call_id, members
+        )
         try:
             answer = await self._quotas.claim(cell, call)
         except NotDurable:
@@ -251,18 +253,18 @@ class Selector:
         """Return what the ids had got before, refuse, or have the caller decide again (None)."""
         request, outcome = attempt.request, answer.outcome
         attempt.sent = ()
-        if outcome in (Outcome.SAME, Outcome.EPOCH, Outcome.CONFLICT):
+        if outcome in (Outcome.ALREADY_DONE, Outcome.WRONG_EPOCH, Outcome.CONFLICT):
             # The store has lost them, or some of them. A host may have them, and may yet bring them back.
             _abandon(request, cell, ids)
         if outcome is Outcome.FULL and not decision.places:
             self._refuse(attempt)
-        if outcome in (Outcome.GONE, Outcome.CONFLICT):
+        if outcome in (Outcome.ENDED, Outcome.CONFLICT):
             found = await existing_outcome(request, self._cells)
             attempt.catch_up |= found is None  # the store has lost the outcome since: the ids are free again
             return found
         if outcome is Outcome.SETTLING:
             raise _settling(request)
-        # FULL, EPOCH, LATE, BEHIND, UNKNOWN (a group or pool that is not there any more): what was decided on is not
+        # FULL, WRONG_EPOCH, EXPIRED, STALE_VIEW, UNKNOWN (a group or pool that is not there any more): what was decided on is not
         # what the store has. Only a later picture can refuse, and only one that knows more than the reply told (a host
         # shrank, or was disabled) is sure not to aim there again.
         await cell.mark_down(answer)

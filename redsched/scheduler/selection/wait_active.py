@@ -37,9 +37,9 @@ log = structlog.get_logger(__name__)
 class _Undoing:
     """Why claims are given back; only what the claim call of this mark was the last to be answered with, if any."""
 
-    why: EndReason
+    end_reason: EndReason
     reason: str
-    mark: str = ""
+    call_id: str = ""
 
 
 class ActiveWaiter:
@@ -53,20 +53,20 @@ class ActiveWaiter:
         """Return when what callers left behind is undone, or some seconds were not enough for it."""
         await self._later.stop(CLOSED_WITHIN_S)
 
-    async def placed(self, place: Callable[[], Coroutine[Any, Any, Selections]], mark: str) -> Selections:
+    async def placed(self, place: Callable[[], Coroutine[Any, Any, Selections]], call_id: str) -> Selections:
         """What `place` claims. Cancelled meanwhile, it is undone as soon as it is known.
 
-        `mark`: that of its claim calls, '' where they have none: what another call was told of since is left then.
+        `call_id`: that of its claim calls, '' where they have none: what another call was told of since is left then.
         """
         placing = asyncio.ensure_future(place())
         try:
             return await asyncio.shield(placing)
         except asyncio.CancelledError:
-            self._later.begin(self._undo(placing, mark))
+            self._later.begin(self._undo(placing, call_id))
             raise
 
-    async def confirmed(self, request: Request, found: Selections, mark: str) -> Selections:
-        """The same, once its hosts have confirmed. `mark` as above.
+    async def confirmed(self, request: Request, found: Selections, call_id: str) -> Selections:
+        """The same, once its hosts have confirmed. `call_id` as above.
 
         Raises NotConfirmed (all of it is given back), OutcomeUnknown (that could not be done).
         """
@@ -78,7 +78,7 @@ class ActiveWaiter:
         except asyncio.CancelledError:
             # What was sent before is also somebody else's, who may still wait for it.
             if found.fresh:
-                self._later.begin(self._undo(_ready(found), mark))
+                self._later.begin(self._undo(_ready(found), call_id))
             raise
         except StoreUnavailable as error:
             # They may be active, and nobody else knows ids that were made for the call.
@@ -102,12 +102,12 @@ class ActiveWaiter:
         # It may have moved meanwhile, or failed on its first hosts.
         return await _present(cell, now)
 
-    async def _undo(self, placing: Awaitable[Selections], mark: str) -> None:
+    async def _undo(self, placing: Awaitable[Selections], call_id: str) -> None:
         try:
             found = await placing
             if found.fresh and found.selections:
                 cell = self._cells.named(found.selections[0].cell)
-                undoing = _Undoing(EndReason.RELEASED, "its caller went away before it was active", mark)
+                undoing = _Undoing(EndReason.RELEASED, "its caller went away before it was active", call_id)
                 await self._undone(cell, _claims(cell, found).values(), undoing, although_active=True)
         except RedschedError as error:
             log.warning("undo", problem=error.detail, facts=dict(error.facts))
@@ -130,20 +130,27 @@ class ActiveWaiter:
             try:
                 things = drawn_on(claim.group, claim.amounts, claim.gang, claim.project)
                 answer = await cell.store.release(
-                    claim.host, claim.id, "", how, things, undoing.mark, why=undoing.why, reason=undoing.reason
+                    claim.host,
+                    claim.id,
+                    "",
+                    how,
+                    things,
+                    undoing.call_id,
+                    end_reason=undoing.end_reason,
+                    reason=undoing.reason,
                 )
             except StoreUnavailable:
                 await asyncio.sleep(AGAIN_AFTER_S)
                 continue
             if answer.outcome is Outcome.ACTIVE:
                 return False
-            if answer.outcome is Outcome.STALE and undoing.mark:
+            if answer.outcome is Outcome.STALE and undoing.call_id:
                 return True
             if answer.outcome is Outcome.UNKNOWN:
                 # Its host may bring it back yet: it is closed in this epoch too.
                 cell.released.abandon([claim.id])
             elif answer.facts and answer.facts[0]:
-                cell.released.note(claim.id, answer, undoing.why)
+                cell.released.note(claim.id, answer, undoing.end_reason)
             return True
         raise OutcomeUnknown(
             f"claim {claim_id} was not confirmed in time and could not be undone either: ask for it, or release it",
@@ -188,6 +195,6 @@ def _sentence(missing: Mapping[str, str]) -> str:
 
 
 def _first(missing: Mapping[str, str]) -> str:
-    claim_id, why = next(iter(missing.items()))
+    claim_id, said = next(iter(missing.items()))
     more = f", and {len(missing) - 1} more" if len(missing) > 1 else ""
-    return f"claim {claim_id}: {why}{more}"
+    return f"claim {claim_id}: {said}{more}"

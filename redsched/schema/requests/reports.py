@@ -114,7 +114,7 @@ class EndedClaimBody(Strict):
     id: GivenName
     token: GivenToken
     placed: Annotated[GivenToken | Literal[""], Field(description="The placement's name; its token if left out.")] = ""
-    why: Annotated[EndReason | Literal[""], Field(description="Why it ended, as it was answered then.")] = ""
+    end_reason: Annotated[EndReason | Literal[""], Field(description="Why it ended, as it was answered then.")] = ""
     was_active: Annotated[bool, Field(description=WAS_ACTIVE)] = False
 
 

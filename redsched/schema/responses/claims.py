@@ -29,9 +29,11 @@ class PlacementAnswer(Answer):
     host: str
     state: ClaimStatus
     slots: Amounts
-    why: EndReason | None
+    end_reason: EndReason | None
     expires_at_ms: int | None
-    move_by_ms: Annotated[int | None, Field(description="When it must have been active, of a move with a deadline.")]
+    move_deadline_ms: Annotated[
+        int | None, Field(description="When it must have been active, of a move with a deadline.")
+    ]
 
 
 class ClaimAnswer(Answer):
@@ -46,7 +48,7 @@ class ClaimAnswer(Answer):
     project: str
     consumer: str
     server_group: Annotated[str | None, Field(description="Null of a claim that has ended: it is not kept.")]
-    why: EndReason | None
+    end_reason: EndReason | None
     claimed_at_ms: int | None
     expires_at_ms: int | None
     closed: Annotated[
@@ -73,7 +75,7 @@ class ClaimAnswer(Answer):
         list[PlacementAnswer],
         Field(description="Those that still hold something, the main one first; more than one while it moves."),
     ]
-    wanted: Annotated[Amounts, Field(description="While its host resizes it: what it will hold.")]
+    resizing_to: Annotated[Amounts, Field(description="While its host resizes it: what it will hold.")]
     digest: Annotated[str, Field(description="Of the request. This and what follows are for its host's journal.")]
     counted: Annotated[dict[str, str], Field(description="Under which zone and label values it counts in its group.")]
     on_exit: Annotated[OnExit, Field(description="What becomes of it when its work ends by itself.")]

@@ -65,15 +65,15 @@ class HostAnswer(Answer):
     claims: int
     pools: dict[str, PoolAnswer]
     aggregates: list[str]
-    leaving: Annotated[
+    draining: Annotated[
         Literal["", "move", "evacuate", "stop"],
         Field(description="How its claims leave: placed elsewhere, or (stop) released at the deadline of a drain."),
     ]
-    drain_by_ms: Annotated[int | None, Field(description="The deadline of a drain with moves, Unix ms.")]
+    drain_deadline_ms: Annotated[int | None, Field(description="The deadline of a drain with moves, Unix ms.")]
     drain_then: Annotated[
         Literal["", "stop", "keep"], Field(description="What becomes of the claims that are left at that deadline.")
     ]
-    stuck: Annotated[
+    unmovable: Annotated[
         list[StuckAnswer], Field(description="Those of them that have no other place now. Not told in lists.")
     ]
     failed_moves: Annotated[
@@ -91,7 +91,7 @@ class HostsAnswer(Answer):
 class ReportAnswer(Answer):
     """What became of a report. `attested` false: send the claims and this `epoch`. `drop`: stop these."""
 
-    outcome: Literal["OK", "SAME"]
+    outcome: Literal["OK", "ALREADY_DONE"]
     epoch: str
     attested: bool
     version: int
@@ -99,9 +99,9 @@ class ReportAnswer(Answer):
 
 
 class HeartbeatAnswer(Answer):
-    """OK, or ATTEST: the store is in a new epoch, send a report that attests to it."""
+    """OK, or NOT_ATTESTED: the store is in a new epoch, send a report that attests to it."""
 
-    outcome: Literal["OK", "ATTEST"]
+    outcome: Literal["OK", "NOT_ATTESTED"]
 
 
 class InboxEntryAnswer(Answer):

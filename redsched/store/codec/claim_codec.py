@@ -37,7 +37,7 @@ class ClaimWire:
     Between `keys` and `last_keys` go those of `things`.
     """
 
-    def __init__(self, keys: Keys, call: ClaimCall, mark: str = "") -> None:
+    def __init__(self, keys: Keys, call: ClaimCall, call_id: str = "") -> None:
         self._call = call
         self.things: tuple[str, ...] = ()
         candidates = (one.host for member in call.members for one in member.candidates)
@@ -60,7 +60,7 @@ class ClaimWire:
         self.arguments: Arguments = [call.epoch, call.now_ms, call.seen_seq, int(call.fresh), call.lease_ms]
         self.arguments += (call.digest, call.project, call.consumer)
         self.arguments += (len(call.members), len(self._hosts), len(self._lists))
-        self.arguments += (call.request, int(call.limited), int(is_gang), mark)
+        self.arguments += (call.request, int(call.limited), int(is_gang), call_id)
         self.arguments.append(call.max_attempts if call.max_attempts > 1 else "")
         self.arguments += ("" if call.on_exit == OnExit.RELEASE else str(call.on_exit),)
         self.arguments += (call.most_alternates, " ".join(call.alternates), gang_members_text(call.gang_members))
@@ -72,7 +72,7 @@ class ClaimWire:
             self.arguments += (len(own), *flat(own))
         self.arguments += members
         for one in again:
-            self.arguments += (one.token, one.why.value, one.by_s * 1000 or "")
+            self.arguments += (one.token, one.end_reason.value, one.by_s * 1000 or "")
         if again:
             self.arguments += (len(call.expected), *(" ".join(one) for one in call.expected.values()))
         if shared or call.rules or call.limits or any(member.group for member in call.members):
@@ -96,7 +96,7 @@ class ClaimWire:
         # Which labels a group counts by, only its hash says.
         labels = bool(joining) or any(rule.by.startswith("label:") for rule in call.rules)
         if labels:
-            self.keys += map(keys.facts, self._hosts)
+            self.keys += map(keys.attributes, self._hosts)
         numbers = self._number_of
         limits = [(numbers[host], limit) for host, limit in call.limits.items() if host in numbers]
         self.arguments += (int(labels), len(things), len(shared))
@@ -121,7 +121,7 @@ class ClaimWire:
         placed: tuple[Placed, ...] = ()
         looked_at: tuple[HostUsage, ...] = ()
         things: tuple[Thing, ...] = ()
-        if outcome in (Outcome.OK, Outcome.SAME):
+        if outcome in (Outcome.OK, Outcome.ALREADY_DONE):
             placed = tuple(_placed(rest) for _ in range(int(next(rest))))
         if outcome is Outcome.OK:
             things = tuple(_thing(rest) for _ in range(int(next(rest))))
@@ -130,7 +130,7 @@ class ClaimWire:
         if outcome in (Outcome.OK, Outcome.FULL):
             looked_at = tuple(_looked_at(rest, self._hosts[int(number) - 1]) for number in rest)
         unknown = tuple(rest) if outcome is Outcome.UNKNOWN else ()
-        over = exceeded(tuple(rest)) if outcome is Outcome.OVER else ()
+        over = exceeded(tuple(rest)) if outcome is Outcome.OVER_QUOTA else ()
         return ClaimAnswer(outcome, reply[1], int(reply[2]), placed, looked_at, things, unknown, over)
 
 

@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 CLAIM, PLACEMENT = "claim", "placement"
-AMOUNT, WANTED = "amount", "wanted"
+AMOUNT, WANTED = "amount", "resizing_to"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ FIELDS = (
         journaled=True,
         survives=True,
     ),
-    Field("mark", CLAIM, "of the call that was answered with it last: only that one may undo it", survives=True),
+    Field("call_id", CLAIM, "of the call that was answered with it last: only that one may undo it", survives=True),
     Field("claimed_at_ms", CLAIM, "when it was made (Unix, ms)", journaled=True, survives=True),
     Field("max_attempts", CLAIM, "how often it is placed before it has failed; 1 where it is not there", True, True),
     Field(
@@ -77,7 +77,7 @@ FIELDS = (
     Field("searches", CLAIM, "while it is `pending`: how often no place was found for it since its last one failed"),
     Field("retry_root", CLAIM, "while it is `pending`: `root` of the placement that has failed"),
     Field("retry_from", CLAIM, "while it is `pending`: the token of that placement"),
-    Field("retry_why", CLAIM, "while it is `pending`: why that placement ended"),
+    Field("retry_reason", CLAIM, "while it is `pending`: why that placement ended"),
     Field(
         "tried", CLAIM, "`1` for a host on which it has failed since it was active last", False, True, is_family=True
     ),
@@ -85,7 +85,7 @@ FIELDS = (
         "closed", CLAIM, "up to which token it was given back: no placement with such a `root` is wanted", survives=True
     ),
     Field(
-        "closed_why",
+        "closed_reason",
         CLAIM,
         "why: `released`, `shelved` or `failed`; `expired` where a lease of its gang ran out",
         survives=True,
@@ -124,15 +124,19 @@ FIELDS = (
         True,
     ),
     Field("from", PLACEMENT, "the token of the placement that it was moved from, or is another attempt of"),
-    Field("why", PLACEMENT, "why it is ending, or has ended", survives=True),
+    Field("end_reason", PLACEMENT, "why it is ending, or has ended", survives=True),
     Field("expires_at_ms", PLACEMENT, "when its lease runs out, while it is not active (Unix, ms)"),
-    Field("move_by_ms", PLACEMENT, "by when a move must have made it active (Unix, ms)"),
+    Field("move_deadline_ms", PLACEMENT, "by when a move must have made it active (Unix, ms)"),
     Field("inbox_id", PLACEMENT, "the entry of its host's inbox that tells of it"),
     Field("work_ended_at_ms", PLACEMENT, "when its work was found to have ended by itself (Unix, ms)", journaled=True),
     Field("resized_from", PLACEMENT, "the token before the last resize", journaled=True),
     Field("amount", PLACEMENT, "what it holds of a slot", journaled=True, is_family=True),
     Field(
-        "wanted", PLACEMENT, "what it will hold of a slot once its host has resized it", journaled=True, is_family=True
+        "resizing_to",
+        PLACEMENT,
+        "what it will hold of a slot once its host has resized it",
+        journaled=True,
+        is_family=True,
     ),
     Field("in", PLACEMENT, "under which zone or label value its server group counts it", True, is_family=True),
 )
@@ -168,19 +172,19 @@ _JOURNALED_PLAIN = frozenset(one.name for one in FIELDS if one.journaled and one
 def record_of(claim: Claim) -> dict[str, str]:
     """Return the store's part of a claim as an agent keeps it: fields as in the hash, of the placement shown."""
     record = {name: value for name, value in claim.raw.items() if name in _JOURNALED}
-    record |= {f"in.{topology}": domain for topology, domain in claim.counted.items()}
+    record |= {f"counted.{topology}": domain for topology, domain in claim.counted.items()}
     is_main = claim.raw.get("placed", claim.raw.get("token")) == claim.placed
     prefix = "" if is_main else f"placement.{claim.placed}."
     record |= {name: claim.raw[prefix + name] for name in _JOURNALED_PLAIN if prefix + name in claim.raw}
     if claim.state is ClaimStatus.CLAIMED and claim.expires_at_ms is not None:
         record["expires_at_ms"] = str(claim.expires_at_ms)
-    return record_with(record, claim.amounts, claim.wanted)
+    return record_with(record, claim.amounts, claim.resizing_to)
 
 
-def record_with(record: Mapping[str, str], amounts: Amounts, wanted: Amounts) -> dict[str, str]:
+def record_with(record: Mapping[str, str], amounts: Amounts, resizing_to: Amounts) -> dict[str, str]:
     """Return such a record with other amounts."""
     others = {name: value for name, value in record.items() if name.partition(".")[0] not in (AMOUNT, WANTED)}
-    return others | _fields(AMOUNT, amounts) | _fields(WANTED, wanted)
+    return others | _fields(AMOUNT, amounts) | _fields(WANTED, resizing_to)
 
 
 def amounts_in(record: Mapping[str, str], family: str) -> dict[str, int]:

@@ -25,15 +25,15 @@ from redsched.model.validation import parse_int
 from redsched.store.codec.claim_fields import is_of_placement
 
 AMOUNT = "amount."
-WANTED = "wanted."
+WANTED = "resizing_to."
 HELD_AMOUNT = "held."
 """In an entry of the feed: what a placement that has ended held."""
-COUNTED = "in."
+COUNTED = "counted."
 LIMIT = "limit."
 TRIED = "tried."
 WRITTEN_OFF = "lost"
 """The epoch of a host that was written off and has not come back."""
-LEAVING = ("leaving", "drain_by_ms", "drain_then")
+DRAINING_FIELDS = ("draining", "drain_deadline_ms", "drain_then")
 ROOT = "/"
 """What `pool.<name>` holds where the pool lies in the host itself."""
 
@@ -64,18 +64,18 @@ def _inventory_fields(inventory: Inventory) -> Iterator[tuple[str, str]]:
         yield "step", str(inventory.step_size)
 
 
-def leaving_of(fields: Mapping[str, str | None], now_ms: int) -> str:
+def draining_of(fields: Mapping[str, str | None], now_ms: int) -> str:
     """Return how claims leave a host: `move` or `evacuate` (they are placed elsewhere), `stop`, or '' (they do not).
 
     The last two are what becomes of a drain with moves whose deadline has passed.
     """
-    how, by_ms = fields.get("leaving") or "", parse_int(fields.get("drain_by_ms") or "", 0)
+    how, by_ms = fields.get("draining") or "", parse_int(fields.get("drain_deadline_ms") or "", 0)
     if how != "move" or not 0 < by_ms <= now_ms:
         return how
     return "stop" if fields.get("drain_then") == AtDeadline.STOP else ""
 
 
-def facts_fields(report: HostReport) -> dict[str, str]:
+def attribute_fields(report: HostReport) -> dict[str, str]:
     """The fields of a host's facts: traits, its own and its pools', the tree of pools, labels and metrics."""
     values = {f"trait.{trait}": "1" for trait in sorted(report.traits)}
     for name, pool in report.pools.items():
@@ -149,17 +149,17 @@ def claim_from(cell: str, claim_id: str, fields: Mapping[str, str]) -> Claim:
         project=fields.get("project", ""),
         consumer=fields.get("consumer", ""),
         digest=fields.get("digest", ""),
-        why=_why(fields, "why"),
+        end_reason=_why(fields, "end_reason"),
         claimed_at_ms=_whole(fields.get("claimed_at_ms")),
         expires_at_ms=_whole(fields.get("expires_at_ms")),
         group=fields.get("group", ""),
         counted=_counted(main),
         gang=fields.get("gang", ""),
         gang_members=_gang_members(fields.get("gang_members", "")),
-        wanted=_amounts(main, WANTED),
+        resizing_to=_amounts(main, WANTED),
         placements=tuple(placements),
         closed=fields.get("closed", ""),
-        closed_why=_why(fields, "closed_why"),
+        closed_reason=_why(fields, "closed_reason"),
         retry_from=fields.get("retry_from", ""),
         max_attempts=_whole(fields.get("max_attempts")) or 1,
         failed_moves=_whole(fields.get("failed_moves")) or 0,
@@ -183,12 +183,12 @@ def _placement(fields: Mapping[str, str]) -> Placement:
         host=fields["host"],
         state=ClaimStatus(fields["state"]),
         amounts=_amounts(fields, AMOUNT),
-        why=_why(fields, "why"),
+        end_reason=_why(fields, "end_reason"),
         expires_at_ms=_whole(fields.get("expires_at_ms")),
         counted=_counted(fields),
-        wanted=_amounts(fields, WANTED),
+        resizing_to=_amounts(fields, WANTED),
         based_on=fields.get("from", ""),
-        move_by_ms=_whole(fields.get("move_by_ms")),
+        move_deadline_ms=_whole(fields.get("move_deadline_ms")),
         work_ended_at_ms=_whole(fields.get("work_ended_at_ms")),
     )
 

@@ -25,13 +25,13 @@ class Keys:
         "_prefix",
         "aggregates",
         "changes",
-        "chores",
+        "reconcile",
         "deadlines",
         "due",
         "events",
         "head",
         "hosts",
-        "leaving",
+        "draining",
         "meta",
         "pools",
         "quotas",
@@ -46,8 +46,8 @@ class Keys:
         self.changes = f"{self._prefix}changes"
         self.hosts = f"{self._prefix}hosts"
         self.deadlines = f"{self._prefix}deadlines"
-        self.chores = f"{self._prefix}chores"
-        self.leaving = f"{self._prefix}leaving"
+        self.reconcile = f"{self._prefix}reconcile"
+        self.draining = f"{self._prefix}draining"
         self.shelved = f"{self._prefix}shelved"
         self.events = f"{self._prefix}events"
         self.recorder = f"{self._prefix}recorder"
@@ -57,16 +57,16 @@ class Keys:
         self.quotas = f"{self._prefix}quotas"
         self.head = (self.meta, self.changes, self.hosts)
         """What the fence needs: the first three KEYS of every writing script."""
-        self.due = (self.deadlines, self.chores, self.shelved)
+        self.due = (self.deadlines, self.reconcile, self.shelved)
         """KEYS 4 to 6 of every script that claims, or that says something of claims."""
 
     def host(self, name: str) -> str:
         """Hash: the host's state and its slots."""
         return f"{self._prefix}host:{name}"
 
-    def facts(self, name: str) -> str:
+    def attributes(self, name: str) -> str:
         """Hash: the host's traits, labels and metrics."""
-        return f"{self._prefix}facts:{name}"
+        return f"{self._prefix}attributes:{name}"
 
     def removed(self, host: str) -> str:
         """String: up to which placement a host that was removed by force has lost its claims."""

@@ -30,7 +30,7 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class ReportAnswer:
-    """OK | SAME | OTHER. Without `attested` the host is not open for claims yet: attest."""
+    """OK | ALREADY_DONE | NOT_OWNER. Without `attested` the host is not open for claims yet: attest."""
 
     outcome: Outcome
     epoch: str
@@ -41,7 +41,7 @@ class ReportAnswer:
 
 @dataclass(frozen=True, slots=True)
 class AttestAnswer:
-    """OK | SAME | EPOCH | UNKNOWN | OTHER | CONFLICT. `drop`: placements whose work the host must stop, by `placed`."""
+    """OK | ALREADY_DONE | WRONG_EPOCH | UNKNOWN | NOT_OWNER | CONFLICT. `drop`: placements whose work the host must stop, by `placed`."""
 
     outcome: Outcome
     epoch: str
@@ -70,7 +70,7 @@ class EndedPlacement:
     id: str
     placed: str
     token: str
-    why: str = ""
+    end_reason: str = ""
     """Why it ended, as the store said; '' where it did not."""
     was_active: bool = False
     """Whether its work had been active, and was not stopped because its gang failed."""
@@ -89,7 +89,7 @@ class ReleaseMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """For a member that is a claim already and is to have another placement; `why`: MOVED, FAILED or SHELVED.
+    """For a member that is a claim already and is to have another placement; `end_reason`: MOVED, FAILED or SHELVED.
 
     `host` and `token` are those of the placement that it is based on; `by_s` is how long a move may take until the new
     one must be active (0: any time); `gang` is that of the claim.
@@ -97,7 +97,7 @@ class Replacement:
 
     host: str
     token: str
-    why: EndReason
+    end_reason: EndReason
     by_s: int = 0
     gang: str = ""
 
@@ -138,7 +138,7 @@ class ClaimCall:
     """Whether the project is known to have a quota, so that its limits must be in the cell."""
     is_gang: bool = False
     """Whether failure of one ends all, until all are active."""
-    mark: str = ""
+    call_id: str = ""
     """What undoing names, so that it leaves what another call was told of since; '' for none."""
     on_exit: OnExit = OnExit.RELEASE
     written_off: tuple[str, ...] = ()
@@ -196,9 +196,9 @@ class Thing:
 
 @dataclass(frozen=True, slots=True)
 class ClaimAnswer:
-    """OK | SAME | FULL | OVER | UNSHARED | UNKNOWN | GONE | CONFLICT | LATE | EPOCH | SETTLING | BEHIND.
+    """OK | ALREADY_DONE | FULL | OVER_QUOTA | UNSHARED | UNKNOWN | ENDED | CONFLICT | EXPIRED | WRONG_EPOCH | SETTLING | STALE_VIEW.
 
-    Where a member is placed again, of its claim: NO_CLAIM, STALE, GONE, ATTEST, GANG (its gang is waited for, or has
+    Where a member is placed again, of its claim: NO_CLAIM, STALE, ENDED, NOT_ATTESTED, GANG (its gang is waited for, or has
     failed), MOVING (it is not active yet).
     `placed` in the order of the members.
 

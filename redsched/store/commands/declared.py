@@ -23,7 +23,7 @@ class DeclaredCalls(Reads):
     """One coroutine for each thing that an operator can declare and take back, and reads of them."""
 
     async def put_aggregate(self, aggregate: Aggregate) -> ScriptResult:
-        """Replace an aggregate's metadata and the set of its hosts. OK | SAME; facts: its hosts that are not known.
+        """Replace an aggregate's metadata and the set of its hosts. OK | ALREADY_DONE; facts: its hosts that are not known.
 
         The hosts follow in chunks: who reads meanwhile may see a part of them. (declare.lua, membership.lua)
         """
@@ -32,38 +32,38 @@ class DeclaredCalls(Reads):
         return replace(answer if answer.outcome is Outcome.OK else members, facts=members.facts)
 
     async def delete_aggregate(self, name: str, force: bool = False) -> ScriptResult:
-        """Take an aggregate back. OK | UNKNOWN | HELD (it has hosts; facts: some of them). With `force` they leave it.
+        """Take an aggregate back. OK | UNKNOWN | IN_USE (it has hosts; facts: some of them). With `force` they leave it.
 
         (membership.lua, undeclare.lua)
         """
         if not force and (members := await self.members(name)):
             return replace(
-                await self._answer("tick", (self.keys.deadlines,)), outcome=Outcome.HELD, facts=tuple(members[:CHUNK])
+                await self._answer("tick", (self.keys.deadlines,)), outcome=Outcome.IN_USE, facts=tuple(members[:CHUNK])
             )
         await self._set_members(name, frozenset())
         return await self._undeclare(Kind.AGGREGATE, name, force)
 
     async def put_group(self, group: ServerGroup) -> ScriptResult:
-        """Declare a server group. OK | SAME | HELD (it has members: only max_per_host may change). (declare.lua)
+        """Declare a server group. OK | ALREADY_DONE | IN_USE (it has members: only max_per_host may change). (declare.lua)
 
-        HELD with facts: it was taken back by force, and by these topologies not all of its members are counted.
+        IN_USE with facts: it was taken back by force, and by these topologies not all of its members are counted.
         """
         return await self._declare(Kind.SERVER_GROUP, group.name, group_fields(group))
 
     async def delete_group(self, name: str, force: bool = False) -> ScriptResult:
-        """Take a server group back. OK | UNKNOWN | HELD (it has members). (undeclare.lua)"""
+        """Take a server group back. OK | UNKNOWN | IN_USE (it has members). (undeclare.lua)"""
         return await self._undeclare(Kind.SERVER_GROUP, name, force)
 
     async def put_pool(self, pool: SharedPool) -> ScriptResult:
-        """Declare a shared pool; what is claimed of it stays. OK | SAME. (declare.lua)"""
+        """Declare a shared pool; what is claimed of it stays. OK | ALREADY_DONE. (declare.lua)"""
         return await self._declare(Kind.POOL, pool.name, pool_fields(pool))
 
     async def delete_pool(self, name: str, force: bool = False) -> ScriptResult:
-        """Take a shared pool back. OK | UNKNOWN | HELD (something of it is claimed). (undeclare.lua)"""
+        """Take a shared pool back. OK | UNKNOWN | IN_USE (something of it is claimed). (undeclare.lua)"""
         return await self._undeclare(Kind.POOL, name, force)
 
     async def put_quota(self, quota: Quota, cells: Sequence[str] = ()) -> ScriptResult:
-        """Declare the quota of a project, over these cells where there are several. OK | SAME. (declare.lua)"""
+        """Declare the quota of a project, over these cells where there are several. OK | ALREADY_DONE. (declare.lua)"""
         return await self._declare(Kind.QUOTA, quota.project, quota_fields(quota, cells))
 
     async def delete_quota(self, project: str) -> ScriptResult:
@@ -106,7 +106,7 @@ class DeclaredCalls(Reads):
         return await self._answer("undeclare", self._place(kind, name), (kind.value, name, int(force)))
 
     async def _set_members(self, aggregate: str, wanted: frozenset[str]) -> ScriptResult:
-        """Have exactly these hosts be in it. OK | SAME; facts: those of them that are not known."""
+        """Have exactly these hosts be in it. OK | ALREADY_DONE; facts: those of them that are not known."""
         hosts = sorted(wanted.union(await self.host_names()))
         answers = []
         for chunk in chunks(hosts):
@@ -114,7 +114,7 @@ class DeclaredCalls(Reads):
             answers.append(await self._answer("membership", [*map(self.keys.host, chunk)], (aggregate, *marks)))
         changed = any(one.outcome is Outcome.OK for one in answers)
         unknown = tuple(host for one in answers for host in one.facts)
-        return replace(answers[-1], outcome=Outcome.OK if changed else Outcome.SAME, facts=unknown)
+        return replace(answers[-1], outcome=Outcome.OK if changed else Outcome.ALREADY_DONE, facts=unknown)
 
     def _place(self, kind: Kind, name: str = "") -> tuple[str, str]:
         """The keys of a thing, and of the names of its kind."""

@@ -5,7 +5,7 @@ from itertools import chain
 
 from redsched.errors import StoreUnavailable
 from redsched.model import AgentStamp, AtDeadline, HostReport, HostStatus, Token
-from redsched.store.codec.fields import facts_fields, host_fields
+from redsched.store.codec.fields import attribute_fields, host_fields
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import AttestAnswer, Clock, EndedPlacement, JournaledClaim, ReportAnswer, ScriptResult
 from redsched.store.codec.wire import flat
@@ -21,7 +21,7 @@ class HostCalls(Reads):
     """One coroutine for each script whose subject is a host or the cell."""
 
     async def init(self) -> ScriptResult:
-        """Declare the cell new, so that it starts settled. OK, or SAME when it exists. (init.lua)"""
+        """Declare the cell new, so that it starts settled. OK, or ALREADY_DONE when it exists. (init.lua)"""
         return await self._answer("init")
 
     async def tick(self) -> Clock:
@@ -30,14 +30,14 @@ class HostCalls(Reads):
         return Clock(epoch=reply[1], seq=int(reply[3]), now_ms=int(reply[2]), settled=bool(reply[4]))
 
     async def raise_epoch(self, above: str) -> ScriptResult:
-        """Make sure that the present epoch is above one that an agent has left. OK | SAME. (raise.lua)"""
+        """Make sure that the present epoch is above one that an agent has left. OK | ALREADY_DONE. (raise.lua)"""
         Token.parse(f"{above}.0")
         return await self._answer("raise", (), (above,))
 
     async def report(self, report: HostReport, stamp: AgentStamp | None = None) -> ReportAnswer:
-        """Replace all that the host's agent owns. OK | SAME | OTHER. (report.lua)"""
-        own, facts = flat(host_fields(report)), flat(facts_fields(report))
-        own_keys = (self.keys.host(report.name), self.keys.facts(report.name), self.keys.removed(report.name))
+        """Replace all that the host's agent owns. OK | ALREADY_DONE | NOT_OWNER. (report.lua)"""
+        own, facts = flat(host_fields(report)), flat(attribute_fields(report))
+        own_keys = (self.keys.host(report.name), self.keys.attributes(report.name), self.keys.removed(report.name))
         keys = (*own_keys, self.keys.deadlines)
         head = (report.name, report.lease_s * 1000, *_stamp(stamp), len(own))
         reply = await self._run("report", keys, (*head, *own, *facts))
@@ -57,12 +57,12 @@ class HostCalls(Reads):
         `ended` are those that the journal remembers as ended; `lease_s` runs for claims to be taken up again.
         """
         spoken = [_held_entry(one) for one in held]
-        spoken += [(one.id, "ended", one.placed, one.token, one.why, int(one.was_active)) for one in ended]
+        spoken += [(one.id, "ended", one.placed, one.token, one.end_reason, int(one.was_active)) for one in ended]
         things: set[str] = set()
         for _ in range(MAX_TRIES):
             named = {entry[0] for entry in spoken}
             entries = [*spoken, *((id_, "store") for id_ in await self.held_ids(host) if id_ not in named)]
-            keys = [*self.keys.due, *self._host_keys(host), self.keys.leaving]
+            keys = [*self.keys.due, *self._host_keys(host), self.keys.draining]
             keys += [self.keys.claim(str(entry[0])) for entry in entries]
             head = (host, epoch, *_stamp(stamp), lease_s * 1000, len(entries))
             reply = await self._run(
@@ -74,7 +74,7 @@ class HostCalls(Reads):
         raise StoreUnavailable(f"the claims of {host} change faster than they can be read: attest again")
 
     async def heartbeat(self, host: str, lease_s: int, stamp: AgentStamp | None = None) -> ScriptResult:
-        """The host lives for another lease. OK | ATTEST | UNKNOWN | OTHER. (heartbeat.lua)"""
+        """The host lives for another lease. OK | NOT_ATTESTED | UNKNOWN | NOT_OWNER. (heartbeat.lua)"""
         journal, nonce, _ = _stamp(stamp)
         return await self._answer(
             "heartbeat", (self.keys.host(host), self.keys.deadlines), (host, lease_s * 1000, journal, nonce)
@@ -93,21 +93,21 @@ class HostCalls(Reads):
         deadline_s: int = 0,
         then: AtDeadline = AtDeadline.KEEP,
     ) -> ScriptResult:
-        """Set a host's status; with `move` its claims are to be placed elsewhere. OK | SAME | UNKNOWN. (status.lua)
+        """Set a host's status; with `move` its claims are to be placed elsewhere. OK | ALREADY_DONE | UNKNOWN. (status.lua)
 
         `deadline_s`: how long they are moved (0: until it is enabled); `then`: what becomes of the rest.
         """
         deadline = (deadline_s * 1000, then.value) if deadline_s else ("", "")
-        keys = (self.keys.host(host), self.keys.leaving)
+        keys = (self.keys.host(host), self.keys.draining)
         return await self._answer("status", keys, (host, status.value, int(move), *deadline))
 
     async def write_off(self, host: str, evacuate: bool = False, force: bool = False) -> ScriptResult:
-        """Write a host off; with `evacuate`, its claims move. OK | SAME | UNKNOWN | ALIVE. (lost.lua)"""
-        keys = (self.keys.host(host), self.keys.leaving)
+        """Write a host off; with `evacuate`, its claims move. OK | ALREADY_DONE | UNKNOWN | ALIVE. (lost.lua)"""
+        keys = (self.keys.host(host), self.keys.draining)
         return await self._answer("lost", keys, (host, int(evacuate), int(force)))
 
     async def forget(self, host: str, force: bool = False) -> ScriptResult:
-        """Remove a host. OK | UNKNOWN | HELD. With `force` its claims end with it. (forget.lua)"""
+        """Remove a host. OK | UNKNOWN | IN_USE. With `force` its claims end with it. (forget.lua)"""
         things = set[str]()
         for _ in range(MAX_TRIES):
             ids = sorted(await self.held_ids(host))
@@ -116,8 +116,8 @@ class HostCalls(Reads):
                 self.keys.host(host),
                 self.keys.claims(host),
                 self.keys.inbox(host),
-                self.keys.facts(host),
-                self.keys.leaving,
+                self.keys.attributes(host),
+                self.keys.draining,
                 self.keys.removed(host),
                 *map(self.keys.claim, ids),
                 *self._thing_keys(things),

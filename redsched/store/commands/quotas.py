@@ -81,7 +81,7 @@ class QuotaCalls(Reads):
     """One coroutine for each of them. All are about one division, and STALE where the cell has no share of it."""
 
     async def quota_close(self, project: str, former: str, division: str) -> tuple[ScriptResult, QuotaState]:
-        """Begin a division here, after `former`. OK | SAME | STALE | SETTLING | UNKNOWN. (quota_close.lua)
+        """Begin a division here, after `former`. OK | ALREADY_DONE | STALE | SETTLING | UNKNOWN. (quota_close.lua)
 
         Until `quota_share` nothing more is let in. What the cell has of the quota is the second answer.
         """
@@ -90,7 +90,7 @@ class QuotaCalls(Reads):
         return answer, QuotaState.parse(fields)
 
     async def quota_share(self, project: str, division: str, epoch: str, version: str, share: Amounts) -> ScriptResult:
-        """Give the cell its share, where nothing has changed since it was closed. OK | SAME | STALE. (quota_share.lua)
+        """Give the cell its share, where nothing has changed since it was closed. OK | ALREADY_DONE | STALE. (quota_share.lua)
 
         `epoch` is that of the cell before any was closed for this division, `version` what `quota_close` was answered.
         """
@@ -101,22 +101,22 @@ class QuotaCalls(Reads):
     ) -> tuple[Outcome, Transfer | None]:
         """Take what can be spared of this out of the cell's share, for another cell. (quota_give.lua)
 
-        OK | SAME | HELD (another transfer is on its way there, and is the second answer) | FULL | STALE.
+        OK | ALREADY_DONE | IN_USE (another transfer is on its way there, and is the second answer) | FULL | STALE.
         """
         answer = await self._about_quota("quota_give", project, division, to, transfer_id, *flat(wanted))
         return answer.outcome, Transfer.parse(" ".join(answer.facts)) if answer.facts else None
 
     async def quota_take(self, project: str, division: str, giver: str, transfer: Transfer) -> ScriptResult:
-        """Add to the cell's share what another one has handed over, once. OK | SAME | GONE | STALE. (quota_take.lua)"""
+        """Add to the cell's share what another one has handed over, once. OK | ALREADY_DONE | ENDED | STALE. (quota_take.lua)"""
         words = (division, giver, transfer.number, 0, *flat(transfer.amounts))
         return await self._about_quota("quota_take", project, *words)
 
     async def quota_void(self, project: str, division: str, giver: str, transfer: Transfer) -> ScriptResult:
-        """Close the cell to a transfer. OK (it has not had it) | SAME (it has) | STALE. (quota_take.lua)"""
+        """Close the cell to a transfer. OK (it has not had it) | ALREADY_DONE (it has) | STALE. (quota_take.lua)"""
         return await self._about_quota("quota_take", project, division, giver, transfer.number, 1)
 
     async def quota_given(self, project: str, division: str, to: str, transfer: Transfer, back: bool) -> ScriptResult:
-        """Forget a transfer; `back`: what was handed over returns. OK | SAME | STALE. (quota_given.lua)"""
+        """Forget a transfer; `back`: what was handed over returns. OK | ALREADY_DONE | STALE. (quota_given.lua)"""
         return await self._about_quota("quota_given", project, division, to, transfer.number, int(back))
 
     async def _about_quota(self, script: str, project: str, *arguments: str | int) -> ScriptResult:

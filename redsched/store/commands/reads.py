@@ -8,7 +8,7 @@ from redsched import aio
 from redsched.errors import StoreUnavailable
 from redsched.model import Claim, ClaimStatus, Reason
 from redsched.pacing import Spread, paced, paged
-from redsched.store.codec.fields import LEAVING, claim_from, leaving_of, reason_from
+from redsched.store.codec.fields import DRAINING_FIELDS, claim_from, draining_of, reason_from
 from redsched.store.codec.keys import CELLS, Kind
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import AuditedHost, Change, Clock, FeedEnd, HostHashes, InboxEntry, Poll
@@ -80,12 +80,12 @@ class Reads(CellBase):
         pipe = self._reader.pipeline(transaction=False)
         for name in names:
             pipe.hgetall(self.keys.host(name))
-            pipe.hgetall(self.keys.facts(name))
+            pipe.hgetall(self.keys.attributes(name))
         with reading(self._url):
             hashes = await pipe.execute()
         return [
-            HostHashes(name, {**host, **facts} if host else {})
-            for name, host, facts in zip(names, hashes[::2], hashes[1::2], strict=True)
+            HostHashes(name, {**host, **attributes} if host else {})
+            for name, host, attributes in zip(names, hashes[::2], hashes[1::2], strict=True)
         ]
 
     async def held_ids(self, host: str) -> set[str]:
@@ -163,17 +163,19 @@ class Reads(CellBase):
                 )
             )
 
-    async def due_chores(self, now_ms: int, offset: int, most: int) -> list[str]:
+    async def due_for_reconciliation(self, now_ms: int, offset: int, most: int) -> list[str]:
         """Ids of claims about which something is to be done by now, longest due first."""
         with reading(self._url):
             return list(
-                await self._reader.zrange(self.keys.chores, "-inf", str(now_ms), byscore=True, offset=offset, num=most)
+                await self._reader.zrange(
+                    self.keys.reconcile, "-inf", str(now_ms), byscore=True, offset=offset, num=most
+                )
             )
 
-    async def chore_due_ms(self, claim_id: str) -> int | None:
+    async def reconcile_due_ms(self, claim_id: str) -> int | None:
         """When something is to be done about a claim (Unix, ms); None where nothing is."""
         with reading(self._url):
-            score = await self._reader.zscore(self.keys.chores, claim_id)
+            score = await self._reader.zscore(self.keys.reconcile, claim_id)
         return None if score is None else int(score)
 
     async def read_gang(self, gang_id: str) -> dict[str, str]:
@@ -186,7 +188,7 @@ class Reads(CellBase):
         """Return the members of a gang that have not ended; None unless one of its members has failed."""
         with reading(self._url):
             fields = await self._reader.hgetall(self.keys.gang(gang_id))
-        return [name[len(MEMBER) :] for name in fields if name.startswith(MEMBER)] if "why" in fields else None
+        return [name[len(MEMBER) :] for name in fields if name.startswith(MEMBER)] if "end_reason" in fields else None
 
     async def read_request(self, digest: str) -> str | None:
         """A request as canonical JSON; None where it is not kept any more."""
@@ -219,15 +221,15 @@ class Reads(CellBase):
             with reading(self._url):
                 await pipe.execute()
 
-    async def leaving_hosts(self, now_ms: int) -> dict[str, str]:
-        """Return the hosts whose claims are to leave, and how, as `leaving_of` says it."""
+    async def draining_hosts(self, now_ms: int) -> dict[str, str]:
+        """Return the hosts whose claims are to leave, and how, as `draining_of` says it."""
         with reading(self._url):
-            names = sorted(await self._reader.smembers(self.keys.leaving))
+            names = sorted(await self._reader.smembers(self.keys.draining))
             pipe = self._reader.pipeline(transaction=False)
             for name in names:
-                pipe.hmget(self.keys.host(name), LEAVING)
+                pipe.hmget(self.keys.host(name), DRAINING_FIELDS)
             found = await pipe.execute() if names else []
-        hows = (leaving_of(dict(zip(LEAVING, values, strict=True)), now_ms) for values in found)
+        hows = (draining_of(dict(zip(DRAINING_FIELDS, values, strict=True)), now_ms) for values in found)
         return {name: how for name, how in zip(names, hows, strict=True) if how}
 
     async def shelved_ids(self) -> Spread[bool]:
@@ -268,9 +270,9 @@ class Reads(CellBase):
         """All deadlines: claim id -> Unix ms."""
         return await self._times(self.keys.deadlines)
 
-    async def chores(self) -> Spread[int]:
-        """All chores: claim id -> Unix ms."""
-        return await self._times(self.keys.chores)
+    async def to_reconcile(self) -> Spread[int]:
+        """All entries of `reconcile`: claim id -> Unix ms."""
+        return await self._times(self.keys.reconcile)
 
     async def _times(self, key: str) -> Spread[int]:
         """A sorted set of times, in pages by time: what is put off meanwhile comes again, and counts as it is then."""

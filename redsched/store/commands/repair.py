@@ -26,7 +26,7 @@ class MendCalls(Reads):
     """One coroutine for each script that mends something, and the reads that only an audit needs."""
 
     async def mend_host(self, host: str, reason: str, suspects: Iterable[str] = ()) -> ScriptResult:
-        """Work out a host's claims, sums and deadlines anew. OK | SAME | UNKNOWN | ATTEST | CONFLICT. (mend_host.lua)
+        """Work out a host's claims, sums and deadlines anew. OK | ALREADY_DONE | UNKNOWN | NOT_ATTESTED | CONFLICT. (mend_host.lua)
 
         `suspects`: ids of claims that may be on it although its set does not have them. CONFLICT: an amount of a claim
         is no whole number.
@@ -41,15 +41,15 @@ class MendCalls(Reads):
     async def mend_gone_host(
         self, host: str, reason: str, operator: bool, suspects: Iterable[str] = ()
     ) -> ScriptResult:
-        """Clear away what is left of a host that is not there. OK | SAME | HELD | SETTLING. (mend_gone_host.lua)
+        """Clear away what is left of a host that is not there. OK | ALREADY_DONE | IN_USE | SETTLING. (mend_gone_host.lua)
 
-        With `operator` claims that it had taken up end too; without, they are left (HELD).
+        With `operator` claims that it had taken up end too; without, they are left (IN_USE).
         """
         things: dict[str, None] = {}
 
         def call(ids: Sequence[str]) -> tuple[list[str], Sequence[str | int]]:
             keys = [*self.keys.due, self.keys.host(host), self.keys.claims(host), self.keys.inbox(host)]
-            keys += [self.keys.facts(host), self.keys.removed(host), *map(self.keys.claim, ids)]
+            keys += [self.keys.attributes(host), self.keys.removed(host), *map(self.keys.claim, ids)]
             keys += self._thing_keys(things)
             return keys, (host, reason, int(operator), *ids)
 
@@ -58,24 +58,24 @@ class MendCalls(Reads):
     async def mend_counts(self, thing: str, version: str, reason: str, claim_ids: Sequence[str]) -> ScriptResult:
         """Work out anew what a `server-group:web`, `pool:licences` or `quota:web` counts, from all its claims.
 
-        `version`: its own, read before the claims were looked for. OK | SAME | SETTLING | CONFLICT | RETRY.
+        `version`: its own, read before the claims were looked for. OK | ALREADY_DONE | SETTLING | CONFLICT | RETRY.
         (mend_counts.lua)
         """
         keys = (*map(self.keys.claim, claim_ids), *self._thing_keys([thing]))
         return await self._answer("mend_counts", keys, (version, reason, *claim_ids))
 
     async def mend_due(self, reason: str, claim_ids: Sequence[str]) -> ScriptResult:
-        """Work out anew when something is due about claims. OK | SAME | SETTLING. (mend_due.lua)"""
+        """Work out anew when something is due about claims. OK | ALREADY_DONE | SETTLING. (mend_due.lua)"""
         keys = (*self.keys.due, self.keys.events, *map(self.keys.claim, claim_ids))
         return await self._answer("mend_due", keys, (reason, *claim_ids))
 
     async def mend_gang(self, gang: str, reason: str, members: Sequence[str]) -> ScriptResult:
-        """Have a gang be waited for as it should. OK | SAME | SETTLING | RETRY. (mend_gang.lua)"""
+        """Have a gang be waited for as it should. OK | ALREADY_DONE | SETTLING | RETRY. (mend_gang.lua)"""
         keys = (self.keys.gang(gang), self.keys.events, *map(self.keys.claim, members))
         return await self._answer("mend_gang", keys, (gang, reason, *members))
 
     async def restore(self, claims: Mapping[str, Mapping[str, str]]) -> ScriptResult:
-        """Put claims of an exported cell back, as they were. OK | UNKNOWN | HELD | CONFLICT. (restore.lua)
+        """Put claims of an exported cell back, as they were. OK | UNKNOWN | IN_USE | CONFLICT. (restore.lua)
 
         Their hosts have not attested. Facts: the ids that the store had already, and that stay as they are.
         """

@@ -69,7 +69,7 @@ class Changing:
             now = await self.answered(lambda: self._claims.fail(claim_id, before.token, alternates), NotFound, *REFUSED)
         except (NotFound, *REFUSED):
             return Left.UNCLEAR
-        if now.state in OVER and before.closed_why is EndReason.SHELVED:
+        if now.state in OVER and before.closed_reason is EndReason.SHELVED:
             return Left.UNCLEAR  # what could not be started again is shelved still
         if now.state in OVER:
             say("gave", id=claim_id, how=f"failed, {now.state}")

@@ -52,7 +52,7 @@ def left_over(view: View) -> Iterator[str]:
     """What may only be there as long as something is under way: hints, deadlines, chores."""
     yield from (f"{count} hints lie in the inbox of {host}" for host, count in view.inboxes.items())
     yield from (f"claim {claim_id} has a deadline" for claim_id in view.deadlines)
-    for claim_id, due_ms in view.others.get("chores", {}).items():
+    for claim_id, due_ms in view.others.get("reconcile", {}).items():
         left_s = (float(due_ms) - view.now_ms) / 1000
         when = f"put off for {left_s:.1f} s" if left_s > 0 else f"due for {-left_s:.1f} s"
         yield f"a chore waits for {claim_id}, {when}"
@@ -196,7 +196,7 @@ def nothing_is_left(view: View) -> Iterator[str]:
     yield from books(view)
     yield from left_over(view)
     yield from (f"ended claim {claim_id} is remembered without end" for claim_id in view.kept)
-    yield from (f"key {key} is left" for key in view.others if key.startswith(("gang:", "shelved", "leaving")))
+    yield from (f"key {key} is left" for key in view.others if key.startswith(("gang:", "shelved", "draining")))
     yield from (f"claim {claim_id} is left, shelved" for claim_id in view.shelved)
     yield from (f"claim {claim_id} is left, {claim.get('state')}" for claim_id, claim in view.claims.items())
     for what, things in (("host", view.hosts), ("pool", view.pools), ("group", view.groups)):

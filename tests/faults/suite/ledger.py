@@ -155,7 +155,7 @@ class Ledger:
         ids = words.get("ids", [words["id"]] if "id" in words else [])
         for number, claim_id in enumerate(ids):
             host = hosts[number] if number < len(hosts) else None
-            what = " ".join(filter(None, (said, words.get("how") or words.get("why"), host and f"on {host}")))
+            what = " ".join(filter(None, (said, words.get("how") or words.get("end_reason"), host and f"on {host}")))
             self.last[claim_id] = Answer(who, what, _at_ms(words))
 
     def silence(self, who: str) -> None:

@@ -36,13 +36,15 @@ def count_lost(world: World, result: Result, excuses: Excuses) -> None:
             continue
         gone = world.watcher.gone.get(claim_id)
         # Tombstones are not kept for ever: the watcher has seen them while they were there.
-        why = world.watcher.now[world.cell_of(one.host)].ended.get(claim_id) or (gone.why if gone else "forgotten")
-        level.lost[why] += 1
-        result.lost[why] += 1
+        end_reason = world.watcher.now[world.cell_of(one.host)].ended.get(claim_id) or (
+            gone.end_reason if gone else "forgotten"
+        )
+        level.lost[end_reason] += 1
+        result.lost[end_reason] += 1
         del world.ledger.owned[claim_id]
-        world.ledger.given[claim_id] = f"lost: {why}"
-        if reason := broken(claim_id, one, gone, why, excuses):
-            is_there = f"is lost: {why}, {whereabouts(claim_id, world.watcher)}"
+        world.ledger.given[claim_id] = f"lost: {end_reason}"
+        if reason := broken(claim_id, one, gone, end_reason, excuses):
+            is_there = f"is lost: {end_reason}, {whereabouts(claim_id, world.watcher)}"
             result.wrong.append(f"{_promised(claim_id, one)}; it {is_there}; {reason}")
 
 
@@ -61,13 +63,13 @@ def lost_shelved(world: World, is_allowed: bool) -> Iterator[str]:
     for claim_id in [*world.ledger.shelved]:
         if claim_id in claims.shelved:
             continue
-        why = "not shelved" if claim_id in known else claims.ended.get(claim_id, "forgotten")
+        end_reason = "not shelved" if claim_id in known else claims.ended.get(claim_id, "forgotten")
         if claim_id not in known:
-            level.lost[why] += 1
-            world.ledger.given[claim_id] = f"lost: {why}"
+            level.lost[end_reason] += 1
+            world.ledger.given[claim_id] = f"lost: {end_reason}"
             del world.ledger.shelved[claim_id]
         if not is_allowed:
-            yield f"claim {claim_id} was shelved, and is lost: {why}"
+            yield f"claim {claim_id} was shelved, and is lost: {end_reason}"
 
 
 def came_back(world: World, is_allowed: bool) -> Iterator[str]:

@@ -87,7 +87,7 @@ class Operator:
 
     async def _give_back_again(self, scheduler: Scheduler, claim_id: str) -> None:
         claim = await scheduler.claims.get(claim_id)
-        if claim.state not in OVER or claim.why is EndReason.SHELVED:
+        if claim.state not in OVER or claim.end_reason is EndReason.SHELVED:
             self.came_back.add(claim_id)
             await scheduler.claims.release(claim_id)
 

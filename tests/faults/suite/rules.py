@@ -71,7 +71,7 @@ def _lists(view: View, name: str, host: Hash) -> Iterator[str]:
 def _members(view: View, name: str, group: Hash) -> Iterator[str]:
     members = [one for one in view.placements() if one.get("group") == name]
     really = Counter(f"count.host={one['host']}" for one in members)
-    really.update(f"count.{key[3:]}={value}" for one in members for key, value in one.items() if key[:3] == "in.")
+    really.update(f"count.{key[8:]}={value}" for one in members for key, value in one.items() if key[:8] == "counted.")
     counted = {field: int(value) for field, value in group.items() if field.startswith("count.")}
     if counted != dict(really) or int(group.get("members", "0")) != len(members):
         yield f"group {name} counts {group.get('members')}, {counted}; its members are {len(members)}, {dict(really)}"

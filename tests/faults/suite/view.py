@@ -144,10 +144,10 @@ def view_of(cell: str, things: Iterable[tuple[str, str, list[Any]]]) -> View:
         elif what == "meta":
             view.meta = fields
         elif what == "claim" and fields.get("state") == "ended":
-            view.ended[name] = fields.get("why", "")
+            view.ended[name] = fields.get("end_reason", "")
             view.tried[name] = {word.removeprefix(TRIED) for word in fields if word.startswith(TRIED)}
             view.kept |= {name} if fields["kept"] == "1" else set()
-            view.shelved |= {name} if fields.get("why") == "shelved" else set()
+            view.shelved |= {name} if fields.get("end_reason") == "shelved" else set()
         elif what in hashes:
             hashes[what][name] = fields
         elif what == "claims":
@@ -156,7 +156,7 @@ def view_of(cell: str, things: Iterable[tuple[str, str, list[Any]]]) -> View:
             view.inboxes[name] = int(value[0])
         elif what == "deadlines":
             view.deadlines = {one: float(at) for one, at in fields.items()}
-        elif what not in ("facts", "changes", "hosts"):
+        elif what not in ("attributes", "changes", "hosts"):
             view.others[named] = fields or value
     return view
 

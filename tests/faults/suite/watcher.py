@@ -36,7 +36,7 @@ def direct(socket: str) -> "redis.Redis":
 class Gone:
     """A claim that was there at one look and not at the next. Times are the store's."""
 
-    why: str
+    end_reason: str
     """Why it ended, as the store says; `forgotten` where it says nothing."""
     last: Hash
     """Its fields when it was seen last."""
@@ -117,8 +117,10 @@ class Watcher:
         for claim_id in view.claims:
             self.gone.pop(claim_id, None)
         for claim_id in former.claims.keys() - view.claims.keys():
-            why, tried = view.ended.get(claim_id, "forgotten"), view.tried.get(claim_id, set())
-            self.gone[claim_id] = Gone(why, former.claims[claim_id], former.now_ms, view.now_ms, frozenset(tried))
+            end_reason, tried = view.ended.get(claim_id, "forgotten"), view.tried.get(claim_id, set())
+            self.gone[claim_id] = Gone(
+                end_reason, former.claims[claim_id], former.now_ms, view.now_ms, frozenset(tried)
+            )
 
     def _over_quota(self) -> list[str]:
         needed = 2 if len(self.parts) == 1 else 4

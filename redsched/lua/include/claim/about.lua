@@ -12,7 +12,7 @@ local function about(may_be_lost)
   local claim, host = load_claim(KEY.claim, ARG.id), things['host:' .. ARG.host]
   local placement, no, stands = find_placement(cell, claim, ARG.host, host.key, ARG.token)
   if stands == 'lost' and not may_be_lost then
-    no = 'ATTEST'
+    no = 'NOT_ATTESTED'
   end
   return {cell = cell, things = things, claim = claim, host = host, placement = placement, no = no, stands = stands}
 end

@@ -8,13 +8,13 @@
 
 -- Why a claim has ended: it was closed, or as its last placement did. One that was unshelved and has never come up is
 -- shelved still.
-local function end_reason(claim, last)
-  local closed, why = claim.fields.closed, claim.fields.closed_why
+local function ended_because(claim, last)
+  local closed, end_reason = claim.fields.closed, claim.fields.closed_reason
   local was_active = claim.current and not ranks_above(last, claim.current)
-  if closed and (not newer(last.root, closed) or (why == 'shelved' and not was_active)) then
-    return why
+  if closed and (not newer(last.root, closed) or (end_reason == 'shelved' and not was_active)) then
+    return end_reason
   end
-  return last.op or last.why or 'void'
+  return last.op or last.end_reason or 'void'
 end
 
 local function keep_surviving(fields)
@@ -30,14 +30,14 @@ local function conclude(claim)
     return
   end
   local last = claim.freed and claim.freed[#claim.freed] or claim.tombstone
-  local state, why = 'ended', end_reason(claim, last)
+  local state, end_reason = 'ended', ended_because(claim, last)
   if claim.fields.retry_root then
-    state, why = 'pending', claim.fields.retry_why
+    state, end_reason = 'pending', claim.fields.retry_reason
   else
     keep_surviving(claim.fields)
   end
   claim.tombstone = {host = last.host, token = last.token, placed = last.placed, root = last.root, state = state,
-    why = why, amounts = {}, wanted = {}, counted = {}}
+    end_reason = end_reason, amounts = {}, resizing_to = {}, counted = {}}
 end
 
 -- The placements that something has happened to in this script, those that are gone included. Without `op` it is

@@ -5,7 +5,7 @@
 -- others lie beside it as `placement.<placed>.<field>`.
 --   claim       id, key, exists, fields (what belongs to no placement), placements by name, tombstone (the placement
 --               fields of a claim without any: where it was last), stored (the hash as it was read)
---   placement   placed, root, token, host, state, amounts, wanted (slot -> amount), counted (topology -> domain), and
+--   placement   placed, root, token, host, state, amounts, resizing_to (slot -> amount), counted (topology -> domain), and
 --               of PLAIN_FIELDS whatever it has
 -- `root` is the placement that it descends from by moves and retries; its own name after a claim or an unshelve.
 -- include: claim_fields
@@ -13,13 +13,13 @@
 -- include: in_chunks
 -- include: read_hash
 -- include: token
--- include: whole
+-- include: to_int
 local PREFIX = 'placement.'
-local BY_NAME = {['amount'] = 'amounts', ['wanted'] = 'wanted', ['in'] = 'counted'}
+local BY_NAME = {['amount'] = 'amounts', ['resizing_to'] = 'resizing_to', ['counted'] = 'counted'}
 local LIVING = {claimed = true, starting = true, active = true, ending = true}
 
 local function new_placement(fields)
-  fields.amounts, fields.wanted, fields.counted = {}, {}, {}
+  fields.amounts, fields.resizing_to, fields.counted = {}, {}, {}
   return fields
 end
 
@@ -33,7 +33,7 @@ local function put_field(placement, field, value)
   if not BY_NAME[kind] then
     return false
   elseif kind ~= 'in' then
-    local amount = whole(value, 0, -1)
+    local amount = to_int(value, 0, -1)
     placement.unreadable = placement.unreadable or amount < 0
     value = math.max(0, amount)
   end
@@ -145,11 +145,11 @@ local function put_placement(flat, placement, prefix)
   for slot, amount in pairs(placement.amounts) do
     flat[prefix .. 'amount.' .. slot] = text(amount)
   end
-  for slot, amount in pairs(placement.wanted) do
-    flat[prefix .. 'wanted.' .. slot] = text(amount)
+  for slot, amount in pairs(placement.resizing_to) do
+    flat[prefix .. 'resizing_to.' .. slot] = text(amount)
   end
   for topology, domain in pairs(placement.counted) do
-    flat[prefix .. 'in.' .. topology] = domain
+    flat[prefix .. 'counted.' .. topology] = domain
   end
 end
 
@@ -179,7 +179,7 @@ local function write_claim_record(claim)
   local flat, set, gone = render_claim(claim), {}, {}
   for field, value in pairs(flat) do
     local before = claim.stored[field]
-    if before ~= value and not (value == '0' and before and whole(before, 0, -1) == -1) then
+    if before ~= value and not (value == '0' and before and to_int(before, 0, -1) == -1) then
       set[#set + 1] = field
       set[#set + 1] = value
     end

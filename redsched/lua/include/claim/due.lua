@@ -17,16 +17,16 @@ local function is_shelved(claim)
     end
   end
   if next(claim.placements) then
-    return claim.fields.closed_why == 'shelved'
+    return claim.fields.closed_reason == 'shelved'
   end
-  return claim.tombstone ~= nil and claim.tombstone.why == 'shelved'
+  return claim.tombstone ~= nil and claim.tombstone.end_reason == 'shelved'
 end
 
 -- The earliest deadline of a claim's placements, or nil.
 local function deadline_of(claim)
   local earliest
   for _, placement in pairs(claim.placements) do
-    local expires, by = tonumber(placement.expires_at_ms), tonumber(placement.move_by_ms)
+    local expires, by = tonumber(placement.expires_at_ms), tonumber(placement.move_deadline_ms)
     local at = (expires and by) and math.min(expires, by) or expires or by
     earliest = (earliest and at) and math.min(earliest, at) or earliest or at
   end
@@ -81,9 +81,9 @@ local function write_due(due)
     done[#done + 1] = id
   end
   in_chunks('ZADD', KEY.deadlines, due.deadlines)
-  in_chunks('ZADD', KEY.chores, at)
+  in_chunks('ZADD', KEY.reconcile, at)
   in_chunks('SADD', KEY.shelved, due.shelve)
   remove_members('ZREM', KEY.deadlines, due.gone)
-  remove_members('ZREM', KEY.chores, done)
+  remove_members('ZREM', KEY.reconcile, done)
   remove_members('SREM', KEY.shelved, due.unshelve)
 end

@@ -24,7 +24,7 @@ local function bind_gangs(claims, things, lacking)
     local gang = claim.fields.gang and needs(things, lacking, 'gang:' .. claim.fields.gang)
     if gang and not gang.hash then
       gang.hash, gang.exists = read_hash(gang.key)
-      gang.waiting, gang.gone = whole(gang.hash.waiting, 0, 0), {}
+      gang.waiting, gang.gone = to_int(gang.hash.waiting, 0, 0), {}
     end
     if gang and not gang.exists then
       claim.fields.gang = nil
@@ -44,7 +44,7 @@ end
 -- A placement is taken back on a host that was written off, or removed. Where nobody can tell whether it had been
 -- active, its claim stands alone from now on: a gang that may have been complete does not fail with it.
 local function judge_written_off(cell, claim, host_key)
-  if claim.gang and not claim.gang.hash.why and not was_heard(cell, host_key) then
+  if claim.gang and not claim.gang.hash.end_reason and not was_heard(cell, host_key) then
     claim.leaves_gang = true
   end
 end
@@ -57,15 +57,15 @@ end
 -- Is the end of a member a failure of its gang? Its owner may let one go, and so does attest.lua where the journal
 -- knows that it had been active. Until the cell is settled, another member that is starting in the store may be
 -- active, and the gang complete: then the end of an active one is its own.
-local function fails_gang(cell, claim, was, why)
-  if BY_OWNER[why] or claim.gang.hash.why or claim.leaves_gang then
+local function fails_gang(cell, claim, was, end_reason)
+  if BY_OWNER[end_reason] or claim.gang.hash.end_reason or claim.leaves_gang then
     return false
   end
   return claim.leaves_gang == false or was ~= 'active' or cell.settled
 end
 
 -- Count what has become of a member. Returns whether the others are to end now.
-local function step_gang(cell, claim, before, why)
+local function step_gang(cell, claim, before, end_reason)
   local gang, was, now = claim.gang, phase_of(before), phase_of(claim)
   local member = 'member.' .. claim.id
   if not gang or was == now or not gang.hash[member] or gang.gone[member] then
@@ -77,11 +77,11 @@ local function step_gang(cell, claim, before, why)
     return false
   end
   gang.gone[member] = true
-  if not fails_gang(cell, claim, was, why) then
+  if not fails_gang(cell, claim, was, end_reason) then
     claim.fields.gang = not claim.leaves_gang and claim.fields.gang or nil
     return false
   end
-  gang.hash.why, gang.fails = why, why
+  gang.hash.end_reason, gang.fails = end_reason, end_reason
   return true
 end
 
@@ -94,11 +94,11 @@ local function write_gangs(things)
         members = members + ((is_member and not gang.gone[field]) and 1 or 0)
         left[#left + 1] = gang.gone[field] and field or nil
       end
-      if members == 0 or (gang.waiting <= 0 and not gang.hash.why) then
+      if members == 0 or (gang.waiting <= 0 and not gang.hash.end_reason) then
         redis.call('DEL', gang.key)
       else
         local fields = {'waiting', text(math.max(0, gang.waiting))}
-        fields[3], fields[4] = gang.fails and 'why', gang.fails
+        fields[3], fields[4] = gang.fails and 'end_reason', gang.fails
         redis.call('HSET', gang.key, unpack(fields))
         in_chunks('HDEL', gang.key, left)
       end

@@ -36,7 +36,7 @@ local function read_version(cell, host)
   if not host.version then
     local version = redis.call('HGET', host.key, 'version')
     host.apart = not version and redis.call('EXISTS', host.key) == 0
-    host.version = whole(version, cell.seq, cell.seq)
+    host.version = to_int(version, cell.seq, cell.seq)
   end
 end
 

@@ -3,13 +3,13 @@
 -- `was` is what it holds. What gives back is held only to the slot's smallest amount and step, what stays as it is to
 -- nothing: a host that shrank must not keep its claims from shrinking after it, step by step.
 -- include: fit
--- include: whole
+-- include: to_int
 local function has_room(key, name, amount, held)
   local values = redis.call('HMGET', key, 'capacity.' .. name, 'claimed.' .. name, 'external.' .. name, 'min.' .. name,
     'max.' .. name, 'step.' .. name)
-  local slot = {capacity = whole(values[1], 0, 0), claimed = whole(values[2], 0, MOST) - held,
-    external = whole(values[3], 0, MOST), min = whole(values[4], 1, MOST), max = whole(values[5], MOST, 0),
-    step = whole(values[6], 1, MOST)}
+  local slot = {capacity = to_int(values[1], 0, 0), claimed = to_int(values[2], 0, MOST) - held,
+    external = to_int(values[3], 0, MOST), min = to_int(values[4], 1, MOST), max = to_int(values[5], MOST, 0),
+    step = to_int(values[6], 1, MOST)}
   if amount < held then
     slot.capacity, slot.claimed, slot.external, slot.max = MOST, 0, 0, MOST
   end

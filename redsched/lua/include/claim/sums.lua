@@ -1,7 +1,7 @@
 -- sums_of(): what placements make of their host, by field: claimed.<slot>, claims and starting. nil where an amount is
 -- no whole number, or a sum is too large. `held`: {placement = ...} of each.
 -- include: leased
--- include: whole
+-- include: to_int
 local function sums_of(held)
   local sums = {claims = #held, starting = 0}
   for _, entry in ipairs(held) do

@@ -3,15 +3,15 @@
 local LEAVING = {evacuate = 'was written off', move = 'is being drained'}
 
 local function leaving_reason(host, host_key)
-  local how = LEAVING[redis.call('HGET', host_key, 'leaving')]
+  local how = LEAVING[redis.call('HGET', host_key, 'draining')]
   return how and 'host ' .. host .. ' ' .. how
 end
 
 local function tell_why(claim, placement, host, fields)
   local has_ended = not claim.placements[placement.placed]
-  local why = has_ended and placement.op or placement.state == 'ending' and placement.why
-  local reason = placement.reason or (why == 'moved' and leaving_reason(placement.host, host.key))
-  for name, value in pairs({why = why or nil, reason = reason or nil}) do
+  local end_reason = has_ended and placement.op or placement.state == 'ending' and placement.end_reason
+  local reason = placement.reason or (end_reason == 'moved' and leaving_reason(placement.host, host.key))
+  for name, value in pairs({end_reason = end_reason or nil, reason = reason or nil}) do
     fields[#fields + 1] = name
     fields[#fields + 1] = value
   end

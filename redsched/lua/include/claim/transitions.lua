@@ -9,7 +9,7 @@
 -- nobody waits for it), `lost-before` (written off in an earlier one, and not back) or `unheard`: what its claims are
 -- only it can say.
 local function standing(cell, host_key)
-  local host = redis.call('HMGET', host_key, 'epoch', 'written_off', 'leaving')
+  local host = redis.call('HMGET', host_key, 'epoch', 'written_off', 'draining')
   if host[1] == cell.epoch then
     return 'here'
   elseif host[1] ~= 'lost' then
@@ -34,33 +34,33 @@ local function is_superseded(claim, placement)
   return not (closed and not newer(placement.root, closed)) and is_doomed(claim, placement)
 end
 
-local function stop(placement, why, heard)
-  placement.state, placement.why, placement.expires_at_ms, placement.move_by_ms = 'ending', why, nil, nil
+local function stop(placement, end_reason, heard)
+  placement.state, placement.end_reason, placement.expires_at_ms, placement.move_deadline_ms = 'ending', end_reason, nil, nil
   placement.op, placement.hint = 'ending', heard and 'end' or 'none'
 end
 
-local function free(claim, placement, why)
+local function free(claim, placement, end_reason)
   claim.placements[placement.placed] = nil
   claim.freed = claim.freed or {}
-  placement.op = why
+  placement.op = end_reason
   claim.freed[#claim.freed + 1] = placement
 end
 
 -- Take a placement back. What no host has taken up is freed, and so is everything on a host that was written off or,
 -- with `force`, on one that has attested; else its host is asked to stop it. What a host that has not been heard in
 -- this epoch really has only it can say: it stays counted, and is told when it attests.
-local function take_back(claim, placement, why, host_standing, force)
+local function take_back(claim, placement, end_reason, host_standing, force)
   local heard = host_standing == 'here'
   if is_lost(host_standing) or (heard and (force or placement.state == 'claimed')) then
-    free(claim, placement, placement.why or why)
+    free(claim, placement, placement.end_reason or end_reason)
   elseif placement.state ~= 'ending' then
-    stop(placement, why, heard)
+    stop(placement, end_reason, heard)
   end
 end
 
 -- Why a claim that is closed was closed, or why one that has been overtaken ends.
 local function reason_of(claim, placement)
-  return is_superseded(claim, placement) and 'moved' or claim.fields.closed_why or 'released'
+  return is_superseded(claim, placement) and 'moved' or claim.fields.closed_reason or 'released'
 end
 
 -- Is the claim to be placed again for a placement that came after it was closed?
@@ -71,31 +71,31 @@ end
 
 -- The claim ends for good: nothing that was placed up to `token` is wanted. Unshelved it can be placed after that, and
 -- an earlier closing that is repeated does not touch what came later.
-local function close(claim, token, why)
+local function close(claim, token, end_reason)
   if not claim.fields.closed or newer(token, claim.fields.closed) then
-    claim.fields.closed, claim.fields.closed_why = token, why
+    claim.fields.closed, claim.fields.closed_reason = token, end_reason
   end
   if not retries_since(claim) then
-    claim.fields.retry_root, claim.fields.retry_from, claim.fields.retry_why = nil, nil, nil
+    claim.fields.retry_root, claim.fields.retry_from, claim.fields.retry_reason = nil, nil, nil
   end
 end
 
 local TRIED = 'tried.' -- and the name of a host on which it has failed since it was active last
 
 -- Is all of it closed already, for this reason or for good?
-local function is_closed(claim, why)
+local function is_closed(claim, end_reason)
   for _, placement in pairs(claim.placements) do
     if not claim.fields.closed or newer(placement.root, claim.fields.closed) then
       return false
     end
   end
-  local closed_why = claim.fields.closed_why
-  return closed_why ~= nil and not retries_since(claim) and (closed_why == why or closed_why ~= 'shelved')
+  local closed_reason = claim.fields.closed_reason
+  return closed_reason ~= nil and not retries_since(claim) and (closed_reason == end_reason or closed_reason ~= 'shelved')
 end
 
 -- The work of a placement runs, as its host says or its journal: the claim has all its attempts again.
 local function come_up(cell, claim, placement)
-  placement.state, placement.expires_at_ms, placement.move_by_ms = 'active', nil, nil
+  placement.state, placement.expires_at_ms, placement.move_deadline_ms = 'active', nil, nil
   raise_current(claim, placement)
   claim.fields.attempts, claim.fields.failed_moves, claim.fields.move_failed_at_ms = nil, nil, nil
   if claim.fields.on_exit == 'replace' then
@@ -135,8 +135,8 @@ end
 
 -- How long until work that has ended by itself is placed again: longer each time, until it has run for ten minutes.
 local function restart_pause(cell, claim)
-  local ran_ms = cell.now_ms - whole(claim.fields.active_at_ms, cell.now_ms, cell.now_ms)
-  local restarts = ran_ms < STEADY_MS and whole(claim.fields.restarts, 0, 0) or 0
+  local ran_ms = cell.now_ms - to_int(claim.fields.active_at_ms, cell.now_ms, cell.now_ms)
+  local restarts = ran_ms < STEADY_MS and to_int(claim.fields.restarts, 0, 0) or 0
   claim.fields.restarts = text(restarts + 1)
   return backoff(FIRST_RESTART_MS, restarts)
 end
@@ -150,25 +150,25 @@ local function is_restart(claim, placement)
   return claim.fields.on_exit == 'replace' and claim.current ~= nil and claim.current.placed == placement.placed
 end
 
-local function wait_for_place(claim, placement, why, pause_ms)
-  claim.fields.retry_root, claim.fields.retry_from, claim.fields.retry_why = placement.root, placement.token, why
+local function wait_for_place(claim, placement, end_reason, pause_ms)
+  claim.fields.retry_root, claim.fields.retry_from, claim.fields.retry_reason = placement.root, placement.token, end_reason
   claim.fields.searches = nil
   claim.fields[TRIED .. placement.host] = '1'
   claim.retry_in_ms = pause_ms
 end
 
-local function retry(cell, claim, placement, why, in_any_case)
+local function retry(cell, claim, placement, end_reason, in_any_case)
   if goes_on(claim, placement) or is_doomed(claim, placement) then
     return
   end
-  local attempts = whole(claim.fields.attempts, 1, 1)
+  local attempts = to_int(claim.fields.attempts, 1, 1)
   if in_any_case then
-    wait_for_place(claim, placement, why, 0)
+    wait_for_place(claim, placement, end_reason, 0)
   elseif is_restart(claim, placement) then
     claim.fields.attempts = '0'
-    wait_for_place(claim, placement, why, restart_pause(cell, claim))
-  elseif attempts < whole(claim.fields.max_attempts, MAX_ATTEMPTS, MAX_ATTEMPTS) then
-    wait_for_place(claim, placement, why, retry_pause(attempts))
+    wait_for_place(claim, placement, end_reason, restart_pause(cell, claim))
+  elseif attempts < to_int(claim.fields.max_attempts, MAX_ATTEMPTS, MAX_ATTEMPTS) then
+    wait_for_place(claim, placement, end_reason, retry_pause(attempts))
   end
 end
 
@@ -176,14 +176,14 @@ end
 -- move it off a host that is drained or evacuated.
 local function note_failed_move(cell, claim, placement)
   if claim.current and ranks_above(placement, claim.current) and goes_on(claim, placement) then
-    claim.fields.failed_moves = text(whole(claim.fields.failed_moves, 0, 0) + 1)
+    claim.fields.failed_moves = text(to_int(claim.fields.failed_moves, 0, 0) + 1)
     claim.fields.move_failed_at_ms = text(cell.now_ms)
   end
 end
 
 -- There is no place now for a claim that waits for one: it is looked for again later, less and less often.
 local function put_off(claim)
-  local searches = whole(claim.fields.searches, 0, 0) + 1
+  local searches = to_int(claim.fields.searches, 0, 0) + 1
   claim.fields.searches = text(searches)
   claim.retry_in_ms = backoff(FIRST_PAUSE_MS, searches)
 end
@@ -196,7 +196,7 @@ local function find_placement(cell, claim, host, host_key, token)
   if stands == 'unheard' or stands == 'lost-before' then
     local removed = claim.exists and not next(claim.placements) and redis.call('EXISTS', host_key) == 0
     if not removed then
-      return nil, 'ATTEST'
+      return nil, 'NOT_ATTESTED'
     end
   end
   if not claim.exists then
@@ -209,13 +209,13 @@ local function find_placement(cell, claim, host, host_key, token)
   end
   local last = claim.tombstone
   local same = last and last.host == host and last.token == token
-  return nil, same and 'GONE' or 'STALE'
+  return nil, same and 'ENDED' or 'STALE'
 end
 
 -- A host that is away may bring a claim back that was released by force, when nobody remembers it: attest.lua looks
 -- here.
 local function note_dropped(cell, host, placement)
-  if whole(redis.call('HGET', host.key, 'alive_until_ms'), 0, 0) <= cell.now_ms then
+  if to_int(redis.call('HGET', host.key, 'alive_until_ms'), 0, 0) <= cell.now_ms then
     host.note = {'dropped.' .. placement.placed, placement.placed}
   end
 end

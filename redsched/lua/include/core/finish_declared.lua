@@ -1,6 +1,6 @@
 -- finish_declared(): finish() for a script that changed what deciding looks at and claim.lua does not: which hosts are
 -- in an aggregate and what that means, a pool's traits, a host's zone, traits, labels or pools. What was decided before
--- is answered BEHIND there. A host's first reports are no such change: nobody has decided on it yet.
+-- is answered STALE_VIEW there. A host's first reports are no such change: nobody has decided on it yet.
 -- include: fence
 -- include: publish
 local function finish_declared(cell)

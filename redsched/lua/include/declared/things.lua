@@ -8,7 +8,7 @@
 -- include: publish
 -- include: quota_write
 -- include: read_hash
--- include: whole
+-- include: to_int
 local function number_of(thing, field)
   local number = thing.now[field]
   if not number then
@@ -21,7 +21,7 @@ local function number_of(thing, field)
     else
       stored = redis.call('HGET', thing.key, field)
     end
-    number = whole(stored, 0, MOST)
+    number = to_int(stored, 0, MOST)
     thing.was[field], thing.now[field] = number, number
   end
   return number
@@ -80,7 +80,7 @@ end
 local function write_things(cell, changed, op)
   for number, thing in ipairs(changed) do
     local ends = is_left_over(thing)
-    thing.version = whole(redis.call('HGET', thing.key, 'version'), cell.seq, cell.seq) + 1
+    thing.version = to_int(redis.call('HGET', thing.key, 'version'), cell.seq, cell.seq) + 1
     publish(cell, thing.kind, thing.own_name, thing.version, ends and 'removed' or op, #changed - number,
       ends and {} or thing.fields)
     thing.ends = ends

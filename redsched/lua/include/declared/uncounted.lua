@@ -1,13 +1,13 @@
 -- uncounted(): the topologies of a group's new definition by which not all of its members are counted, in its order.
 -- By host and by zone they always are; by the others where an earlier definition said so. Counts that came back with
 -- the hosts' claims after a loss of data are those of that definition, so the same one may be declared again.
--- include: whole
+-- include: to_int
 local function uncounted(group, members)
   local missing, counted = {}, {}
   for field, value in pairs(group) do
     local by = string.match(field, '^count%.([^=]+)=')
     if by then
-      counted[by] = (counted[by] or 0) + whole(value, 0, MOST)
+      counted[by] = (counted[by] or 0) + to_int(value, 0, MOST)
     end
   end
   for i = 3, #ARGV, 2 do

@@ -9,7 +9,7 @@
 -- include: leased
 -- include: transitions
 local RANK = {claimed = 1, starting = 2, active = 3, ending = 4}
-local JOURNALS = {'amounts', 'wanted', 'counted', 'token', 'resized_from', 'unreadable'}
+local JOURNALS = {'amounts', 'resizing_to', 'counted', 'token', 'resized_from', 'unreadable'}
 
 -- The journal's placement of the same name: the further state, and the amounts of the later token.
 local function join(cell, claim, placement, held)
@@ -24,7 +24,7 @@ local function join(cell, claim, placement, held)
     if held.state == 'active' then
       come_up(cell, claim, placement)
     elseif held.state == 'ending' then
-      placement.why = placement.why or 'void' -- a journal does not know why
+      placement.end_reason = placement.end_reason or 'void' -- a journal does not know why
     end
   end
 end
@@ -39,7 +39,7 @@ local function why_ended(claim, held, host)
   end
   local closed, last = claim.fields.closed, claim.tombstone
   if closed and not newer(held.root, closed) then
-    return claim.fields.closed_why
+    return claim.fields.closed_reason
   end
   local had_ended = claim.exists and last and last.state == 'ended' and last.token
   return LEASED[held.state] and had_ended and not newer(held.placed, last.token) and 'void' or nil
@@ -53,10 +53,10 @@ local function restore(cell, claim, entry, held, host)
     end
     claim.fields.voided_at_ms = nil
   end
-  held.why = why_ended(claim, held, host) or (held.state == 'ending' and 'void' or nil)
-  held.state = held.why and 'ending' or held.state
+  held.end_reason = why_ended(claim, held, host) or (held.state == 'ending' and 'void' or nil)
+  held.state = held.end_reason and 'ending' or held.state
   if held.state ~= 'ending' then
-    claim.fields.retry_root, claim.fields.retry_from, claim.fields.retry_why = nil, nil, nil
+    claim.fields.retry_root, claim.fields.retry_from, claim.fields.retry_reason = nil, nil, nil
   end
   add_placement(claim, held)
   if held.state == 'active' then
@@ -69,7 +69,7 @@ local function held_placement(entry, host)
   local held = next(parsed.placements) and main_of(parsed) or parsed.tombstone
   held.host, held.state, held.token = host, entry.state, entry.token
   held.placed, held.root = entry.placed, entry.root
-  held.expires_at_ms, held.inbox_id, held.why, held.op = nil, nil, nil, nil
+  held.expires_at_ms, held.inbox_id, held.end_reason, held.op = nil, nil, nil, nil
   return held
 end
 
@@ -80,7 +80,7 @@ end
 
 -- Had its lease run out before the host took it up? The store may have ended it, and forgotten that by now.
 local function was_never_taken_up(cell, entry)
-  return entry.state == 'claimed' and whole(entry.record.expires_at_ms, MOST, 0) <= cell.now_ms
+  return entry.state == 'claimed' and to_int(entry.record.expires_at_ms, MOST, 0) <= cell.now_ms
 end
 
 -- A member that had been active does not fail its gang by its end, and one that never was, or fell with its gang, does:
@@ -96,7 +96,7 @@ local function merge_entry(cell, merged, claim, entry, host)
   if entry.word == 'ended' then
     local placement = placement_on(claim, ARG.host, entry.placed)
     if placement and not newer(placement.token, entry.token) then
-      free(claim, placement, placement.why or (entry.why ~= '' and entry.why or 'void'))
+      free(claim, placement, placement.end_reason or (entry.end_reason ~= '' and entry.end_reason or 'void'))
     end
   elseif entry.word == 'held' then
     local placement, held = placement_on(claim, ARG.host, entry.placed), held_placement(entry, ARG.host)

@@ -90,7 +90,7 @@ local function write_attested_host(host, drop, claimed, unclaimed)
   mark_over(KEY.host)
   in_chunks('HDEL', KEY.host, unclaimed)
   if host.epoch == 'lost' then
-    redis.call('HDEL', KEY.host, 'leaving', 'drain_by_ms', 'drain_then')
-    redis.call('SREM', KEY.leaving, ARG.host)
+    redis.call('HDEL', KEY.host, 'draining', 'drain_deadline_ms', 'drain_then')
+    redis.call('SREM', KEY.draining, ARG.host)
   end
 end

@@ -3,13 +3,13 @@
 -- A host that shrinks, or attests more than it has, is over by rights, and gets no new claims. With `over.<slot>` an
 -- audit can tell that from a claim that should not have been made.
 -- include: read_hash
--- include: whole
+-- include: to_int
 local function mark_over(host_key)
   local host = read_hash(host_key)
   for field, value in pairs(host) do
     local slot = string.match(field, '^claimed%.(.+)$')
     if slot then
-      local over = whole(value, 0, MOST) > whole(host['capacity.' .. slot], 0, 0)
+      local over = to_int(value, 0, MOST) > to_int(host['capacity.' .. slot], 0, 0)
       if over and not host['over.' .. slot] then
         redis.call('HSET', host_key, 'over.' .. slot, '1')
       elseif host['over.' .. slot] and not over then

@@ -11,10 +11,10 @@ local function speaks(host_key, now_ms, journal, nonce, number)
     return nil
   end
   if agent[1] ~= journal then
-    return tonumber(agent[4] or '0') > now_ms and agent[1] ~= '' and 'OTHER' or nil
+    return tonumber(agent[4] or '0') > now_ms and agent[1] ~= '' and 'NOT_OWNER' or nil
   end
   if journal == '' or number > tonumber(agent[3]) then
     return nil
   end
-  return agent[2] == nonce and 'SAME' or 'OTHER'
+  return agent[2] == nonce and 'ALREADY_DONE' or 'NOT_OWNER'
 end

@@ -8,7 +8,7 @@
 local function parse_again(call, at)
   local key_at = #KEYS - 2 * #call.members - (call.gang and 1 or 0) - (ARGV[12] ~= '' and 1 or 0)
   for _, member in ipairs(call.members) do
-    member.again = {token = ARGV[at + 1], why = ARGV[at + 2], move_by_ms = tonumber(ARGV[at + 3]),
+    member.again = {token = ARGV[at + 1], end_reason = ARGV[at + 2], move_deadline_ms = tonumber(ARGV[at + 3]),
       host_key = KEYS[key_at + 1], gang_key = KEYS[key_at + 2]}
     at, key_at = at + 3, key_at + 2
   end
@@ -80,13 +80,13 @@ function REFUSAL.moved(cell, claim, again)
   local base = based_on(claim, again.token)
   local stands = standing(cell, again.host_key)
   if stands ~= 'here' and stands ~= 'lost' then
-    return 'ATTEST'
+    return 'NOT_ATTESTED'
   elseif not cell.settled then
     return 'SETTLING'
   elseif not base then
-    return claim.tombstone and claim.tombstone.token == again.token and 'GONE' or 'STALE'
+    return claim.tombstone and claim.tombstone.token == again.token and 'ENDED' or 'STALE'
   elseif base.state == 'ending' or is_doomed(claim, base) then
-    return 'GONE'
+    return 'ENDED'
   elseif base.state ~= 'active' and goes_on(claim, base) then
     return 'MOVING'
   end
@@ -97,7 +97,7 @@ end
 function REFUSAL.failed(cell, claim, again)
   local fields = claim.fields
   if goes_on(claim) or not fields.retry_root then
-    return claim.tombstone and claim.tombstone.state == 'ended' and 'GONE' or 'STALE'
+    return claim.tombstone and claim.tombstone.state == 'ended' and 'ENDED' or 'STALE'
   elseif fields.retry_from ~= again.token then
     return 'STALE'
   elseif not cell.settled then
@@ -108,8 +108,8 @@ end
 
 function REFUSAL.shelved(cell, claim, again)
   local last = claim.tombstone
-  if not last or last.state ~= 'ended' or last.why ~= 'shelved' then
-    return 'GONE'
+  if not last or last.state ~= 'ended' or last.end_reason ~= 'shelved' then
+    return 'ENDED'
   elseif last.token ~= again.token then
     return 'STALE'
   elseif not cell.settled then
@@ -123,12 +123,12 @@ local function again_outcome(cell, call)
     local again, claim = member.again, load_claim(member.key, member.id)
     local before = made_before(claim, again.token)
     if before then
-      return {'SAME', cell.epoch, cell.now_ms, 1, before.host, before.token, before.expires_at_ms or '',
+      return {'ALREADY_DONE', cell.epoch, cell.now_ms, 1, before.host, before.token, before.expires_at_ms or '',
         before.state, ''}
     elseif not claim.exists then
       return {'NO_CLAIM', cell.epoch, cell.now_ms}
     end
-    local no = not stands_alone(claim, again.gang_key) and 'GANG' or REFUSAL[again.why](cell, claim, again)
+    local no = not stands_alone(claim, again.gang_key) and 'GANG' or REFUSAL[again.end_reason](cell, claim, again)
     if no then
       return {no, cell.epoch, cell.now_ms}
     end
@@ -147,13 +147,13 @@ local function write_again(cell, call, member, expires, entry_id)
   for _, entry in ipairs(member.amounts.shared or {}) do
     amounts[entry.slot] = entry.amount
   end
-  local retries = again.why == 'failed'
+  local retries = again.end_reason == 'failed'
   if retries then
-    claim.fields.attempts = text(whole(claim.fields.attempts, 1, 1) + 1)
-  elseif again.why == 'shelved' then
+    claim.fields.attempts = text(to_int(claim.fields.attempts, 1, 1) + 1)
+  elseif again.end_reason == 'shelved' then
     claim.fields.attempts = nil
   end
-  claim.fields.retry_root, claim.fields.retry_from, claim.fields.retry_why = nil, nil, nil
+  claim.fields.retry_root, claim.fields.retry_from, claim.fields.retry_reason = nil, nil, nil
   claim.fields.searches = nil
   claim.fields.group = member.group and member.group.own_name or claim.fields.group
   claim.fields.gang = nil -- it stands alone
@@ -161,14 +161,14 @@ local function write_again(cell, call, member, expires, entry_id)
   claim.fields.on_exit = call.on_exit ~= '' and call.on_exit or claim.fields.on_exit
   claim.fields.claimed_at_ms = claim.fields.claimed_at_ms or text(cell.now_ms)
   add_placement(claim, {token = member.token, root = again.root, host = member.host.name, state = 'claimed',
-    from = again.token, expires_at_ms = expires, inbox_id = entry_id, amounts = amounts, wanted = {},
-    counted = member.counted or {}, move_by_ms = again.move_by_ms and text(cell.now_ms + again.move_by_ms) or nil})
+    from = again.token, expires_at_ms = expires, inbox_id = entry_id, amounts = amounts, resizing_to = {},
+    counted = member.counted or {}, move_deadline_ms = again.move_deadline_ms and text(cell.now_ms + again.move_deadline_ms) or nil})
   write_claim_record(claim)
   redis.call('PERSIST', member.key)
   redis.call('ZADD', KEY.deadlines, text(deadline_of(claim)), member.id)
-  if again.why == 'shelved' then
+  if again.end_reason == 'shelved' then
     redis.call('SREM', KEY.shelved, member.id)
   elseif retries then
-    redis.call('ZREM', KEY.chores, member.id)
+    redis.call('ZREM', KEY.reconcile, member.id)
   end
 end

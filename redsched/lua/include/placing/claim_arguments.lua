@@ -14,7 +14,7 @@ local function parse_call(parse_more)
   call.member_count, call.host_count = tonumber(ARGV[9]), tonumber(ARGV[10])
   call.quota = call.project ~= '' and thing_at(KEYS[7]) or nil
   call.limited, call.gang = ARGV[13] == '1', ARGV[14] == '1'
-  call.mark, call.max_attempts, call.on_exit = ARGV[15], ARGV[16], ARGV[17]
+  call.call_id, call.max_attempts, call.on_exit = ARGV[15], ARGV[16], ARGV[17]
   call.most_alternates, call.alternates, call.gang_members = tonumber(ARGV[18]), ARGV[19], ARGV[20]
   local at = 20 + call.host_count -- past the hosts' names
   local function take()
@@ -55,7 +55,7 @@ local function host_of(call, number)
       keys = {host = KEYS[first + 1], claims = KEYS[first + 2], inbox = KEYS[first + 3]}}
     if call.things then
       host.domains = {host = host.name}
-      host.keys.facts = call.facts_at and KEYS[call.facts_at + number]
+      host.keys.attributes = call.attributes_at and KEYS[call.attributes_at + number]
       host.limit = call.limits[number]
     end
     call.hosts[number] = host

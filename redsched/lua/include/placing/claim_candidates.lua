@@ -5,13 +5,13 @@
 -- include: claim_arguments
 -- include: claim_rules
 -- include: fit
--- include: whole
+-- include: to_int
 local function closed_because(cell, known, epoch, status, alive_until_ms)
   if not known then
     return 'UNKNOWN'
   elseif epoch ~= cell.epoch then
-    return 'ATTEST'
-  elseif not (whole(alive_until_ms, 0, 0) > cell.now_ms) then
+    return 'NOT_ATTESTED'
+  elseif not (to_int(alive_until_ms, 0, 0) > cell.now_ms) then
     return 'DOWN'
   elseif status ~= 'enabled' then
     return status == 'draining' and 'DRAINING' or 'DISABLED'
@@ -26,18 +26,18 @@ local function look(cell, host, list)
   end
   local values = redis.call('HMGET', host.keys.host, unpack(list.fields))
   if not host.closed then
-    local version = whole(values[1])
-    host.version, host.inbox = version or 0, whole(values[5], 0, 0)
-    host.claims, host.starting = whole(values[6], 0, MOST), whole(values[7], 0, MOST)
+    local version = to_int(values[1])
+    host.version, host.inbox = version or 0, to_int(values[5], 0, 0)
+    host.claims, host.starting = to_int(values[6], 0, MOST), to_int(values[7], 0, MOST)
     host.closed = closed_because(cell, version, values[2], values[3], values[4])
   end
   for number, entry in ipairs(list) do
     if not host.slots[entry.slot] then
       local at = 6 * number + 2
       host.slots[entry.slot] = {
-        capacity = whole(values[at], 0, 0), claimed = whole(values[at + 1], 0, MOST),
-        external = whole(values[at + 2], 0, MOST), min = whole(values[at + 3], 1, MOST),
-        max = whole(values[at + 4], MOST, 0), step = whole(values[at + 5], 1, MOST), stored = values[at + 1],
+        capacity = to_int(values[at], 0, 0), claimed = to_int(values[at + 1], 0, MOST),
+        external = to_int(values[at + 2], 0, MOST), min = to_int(values[at + 3], 1, MOST),
+        max = to_int(values[at + 4], MOST, 0), step = to_int(values[at + 5], 1, MOST), stored = values[at + 1],
       }
     end
   end
@@ -67,7 +67,7 @@ local function first_fit(cell, call, member)
     look(cell, host, list)
     host.cause = host.closed
     if host.closed == '' then
-      host.cause = lacking(host, list) or (call.things and barred(member, host)) or ''
+      host.cause = lacking(host, list) or (call.things and violated_rule(member, host)) or ''
     end
     if host.cause == '' then
       for _, entry in ipairs(list) do
@@ -98,7 +98,7 @@ local function looked_at(call, reply)
       reply[length_at] = 0
       for name, slot in pairs(host.slots) do
         reply[#reply + 1] = name
-        reply[#reply + 1] = refused and whole(slot.stored, 0, MOST) or slot.claimed
+        reply[#reply + 1] = refused and to_int(slot.stored, 0, MOST) or slot.claimed
         reply[length_at] = reply[length_at] + 1
       end
     end

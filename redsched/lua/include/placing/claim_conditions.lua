@@ -1,6 +1,6 @@
 -- parse_conditions(): what a call of claim.lua asks beyond hosts and their amounts, as tables. Absent in most calls.
 --
--- ARGV  facts (1: KEYS has the facts of each host, for labels), number of groups and pools;
+-- ARGV  attributes (1: KEYS has the attributes of each host, for labels), number of groups and pools;
 --       number of shared amounts, amount list, thing, resource class, amount of each;
 --       number of members that count in a group, member, thing of each;
 --       number of limits, host, most claims, most starting of each ('' for any number);
@@ -19,7 +19,7 @@ local function parse_conditions(call, at)
     return tonumber(take())
   end
   if take() == '1' then
-    call.facts_at = key_at
+    call.attributes_at = key_at
     key_at = key_at + call.host_count
   end
   for number = 1, take_number() do

@@ -2,14 +2,14 @@
 -- read_least() for a skew rule, count_in() for a place that is taken.
 -- include: in_chunks
 -- include: things
--- include: whole
+-- include: to_int
 local function domain_of(host, by)
   local domain = host.domains[by]
   if domain == nil then
     if by == 'zone' then
       domain = redis.call('HGET', host.keys.host, 'zone')
     else
-      domain = redis.call('HGET', host.keys.facts, 'label.' .. string.sub(by, 7))
+      domain = redis.call('HGET', host.keys.attributes, 'label.' .. string.sub(by, 7))
     end
     domain = domain ~= '' and domain
     host.domains[by] = domain
@@ -42,7 +42,7 @@ local function read_least(rule)
   local counts = stored_of(tally, fields)
   rule.listed, rule.number_at, rule.least = {}, {}, MOST
   for i, domain in ipairs(rule.domains) do
-    local count = tally.now[fields[i]] or whole(counts[i], 0, MOST)
+    local count = tally.now[fields[i]] or to_int(counts[i], 0, MOST)
     if not rule.listed[domain] then
       rule.listed[domain] = true
       rule.number_at[count] = (rule.number_at[count] or 0) + 1

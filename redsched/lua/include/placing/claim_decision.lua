@@ -5,16 +5,16 @@ local function outdated(cell, call, moved)
     return {outcome, cell.epoch, cell.now_ms}
   end
   if call.epoch ~= cell.epoch then
-    return answer('EPOCH')
+    return answer('WRONG_EPOCH')
   end
   -- Nor from the future: it would outlive the tombstone that stops its late copies. Within an epoch the store's own
   -- time goes back by 1 s at most.
   local age_ms = cell.now_ms - call.decided_at_ms
   if moved or not (age_ms <= cell.remember_ms and age_ms >= -1000) then
-    return answer('LATE')
+    return answer('EXPIRED')
   end
   if not call.fresh and not cell.settled then
     return answer('SETTLING')
   end
-  return cell.declared_seq > call.seen_seq and answer('BEHIND') or nil
+  return cell.declared_seq > call.seen_seq and answer('STALE_VIEW') or nil
 end

@@ -5,7 +5,7 @@ local function known_outcome(cell, call)
   local function answer(outcome)
     return {outcome, cell.epoch, cell.now_ms}
   end
-  local known, ended, moved, reply = 0, false, false, {'SAME', cell.epoch, cell.now_ms, #call.members}
+  local known, ended, moved, reply = 0, false, false, {'ALREADY_DONE', cell.epoch, cell.now_ms, #call.members}
   for _, member in ipairs(call.members) do
     local claim = redis.call('HMGET', member.key, 'state', 'digest', 'host', 'token', 'expires_at_ms', 'voided_at_ms')
     -- Voided, because the id moved on to another cell: closed to what was decided before that, open to a later try.
@@ -25,10 +25,10 @@ local function known_outcome(cell, call)
     end
   end
   if known == #call.members and known > 0 then
-    for _, member in ipairs(call.mark ~= '' and call.members or {}) do
-      redis.call('HSET', member.key, 'mark', call.mark) -- also of what has ended: it may lead to what lives
+    for _, member in ipairs(call.call_id ~= '' and call.members or {}) do
+      redis.call('HSET', member.key, 'call_id', call.call_id) -- also of what has ended: it may lead to what lives
     end
-    return ended and answer('GONE') or reply
+    return ended and answer('ENDED') or reply
   end
   -- A caller's id that is not known here may be running on a host which has not attested yet.
   local unheard = not call.fresh and not cell.settled

@@ -12,7 +12,7 @@
 -- include: claim_arguments
 -- include: claim_counts
 -- include: things
--- include: whole
+-- include: to_int
 local function is_written_off(host_key)
   return redis.call('HGET', host_key, 'epoch') == 'lost'
 end

@@ -29,8 +29,8 @@ local function write_new(cell, call, member, expires, entry_id)
   if call.things then
     add_conditions(claim, member)
   end
-  if call.mark ~= '' then
-    claim[#claim + 1], claim[#claim + 2] = 'mark', call.mark
+  if call.call_id ~= '' then
+    claim[#claim + 1], claim[#claim + 2] = 'call_id', call.call_id
   end
   if call.on_exit ~= '' then
     claim[#claim + 1], claim[#claim + 2] = 'on_exit', call.on_exit
@@ -49,7 +49,7 @@ local function write_new(cell, call, member, expires, entry_id)
   end
   redis.call('HSET', member.key, unpack(claim))
   if member.reopened then
-    redis.call('HDEL', member.key, 'why', 'voided_at_ms', 'closed', 'closed_why')
+    redis.call('HDEL', member.key, 'end_reason', 'voided_at_ms', 'closed', 'closed_reason')
     redis.call('PERSIST', member.key)
   end
 end

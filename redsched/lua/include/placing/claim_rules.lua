@@ -1,4 +1,4 @@
--- Rules about other places. barred(): why a member may not go to a host though it has room, or nil. place(): take the
+-- Rules about other places. violated_rule(): why a member may not go to a host though it has room, or nil. place(): take the
 -- room for it and count it, in memory; a domain that a host is not in is false.
 --
 -- A group counts what its hash says and the members of this call that join it; a rule without a group only those of
@@ -7,7 +7,7 @@
 -- written off (claim_left.lua) does not hold it.
 -- include: claim_counts
 -- include: things
--- include: whole
+-- include: to_int
 local NOTHING_LEFT = {members = 0}
 
 -- Counts without what the members of a call leave behind.
@@ -49,7 +49,7 @@ local function holds(rule, host, member)
   return not rule.unreadable and count + 1 - math.min(count, least_without(left, rule)) <= rule.most
 end
 
-local function barred(member, host)
+local function violated_rule(member, host)
   local limit = host.limit
   if limit and not (host.claims + host.placed < (limit.claims or MOST)
       and host.starting + host.placed < (limit.starting or MOST)) then

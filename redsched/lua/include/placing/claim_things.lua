@@ -2,14 +2,14 @@
 -- be judged, or nil. add_conditions(), tell_things(): what a claim and the reply say of them.
 -- include: fence
 -- include: read_hash
--- include: whole
+-- include: to_int
 
 -- A group by what it counts beside the host (`topologies`) and its own hard policy as a rule; nil for one that nobody
 -- has declared. A group of thousands has as many counts: each is read when it is needed, and the hash never whole.
 local function read_group(group)
   local stored = redis.call('HMGET', group.key, 'policy', 'by', 'max_per_host', 'members', 'count_by.1', 'count_by.2',
     'count_by.3', 'count_by.4', 'count_by.5', 'count_by.6', 'count_by.7', 'count_by.8')
-  local policy, policy_by, members = stored[1], stored[2] or 'host', whole(stored[4], 0, MOST)
+  local policy, policy_by, members = stored[1], stored[2] or 'host', to_int(stored[4], 0, MOST)
   local by = {zone = true, [policy_by] = true}
   for i = 5, #stored do
     by[stored[i] or 'zone'] = true
@@ -20,7 +20,7 @@ local function read_group(group)
     group.topologies[#group.topologies + 1] = topology
   end
   if policy == 'anti-affinity' then
-    group.rule = {kind = 'apart', by = policy_by, tally = group, most = whole(stored[3], 1, 0)}
+    group.rule = {kind = 'apart', by = policy_by, tally = group, most = to_int(stored[3], 1, 0)}
   elseif policy == 'affinity' then
     group.rule = {kind = 'together', by = policy_by, tally = group}
   end
@@ -36,7 +36,7 @@ local function read_pool(pool)
     if class then
       declared = true
       local function amount(kind, absent, unreadable)
-        return whole(hash[kind .. '.' .. class], absent, unreadable)
+        return to_int(hash[kind .. '.' .. class], absent, unreadable)
       end
       pool.slots[class] = {capacity = amount('capacity', 0, 0), claimed = amount('claimed', 0, MOST),
         external = amount('external', 0, MOST), min = amount('min', 1, MOST), max = amount('max', MOST, 0),
@@ -78,7 +78,7 @@ local function add_conditions(claim, member)
   if member.group then
     put('group', member.group.own_name)
     for topology, domain in pairs(member.counted) do
-      put('in.' .. topology, domain)
+      put('counted.' .. topology, domain)
     end
   end
 end

@@ -1,11 +1,11 @@
 -- quota_refusal(): why a claim may not use so much more (class -> amount) of its project's quota, or nil. What uses no
 -- more of what is limited is never refused. `limited`: there are several cells, and the first of them has limits.
---   OVER, then class, limit or share of this cell, used, asked of each class that would be exceeded
+--   OVER_QUOTA, then class, limit or share of this cell, used, asked of each class that would be exceeded
 --   SETTLING (hosts may still bring back claims that count)
 --   UNSHARED (of several cells this one has no share of the limits in this epoch)
 -- include: read_hash
 -- include: things
--- include: whole
+-- include: to_int
 local function quota_refusal(cell, quota, more, limited)
   quota.hash = quota.hash or read_hash(quota.key)
   local hash, grows, over = quota.hash, false, nil
@@ -13,10 +13,10 @@ local function quota_refusal(cell, quota, more, limited)
   for class, amount in pairs(more) do
     if amount > 0 and (lost or hash['limit.' .. class]) then
       grows = true
-      local limit = whole(hash[(hash.cells and 'share.' or 'limit.') .. class], 0, 0)
+      local limit = to_int(hash[(hash.cells and 'share.' or 'limit.') .. class], 0, 0)
       local used = number_of(quota, 'used.' .. class)
       if not (used + amount <= limit) then
-        over = over or {'OVER', cell.epoch, cell.now_ms}
+        over = over or {'OVER_QUOTA', cell.epoch, cell.now_ms}
         for _, word in ipairs({class, limit, used, amount}) do
           over[#over + 1] = word
         end

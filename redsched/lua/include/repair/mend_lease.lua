@@ -10,7 +10,7 @@ local function wrong_leases(cell, held, lease_ms)
   for _, entry in ipairs(held) do
     local claim, placement = entry.claim, entry.placement
     local leased = LEASED[placement.state]
-    local lacks = leased and not whole(placement.expires_at_ms, nil, nil)
+    local lacks = leased and not to_int(placement.expires_at_ms, nil, nil)
     if lacks then
       placement.expires_at_ms = text(cell.now_ms + lease_ms)
     elseif not leased and placement.expires_at_ms then

@@ -2,14 +2,14 @@
 -- and the fields that should not be there; nil where sums_of() gives none.
 -- include: fence
 -- include: sums
--- include: whole
+-- include: to_int
 local function differing_sums(host, held)
   local sums, changed, removed = sums_of(held), {}, {}
   if not sums then
     return nil
   end
   for field, sum in pairs(sums) do
-    if whole(host[field], 0, -1) ~= sum then
+    if to_int(host[field], 0, -1) ~= sum then
       changed[#changed + 1] = field
       changed[#changed + 1] = text(sum)
     end

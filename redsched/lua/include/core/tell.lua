@@ -1,6 +1,0 @@
--- tell(): a repair that no change of the feed tells of, put into the event log at once. `fields` is a flat list.
--- include: fence
-local function tell(cell, events_key, reason, fields)
-  redis.call('XADD', events_key, '*', 'at_ms', text(cell.now_ms), 'seq', text(cell.seq), 'kind', 'mended',
-    'reason', reason, unpack(fields))
-end

@@ -75,7 +75,7 @@ def _show_draining(found: HostView) -> None:
             print("no claims are left on it")
     elif found.draining == "stop":
         print(
-            f"drain deadline passed at {tables.time(found.drain_deadline_ms or 0)}: the remaining claims are being stopped"
+            f"drain deadline passed at {tables.time(found.drain_deadline_ms or 0)}: remaining claims are being stopped"
         )
     elif found.draining:
         _show_moving(found)

@@ -148,8 +148,8 @@ class Reason:
 class Claim:
     """A claim as the store holds it. `expires_at_ms` is None where no lease runs; an ended one keeps no amounts.
 
-    `host`, `state`, `token`, `amounts`, `end_reason`, `expires_at_ms`, `counted` and `resizing_to` are those of one of its
-    placements: the main one, unless `at` or `on` was asked for another.
+    `host`, `state`, `token`, `amounts`, `end_reason`, `expires_at_ms`, `counted` and `resizing_to` are those of one of
+    its placements: the main one, unless `at` or `on` was asked for another.
     """
 
     id: str

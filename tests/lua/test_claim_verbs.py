@@ -170,7 +170,10 @@ async def test_another_token_or_host_is_stale_and_an_unknown_id_unknown(
 async def test_a_release_with_another_token_is_stale_until_the_claim_has_ended(
     cell: CellStore, raw: Any, verb: str, state: str
 ) -> None:
-    """Its first sending may have ended another placement last: what has ended answers ALREADY_DONE whatever the token."""
+    """Its first sending may have ended another placement last:
+
+    what has ended answers ALREADY_DONE whatever the token.
+    """
     await IN_STATE[state](cell)
     outcome = Outcome.ALREADY_DONE if state == "ended" else Outcome.STALE
     async with nothing_written(raw):

@@ -39,7 +39,8 @@ ALREADY_DONE_NOTES = {
 class DeclaredKeysRunner(ScriptClient):
     """A runner whose user may touch nothing but the keys of the call that runs. One call at a time.
 
-    It also holds every ALREADY_DONE to its word: the script has written nothing, but for ALREADY_DONE_NOTES and the fence's own notes.
+    It also holds every ALREADY_DONE to its word: the script has written nothing, but for ALREADY_DONE_NOTES and the
+    fence's own notes.
     """
 
     operator: Any

@@ -70,9 +70,9 @@ class JournalEntry:
 
     `record` is the store's part of the claim, which an attestation brings back as it is; only a resize changes its
     amounts. `state` CLAIMED: not known to be accepted yet. `is_running`: the hook has started the work. `named` is what
-    the hook named as that work. While it is resized, `resizing_to` is what it will hold, `before` what its work has, and
-    `amounts` are the larger of both. `moves` has the host and token of the placement that this one is to replace in a
-    move. `work_end` is set once its work has ended by itself. `was_active`: it is ending and had been active, and its
+    the hook named as that work. While it is resized, `resizing_to` is what it will hold, `before` what its work has,
+    and `amounts` are the larger of both. `moves` has the host and token of the placement that this one is to replace in
+    a move. `work_end` is set once its work has ended by itself. `was_active`: it is ending and had been active, and its
     gang had not failed. A local claim has the digest LOCAL.
     """
 

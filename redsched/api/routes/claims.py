@@ -122,7 +122,10 @@ async def move_claim(request: Request, claim_id: ClaimId) -> Response:
 
 @router.post("/{claim_id}/resize", summary="Resize it", responses=PLACE, openapi_extra=body(ResizeBody))
 async def resize_claim(request: Request, claim_id: ClaimId) -> Response:
-    """Other amounts, where it is. What its host runs is resized by its host: until then both are held (`resizing_to`)."""
+    """Other amounts, where it is.
+
+    What its host runs is resized by its host: until then both are held (`resizing_to`).
+    """
     asked = await read(request, ResizeBody)
     found = await scheduler(request).claims.resize(claim_id, asked.token, asked.slots, asked.resources)
     return responses.answer(render.claim(found))

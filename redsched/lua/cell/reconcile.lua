@@ -95,10 +95,11 @@ for _, claim in ipairs(claims) do
   changed = changed + (any and 1 or 0)
   if claim.fields.retry_root and not claim.retry_in_ms then
     -- It has been waiting for a place: its next attempt is not hastened by this.
-    due.at[claim.id] = math.max(cell.now_ms + due.pause_ms, tonumber(redis.call('ZSCORE', KEY.reconcile, claim.id)) or 0)
+    local noted_ms = tonumber(redis.call('ZSCORE', KEY.reconcile, claim.id)) or 0
+    due.at[claim.id] = math.max(cell.now_ms + due.pause_ms, noted_ms)
   end
-  -- Two schedulers may reconcile the same claims: the second must not remove the entry in `reconcile` by which the first noted that
-  -- the gang has failed.
+  -- Two schedulers may reconcile the same claims: the second must not remove the entry in `reconcile` by which the
+  -- first noted that the gang has failed.
   local gang_waits = ARG.gang_done ~= '1' and claim.gang and claim.gang.hash.end_reason
   due.done[claim.id] = not gang_waits or nil
 end

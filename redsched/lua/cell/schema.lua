@@ -6,8 +6,8 @@
 --   schema   that of this release
 --   oldest   the oldest schema that this release can work beside
 --   upgrade  0 or 1
--- Reply OK | ALREADY_DONE (nothing to change) | OLDER (releases may be at work that this one cannot work beside: upgrade);
---   epoch, now_ms, schema of the cell before
+-- Reply OK | ALREADY_DONE (nothing to change) | OLDER (releases may be at work that this one cannot work beside:
+--   upgrade); epoch, now_ms, schema of the cell before
 -- include: fence
 local cell, meta = fence(), redis.call('HMGET', KEY.meta, 'schema', 'oldest')
 local schema, oldest = tonumber(meta[1] or '1'), tonumber(meta[2] or '0')

@@ -11,8 +11,8 @@
 -- none): STALE where another call was answered with the claim since. closed: the token of an earlier closing that is
 -- repeated in a new epoch; '' for now. reason: why, in words, of the placement that `token` names or of the main one;
 -- '' for none.
--- Reply OK (all of it is freed) | ENDING | ALREADY_DONE (it had ended) | ENDED (to be shelved, but it is given back) | STALE
---   | UNKNOWN | ACTIVE; epoch, now_ms, then the token up to which it is closed
+-- Reply OK (all of it is freed) | ENDING | ALREADY_DONE (it had ended) | ENDED (to be shelved, but it is given back) |
+--   STALE | UNKNOWN | ACTIVE; epoch, now_ms, then the token up to which it is closed
 --   or RETRY, epoch, now_ms and the names of missing keys
 -- include: commit
 -- include: reason
@@ -94,7 +94,8 @@ if #lacking > 0 then
 end
 local target = meant()
 local called_off = is_on_its_way(target)
-if not called_off and (not is_closed(claim, ARG.end_reason) or (claim.fields.closed_reason == 'shelved' and is_unheard())) then
+local is_closed_unheard = claim.fields.closed_reason == 'shelved' and is_unheard()
+if not called_off and (not is_closed(claim, ARG.end_reason) or is_closed_unheard) then
   close(claim, ARG.closed ~= '' and ARG.closed or token_now(cell), ARG.end_reason)
 end
 for _, placement in ipairs(in_order(claim)) do

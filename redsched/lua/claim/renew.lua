@@ -3,7 +3,8 @@
 -- KEYS meta changes hosts deadlines reconcile shelved claim ...
 -- ARGV host id token lease_ms
 -- Further keys: host, claims and inbox of the host; passed.lua.
--- Reply OK | ALREADY_DONE | ENDING | ENDED | STALE | UNKNOWN | NOT_ATTESTED; epoch, now_ms, expires_at_ms ('' unless OK)
+-- Reply OK | ALREADY_DONE | ENDING | ENDED | STALE | UNKNOWN | NOT_ATTESTED; epoch, now_ms, expires_at_ms ('' unless
+--   OK)
 -- include: about
 local it = about()
 local WORDS = {ending = 'ENDING', active = 'ALREADY_DONE'}

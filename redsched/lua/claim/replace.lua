@@ -14,8 +14,8 @@
 -- between them.
 -- Reply as claim.lua, without CONFLICT; and of a claim that cannot be placed again
 --   NO_CLAIM (there is none) | STALE (it has another token) | ENDED (it has ended, is ending, or is not to be placed
---   again) | MOVING (it is itself not active yet) | GANG (its gang is waited for, or has failed) | NOT_ATTESTED (its host
---   has not attested to this epoch) | SETTLING | RETRY (a claim that its place was chosen beside is elsewhere now)
+--   again) | MOVING (it is itself not active yet) | GANG (its gang is waited for, or has failed) | NOT_ATTESTED (its
+--   host has not attested to this epoch) | SETTLING | RETRY (a claim that its place was chosen beside is elsewhere now)
 --   ALREADY_DONE   1 and the member as for OK: it was placed by an earlier sending of the same
 -- include: claim_again
 -- include: claim_arguments

@@ -7,7 +7,8 @@
 -- project is known to have a quota. Then slot, amount ...
 -- Reply outcome, epoch, now_ms, then by outcome
 --   OK     token (a new one), state
---   ALREADY_DONE   likewise: this token was resized to these amounts, or the claim has or wants them; nothing is written
+--   ALREADY_DONE   likewise: this token was resized to these amounts, or the claim has or wants them; nothing is
+--     written
 --   FULL   the slot that has no room, or whose limits are not kept
 --   OVER_QUOTA UNSHARED   of the project's quota: see quota_room.lua
 --   RETRY  the names of missing keys

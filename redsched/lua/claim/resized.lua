@@ -5,8 +5,8 @@
 -- ARGV host id token ...
 -- Further keys: host, claims and inbox of the host, then shared pools; passed.lua. Then slot, amount ...: all
 -- that it has.
--- Reply OK | ALREADY_DONE (no resize is under way) | CONFLICT (it does not hold as much) | ENDING | ENDED | STALE | UNKNOWN
---   | NOT_ATTESTED; epoch, now_ms; or RETRY, epoch, now_ms and the names of missing keys
+-- Reply OK | ALREADY_DONE (no resize is under way) | CONFLICT (it does not hold as much) | ENDING | ENDED | STALE |
+--   UNKNOWN | NOT_ATTESTED; epoch, now_ms; or RETRY, epoch, now_ms and the names of missing keys
 -- include: about
 -- include: new_amounts
 local it = about()

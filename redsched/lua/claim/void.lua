@@ -6,8 +6,8 @@
 -- ARGV digest unheard token end_reason
 -- unheard: 1: only where hosts of an earlier epoch may still have something to say. token: '' for now, or that of an
 -- earlier closing, which is repeated; what was placed since then stays. why: that of the closing.
--- Reply OK (void, or up to a later token than before) | ALREADY_DONE (void already, or nobody could restore it) | CONFLICT
---   (it has an outcome here: ask for it); epoch, now_ms, then the token up to which it is closed
+-- Reply OK (void, or up to a later token than before) | ALREADY_DONE (void already, or nobody could restore it) |
+--   CONFLICT (it has an outcome here: ask for it); epoch, now_ms, then the token up to which it is closed
 -- A call that was decided after this may use the id again: claim.lua compares the times.
 -- include: fence
 -- include: token

@@ -6,9 +6,9 @@
 -- ARGV kind name ...
 --   kind   aggregate, server-group, pool or quota
 --   then field, value ... of the whole definition
--- Reply OK | ALREADY_DONE (it is declared so already) | IN_USE (the server group has members, and the definition would change
---   how they are counted); epoch, now_ms; after IN_USE for a group that was undeclared by force, the topologies by which
---   not all of its members are counted
+-- Reply OK | ALREADY_DONE (it is declared so already) | IN_USE (the server group has members, and the definition would
+--   change how they are counted); epoch, now_ms; after IN_USE for a group that was undeclared by force, the topologies
+--   by which not all of its members are counted
 -- include: compare
 -- include: definition
 -- include: fence

@@ -10,7 +10,8 @@
 --   was_active: 1 where what has ended, or is ending, had been active, and was not stopped because its gang failed
 --   store  nothing more: it stands in KEY.claims, and the journal does not know it
 -- Reply outcome, epoch, now_ms, then the names (`placed`) of placements that the host must drop
---   OK | ALREADY_DONE (had attested to this epoch, or this number was passed) | WRONG_EPOCH (another epoch: build it anew)
+--   OK | ALREADY_DONE (had attested to this epoch, or this number was passed) | WRONG_EPOCH (another epoch: build it
+--     anew)
 --   UNKNOWN (report first) | NOT_OWNER
 --   RETRY (KEY.claims holds an id that is no entry; or the keys that follow are missing)
 --   CONFLICT (the amounts do not sum to a whole number)

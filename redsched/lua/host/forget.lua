@@ -4,8 +4,8 @@
 -- ARGV host force ...
 -- Further keys: the claim of each id, then what they count in; passed.lua. force: 0 or 1. Then the ids in
 -- KEY.claims.
--- Reply OK | UNKNOWN | IN_USE (it holds claims) | RETRY (KEY.claims holds an id that is not in ARGV, or the keys of those
---   that follow are missing); epoch, now_ms
+-- Reply OK | UNKNOWN | IN_USE (it holds claims) | RETRY (KEY.claims holds an id that is not in ARGV, or the keys of
+--   those that follow are missing); epoch, now_ms
 -- include: commit
 -- include: finish_declared
 -- include: ids_on_host

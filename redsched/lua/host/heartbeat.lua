@@ -3,8 +3,8 @@
 -- KEYS meta changes hosts host deadlines
 -- ARGV host lease_ms journal nonce
 --   journal, nonce  '' without an agent
--- Reply OK | NOT_ATTESTED (a new epoch has begun: attest) | UNKNOWN (report first) | NOT_OWNER (another agent speaks for the
---   host); epoch, now_ms
+-- Reply OK | NOT_ATTESTED (a new epoch has begun: attest) | UNKNOWN (report first) | NOT_OWNER (another agent speaks
+--   for the host); epoch, now_ms
 -- include: fence
 -- include: publish
 local cell = fence(KEY.deadlines)

@@ -6,8 +6,8 @@
 -- KEYS meta changes hosts host draining
 -- ARGV host evacuate force
 --   evacuate, force  0 or 1
--- Reply OK | ALREADY_DONE (it was written off in this epoch and has not attested since) | UNKNOWN | ALIVE; epoch, now_ms, then
---   of ALIVE how long its lease still runs, in ms
+-- Reply OK | ALREADY_DONE (it was written off in this epoch and has not attested since) | UNKNOWN | ALIVE; epoch,
+--   now_ms, then of ALIVE how long its lease still runs, in ms
 -- include: fence
 -- include: publish
 -- include: read_hash

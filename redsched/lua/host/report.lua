@@ -6,8 +6,8 @@
 -- ARGV host lease_ms journal nonce number count ...
 --   journal, nonce, number  '', '', 0 without an agent
 --   count                   the number of values of the host; then its field, value ..., then those of its attributes
--- Reply OK | ALREADY_DONE (a later number was seen) | NOT_OWNER (another agent speaks for the host); epoch, now_ms, attested
---   (0 or 1), version
+-- Reply OK | ALREADY_DONE (a later number was seen) | NOT_OWNER (another agent speaks for the host); epoch, now_ms,
+--   attested (0 or 1), version
 -- include: compare
 -- include: fence
 -- include: finish_declared
@@ -34,7 +34,8 @@ local function owned(field)
   return OWNED[string.match(field, '^(%l+)%.')] or false
 end
 local host_set, host_gone = compare(old, 7, split, owned, changed)
-local attributes_set, attributes_gone = compare(read_hash(KEY.attributes), split + 1, #ARGV, function() return true end, changed)
+local attributes = read_hash(KEY.attributes)
+local attributes_set, attributes_gone = compare(attributes, split + 1, #ARGV, function() return true end, changed)
 
 local anew = false
 for i = 1, old.epoch and #changed or 0, 2 do

@@ -3,8 +3,9 @@
 -- given a share of that division: so the shares that cells use at any time are all of one division.
 -- KEYS meta changes hosts quota
 -- ARGV former division
--- Reply OK | ALREADY_DONE (this division has begun here) | STALE (another one than `former` was the last) | SETTLING (hosts may
---   still bring back claims) | UNKNOWN (it has no limits to share); epoch, now_ms, then field, value ... of the quota
+-- Reply OK | ALREADY_DONE (this division has begun here) | STALE (another one than `former` was the last) | SETTLING
+--   (hosts may still bring back claims) | UNKNOWN (it has no limits to share); epoch, now_ms, then field, value ... of
+--   the quota
 -- include: fence
 -- include: in_chunks
 -- include: quota_division

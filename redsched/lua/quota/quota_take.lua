@@ -4,8 +4,8 @@
 -- KEYS meta changes hosts quota
 -- ARGV division from number void ...
 --      from: the cell that gives; void: 1 or 0; then class, amount ...
--- Reply OK (it has it now; of a void: it has not, and never will) | ALREADY_DONE (it has had it) | ENDED (it was voided)
---   | STALE (no share of this division); epoch, now_ms
+-- Reply OK (it has it now; of a void: it has not, and never will) | ALREADY_DONE (it has had it) | ENDED (it was
+--   voided) | STALE (no share of this division); epoch, now_ms
 -- include: fence
 -- include: quota_transfer
 -- include: read_hash

@@ -6,8 +6,8 @@
 -- ARGV version reason ...
 -- Further keys: each claim that counts in it, and last the group, pool or quota. version: that of the thing (of a
 -- quota its seq) when the claims were looked for ('' where there was none). Then the ids of the claims.
--- Reply OK (mended) | ALREADY_DONE (nothing was wrong) | SETTLING (its claims may still come back) | CONFLICT (an amount is no
---   whole number) | RETRY (claims have joined or left since); epoch, now_ms
+-- Reply OK (mended) | ALREADY_DONE (nothing was wrong) | SETTLING (its claims may still come back) | CONFLICT (an
+--   amount is no whole number) | RETRY (claims have joined or left since); epoch, now_ms
 -- include: counters
 -- include: mark_over
 -- include: passed

@@ -3,8 +3,8 @@
 -- KEYS meta changes hosts gang events ...
 -- ARGV id reason ...
 -- Further keys: the claim of each member. Then the ids of its members.
--- Reply OK | ALREADY_DONE (nothing was wrong) | SETTLING (its members may still come back) | RETRY (it has other members);
---   epoch, now_ms
+-- Reply OK | ALREADY_DONE (nothing was wrong) | SETTLING (its members may still come back) | RETRY (it has other
+--   members); epoch, now_ms
 -- include: gangs
 -- include: in_chunks
 -- include: log_event

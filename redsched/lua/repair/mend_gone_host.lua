@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- mend_gone_host: what is left of a host that is not there any more goes: its inbox, its attributes, and what claims have
--- there, which ends as void. What it had taken up may still run, so that only an operator ends that.
+-- mend_gone_host: what is left of a host that is not there any more goes: its inbox, its attributes, and what claims
+-- have there, which ends as void. What it had taken up may still run, so that only an operator ends that.
 -- KEYS meta changes hosts deadlines reconcile shelved host claims inbox attributes removed ...
 -- ARGV host reason operator ...
 -- Further keys: the claim of each id, then what they count in; passed.lua. operator: 1: what was taken up ends

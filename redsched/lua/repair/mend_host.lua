@@ -5,8 +5,8 @@
 -- ARGV host reason lease_ms ...
 -- Further keys: the claim of each id. lease_ms: of a claim whose deadline was lost. Then the ids in KEY.claims, and
 -- others that may belong there.
--- Reply OK (mended) | ALREADY_DONE (nothing was wrong) | UNKNOWN | NOT_ATTESTED | CONFLICT (a claim's amount is no whole number)
---   | RETRY (KEY.claims holds an id that is not in ARGV); epoch, now_ms
+-- Reply OK (mended) | ALREADY_DONE (nothing was wrong) | UNKNOWN | NOT_ATTESTED | CONFLICT (a claim's amount is no
+--   whole number) | RETRY (KEY.claims holds an id that is not in ARGV); epoch, now_ms
 -- include: due
 -- include: ids_on_host
 -- include: mark_over

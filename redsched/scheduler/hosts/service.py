@@ -115,7 +115,10 @@ class HostService:
         return ReportResult(said.outcome, attested.epoch, done, said.version, attested.drop)
 
     async def heartbeat(self, name: str, lease_s: int, stamp: AgentStamp | None = None) -> str:
-        """Let a host live for another lease: OK, or NOT_ATTESTED (report to the new epoch). Raises NotFound, OtherAgent."""
+        """Let a host live for another lease: OK, or NOT_ATTESTED (report to the new epoch).
+
+        Raises NotFound, OtherAgent.
+        """
         cell, _ = await self._find(name)
         answer = await cell.store.heartbeat(name, lease_s, stamp)
         if answer.outcome is Outcome.NOT_OWNER:

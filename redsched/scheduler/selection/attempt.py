@@ -14,6 +14,7 @@ class SchedulingAttempt:
 
     __slots__ = (
         "asked",
+        "call_id",
         "calls",
         "catch_up",
         "decide_s",
@@ -21,7 +22,6 @@ class SchedulingAttempt:
         "home",
         "left",
         "looked_for",
-        "call_id",
         "pinned",
         "request",
         "seen",

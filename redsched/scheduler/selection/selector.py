@@ -264,9 +264,9 @@ class Selector:
             return found
         if outcome is Outcome.SETTLING:
             raise _settling(request)
-        # FULL, WRONG_EPOCH, EXPIRED, STALE_VIEW, UNKNOWN (a group or pool that is not there any more): what was decided on is not
-        # what the store has. Only a later picture can refuse, and only one that knows more than the reply told (a host
-        # shrank, or was disabled) is sure not to aim there again.
+        # FULL, WRONG_EPOCH, EXPIRED, STALE_VIEW, UNKNOWN (a group or pool that is not there any more): what was decided
+        # on is not what the store has. Only a later picture can refuse, and only one that knows more than the reply
+        # told (a host shrank, or was disabled) is sure not to aim there again.
         await cell.mark_down(answer)
         attempt.catch_up = True
         return None

@@ -41,7 +41,11 @@ class ReportAnswer:
 
 @dataclass(frozen=True, slots=True)
 class AttestAnswer:
-    """OK | ALREADY_DONE | WRONG_EPOCH | UNKNOWN | NOT_OWNER | CONFLICT. `drop`: placements whose work the host must stop, by `placed`."""
+    """What attest.lua answered.
+
+    OK | ALREADY_DONE | WRONG_EPOCH | UNKNOWN | NOT_OWNER | CONFLICT. `drop`: placements whose work the host must stop,
+    by `placed`.
+    """
 
     outcome: Outcome
     epoch: str
@@ -196,11 +200,11 @@ class Thing:
 
 @dataclass(frozen=True, slots=True)
 class ClaimAnswer:
-    """OK | ALREADY_DONE | FULL | OVER_QUOTA | UNSHARED | UNKNOWN | ENDED | CONFLICT | EXPIRED | WRONG_EPOCH | SETTLING | STALE_VIEW.
+    """What claim.lua answered.
 
-    Where a member is placed again, of its claim: NO_CLAIM, STALE, ENDED, NOT_ATTESTED, GANG (its gang is waited for, or has
-    failed), MOVING (it is not active yet).
-    `placed` in the order of the members.
+    OK | ALREADY_DONE | FULL | OVER_QUOTA | UNSHARED | UNKNOWN | ENDED | CONFLICT | EXPIRED | WRONG_EPOCH | SETTLING |
+    STALE_VIEW. Where a member is placed again, of its claim: NO_CLAIM, STALE, ENDED, NOT_ATTESTED, GANG (its gang is
+    waited for, or has failed), MOVING (it is not active yet). `placed` in the order of the members.
 
     `things` are the groups and shared pools that it wrote, `unknown` those that nobody has declared, written
     `server-group:web` and `pool:licences`; `over` is what the project's quota does not allow.

@@ -70,15 +70,19 @@ class ClaimCalls(Reads):
         token: str = "",
         end_reason: EndReason = EndReason.RELEASED,
     ) -> ScriptResult:
-        """Close this cell to an id that is not known here. OK | ALREADY_DONE | CONFLICT (it has an outcome here). (void.lua)
+        """Close this cell to an id that is not known here.
 
-        `unheard`: only where a host that has not been heard in this epoch might bring it back. `token`: to what was
-        placed before that; '' for now. Facts: the token up to which it is closed.
+        OK | ALREADY_DONE | CONFLICT (it has an outcome here). (void.lua) `unheard`: only where a host that has not been
+        heard in this epoch might bring it back. `token`: to what was placed before that; '' for now. Facts: the token
+        up to which it is closed.
         """
         return await self._answer("void", (self.keys.claim(claim_id),), (digest, int(unheard), token, end_reason.value))
 
     async def accept(self, host: str, claim_id: str, token: str, lease_s: int, entry_id: str = "") -> ScriptResult:
-        """The host takes it up. OK | ALREADY_DONE | ENDING | ENDED | STALE | UNKNOWN | NOT_ATTESTED; facts: state. (accept.lua)"""
+        """The host takes it up.
+
+        OK | ALREADY_DONE | ENDING | ENDED | STALE | UNKNOWN | NOT_ATTESTED; facts: state. (accept.lua)
+        """
         return await self._about("accept", host, claim_id, token, lease_s * 1000, entry_id)
 
     async def confirm(
@@ -92,7 +96,10 @@ class ClaimCalls(Reads):
         return await self._about("confirm", host, claim_id, token, epoch, things=things)
 
     async def renew(self, host: str, claim_id: str, token: str, lease_s: int) -> ScriptResult:
-        """A fresh lease. OK (facts: expires_at_ms) | ALREADY_DONE | ENDING | ENDED | STALE | UNKNOWN | NOT_ATTESTED. (renew.lua)"""
+        """A fresh lease.
+
+        OK (facts: expires_at_ms) | ALREADY_DONE | ENDING | ENDED | STALE | UNKNOWN | NOT_ATTESTED. (renew.lua)
+        """
         return await self._about("renew", host, claim_id, token, lease_s * 1000)
 
     async def fail(
@@ -105,10 +112,11 @@ class ClaimCalls(Reads):
         again: bool | None = None,
         reason: str = "",
     ) -> ScriptResult:
-        """The work could not be started. OK | ENDING | ALREADY_DONE | ENDED | STALE | UNKNOWN | NOT_ATTESTED; facts: state. (fail.lua)
+        """The work could not be started.
 
-        `again`: whether it is to be placed again; None: as its request says. `things`: what it counts in beside its
-        host (see `drawn_on`), where the caller knows: it saves a second call. `reason`: why, in words.
+        OK | ENDING | ALREADY_DONE | ENDED | STALE | UNKNOWN | NOT_ATTESTED; facts: state. (fail.lua) `again`: whether
+        it is to be placed again; None: as its request says. `things`: what it counts in beside its host (see
+        `drawn_on`), where the caller knows: it saves a second call. `reason`: why, in words.
         """
         retry = "" if again is None else int(again)
         beside = (f"reason:{claim_id}", *things)
@@ -116,9 +124,10 @@ class ClaimCalls(Reads):
         return await self._about("fail", host, claim_id, token, *arguments, things=beside)
 
     async def put_off(self, host: str, claim_id: str, token: str, reason: str) -> ScriptResult:
-        """There is no place now for a pending claim: it is looked for later. OK | STALE | UNKNOWN | NOT_ATTESTED. (fail.lua)
+        """Look later for a place of a pending claim: there is none now.
 
-        `token`: of the placement that has failed, by which it waits. `reason`: why there is none, in words.
+        OK | STALE | UNKNOWN | NOT_ATTESTED. (fail.lua) `token`: of the placement that has
+        failed, by which it waits. `reason`: why there is none, in words.
         """
         things = (f"reason:{claim_id}",)
         return await self._about("fail", host, claim_id, token, 0, "later", reason[:MAX_REASON], things=things)
@@ -143,13 +152,14 @@ class ClaimCalls(Reads):
         closed: str = "",
         reason: str = "",
     ) -> ScriptResult:
-        """Give a claim back, wherever it is. OK | ENDING | ALREADY_DONE | ENDED | ACTIVE | STALE | UNKNOWN. (release.lua)
+        """Give a claim back, wherever it is.
 
-        `host` ('' if it is not known) and `things` save a second call. `token`: '' for any; that of a placement which
-        the claim is being moved to calls off only the move. `end_reason`: RELEASED, FAILED, or SHELVED, to have it again later
-        (ENDED: it ended otherwise). `call_id`: only what the claim call of this mark was the last to be answered with.
-        `closed`: repeat an earlier closing. `reason`: why, in words.
-        Facts: the token up to which it is closed. ACTIVE only with UNLESS_ACTIVE: nothing was written.
+        OK | ENDING | ALREADY_DONE | ENDED | ACTIVE | STALE | UNKNOWN. (release.lua) `host` ('' if it is not known) and
+        `things` save a second call. `token`: '' for any; that of a placement which the claim is being moved to calls
+        off only the move. `end_reason`: RELEASED, FAILED, or SHELVED, to have it again later (ENDED: it ended
+        otherwise). `call_id`: only what the claim call of this mark was the last to be answered with. `closed`: repeat
+        an earlier closing. `reason`: why, in words. Facts: the token up to which it is closed. ACTIVE only with
+        UNLESS_ACTIVE: nothing was written.
         """
         hosts, reasons = [f"host:{host}"] * bool(host), [f"reason:{claim_id}"] * bool(reason)
         beside = (*hosts, *reasons, *things)
@@ -171,9 +181,10 @@ class ClaimCalls(Reads):
         things: Collection[str] = (),
         reason: str = "",
     ) -> ScriptResult:
-        """The host's word that the work has ended, with its new external usage. OK | ALREADY_DONE | STALE | UNKNOWN | NOT_ATTESTED.
+        """The host's word that the work has ended, with its new external usage.
 
-        `things` and `reason` as in `fail`. Facts, of the first two: why it ended. (gone.lua)
+        OK | ALREADY_DONE | STALE | UNKNOWN | NOT_ATTESTED. `things` and `reason` as in `fail`. Facts, of the first two:
+        why it ended. (gone.lua)
         """
         arguments = (end_reason.value, entry_id, reason[:MAX_REASON], *flat(external))
         beside = (f"reason:{claim_id}", *things)

@@ -23,18 +23,20 @@ class DeclaredCalls(Reads):
     """One coroutine for each thing that an operator can declare and take back, and reads of them."""
 
     async def put_aggregate(self, aggregate: Aggregate) -> ScriptResult:
-        """Replace an aggregate's metadata and the set of its hosts. OK | ALREADY_DONE; facts: its hosts that are not known.
+        """Replace an aggregate's metadata and the set of its hosts.
 
-        The hosts follow in chunks: who reads meanwhile may see a part of them. (declare.lua, membership.lua)
+        OK | ALREADY_DONE; facts: its hosts that are not known. The hosts follow in chunks: who reads meanwhile may see
+        a part of them. (declare.lua, membership.lua)
         """
         answer = await self._declare(Kind.AGGREGATE, aggregate.name, aggregate_fields(aggregate))
         members = await self._set_members(aggregate.name, aggregate.hosts)
         return replace(answer if answer.outcome is Outcome.OK else members, facts=members.facts)
 
     async def delete_aggregate(self, name: str, force: bool = False) -> ScriptResult:
-        """Take an aggregate back. OK | UNKNOWN | IN_USE (it has hosts; facts: some of them). With `force` they leave it.
+        """Take an aggregate back.
 
-        (membership.lua, undeclare.lua)
+        OK | UNKNOWN | IN_USE (it has hosts; facts: some of them). With `force` they leave it. (membership.lua,
+        undeclare.lua)
         """
         if not force and (members := await self.members(name)):
             return replace(
@@ -44,9 +46,10 @@ class DeclaredCalls(Reads):
         return await self._undeclare(Kind.AGGREGATE, name, force)
 
     async def put_group(self, group: ServerGroup) -> ScriptResult:
-        """Declare a server group. OK | ALREADY_DONE | IN_USE (it has members: only max_per_host may change). (declare.lua)
+        """Declare a server group.
 
-        IN_USE with facts: it was taken back by force, and by these topologies not all of its members are counted.
+        OK | ALREADY_DONE | IN_USE (it has members: only max_per_host may change). (declare.lua) IN_USE with facts: it
+        was taken back by force, and by these topologies not all of its members are counted.
         """
         return await self._declare(Kind.SERVER_GROUP, group.name, group_fields(group))
 

@@ -27,9 +27,10 @@ class AgentCalls(ClaimCalls):
     ) -> ScriptResult:
         """The owner wants other amounts: all of them, by slot. (resize.lua)
 
-        OK | ALREADY_DONE (this token was resized to these amounts; facts of both: token, state) | FULL (facts: slot) | MOVING
-        (it is being moved) | ENDING | ENDED | STALE | UNKNOWN | NOT_ATTESTED | OVER_QUOTA (facts: see `exceeded`) | UNSHARED.
-        `things` as in `fail`, of what it holds and of what it is to hold; `limited` as in a ClaimCall.
+        OK | ALREADY_DONE (this token was resized to these amounts; facts of both: token, state) | FULL (facts: slot) |
+        MOVING (it is being moved) | ENDING | ENDED | STALE | UNKNOWN | NOT_ATTESTED | OVER_QUOTA (facts: see
+        `exceeded`) | UNSHARED. `things` as in `fail`, of what it holds and of what it is to hold; `limited` as in a
+        ClaimCall.
         """
         _check(amounts)
         return await self._about("resize", host, claim_id, token, int(limited), *flat(amounts), things=things)
@@ -39,8 +40,8 @@ class AgentCalls(ClaimCalls):
     ) -> ScriptResult:
         """The host's word that the work has these amounts now, the wanted or the old ones. (resized.lua)
 
-        OK | ALREADY_DONE (no resize is under way) | CONFLICT (more than the claim holds) | ENDING | ENDED | STALE | UNKNOWN |
-        NOT_ATTESTED. `things` as in `fail`.
+        OK | ALREADY_DONE (no resize is under way) | CONFLICT (more than the claim holds) | ENDING | ENDED | STALE |
+        UNKNOWN | NOT_ATTESTED. `things` as in `fail`.
         """
         _check(amounts)
         return await self._about("resized", host, claim_id, token, *flat(amounts), things=things)
@@ -50,9 +51,9 @@ class AgentCalls(ClaimCalls):
     ) -> ScriptResult:
         """The host's word that it runs work which nobody claimed, or that such work has other amounts. (local.lua)
 
-        `token` is that of the claim's last placement that the host knows of, '' for none. OK | ALREADY_DONE (facts of both:
-        token, placed) | STALE (the store knows a later placement; facts: its token, '' for a claim that has ended) |
-        CONFLICT (the id is another claim's) | NOT_ATTESTED.
+        `token` is that of the claim's last placement that the host knows of, '' for none. OK | ALREADY_DONE (facts of
+        both: token, placed) | STALE (the store knows a later placement; facts: its token, '' for a claim that has
+        ended) | CONFLICT (the id is another claim's) | NOT_ATTESTED.
         """
         check_name("claim", claim_id)
         _check(amounts)

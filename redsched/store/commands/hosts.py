@@ -93,9 +93,10 @@ class HostCalls(Reads):
         deadline_s: int = 0,
         then: AtDeadline = AtDeadline.KEEP,
     ) -> ScriptResult:
-        """Set a host's status; with `move` its claims are to be placed elsewhere. OK | ALREADY_DONE | UNKNOWN. (status.lua)
+        """Set a host's status; with `move` its claims are to be placed elsewhere.
 
-        `deadline_s`: how long they are moved (0: until it is enabled); `then`: what becomes of the rest.
+        OK | ALREADY_DONE | UNKNOWN. (status.lua) `deadline_s`: how long they are moved (0: until it is enabled);
+        `then`: what becomes of the rest.
         """
         deadline = (deadline_s * 1000, then.value) if deadline_s else ("", "")
         keys = (self.keys.host(host), self.keys.draining)

@@ -90,9 +90,10 @@ class QuotaCalls(Reads):
         return answer, QuotaState.parse(fields)
 
     async def quota_share(self, project: str, division: str, epoch: str, version: str, share: Amounts) -> ScriptResult:
-        """Give the cell its share, where nothing has changed since it was closed. OK | ALREADY_DONE | STALE. (quota_share.lua)
+        """Give the cell its share, where nothing has changed since it was closed.
 
-        `epoch` is that of the cell before any was closed for this division, `version` what `quota_close` was answered.
+        OK | ALREADY_DONE | STALE. (quota_share.lua) `epoch` is that of the cell before any was closed for this
+        division, `version` what `quota_close` was answered.
         """
         return await self._about_quota("quota_share", project, division, epoch, version, *flat(share))
 
@@ -107,7 +108,10 @@ class QuotaCalls(Reads):
         return answer.outcome, Transfer.parse(" ".join(answer.facts)) if answer.facts else None
 
     async def quota_take(self, project: str, division: str, giver: str, transfer: Transfer) -> ScriptResult:
-        """Add to the cell's share what another one has handed over, once. OK | ALREADY_DONE | ENDED | STALE. (quota_take.lua)"""
+        """Add to the cell's share what another one has handed over, once.
+
+        OK | ALREADY_DONE | ENDED | STALE. (quota_take.lua)
+        """
         words = (division, giver, transfer.number, 0, *flat(transfer.amounts))
         return await self._about_quota("quota_take", project, *words)
 

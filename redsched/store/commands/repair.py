@@ -26,10 +26,10 @@ class MendCalls(Reads):
     """One coroutine for each script that mends something, and the reads that only an audit needs."""
 
     async def mend_host(self, host: str, reason: str, suspects: Iterable[str] = ()) -> ScriptResult:
-        """Work out a host's claims, sums and deadlines anew. OK | ALREADY_DONE | UNKNOWN | NOT_ATTESTED | CONFLICT. (mend_host.lua)
+        """Work out a host's claims, sums and deadlines anew.
 
-        `suspects`: ids of claims that may be on it although its set does not have them. CONFLICT: an amount of a claim
-        is no whole number.
+        OK | ALREADY_DONE | UNKNOWN | NOT_ATTESTED | CONFLICT. (mend_host.lua) `suspects`: ids of claims that may be on
+        it although its set does not have them. CONFLICT: an amount of a claim is no whole number.
         """
 
         def call(ids: Sequence[str]) -> tuple[list[str], Sequence[str | int]]:
@@ -41,9 +41,10 @@ class MendCalls(Reads):
     async def mend_gone_host(
         self, host: str, reason: str, operator: bool, suspects: Iterable[str] = ()
     ) -> ScriptResult:
-        """Clear away what is left of a host that is not there. OK | ALREADY_DONE | IN_USE | SETTLING. (mend_gone_host.lua)
+        """Clear away what is left of a host that is not there.
 
-        With `operator` claims that it had taken up end too; without, they are left (IN_USE).
+        OK | ALREADY_DONE | IN_USE | SETTLING. (mend_gone_host.lua) With `operator` claims that it had taken up end too;
+        without, they are left (IN_USE).
         """
         things: dict[str, None] = {}
 

@@ -5,8 +5,8 @@
 -- others lie beside it as `placement.<placed>.<field>`.
 --   claim       id, key, exists, fields (what belongs to no placement), placements by name, tombstone (the placement
 --               fields of a claim without any: where it was last), stored (the hash as it was read)
---   placement   placed, root, token, host, state, amounts, resizing_to (slot -> amount), counted (topology -> domain), and
---               of PLAIN_FIELDS whatever it has
+--   placement   placed, root, token, host, state, amounts, resizing_to (slot -> amount), counted (topology -> domain),
+--               and of PLAIN_FIELDS whatever it has
 -- `root` is the placement that it descends from by moves and retries; its own name after a claim or an unshelve.
 -- include: claim_fields
 -- include: fence
@@ -32,7 +32,7 @@ local function put_field(placement, field, value)
   local kind, name = string.match(field, '^(%l+)%.(.+)$')
   if not BY_NAME[kind] then
     return false
-  elseif kind ~= 'in' then
+  elseif kind ~= 'counted' then
     local amount = to_int(value, 0, -1)
     placement.unreadable = placement.unreadable or amount < 0
     value = math.max(0, amount)

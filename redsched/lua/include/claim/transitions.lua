@@ -35,7 +35,8 @@ local function is_superseded(claim, placement)
 end
 
 local function stop(placement, end_reason, heard)
-  placement.state, placement.end_reason, placement.expires_at_ms, placement.move_deadline_ms = 'ending', end_reason, nil, nil
+  placement.state, placement.end_reason = 'ending', end_reason
+  placement.expires_at_ms, placement.move_deadline_ms = nil, nil
   placement.op, placement.hint = 'ending', heard and 'end' or 'none'
 end
 
@@ -90,7 +91,8 @@ local function is_closed(claim, end_reason)
     end
   end
   local closed_reason = claim.fields.closed_reason
-  return closed_reason ~= nil and not retries_since(claim) and (closed_reason == end_reason or closed_reason ~= 'shelved')
+  return closed_reason ~= nil and not retries_since(claim)
+    and (closed_reason == end_reason or closed_reason ~= 'shelved')
 end
 
 -- The work of a placement runs, as its host says or its journal: the claim has all its attempts again.
@@ -151,7 +153,8 @@ local function is_restart(claim, placement)
 end
 
 local function wait_for_place(claim, placement, end_reason, pause_ms)
-  claim.fields.retry_root, claim.fields.retry_from, claim.fields.retry_reason = placement.root, placement.token, end_reason
+  claim.fields.retry_root, claim.fields.retry_from = placement.root, placement.token
+  claim.fields.retry_reason = end_reason
   claim.fields.searches = nil
   claim.fields[TRIED .. placement.host] = '1'
   claim.retry_in_ms = pause_ms

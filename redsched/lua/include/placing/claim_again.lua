@@ -162,7 +162,8 @@ local function write_again(cell, call, member, expires, entry_id)
   claim.fields.claimed_at_ms = claim.fields.claimed_at_ms or text(cell.now_ms)
   add_placement(claim, {token = member.token, root = again.root, host = member.host.name, state = 'claimed',
     from = again.token, expires_at_ms = expires, inbox_id = entry_id, amounts = amounts, resizing_to = {},
-    counted = member.counted or {}, move_deadline_ms = again.move_deadline_ms and text(cell.now_ms + again.move_deadline_ms) or nil})
+    counted = member.counted or {},
+    move_deadline_ms = again.move_deadline_ms and text(cell.now_ms + again.move_deadline_ms) or nil})
   write_claim_record(claim)
   redis.call('PERSIST', member.key)
   redis.call('ZADD', KEY.deadlines, text(deadline_of(claim)), member.id)

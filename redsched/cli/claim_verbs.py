@@ -108,7 +108,7 @@ def move(
             help="Seconds for the target to be active. 0: any, or 300 if live.",
         ),
     ] = 0,
-    wait_s: Wait = 0,
+    queue_timeout_s: Wait = 0,
     token: TokenOption = "",
     as_json: AsJson = False,
     url: Url = "",
@@ -117,7 +117,7 @@ def move(
 
     async def work(scheduler: Scheduler) -> Claim:
         body = {"token": await _token(scheduler, claim, token), "hosts": to, "live": live}
-        asked = options.as_model(body | {"deadline_s": deadline_s, "wait_s": wait_s}, MoveBody)
+        asked = options.as_model(body | {"deadline_s": deadline_s, "queue_timeout_s": queue_timeout_s}, MoveBody)
         return (await scheduler.claims.move(claim, **asked.model_dump()))[0]
 
     _show(url, work, as_json, "{0.id} is {0.state} on {0.host} too, and leaves its present host once it runs there")
@@ -190,7 +190,7 @@ def _shelve(claim: str, token: str, as_json: bool, url: str) -> None:
 
 @bulk.takes_filters
 def unshelve(
-    filters: bulk.Filters, claim: MaybeClaim = "", wait_s: Wait = 0, as_json: AsJson = False, url: Url = ""
+    filters: bulk.Filters, claim: MaybeClaim = "", queue_timeout_s: Wait = 0, as_json: AsJson = False, url: Url = ""
 ) -> int:
     """Place a shelved claim again, or all found by filters.
 
@@ -198,9 +198,9 @@ def unshelve(
     """
     wanted = filters.of_many([claim] if claim else [], "")
     if wanted is None:
-        _unshelve(claim, wait_s, as_json, url)
+        _unshelve(claim, queue_timeout_s, as_json, url)
         return 0
-    if wait_s:
+    if queue_timeout_s:
         raise InvalidRequest("--wait is for one claim: leave it out with filters, and call again for those refused")
 
     async def page(scheduler: Scheduler, after: str) -> Page[BulkResult]:
@@ -209,10 +209,10 @@ def unshelve(
     return bulk.say(url, page, "unshelved", as_json)
 
 
-def _unshelve(claim: str, wait_s: int, as_json: bool, url: str) -> None:
+def _unshelve(claim: str, queue_timeout_s: int, as_json: bool, url: str) -> None:
     async def work(scheduler: Scheduler) -> Claim:
-        asked = options.as_model({"wait_s": wait_s}, UnshelveBody)
-        return (await scheduler.claims.unshelve(claim, asked.wait_s))[0]
+        asked = options.as_model({"queue_timeout_s": queue_timeout_s}, UnshelveBody)
+        return (await scheduler.claims.unshelve(claim, asked.queue_timeout_s))[0]
 
     _show(url, work, as_json, "{0.id} is {0.state} on {0.host}")
 

@@ -36,10 +36,13 @@ def select(
     until: Annotated[
         str, typer.Option(help="active: wait until hosts have confirmed, else give it back.", show_default=False)
     ] = "",
-    wait_s: Annotated[
+    queue_timeout_s: Annotated[
+        int | None, typer.Option("--wait", min=0, max=MAX_WAIT_S, help="Seconds to wait for room where nothing fits.")
+    ] = None,
+    confirm_timeout_s: Annotated[
         int | None,
         typer.Option(
-            "--wait", min=0, max=MAX_WAIT_S, help="Seconds to wait for room, and then for the hosts to confirm."
+            "--confirm-timeout", min=0, max=MAX_WAIT_S, help="Seconds that --until active waits. Default: the lease."
         ),
     ] = None,
     on_exit: Annotated[
@@ -62,7 +65,8 @@ def select(
         claim_ids=claim_id,
         lease_s=lease_s,
         until=until,
-        wait_s=wait_s,
+        queue_timeout_s=queue_timeout_s,
+        confirm_timeout_s=confirm_timeout_s,
         on_exit=on_exit,
         max_attempts=max_attempts,
         claim=False if dry_run else None,

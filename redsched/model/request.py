@@ -81,8 +81,10 @@ class Request(Worded):
     lease_s: int = 120
     until: Literal["claimed", "active"] = "claimed"
     """When the answer is given: once the claims are made, or once their hosts have confirmed that the work runs."""
-    wait_s: int = 0
-    """How long to wait: for room where nothing fits, then, with until active, for hosts to confirm (0: lease_s)."""
+    queue_timeout_s: int = 0
+    """How long to wait for room where nothing fits."""
+    confirm_timeout_s: int = 0
+    """With until active, how long to wait for hosts to confirm, over all attempts. 0: `lease_s` for each of them."""
     claim: bool = True
     on_exit: OnExit = OnExit.RELEASE
     """What becomes of each claim when the work that its hook named (pids, a cgroup) ends by itself."""
@@ -128,7 +130,7 @@ class Request(Worded):
 
 # Of the call and not of a place: they change neither which hosts fit nor how good those are. The project may, where
 # aggregates are kept for projects: who remembers shapes has to look.
-_OF_THE_ANSWER = frozenset(("claim_ids", "claim", "alternates", "until", "wait_s"))
+_OF_THE_ANSWER = frozenset(("claim_ids", "claim", "alternates", "until", "queue_timeout_s", "confirm_timeout_s"))
 _CALL_FIELDS = _OF_THE_ANSWER | {
     *("count", "mode", "members", "relations", "project", "consumer", "lease_s", "on_exit", "max_attempts")
 }

@@ -143,7 +143,10 @@ def _check_numbers(request: "Request") -> None:
         raise InvalidRequest(f"mode is all or incremental, not {request.mode!r}")
     if request.until not in ("claimed", "active"):
         raise InvalidRequest(f"until is claimed or active, not {request.until!r}")
-    check_range("wait_s", request.wait_s, 0, MAX_WAIT_S)
+    check_range("queue_timeout_s", request.queue_timeout_s, 0, MAX_WAIT_S)
+    check_range("confirm_timeout_s", request.confirm_timeout_s, 0, MAX_WAIT_S)
+    if request.confirm_timeout_s and request.until != "active":
+        raise InvalidRequest("confirm_timeout_s needs until: active, which it limits")
     if request.on_exit not in tuple(OnExit):
         raise InvalidRequest(f"on_exit is {', '.join(OnExit)}, not {request.on_exit!r}")
     check_range("max_attempts", request.max_attempts, 1, MAX_ATTEMPTS)

@@ -56,7 +56,7 @@ async def test_what_a_hook_fails_to_start_runs_on_the_alternate(world: World, sc
 async def test_until_active_answers_with_the_host_whose_hook_succeeds(world: World, scheduler: Scheduler) -> None:
     await both_hosts(world, scheduler)
     async with asyncio.timeout(60):
-        [found] = (await scheduler.select(Request({"VCPU": 2}, until="active", wait_s=50))).selections
+        [found] = (await scheduler.select(Request({"VCPU": 2}, until="active", confirm_timeout_s=50))).selections
     assert (found.host, found.state) == ("h2", ClaimStatus.ACTIVE)
 
 
@@ -64,7 +64,7 @@ async def test_with_one_attempt_until_active_ends_with_what_the_hook_said(world:
     await both_hosts(world, scheduler)
     async with asyncio.timeout(60):
         with pytest.raises(NotConfirmed, match="exit code 3; no disk"):
-            await scheduler.select(Request({"VCPU": 2}, until="active", wait_s=50, max_attempts=1))
+            await scheduler.select(Request({"VCPU": 2}, until="active", confirm_timeout_s=50, max_attempts=1))
     assert [call.split()[0] for call in world.calls()] == ["start", "stop"]
 
 

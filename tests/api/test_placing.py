@@ -100,12 +100,12 @@ async def test_shelve_and_unshelve(api: httpx.AsyncClient) -> None:
         ("move", {"hosts": ["a b"]}),
         ("move", {"live": "yes"}),
         ("move", {"deadline_s": -1}),
-        ("move", {"wait_s": 3601}),
+        ("move", {"queue_timeout_s": 3601}),
         ("resize", {"resources": {"VCPUS": 1}}),
         ("resize", {"resources": {"VCPU": -1}}),
         ("resize", {"slots": {"a b/VCPU": 1}}),
         ("resize", {"resources": {"VCPU": 0, "MEMORY_MB": 0}}),
-        ("shelve", {"wait_s": 1}),
+        ("shelve", {"queue_timeout_s": 1}),
     ],
 )
 async def test_a_bad_body_is_a_problem(
@@ -151,12 +151,12 @@ async def test_a_host_that_is_emptied_shows_what_cannot_leave(api: httpx.AsyncCl
 async def test_until_active_is_504_when_no_host_confirms(api: httpx.AsyncClient) -> None:
     """All of it is given back; nothing is kept for a caller who closes the connection either."""
     need = {"resources": {"VCPU": 8}, "until": "active"}
-    found = check_problem(await api.post("/v1/selections", json={**need, "wait_s": 1}), 504, "not-confirmed")
+    found = check_problem(await api.post("/v1/selections", json={**need, "confirm_timeout_s": 1}), 504, "not-confirmed")
     assert (await api.get(f"/v1/claims/{found['claim_ids'][0]}")).json()["state"] == "ended"
 
 
 async def test_until_active_answers_what_is_confirmed(api: httpx.AsyncClient) -> None:
-    need = {"resources": {"VCPU": 8}, "until": "active", "wait_s": 60, "claim_ids": ["mine"]}
+    need = {"resources": {"VCPU": 8}, "until": "active", "confirm_timeout_s": 60, "claim_ids": ["mine"]}
     selecting = asyncio.create_task(api.post("/v1/selections", json=need))
     claim: dict[str, Any] = {}
 

@@ -39,7 +39,7 @@ def test_parts_come_back_as_what_they_were() -> None:
         count=2,
         project="web",
         until="active",
-        wait_s=5,
+        queue_timeout_s=5,
         claim_ids=("a", "b"),
         on_exit=OnExit.KEEP,
     )

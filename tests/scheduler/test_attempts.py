@@ -18,7 +18,7 @@ from tests.support.hosts import PlainHost, speak_all
 from tests.support.waiting import wait_until
 
 MINE = Request({"VCPU": 2}, claim_ids=("mine",))
-WAITS = replace(MINE, until="active", wait_s=30)
+WAITS = replace(MINE, until="active", confirm_timeout_s=30)
 PENDING, CLAIMED, ACTIVE, ENDED = ClaimStatus.PENDING, ClaimStatus.CLAIMED, ClaimStatus.ACTIVE, ClaimStatus.ENDED
 
 
@@ -355,7 +355,7 @@ async def test_until_active_ends_where_no_host_is_left(clean_store: str) -> None
 async def test_when_its_time_is_up_nothing_is_placed_again(clean_store: str) -> None:
     async with at_work(clean_store, 6, 5, settings=QUICK) as work:
         with pytest.raises(NotConfirmed, match="not confirmed by h0 within 1 s"):
-            await work.scheduler.select(replace(WAITS, wait_s=1))
+            await work.scheduler.select(replace(WAITS, confirm_timeout_s=1))
         await work.settle()
         assert ((await mine(work)).state, await work.held()) == (ENDED, {})
 
@@ -481,7 +481,7 @@ async def test_until_active_names_each_failure_on_one_line(clean_store: str) -> 
 async def test_what_was_not_active_in_time_says_so_and_not_that_it_was_released(clean_store: str) -> None:
     async with at_work(clean_store, 6, 5) as work:
         with pytest.raises(NotConfirmed, match="not confirmed by h0 within 1 s"):
-            await work.scheduler.select(replace(WAITS, wait_s=1))
+            await work.scheduler.select(replace(WAITS, confirm_timeout_s=1))
         now = await mine(work)
         assert now.reason is not None
         assert (now.state, now.end_reason) == (ENDED, EndReason.FAILED)

@@ -247,7 +247,7 @@ async def test_it_waits_for_room(clean_store: str) -> None:
         other = (await work.scheduler.select(Request({"VCPU": 2}))).selections[0]
         with pytest.raises(NoValidHost):
             await work.scheduler.claims.move("mine", claim.token)
-        moving = asyncio.create_task(work.scheduler.claims.move("mine", claim.token, wait_s=60))
+        moving = asyncio.create_task(work.scheduler.claims.move("mine", claim.token, queue_timeout_s=60))
         await wait_until(lambda: len(work.scheduler._selector._line._line) == 1, what="it waits")
         await work.scheduler.claims.release(other.claim_id or "")
         async with asyncio.timeout(30):

@@ -11,7 +11,7 @@ from redsched.store.codec.results import ClaimAnswer, ClaimCall
 from tests.scheduler.conftest import report_of
 from tests.support.waiting import wait_until
 
-ALL_OF_H1 = Request({"VCPU": 8}, wait_s=60)
+ALL_OF_H1 = Request({"VCPU": 8}, queue_timeout_s=60)
 
 
 def waiting(scheduler: Scheduler) -> int:
@@ -43,7 +43,7 @@ async def test_a_request_waits_for_room(scheduler: Scheduler, efforts: list[Effo
 async def test_the_refusal_comes_when_the_time_is_up(scheduler: Scheduler) -> None:
     """It says why, as it would have at once."""
     with pytest.raises(NoValidHost) as refused:
-        await scheduler.select(Request({"VCPU": 9}, wait_s=1))
+        await scheduler.select(Request({"VCPU": 9}, queue_timeout_s=1))
     assert refused.value.facts["reasons"] == [{"reason": "VCPU", "hosts": 3}]
     assert waiting(scheduler) == 0
 
@@ -66,7 +66,9 @@ async def test_one_place_that_comes_free_is_tried_for_once(
 ) -> None:
     """Of twenty who wait, the one that came first gets it, and no other asks the store for it."""
     first = (await scheduler.select(ALL_OF_H1)).selections[0].claim_id or ""
-    tasks = await start(scheduler, *(Request({"VCPU": 8}, wait_s=60, consumer=f"c{number}") for number in range(20)))
+    tasks = await start(
+        scheduler, *(Request({"VCPU": 8}, queue_timeout_s=60, consumer=f"c{number}") for number in range(20))
+    )
     store, calls = scheduler._cells.named("c1").store, []
     claim = store.claim
 

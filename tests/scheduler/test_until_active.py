@@ -24,7 +24,7 @@ from tests.support.cells import new_epoch, raw_client
 from tests.support.hosts import PlainHost, fleet, speak_all
 from tests.support.waiting import wait_until
 
-ACTIVE = Request({"VCPU": 2}, until="active", wait_s=30)
+ACTIVE = Request({"VCPU": 2}, until="active", confirm_timeout_s=30)
 
 
 @asynccontextmanager
@@ -68,7 +68,7 @@ async def free(store: CellStore, host: str) -> bool:
 async def test_the_answer_comes_when_the_host_has_confirmed(clean_store: str) -> None:
     """Not before, and says so; asked again with its id it is the same answer."""
     async with scheduler_with(clean_store, 4) as (scheduler, store, [host]):
-        asked = Request({"VCPU": 2}, until="active", wait_s=30, claim_ids=("mine",))
+        asked = Request({"VCPU": 2}, until="active", confirm_timeout_s=30, claim_ids=("mine",))
         task = asyncio.create_task(scheduler.select(asked))
         await one_claim(store, "h0")
         await waits(scheduler)
@@ -110,7 +110,7 @@ async def test_what_no_host_confirms_is_undone(clean_store: str) -> None:
     """504 with its ids, which have ended; its room is free."""
     async with scheduler_with(clean_store, 4) as (scheduler, store, _):
         with pytest.raises(NotConfirmed, match="not confirmed by h0 within 1 s") as refused:
-            await scheduler.select(Request({"VCPU": 4}, until="active", wait_s=1))
+            await scheduler.select(Request({"VCPU": 4}, until="active", confirm_timeout_s=1))
         [claim_id] = refused.value.facts["claim_ids"]
         assert (await scheduler.claims.get(claim_id)).state is ClaimStatus.ENDED
         assert await free(store, "h0")
@@ -130,7 +130,7 @@ async def test_a_host_that_fails_it_is_not_waited_for(clean_store: str) -> None:
 async def test_of_a_gang_all_are_confirmed_or_none_is_kept(clean_store: str) -> None:
     """What one host runs already it is asked to stop."""
     async with scheduler_with(clean_store, 2, 2) as (scheduler, store, [first, second]):
-        gang = Request({"VCPU": 2}, count=2, until="active", wait_s=30)
+        gang = Request({"VCPU": 2}, count=2, until="active", confirm_timeout_s=30)
         task = asyncio.create_task(scheduler.select(gang))
         failing = await one_claim(store, "h1")
         await first.work()
@@ -424,7 +424,7 @@ async def test_many_who_wait_cost_the_store_little(clean_store: str, monkeypatch
             return await read_claims(ids)
 
         monkeypatch.setattr(store, "read_claims", counted)
-        one = Request({"VCPU": 1}, until="active", wait_s=60)
+        one = Request({"VCPU": 1}, until="active", confirm_timeout_s=60)
         tasks = [asyncio.create_task(scheduler.select(one)) for _ in range(100)]
         await waits(scheduler, 100)
         await wait_until(lambda: sum(reads) == 100, what="all were read once")
@@ -440,7 +440,7 @@ async def test_many_who_wait_cost_the_store_little(clean_store: str, monkeypatch
 async def test_work_that_ended_and_is_kept_does_not_end_the_wait_for_others(clean_store: str) -> None:
     """The claim goes on, so the gang can still come up."""
     async with scheduler_with(clean_store, 2, 2) as (scheduler, store, [first, second]):
-        gang = Request({"VCPU": 2}, count=2, until="active", wait_s=30, on_exit=OnExit.KEEP)
+        gang = Request({"VCPU": 2}, count=2, until="active", confirm_timeout_s=30, on_exit=OnExit.KEEP)
         task = asyncio.create_task(scheduler.select(gang))
         await one_claim(store, "h1")
         await first.work()

@@ -116,7 +116,7 @@ async def move_claim(request: Request, claim_id: ClaimId) -> Response:
     """Claim another place for it, the answer. What it has is held until the work runs there. 200: sent before."""
     asked = await read(request, MoveBody)
     moving = scheduler(request).claims.move(claim_id, **asked.model_dump())
-    found, fresh = await (unless_gone(request, moving) if asked.wait_s else moving)
+    found, fresh = await (unless_gone(request, moving) if asked.queue_timeout_s else moving)
     return responses.created(render.claim(found), responses.claim_path(claim_id), fresh)
 
 
@@ -148,8 +148,8 @@ async def shelve_claim(request: Request, claim_id: ClaimId) -> Response:
 async def unshelve_claim(request: Request, claim_id: ClaimId) -> Response:
     """Claim again what was shelved, wherever there is room now. 200: that had been done before."""
     asked = await read_if_any(request, UnshelveBody)
-    claiming = scheduler(request).claims.unshelve(claim_id, asked.wait_s)
-    found, fresh = await (unless_gone(request, claiming) if asked.wait_s else claiming)
+    claiming = scheduler(request).claims.unshelve(claim_id, asked.queue_timeout_s)
+    found, fresh = await (unless_gone(request, claiming) if asked.queue_timeout_s else claiming)
     return responses.created(render.claim(found), responses.claim_path(claim_id), fresh)
 
 

@@ -79,7 +79,7 @@ async def select(request: Request) -> Response:
     refuse_query(request)  # here, because redsched/api/fast_path.py knows no dependencies
     asked = with_key((await read(request, SelectionRequest)).request(), request)
     selecting = scheduler(request).select(asked)
-    waits = asked.wait_s or asked.until == "active"
+    waits = asked.queue_timeout_s or asked.until == "active"
     found = await (unless_gone(request, selecting) if waits else selecting)
     shown = render.selections(found.selections)
     if found.fresh and (first := found.selections[0].claim_id):  # a dry run has no ids

@@ -91,14 +91,14 @@ class MigrationService:
         hosts: Collection[str] = (),
         live: bool = False,
         deadline_s: int = 0,
-        wait_s: int = 0,
+        queue_timeout_s: int = 0,
     ) -> tuple[Claim, bool]:
         """Claim another place for it: the source is held until the target is active, and then given back.
 
         `hosts`: only there; its present host only where it is named, for another of its pools. A live move has a
-        deadline (300 s where none is given), after which the target is given back; `wait_s` waits for room. Answers the
-        target, and False where it had been placed before.
-        Raises NoValidHost, ClaimState, StaleToken, NotFound, Settling.
+        deadline (300 s where none is given), after which the target is given back; `queue_timeout_s` waits for room.
+        Answers the target, and False where it had been placed before. Raises NoValidHost, ClaimState, StaleToken,
+        NotFound, Settling.
         """
         cell, claim, known = await self._find_placing(claim_id, token)
         if known is not None:
@@ -107,9 +107,9 @@ class MigrationService:
         exclude = frozenset(() if claim.host in hosts else (claim.host,))
         by_s = deadline_s or (LIVE_DEADLINE_S if live else 0)
         wanted = ReplacementSpec(EndReason.MOVED, frozenset(hosts), exclude, by_s)
-        return await self._place_or_wait(cell, claim, wanted, wait_s)
+        return await self._place_or_wait(cell, claim, wanted, queue_timeout_s)
 
-    async def unshelve(self, claim_id: str, wait_s: int = 0) -> tuple[Claim, bool]:
+    async def unshelve(self, claim_id: str, queue_timeout_s: int = 0) -> tuple[Claim, bool]:
         """Claim again what was shelved; False where that had been done before.
 
         Raises NoValidHost, ClaimState (it is not shelved), NotFound, Settling.
@@ -125,21 +125,21 @@ class MigrationService:
                 "unshelved",
                 {"claim_id": claim.id, "state": claim.state},
             )
-        return await self._place_or_wait(cell, claim, ReplacementSpec(EndReason.SHELVED), wait_s)
+        return await self._place_or_wait(cell, claim, ReplacementSpec(EndReason.SHELVED), queue_timeout_s)
 
     async def _place_or_wait(
-        self, cell: Cell, claim: Claim, wanted: ReplacementSpec, wait_s: int
+        self, cell: Cell, claim: Claim, wanted: ReplacementSpec, queue_timeout_s: int
     ) -> tuple[Claim, bool]:
         try:
             return await self._successors.place(cell, claim, wanted)
         except NoValidHost as refused:
-            if not wait_s:
+            if not queue_timeout_s:
                 raise
             asked = await self._successors.asked(cell, claim, wanted)
             return await self._line.place(
                 lambda: self._successors.place(cell, claim, wanted),
                 lambda: self._successors.may_fit(cell, asked),
-                wait_s,
+                queue_timeout_s,
                 refused,
             )
 

@@ -97,10 +97,13 @@ class Selector:
         try:
             return await self._attempt_with_undo(attempt)
         except NoValidHost as refused:
-            if not (request.wait_s and request.claim):
+            if not (request.queue_timeout_s and request.claim):
                 raise
             return await self._line.place(
-                lambda: self._attempt_with_undo(attempt), lambda: self._may_fit(attempt), request.wait_s, refused
+                lambda: self._attempt_with_undo(attempt),
+                lambda: self._may_fit(attempt),
+                request.queue_timeout_s,
+                refused,
             )
 
     def _may_fit(self, attempt: SchedulingAttempt) -> bool:

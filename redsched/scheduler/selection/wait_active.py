@@ -96,7 +96,8 @@ class ActiveWaiter:
         if not found.fresh:
             now = await _present(cell, now)
         hosts = {one.id: one.host for one in now.values()}
-        missing = await cell.words.wait(hosts, request.wait_s or lease_s, 0 if request.wait_s else lease_s)
+        timeout_s = request.confirm_timeout_s
+        missing = await cell.words.wait(hosts, timeout_s or lease_s, 0 if timeout_s else lease_s)
         if missing and await self._undone(cell, now.values(), _Undoing(EndReason.FAILED, _not_in_time(missing))):
             raise NotConfirmed(_sentence(missing), {"claim_ids": list(now), "reasons": dict(missing)})
         # It may have moved meanwhile, or failed on its first hosts.

@@ -45,10 +45,14 @@ class WaitQueue:
         await aio.end(self._walking)
 
     async def place(
-        self, attempt: Callable[[], Awaitable[T]], may_fit: Callable[[], bool], wait_s: float, refused: NoValidHost
+        self,
+        attempt: Callable[[], Awaitable[T]],
+        may_fit: Callable[[], bool],
+        timeout_s: float,
+        refused: NoValidHost,
     ) -> T:
         """Try again whenever there may be room, for so long. Raises the last refusal, and what `attempt` raises."""
-        until = aio.now_s() + wait_s
+        until = aio.now_s() + timeout_s
         one = _Waiter(may_fit)
         self._line[one] = None
         self._joined.set()

@@ -123,8 +123,13 @@ class SelectionRequest(PlaceBody):
     until: Annotated[
         Literal["claimed", "active"], Field(description="active: answer when the hosts have confirmed, or undo it.")
     ] = "claimed"
-    wait_s: Annotated[
-        int, whole_from(0, MAX_WAIT_S), Field(description="Seconds to wait for room, then for hosts to confirm.")
+    queue_timeout_s: Annotated[
+        int, whole_from(0, MAX_WAIT_S), Field(description="Seconds to wait for room where nothing fits.")
+    ] = 0
+    confirm_timeout_s: Annotated[
+        int,
+        whole_from(0, MAX_WAIT_S),
+        Field(description="Seconds that until: active waits, over all attempts. 0: lease_s for each of them."),
     ] = 0
     on_exit: Annotated[
         OnExit,

@@ -9,7 +9,7 @@ from redsched.schema.types import Amount, GivenLeaseS, GivenName, GivenSlot, Giv
 
 MAX_DEADLINE_S = 86_400
 
-WaitS = Annotated[int, Field(ge=0, le=MAX_WAIT_S, description="Seconds to wait for room.")]
+QueueTimeoutS = Annotated[int, Field(ge=0, le=MAX_WAIT_S, description="Seconds to wait for room.")]
 
 
 class TokenBody(Strict):
@@ -52,7 +52,7 @@ class MoveBody(TokenBody):
         int,
         Field(ge=0, le=MAX_DEADLINE_S, description="Seconds until the target must be active. 0: any, or 300 if live."),
     ] = 0
-    wait_s: WaitS = 0
+    queue_timeout_s: QueueTimeoutS = 0
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"token": "1790000000000-9f3a12cd.4711", "live": True, "deadline_s": 300}]}
@@ -77,9 +77,9 @@ class ResizeBody(TokenBody):
 class UnshelveBody(Strict):
     """How it is claimed again."""
 
-    wait_s: WaitS = 0
+    queue_timeout_s: QueueTimeoutS = 0
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"wait_s": 10}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"queue_timeout_s": 10}]})
 
 
 class DrainBody(Strict):

@@ -11,9 +11,9 @@ from redsched.scheduler import HostView, Scheduler
 LOOK_EVERY_S = 0.5
 
 
-async def until_empty(scheduler: Scheduler, name: str, wait_s: int) -> None:
+async def until_empty(scheduler: Scheduler, name: str, timeout_s: int) -> None:
     """Return when the host holds no claims. Raises ClaimState when that has not come about in time, or will not."""
-    until_s, printed = aio.now_s() + wait_s, ""
+    until_s, printed = aio.now_s() + timeout_s, ""
     while True:
         found, line = await _look(scheduler, name)
         if line != printed:
@@ -25,7 +25,7 @@ async def until_empty(scheduler: Scheduler, name: str, wait_s: int) -> None:
             _refuse_ended(found)
         if aio.now_s() >= until_s:
             raise ClaimState(
-                f"host {name} is not empty after {wait_s} s: `redsched host show {name}` says what is left"
+                f"host {name} is not empty after {timeout_s} s: `redsched host show {name}` says what is left"
             )
         await asyncio.sleep(min(LOOK_EVERY_S, max(0.0, until_s - aio.now_s())))
 

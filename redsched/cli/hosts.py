@@ -199,10 +199,10 @@ def remove(
     print(f"{name} is removed")
 
 
-async def _watch(scheduler: Scheduler, name: str, moving: bool, wait_s: int) -> None:
+async def _watch(scheduler: Scheduler, name: str, moving: bool, timeout_s: int) -> None:
     """Wait until the host is empty, or say where its progress is shown."""
-    if wait_s:
-        await until_empty(scheduler, name, wait_s)
+    if timeout_s:
+        await until_empty(scheduler, name, timeout_s)
     elif moving:
         print(f"its claims are being moved: `redsched host show {name}` shows the progress")
 

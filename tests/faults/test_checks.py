@@ -202,8 +202,8 @@ def test_what_has_not_settled_is_told(change: Change, says: str) -> None:
     [
         (lambda it: it.inboxes.update({"h1": 1}), "1 hints lie in the inbox of h1"),
         (lambda it: it.deadlines.update({"a": 1.0}), "claim a has a deadline"),
-        (lambda it: it.others.update({"reconcile": {"a": "2500"}}), "a chore waits for a, put off for 1.5 s"),
-        (lambda it: it.others.update({"reconcile": {"a": "700"}}), "a chore waits for a, due for 0.3 s"),
+        (lambda it: it.others.update({"reconcile": {"a": "2500"}}), "a reconciliation waits for a, put off for 1.5 s"),
+        (lambda it: it.others.update({"reconcile": {"a": "700"}}), "a reconciliation waits for a, due for 0.3 s"),
     ],
 )
 def test_what_is_still_under_way_is_told(change: Change, says: str) -> None:

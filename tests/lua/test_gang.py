@@ -112,7 +112,7 @@ async def test_the_last_one_that_was_waited_for_fails_and_ends_all(cell: CellSto
 async def test_a_member_that_confirms_after_another_has_failed_is_asked_back(
     cell: CellStore, raw: Any, taken_up: bool
 ) -> None:
-    """Before anybody has done the chore."""
+    """Before anybody has reconciled it."""
     placed = await gang(cell, "ab")
     if taken_up:
         await cell.accept("h1", "b", placed["b"].token, HOUR_S)
@@ -254,16 +254,16 @@ async def test_a_gang_that_the_store_has_lost_leaves_claims_that_stand_alone(cel
 
 
 async def test_a_caller_may_call_its_claims_what_it_likes(cell: CellStore, raw: Any) -> None:
-    members = [member("why", "h1"), member("waiting", "h1")]
+    members = [member("end_reason", "h1"), member("waiting", "h1")]
     answer = await cell.claim(replace(call_of(await cell.tick(), *members), is_gang=True))
     await arrive(cell, "waiting", answer.placed[1])
-    assert await cell.read_gang("end_reason") == {"why": "h1", "waiting": "h1"}
-    await arrive(cell, "why", answer.placed[0])
-    found = await cell.read_claims(("why", "waiting"))
+    assert await cell.read_gang("end_reason") == {"end_reason": "h1", "waiting": "h1"}
+    await arrive(cell, "end_reason", answer.placed[0])
+    found = await cell.read_claims(("end_reason", "waiting"))
     assert {one.state for one in found.values()} == {ClaimStatus.ACTIVE}
 
 
-async def test_the_first_that_ended_says_why_and_is_the_chore(cell: CellStore, raw: Any) -> None:
+async def test_the_first_that_ended_says_why_and_is_to_be_reconciled(cell: CellStore, raw: Any) -> None:
     placed = await gang(cell)
     await make_due(raw, cell, "a")
     await cell.reconcile(["a"])
@@ -296,7 +296,7 @@ async def test_only_a_gang_that_has_failed_is_ended(cell: CellStore) -> None:
 async def test_a_member_that_was_resized_meanwhile_is_given_back_by_the_next_try(
     cell: CellStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its token is another one than that which was read: the chore stays."""
+    """Its token is another one than that which was read: its entry in `reconcile` stays."""
     placed = await gang(cell, "ab")
     await arrive(cell, "a", placed["a"])
     await cell.fail("h1", "b", placed["b"].token, by_host=True)

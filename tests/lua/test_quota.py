@@ -318,15 +318,15 @@ async def test_mending_works_out_anew_what_is_used(cell: CellStore, raw: Any) ->
     version = await cell.version_of("quota", "project")
     await raw.hset(cell.keys.quota("project"), mapping={"used.VCPU": "5", "used.MEMORY_MB": "7"})
     await claim_on(cell, "c", VCPU=1)
-    assert (await cell.mend_counts("quota:project", version, "why", ["a", "b"])).outcome is Outcome.RETRY
+    assert (await cell.mend_counts("quota:project", version, "manual", ["a", "b"])).outcome is Outcome.RETRY
     version = await cell.version_of("quota", "project")
-    assert (await cell.mend_counts("quota:project", version, "why", ["a", "b", "c"])).outcome is Outcome.OK
+    assert (await cell.mend_counts("quota:project", version, "manual", ["a", "b", "c"])).outcome is Outcome.OK
     assert await used(raw, cell) == {"VCPU": 3, "claims": 2}
     entry = (await cell.changes("0-0", 100))[-1]
-    assert (entry.kind, entry.name, entry.op, entry.fields["reason"]) == ("quota", "project", "mended", "end_reason")
+    assert (entry.kind, entry.name, entry.op, entry.fields["reason"]) == ("quota", "project", "mended", "manual")
     async with nothing_written(raw):
         assert (
-            await cell.mend_counts("quota:project", version, "why", ["a", "b", "c"])
+            await cell.mend_counts("quota:project", version, "manual", ["a", "b", "c"])
         ).outcome is Outcome.ALREADY_DONE
 
 

@@ -343,7 +343,7 @@ async def test_requests_that_claims_name_are_kept(broken: Broken) -> None:
 
 
 async def test_a_failed_gang_whose_chore_was_lost_is_ended(broken: Broken) -> None:
-    """As a script left it that stopped after it had noted the chore, and had deleted the claim that the chore is of."""
+    """As a script left it that stopped after it had listed the claim in `reconcile`, and had deleted it."""
     keys = broken.store.keys
     await broken.raw.hset(keys.gang("nix"), mapping={"member.a": "h1", "waiting": "0", "end_reason": "failed"})
     await broken.raw.hset(keys.claim("a"), "gang", "nix")

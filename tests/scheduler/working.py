@@ -61,7 +61,7 @@ class Work:
             return not await self.store.due_for_reconciliation(clock.now_ms, 0, 10)
 
         for _ in range(3):
-            await wait_until(done, what="no chore is left")
+            await wait_until(done, what="no reconciliation is due")
 
     async def held(self) -> dict[str, list[str]]:
         """The ids on each host that has any."""

@@ -130,7 +130,7 @@ async def make_move_due(raw: Any, cell: CellStore, claim_id: str, placed: Placed
 
 
 async def settle(cell: CellStore, but: Collection[str] = ()) -> None:
-    """Do all chores that are due, as schedulers do, but for placing claims again; none is left then but those named."""
+    """Reconcile all due claims, as schedulers do, but for placing them again; none is left then but those named."""
     for _ in range(6):
         due = [one for one in await cell.due_for_reconciliation((await cell.tick()).now_ms, 0, 100) if one not in but]
         if not due:
@@ -140,7 +140,7 @@ async def settle(cell: CellStore, but: Collection[str] = ()) -> None:
             over = claim and claim.gang and claim.state in (ClaimStatus.ENDING, ClaimStatus.ENDED)
             gang_done = bool(over) and await cell.end_gang(claim.gang if claim else "")
             await cell.reconcile([claim_id], counted_by(claim) if claim else (), gang_done)
-    raise AssertionError(f"chores are left: {due}")
+    raise AssertionError(f"claims are left to reconcile: {due}")
 
 
 async def states(cell: CellStore, claim_id: str) -> dict[str, str]:

@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from redsched.store.codec.outcomes import Outcome
+
 ROOT = Path(__file__).parents[2]
 GLOSSARY = ROOT / "docs" / "glossary.md"
 TERMS, GONE = GLOSSARY.read_text().split("## Names that are no longer used")
-OLD_NAMES = re.findall(r"^\| (class )?`(\w+)` \| `(\w+)` \|$", GONE, re.MULTILINE)
-RECORDS = (ROOT / "docs" / "decisions", GLOSSARY)
+OLD_NAMES = re.findall(r"^\| (class |outcome |field )?`(\w+)` \| `(\w+)` \|$", GONE, re.MULTILINE)
+RECORDS = (ROOT / "docs" / "decisions", ROOT / "docs" / "model", GLOSSARY)
 """Pages that may use the old names."""
 
 
@@ -26,7 +28,9 @@ SEARCHED = searched()
 WORDS = {path: set(re.findall(r"\w+", text)) for path, text in SEARCHED.items()}
 CODE = "\n".join(text for path, text in SEARCHED.items() if path.parts[0] == "redsched")
 CLASSES = set(re.findall(r"^ *class (\w+)", CODE, re.MULTILINE))
-FUNCTIONS = set(re.findall(r"^ *(?:async )?def (\w+)", CODE, re.MULTILINE))
+NAMED = set(re.findall(r"""["'.](\w+)""", CODE)) | set(re.findall(r"^    (\w+):", CODE, re.MULTILINE))
+"""The words that strings begin with, attributes and fields of classes."""
+FUNCTIONS = set(re.findall(r"^ *(?:(?:async )?def|local function) (\w+)", CODE, re.MULTILINE))
 
 
 def test_every_term_has_one_row() -> None:
@@ -41,11 +45,24 @@ def test_a_name_that_was_given_up_is_not_used(name: str) -> None:
     assert [str(path) for path, words in WORDS.items() if name in words] == []
 
 
-@pytest.mark.parametrize("name", [name for kind, name, _ in OLD_NAMES if kind])
+@pytest.mark.parametrize("name", [name for kind, name, _ in OLD_NAMES if kind == "class "])
 def test_no_class_has_a_name_that_was_given_up(name: str) -> None:
     assert name not in CLASSES
 
 
-@pytest.mark.parametrize("name", sorted({name for *_, name in OLD_NAMES}))
-def test_the_name_to_use_instead_is_defined(name: str) -> None:
-    assert name in CLASSES | FUNCTIONS
+@pytest.mark.parametrize("name", [name for kind, name, _ in OLD_NAMES if kind == "outcome "])
+def test_no_script_answers_with_a_word_that_was_given_up(name: str) -> None:
+    assert name not in Outcome.__members__
+    assert f"'{name}'" not in CODE
+
+
+@pytest.mark.parametrize("name", [name for kind, name, _ in OLD_NAMES if kind == "field "])
+def test_no_key_or_field_has_a_name_that_was_given_up(name: str) -> None:
+    """Not as a string of its own; `leaving.` and the like would begin a family of fields."""
+    assert not re.search(rf"""["']{name}(["']|[.:]["'{{])""", CODE)
+
+
+@pytest.mark.parametrize(("kind", "name"), sorted({(kind, name) for kind, _, name in OLD_NAMES}))
+def test_the_name_to_use_instead_is_there(kind: str, name: str) -> None:
+    known = Outcome.__members__ if kind == "outcome " else CLASSES | FUNCTIONS | NAMED
+    assert name in known

@@ -1,4 +1,4 @@
-"""Auditing what should not be there any more: claims, keys, deadlines and chores of what is gone. Invariant 5.
+"""Audit what should not be there any more: claims, keys, and entries in `deadlines` and `reconcile`. Invariant 5.
 
 These are read one after the other, so each finding is a suspicion until it is seen again.
 """
@@ -64,7 +64,7 @@ async def _lost_chores(cell: str, seen: AuditSnapshot) -> AsyncIterator[Problem]
 
 
 def _gangs(cell: str, seen: AuditSnapshot) -> Iterator[Problem]:
-    """Gangs that wait for the wrong number of members, and failed ones whose members no chore ends."""
+    """Gangs that wait for the wrong number of members, and failed ones whose members no reconciliation ends."""
     for gang, fields in sorted(seen.gangs.items()):
         states = [seen.states.get(claim_id) for claim_id in members_of(fields)]
         waiting = sum(state in LEASED for state in states)

@@ -52,7 +52,7 @@ async def _mend(cell: Cell, seen: AuditSnapshot, kind: Mend | None, subject: str
 
 
 async def _mend_gang(store: CellStore, gang: str, reason: str, members: Sequence[str]) -> str:
-    """Have it wait for the right members; of one that has failed, end those that are left, as its chore would have."""
+    """Have it wait for the right members; of one that has failed, end those that are left, as reconciliation would."""
     outcome = (await store.mend_gang(gang, reason, members)).outcome
     if "end_reason" not in (await store.gang_hashes([gang])).get(gang, {}):
         return outcome

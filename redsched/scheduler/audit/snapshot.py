@@ -56,9 +56,9 @@ class AuditSnapshot:
         self.shelved = Spread[str]()
         """The claims in the set of those that are shelved, as far as they are there: '' or, if wrongly, their state."""
         self.unfinished = Spread[bool]()
-        """Claims about which a scheduler has something to finish, so that they must have a chore."""
+        """Claims about which a scheduler has something to finish, so that they must be listed in `reconcile`."""
         self.gangs_to_reconcile: set[str] = set()
-        """The gangs of claims that have a chore."""
+        """The gangs of claims that are listed in `reconcile`."""
         self.taken_up_on: set[str] = set()
         """The hosts that have taken up a placement which is still there."""
         self.digests = Spread[bool]()

@@ -1,7 +1,7 @@
 """Deferred reconciliation work of one cell: placements to take back, gangs to end, failed claims to place.
 
-The scripts that make a chore note it in the same call, so a scheduler that dies between two steps leaves none undone:
-any other one finds it here. Each can be done twice, or by two at once.
+A script that leaves work unfinished lists the claim in `reconcile` in the same call, so a scheduler that dies between
+two steps leaves none undone: any other one finds it here. Each can be done twice, or by two at once.
 """
 
 import asyncio

@@ -1,9 +1,9 @@
-"""Sweeper: what is due in a cell each second. It ticks the store's clock, ends claims whose lease has run out, marks
-hosts whose lease has lapsed, says releases again that a new epoch may have lost, and sees to further duties: the chores
-that claims leave, and hosts that are to be emptied.
+"""The periodic work of a scheduler on a cell, each second.
 
-Every scheduler does it for every cell; none has to. The scripts check the time themselves, so two sweepers at once do
-no harm, and a jitter keeps them apart.
+It ticks the store's clock, ends claims whose lease has run out, marks hosts whose lease has lapsed, repeats releases
+that a new epoch may have lost, and runs further duties: reconciliation, and hosts that are to be emptied. Every
+scheduler does it for every cell; none has to. The scripts check the time themselves, so two sweepers at once do no
+harm, and a jitter keeps them apart.
 """
 
 import asyncio

@@ -143,7 +143,7 @@ async def _walk(
 
 
 async def _unplaced(cells: "list[Cell]", after_id: str) -> AsyncIterator[Claim]:
-    """Yield the pending claims that have no placement, by id. Each of them is a chore."""
+    """Yield the pending claims that have no placement, by id. Each of them is listed in `reconcile`."""
     listed = [(cell, await cell.store.to_reconcile()) for cell in cells]
     async for claim in _by_id(listed, after_id):
         if claim.state is ClaimStatus.PENDING and not claim.placements:

@@ -206,7 +206,7 @@ class ClaimCalls(Reads):
     async def end_gang(self, gang_id: str) -> bool:
         """Give back the members that are left of a gang that has failed. (fail.lua)
 
-        Return whether it had failed and each member was given back; otherwise its chore stays.
+        Return whether it had failed and each member was given back; otherwise it stays listed in `reconcile`.
         """
         members = await self.members_of_failed(gang_id)
         done = members is not None

@@ -49,13 +49,13 @@ def settled(view: View, hosts: Collection[str]) -> Iterator[str]:
 
 
 def left_over(view: View) -> Iterator[str]:
-    """What may only be there as long as something is under way: hints, deadlines, chores."""
+    """What may only be there as long as something is under way: hints, deadlines, reconciliations."""
     yield from (f"{count} hints lie in the inbox of {host}" for host, count in view.inboxes.items())
     yield from (f"claim {claim_id} has a deadline" for claim_id in view.deadlines)
     for claim_id, due_ms in view.others.get("reconcile", {}).items():
         left_s = (float(due_ms) - view.now_ms) / 1000
         when = f"put off for {left_s:.1f} s" if left_s > 0 else f"due for {-left_s:.1f} s"
-        yield f"a chore waits for {claim_id}, {when}"
+        yield f"a reconciliation waits for {claim_id}, {when}"
 
 
 def once(look: Look) -> Iterator[str]:

@@ -30,8 +30,8 @@ STEPS_S = 150.0
 
 RECOVER_S = 90.0
 AGREE_S = 150.0
-"""How long at most: also on a slow machine, and a chore that is put off for longest is due twice in it. What agrees
-sooner is not waited for."""
+"""How long at most: also on a slow machine, and a claim whose reconciliation is put off for longest is due twice in it.
+What agrees sooner is not waited for."""
 
 AFTERWARDS = 60
 """Answers after the first selection, before traffic rests."""

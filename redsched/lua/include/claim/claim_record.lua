@@ -29,7 +29,7 @@ local function put_field(placement, field, value)
     placement[field] = value
     return true
   end
-  local kind, name = string.match(field, '^(%l+)%.(.+)$')
+  local kind, name = string.match(field, '^([%l_]+)%.(.+)$')
   if not BY_NAME[kind] then
     return false
   elseif kind ~= 'counted' then

@@ -138,7 +138,7 @@ FIELDS = (
         journaled=True,
         is_family=True,
     ),
-    Field("in", PLACEMENT, "under which zone or label value its server group counts it", True, is_family=True),
+    Field("counted", PLACEMENT, "under which zone or label value its server group counts it", True, is_family=True),
 )
 
 

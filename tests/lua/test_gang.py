@@ -254,12 +254,12 @@ async def test_a_gang_that_the_store_has_lost_leaves_claims_that_stand_alone(cel
 
 
 async def test_a_caller_may_call_its_claims_what_it_likes(cell: CellStore, raw: Any) -> None:
-    members = [member("why", "h1"), member("waiting", "h1")]
+    members = [member("end_reason", "h1"), member("waiting", "h1")]
     answer = await cell.claim(replace(call_of(await cell.tick(), *members), is_gang=True))
     await arrive(cell, "waiting", answer.placed[1])
-    assert await cell.read_gang("end_reason") == {"why": "h1", "waiting": "h1"}
-    await arrive(cell, "why", answer.placed[0])
-    found = await cell.read_claims(("why", "waiting"))
+    assert await cell.read_gang("end_reason") == {"end_reason": "h1", "waiting": "h1"}
+    await arrive(cell, "end_reason", answer.placed[0])
+    found = await cell.read_claims(("end_reason", "waiting"))
     assert {one.state for one in found.values()} == {ClaimStatus.ACTIVE}
 
 

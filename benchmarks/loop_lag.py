@@ -126,10 +126,10 @@ async def fill(cell: CellStore, claims: int, per_host: int) -> list[str]:
 
 async def _open(cell: CellStore, number: int, name: str, claims: int) -> None:
     request = Request(AMOUNTS, consumer=name)
-    await cell.keep_request(request.digest(), request.canonical())
-    said = await cell.report(HostReport(name, ROOMY, lease_s=HELD_S))
+    await cell.requests.restore(request.digest(), request.canonical())
+    said = await cell.hosts.report(HostReport(name, ROOMY, lease_s=HELD_S))
     held = [_held(number, name, one, f"{said.epoch}.1", request.digest()) for one in range(claims)]
-    await cell.attest(name, said.epoch, held=held)
+    await cell.hosts.attest(name, said.epoch, held=held)
 
 
 def _held(host: int, name: str, number: int, token: str, digest: str) -> JournaledClaim:
@@ -149,13 +149,15 @@ async def make_due(cell: CellStore, names: list[str], count: int) -> None:
             for one in range(min(CLAIMS_AT_ONCE, count - first))
         ]
         for some in members:
-            await cell.claim(ClaimCall((some,), clock.epoch, clock.now_ms, clock.seq, "", fresh=True, lease_ms=1))
+            await cell.claims.place(
+                ClaimCall((some,), clock.epoch, clock.now_ms, clock.seq, "", fresh=True, lease_ms=1)
+            )
 
 
 async def drain(cell: Cell, names: list[str]) -> None:
     """Move claims off some hosts, as many as some sweeps do."""
     for name in names[:DRAINED]:
-        await cell.store.set_status(name, HostStatus.DRAINING, move=True)
+        await cell.store.hosts.set_status(name, HostStatus.DRAINING, move=True)
     for _ in range(SWEEPS):
         await cell.sweeper.sweep()
 
@@ -196,13 +198,13 @@ async def measure(url: str, given: argparse.Namespace) -> tuple[list[Row], list[
         await make_due(cell.store, names, given.due)
         await row("feed", cell.mirror.catch_up)
         await row("sweep", cell.sweeper.sweep)
-        if left := len(await cell.store.deadlines()):
+        if left := len(await cell.store.due.deadlines()):
             wrong.append(f"{left} claims that are due were left")
         recorder = Recorder(cell.store, SETTINGS.model_copy(update={"events_keep_s": 3600.0}))
         if not await row("record", recorder.record):
             wrong.append("no event was recorded")
         await row("drain", lambda: drain(cell, names))
-        if not await cell.store.deadlines():
+        if not await cell.store.due.deadlines():
             wrong.append("no claim was moved")
     return rows, wrong
 

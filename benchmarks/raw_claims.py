@@ -43,7 +43,7 @@ async def build(hosts: Sequence[str], clock: Clock, count: int) -> list[tuple[An
     for number, request in zip(range(count), requests(), strict=False):
         chosen = rng.sample(hosts, min(len(hosts), candidates))
         try:
-            await cell.claim(_call(request, f"raw-{clock.seq}-{number}", chosen, clock))
+            await cell.claims.place(_call(request, f"raw-{clock.seq}-{number}", chosen, clock))
         except _Recorded:
             commands.append(recorder.command)
     return commands

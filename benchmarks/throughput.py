@@ -74,7 +74,7 @@ class Bench:
         async with Scheduler.connect(self._server.url, SETTINGS) as scheduler:
             await report_fleet(scheduler, self._hosts)
             await scheduler.quotas.put(Quota(LIMITED, {"VCPU": MAX_AMOUNT, "claims": MAX_AMOUNT}))
-        return await cell.host_names(), await cell.tick()
+        return await cell.hosts.names(), await cell.tick()
 
     def _in_process(self, tasks: int, project: str = "") -> None:
         efforts: list[Effort] = []
@@ -151,7 +151,7 @@ async def _record(cell: CellStore) -> None:
 
 async def _count(cell: CellStore) -> int:
     """Claims in the store: all have a deadline, for no agent takes them up."""
-    return len(await cell.deadlines())
+    return len(await cell.due.deadlines())
 
 
 async def _select_until(scheduler: Scheduler, waiting: Iterator[Request], until: float) -> None:

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 import structlog
 
 from redsched.agent.backoff import StoreBackoff
+from redsched.agent.claims.context import LifecycleContext
+from redsched.agent.claims.steps import ClaimSteps
 from redsched.agent.claims.tasks import ClaimTasks
-from redsched.agent.claims.work_ended import WorkEndedSteps
 from redsched.agent.claims.work_monitor import WorkWatch
 from redsched.agent.collectors.base import Collector
 from redsched.agent.collectors.local_file import LocalFile
@@ -79,7 +80,7 @@ class Agent:
     def _add(self, collector: Collector, nonce: str, hooks: asyncio.Semaphore) -> None:
         cell, sight = self.store.cell(collector.cell), HostMonitor(collector, self.journal, self.local_file)
         host = Host(cell, sight, self.journal, self.settings, nonce, self._opened, self._closed)
-        steps = WorkEndedSteps(host, self.line, self.hook, hooks)
+        steps = ClaimSteps(LifecycleContext(host, self.line, self.hook, hooks))
         self._works[host.name] = ClaimTasks(steps, lambda: self._inboxes.set(host, 0.0))
         self.hosts[host.name] = self._by_cell[cell.name][host.name] = host
         self._unopened.add(host.name)
@@ -176,7 +177,7 @@ class Agent:
 
     async def _read_inboxes_of(self, cell: CellStore, hosts: list[Host]) -> None:
         names = [host.name for host in hosts]
-        inboxes = await self.line.ask(lambda: cell.inboxes(names))
+        inboxes = await self.line.ask(lambda: cell.hosts.inboxes(names))
         claims = await self._read_claims(cell, {entry.claim_id for entries in inboxes for entry in entries})
         for host, entries in zip(hosts, inboxes, strict=True):
             if host.name in self.hosts and entries:
@@ -194,7 +195,7 @@ class Agent:
         if not hosts:
             return
         names = [host.name for host in hosts]
-        ids = await self.line.ask(lambda: cell.held_ids_of(names))
+        ids = await self.line.ask(lambda: cell.hosts.claim_ids_of(names))
         claims = await self._read_claims(cell, set().union(*ids))
         for host, held in zip(hosts, ids, strict=True):
             if host.name in self.hosts:
@@ -206,7 +207,7 @@ class Agent:
         wanted, found = sorted(ids), dict[str, Claim]()
         for first in range(0, len(wanted), MAX_CLAIMS_READ):
             some = wanted[first : first + MAX_CLAIMS_READ]
-            found |= await self.line.ask(lambda some=some: cell.read_claims(some))  # type: ignore[misc]
+            found |= await self.line.ask(lambda some=some: cell.claims.read(some))  # type: ignore[misc]
         return found
 
     async def _prune(self) -> None:

@@ -129,7 +129,7 @@ class Host:
 
     async def _send(self, report: HostReport) -> None:
         stamp = await self._stamp()
-        answer = await self.cell.report(report, stamp)
+        answer = await self.cell.hosts.report(report, stamp)
         self._expect_ours(answer.outcome)
         self.hears(answer.epoch, answer.now_ms)
         await self._check_version(answer)
@@ -153,7 +153,7 @@ class Host:
             epoch = await self._leave()
             held, ended = await self._all_placements()
             stamp = await self._stamp()
-            answer = await self.cell.attest(self.name, epoch, stamp, held, ended, self.settings.lease_s)
+            answer = await self.cell.hosts.attest(self.name, epoch, stamp, held, ended, self.settings.lease_s)
             self._expect_ours(answer.outcome)
             self.hears(answer.epoch, answer.now_ms)
             if answer.outcome is Outcome.UNKNOWN:
@@ -193,17 +193,17 @@ class Host:
 
     async def _placements_in_store(self) -> dict[str, str]:
         """Return the placements that the store has on this host: claim ids by `placed`."""
-        claims = await self.cell.read_claims(await self.cell.held_ids(self.name))
+        claims = await self.cell.claims.read(await self.cell.hosts.claim_ids(self.name))
         return {one.placed: claim.id for claim in claims.values() for one in claim.placements if one.host == self.name}
 
     async def _put_requests_back(self) -> None:
         """Give the store the requests that it has lost, so that claims that came back can be placed anew."""
         known = self.journal.requests
         digests = {work.digest for work in self.journal.pages[self.name].held.values()}
-        missing = await self.cell.missing_requests(digests & known.keys())
+        missing = await self.cell.requests.missing(digests & known.keys())
         for first in range(0, len(missing), MAX_REQUESTS):
             some = missing[first : first + MAX_REQUESTS]
-            await asyncio.gather(*(self.cell.keep_request(one, known[one]) for one in some if one in known))
+            await asyncio.gather(*(self.cell.requests.restore(one, known[one]) for one in some if one in known))
 
     async def _raise_above(self, epoch: str, met: str) -> None:
         """The store is back at what this host has left or outrun. A higher epoch costs no more than attesting anew."""
@@ -212,7 +212,7 @@ class Host:
         self.hears(answer.epoch, answer.now_ms)
 
     async def _heartbeat(self) -> None:
-        answer = await self.cell.heartbeat(self.name, self._lease_s(), self._last_stamp())
+        answer = await self.cell.hosts.heartbeat(self.name, self._lease_s(), self._last_stamp())
         self._expect_ours(answer.outcome)
         if is_newer(self.epoch, answer.epoch):
             await self._raise_above(self.epoch, answer.epoch)

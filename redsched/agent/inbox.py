@@ -57,7 +57,7 @@ class InboxWatcher:
 
     async def _look_inside(self) -> int:
         names = list(self.hosts)
-        inboxes = await self.line.ask(lambda: self.cell.inboxes(names))
+        inboxes = await self.line.ask(lambda: self.cell.hosts.inboxes(names))
         filled = [name for name, entries in zip(names, inboxes, strict=True) if entries and name in self.hosts]
         for name in filled:
             self.on_hint(self.hosts[name])
@@ -66,9 +66,9 @@ class InboxWatcher:
     async def _follow(self) -> int:
         if not self._after:
             # From now on: what lies in the inboxes already is read when the hosts open.
-            end = await self.line.ask(self.cell.feed_end)
+            end = await self.line.ask(self.cell.feed.end)
             self._after, self._clock = end.entry_id, end.clock
-        poll = await self.line.ask(lambda: self.cell.poll(self._after, MAX_CHANGES))
+        poll = await self.line.ask(lambda: self.cell.feed.poll(self._after, MAX_CHANGES))
         if self._is_elsewhere(poll):
             self._after = ""
             self.on_epoch(list(self.hosts.values()))

@@ -13,16 +13,16 @@ CHUNK = 50
 
 async def names_of(cell: CellStore, kind: Kind) -> list[str]:
     """The names of all things of a kind."""
-    return await (cell.host_names() if kind is Kind.HOST else cell.declared_names(kind))
+    return await (cell.hosts.names() if kind is Kind.HOST else cell.declared.names(kind))
 
 
 async def read_into(cell: CellStore, columns: Columns, kind: Kind, names: Sequence[str]) -> None:
     """Put these things of a kind into the columns as they are now; those that are not there are left out."""
     if kind is not Kind.HOST:
-        async for name, fields in paced((await cell.read_things(kind, names)).items()):
+        async for name, fields in paced((await cell.declared.read(kind, names)).items()):
             columns.declared.put(kind, name, fields)
         return
     for first in range(0, len(names), CHUNK):
-        async for host in paced(await cell.read_hosts(names[first : first + CHUNK])):
+        async for host in paced(await cell.hosts.read(names[first : first + CHUNK])):
             if host.fields:
                 columns.put(host.name, host.fields)

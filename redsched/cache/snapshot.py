@@ -17,7 +17,7 @@ async def take_snapshot(cell: CellStore) -> CellReplica:
     Only that makes it whole: before, it may hold half of what one script has written.
     """
     while True:
-        start = await cell.feed_end()
+        start = await cell.feed.end()
         if start.clock is None:
             # The fence makes what is missing: a new or wiped cell gets its meta, and an epoch.
             await cell.tick()
@@ -26,7 +26,7 @@ async def take_snapshot(cell: CellStore) -> CellReplica:
             await _read_all(cell, start.clock.epoch), start.clock.epoch, start.entry_id, start.clock.seq
         )
         try:
-            if await _complete(cell, picture, await cell.feed_end()):
+            if await _complete(cell, picture, await cell.feed.end()):
                 return picture
         except Gap:
             continue
@@ -37,7 +37,7 @@ async def _complete(cell: CellStore, picture: CellReplica, end: FeedEnd) -> bool
     if end.clock is None or end.clock.epoch != picture.epoch or end.clock.seq < picture.seq:
         return False
     while picture.seq < end.clock.seq:
-        poll = await cell.poll(picture.entry_id, MAX_ENTRIES)
+        poll = await cell.feed.poll(picture.entry_id, MAX_ENTRIES)
         await picture.advance(cell, poll.changes, end.clock.seq)
     return True
 

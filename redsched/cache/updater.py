@@ -203,7 +203,7 @@ class ReplicaUpdater:
         if not self._picture.epoch or self._distrusted:
             await self._start_anew()
         while True:
-            poll = await self.cell.poll(self._picture.entry_id, MAX_ENTRIES)
+            poll = await self.cell.feed.poll(self._picture.entry_id, MAX_ENTRIES)
             self.stats.polls += 1
             self.next_deadline_ms = poll.next_deadline_ms
             if poll.clock is None or poll.clock.epoch != self.epoch or poll.clock.seq < self.seq:

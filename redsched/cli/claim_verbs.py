@@ -58,7 +58,7 @@ def renew(
         return 0
 
     async def page(scheduler: Scheduler, after: str) -> Page[BulkResult]:
-        return await scheduler.claims.renew_all(wanted, lease_s, filters.dry_run, bulk.PAGE, after)
+        return await scheduler.bulk.renew(wanted, lease_s, filters.dry_run, bulk.PAGE, after)
 
     return bulk.say(url, page, "renewed", as_json)
 
@@ -87,7 +87,7 @@ def fail(
     async def work(scheduler: Scheduler) -> Claim:
         body = {"token": await _token(scheduler, claim, token), "alternates": [] if no_alternate else to or None}
         asked = options.as_model(body, FailBody)
-        return await scheduler.claims.fail(claim, asked.token, asked.alternates)
+        return await scheduler.migrations.fail(claim, asked.token, asked.alternates)
 
     said = "{0.id} has failed on {0.host}" if no_alternate else "{0.id} is {0.state} on {0.host} now"
     _show(url, work, as_json, said)
@@ -118,7 +118,7 @@ def move(
     async def work(scheduler: Scheduler) -> Claim:
         body = {"token": await _token(scheduler, claim, token), "hosts": to, "live": live}
         asked = options.as_model(body | {"deadline_s": deadline_s, "queue_timeout_s": queue_timeout_s}, MoveBody)
-        return (await scheduler.claims.move(claim, **asked.model_dump()))[0]
+        return (await scheduler.migrations.move(claim, **asked.model_dump()))[0]
 
     _show(url, work, as_json, "{0.id} is {0.state} on {0.host} too, and leaves its present host once it runs there")
 
@@ -170,7 +170,7 @@ def shelve(
         return 0
 
     async def page(scheduler: Scheduler, after: str) -> Page[BulkResult]:
-        return await scheduler.claims.shelve_all(wanted, filters.dry_run, bulk.PAGE, after)
+        return await scheduler.bulk.shelve(wanted, filters.dry_run, bulk.PAGE, after)
 
     return bulk.say(url, page, "shelved", as_json)
 
@@ -204,7 +204,7 @@ def unshelve(
         raise InvalidRequest("--wait is for one claim: leave it out with filters, and call again for those refused")
 
     async def page(scheduler: Scheduler, after: str) -> Page[BulkResult]:
-        return await scheduler.claims.unshelve_all(wanted, filters.dry_run, bulk.PAGE, after)
+        return await scheduler.bulk.unshelve(wanted, filters.dry_run, bulk.PAGE, after)
 
     return bulk.say(url, page, "unshelved", as_json)
 
@@ -212,7 +212,7 @@ def unshelve(
 def _unshelve(claim: str, queue_timeout_s: int, as_json: bool, url: str) -> None:
     async def work(scheduler: Scheduler) -> Claim:
         asked = options.as_model({"queue_timeout_s": queue_timeout_s}, UnshelveBody)
-        return (await scheduler.claims.unshelve(claim, asked.queue_timeout_s))[0]
+        return (await scheduler.migrations.unshelve(claim, asked.queue_timeout_s))[0]
 
     _show(url, work, as_json, "{0.id} is {0.state} on {0.host}")
 

@@ -66,7 +66,7 @@ def release(
         return 0
 
     async def page(scheduler: Scheduler, after: str) -> Page[BulkResult]:
-        return await scheduler.claims.release_all(wanted, force, filters.dry_run, bulk.PAGE, after)
+        return await scheduler.bulk.release(wanted, force, filters.dry_run, bulk.PAGE, after)
 
     return bulk.say(url, page, "released", as_json)
 

@@ -50,20 +50,20 @@ async def _collect(url: str, settings: Settings, read: Read, prefix: str, found:
 
 
 async def _hosts(cell: CellStore) -> AsyncIterator[Iterable[str]]:
-    yield await cell.host_names()
+    yield await cell.hosts.names()
 
 
 async def _claims(cell: CellStore) -> AsyncIterator[Iterable[str]]:
-    yield await cell.shelved_ids()
-    names = await cell.host_names()
+    yield await cell.claims.shelved_ids()
+    names = await cell.hosts.names()
     for first in range(0, len(names), HOSTS_AT_ONCE):
-        for ids in await cell.held_ids_of(names[first : first + HOSTS_AT_ONCE]):
+        for ids in await cell.hosts.claim_ids_of(names[first : first + HOSTS_AT_ONCE]):
             yield ids
 
 
 def _declared(kind: Kind) -> Read:
     async def read(cell: CellStore) -> AsyncIterator[Iterable[str]]:
-        yield await cell.declared_names(kind)
+        yield await cell.declared.names(kind)
 
     return read
 

@@ -131,7 +131,7 @@ class Cells:
     async def known(self, claim_ids: Sequence[str]) -> tuple[Cell, dict[str, Claim]] | None:
         """The cell that has any of these ids, and those that it has; None where no cell does."""
         cells = list(self._cells.values())
-        found = await asyncio.gather(*(cell.store.read_claims(claim_ids) for cell in cells))
+        found = await asyncio.gather(*(cell.store.claims.read(claim_ids) for cell in cells))
         for cell, claims in zip(cells, found, strict=True):
             # Without a host: only closed here, because the id moved on to another cell.
             held = {claim_id: claim for claim_id, claim in claims.items() if claim.host}
@@ -141,7 +141,7 @@ class Cells:
 
     async def close_to(self, claim_id: str) -> bool:
         """Let no host bring a claim back whose owner is told that it is not known; False if it is there. (void.lua)"""
-        voids = [cell.store.void(claim_id, "", unheard=True) for cell in self._cells.values()]
+        voids = [cell.store.claims.void(claim_id, "", unheard=True) for cell in self._cells.values()]
         answers = await asyncio.gather(*voids)
         for cell, answer in zip(self._cells.values(), answers, strict=True):
             if answer.outcome is not Outcome.CONFLICT:

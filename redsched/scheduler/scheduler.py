@@ -15,7 +15,9 @@ from redsched.scheduler.backup.export import export_cell
 from redsched.scheduler.backup.import_ import Imported, import_cell, import_declared
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claims.bulk import BulkService
+from redsched.scheduler.claims.migration import MigrationService
 from redsched.scheduler.claims.replacements import ReplacementPlacer
+from redsched.scheduler.claims.service import ClaimService
 from redsched.scheduler.declared.service import AggregateDesk, ServerGroupDesk, SharedPoolDesk
 from redsched.scheduler.hosts.drain import DrainWorker
 from redsched.scheduler.hosts.drain_group import GroupDrain
@@ -44,14 +46,16 @@ class Scheduler:
         async with Scheduler.connect("redis://localhost") as scheduler:
             found = await scheduler.select(Request({"VCPU": 2, "MEMORY_MB": 4096}))
 
-    `claims` and `hosts` are where one reads and says something about a claim or a host; `aggregates`, `server_groups`,
-    `pools` and `quotas` where one declares such.
+    `claims` and `hosts` read claims and hosts and have the verbs on one of them, `migrations` those that find a claim
+    another place, `bulk` those on many claims. `aggregates`, `server_groups`, `pools` and `quotas` declare such.
     """
 
     def __init__(self, store: Store, cells: Cells, settings: Settings, observe: Observe | None = None) -> None:
         quotas = self._quotas = Quotas(cells)
         line, successors = WaitQueue(cells), ReplacementPlacer(cells, quotas)
-        self.claims = BulkService(cells, line, successors, quotas)
+        self.claims = ClaimService(cells, quotas)
+        self.migrations = MigrationService(cells, line, successors)
+        self.bulk = BulkService(cells, self.claims, self.migrations)
         together = GroupDrain(successors, quotas)
         self.hosts = HostService(cells, successors, together)
         self.aggregates = AggregateDesk(cells)
@@ -63,7 +67,7 @@ class Scheduler:
         self._cells = cells
         self._selector = Selector(cells, settings, ClaimIds(cells), line, quotas, observe)
         for cell in cells:
-            cell.reconciler.place_again = partial(self.claims.place_again, cell)
+            cell.reconciler.place_again = partial(self.migrations.place_again, cell)
             cell.sweeper.duties.append(DrainWorker(cell, successors, together).run_once)
 
     @classmethod

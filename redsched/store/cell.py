@@ -1,17 +1,75 @@
-"""CellStore: one typed call for each script, and the reads of one cell. The only place where a script is called."""
+"""CellStore: all that one cell can be told and asked, by subject. The only place where a script is called."""
 
-from redsched.store.commands.declared import DeclaredCalls
-from redsched.store.commands.events import EventCalls
-from redsched.store.commands.group_cells import GroupPins
-from redsched.store.commands.host_claims import AgentCalls
-from redsched.store.commands.hosts import HostCalls
-from redsched.store.commands.quotas import QuotaCalls
-from redsched.store.commands.repair import MendCalls
-from redsched.store.commands.schema import SchemaCalls
+from typing import Any
+
+from redsched.model import Token
+from redsched.store.client.script_client import ScriptClient
+from redsched.store.codec.keys import CELLS
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Clock, ScriptResult
+from redsched.store.commands.audit import AuditReads
+from redsched.store.commands.base import CellClient
+from redsched.store.commands.bindings import BindingCommands
+from redsched.store.commands.claims import ClaimCommands
+from redsched.store.commands.declared import DeclaredCommands
+from redsched.store.commands.due import DueCommands
+from redsched.store.commands.events import EventCommands
+from redsched.store.commands.feed import FeedCommands
+from redsched.store.commands.gangs import GangCommands
+from redsched.store.commands.hosts import HostCommands
+from redsched.store.commands.quotas import QuotaCommands
+from redsched.store.commands.repair import RepairCommands
+from redsched.store.commands.requests import RequestCommands
+from redsched.store.commands.schema import SchemaCommands
 
 
-class CellStore(HostCalls, AgentCalls, DeclaredCalls, GroupPins, SchemaCalls, EventCalls, MendCalls, QuotaCalls):
-    """All that can be said to, and read from, one cell. Every method is a coroutine.
+class CellStore:
+    """One cell of one store: a component for each subject, and what concerns the cell as a whole.
 
-    Raises StoreUnavailable, OutcomeUnknown (sent, and no answer came) and, for malformed input, InvalidRequest.
+    Every method is a coroutine. Raises StoreUnavailable, OutcomeUnknown (sent, and no answer came) and, for malformed
+    input, InvalidRequest.
     """
+
+    def __init__(self, name: str, url: str, scripts: ScriptClient, reader: Any, outside: Any) -> None:
+        self.name = name
+        self._cell = cell = CellClient(name, url, scripts, reader, outside)
+        self.keys = cell.keys
+        self.feed = FeedCommands(cell)
+        self.hosts = HostCommands(cell)
+        self.claims = ClaimCommands(cell, self.hosts)
+        self.gangs = GangCommands(cell, self.claims)
+        self.requests = RequestCommands(cell)
+        self.due = DueCommands(cell)
+        self.declared = DeclaredCommands(cell, self.hosts)
+        self.quotas = QuotaCommands(cell)
+        self.bindings = BindingCommands(cell)
+        self.events = EventCommands(cell)
+        self.schema = SchemaCommands(cell)
+        self.repair = RepairCommands(cell, self.hosts)
+        self.audit = AuditReads(cell, self.hosts)
+
+    async def enter(self) -> None:
+        """Enter the cell in the list of cells, for those who look at the store by hand."""
+        with self._cell.reading():
+            # A full server refuses the second even where there is nothing to add.
+            if not await self._cell.outside.sismember(CELLS, self._cell.name):
+                await self._cell.outside.sadd(CELLS, self._cell.name)
+
+    async def init(self) -> ScriptResult:
+        """Declare the cell new, so that it starts settled. OK, or ALREADY_DONE when it exists. (init.lua)"""
+        return await self._cell.answer("init")
+
+    async def tick(self) -> Clock:
+        """Let the fence look, and note the store's time. (tick.lua)"""
+        reply = await self._cell.run("tick", (self._cell.keys.deadlines,))
+        return Clock(epoch=reply[1], seq=int(reply[3]), now_ms=int(reply[2]), settled=bool(reply[4]))
+
+    async def raise_epoch(self, above: str) -> ScriptResult:
+        """Make sure that the present epoch is above one that an agent has left. OK | ALREADY_DONE. (raise.lua)"""
+        Token.parse(f"{above}.0")
+        return await self._cell.answer("raise", (), (above,))
+
+    async def take_duty(self, duty: str, scheduler: str, lease_ms: int) -> bool:
+        """Whether the duty is this scheduler's, for `lease_ms` from now; 0 gives it up. (duty.lua)"""
+        reply = await self._cell.scripts.run("duty", (self._cell.keys.duty(duty),), (scheduler, lease_ms))
+        return bool(reply[0] == Outcome.OK)

@@ -99,8 +99,8 @@ class Store:
         cell = self.cell(name)
         await self.runner.run("probe", [cell.keys.probe(number) for number in range(PROBES)], ())
         if upgrade:
-            await cell.upgrade()
-        elif await cell.join():
+            await cell.schema.upgrade()
+        elif await cell.schema.join():
             # After a silence: what this process says first may not be able to tell that from a jump of time.
             await cell.tick()
         await cell.enter()

@@ -113,7 +113,7 @@ class World:
         """Claim amounts on a host, as a scheduler would."""
         clock = await self.cell.tick()
         member = Member(claim_id, (Candidate(host, amounts),), group)
-        return await self.cell.claim(
+        return await self.cell.claims.place(
             ClaimCall(
                 (member,),
                 clock.epoch,
@@ -138,7 +138,7 @@ class World:
         clock = await self.cell.tick()
         again = Replacement(source.host, source.token, EndReason.MOVED)
         member = Member(claim_id, (Candidate(host, amounts),), again=again)
-        return await self.cell.claim(
+        return await self.cell.claims.place(
             ClaimCall((member,), clock.epoch, clock.now_ms, clock.seq, DIGEST, fresh=False, lease_ms=30_000)
         )
 
@@ -148,10 +148,10 @@ class World:
         return {one.placed: one.state.value for one in claim.placements} if claim is not None else {}
 
     async def claim(self, claim_id: str) -> Claim | None:
-        return (await self.cell.read_claims([claim_id])).get(claim_id)
+        return (await self.cell.claims.read([claim_id])).get(claim_id)
 
     async def reason(self, claim_id: str) -> Reason | None:
-        return (await self.cell.read_reasons([claim_id])).get(claim_id)
+        return (await self.cell.claims.reasons([claim_id])).get(claim_id)
 
     async def reaches(self, claim_id: str, state: ClaimStatus) -> Claim:
         """Wait until a claim is in a state."""
@@ -168,15 +168,15 @@ class World:
 
     async def host(self, name: str = "h1") -> Mapping[str, str]:
         """A host's fields."""
-        return (await self.cell.read_hosts([name]))[0].fields
+        return (await self.cell.hosts.read([name]))[0].fields
 
     async def sweep(self) -> None:
         """What schedulers do every second."""
         clock = await self.cell.tick()
-        await self.cell.mark_down(await self.cell.lapsed_hosts(0, clock.now_ms, 0, 100))
-        due = await self.cell.due_claims(clock.now_ms, 0, 100)
-        due_claims = await self.cell.due_for_reconciliation(clock.now_ms, 0, 100)
-        await self.cell.reconcile([*dict.fromkeys((*due, *due_claims))])
+        await self.cell.hosts.mark_down(await self.cell.hosts.lapsed(0, clock.now_ms, 0, 100))
+        due = await self.cell.due.expired(clock.now_ms, 0, 100)
+        due_claims = await self.cell.due.to_reconcile(clock.now_ms, 0, 100)
+        await self.cell.claims.reconcile([*dict.fromkeys((*due, *due_claims))])
 
     # -- the hook
 

@@ -8,9 +8,9 @@ import redis
 from redsched.agent.hooks.command import CommandHook
 from redsched.agent.journal.journal import Journal
 from redsched.model import ClaimStatus, EndReason
-from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ReleaseMode, ScriptResult
+from redsched.store.commands.claims import ClaimCommands
 from tests.agent.conftest import TWO, World
 from tests.support.waiting import wait_until
 
@@ -25,7 +25,7 @@ async def test_a_claim_reaches_the_hook_and_is_confirmed(world: World) -> None:
     claim = await world.reaches("a", ClaimStatus.ACTIVE)
     assert claim.expires_at_ms is None
     assert world.calls() == [f"start a {answer.placed[0].token}"]
-    assert await world.cell.inbox("h1") == []
+    assert await world.cell.hosts.inbox("h1") == []
 
 
 async def test_without_a_hook_a_claim_is_confirmed_at_once(world: World) -> None:
@@ -82,13 +82,13 @@ async def test_a_released_claim_is_stopped_before_it_is_freed(world: World) -> N
     await world.start(hook=world.hook)
     token = (await world.place("a")).placed[0].token
     await world.reaches("a", ClaimStatus.ACTIVE)
-    assert (await world.cell.release("h1", "a")).outcome is Outcome.ENDING
+    assert (await world.cell.claims.release("h1", "a")).outcome is Outcome.ENDING
     await wait_until(lambda: world.calls("stop") == [f"stop a {token}"])
     assert (await world.host())["claimed.VCPU"] == "2", "its work is still there"
     (world.folder / "may-stop").touch()
     assert (await world.reaches("a", ClaimStatus.ENDED)).end_reason is EndReason.RELEASED
     assert (await world.host())["claimed.VCPU"] == "0"
-    assert await world.cell.inbox("h1") == []
+    assert await world.cell.hosts.inbox("h1") == []
 
 
 async def test_a_stop_that_fails_is_tried_until_it_succeeds(world: World) -> None:
@@ -96,7 +96,7 @@ async def test_a_stop_that_fails_is_tried_until_it_succeeds(world: World) -> Non
     await world.start(hook=world.hook)
     await world.place("a")
     await world.reaches("a", ClaimStatus.ACTIVE)
-    await world.cell.release("h1", "a")
+    await world.cell.claims.release("h1", "a")
     await wait_until(lambda: len(world.calls("stop")) >= 2)
     claim = await world.claim("a")
     assert claim is not None
@@ -128,7 +128,7 @@ async def test_a_claim_released_while_it_starts_is_stopped_at_once(world: World)
     await world.place("a")
     await world.reaches("a", ClaimStatus.STARTING)
     await wait_until(lambda: bool(world.calls("start")))
-    await world.cell.release("h1", "a")
+    await world.cell.claims.release("h1", "a")
     assert (await world.reaches("a", ClaimStatus.ENDED)).end_reason is EndReason.RELEASED
     assert len(world.calls("stop")) == 1
 
@@ -139,7 +139,7 @@ async def test_work_is_stopped_when_the_store_ended_its_claim_while_it_was_start
     await world.place("a")
     await world.reaches("a", ClaimStatus.STARTING)
     await wait_until(lambda: bool(world.calls("start")))
-    assert (await world.cell.release("h1", "a", how=ReleaseMode.FORCE)).outcome is Outcome.OK
+    assert (await world.cell.claims.release("h1", "a", how=ReleaseMode.FORCE)).outcome is Outcome.OK
     await wait_until(lambda: len(world.calls("stop")) == 1, what="the renewal hears of it, and the work is stopped")
 
 
@@ -163,9 +163,9 @@ async def test_a_host_waits_for_room_that_the_store_has_given_away_before_it_kne
     await world.start(hook=world.hook, lease_s=20)
     await world.place("a", {"VCPU": 8})
     await world.reaches("a", ClaimStatus.ACTIVE)
-    await world.cell.release("h1", "a")
+    await world.cell.claims.release("h1", "a")
     await wait_until(lambda: bool(world.calls("stop")))
-    assert (await world.cell.release("h1", "a", how=ReleaseMode.FORCE)).outcome is Outcome.OK
+    assert (await world.cell.claims.release("h1", "a", how=ReleaseMode.FORCE)).outcome is Outcome.OK
     assert (await world.place("b", {"VCPU": 8})).outcome is Outcome.OK
     await world.reaches("b", ClaimStatus.STARTING)
     (world.folder / "may-stop").touch()
@@ -188,7 +188,7 @@ async def test_a_lost_hint_to_end_is_found_by_comparing(world: World) -> None:
     await world.place("a")
     await world.reaches("a", ClaimStatus.ACTIVE)
     await world.stop(agent)
-    await world.cell.release("h1", "a")
+    await world.cell.claims.release("h1", "a")
     with client(world) as redis_client:
         assert redis_client.delete("rs:{c1}:inbox:h1") == 1
     await world.start(hook=world.hook)
@@ -201,7 +201,7 @@ async def test_work_whose_claim_ended_while_the_agent_was_away_is_stopped(world:
     token = (await world.place("a")).placed[0].token
     await world.reaches("a", ClaimStatus.ACTIVE)
     await world.stop(agent)
-    await world.cell.release("h1", "a", how=ReleaseMode.FORCE)
+    await world.cell.claims.release("h1", "a", how=ReleaseMode.FORCE)
     await world.start(hook=world.hook)
     await wait_until(lambda: world.calls("stop") == [f"stop a {token}"])
 
@@ -211,13 +211,13 @@ async def test_the_journal_comes_first_then_the_store_then_the_hook(
 ) -> None:
     """Whatever is interrupted, the journal knows of it."""
     events: list[str] = []
-    commit, accept, run = Journal._transaction, CellStore.accept, CommandHook.run
+    commit, accept, run = Journal._transaction, ClaimCommands.accept, CommandHook.run
 
     def noted_commit(self: Journal, statements: Sequence[tuple[str, tuple[object, ...]]]) -> None:
         commit(self, list(statements))
         events.extend("durable" for _, values in statements if "a" in values)
 
-    async def noted_accept(self: CellStore, *arguments: object) -> ScriptResult:
+    async def noted_accept(self: ClaimCommands, *arguments: object) -> ScriptResult:
         events.append("accept")
         return await accept(self, *arguments)  # type: ignore[arg-type]
 
@@ -226,7 +226,7 @@ async def test_the_journal_comes_first_then_the_store_then_the_hook(
         return await run(self, order)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Journal, "_transaction", noted_commit)
-    monkeypatch.setattr(CellStore, "accept", noted_accept)
+    monkeypatch.setattr(ClaimCommands, "accept", noted_accept)
     monkeypatch.setattr(CommandHook, "run", noted_run)
     await world.start(hook=world.hook)
     await world.place("a")
@@ -243,7 +243,7 @@ async def test_amounts_that_end_return_with_the_new_external_usage(world: World)
     await world.place("a")
     await world.reaches("a", ClaimStatus.ACTIVE)
     assert (await world.host())["claimed.MEMORY_MB"] == str(TWO["MEMORY_MB"])
-    await world.cell.release("h1", "a")
+    await world.cell.claims.release("h1", "a")
     await world.reaches("a", ClaimStatus.ENDED)
     host = await world.host()
     assert (host["claimed.MEMORY_MB"], host.get("external.MEMORY_MB", "0")) == ("0", "0")

@@ -166,7 +166,7 @@ async def test_work_whose_journal_was_lost_is_not_foreign_to_its_claims(world: W
     await world.start([machine], hook=world.hook, journal="new.sqlite")
     await world.reaches("a", ClaimStatus.ACTIVE)
     assert (await world.host()).get("external.MEMORY_MB", "0") == "0"
-    await world.cell.release("h1", "a")
+    await world.cell.claims.release("h1", "a")
     machine.running.clear()
     machine.foreign_mb = 128
     await world.reaches("a", ClaimStatus.ENDED)

@@ -9,15 +9,16 @@ from typing import Any
 import pytest
 import redis
 
-from redsched.agent.claims.lifecycle import ClaimLifecycle
+from redsched.agent.claims.context import LifecycleContext
 from redsched.agent.journal.journal import Journal, open_journal
 from redsched.agent.journal.schema import JournalEntry
 from redsched.errors import OtherAgent
 from redsched.model import Amounts, ClaimStatus, HostStatus
 from redsched.settings import Settings
-from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import AttestAnswer
+from redsched.store.commands.claims import ClaimCommands
+from redsched.store.commands.hosts import HostCommands
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
 from tests.agent.conftest import StartProcess, World
@@ -65,7 +66,7 @@ async def test_an_end_that_a_crash_interrupted_is_finished(world: World, start_p
     agent = start_process(world)
     await world.place("a")
     await world.reaches("a", ClaimStatus.ACTIVE)
-    await world.cell.release("h1", "a")
+    await world.cell.claims.release("h1", "a")
     await wait_until(lambda: bool(world.calls("stop")))
     agent.kill()
     world.on("stop", "exit 0")
@@ -111,7 +112,7 @@ async def test_a_store_that_went_back_does_not_bring_back_what_ended(world: Worl
     await world.reaches("a", ClaimStatus.ACTIVE)
     with redis.Redis.from_url(world.url, protocol=2) as client:
         earlier = {key: client.dump(key) for key in client.scan_iter()}
-        await world.cell.release("h1", "a")
+        await world.cell.claims.release("h1", "a")
         await world.reaches("a", ClaimStatus.ENDED)
         before = await world.cell.tick()
         put_back(client, earlier)
@@ -130,7 +131,7 @@ async def test_a_version_that_went_back_starts_a_new_epoch(world: World) -> None
     with redis.Redis.from_url(world.url, protocol=2) as client:
         earlier = {key: client.dump(key) for key in client.scan_iter()}
         for status in (HostStatus.DISABLED, HostStatus.ENABLED):
-            await world.cell.set_status("h1", status)
+            await world.cell.hosts.set_status("h1", status)
         number = int((await world.host())["agent.number"])
 
         async def has_reported_since() -> bool:
@@ -159,19 +160,19 @@ async def test_the_old_epoch_is_left_durably_before_the_new_one_is_told_anything
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     events: list[str] = []
-    commit, attest = Journal._transaction, CellStore.attest
+    commit, attest = Journal._transaction, HostCommands.attest
     first = (await world.cell.tick()).epoch
 
     def noted_commit(self: Journal, statements: Sequence[tuple[str, tuple[object, ...]]]) -> None:
         commit(self, list(statements))
         events.extend("left" for _, values in statements if values[:2] == ("h1", first))
 
-    async def noted_attest(self: CellStore, host: str, epoch: str, *arguments: object) -> AttestAnswer:
+    async def noted_attest(self: HostCommands, host: str, epoch: str, *arguments: object) -> AttestAnswer:
         events.append(f"attest {'first' if epoch == first else 'second'}")
         return await attest(self, host, epoch, *arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Journal, "_transaction", noted_commit)
-    monkeypatch.setattr(CellStore, "attest", noted_attest)
+    monkeypatch.setattr(HostCommands, "attest", noted_attest)
     await world.start()
     await world.cell.raise_epoch(first)
     await wait_until(lambda: "attest second" in events)
@@ -230,7 +231,7 @@ async def test_an_agent_that_lost_its_journal_takes_over_when_the_lease_has_run_
 
 async def test_a_host_that_was_written_off_attests_anew(world: World) -> None:
     await world.start(hook=world.hook)
-    await world.cell.write_off("h1", force=True)
+    await world.cell.hosts.write_off("h1", force=True)
     await is_open(world)
 
 
@@ -245,7 +246,7 @@ async def is_open(world: World) -> None:
 
 async def test_an_idle_host_that_was_forgotten_reports_anew(world: World) -> None:
     await world.start(compare_s=600)
-    await world.cell.forget("h1")
+    await world.cell.hosts.forget("h1")
     await is_open(world)
 
 
@@ -253,7 +254,7 @@ async def test_a_host_that_was_forgotten_reports_anew(world: World) -> None:
     await world.start(hook=world.hook)
     await world.place("a")
     await world.reaches("a", ClaimStatus.ACTIVE)
-    assert (await world.cell.forget("h1", force=True)).outcome is Outcome.OK
+    assert (await world.cell.hosts.forget("h1", force=True)).outcome is Outcome.OK
 
     await is_open(world)
     await world.place("b")
@@ -272,7 +273,7 @@ async def test_the_journal_says_active_before_the_store_does(
         asked.set()
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(CellStore, "confirm", never_answered)
+    monkeypatch.setattr(ClaimCommands, "confirm", never_answered)
     task = await world.start(hook=world.hook if with_hook else "")
     await world.place("a")
     async with asyncio.timeout(30):
@@ -288,7 +289,7 @@ async def test_an_id_that_came_back_is_attested_by_its_later_placing(world: Worl
     task = await world.start(hook=world.hook)
     await world.place("a")
     await world.reaches("a", ClaimStatus.ACTIVE)
-    await world.cell.release("h1", "a")
+    await world.cell.claims.release("h1", "a")
     await world.reaches("a", ClaimStatus.ENDED)
     with redis.Redis.from_url(world.url, protocol=2) as client:
         client.delete(world.cell.keys.claim("a"))  # as after remember_s
@@ -307,22 +308,22 @@ async def test_what_an_epoch_meets_before_its_hook_is_attested_as_being_started(
 ) -> None:
     """Called claimed, a lease or a release would free it at once, although its hook begins."""
     states: list[str] = []
-    looks, real = ClaimLifecycle._lacks, CellStore.attest
+    looks, real = LifecycleContext.lacks, HostCommands.attest
 
-    async def epoch_changes_meanwhile(steps: ClaimLifecycle, work: JournalEntry, amounts: Amounts) -> str:
+    async def epoch_changes_meanwhile(context: LifecycleContext, work: JournalEntry, amounts: Amounts) -> str:
         if not states:
             await world.cell.raise_epoch((await world.cell.tick()).epoch)
             await wait_until(lambda: bool(states), what="the host has attested")
-        return await looks(steps, work, amounts)
+        return await looks(context, work, amounts)
 
-    async def noted(cell: CellStore, *arguments: Any, **more: Any) -> AttestAnswer:
+    async def noted(cell: HostCommands, *arguments: Any, **more: Any) -> AttestAnswer:
         claims = arguments[3]
         states.extend(one.state for one in claims)
         return await real(cell, *arguments, **more)
 
     task = await world.start(hook=world.hook)
-    monkeypatch.setattr(ClaimLifecycle, "_lacks", epoch_changes_meanwhile)
-    monkeypatch.setattr(CellStore, "attest", noted)
+    monkeypatch.setattr(LifecycleContext, "lacks", epoch_changes_meanwhile)
+    monkeypatch.setattr(HostCommands, "attest", noted)
     await world.place("a")
     await world.reaches("a", ClaimStatus.ACTIVE)
     assert states[0] is ClaimStatus.STARTING

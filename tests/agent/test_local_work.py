@@ -181,7 +181,7 @@ async def test_what_its_owner_releases_is_stopped(world: World) -> None:
     await world.start([finder], hook=world.hook, collect_s=600)
     await world.reaches("vm-7", ClaimStatus.ACTIVE)
     finder.period_s = 600
-    await world.cell.release("h1", "vm-7")
+    await world.cell.claims.release("h1", "vm-7")
     await wait_until(lambda: (world.folder / "stopped").exists())
 
 

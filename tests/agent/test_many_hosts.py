@@ -24,7 +24,7 @@ from redsched.agent.run import default_journal, run
 from redsched.errors import InvalidRequest
 from redsched.model import ClaimStatus, HostReport, Inventory
 from redsched.settings import Settings
-from redsched.store.cell import CellStore
+from redsched.store.commands.hosts import HostCommands
 from tests.agent.conftest import H1, World, quick
 from tests.support.waiting import wait_until
 
@@ -40,7 +40,7 @@ async def place_on_each(world: World, prefix: str) -> list[str]:
 
 async def all_are(world: World, ids: list[str], state: ClaimStatus) -> None:
     async def are() -> bool:
-        claims = await world.cell.read_claims(ids)
+        claims = await world.cell.claims.read(ids)
         return len(claims) == len(ids) and all(claim.state is state for claim in claims.values())
 
     await wait_until(are, timeout=30, what=f"all are {state}")
@@ -52,7 +52,7 @@ async def test_a_fleet_takes_up_and_ends_claims(world: World) -> None:
     ids = await place_on_each(world, "a")
     await all_are(world, ids, ClaimStatus.ACTIVE)
     for claim_id, report in zip(ids, FLEET, strict=True):
-        await world.cell.release(report.name, claim_id)
+        await world.cell.claims.release(report.name, claim_id)
     await all_are(world, ids, ClaimStatus.ENDED)
 
 
@@ -60,13 +60,13 @@ async def test_hosts_that_are_not_hinted_at_are_not_read(world: World, monkeypat
     await world.start(FLEET, compare_s=600)
     await all_are(world, await place_on_each(world, "first"), ClaimStatus.ACTIVE)
     names: list[str] = []
-    inboxes = CellStore.inboxes
+    inboxes = HostCommands.inboxes
 
-    async def noted(self: CellStore, hosts: Sequence[str], after: str = "0-0") -> object:
+    async def noted(self: HostCommands, hosts: Sequence[str], after: str = "0-0") -> object:
         names.extend(hosts)
         return await inboxes(self, hosts, after)
 
-    monkeypatch.setattr(CellStore, "inboxes", noted)
+    monkeypatch.setattr(HostCommands, "inboxes", noted)
     await world.place("a", {"VCPU": 1}, host=FLEET[7].name)
     await world.reaches("a", ClaimStatus.ACTIVE)
     assert set(names) == {FLEET[7].name}
@@ -175,7 +175,7 @@ async def test_what_cannot_be_attributed_keeps_the_last_measurement_even_over_a_
     await world.start([meter])
     assert (await world.host())["external.MEMORY_MB"] == "640"
     meter.used_mb = 1280
-    await world.cell.release("h1", "a")
+    await world.cell.claims.release("h1", "a")
     await world.reaches("a", ClaimStatus.ENDED)
     assert (await world.host())["external.MEMORY_MB"] == "1280", "measured anew in the script that freed the claim"
 
@@ -302,7 +302,7 @@ async def test_the_memory_of_a_claims_own_work_is_not_external(world: World, qui
 
         await wait_until(has_risen, what="foreign work is seen beside the claim's own")
         assert await external_mb(world) < before + HELD_MB * 3 // 2
-    await world.cell.release("h1", "a")
+    await world.cell.claims.release("h1", "a")
     await world.reaches("a", ClaimStatus.ENDED)
     assert await external_mb(world) < before + HELD_MB // 2
 

@@ -24,9 +24,9 @@ from redsched.aio import end
 from redsched.errors import Unavailable
 from redsched.model import ClaimStatus, HostReport
 from redsched.settings import Settings
-from redsched.store.cell import CellStore
 from redsched.store.client import batcher as pump_module
 from redsched.store.codec.results import ScriptResult
+from redsched.store.commands.hosts import HostCommands
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
 from tests.agent.conftest import H1, World, quick
@@ -237,9 +237,9 @@ async def test_a_fleet_comes_back_over_few_connections_and_not_all_at_once(
     fresh_server: PrivateServer, tmp_path: Path, pauses: Pauses, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     speaking = most = 0
-    attest = CellStore.attest
+    attest = HostCommands.attest
 
-    async def counted(self: CellStore, *arguments: object) -> ScriptResult:
+    async def counted(self: HostCommands, *arguments: object) -> ScriptResult:
         nonlocal speaking, most
         speaking += 1
         most = max(most, speaking)
@@ -248,7 +248,7 @@ async def test_a_fleet_comes_back_over_few_connections_and_not_all_at_once(
         finally:
             speaking -= 1
 
-    monkeypatch.setattr(CellStore, "attest", counted)
+    monkeypatch.setattr(HostCommands, "attest", counted)
     fleet = simulated(HOSTS, lease_s=30)
     async with (
         world_of(fresh_server, tmp_path) as world,

@@ -16,8 +16,8 @@ from redsched.agent.journal.journal import Journal, open_journal
 from redsched.agent.journal.schema import JournalEntry
 from redsched.agent.monitor import HostMonitor
 from redsched.model import Claim, ClaimStatus, HostReport, Inventory, Placement, Pool
-from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
+from redsched.store.commands.requests import RequestCommands
 from tests.agent.conftest import DIGEST, World, held_work
 from tests.agent.test_steps import E1, Bench
 from tests.support.waiting import wait_until
@@ -88,7 +88,7 @@ async def test_a_move_within_a_host_that_is_called_off_stops_only_the_new_placem
     world.on("start", "sleep 600")
     second = (await world.move("a", "h1", THERE)).placed[0].token
     await wait_until(lambda: f"start a {second}" in world.calls())
-    assert (await world.cell.release("h1", "a", token=second)).outcome is Outcome.ENDING
+    assert (await world.cell.claims.release("h1", "a", token=second)).outcome is Outcome.ENDING
     await are(world, {first: "active"})
     await wait_until(lambda: world.calls("stop") == [f"stop a {second}"])
 
@@ -96,7 +96,7 @@ async def test_a_move_within_a_host_that_is_called_off_stops_only_the_new_placem
 async def test_a_released_claim_is_stopped_at_both_places(world: World) -> None:
     await world.start([TWO_NODES], hook=world.hook)
     first, second = await moving_within_h1(world)
-    await world.cell.release("h1", "a")
+    await world.cell.claims.release("h1", "a")
     await world.reaches("a", ClaimStatus.ENDED)
     assert sorted(world.calls("stop")) == sorted([f"stop a {first}", f"stop a {second}"])
 
@@ -126,9 +126,9 @@ async def test_the_double_check_counts_the_old_placement_beside_the_new_one(tmp_
     """As the store does: both run for a while."""
     bench = Bench(tmp_path)
     await bench.journal.write_held("h1", held_work("a", f"{E1}.7", {"VCPU": 5}, state=ClaimStatus.ACTIVE))
-    await bench.steps.take_up(held_work("a", f"{E1}.8", {"VCPU": 4}))
+    await bench.steps.lifecycle.take_up(held_work("a", f"{E1}.8", {"VCPU": 4}))
     assert bench.hook.calls == []
-    await bench.steps.take_up(held_work("a", f"{E1}.9", {"VCPU": 3}))
+    await bench.steps.lifecycle.take_up(held_work("a", f"{E1}.9", {"VCPU": 3}))
     assert bench.hook.calls == ["start"]
     await bench.journal.close()
 
@@ -246,7 +246,7 @@ async def test_a_resize_that_only_the_journal_has_seen_is_of_the_same_placement(
     await world.reaches("a", ClaimStatus.ACTIVE)
     with redis.Redis.from_url(world.url, protocol=2) as client:
         earlier = {key: client.dump(key) for key in client.scan_iter()}
-        token = (await world.cell.resize("h1", "a", placed, {"VCPU": 3})).facts[0]
+        token = (await world.cell.claims.resize("h1", "a", placed, {"VCPU": 3})).facts[0]
         await wait_until(lambda: world.calls("resize") == [f"resize a {token}"])
         await is_one_placement(world, placed, token, {"VCPU": 3})
         await world.stop(agent)
@@ -265,14 +265,14 @@ async def test_a_resize_that_only_the_store_has_seen_is_of_the_same_placement(wo
     placed = (await world.place("a")).placed[0].token
     await world.reaches("a", ClaimStatus.ACTIVE)
     await world.stop(agent)
-    token = (await world.cell.resize("h1", "a", placed, {"VCPU": 3})).facts[0]
+    token = (await world.cell.claims.resize("h1", "a", placed, {"VCPU": 3})).facts[0]
     await world.cell.raise_epoch((await world.cell.tick()).epoch)
     agent = await world.start(hook=world.hook)
     await is_one_placement(world, placed, token, {"VCPU": 3})
     assert world.calls() == [f"start a {placed}", f"resize a {token}"]
     flush(world)
     await is_one_placement(world, placed, token, {"VCPU": 3})
-    again = await world.cell.resize("h1", "a", placed, {"VCPU": 3})
+    again = await world.cell.claims.resize("h1", "a", placed, {"VCPU": 3})
     assert (again.outcome, again.facts[0]) == (Outcome.ALREADY_DONE, token), (
         "a wipe does not lose what it was resized from"
     )
@@ -296,13 +296,13 @@ async def test_stale_by_a_newer_token_goes_on_and_stale_for_good_is_stopped(tmp_
     bench = Bench(tmp_path)
     work = await bench.hold(state=ClaimStatus.ACTIVE, is_running=True)
     bench.scripted.answers["renew"] = [(Outcome.STALE, E1), (Outcome.STALE, E1)]
-    bench.scripted.claims = at(work, token=f"{E1}.9")
-    await bench.steps.ask_about(work)
+    bench.scripted.stored = at(work, token=f"{E1}.9")
+    await bench.steps.lifecycle.ask_about(work)
     assert bench.hook.calls == []
     assert bench.held["a"].token == f"{E1}.9"
     # Its claim lives on here, at another placement: that is no reason to keep this one's work.
-    bench.scripted.claims = at(work, placed=f"{E1}.10", token=f"{E1}.11")
-    await bench.steps.ask_about(bench.held["a"])
+    bench.scripted.stored = at(work, placed=f"{E1}.10", token=f"{E1}.11")
+    await bench.steps.lifecycle.ask_about(bench.held["a"])
     assert bench.hook.calls == ["stop"]
     assert [one.placed for one in await bench.journal.ended("h1")] == [work.placed]
     await bench.journal.close()
@@ -326,7 +326,7 @@ async def test_a_start_that_fails_leaves_nothing_here_while_the_claim_waits_for_
 
 async def is_kept(world: World, digest: str, text: str) -> None:
     async def is_so() -> bool:
-        return await world.cell.read_request(digest) == text
+        return await world.cell.requests.get(digest) == text
 
     await wait_until(is_so, timeout=30, what="the store has the request")
 
@@ -349,10 +349,10 @@ async def test_two_agents_that_put_the_same_request_back_at_once_leave_it_as_it_
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put_back: list[str] = []
-    real = CellStore.missing_requests
+    real = RequestCommands.missing
 
-    async def both_find_it_missing(cell: CellStore, digests: set[str]) -> list[str]:
-        missing = await real(cell, digests)
+    async def both_find_it_missing(requests: RequestCommands, digests: set[str]) -> list[str]:
+        missing = await real(requests, digests)
         put_back.extend(missing)
         if missing:
             await wait_until(lambda: len(put_back) >= 2, timeout=30)
@@ -362,7 +362,7 @@ async def test_two_agents_that_put_the_same_request_back_at_once_leave_it_as_it_
         await world.start([report], journal=f"{number}.sqlite")
         await world.place(f"a{number}", {"VCPU": 1}, host=report.name, request='{"what": "web"}')
         await world.reaches(f"a{number}", ClaimStatus.ACTIVE)
-    monkeypatch.setattr(CellStore, "missing_requests", both_find_it_missing)
+    monkeypatch.setattr(RequestCommands, "missing", both_find_it_missing)
     flush(world)
     for number in range(2):
         await world.reaches(f"a{number}", ClaimStatus.ACTIVE)
@@ -374,20 +374,20 @@ async def test_a_request_that_the_store_could_not_take_is_put_back_with_a_later_
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tries = 0
-    real = CellStore.keep_request
+    real = RequestCommands.restore
 
-    async def fails_at_first(cell: CellStore, digest: str, text: str) -> None:
+    async def fails_at_first(requests: RequestCommands, digest: str, text: str) -> None:
         nonlocal tries
         tries += 1
         if tries == 1:
             raise OSError("not now")
-        await real(cell, digest, text)
+        await real(requests, digest, text)
 
     await world.start()
     await world.place("a", request='{"what": "web"}')
     await world.reaches("a", ClaimStatus.ACTIVE)
     monkeypatch.setattr("redsched.agent.agent.AGAIN_S", 0.05)
-    monkeypatch.setattr(CellStore, "keep_request", fails_at_first)
+    monkeypatch.setattr(RequestCommands, "restore", fails_at_first)
     flush(world)
     await is_kept(world, DIGEST, '{"what": "web"}')
     assert tries == 2

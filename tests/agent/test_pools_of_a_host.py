@@ -27,7 +27,7 @@ SLOTS = {"numa0/PCPU": 2, "gpu0/CUSTOM_GPU_MILLI": 250, "pool:lic/CUSTOM_SEAT": 
 
 
 async def test_a_claim_on_pools_reaches_the_hook_with_its_slots(world: World) -> None:
-    await world.cell.put_pool(LICENCES)
+    await world.cell.declared.put_pool(LICENCES)
     world.on("start", f"cat > {world.folder}/told")
     await world.start([REPORT], hook=world.hook)
     await world.place("a", SLOTS)
@@ -40,8 +40,8 @@ async def test_a_claim_on_pools_reaches_the_hook_with_its_slots(world: World) ->
 
 async def test_what_came_back_to_a_store_that_forgot_holds_its_pools_and_counts_in_its_group(world: World) -> None:
     group = ServerGroup("db", GroupPolicy.ANTI_AFFINITY, count_by=("label:rack",))
-    await world.cell.put_pool(LICENCES)
-    await world.cell.put_group(group)
+    await world.cell.declared.put_pool(LICENCES)
+    await world.cell.declared.put_group(group)
     await world.start([REPORT])
     await world.place("a", SLOTS, group="db")
     claim = await world.reaches("a", ClaimStatus.ACTIVE)
@@ -51,10 +51,10 @@ async def test_what_came_back_to_a_store_that_forgot_holds_its_pools_and_counts_
     back = await world.reaches("a", ClaimStatus.ACTIVE)
     assert (dict(back.amounts), back.group, dict(back.counted)) == (SLOTS, claim.group, dict(claim.counted))
     assert (await world.host())["claimed.gpu0/CUSTOM_GPU_MILLI"] == "250"
-    await world.cell.put_pool(LICENCES)
-    await world.cell.put_group(group)
-    groups = await world.cell.read_things(Kind.SERVER_GROUP, ["db"])
-    pools = await world.cell.read_things(Kind.POOL, ["lic"])
+    await world.cell.declared.put_pool(LICENCES)
+    await world.cell.declared.put_group(group)
+    groups = await world.cell.declared.read(Kind.SERVER_GROUP, ["db"])
+    pools = await world.cell.declared.read(Kind.POOL, ["lic"])
     assert groups["db"]["count.label:rack=r4"] == "1"
     assert pools["lic"]["claimed.CUSTOM_SEAT"] == "1"
 

@@ -32,7 +32,7 @@ async def active(world: World, claim_id: str = "a") -> str:
 
 
 async def resize(world: World, token: str, amounts: Mapping[str, int]) -> str:
-    answer = await world.cell.resize("h1", "a", token, amounts)
+    answer = await world.cell.claims.resize("h1", "a", token, amounts)
     assert answer.outcome is Outcome.OK
     return answer.facts[0]
 
@@ -63,8 +63,8 @@ async def test_the_hook_resizes_and_the_store_has_the_new_amounts(world: World, 
     assert (told["slots"], told["former_slots"]) == (amounts, {"VCPU": 2, "MEMORY_MB": 1024})
     host = await world.host()
     assert {slot: int(host[f"claimed.{slot}"]) for slot in amounts} == amounts
-    assert await world.cell.inbox("h1") == []
-    await world.cell.release("h1", "a")
+    assert await world.cell.hosts.inbox("h1") == []
+    await world.cell.claims.release("h1", "a")
     assert (await world.reaches("a", ClaimStatus.ENDED)).end_reason is EndReason.RELEASED
     assert world.calls("stop") == [f"stop a {token}"], "by the token of its last placing"
 
@@ -82,7 +82,7 @@ async def test_a_hook_that_fails_gives_the_new_amounts_back(world: World) -> Non
     claim = await becomes(world, {"VCPU": 2, "MEMORY_MB": 1024})
     assert claim.state is ClaimStatus.ACTIVE
     assert (await world.host())["claimed.VCPU"] == "2"
-    assert (await world.cell.changes("0-0", 1000))[-1].op == "resize-failed"
+    assert (await world.cell.feed.read("0-0", 1000))[-1].op == "resize-failed"
     assert world.calls("stop") == []
 
 
@@ -101,7 +101,7 @@ async def test_a_release_breaks_a_resize_off(world: World) -> None:
     await world.start(hook=world.hook, hook_timeout_s=300)
     await resize(world, await active(world), LARGE)
     await wait_until(lambda: bool(world.calls("resize")))
-    await world.cell.release("h1", "a")
+    await world.cell.claims.release("h1", "a")
     assert (await world.reaches("a", ClaimStatus.ENDED)).end_reason is EndReason.RELEASED
     assert (await world.host())["claimed.VCPU"] == "0"
 
@@ -208,7 +208,7 @@ async def test_the_journal_knows_of_it_before_the_hook_and_of_the_hooks_word_bef
         )
 
     monkeypatch.setattr(bench.journal, "_transaction", noted)
-    await bench.steps.take_up(RESIZED)
+    await bench.steps.lifecycle.take_up(RESIZED)
     assert seen[0] == ("9", {"VCPU": 4}, {"VCPU": 2}, [], [])
     assert ("9", {"VCPU": 4}, {"VCPU": 4}, ["resize"], ["confirm"]) in seen
     assert bench.scripted.asked == ["accept", "confirm", "resized"]
@@ -219,20 +219,20 @@ async def test_the_journal_knows_of_it_before_the_hook_and_of_the_hooks_word_bef
 async def test_a_hook_that_has_said_its_word_is_not_asked_again(bench: Bench) -> None:
     """The store's answer to `resized` was lost with the agent's process."""
     work = await resizing(bench, token=RESIZED.token, record=RESIZED.record, before={"VCPU": 4})
-    await bench.steps.take_up(work)
+    await bench.steps.lifecycle.take_up(work)
     assert bench.hook.calls == []
     assert bench.scripted.asked == ["accept", "confirm", "resized"]
 
 
 async def test_what_the_journal_has_done_and_the_store_forgotten_is_said_again(bench: Bench) -> None:
     await resizing(bench, token=RESIZED.token, record=held_work("a", "", {"VCPU": 4}).record)
-    await bench.steps.take_up(RESIZED)
+    await bench.steps.lifecycle.take_up(RESIZED)
     assert (bench.hook.calls, bench.scripted.asked[-1]) == ([], "resized")
 
 
 async def test_a_resize_that_the_host_cannot_hold_is_not_tried(bench: Bench) -> None:
     await resizing(bench)
-    await bench.steps.take_up(RESIZED.with_amounts({"VCPU": 9}, {"VCPU": 9}, {}))
+    await bench.steps.lifecycle.take_up(RESIZED.with_amounts({"VCPU": 9}, {"VCPU": 9}, {}))
     assert bench.hook.calls == []
     assert bench.held["a"].amounts == {"VCPU": 2}
 
@@ -244,7 +244,7 @@ async def test_a_resize_that_the_host_cannot_hold_is_not_tried(bench: Bench) -> 
 async def test_a_claim_that_ends_meanwhile_is_stopped(bench: Bench, outcome: Outcome, asked: list[str]) -> None:
     await resizing(bench)
     bench.scripted.answers["resized"] = [(outcome, E1)]
-    await bench.steps.take_up(RESIZED)
+    await bench.steps.lifecycle.take_up(RESIZED)
     assert bench.scripted.asked[2:] == asked
     assert bench.hook.calls == ["resize", "stop"]
     assert bench.held == {}
@@ -253,6 +253,6 @@ async def test_a_claim_that_ends_meanwhile_is_stopped(bench: Bench, outcome: Out
 async def test_of_a_failed_resize_the_old_amounts_are_told(bench: Bench) -> None:
     await resizing(bench)
     bench.hook.fails = {"resize": [HookFailed("no")]}
-    await bench.steps.take_up(RESIZED)
+    await bench.steps.lifecycle.take_up(RESIZED)
     assert bench.scripted.asked[-1] == "resized"
     assert bench.held["a"].amounts == WORK.amounts

@@ -9,7 +9,8 @@ from typing import cast
 import pytest
 
 from redsched.agent.backoff import StoreBackoff
-from redsched.agent.claims.lifecycle import ClaimLifecycle
+from redsched.agent.claims.context import LifecycleContext
+from redsched.agent.claims.steps import ClaimSteps
 from redsched.agent.collectors.base import StaticCollector
 from redsched.agent.hooks.base import HookFailed, HookNotRun, HookRequest
 from redsched.agent.host_session import Host
@@ -37,16 +38,21 @@ class ScriptedCell:
         self.answers: dict[str, list[tuple[Outcome, str]]] = {}
         self.asked: list[str] = []
         """The scripts that were called; reads are not among them."""
-        self.claims: dict[str, Claim] = {}
-        self.requests: dict[str, str] = {}
+        self.claims = self.hosts = self.requests = self
+        self.stored: dict[str, Claim] = {}
+        self.kept: dict[str, str] = {}
         self.things: list[tuple[str, Sequence[str]]] = []
+
+    async def read(self, _: object) -> dict[str, Claim]:
+        return self.stored
+
+    async def get(self, digest: str) -> str | None:
+        return self.kept.get(digest)
 
     def __getattr__(self, script: str) -> object:
         async def call(*arguments: object, **named: object) -> object:
             if script in ("fail", "gone"):
                 self.things.append((script, cast("Sequence[str]", named.get("things", arguments[-1]))))
-            if script in ("read_claims", "read_request"):
-                return self.claims if script == "read_claims" else self.requests.get(cast(str, arguments[0]))
             self.asked.append(script)
             outcome, epoch = self.answers[script].pop(0) if self.answers.get(script) else (Outcome.OK, E1)
             return ScriptResult(outcome, epoch, 1000)
@@ -88,7 +94,7 @@ class Bench:
         self.host.sight.report = H1
         self.host._open(E1, ())
         self.journal.write_attested("h1", E1)
-        self.steps = ClaimLifecycle(self.host, StoreBackoff(), self.hook, asyncio.Semaphore(1))
+        self.steps = ClaimSteps(LifecycleContext(self.host, StoreBackoff(), self.hook, asyncio.Semaphore(1)))
 
     def _closed(self, _: Host) -> None:
         self.closed += 1
@@ -116,7 +122,7 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
 
 
 async def test_taking_up_ends_with_an_active_claim(bench: Bench) -> None:
-    await bench.steps.take_up(WORK)
+    await bench.steps.lifecycle.take_up(WORK)
     assert bench.scripted.asked == ["accept", "confirm"]
     assert bench.hook.calls == ["start"]
     assert bench.held["a"].state is ClaimStatus.ACTIVE
@@ -125,14 +131,14 @@ async def test_taking_up_ends_with_an_active_claim(bench: Bench) -> None:
 @pytest.mark.parametrize("outcome", [Outcome.ENDED, Outcome.STALE, Outcome.UNKNOWN])
 async def test_nothing_is_started_or_remembered_of_a_claim_that_had_ended(bench: Bench, outcome: Outcome) -> None:
     bench.scripted.answers["accept"] = [(outcome, E1)]
-    await bench.steps.take_up(WORK)
+    await bench.steps.lifecycle.take_up(WORK)
     assert (bench.hook.calls, bench.held, await bench.ended()) == ([], {}, [])
 
 
 async def test_what_an_earlier_process_may_have_started_is_stopped_when_its_claim_has_ended(bench: Bench) -> None:
     work = await bench.hold(state=ClaimStatus.STARTING)
     bench.scripted.answers["accept"] = [(Outcome.ENDED, E1)]
-    await bench.steps.take_up(work)
+    await bench.steps.lifecycle.take_up(work)
     assert bench.hook.calls == ["stop"]
     assert await bench.ended() == [("a", WORK.token)]
 
@@ -147,11 +153,11 @@ async def test_work_that_is_asked_back_had_been_active_unless_it_falls_with_its_
     """By what the store says of the claim; that of a complete gang names none when it ends."""
     work = await bench.hold(state=ClaimStatus.ACTIVE, record={**WORK.record, "gang": "a"})
     placement = Placement(work.placed, work.token, work.root, "h1", ClaimStatus.ENDING, {}, end_reason)
-    bench.scripted.claims["a"] = Claim(
+    bench.scripted.stored["a"] = Claim(
         "a", "c1", "h1", ClaimStatus.ENDING, work.token, {}, gang=gang, placements=(placement,)
     )
     bench.scripted.answers["confirm"] = [(Outcome.ENDING, E1)]
-    await bench.steps.take_up(work)
+    await bench.steps.lifecycle.take_up(work)
     assert bench.scripted.asked == ["accept", "confirm", "gone"]
     assert [one.was_active for one in await bench.journal.ended("h1")] == [was_active]
 
@@ -159,7 +165,7 @@ async def test_work_that_is_asked_back_had_been_active_unless_it_falls_with_its_
 async def test_work_that_runs_is_not_started_again(bench: Bench) -> None:
     await bench.hold(state=ClaimStatus.STARTING, is_running=True)
     bench.scripted.answers["accept"] = [(Outcome.ALREADY_DONE, E1)]
-    await bench.steps.take_up(WORK)
+    await bench.steps.lifecycle.take_up(WORK)
     assert bench.hook.calls == []
     assert bench.scripted.asked == ["accept", "confirm"]
 
@@ -171,7 +177,7 @@ async def test_no_word_of_an_epoch_not_attested_to_stops_work(bench: Bench, word
     """A store that was wiped knows no claim: that is no reason to stop any."""
     work = await bench.hold(state=ClaimStatus.ACTIVE, is_running=True)
     bench.scripted.answers["renew"] = [word, (Outcome.ALREADY_DONE, E2)]
-    asking = asyncio.create_task(bench.steps.ask_about(work))
+    asking = asyncio.create_task(bench.steps.lifecycle.ask_about(work))
     await wait_until(lambda: bench.closed > 0, what="the host is to attest")
     assert bench.host.epoch == ""
     assert not asking.done()
@@ -185,7 +191,7 @@ async def test_a_word_of_an_epoch_that_was_left_counts_for_nothing(bench: Bench)
     bench.host._open(E2, ())
     work = await bench.hold(state=ClaimStatus.ACTIVE)
     bench.scripted.answers["renew"] = [(Outcome.ENDED, E1), (Outcome.ALREADY_DONE, E2)]
-    await bench.steps.ask_about(work)
+    await bench.steps.lifecycle.ask_about(work)
     assert bench.hook.calls == []
     assert bench.host.epoch == E2
     assert bench.closed == 1, "the next heartbeat is to find out whether the store is an old copy"
@@ -196,7 +202,7 @@ async def test_what_may_have_begun_is_stopped_although_the_store_has_freed_it(be
     """A host that was written off is not waited for, but still stops the work."""
     bench.hook.fails = {"start": [HookFailed("no")], "stop": [HookFailed("no")]}
     bench.scripted.answers["fail"] = [(answer, E1)]
-    await bench.steps.take_up(WORK)
+    await bench.steps.lifecycle.take_up(WORK)
     assert bench.hook.calls == ["start", "stop", "stop"]
     assert await bench.ended() == [("a", WORK.token)]
 
@@ -208,7 +214,7 @@ async def test_a_start_that_never_began_is_stopped_only_if_an_earlier_one_may_ha
     bench: Bench, state: ClaimStatus, calls: list[str]
 ) -> None:
     bench.hook.fails = {"start": [HookNotRun("no such command")]}
-    await bench.steps.take_up(await bench.hold(state=state))
+    await bench.steps.lifecycle.take_up(await bench.hold(state=state))
     assert bench.hook.calls == calls
     assert bench.scripted.asked == ["accept", "fail"]
     assert await bench.ended() == [("a", WORK.token)]
@@ -226,7 +232,7 @@ async def test_an_end_is_durable_before_the_hook_stops_anything(bench: Bench, mo
         )
 
     monkeypatch.setattr(bench.journal, "_transaction", noted)
-    await bench.steps.end(work)
+    await bench.steps.ending.end(work)
     assert seen == ["ending after []"]
     assert bench.hook.calls == ["stop"]
     assert bench.scripted.asked == ["gone"]
@@ -261,7 +267,7 @@ async def test_the_host_starts_only_what_each_of_its_pools_can_hold(
 ) -> None:
     bench.host.sight.collector = StaticCollector(GPU_HOST)
     await bench.journal.write_held("h1", held_work("other", f"{E1}.6", {"gpu0/CUSTOM_GPU_MILLI": 600}))
-    await bench.steps.take_up(held_work("a", f"{E1}.7", amounts))
+    await bench.steps.lifecycle.take_up(held_work("a", f"{E1}.7", amounts))
     assert bench.hook.calls == calls
     assert bench.scripted.asked == ["accept", "confirm" if calls else "fail"]
 
@@ -270,21 +276,21 @@ async def test_the_host_starts_only_what_each_of_its_pools_can_hold(
 async def test_an_order_by_an_older_token_than_the_journals_is_discarded(bench: Bench, state: ClaimStatus) -> None:
     work = await bench.hold(state=state)
     bench.scripted.answers["accept"] = [(Outcome.STALE, E1)]
-    await bench.steps.take_up(held_work("a", f"{E1}.6", {"VCPU": 8}, placed=WORK.placed), "1-1")
+    await bench.steps.lifecycle.take_up(held_work("a", f"{E1}.6", {"VCPU": 8}, placed=WORK.placed), "1-1")
     assert bench.scripted.asked == ["accept"], "which takes its hint out"
     assert (bench.hook.calls, bench.held) == ([], {"a": work})
 
 
 async def test_a_store_that_stands_by_an_older_token_has_lost_writes(bench: Bench) -> None:
     work = await bench.hold(state=ClaimStatus.ACTIVE)
-    await bench.steps.take_up(held_work("a", f"{E1}.6", {"VCPU": 8}, placed=WORK.placed))
+    await bench.steps.lifecycle.take_up(held_work("a", f"{E1}.6", {"VCPU": 8}, placed=WORK.placed))
     assert bench.scripted.asked == ["accept", "raise_epoch"]
     assert (bench.hook.calls, bench.held) == ([], {"a": work})
 
 
 async def test_a_placement_that_ended_here_by_a_later_token_is_not_begun(bench: Bench) -> None:
     bench.journal.write_ended("h1", held_work("a", f"{E1}.9", placed=WORK.placed), 1000)
-    await bench.steps.take_up(WORK)
+    await bench.steps.lifecycle.take_up(WORK)
     assert bench.scripted.asked == ["accept", "raise_epoch"]
     assert (bench.hook.calls, bench.held) == ([], {})
 
@@ -294,8 +300,8 @@ async def test_the_store_is_told_what_the_claim_counts_in(bench: Bench) -> None:
     amounts = {"VCPU": 2, "pool:lic/CUSTOM_SEAT": 1}
     work = held_work("a", f"{E1}.7", amounts, state=ClaimStatus.ACTIVE, is_running=True, group="db")
     await bench.journal.write_held("h1", work)
-    await bench.steps.end(work)
+    await bench.steps.ending.end(work)
     bench.hook.fails = {"start": [HookFailed("no")]}
-    await bench.steps.take_up(held_work("b", f"{E1}.8", amounts, group="db"))
+    await bench.steps.lifecycle.take_up(held_work("b", f"{E1}.8", amounts, group="db"))
     told = [(script, {"server-group:db", "pool:lic"} <= set(things)) for script, things in bench.scripted.things]
     assert told == [("gone", True), ("fail", True)]

@@ -27,8 +27,9 @@ class ScriptedFeed:
         self.polls = list(polls)
         self.starts = 0
         self.filled: list[str] = []
+        self.feed = self.hosts = self
 
-    async def feed_end(self) -> FeedEnd:
+    async def end(self) -> FeedEnd:
         self.starts += 1
         return FeedEnd(Clock(E1, 10, 0, True), "10-0")
 

@@ -54,7 +54,7 @@ class Workshop:
 
     async def said(self, claim_id: str) -> list[str]:
         """What the feed tells of a claim, in order."""
-        changes = await self.world.cell.changes("0-0", 1000)
+        changes = await self.world.cell.feed.read("0-0", 1000)
         return [one.op for one in changes if one.fields.get("claim") == claim_id]
 
     async def has_ended_by_itself(self, claim_id: str) -> Claim:
@@ -124,7 +124,7 @@ async def test_the_event_says_what_was_seen(shop: Workshop) -> None:
     shop.kill("a")
     await shop.world.reaches("a", ENDED)
     await Recorder(shop.world.cell, Settings()).record()
-    event = (await shop.world.cell.events_before("", 1))[0].fields
+    event = (await shop.world.cell.events.read_before("", 1))[0].fields
     assert (event["kind"], event["end_reason"], event["claim"]) == ("work-ended", "work-ended", "a")
     assert event["reason"] == f"work-ended: no process {shop.pid('a')} is left"
 
@@ -225,7 +225,7 @@ async def test_kept_it_stays_active_and_shows_when_its_work_ended(shop: Workshop
     assert not is_watched(held), "it is said once, also by the next agent"
     assert (await shop.said("a")).count("work-ended") == 1
     await shop.start()
-    await shop.world.cell.release("h1", "a")
+    await shop.world.cell.claims.release("h1", "a")
     assert (await shop.world.reaches("a", ENDED)).end_reason is EndReason.RELEASED
 
 

@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
+from redsched.agent.claims.steps import ClaimSteps
 from redsched.agent.claims.tasks import ClaimTasks
-from redsched.agent.claims.work_ended import WorkEndedSteps
 from redsched.agent.journal.schema import JournalEntry
 from redsched.model import Claim, ClaimStatus, EndReason, Placement
 from redsched.store.codec.results import InboxEntry
@@ -46,6 +46,7 @@ class NotedSteps:
     def __init__(self, held: dict[str, JournalEntry] | None = None) -> None:
         self.host = SimpleNamespace(name="h1", epoch=E2)
         self.held = held or {}
+        self.context = self.lifecycle = self.ending = self
         self.begun: list[str] = []
         self.may_end = asyncio.Event()
 
@@ -74,7 +75,7 @@ class NotedSteps:
 
 
 def works_of(steps: NotedSteps, missed: list[str] | None = None) -> ClaimTasks:
-    return ClaimTasks(cast(WorkEndedSteps, steps), lambda: (missed if missed is not None else []).append("missed"))
+    return ClaimTasks(cast(ClaimSteps, steps), lambda: (missed if missed is not None else []).append("missed"))
 
 
 def hint(op: str = "claim", epoch: str = E2, token: str = TOKEN) -> InboxEntry:

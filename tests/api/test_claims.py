@@ -189,7 +189,7 @@ async def test_a_claim_shows_what_becomes_of_it_and_why_it_failed(api: httpx.Asy
         "part of the digest"
     )
     async with Store.connect(clean_store) as store:
-        await store.cell("c1").work_ended("h1", "mine", claim["token"], "no process 7 is left")
+        await store.cell("c1").claims.work_ended("h1", "mine", claim["token"], "no process 7 is left")
     shown = (await api.get("/v1/claims/mine")).json()
     assert shown["work_ended_at_ms"] == shown["reason"]["at_ms"]
     assert shown["reason"] == {

@@ -144,8 +144,8 @@ async def take_up(url: str, claim_id: str) -> None:
     """Take a claim up, as the agent of its host would."""
     async with Store.connect(url, Settings()) as store:
         cell = store.cell("c1")
-        claim = (await cell.read_claims([claim_id]))[claim_id]
-        await cell.accept(claim.host, claim_id, claim.token, 60)
+        claim = (await cell.claims.read([claim_id]))[claim_id]
+        await cell.claims.accept(claim.host, claim_id, claim.token, 60)
 
 
 def test_init_declares_a_new_cell_once(store: str) -> None:

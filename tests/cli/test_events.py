@@ -66,13 +66,13 @@ def test_a_claim_and_its_events_show_why_it_failed(redsched: Redsched, store: st
     async def fail() -> None:
         async with Store.connect(store) as opened:
             cell = opened.cell("c1")
-            await cell.confirm("h1", "mine", found["token"])
-            await cell.work_ended("h1", "mine", found["token"], "no process 7 is left")
+            await cell.claims.confirm("h1", "mine", found["token"])
+            await cell.claims.work_ended("h1", "mine", found["token"], "no process 7 is left")
             shown = redsched("claim", "show", "mine").check().output
             assert redsched("claim", "list").check().output.splitlines()[1].startswith("mine   active (work ended)  h1")
             assert re.search(r"^its work ended at 2.*Z; on_exit is keep$", shown, re.MULTILINE)
             assert re.search(r"^last failure on h1 at 2.*Z: no process 7 is left$", shown, re.MULTILINE)
-            await cell.fail("h1", "mine", found["token"], by_host=True, reason="exit code 3\nno more disks")
+            await cell.claims.fail("h1", "mine", found["token"], by_host=True, reason="exit code 3\nno more disks")
             await Recorder(cell, Settings()).record()
 
     asyncio.run(fail())

@@ -65,7 +65,7 @@ def test_events_show_times_of_day_and_reasons_on_lines_of_their_own(redsched: Re
         async with Store.connect(store) as opened:
             cell = opened.cell("c1")
             await Recorder(cell, Settings()).record()
-            await cell.fail("h1", claim_id, found["token"], by_host=True, reason=REASON)
+            await cell.claims.fail("h1", claim_id, found["token"], by_host=True, reason=REASON)
             await Recorder(cell, Settings()).record()
 
     asyncio.run(fail())

@@ -87,11 +87,11 @@ class World:
         """What was answered is there, what was released is not, and nothing is counted twice."""
         for name, cell in self.cells.items():
             ids = [claim_id for claim_id, where in self.claims.items() if where == name]
-            known = await cell.read_claims(ids)
+            known = await cell.claims.read(ids)
             ended = {claim_id for claim_id, claim in known.items() if claim.state == "ended"}
             assert known.keys() == set(ids)
             assert ended == self.released & set(ids)
-            [host] = await cell.read_hosts([f"{name}-h"])
+            [host] = await cell.hosts.read([f"{name}-h"])
             # Those whose answer never came may stand beside those that were answered; the audit counts them all.
             assert int(host.fields["claimed.VCPU"]) >= len(ids) - len(ended)
         assert (await self.scheduler.audit()).problems == ()
@@ -133,11 +133,11 @@ async def test_cells_lie_on_different_shards_and_each_is_claimed_in(setup: Clust
         await it.scheduler.claims.release("mine")
         assert (await it.scheduler.readiness()).ready
         cell = it.cells[MOVED]
-        assert await cell.pinned_to("g") == ""
-        assert await cell.pin("g") == MOVED
-        assert await it.cells[CELLS[1]].pin("g") == MOVED
-        await cell.unpin("g")
-        assert await cell._outside.smembers("rs:cells") == set(CELLS)
+        assert await cell.bindings.cell_of_group("g") == ""
+        assert await cell.bindings.bind_group("g") == MOVED
+        assert await it.cells[CELLS[1]].bindings.bind_group("g") == MOVED
+        await cell.bindings.unbind_group("g")
+        assert await cell._cell.outside.smembers("rs:cells") == set(CELLS)
         assert it.refused == []
 
 
@@ -163,7 +163,7 @@ async def test_a_slot_that_is_half_moved_is_waited_for(setup: ClusterSetup) -> N
     async with world(setup) as it:
         counters = it.scheduler._store.runner.counters
         with setup.half_moved(MOVED):
-            assert await it.cells[MOVED].inboxes(["nobody"]) == [[]]
+            assert await it.cells[MOVED].hosts.inboxes(["nobody"]) == [[]]
             before = counters.elsewhere
             await wait_until(lambda: counters.elsewhere > before, what="a claim is told to wait")
             await it.go_on(CELLS[1])
@@ -180,8 +180,8 @@ async def test_a_cell_that_moves_for_too_long_is_said_and_nothing_is_claimed(set
         await speak_all([PlainHost(cell, "h", VCPU)])
         call = call_of(await cell.tick(), member("a", "h"))
         with setup.half_moved(MOVED), pytest.raises(StoreUnavailable, match="TRYAGAIN"):
-            await cell.claim(call)
-        assert await cell.read_claims(["a"]) == {}
+            await cell.claims.place(call)
+        assert await cell.claims.read(["a"]) == {}
 
 
 async def test_a_killed_primary_is_followed_to_its_replica(setup: ClusterSetup) -> None:
@@ -216,9 +216,9 @@ async def test_the_documented_permissions_are_enough(setup: ClusterSetup) -> Non
             await speak_all([PlainHost(store.cell(name), "h", VCPU)])
         cell = store.cell(MOVED)
         await scheduler.select(Request({"VCPU": 1}, claim_ids=("mine",)))
-        assert await cell.pinned_to("g") == ""
+        assert await cell.bindings.cell_of_group("g") == ""
         with setup.half_moved(MOVED):
-            assert await cell.inboxes(["nobody"]) == [[]]
+            assert await cell.hosts.inboxes(["nobody"]) == [[]]
 
 
 async def test_a_server_of_a_cluster_given_alone_is_said(setup: ClusterSetup) -> None:

@@ -15,6 +15,7 @@ from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import Replacement, ScriptResult
+from redsched.store.commands.claims import ClaimCommands
 from redsched.store.embedded.server import PrivateServer, ServerBinary
 from redsched.store.store import Store
 from tests.support.cells import call_of, member
@@ -62,7 +63,7 @@ async def opened(url: str, settings: Settings = QUICK) -> AsyncIterator[tuple[Sc
 
 
 async def claimed(cell: CellStore) -> int:
-    [host] = await cell.read_hosts(["h0"])
+    [host] = await cell.hosts.read(["h0"])
     return int(host.fields.get("claimed.VCPU", "0"))
 
 
@@ -98,20 +99,20 @@ async def test_what_became_active_in_the_place_of_another_claim_is_not_undone(
     async with opened(url_of(primary)) as (scheduler, cell):
         former = (await scheduler.select(ONE)).selections[0]
         primary.cut_replication()
-        undone = CellStore.release
+        undone = ClaimCommands.release
 
         async def confirmed_first(
-            self: CellStore, host: str, claim_id: str, token: str, *how: Any, **more: Any
+            self: ClaimCommands, host: str, claim_id: str, token: str, *how: Any, **more: Any
         ) -> ScriptResult:
             assert (await self.confirm(host, claim_id, token)).outcome is Outcome.OK
             return await undone(self, host, claim_id, token, *how, **more)
 
-        monkeypatch.setattr(CellStore, "release", confirmed_first)
+        monkeypatch.setattr(ClaimCommands, "release", confirmed_first)
         again = Replacement(former.host, former.token or "", EndReason.MOVED)
         target = replace(member(former.claim_id or "", former.host), again=again)
         with pytest.raises(NotDurable):
-            await cell.claim(call_of(await cell.tick(), target))
-        claim = (await cell.read_claims([target.id]))[target.id]
+            await cell.claims.place(call_of(await cell.tick(), target))
+        claim = (await cell.claims.read([target.id]))[target.id]
         assert (claim.state, claim.token != former.token) == (ClaimStatus.ACTIVE, True)
 
 
@@ -123,12 +124,12 @@ async def test_an_id_sent_again_waits_for_what_its_first_sending_wrote(pair: tup
     primary, replica = pair
     async with opened(url_of(primary)) as (_, cell), opened(url_of(primary), Settings(tick_s=600)) as (_, careless):
         clock = await cell.tick()
-        assert (await cell.claim(call_of(clock, member("before", "h0")))).outcome == "OK"
+        assert (await cell.claims.place(call_of(clock, member("before", "h0")))).outcome == "OK"
         replica.pause()
         call = call_of(clock, member("a", "h0"))
-        assert (await careless.claim(call)).outcome == "OK"
+        assert (await careless.claims.place(call)).outcome == "OK"
         with pytest.raises(NotDurable):
-            await cell.claim(call)
+            await cell.claims.place(call)
         assert await claimed(cell) == 2, "the claim of an earlier call is not this call's to end"
 
 
@@ -139,7 +140,7 @@ async def test_a_user_who_may_not_wait_is_told(pair: tuple[Node, Node]) -> None:
         with primary.asked() as client:
             client.execute_command("ACL", "SETUSER", "default", "-wait")
         with pytest.raises(NotDurable, match=r"replicas that have it: .*wait"):
-            await cell.claim(call_of(await cell.tick(), member("a", "h0")))
+            await cell.claims.place(call_of(await cell.tick(), member("a", "h0")))
         assert await claimed(cell) == 0
 
 
@@ -148,7 +149,7 @@ async def test_a_refusal_waits_for_nothing(pair: tuple[Node, Node]) -> None:
     primary, _ = pair
     async with opened(url_of(primary)) as (_, cell):
         primary.cut_replication()
-        assert (await cell.claim(call_of(await cell.tick(), member("a", "h0", VCPU=101)))).outcome == "FULL"
+        assert (await cell.claims.place(call_of(await cell.tick(), member("a", "h0", VCPU=101)))).outcome == "FULL"
 
 
 async def test_other_calls_do_not_wait_for_replicas(pair: tuple[Node, Node]) -> None:
@@ -157,7 +158,7 @@ async def test_other_calls_do_not_wait_for_replicas(pair: tuple[Node, Node]) -> 
     patient = Settings(durability="replicas=1", durability_timeout_s=30, reply_timeout_s=60, tick_s=600)
     async with opened(url_of(primary), patient) as (_, cell):
         primary.cut_replication()
-        waiting = asyncio.create_task(cell.claim(call_of(await cell.tick(), member("a", "h0"))))
+        waiting = asyncio.create_task(cell.claims.place(call_of(await cell.tick(), member("a", "h0"))))
         async with asyncio.timeout(10):
             while await claimed(cell) == 0:
                 await cell.tick()

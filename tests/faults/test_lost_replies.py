@@ -56,11 +56,11 @@ class Behind:
 
     def quiet(self) -> bool:
         """Whether the scheduler has nothing to send."""
-        return self.behind._runner.idle
+        return self.behind._cell.scripts.idle
 
     async def claimed(self) -> int:
         """VCPU claimed on all hosts, as the store has it."""
-        return sum(int(host.fields.get("claimed.VCPU", "0")) for host in await self.cell.read_hosts(["h0", "h1", "h2"]))
+        return sum(int(host.fields.get("claimed.VCPU", "0")) for host in await self.cell.hosts.read(["h0", "h1", "h2"]))
 
 
 @asynccontextmanager
@@ -96,7 +96,7 @@ async def test_a_claim_is_made_once(server: PrivateServer, tmp_path: Path, fault
         found = await it.struck(fault, it.scheduler.select(Request({"VCPU": 2})))
         again = await it.scheduler.select(Request(ONE, claim_ids=("own",)))
         assert not again.fresh
-        stored = await it.cell.read_claims(await it.cell.all_claim_ids())
+        stored = await it.cell.claims.read(await it.cell.audit.claim_ids())
         [other] = found.selections  # type: ignore[attr-defined]
         for said in (again.selections[0], other):
             assert (said.host, said.token) == (stored[str(said.claim_id)].host, stored[str(said.claim_id)].token)
@@ -110,7 +110,7 @@ async def test_a_gang_is_made_once(server: PrivateServer, tmp_path: Path, fault:
     async with behind_proxy(server, tmp_path) as it:
         found = await it.struck(fault, it.scheduler.select(Request(ONE, count=5)))
         assert len({one.claim_id for one in found.selections}) == 5  # type: ignore[attr-defined]
-        assert (await it.claimed(), len(await it.cell.all_claim_ids())) == (5, 5)
+        assert (await it.claimed(), len(await it.cell.audit.claim_ids())) == (5, 5)
 
 
 @pytest.mark.parametrize("fault", LOSSES)
@@ -134,18 +134,18 @@ async def test_a_claims_life_goes_on_once(server: PrivateServer, tmp_path: Path,
         about = (one.host, one.claim_id, one.token)
         done = {Outcome.OK, Outcome.ALREADY_DONE}
         for call, state in (
-            (it.behind.accept(*about, 60), ClaimStatus.STARTING),
-            (it.behind.renew(*about, 60), ClaimStatus.STARTING),
-            (it.behind.confirm(*about), ClaimStatus.ACTIVE),
+            (it.behind.claims.accept(*about, 60), ClaimStatus.STARTING),
+            (it.behind.claims.renew(*about, 60), ClaimStatus.STARTING),
+            (it.behind.claims.confirm(*about), ClaimStatus.ACTIVE),
         ):
             assert (await it.struck(fault, call)).outcome in done  # type: ignore[attr-defined]
             assert (await it.scheduler.claims.get(one.claim_id)).state is state
         assert await it.struck(fault, it.scheduler.claims.release(one.claim_id)) is False
         assert await it.claimed() == 1
-        gone = await it.struck(fault, it.behind.gone(*about, EndReason.RELEASED, {"VCPU": 1}))
+        gone = await it.struck(fault, it.behind.claims.gone(*about, EndReason.RELEASED, {"VCPU": 1}))
         assert gone.outcome in done  # type: ignore[attr-defined]
         assert await it.claimed() == 0
-        [host] = await it.cell.read_hosts([one.host])
+        [host] = await it.cell.hosts.read([one.host])
         assert host.fields["external.VCPU"] == "1"
 
 
@@ -154,15 +154,15 @@ async def test_a_report_changes_the_host_once(server: PrivateServer, tmp_path: P
     """A report and an attestation take effect once: one version further each, however many copies there were."""
     async with behind_proxy(server, tmp_path) as it:
         stamp = AgentStamp("journal-h9", "n1", 1)
-        await it.struck(fault, it.behind.report(HostReport("h9", {"VCPU": Inventory(8)}), stamp))
-        answer = await it.struck(fault, it.behind.attest("h9", "", stamp))
+        await it.struck(fault, it.behind.hosts.report(HostReport("h9", {"VCPU": Inventory(8)}), stamp))
+        answer = await it.struck(fault, it.behind.hosts.attest("h9", "", stamp))
         assert answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE)  # type: ignore[attr-defined]
-        before = int((await it.cell.read_hosts(["h9"]))[0].fields["version"])
+        before = int((await it.cell.hosts.read(["h9"]))[0].fields["version"])
         said = await it.struck(
-            fault, it.behind.report(HostReport("h9", {"VCPU": Inventory(9)}), AgentStamp("journal-h9", "n1", 2))
+            fault, it.behind.hosts.report(HostReport("h9", {"VCPU": Inventory(9)}), AgentStamp("journal-h9", "n1", 2))
         )
         assert said.version == before + 1  # type: ignore[attr-defined]
-        [host] = await it.cell.read_hosts(["h9"])
+        [host] = await it.cell.hosts.read(["h9"])
         assert (host.fields["version"], host.fields["capacity.VCPU"]) == (str(before + 1), "9")
         found = await it.scheduler.select(Request({"VCPU": 9}))
         assert found.selections[0].host == "h9"
@@ -218,7 +218,7 @@ async def test_an_unknown_outcome_is_called_so(
         assert made in {Fault.LOSE_REPLY: (1,), Fault.LOSE_REQUEST: (0,) if limit == "resend_for_s" else (0, 1)}[fault]
         found = await it.scheduler.select(Request(ONE, claim_ids=ids))
         assert found.fresh == (not made)
-        assert (await it.claimed(), await it.cell.all_claim_ids()) == (1, list(ids))
+        assert (await it.claimed(), await it.cell.audit.claim_ids()) == (1, list(ids))
 
 
 async def test_a_release_of_unknown_outcome_may_be_sent_again(server: PrivateServer, tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ async def one(state: Callable[..., Awaitable[Any]], it: World) -> None:
 
 
 async def token_of(it: World, claim_id: str = "a") -> str:
-    return (await it.cell.read_claims([claim_id]))[claim_id].token
+    return (await it.cell.claims.read([claim_id]))[claim_id].token
 
 
 async def bound(it: World) -> None:
@@ -152,7 +152,7 @@ async def lapsed(it: World) -> None:
 
 async def was_down(it: World) -> None:
     await lapsed(it)
-    await it.cell.mark_down(["h1"])
+    await it.cell.hosts.mark_down(["h1"])
 
 
 async def on_duty(it: World) -> None:
@@ -166,13 +166,13 @@ async def kept_request(it: World) -> None:
 
 async def evacuated(it: World) -> None:
     await open_host(it.cell)
-    await it.cell.write_off("h1", evacuate=True, force=True)
-    await it.cell.report(report_of())
+    await it.cell.hosts.write_off("h1", evacuate=True, force=True)
+    await it.cell.hosts.report(report_of())
 
 
 async def in_aggregate(it: World) -> None:
     await open_host(it.cell)
-    await it.cell.put_aggregate(Aggregate("az", {}, frozenset({"h1"})))
+    await it.cell.declared.put_aggregate(Aggregate("az", {}, frozenset({"h1"})))
 
 
 async def left_over_pool(it: World) -> None:
@@ -221,7 +221,7 @@ async def probed(it: World) -> None:
 
 async def recorded(it: World) -> None:
     await open_host(it.cell)
-    await it.cell.record("", Recorded("1-1", 1), [{"kind": "x"}], 60.0, 10)
+    await it.cell.events.record("", Recorded("1-1", 1), [{"kind": "x"}], 60.0, 10)
 
 
 async def with_facts(it: World) -> None:
@@ -240,35 +240,35 @@ async def due(it: World) -> None:
 
 async def asked_to_resize(it: World) -> None:
     await one(active, it)
-    await it.cell.resize("h1", "a", await token_of(it), {"VCPU": 2})
+    await it.cell.claims.resize("h1", "a", await token_of(it), {"VCPU": 2})
 
 
 async def to_attest(it: World) -> None:
     await one(claim_on, it)
     await it.raw.srem(it.cell.keys.draining, "h1")
     await new_epoch(it.cell)
-    await it.cell.report(report_of())
+    await it.cell.hosts.report(report_of())
 
 
 async def local_ended(it: World) -> None:
     await open_host(it.cell)
-    placed = await it.cell.claim_local("h1", "a", {"VCPU": 1})
-    await it.cell.gone("h1", "a", placed.facts[0], EndReason.RELEASED, {})
+    placed = await it.cell.claims.report_local("h1", "a", {"VCPU": 1})
+    await it.cell.claims.gone("h1", "a", placed.facts[0], EndReason.RELEASED, {})
 
 
 async def local_again(it: World) -> Any:
-    return await it.cell.claim_local("h1", "a", {"VCPU": 1}, token=await token_of(it))
+    return await it.cell.claims.report_local("h1", "a", {"VCPU": 1}, token=await token_of(it))
 
 
 async def voided(it: World) -> None:
     await open_host(it.cell)
-    await it.cell.void("a", "digest")
+    await it.cell.claims.void("a", "digest")
     await claim_on(it.cell, "b")
 
 
 async def claim_again(it: World) -> Any:
     await asyncio.sleep(0.002)  # decided later than its id was closed, by the store's milliseconds
-    return await it.cell.claim(call_of(await it.cell.tick(), member("a", "h1")))
+    return await it.cell.claims.place(call_of(await it.cell.tick(), member("a", "h1")))
 
 
 async def to_move(it: World) -> None:
@@ -284,19 +284,19 @@ def about(verb: str, *more: Any) -> Step:
     """The call of a verb on the claim a by its host, with its token."""
 
     async def call(it: World) -> Any:
-        return await getattr(it.cell, verb)("h1", "a", await token_of(it), *more)
+        return await getattr(it.cell.claims, verb)("h1", "a", await token_of(it), *more)
 
     return call
 
 
 async def quota(it: World) -> None:
     await open_host(it.cell)
-    await it.cell.put_quota(Quota("p", {"claims": 5}), (it.cell.name, "c2"))
+    await it.cell.declared.put_quota(Quota("p", {"claims": 5}), (it.cell.name, "c2"))
 
 
 async def close_quota(it: World) -> Any:
-    (fields,) = (await it.cell.read_things(Kind.QUOTA, ["p"])).values()
-    return await it.cell.quota_close("p", fields["division"], "d")
+    (fields,) = (await it.cell.declared.read(Kind.QUOTA, ["p"])).values()
+    return await it.cell.quotas.close("p", fields["division"], "d")
 
 
 async def closed(it: World) -> None:
@@ -307,12 +307,12 @@ async def closed(it: World) -> None:
 
 async def shared(it: World) -> None:
     await closed(it)
-    await it.cell.quota_share("p", "d", it.epoch, it.version, {"claims": 5})
+    await it.cell.quotas.share("p", "d", it.epoch, it.version, {"claims": 5})
 
 
 async def given(it: World) -> None:
     await shared(it)
-    await it.cell.quota_give("p", "d", "c2", "t", {"claims": 1})
+    await it.cell.quotas.give("p", "d", "c2", "t", {"claims": 1})
 
 
 async def first(call: Awaitable[tuple[Any, Any]]) -> Any:
@@ -321,56 +321,56 @@ async def first(call: Awaitable[tuple[Any, Any]]) -> Any:
 
 LINES: dict[str, Line] = {
     "accept": Line(partial(one, claim_on), about("accept", HOUR_S)),
-    "attest": Line(to_attest, lambda it: it.cell.attest("h1", "")),
-    "audit": Line(partial(one, claim_on), lambda it: anext(it.cell.audited(["h1"]))),
-    "bind": Line(bound, lambda it: it.cell.bind(BOUND, "other", 60_000), slot=f"claim:{BOUND}"),
+    "attest": Line(to_attest, lambda it: it.cell.hosts.attest("h1", "")),
+    "audit": Line(partial(one, claim_on), lambda it: anext(it.cell.audit.hosts(["h1"]))),
+    "bind": Line(bound, lambda it: it.cell.bindings.bind(BOUND, "other", 60_000), slot=f"claim:{BOUND}"),
     "claim": Line(voided, claim_again),
     "confirm": Line(partial(one, claim_on), about("confirm")),
     "declare": Line(shrunk_pool, lambda it: pool(it.cell)),
-    "down": Line(lapsed, lambda it: it.cell.mark_down(["h1"])),
+    "down": Line(lapsed, lambda it: it.cell.hosts.mark_down(["h1"])),
     "duty": Line(on_duty, lambda it: it.cell.take_duty("record", "me", 0)),
     "fail": Line(partial(one, taken_up), about("fail", True)),
-    "forget": Line(all_of_a_gone_host, lambda it: it.cell.forget("h1", force=True)),
+    "forget": Line(all_of_a_gone_host, lambda it: it.cell.hosts.forget("h1", force=True)),
     "gone": Line(partial(one, ending), about("gone", EndReason.RELEASED, {})),
-    "heartbeat": Line(was_down, lambda it: it.cell.heartbeat("h1", 60)),
-    "inbox": Line(partial(one, claim_on), lambda it: it.cell.inboxes(["h1"])),
+    "heartbeat": Line(was_down, lambda it: it.cell.hosts.heartbeat("h1", 60)),
+    "inbox": Line(partial(one, claim_on), lambda it: it.cell.hosts.inboxes(["h1"])),
     "init": Line(host, lambda it: it.cell.init(), Outcome.ALREADY_DONE),
-    "keep": Line(kept_request, lambda it: it.cell.keep_request("d", "{}")),
+    "keep": Line(kept_request, lambda it: it.cell.requests.restore("d", "{}")),
     "local": Line(local_ended, local_again),
-    "lost": Line(host, lambda it: it.cell.write_off("h1", evacuate=True, force=True)),
-    "membership": Line(in_aggregate, lambda it: it.cell.put_aggregate(Aggregate("az", {}, frozenset()))),
-    "mend_counts": Line(left_over_pool, lambda it: it.cell.mend_counts("pool:lic", "5", "reason", [])),
-    "mend_due": Line(due_for_nothing, lambda it: it.cell.mend_due("reason", ["a", "c"])),
-    "mend_gang": Line(left_gang, lambda it: it.cell.mend_gang("a", "reason", ["a"])),
+    "lost": Line(host, lambda it: it.cell.hosts.write_off("h1", evacuate=True, force=True)),
+    "membership": Line(in_aggregate, lambda it: it.cell.declared.put_aggregate(Aggregate("az", {}, frozenset()))),
+    "mend_counts": Line(left_over_pool, lambda it: it.cell.repair.counts("pool:lic", "5", "reason", [])),
+    "mend_due": Line(due_for_nothing, lambda it: it.cell.repair.due("reason", ["a", "c"])),
+    "mend_gang": Line(left_gang, lambda it: it.cell.repair.gang("a", "reason", ["a"])),
     # Where it has something to do a key that it declares is missing, that of the host: it is not begun.
     "mend_gone_host": Line(
-        all_of_a_gone_host, lambda it: it.cell.mend_gone_host("h1", "reason", True), Outcome.ALREADY_DONE
+        all_of_a_gone_host, lambda it: it.cell.repair.removed_host("h1", "reason", True), Outcome.ALREADY_DONE
     ),
-    "mend_host": Line(wrong_deadlines, lambda it: it.cell.mend_host("h1", "reason", ["b"])),
-    "probe": Line(probed, lambda it: it.cell._runner.run("probe", [it.cell.keys.probe(one) for one in range(5)], ())),
+    "mend_host": Line(wrong_deadlines, lambda it: it.cell.repair.host("h1", "reason", ["b"])),
+    "probe": Line(probed, lambda it: it.cell._cell.scripts.run("probe", [*map(it.cell.keys.probe, range(5))], ())),
     "raise": Line(host, lambda it: new_epoch(it.cell)),
     "quota_close": Line(quota, lambda it: first(close_quota(it))),
-    "quota_give": Line(shared, lambda it: first(it.cell.quota_give("p", "d", "c2", "t", {"claims": 1}))),
-    "quota_given": Line(given, lambda it: it.cell.quota_given("p", "d", "c2", TRANSFER, back=True)),
-    "quota_share": Line(closed, lambda it: it.cell.quota_share("p", "d", it.epoch, it.version, {"claims": 5})),
-    "quota_take": Line(shared, lambda it: it.cell.quota_take("p", "d", "c2", TRANSFER)),
-    "reconcile": Line(due, lambda it: it.cell.reconcile(["a"], ["host:h1"]), Outcome.OK),
-    "record": Line(recorded, lambda it: it.cell.record("1-1", Recorded("1-2", 2), [], 0.0, 0)),
-    "release": Line(partial(one, claim_on), lambda it: it.cell.release("h1", "a")),
+    "quota_give": Line(shared, lambda it: first(it.cell.quotas.give("p", "d", "c2", "t", {"claims": 1}))),
+    "quota_given": Line(given, lambda it: it.cell.quotas.close_transfer("p", "d", "c2", TRANSFER, back=True)),
+    "quota_share": Line(closed, lambda it: it.cell.quotas.share("p", "d", it.epoch, it.version, {"claims": 5})),
+    "quota_take": Line(shared, lambda it: it.cell.quotas.take("p", "d", "c2", TRANSFER)),
+    "reconcile": Line(due, lambda it: it.cell.claims.reconcile(["a"], ["host:h1"]), Outcome.OK),
+    "record": Line(recorded, lambda it: it.cell.events.record("1-1", Recorded("1-2", 2), [], 0.0, 0)),
+    "release": Line(partial(one, claim_on), lambda it: it.cell.claims.release("h1", "a")),
     "renew": Line(partial(one, claim_on), about("renew", HOUR_S)),
     "replace": Line(to_move, move),
-    "report": Line(with_facts, lambda it: it.cell.report(report_of())),
+    "report": Line(with_facts, lambda it: it.cell.hosts.report(report_of())),
     "resize": Line(partial(one, claim_on), about("resize", {"VCPU": 2})),
     "resized": Line(asked_to_resize, about("resized", {"VCPU": 2})),
     "restore": Line(
-        partial(one, ended), lambda it: it.cell.restore({"a": {"state": "ended", "host": "h1", "token": TOKEN}})
+        partial(one, ended), lambda it: it.cell.repair.restore({"a": {"state": "ended", "host": "h1", "token": TOKEN}})
     ),
-    "schema": Line(host, lambda it: it.cell.upgrade()),
-    "status": Line(evacuated, lambda it: it.cell.set_status("h1", HostStatus.ENABLED)),
+    "schema": Line(host, lambda it: it.cell.schema.upgrade()),
+    "status": Line(evacuated, lambda it: it.cell.hosts.set_status("h1", HostStatus.ENABLED)),
     "tick": Line(host, lambda it: it.cell.tick()),
-    "touch": Line(host, lambda it: it.cell._run("touch")),
-    "undeclare": Line(pool_alone, lambda it: it.cell.delete_pool("lic")),
-    "void": Line(voided, lambda it: it.cell.void("a", "digest")),
+    "touch": Line(host, lambda it: it.cell._cell.run("touch")),
+    "undeclare": Line(pool_alone, lambda it: it.cell.declared.delete_pool("lic")),
+    "void": Line(voided, lambda it: it.cell.claims.void("a", "digest")),
     "work_ended": Line(partial(one, active), about("work_ended", "no process 7 is left")),
 }
 
@@ -396,7 +396,7 @@ async def world(setup: ClusterSetup) -> AsyncIterator[World]:
 @contextmanager
 def watched(it: World, name: str, around: Callable[[], AbstractContextManager[None]]) -> Iterator[None]:
     """Have each call of one script find its keys there, run inside `around`, and leave its reply in `replies`."""
-    runner, run = it.cell._runner, it.cell._runner.run
+    runner, run = it.cell._cell.scripts, it.cell._cell.scripts.run
 
     async def watching(
         script: str, keys: Sequence[str], arguments: Sequence[str | int], durable: bool = False

@@ -21,11 +21,11 @@ from redsched.errors import QuotaExceeded
 from redsched.model import Quota, Request
 from redsched.scheduler import Scheduler, UsageBy
 from redsched.settings import Settings
-from redsched.store.cell import CellStore
 from redsched.store.codec.keys import Keys
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimAnswer, ClaimCall
-from redsched.store.commands.quotas import QuotaState, Transfer
+from redsched.store.commands.claims import ClaimCommands
+from redsched.store.commands.quotas import QuotaCommands, QuotaState, Transfer
 from redsched.store.store import Store
 from tests.support.cells import raw_client
 from tests.support.hosts import PlainHost, speak_all
@@ -169,24 +169,25 @@ def _claim_until_killed(url: str, cells: tuple[str, ...], dies_in: str) -> None:
     """Claim and release until it is killed; `dies_in`: kill itself at this step of a transfer, where one is given."""
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
 
-    claim = CellStore.claim
+    claim = ClaimCommands.place
 
-    async def claim_and_die(store: CellStore, call: ClaimCall) -> ClaimAnswer:
-        answer = await claim(store, call)
+    async def claim_and_die(claims: ClaimCommands, call: ClaimCall) -> ClaimAnswer:
+        answer = await claim(claims, call)
         if answer.outcome is Outcome.OK:
             os.kill(os.getpid(), signal.SIGKILL)
         return answer
 
     async def die_in_transfer(
-        store: CellStore, project: str, _: str, other: str, transfer: Transfer, **__: Any
+        quotas: QuotaCommands, project: str, _: str, other: str, transfer: Transfer, **__: Any
     ) -> None:
         """Before the step: the giver has noted the transfer, and the receiver has it only in the last step."""
-        giver, to = (other, store.name) if dies_in == "quota_take" else (store.name, other)
+        cell = quotas._cell.name
+        giver, to = (other, cell) if dies_in == "take" else (cell, other)
         async with raw_client(url) as raw:
             note = await raw.hget(Keys(giver).quota(project), f"given.{to}")
             taken = await raw.hget(Keys(to).quota(project), f"taken.{giver}")
         assert note.startswith(f"{transfer.id} {transfer.number} ")
-        assert (taken == transfer.number) is (dies_in == "quota_given")
+        assert (taken == transfer.number) is (dies_in == "close_transfer")
         os.kill(os.getpid(), signal.SIGKILL)
 
     async def play() -> None:
@@ -204,7 +205,9 @@ def _claim_until_killed(url: str, cells: tuple[str, ...], dies_in: str) -> None:
                             await scheduler.claims.release(claim.id)
 
             if dies_in:
-                setattr(CellStore, dies_in, claim_and_die if dies_in == "claim" else die_in_transfer)
+                in_claim = dies_in == "claim"
+                room, step = (ClaimCommands, "place") if in_claim else (QuotaCommands, dies_in)
+                setattr(room, step, claim_and_die if in_claim else die_in_transfer)
             await asyncio.gather(*(one(number) for number in range(4)))
 
     asyncio.run(play())
@@ -273,8 +276,8 @@ async def release_all(scheduler: Scheduler) -> None:
 
 DEATHS = {
     "one cell, the claim is made": (("a",), "claim"),
-    "three cells, the giver's share is less": (THREE, "quota_take"),
-    "three cells, the receiver's share is more": (THREE, "quota_given"),
+    "three cells, the giver's share is less": (THREE, "take"),
+    "three cells, the receiver's share is more": (THREE, "close_transfer"),
 }
 
 

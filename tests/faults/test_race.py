@@ -80,7 +80,7 @@ async def ask(scheduler: Scheduler, request: Request, results: Results) -> None:
 
 def look_over_shoulder(cell: CellStore, results: Results) -> None:
     """Note every reply of FULL that should have been a claim."""
-    really = cell.claim
+    really = cell.claims.place
 
     async def claim(call: ClaimCall) -> ClaimAnswer:
         answer = await really(call)
@@ -91,7 +91,7 @@ def look_over_shoulder(cell: CellStore, results: Results) -> None:
                 results.needless.append(f"{sorted(listed)} were listed, {causes} answered")
         return answer
 
-    cell.claim = claim  # type: ignore[method-assign]
+    cell.claims.place = claim  # type: ignore[method-assign]
 
 
 def together(results: list[Results]) -> Results:

@@ -44,7 +44,7 @@ async def opened(setup: SentinelSetup) -> AsyncIterator[tuple[Scheduler, CellSto
 
 async def read_by_all(cell: CellStore, ids: list[str]) -> None:
     """Read over every connection that there may be at once, and find these claims over each."""
-    for known in await asyncio.gather(*(cell.read_claims(ids) for _ in range(QUICK.pool_size))):
+    for known in await asyncio.gather(*(cell.claims.read(ids) for _ in range(QUICK.pool_size))):
         assert known.keys() == set(ids)
 
 
@@ -68,7 +68,7 @@ async def test_claims_are_made_through_sentinels(setup: SentinelSetup) -> None:
     """And what is shown of the URL is the URL."""
     async with opened(setup) as (scheduler, cell, _):
         found = await scheduler.select(ONE)
-        assert (await cell.read_claims([str(found.selections[0].claim_id)])).keys() == {found.selections[0].claim_id}
+        assert (await cell.claims.read([str(found.selections[0].claim_id)])).keys() == {found.selections[0].claim_id}
         assert (await scheduler.readiness()).ready
 
 
@@ -83,7 +83,7 @@ async def test_a_killed_primary_is_followed_to_the_next(setup: SentinelSetup) ->
         second = await claim_again(scheduler, hosts)
         assert setup.primary() is not before
         assert (await cell.tick()).epoch > epoch
-        assert (await cell.read_claims([first, second])).keys() == {first, second}
+        assert (await cell.claims.read([first, second])).keys() == {first, second}
         assert (await scheduler.audit()).problems == ()
 
 
@@ -96,7 +96,7 @@ async def test_what_a_failover_lost_comes_back_with_the_hosts(setup: SentinelSet
             await host.work()
         setup.primary().kill()
         await claim_again(scheduler, hosts)
-        assert (await cell.read_claims([claim_id]))[claim_id].state == "active"
+        assert (await cell.claims.read([claim_id]))[claim_id].state == "active"
         assert (await scheduler.audit()).problems == ()
 
 
@@ -108,7 +108,7 @@ async def test_a_failover_in_good_order_loses_nothing(setup: SentinelSetup) -> N
         setup.failover()
         await wait_until(lambda: setup.primary() is not before, 20.0, "another is primary")
         claims.append(await claim_again(scheduler, hosts))
-        assert (await cell.read_claims(claims)).keys() == set(claims)
+        assert (await cell.claims.read(claims)).keys() == set(claims)
         assert (await scheduler.audit()).problems == ()
 
 
@@ -123,7 +123,7 @@ async def test_a_frozen_primary_is_left_and_not_returned_to(setup: SentinelSetup
         await read_by_all(cell, [claimed])
         claims = [claimed, *[str((await scheduler.select(ONE)).selections[0].claim_id) for _ in range(20)]]
         await wait_until(lambda: not before.is_primary(), 20.0, "the former primary replicates")
-        assert (await cell.read_claims(claims)).keys() == set(claims)
+        assert (await cell.claims.read(claims)).keys() == set(claims)
         assert (await scheduler.audit()).problems == ()
 
 

@@ -49,17 +49,17 @@ async def test_a_refusal_sees_all_hosts_at_one_instant(url: str) -> None:
     async with behind(url, 1, 1) as (scheduler, _, cell, _):
         [taken] = (await scheduler.select(Request({"VCPU": 1}, hosts=frozenset({"h1"})))).selections
         mirror = mirror_of(scheduler)
-        poll = cell.poll
+        poll = cell.feed.poll
         once = iter([True])
 
         async def overtaken(after: str, most: int) -> Poll:
             read = await poll(after, most)
             if next(once, False):
                 await scheduler.select(Request({"VCPU": 1}, hosts=frozenset({"h0"})))
-                await cell.release("h1", str(taken.claim_id))
+                await cell.claims.release("h1", str(taken.claim_id))
             return read
 
-        mirror.cell.poll = overtaken  # type: ignore[method-assign]
+        mirror.cell.feed.poll = overtaken  # type: ignore[method-assign]
         free = await mirror.read_at_head(
             lambda: int((mirror.columns.capacity["VCPU"] - mirror.columns.claimed["VCPU"]).sum())
         )
@@ -70,14 +70,14 @@ async def test_a_refusal_sees_all_hosts_at_one_instant(url: str) -> None:
 async def test_what_an_own_claim_counts_shows_before_the_feed_tells(url: str) -> None:
     """On its host, in its group and in its shared pool; and what the feed then brings is the same."""
     async with behind(url, 4) as (scheduler, _, cell, _):
-        await cell.put_group(ServerGroup("db", GroupPolicy.ANTI_AFFINITY))
-        await cell.put_pool(SharedPool("lic", {"CUSTOM_SEAT": Inventory(9)}))
+        await cell.declared.put_group(ServerGroup("db", GroupPolicy.ANTI_AFFINITY))
+        await cell.declared.put_pool(SharedPool("lic", {"CUSTOM_SEAT": Inventory(9)}))
         mirror = mirror_of(scheduler)
         await mirror.catch_up()
         candidate = Candidate("h0", {"VCPU": 1, "pool:lic/CUSTOM_SEAT": 2})
         clock = await cell.tick()
         call = ClaimCall((Member("a", (candidate,), "db"),), clock.epoch, clock.now_ms, clock.seq, "d", True, 60_000)
-        mirror.apply_reply(await cell.claim(call))
+        mirror.apply_reply(await cell.claims.place(call))
         columns, declared = mirror.columns, mirror.columns.declared
         row = columns.row("h0")
         assert row is not None
@@ -91,7 +91,7 @@ async def test_what_an_own_claim_counts_shows_before_the_feed_tells(url: str) ->
 async def test_a_closed_host_is_knocked_at_once(url: str, word: HostStatus) -> None:
     """A host that was closed behind the scheduler's back costs one call, and the request is refused with the reason."""
     async with behind(url, 4) as (scheduler, efforts, cell, _):
-        await cell.set_status("h0", word)
+        await cell.hosts.set_status("h0", word)
         with pytest.raises(NoValidHost) as refused:
             await scheduler.select(Request({"VCPU": 1}))
         assert refused.value.facts["reasons"] == [{"reason": word.value, "hosts": 1}]
@@ -102,7 +102,7 @@ async def test_a_host_that_went_away_is_knocked_at_once(url: str) -> None:
     """The same for a host that was removed, and for one that shrank: one call, then the other host or a refusal."""
     async with behind(url, 4, 1) as (scheduler, efforts, cell, hosts):
         await hosts[1].measure(external=1)
-        await cell.forget("h0")
+        await cell.hosts.forget("h0")
         with pytest.raises(NoValidHost):
             await scheduler.select(Request({"VCPU": 1}))
         assert efforts[-1].calls == 1
@@ -111,7 +111,7 @@ async def test_a_host_that_went_away_is_knocked_at_once(url: str) -> None:
 async def test_a_lapsed_host_is_knocked_at_once(url: str) -> None:
     """A host whose lease lapsed, and which no sweep has marked yet, costs one call; then it is known to be down."""
     async with behind(url, 4, lease_s=1) as (scheduler, efforts, cell, _):
-        until_ms = int((await cell.read_hosts(["h0"]))[0].fields["alive_until_ms"])
+        until_ms = int((await cell.hosts.read(["h0"]))[0].fields["alive_until_ms"])
 
         async def lapsed() -> bool:
             return (await cell.tick()).now_ms > until_ms
@@ -143,7 +143,7 @@ async def test_a_host_that_was_just_reserved_is_not_given_to_several(
 ) -> None:
     """The same for places that are claimed in one call, under ids of the caller's own."""
     async with behind(url, 4, 4) as (stale, _, cell, _):
-        await cell.put_aggregate(Aggregate("secure", {"filter_tenant_id": "web"}, frozenset({"h0"})))
+        await cell.declared.put_aggregate(Aggregate("secure", {"filter_tenant_id": "web"}, frozenset({"h0"})))
         asked = Request({"VCPU": 1}, project="evil", count=4, mode=mode, claim_ids=tuple("abcd"))
         found = await stale.select(asked)
         assert [one.host for one in found.selections] == ["h1"] * 4

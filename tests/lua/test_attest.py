@@ -69,43 +69,47 @@ async def forget_claim(raw: Any, cell: CellStore, claim_id: str = "a", host: str
 
 async def test_the_answers_that_write_nothing(cell: CellStore, raw: Any) -> None:
     async with nothing_written(raw):
-        assert (await cell.attest("nowhere", "")).outcome is Outcome.UNKNOWN
-        assert (await cell.attest("h1", "1-a")).outcome is Outcome.WRONG_EPOCH
-        assert (await cell.attest("h1", "")).outcome is Outcome.ALREADY_DONE
+        assert (await cell.hosts.attest("nowhere", "")).outcome is Outcome.UNKNOWN
+        assert (await cell.hosts.attest("h1", "1-a")).outcome is Outcome.WRONG_EPOCH
+        assert (await cell.hosts.attest("h1", "")).outcome is Outcome.ALREADY_DONE
 
 
 async def test_attesting_opens_the_host_in_the_feed_and_once_per_epoch(cell: CellStore, raw: Any) -> None:
     epoch = await new_epoch(cell)
     clock = await cell.tick()
-    assert (await cell.attest("h1", epoch)).outcome is Outcome.OK
-    (entry,) = [one for one in await cell.changes("0-0", 100) if one.seq > clock.seq]
+    assert (await cell.hosts.attest("h1", epoch)).outcome is Outcome.OK
+    (entry,) = [one for one in await cell.feed.read("0-0", 100) if one.seq > clock.seq]
     assert (entry.op, entry.fields) == ("attest", {"epoch": epoch})
     async with nothing_written(raw):
-        assert (await cell.attest("h1", epoch)).outcome is Outcome.ALREADY_DONE
+        assert (await cell.hosts.attest("h1", epoch)).outcome is Outcome.ALREADY_DONE
     await claim_on(cell)
 
 
 async def test_a_late_copy_of_an_attestation_opens_nothing(cell: CellStore, raw: Any) -> None:
     """It was built from an older journal; the present one is still to come, and may carry the report's own number."""
-    await cell.report(report_of(), stamp(7))
+    await cell.hosts.report(report_of(), stamp(7))
     epoch = await new_epoch(cell)
     async with nothing_written(raw):
-        assert (await cell.attest("h1", epoch, stamp(6))).outcome is Outcome.ALREADY_DONE
-        assert (await cell.heartbeat("h1", 60, stamp(7))).outcome is Outcome.NOT_ATTESTED
-    assert (await cell.attest("h1", epoch, stamp(7))).outcome is Outcome.OK
+        assert (await cell.hosts.attest("h1", epoch, stamp(6))).outcome is Outcome.ALREADY_DONE
+        assert (await cell.hosts.heartbeat("h1", 60, stamp(7))).outcome is Outcome.NOT_ATTESTED
+    assert (await cell.hosts.attest("h1", epoch, stamp(7))).outcome is Outcome.OK
 
 
 async def test_work_that_the_store_has_forgotten_is_put_back(cell: CellStore, raw: Any) -> None:
     placed = await active(cell, "a", VCPU=2)
     await forget_claim(raw, cell)
     await new_epoch(cell)
-    answer = await cell.attest("h1", "", held=[held(placed)])
+    answer = await cell.hosts.attest("h1", "", held=[held(placed)])
     assert (answer.outcome, answer.drop) == (Outcome.OK, ())
-    claim = (await cell.read_claims("a"))["a"]
+    claim = (await cell.claims.read("a"))["a"]
     assert (claim.host, claim.state, claim.token, claim.digest) == ("h1", "active", placed.token, "digest")
     assert (claim.project, claim.consumer, claim.amounts) == ("project", "consumer", {"VCPU": 2})
-    assert (await claimed(raw, cell), await cell.held_ids("h1"), dict(await cell.deadlines())) == (2, {"a"}, {})
-    again = await cell.claim(call_of(await cell.tick(), member("a", "h1", VCPU=2)))
+    assert (await claimed(raw, cell), await cell.hosts.claim_ids("h1"), dict(await cell.due.deadlines())) == (
+        2,
+        {"a"},
+        {},
+    )
+    again = await cell.claims.place(call_of(await cell.tick(), member("a", "h1", VCPU=2)))
     assert (again.outcome, again.placed[0].token) == (Outcome.ALREADY_DONE, placed.token)
 
 
@@ -113,9 +117,9 @@ async def test_restored_work_counts_although_it_is_more_than_the_host_has(cell: 
     placed = await active(cell, "a")
     await forget_claim(raw, cell)
     await new_epoch(cell)
-    await cell.attest("h1", "", held=[held(placed, vcpu=100)])
+    await cell.hosts.attest("h1", "", held=[held(placed, vcpu=100)])
     assert await claimed(raw, cell) == 100
-    assert (await cell.claim(call_of(await cell.tick(), member("b", "h1")))).outcome is Outcome.FULL
+    assert (await cell.claims.place(call_of(await cell.tick(), member("b", "h1")))).outcome is Outcome.FULL
 
 
 async def test_sums_above_the_largest_amount_are_a_conflict(cell: CellStore, raw: Any) -> None:
@@ -123,7 +127,7 @@ async def test_sums_above_the_largest_amount_are_a_conflict(cell: CellStore, raw
     await new_epoch(cell)
     huge = [held(placed, "a"), held(placed, "b", vcpu=2**53 - 1)]
     async with nothing_written(raw):
-        assert (await cell.attest("h1", "", held=huge)).outcome is Outcome.CONFLICT
+        assert (await cell.hosts.attest("h1", "", held=huge)).outcome is Outcome.CONFLICT
 
 
 async def test_claimed_is_recomputed_from_the_claims(cell: CellStore, raw: Any) -> None:
@@ -132,10 +136,10 @@ async def test_claimed_is_recomputed_from_the_claims(cell: CellStore, raw: Any) 
     await raw.hset(cell.keys.host("h1"), mapping={"claimed.VCPU": "7", "claimed.MEMORY_MB": "5"})
     await new_epoch(cell)
     seq = (await cell.tick()).seq
-    await cell.attest("h1", "", held=[held(placed)])
+    await cell.hosts.attest("h1", "", held=[held(placed)])
     fields = await fields_of(raw, cell.keys.host("h1"))
     assert (fields["claimed.VCPU"], fields.get("claimed.MEMORY_MB")) == ("2", None)
-    (entry,) = [one for one in await cell.changes("0-0", 100) if one.seq > seq]
+    (entry,) = [one for one in await cell.feed.read("0-0", 100) if one.seq > seq]
     assert (entry.fields["claimed.VCPU"], entry.fields["claimed.MEMORY_MB"]) == ("2", "")
 
 
@@ -148,8 +152,8 @@ async def test_a_host_attests_with_more_slots_than_an_entry_of_the_feed_can_name
         await raw.hset(cell.keys.host("h1"), mapping={f"claimed.{slot}": "1" for slot in batch})
     await new_epoch(cell)
     seq = (await cell.tick()).seq
-    assert (await cell.attest("h1", "")).outcome is Outcome.OK
-    (entry,) = [one for one in await cell.changes("0-0", 100) if one.seq > seq]
+    assert (await cell.hosts.attest("h1", "")).outcome is Outcome.OK
+    (entry,) = [one for one in await cell.feed.read("0-0", 100) if one.seq > seq]
     assert entry.fields == {"reread": "1"}
     fields = await fields_of(raw, cell.keys.host("h1"))
     assert {fields[f"claimed.{slot}"] for slot in slots} == {"0"}
@@ -172,14 +176,14 @@ async def test_a_claim_known_to_both_is_in_the_state_further_along(
 ) -> None:
     placed = await IN_STATE[stored](cell, "a", "h1", VCPU=2)
     await new_epoch(cell)
-    answer = await cell.attest("h1", "", held=[held(placed, state=ClaimStatus(journal))], lease_s=7)
+    answer = await cell.hosts.attest("h1", "", held=[held(placed, state=ClaimStatus(journal))], lease_s=7)
     fields = await fields_of(raw, cell.keys.claim("a"))
     assert (answer.outcome, fields["state"], fields["token"]) == (Outcome.OK, merged, placed.token)
     assert fields["claimed_at_ms"]
     assert await claimed(raw, cell) == 2
     leased = merged in ("claimed", "starting")
-    assert await cell.deadlines() == ({"a": answer.now_ms + 7000} if leased else {})
-    hints = [(one.op, one.epoch, one.entry_id) for one in await cell.inbox("h1")]
+    assert await cell.due.deadlines() == ({"a": answer.now_ms + 7000} if leased else {})
+    hints = [(one.op, one.epoch, one.entry_id) for one in await cell.hosts.inbox("h1")]
     op = {"claimed": "claim", "ending": "end"}.get(merged)
     assert hints == ([(op, answer.epoch, fields["inbox_id"])] if op else [])
     # A journal does not say why.
@@ -190,12 +194,12 @@ async def test_of_two_placings_the_later_one_has_its_amounts(cell: CellStore, ra
     placed = await active(cell, "a", VCPU=2)
     await new_epoch(cell)
     newer = replace(held(placed, vcpu=5), token=later(placed.token))
-    await cell.attest("h1", "", held=[newer])
-    claim = (await cell.read_claims("a"))["a"]
+    await cell.hosts.attest("h1", "", held=[newer])
+    claim = (await cell.claims.read("a"))["a"]
     assert (claim.token, claim.amounts, await claimed(raw, cell)) == (newer.token, {"VCPU": 5}, 5)
     await new_epoch(cell)
-    await cell.attest("h1", "", held=[held(placed, vcpu=3)])
-    claim = (await cell.read_claims("a"))["a"]
+    await cell.hosts.attest("h1", "", held=[held(placed, vcpu=3)])
+    claim = (await cell.claims.read("a"))["a"]
     assert (claim.token, claim.amounts, await claimed(raw, cell)) == (newer.token, {"VCPU": 5}, 5)
 
 
@@ -206,44 +210,44 @@ async def test_what_the_journal_has_lost_is_hinted_at_again_with_a_fresh_lease(
     placed = await IN_STATE[state](cell, "a", "h1", VCPU=2)
     number = int(await raw.hget(cell.keys.host("h1"), "inbox"))
     epoch = await new_epoch(cell)
-    answer = await cell.attest("h1", "", lease_s=7)
-    (hint,) = await cell.inbox("h1")
+    answer = await cell.hosts.attest("h1", "", lease_s=7)
+    (hint,) = await cell.hosts.inbox("h1")
     assert (hint.op, hint.epoch, hint.number, hint.token) == ("claim", epoch, number + 1, placed.token)
-    assert await cell.deadlines() == {"a": answer.now_ms + 7000}
-    assert (await cell.read_claims("a"))["a"].state == "claimed"
+    assert await cell.due.deadlines() == {"a": answer.now_ms + 7000}
+    assert (await cell.claims.read("a"))["a"].state == "claimed"
     assert await claimed(raw, cell) == 2
-    assert (await cell.accept("h1", "a", placed.token, 60)).outcome is Outcome.OK
+    assert (await cell.claims.accept("h1", "a", placed.token, 60)).outcome is Outcome.OK
 
 
 @pytest.mark.parametrize(("state", "then"), [("claimed", "claimed"), ("starting", "starting"), ("active", "starting")])
 async def test_what_a_new_journal_does_not_know_may_run(cell: CellStore, raw: Any, state: str, then: str) -> None:
     """The one before is lost: a release asks the host to stop it, and does not free what may be in use."""
-    await cell.report(report_of("h1"), AgentStamp("journal-1", "n", 1))
+    await cell.hosts.report(report_of("h1"), AgentStamp("journal-1", "n", 1))
     placed = await IN_STATE[state](cell, "a", "h1", VCPU=2)
     epoch = await new_epoch(cell)
     await raw.hset(cell.keys.host("h1"), "alive_until_ms", 1)
-    await cell.attest("h1", epoch, AgentStamp("journal-2", "n", 1))
-    assert [(one.op, one.token) for one in await cell.inbox("h1")] == [("claim", placed.token)]
+    await cell.hosts.attest("h1", epoch, AgentStamp("journal-2", "n", 1))
+    assert [(one.op, one.token) for one in await cell.hosts.inbox("h1")] == [("claim", placed.token)]
     assert await main_states(cell, "a") == {"a": then}
-    freed = (await cell.release("h1", "a")).outcome is Outcome.OK
+    freed = (await cell.claims.release("h1", "a")).outcome is Outcome.OK
     assert (freed, await claimed(raw, cell)) == (True, 0) if then == "claimed" else (False, 2)
 
 
 async def test_what_was_ending_and_is_lost_to_the_journal_is_asked_back_again(cell: CellStore, raw: Any) -> None:
     placed = await ending(cell)
     await new_epoch(cell)
-    await cell.attest("h1", "")
-    assert [(one.op, one.token) for one in await cell.inbox("h1")] == [("end", placed.token)]
-    assert (await cell.read_claims("a"))["a"].state == "ending"
+    await cell.hosts.attest("h1", "")
+    assert [(one.op, one.token) for one in await cell.hosts.inbox("h1")] == [("end", placed.token)]
+    assert (await cell.claims.read("a"))["a"].state == "ending"
 
 
 async def test_what_the_journal_remembers_as_ended_ends(cell: CellStore, raw: Any) -> None:
     placed = await active(cell, "a", VCPU=2)
     await new_epoch(cell)
-    await cell.attest("h1", "", ended=[has_ended("a", placed.token), has_ended("never-was", placed.token)])
-    claim = (await cell.read_claims("a"))["a"]
+    await cell.hosts.attest("h1", "", ended=[has_ended("a", placed.token), has_ended("never-was", placed.token)])
+    claim = (await cell.claims.read("a"))["a"]
     assert (claim.state, claim.end_reason) == ("ended", EndReason.VOID)
-    assert (await claimed(raw, cell), await cell.held_ids("h1")) == (0, set())
+    assert (await claimed(raw, cell), await cell.hosts.claim_ids("h1")) == (0, set())
     assert await raw.pttl(cell.keys.claim("a")) > 0
     assert not await raw.exists(cell.keys.claim("never-was"))
 
@@ -251,20 +255,22 @@ async def test_what_the_journal_remembers_as_ended_ends(cell: CellStore, raw: An
 async def test_an_end_of_an_earlier_placing_does_not_end_the_present_one(cell: CellStore, raw: Any) -> None:
     placed = await active(cell, "a", VCPU=2)
     await new_epoch(cell)
-    await cell.attest("h1", "", ended=[has_ended("a", placed.token, "1-a.1"), has_ended("a", "1-a.1", placed.token)])
-    assert (await cell.read_claims("a"))["a"].state == "claimed"
-    assert [one.token for one in await cell.inbox("h1")] == [placed.token]
+    await cell.hosts.attest(
+        "h1", "", ended=[has_ended("a", placed.token, "1-a.1"), has_ended("a", "1-a.1", placed.token)]
+    )
+    assert (await cell.claims.read("a"))["a"].state == "claimed"
+    assert [one.token for one in await cell.hosts.inbox("h1")] == [placed.token]
 
 
 async def test_work_whose_claim_has_ended_is_counted_until_its_host_has_stopped_it(cell: CellStore, raw: Any) -> None:
     placed = await ended(cell, "a", VCPU=2)
     await new_epoch(cell)
-    answer = await cell.attest("h1", "", held=[held(placed)])
+    answer = await cell.hosts.attest("h1", "", held=[held(placed)])
     assert (answer.outcome, answer.drop) == (Outcome.OK, ())
     assert (await states(cell, "a"), await claimed(raw, cell)) == ({"h1": "ending released"}, 2)
-    assert [(one.op, one.token) for one in await cell.inbox("h1")] == [("end", placed.token)]
+    assert [(one.op, one.token) for one in await cell.hosts.inbox("h1")] == [("end", placed.token)]
     assert await raw.pttl(cell.keys.claim("a")) == -1
-    assert (await cell.gone("h1", "a", placed.token, EndReason.VOID, {})).outcome is Outcome.OK
+    assert (await cell.claims.gone("h1", "a", placed.token, EndReason.VOID, {})).outcome is Outcome.OK
     assert (await states(cell, "a"), await claimed(raw, cell)) == ({"": "ended released"}, 0)
     assert await raw.pttl(cell.keys.claim("a")) > 0
 
@@ -273,7 +279,9 @@ async def test_what_was_placed_after_its_claim_had_ended_is_restored(cell: CellS
     placed = await ended(cell, "a", VCPU=2)
     await new_epoch(cell)
     newer = later(placed.token)
-    assert (await cell.attest("h1", "", held=[replace(held(placed), placed=newer, token=newer, root=newer)])).drop == ()
+    assert (
+        await cell.hosts.attest("h1", "", held=[replace(held(placed), placed=newer, token=newer, root=newer)])
+    ).drop == ()
     assert (await raw.pttl(cell.keys.claim("a")), await claimed(raw, cell)) == (-1, 2)
     assert await states(cell, "a") == {"h1": "active"}
 
@@ -289,26 +297,26 @@ async def test_of_two_that_were_active_both_come_back_and_the_earlier_is_asked_b
     new = await active(cell, "a", "h2", VCPU=2)
     await new_epoch(cell)
     for name in sorted(("h1", "h2"), reverse=first == "h2"):
-        assert (await cell.attest(name, "", held=[held(old if name == "h1" else new)])).drop == ()
+        assert (await cell.hosts.attest(name, "", held=[held(old if name == "h1" else new)])).drop == ()
     assert await states(cell, "a") == {"h1": "active", "h2": "active"}
     assert (await claimed(raw, cell, "h1"), await claimed(raw, cell, "h2")) == (2, 2)
     await settle(cell)
     assert await states(cell, "a") == {"h1": "ending moved", "h2": "active"}
-    assert [(one.op, one.token) for one in await cell.inbox("h1")] == [("end", old.token)]
-    assert (await cell.gone("h1", "a", old.token, EndReason.RELEASED, {})).outcome is Outcome.OK
+    assert [(one.op, one.token) for one in await cell.hosts.inbox("h1")] == [("end", old.token)]
+    assert (await cell.claims.gone("h1", "a", old.token, EndReason.RELEASED, {})).outcome is Outcome.OK
     assert (await claimed(raw, cell, "h1"), await claimed(raw, cell, "h2")) == (0, 2)
-    assert (await cell.held_ids("h1"), await cell.held_ids("h2")) == (set(), {"a"})
+    assert (await cell.hosts.claim_ids("h1"), await cell.hosts.claim_ids("h2")) == (set(), {"a"})
 
 
 @pytest.mark.parametrize("state", [ClaimStatus.STARTING, ClaimStatus.ACTIVE])
 async def test_a_journal_leaves_the_mark_of_the_last_call(cell: CellStore, raw: Any, state: ClaimStatus) -> None:
     """Only that call may undo the claim, in a later epoch too: journals know nothing of marks."""
     call = replace(call_of(await cell.tick(), member("a", "h1")), call_id="first")
-    placed = (await cell.claim(call)).placed[0]
-    await cell.attest("h1", await new_epoch(cell), held=[replace(held(placed), state=state)])
+    placed = (await cell.claims.place(call)).placed[0]
+    await cell.hosts.attest("h1", await new_epoch(cell), held=[replace(held(placed), state=state)])
     assert (await fields_of(raw, cell.keys.claim("a")))["call_id"] == "first"
-    assert (await cell.release("h1", "a", placed.token, call_id="other")).outcome is Outcome.STALE
-    assert (await cell.release("h1", "a", placed.token, call_id="first")).outcome is Outcome.ENDING
+    assert (await cell.claims.release("h1", "a", placed.token, call_id="other")).outcome is Outcome.STALE
+    assert (await cell.claims.release("h1", "a", placed.token, call_id="first")).outcome is Outcome.ENDING
 
 
 async def test_within_an_epoch_the_store_decides(cell: CellStore, raw: Any) -> None:
@@ -316,7 +324,7 @@ async def test_within_an_epoch_the_store_decides(cell: CellStore, raw: Any) -> N
     known = await active(cell, "a")
     async with nothing_written(raw):
         other = replace(held(known, "b"), placed="1-a.1")
-        answer = await cell.attest("h1", "", held=[held(known, "a", vcpu=5), other])
+        answer = await cell.hosts.attest("h1", "", held=[held(known, "a", vcpu=5), other])
     assert (answer.outcome, answer.drop) == (Outcome.ALREADY_DONE, ("1-a.1",))
 
 
@@ -326,15 +334,15 @@ async def test_what_ended_while_its_host_was_written_off_counts_until_the_host_h
 ) -> None:
     """In the epoch of the write-off: the stop hook may take minutes, and nobody else gets the amounts meanwhile."""
     placed = await active(cell, "a", VCPU=2)
-    await cell.write_off("h1", force=True)
-    await cell.release("h1", "a", how=ReleaseMode.FORCE)
+    await cell.hosts.write_off("h1", force=True)
+    await cell.claims.release("h1", "a", how=ReleaseMode.FORCE)
     if not remembered:
         await raw.delete(cell.keys.claim("a"))
-    answer = await cell.attest("h1", "", held=[held(placed)])
+    answer = await cell.hosts.attest("h1", "", held=[held(placed)])
     assert (answer.outcome, answer.drop, await claimed(raw, cell)) == (Outcome.OK, (), 2)
     assert await states(cell, "a") == {"h1": "ending void"}
-    assert [(one.op, one.token) for one in await cell.inbox("h1")] == [("end", placed.token)]
-    assert (await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {})).outcome is Outcome.OK
+    assert [(one.op, one.token) for one in await cell.hosts.inbox("h1")] == [("end", placed.token)]
+    assert (await cell.claims.gone("h1", "a", placed.token, EndReason.RELEASED, {})).outcome is Outcome.OK
     assert await claimed(raw, cell) == 0
     assert await states(cell, "a") == {"": "ended released" if remembered else "ended void"}
 
@@ -343,38 +351,38 @@ async def test_what_was_released_by_force_while_its_host_was_away_stays_ended(ce
     """In a later epoch, and when nobody remembers it any more. A later placing under its id is another matter."""
     placed, kept = await active(cell, "a", VCPU=2), await active(cell, "b")
     await raw.hset(cell.keys.host("h1"), "alive_until_ms", "1")
-    await cell.release("h1", "a", how=ReleaseMode.FORCE)
+    await cell.claims.release("h1", "a", how=ReleaseMode.FORCE)
     await raw.delete(cell.keys.claim("a"))
     for _ in range(2):  # it may not have heard of the first answer
         epoch = await new_epoch(cell)
-        assert (await cell.attest("h1", epoch, held=[held(placed), held(kept, "b")])).drop == ()
+        assert (await cell.hosts.attest("h1", epoch, held=[held(placed), held(kept, "b")])).drop == ()
         assert (await states(cell, "a"), await states(cell, "b")) == ({"h1": "ending void"}, {"h1": "active"})
-        assert [one.claim_id for one in await cell.inbox("h1")] == ["a"]
-    assert (await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {})).outcome is Outcome.OK
-    await cell.attest("h1", await new_epoch(cell), held=[held(kept, "b")])
+        assert [one.claim_id for one in await cell.hosts.inbox("h1")] == ["a"]
+    assert (await cell.claims.gone("h1", "a", placed.token, EndReason.RELEASED, {})).outcome is Outcome.OK
+    await cell.hosts.attest("h1", await new_epoch(cell), held=[held(kept, "b")])
     assert not [name for name in await fields_of(raw, cell.keys.host("h1")) if name.startswith("dropped.")]
 
 
 async def test_what_was_placed_after_a_release_by_force_is_restored(cell: CellStore, raw: Any) -> None:
     await active(cell, "a")
     await raw.hset(cell.keys.host("h1"), "alive_until_ms", "1")
-    await cell.release("h1", "a", how=ReleaseMode.FORCE)
+    await cell.claims.release("h1", "a", how=ReleaseMode.FORCE)
     await raw.delete(cell.keys.claim("a"))
-    await cell.report(report_of())
+    await cell.hosts.report(report_of())
     later = await active(cell, "a")
     await raw.delete(cell.keys.claim("a"))
     epoch = await new_epoch(cell)
-    assert (await cell.attest("h1", epoch, held=[held(later)])).drop == ()
-    assert await cell.held_ids("h1") == {"a"}
+    assert (await cell.hosts.attest("h1", epoch, held=[held(later)])).drop == ()
+    assert await cell.hosts.claim_ids("h1") == {"a"}
 
 
 async def test_the_last_host_settles_the_cell(cell: CellStore) -> None:
     await open_host(cell, "h2")
     await new_epoch(cell)
-    await cell.attest("h1", "")
-    await cell.attest("h1", "")
+    await cell.hosts.attest("h1", "")
+    await cell.hosts.attest("h1", "")
     assert not (await cell.tick()).settled
-    await cell.attest("h2", "")
+    await cell.hosts.attest("h2", "")
     assert (await cell.tick()).settled
 
 
@@ -383,30 +391,30 @@ async def test_a_claim_that_arrives_meanwhile_is_seen(cell: CellStore, raw: Any)
     placed = await claim_on(cell, "a", VCPU=2)
     await new_epoch(cell)
     seen: list[int] = []
-    held_ids = cell.held_ids
+    held_ids = cell.hosts.claim_ids
 
     async def outdated(host: str) -> set[str]:
         seen.append(1)
         return set() if len(seen) == 1 else await held_ids(host)
 
-    cell.held_ids = outdated  # type: ignore[method-assign]
-    assert (await cell.attest("h1", "")).outcome is Outcome.OK
+    cell.hosts.claim_ids = outdated  # type: ignore[method-assign]
+    assert (await cell.hosts.attest("h1", "")).outcome is Outcome.OK
     assert len(seen) == 2
-    assert [one.token for one in await cell.inbox("h1")] == [placed.token]
+    assert [one.token for one in await cell.hosts.inbox("h1")] == [placed.token]
     assert await claimed(raw, cell) == 2
 
 
 async def test_thousands_of_claims_to_drop_are_all_named(open_cell: CellStore) -> None:
     """More than Lua can unpack, and after the last check: a script that failed here would have written half."""
     many = [held_claim(f"id{number}", "1-a.1", ClaimStatus.ACTIVE, {"VCPU": 1}) for number in range(9000)]
-    assert len((await open_cell.attest("h1", "", held=many)).drop) == 9000
+    assert len((await open_cell.hosts.attest("h1", "", held=many)).drop) == 9000
 
 
 async def test_thousands_of_claims_are_restored(open_cell: CellStore, raw: Any) -> None:
     many = [held_claim(f"id{number}", "1-a.1", ClaimStatus.STARTING, {"VCPU": 1}) for number in range(2000)]
     await new_epoch(open_cell)
-    assert (await open_cell.attest("h1", "", held=many)).outcome is Outcome.OK
-    assert (await claimed(raw, open_cell), len(await open_cell.deadlines())) == (2000, 2000)
+    assert (await open_cell.hosts.attest("h1", "", held=many)).outcome is Outcome.OK
+    assert (await claimed(raw, open_cell), len(await open_cell.due.deadlines())) == (2000, 2000)
 
 
 async def test_a_journal_that_says_nonsense_changes_nothing(cell: CellStore, raw: Any) -> None:
@@ -414,15 +422,15 @@ async def test_a_journal_that_says_nonsense_changes_nothing(cell: CellStore, raw
     await new_epoch(cell)
     with pytest.raises(RedschedError):
         async with nothing_written(raw):
-            await cell.attest("h1", "", held=[held(placed, state=ClaimStatus.ENDED)])
+            await cell.hosts.attest("h1", "", held=[held(placed, state=ClaimStatus.ENDED)])
     async with nothing_written(raw):
-        assert (await cell.attest("h1", "", held=[held(placed, "b", vcpu=-1)])).outcome is Outcome.CONFLICT
+        assert (await cell.hosts.attest("h1", "", held=[held(placed, "b", vcpu=-1)])).outcome is Outcome.CONFLICT
 
 
 async def test_a_confirmation_for_another_epoch_is_refused(cell: CellStore) -> None:
     """The primary that was replaced answers still: who follows it must not hear that the work stays."""
     placed = await taken_up(cell, "a")
     epoch = (await cell.tick()).epoch
-    assert (await cell.confirm("h1", "a", placed.token, epoch=f"9{epoch}")).outcome is Outcome.NOT_ATTESTED
+    assert (await cell.claims.confirm("h1", "a", placed.token, epoch=f"9{epoch}")).outcome is Outcome.NOT_ATTESTED
     assert await main_states(cell, "a") == {"a": "starting"}
-    assert (await cell.confirm("h1", "a", placed.token, epoch=epoch)).outcome is Outcome.OK
+    assert (await cell.claims.confirm("h1", "a", placed.token, epoch=epoch)).outcome is Outcome.OK

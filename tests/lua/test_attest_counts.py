@@ -65,18 +65,18 @@ async def test_work_that_the_store_has_forgotten_counts_again(cell: CellStore, r
     journal = await back_to_before(cell, raw, placed(cell))
     assert (await counts(raw, cell), await seats(raw, cell)) == ({}, 0)
     seq = (await cell.tick()).seq
-    assert (await cell.attest("h1", "", held=[journal])).outcome is Outcome.OK
+    assert (await cell.hosts.attest("h1", "", held=[journal])).outcome is Outcome.OK
     assert (await counts(raw, cell), await seats(raw, cell), await claimed(raw, cell)) == (ONE, 3, 1)
-    claim = (await cell.read_claims("a"))["a"]
+    claim = (await cell.claims.read("a"))["a"]
     assert (claim.group, claim.counted, claim.amounts) == ("web", COUNTED, HELD_AMOUNTS)
     host = await fields_of(raw, cell.keys.host("h1"))
     assert (host["claims"], host.get("starting", "0")) == ("1", "0")
-    entries = [one for one in await cell.changes("0-0", 100) if one.seq > seq]
+    entries = [one for one in await cell.feed.read("0-0", 100) if one.seq > seq]
     assert [(one.op, one.more) for one in entries] == [("attest", 2), ("attest", 1), ("attest", 0)]
     assert {one.kind for one in entries} == {"host", "server-group", "pool"}
     async with nothing_written(raw):
-        assert (await cell.attest("h1", "", held=[journal])).outcome is Outcome.ALREADY_DONE
-    await cell.release("h1", "a", how=ReleaseMode.FORCE)
+        assert (await cell.hosts.attest("h1", "", held=[journal])).outcome is Outcome.ALREADY_DONE
+    await cell.claims.release("h1", "a", how=ReleaseMode.FORCE)
     assert (await counts(raw, cell), await seats(raw, cell)) == ({"members": 0}, 0)
 
 
@@ -88,9 +88,9 @@ async def test_what_the_store_has_kept_is_not_counted_twice(cell: CellStore, raw
     before = (await counts(raw, cell), await seats(raw, cell))
     await new_epoch(cell)
     seq = (await cell.tick()).seq
-    assert (await cell.attest("h1", "", held=[journal])).outcome is Outcome.OK
+    assert (await cell.hosts.attest("h1", "", held=[journal])).outcome is Outcome.OK
     assert (await counts(raw, cell), await seats(raw, cell)) == before
-    assert [one.kind for one in await cell.changes("0-0", 100) if one.seq > seq] == ["host"]
+    assert [one.kind for one in await cell.feed.read("0-0", 100) if one.seq > seq] == ["host"]
     host = await fields_of(raw, cell.keys.host("h1"))
     starting = 1 + (state is ClaimStatus.CLAIMED)
     assert (host["claims"], host["starting"]) == ("2", str(starting))
@@ -99,7 +99,7 @@ async def test_what_the_store_has_kept_is_not_counted_twice(cell: CellStore, raw
 async def test_what_the_journal_remembers_as_ended_leaves(cell: CellStore, raw: Any) -> None:
     journal = await placed(cell)
     await new_epoch(cell)
-    await cell.attest("h1", "", ended=[ended("a", journal.token)])
+    await cell.hosts.attest("h1", "", ended=[ended("a", journal.token)])
     assert (await counts(raw, cell), await seats(raw, cell)) == ({"members": 0}, 0)
     assert (await fields_of(raw, cell.keys.host("h1")))["claims"] == "0"
 
@@ -110,7 +110,7 @@ async def test_after_a_resize_that_the_store_has_lost_the_later_amounts_count(ce
     await new_epoch(cell)
     amounts, counted = {"VCPU": 1, SEAT: 5}, {"zone": "az7"}
     resized = held(later_token(journal), amounts=amounts, counted=counted, placed=journal.placed)
-    await cell.attest("h1", "", held=[resized])
+    await cell.hosts.attest("h1", "", held=[resized])
     assert await counts(raw, cell) == {"members": 1, "host=h1": 1, "zone=az7": 1}
     assert await seats(raw, cell) == 5
 
@@ -125,14 +125,14 @@ async def test_a_claim_that_two_hosts_attest_counts_on_both_while_it_runs_there(
     journals = {"h1": journal, "h2": held(later_token(journal), counted={"zone": "az2"})}
     seq = (await cell.tick()).seq
     for name in sorted(journals, reverse=first == "h2"):
-        assert (await cell.attest(name, "", held=[journals[name]])).outcome is Outcome.OK
+        assert (await cell.hosts.attest(name, "", held=[journals[name]])).outcome is Outcome.OK
     both = {"members": 2, "host=h1": 1, "host=h2": 1, "zone=az1": 1, "zone=az2": 1, "label:rack=r1": 1}
     assert (await counts(raw, cell), await seats(raw, cell)) == (both, 6)
-    entries = [one for one in await cell.changes("0-0", 100) if one.seq > seq]
+    entries = [one for one in await cell.feed.read("0-0", 100) if one.seq > seq]
     assert [one.more for one in entries if one.op == "attest"] == ([0, 2, 1, 0] if first == "h1" else [2, 1, 0, 0])
     await settle(cell)
     assert (await counts(raw, cell), await seats(raw, cell)) == (both, 6)
-    await cell.gone("h1", "a", journal.token, EndReason.RELEASED, {}, things=("server-group:web", "pool:lic"))
+    await cell.claims.gone("h1", "a", journal.token, EndReason.RELEASED, {}, things=("server-group:web", "pool:lic"))
     assert await counts(raw, cell) == {"members": 1, "host=h2": 1, "zone=az2": 1}
     assert await seats(raw, cell) == 3
     hosts = [await fields_of(raw, cell.keys.host(name)) for name in ("h1", "h2")]
@@ -142,7 +142,7 @@ async def test_a_claim_that_two_hosts_attest_counts_on_both_while_it_runs_there(
 async def test_within_an_epoch_a_journal_counts_nothing(cell: CellStore, raw: Any) -> None:
     known = await placed(cell)
     async with nothing_written(raw):
-        answer = await cell.attest("h1", "", held=[known, held("1-a.1", "b")])
+        answer = await cell.hosts.attest("h1", "", held=[known, held("1-a.1", "b")])
     assert (answer.outcome, answer.drop) == (Outcome.ALREADY_DONE, ("1-a.1",))
 
 
@@ -155,8 +155,8 @@ async def test_what_comes_back_before_its_group_and_pool_is_counted_and_stays_un
     await cell.tick()
     await raw.hset(cell.keys.meta, "settled", "1")
     await open_in(cell, "h2")
-    await cell.report(report_of("h1"))
-    assert (await cell.attest("h1", "", held=[journal])).outcome is Outcome.OK
+    await cell.hosts.report(report_of("h1"))
+    assert (await cell.hosts.attest("h1", "", held=[journal])).outcome is Outcome.OK
     assert (await counts(raw, cell), await seats(raw, cell)) == (ONE, 3)
     unknown = await ask(cell, Member("b", (Candidate("h2", HELD_AMOUNTS),), "web"))
     assert (unknown.outcome, set(unknown.unknown)) == (Outcome.UNKNOWN, {"server-group:web", "pool:lic"})
@@ -171,7 +171,7 @@ async def test_what_comes_back_counts_although_it_is_more_than_the_pool_has(cell
     """Work that runs is a fact; `over` tells it from a claim that should not have been made."""
     journal = await back_to_before(cell, raw, placed(cell))
     many = {"VCPU": 1, SEAT: 100}
-    await cell.attest("h1", "", held=[held(journal.token, amounts=many)])
+    await cell.hosts.attest("h1", "", held=[held(journal.token, amounts=many)])
     assert (await seats(raw, cell), await raw.hget(cell.keys.pool("lic"), "over.CUSTOM_SEAT")) == (100, "1")
     assert causes(await ask(cell, drawing("b", "h1"))) == {"h1": SEAT}
 
@@ -179,7 +179,7 @@ async def test_what_comes_back_counts_although_it_is_more_than_the_pool_has(cell
 async def test_a_damaged_pool_keeps_no_host_from_attesting(cell: CellStore, raw: Any) -> None:
     journal = await back_to_before(cell, raw, placed(cell))
     await raw.hset(cell.keys.pool("lic"), "claimed.CUSTOM_SEAT", "abc")
-    assert (await cell.attest("h1", "", held=[journal])).outcome is Outcome.OK
+    assert (await cell.hosts.attest("h1", "", held=[journal])).outcome is Outcome.OK
     assert causes(await ask(cell, drawing("b", "h1"))) == {"h1": SEAT}
 
 
@@ -188,7 +188,7 @@ async def test_nonsense_amounts_of_a_shared_pool_are_a_conflict(cell: CellStore,
     await new_epoch(cell)
     nonsense = held(later_token(journal), placed=journal.placed, amounts={"VCPU": 1, SEAT: -3})
     async with nothing_written(raw):
-        assert (await cell.attest("h1", "", held=[nonsense])).outcome is Outcome.CONFLICT
+        assert (await cell.hosts.attest("h1", "", held=[nonsense])).outcome is Outcome.CONFLICT
 
 
 async def test_counts_of_a_host_are_worked_out_anew(cell: CellStore, raw: Any) -> None:
@@ -200,8 +200,8 @@ async def test_counts_of_a_host_are_worked_out_anew(cell: CellStore, raw: Any) -
     states = (ClaimStatus.ACTIVE, ClaimStatus.STARTING)
     journal = [held_claim(name, tokens[name], state, {"VCPU": 1}) for name, state in zip("xy", states, strict=True)]
     seq = (await cell.tick()).seq
-    await cell.attest("h2", "", held=journal)
+    await cell.hosts.attest("h2", "", held=journal)
     host = await fields_of(raw, cell.keys.host("h2"))
     assert (host["claims"], host["starting"]) == ("2", "0")
-    (entry,) = [one for one in await cell.changes("0-0", 100) if one.seq > seq]
+    (entry,) = [one for one in await cell.feed.read("0-0", 100) if one.seq > seq]
     assert (entry.fields["claims"], entry.fields["starting"]) == ("2", "0")

@@ -41,37 +41,39 @@ async def cell(cell: CellStore) -> CellStore:
     """Two hosts, an aggregate, a shared pool and a group."""
     await open_host(cell, "h1", HOST)
     await open_host(cell, "h2", replace(HOST, name="h2"))
-    await cell.put_aggregate(FAST)
-    await cell.put_pool(SEATS)
-    await cell.put_group(GROUP)
+    await cell.declared.put_aggregate(FAST)
+    await cell.declared.put_pool(SEATS)
+    await cell.declared.put_group(GROUP)
     return cell
 
 
 def says(**said: Any) -> Change:
-    return lambda cell: cell.report(replace(HOST, **said))
+    return lambda cell: cell.hosts.report(replace(HOST, **said))
 
 
 async def come_back(cell: CellStore) -> None:
     """Another host by the name of one that was removed."""
-    await cell.forget("h1")
+    await cell.hosts.forget("h1")
     await open_host(cell, "h1", replace(HOST, zone="az9"))
 
 
 async def be_written_off(cell: CellStore) -> None:
     """It comes back as another one within the epoch."""
-    await cell.write_off("h1", force=True)
-    await cell.report(replace(HOST, zone="az9"))
-    await cell.set_status("h1", HostStatus.ENABLED)
-    await cell.attest("h1", "")
+    await cell.hosts.write_off("h1", force=True)
+    await cell.hosts.report(replace(HOST, zone="az9"))
+    await cell.hosts.set_status("h1", HostStatus.ENABLED)
+    await cell.hosts.attest("h1", "")
 
 
 DECIDED_ON: dict[str, Change] = {
-    "metadata": lambda cell: cell.put_aggregate(replace(FAST, metadata={"disk": "ssd", "filter_tenant_id": "web"})),
-    "membership": lambda cell: cell.put_aggregate(replace(FAST, hosts=frozenset({"h1", "h2"}))),
-    "a host leaves": lambda cell: cell.put_aggregate(replace(FAST, hosts=frozenset())),
-    "an aggregate is taken back": lambda cell: cell.delete_aggregate("fast", force=True),
-    "a pool": lambda cell: cell.put_pool(replace(SEATS, aggregates=frozenset({"fast"}))),
-    "a pool is taken back": lambda cell: cell.delete_pool("lic"),
+    "metadata": lambda cell: cell.declared.put_aggregate(
+        replace(FAST, metadata={"disk": "ssd", "filter_tenant_id": "web"})
+    ),
+    "membership": lambda cell: cell.declared.put_aggregate(replace(FAST, hosts=frozenset({"h1", "h2"}))),
+    "a host leaves": lambda cell: cell.declared.put_aggregate(replace(FAST, hosts=frozenset())),
+    "an aggregate is taken back": lambda cell: cell.declared.delete_aggregate("fast", force=True),
+    "a pool": lambda cell: cell.declared.put_pool(replace(SEATS, aggregates=frozenset({"fast"}))),
+    "a pool is taken back": lambda cell: cell.declared.delete_pool("lic"),
     "zone": says(zone="az9"),
     "another label": says(labels={"rack": "r2"}),
     "no label": says(labels={}),
@@ -86,12 +88,12 @@ CHECKED_OR_OF_THE_MOMENT: dict[str, Change] = {
     "metrics": says(metrics={"cpu.percent": 99.0, "gpu.percent": 1.0}),
     "the same report": says(),
     "a new host": lambda cell: open_host(cell, "h3", replace(HOST, name="h3", labels={"rack": "r9"})),
-    "status": lambda cell: cell.set_status("h2", HostStatus.DISABLED),
+    "status": lambda cell: cell.hosts.set_status("h2", HostStatus.DISABLED),
     "a claim": lambda cell: claim_on(cell, "other", "h2"),
-    "a group": lambda cell: cell.put_group(replace(GROUP, policy=GroupPolicy.ANTI_AFFINITY)),
-    "a group is taken back": lambda cell: cell.delete_group("db"),
-    "the same aggregate": lambda cell: cell.put_aggregate(FAST),
-    "the same pool": lambda cell: cell.put_pool(SEATS),
+    "a group": lambda cell: cell.declared.put_group(replace(GROUP, policy=GroupPolicy.ANTI_AFFINITY)),
+    "a group is taken back": lambda cell: cell.declared.delete_group("db"),
+    "the same aggregate": lambda cell: cell.declared.put_aggregate(FAST),
+    "the same pool": lambda cell: cell.declared.put_pool(SEATS),
 }
 
 
@@ -100,8 +102,8 @@ async def test_what_was_decided_before_is_decided_again(cell: CellStore, raw: An
     call = call_of(await cell.tick(), member("a", "h1"))
     await change(cell)
     async with nothing_written(raw):
-        assert (await cell.claim(call)).outcome is Outcome.STALE_VIEW
-    assert (await cell.claim(replace(call, seen_seq=(await cell.tick()).seq))).outcome is Outcome.OK
+        assert (await cell.claims.place(call)).outcome is Outcome.STALE_VIEW
+    assert (await cell.claims.place(replace(call, seen_seq=(await cell.tick()).seq))).outcome is Outcome.OK
 
 
 @pytest.mark.parametrize("change", CHECKED_OR_OF_THE_MOMENT.values(), ids=CHECKED_OR_OF_THE_MOMENT)
@@ -109,23 +111,23 @@ async def test_what_the_script_looks_at_itself_makes_nobody_decide_again(cell: C
     """Nor does what is true for a moment only."""
     call = call_of(await cell.tick(), member("a", "h1"))
     await change(cell)
-    assert (await cell.claim(call)).outcome is Outcome.OK
+    assert (await cell.claims.place(call)).outcome is Outcome.OK
 
 
 async def test_ids_with_an_outcome_are_told_it_first(cell: CellStore) -> None:
     call = call_of(await cell.tick(), member("a", "h1"))
-    await cell.claim(call)
+    await cell.claims.place(call)
     ended = call_of(await cell.tick(), member("b", "h1"))
-    await cell.claim(ended)
-    await cell.release("h1", "b")
-    await cell.delete_aggregate("fast", force=True)
-    assert (await cell.claim(call)).outcome is Outcome.ALREADY_DONE
-    assert (await cell.claim(replace(call, digest="other"))).outcome is Outcome.CONFLICT
-    assert (await cell.claim(ended)).outcome is Outcome.ENDED
+    await cell.claims.place(ended)
+    await cell.claims.release("h1", "b")
+    await cell.declared.delete_aggregate("fast", force=True)
+    assert (await cell.claims.place(call)).outcome is Outcome.ALREADY_DONE
+    assert (await cell.claims.place(replace(call, digest="other"))).outcome is Outcome.CONFLICT
+    assert (await cell.claims.place(ended)).outcome is Outcome.ENDED
 
 
 async def test_another_epoch_is_told_before_that(cell: CellStore) -> None:
     call = call_of(await cell.tick(), member("a", "h1"))
-    await cell.delete_aggregate("fast", force=True)
+    await cell.declared.delete_aggregate("fast", force=True)
     await new_epoch(cell)
-    assert (await cell.claim(call)).outcome is Outcome.WRONG_EPOCH
+    assert (await cell.claims.place(call)).outcome is Outcome.WRONG_EPOCH

@@ -27,14 +27,14 @@ async def test_a_claim_writes_its_hash_deadline_set_hint_sum_and_feed_entry(cell
     await open_host(cell, VCPU=8, MEMORY_MB=64)
     before = await everything(raw)
     clock = await cell.tick()
-    answer = await cell.claim(call_of(clock, member("a", "h1", VCPU=3, MEMORY_MB=10), lease_ms=60_000))
+    answer = await cell.claims.place(call_of(clock, member("a", "h1", VCPU=3, MEMORY_MB=10), lease_ms=60_000))
     assert answer.outcome is Outcome.OK
     (placed,) = answer.placed
     assert (placed.host, placed.state, placed.expires_at_ms) == ("h1", "claimed", answer.now_ms + 60_000)
     assert placed.token == f"{clock.epoch}.{clock.seq + 1}"
 
     claim = dict(await fields_of(raw, cell.keys.claim("a")))
-    (hint,) = await cell.inbox("h1")
+    (hint,) = await cell.hosts.inbox("h1")
     assert claim == {
         "host": "h1",
         "state": "claimed",
@@ -55,9 +55,9 @@ async def test_a_claim_writes_its_hash_deadline_set_hint_sum_and_feed_entry(cell
         "a",
         placed.token,
     )
-    assert await cell.deadlines() == {"a": placed.expires_at_ms}
-    assert await cell.held_ids("h1") == {"a"}
-    (entry,) = [one for one in await cell.changes("0-0", 100) if one.seq > clock.seq]
+    assert await cell.due.deadlines() == {"a": placed.expires_at_ms}
+    assert await cell.hosts.claim_ids("h1") == {"a"}
+    (entry,) = [one for one in await cell.feed.read("0-0", 100) if one.seq > clock.seq]
     assert (entry.seq, entry.kind, entry.name, entry.op, entry.more) == (clock.seq + 1, "host", "h1", "claimed", 0)
     counts = {"claims": "1", "starting": "1"}
     assert entry.fields == {"claim": "a", "claimed.VCPU": "3", "claimed.MEMORY_MB": "10"} | counts
@@ -85,7 +85,7 @@ async def test_a_host_is_filled_to_the_last_unit_and_not_further(cell: CellStore
     await open_host(cell, report=report_of(VCPU=8, external={"VCPU": 2}))
     await claim_on(cell, "a", VCPU=5)
     async with nothing_written(raw):
-        answer = await cell.claim(call_of(await cell.tick(), member("b", "h1", VCPU=2)))
+        answer = await cell.claims.place(call_of(await cell.tick(), member("b", "h1", VCPU=2)))
     assert answer.outcome is Outcome.FULL
     assert [(one.host, one.cause, one.claimed) for one in answer.looked_at] == [("h1", "VCPU", {"VCPU": 5})]
     await claim_on(cell, "b", VCPU=1)
@@ -98,11 +98,11 @@ async def test_the_first_candidate_that_fits_wins_and_the_passed_over_tell_why(c
         await open_host(cell, name, VCPU=8 if name == "better" else 4)
     await claim_on(cell, "filler", "full", VCPU=3)
     await open_host(cell, "small", MEMORY_MB=1)
-    await cell.set_status("draining", HostStatus.DRAINING)
-    await cell.set_status("disabled", HostStatus.DISABLED)
-    await cell.report(report_of("unattested"))
+    await cell.hosts.set_status("draining", HostStatus.DRAINING)
+    await cell.hosts.set_status("disabled", HostStatus.DISABLED)
+    await cell.hosts.report(report_of("unattested"))
     hosts = ("nowhere", "unattested", "draining", "disabled", "full", "small", "good", "better")
-    answer = await cell.claim(call_of(await cell.tick(), member("a", *hosts, VCPU=2)))
+    answer = await cell.claims.place(call_of(await cell.tick(), member("a", *hosts, VCPU=2)))
     assert [one.host for one in answer.placed] == ["good"]
     assert {one.host: one.cause for one in answer.looked_at} == {
         "nowhere": "UNKNOWN",
@@ -127,7 +127,7 @@ async def test_a_host_whose_lease_has_lapsed_gets_nothing_though_none_has_marked
     now_ms = (await cell.tick()).now_ms
     await raw.hset(cell.keys.host("h1"), "alive_until_ms", now_ms)
     async with nothing_written(raw):
-        answer = await cell.claim(call_of(await cell.tick(), member("a", "h1")))
+        answer = await cell.claims.place(call_of(await cell.tick(), member("a", "h1")))
     assert answer.outcome is Outcome.FULL
     assert [one.cause for one in answer.looked_at] == ["DOWN"]
 
@@ -144,11 +144,11 @@ async def test_all_members_are_placed_or_none(cell: CellStore, raw: Any) -> None
     await open_host(cell, "h2", VCPU=4)
     members = [member(name, "h1", "h2", VCPU=3) for name in ("a", "b", "c")]
     async with nothing_written(raw):
-        answer = await cell.claim(call_of(await cell.tick(), *members))
+        answer = await cell.claims.place(call_of(await cell.tick(), *members))
     assert answer.outcome is Outcome.FULL
     assert not answer.placed
     assert {one.host: dict(one.claimed) for one in answer.looked_at} == {"h1": {"VCPU": 0}, "h2": {"VCPU": 0}}
-    answer = await cell.claim(call_of(await cell.tick(), *members[:2]))
+    answer = await cell.claims.place(call_of(await cell.tick(), *members[:2]))
     assert [(one.host, one.candidate) for one in answer.placed] == [("h1", 0), ("h2", 1)]
 
 
@@ -156,16 +156,16 @@ async def test_members_that_share_a_host_see_each_other(cell: CellStore, raw: An
     """Amounts promised to earlier members of the call count, although nothing is written before all have a place."""
     await open_host(cell, "h1", VCPU=5)
     before = await cell.tick()
-    answer = await cell.claim(call_of(before, *(member(name, "h1", VCPU=2) for name in "ab"), member("c", "h1")))
+    answer = await cell.claims.place(call_of(before, *(member(name, "h1", VCPU=2) for name in "ab"), member("c", "h1")))
     assert [one.host for one in answer.placed] == ["h1"] * 3
     assert await claimed(raw, cell) == 5
-    entries = [one for one in await cell.changes("0-0", 100) if one.seq > before.seq]
+    entries = [one for one in await cell.feed.read("0-0", 100) if one.seq > before.seq]
     assert [one.more for one in entries] == [2, 1, 0]
     assert [one.seq - before.seq for one in entries] == [1, 2, 3]
     assert [one.fields["claimed.VCPU"] for one in entries] == ["5"] * 3  # shown at once: what the host holds after it
     assert [one.version - entries[0].version for one in entries] == [0, 1, 2]
     assert len({one.token for one in answer.placed}) == 3
-    assert [one.number for one in await cell.inbox("h1")] == [1, 2, 3]
+    assert [one.number for one in await cell.hosts.inbox("h1")] == [1, 2, 3]
     (looked_at,) = answer.looked_at
     assert (looked_at.version, dict(looked_at.claimed)) == (entries[-1].version, {"VCPU": 5})
     assert await raw.hget(cell.keys.host("h1"), "version") == str(looked_at.version)
@@ -175,7 +175,7 @@ async def test_candidates_of_one_member_may_be_one_host_with_other_slots(cell: C
     """What was looked at and not taken is not written: its field belongs to whoever takes it."""
     await open_host(cell, "h1", VCPU=1, PCPU=4)
     candidates = (Candidate("h1", {"VCPU": 2}), Candidate("h1", {"PCPU": 2}))
-    answer = await cell.claim(call_of(await cell.tick(), Member("a", candidates)))
+    answer = await cell.claims.place(call_of(await cell.tick(), Member("a", candidates)))
     assert answer.outcome is Outcome.OK
     assert dict(answer.looked_at[0].claimed) == {"VCPU": 0, "PCPU": 2}
     fields = await fields_of(raw, cell.keys.host("h1"))
@@ -187,13 +187,13 @@ async def test_two_hundred_members_with_eight_candidates_in_one_call(cell: CellS
         await open_host(cell, f"h{number}", VCPU=25)
     hosts = [f"h{number}" for number in range(8)]
     members = [member(f"m{number}", *hosts) for number in range(200)]
-    answer = await cell.claim(call_of(await cell.tick(), *members))
+    answer = await cell.claims.place(call_of(await cell.tick(), *members))
     assert answer.outcome is Outcome.OK
     assert [one.host for one in answer.placed] == [hosts[number // 25] for number in range(200)]
     assert [await claimed(raw, cell, host) for host in hosts] == [25] * 8
     async with nothing_written(raw):
-        again = await cell.claim(call_of(await cell.tick(), *members))
-        one_more = await cell.claim(call_of(await cell.tick(), member("more", *hosts)))
+        again = await cell.claims.place(call_of(await cell.tick(), *members))
+        one_more = await cell.claims.place(call_of(await cell.tick(), member("more", *hosts)))
     assert (again.outcome, again.placed) == (Outcome.ALREADY_DONE, known(*answer.placed))
     assert one_more.outcome is Outcome.FULL
 
@@ -204,10 +204,10 @@ async def test_amounts_keep_to_min_max_and_step(cell: CellStore, raw: Any, amoun
     await open_host(cell, report=HostReport("h1", {"VCPU": inventory}, lease_s=HOUR_S))
     call = call_of(await cell.tick(), member("a", "h1", VCPU=amount))
     if fits:
-        assert (await cell.claim(call)).outcome is Outcome.OK
+        assert (await cell.claims.place(call)).outcome is Outcome.OK
         return
     async with nothing_written(raw):
-        answer = await cell.claim(call)
+        answer = await cell.claims.place(call)
     assert [one.cause for one in answer.looked_at] == ["VCPU"]
 
 
@@ -216,7 +216,7 @@ async def test_no_amount_below_one_is_given(cell: CellStore, raw: Any) -> None:
     await open_host(cell)
     for amount in (0, -1):
         async with nothing_written(raw):
-            answer = await cell.claim(call_of(await cell.tick(), member("a", "h1", VCPU=amount)))
+            answer = await cell.claims.place(call_of(await cell.tick(), member("a", "h1", VCPU=amount)))
         assert answer.outcome is Outcome.FULL
 
 
@@ -224,8 +224,8 @@ async def test_a_host_that_shrank_or_gained_external_work_gets_no_more(cell: Cel
     await open_host(cell, "h1", VCPU=8)
     await claim_on(cell, "a", VCPU=6)
     for worse in (report_of("h1", VCPU=5), report_of("h1", {"VCPU": 4}, VCPU=8)):
-        await cell.report(worse)
+        await cell.hosts.report(worse)
         async with nothing_written(raw):
-            answer = await cell.claim(call_of(await cell.tick(), member("b", "h1")))
+            answer = await cell.claims.place(call_of(await cell.tick(), member("b", "h1")))
         assert answer.outcome is Outcome.FULL
         assert await claimed(raw, cell) == 6

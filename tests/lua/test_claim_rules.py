@@ -42,7 +42,7 @@ async def test_a_member_is_counted_by_host_zone_and_every_label_of_its_group(cel
         "zone=az2": 1,
         "label:rack=r1": 2,
     }
-    entries = [one for one in await cell.changes("0-0", 100) if one.seq > clock.seq]
+    entries = [one for one in await cell.feed.read("0-0", 100) if one.seq > clock.seq]
     assert [(one.kind, one.name, one.more) for one in entries] == [
         ("host", "h1", 3),
         ("host", "h4", 2),
@@ -54,7 +54,7 @@ async def test_a_member_is_counted_by_host_zone_and_every_label_of_its_group(cel
     (thing,) = answer.things
     assert (thing.kind, thing.name, thing.version, dict(thing.fields)) == ("server-group", "web", version + 1, told)
     assert await raw.hget(cell.keys.server_group("web"), "version") == str(version + 1)
-    claims = await cell.read_claims("ab")
+    claims = await cell.claims.read("ab")
     assert (claims["a"].group, claims["a"].counted) == ("web", {"zone": "az1", "label:rack": "r1"})
     assert (claims["b"].group, claims["b"].counted) == ("web", {"zone": "az2"})
 
@@ -62,9 +62,9 @@ async def test_a_member_is_counted_by_host_zone_and_every_label_of_its_group(cel
 async def test_the_same_call_again_counts_nothing(cell: CellStore, raw: Any) -> None:
     await group(cell, policy=GroupPolicy.ANTI_AFFINITY)
     call = call_of(await cell.tick(), joining("a", "h1"))
-    first = await cell.claim(call)
+    first = await cell.claims.place(call)
     async with nothing_written(raw):
-        again = await cell.claim(call)
+        again = await cell.claims.place(call)
     assert (again.outcome, again.placed, again.things) == (Outcome.ALREADY_DONE, known(*first.placed), ())
 
 
@@ -262,13 +262,13 @@ async def test_what_counts_members_everywhere_waits_for_all_hosts(cell: CellStor
     await group(cell, "soft")
     await group(cell, "hard", GroupPolicy.ANTI_AFFINITY)
     first = call_of(await cell.tick(), joining("known", "h1", to="hard"))
-    await cell.claim(first)
+    await cell.claims.place(first)
     epoch = await new_epoch(cell)
-    await cell.attest("h1", epoch)
+    await cell.hosts.attest("h1", epoch)
     for rule in (ClaimRule(APART, "host", (0,), "soft"), ClaimRule(SKEW, "zone", (0,), "", 1, ("az1",))):
         assert (await ask(cell, member("a", "h1"), rules=(rule,))).outcome is Outcome.SETTLING
     assert (await ask(cell, joining("a", "h1", to="hard"))).outcome is Outcome.SETTLING
-    assert (await cell.claim(first)).outcome is Outcome.ALREADY_DONE
+    assert (await cell.claims.place(first)).outcome is Outcome.ALREADY_DONE
     await given(cell, joining("a", "h1", to="soft"))
     await given(cell, member("b", "h1"), rules=(ClaimRule(APART, "host", (0,)),))
 

@@ -28,15 +28,15 @@ from tests.support.cells import (
 Verb = Callable[[CellStore, str, str, str], Awaitable[ScriptResult]]
 
 VERBS: dict[str, Verb] = {
-    "accept": lambda cell, host, id_, token: cell.accept(host, id_, token, HOUR_S),
-    "confirm": lambda cell, host, id_, token: cell.confirm(host, id_, token),
-    "renew": lambda cell, host, id_, token: cell.renew(host, id_, token, HOUR_S),
-    "fail-by-host": lambda cell, host, id_, token: cell.fail(host, id_, token, by_host=True),
-    "fail": lambda cell, host, id_, token: cell.fail(host, id_, token, by_host=False),
-    "release": lambda cell, host, id_, token: cell.release(host, id_, token),
-    "release-force": lambda cell, host, id_, token: cell.release(host, id_, token, how=ReleaseMode.FORCE),
-    "gone": lambda cell, host, id_, token: cell.gone(host, id_, token, EndReason.RELEASED, {"VCPU": 1}),
-    "work-ended": lambda cell, host, id_, token: cell.work_ended(host, id_, token, "no process is left"),
+    "accept": lambda cell, host, id_, token: cell.claims.accept(host, id_, token, HOUR_S),
+    "confirm": lambda cell, host, id_, token: cell.claims.confirm(host, id_, token),
+    "renew": lambda cell, host, id_, token: cell.claims.renew(host, id_, token, HOUR_S),
+    "fail-by-host": lambda cell, host, id_, token: cell.claims.fail(host, id_, token, by_host=True),
+    "fail": lambda cell, host, id_, token: cell.claims.fail(host, id_, token, by_host=False),
+    "release": lambda cell, host, id_, token: cell.claims.release(host, id_, token),
+    "release-force": lambda cell, host, id_, token: cell.claims.release(host, id_, token, how=ReleaseMode.FORCE),
+    "gone": lambda cell, host, id_, token: cell.claims.gone(host, id_, token, EndReason.RELEASED, {"VCPU": 1}),
+    "work-ended": lambda cell, host, id_, token: cell.claims.work_ended(host, id_, token, "no process is left"),
 }
 SAID = {"renew", "work-ended"}
 """Verbs that write something and leave the state as it is."""
@@ -101,11 +101,15 @@ async def check_shape(cell: CellStore, raw: Any, state: str, token: str) -> None
     fields = await fields_of(raw, cell.keys.claim("a"))
     assert (fields["state"], fields["token"]) == (state, token)
     leased, holds = state in ("claimed", "starting"), state != "ended"
-    assert (await cell.deadlines() == {"a": int(fields["expires_at_ms"])}) if leased else await cell.deadlines() == {}
+    assert (
+        (await cell.due.deadlines() == {"a": int(fields["expires_at_ms"])})
+        if leased
+        else await cell.due.deadlines() == {}
+    )
     assert ("expires_at_ms" in fields) == leased
-    assert await cell.held_ids("h1") == ({"a"} if holds else set())
+    assert await cell.hosts.claim_ids("h1") == ({"a"} if holds else set())
     assert await claimed(raw, cell) == (2 if holds else 0)
-    hints = [(one.op, one.claim_id, one.token, one.entry_id) for one in await cell.inbox("h1")]
+    hints = [(one.op, one.claim_id, one.token, one.entry_id) for one in await cell.hosts.inbox("h1")]
     op = {"claimed": "claim", "ending": "end"}.get(state)
     assert hints == ([(op, "a", token, fields["inbox_id"])] if op else [])
     assert await raw.exists(cell.keys.inbox("h1")) == len(hints)
@@ -121,7 +125,7 @@ async def test_every_word_in_every_state(cell: CellStore, raw: Any, verb: str, s
     answer = await VERBS[verb](cell, "h1", "a", placed.token)
     assert answer.outcome == outcome
     await check_shape(cell, raw, after, placed.token)
-    changes = [one for one in await cell.changes("0-0", 100) if one.seq > clock.seq]
+    changes = [one for one in await cell.feed.read("0-0", 100) if one.seq > clock.seq]
     if after == state and outcome != "OK":
         assert not changes
     if after == state and verb not in SAID:
@@ -185,8 +189,8 @@ async def test_a_release_with_another_token_is_stale_until_the_claim_has_ended(
 async def test_a_release_finds_the_host_that_its_caller_does_not_know(cell: CellStore, host: str) -> None:
     await open_host(cell, "h2")
     placed = await active(cell)
-    assert (await cell.release(host, "a", placed.token)).outcome is Outcome.ENDING
-    assert [one.op for one in await cell.inbox("h1")] == ["end"]
+    assert (await cell.claims.release(host, "a", placed.token)).outcome is Outcome.ENDING
+    assert [one.op for one in await cell.hosts.inbox("h1")] == ["end"]
 
 
 @pytest.mark.parametrize("verb", OF_PLACEMENT)
@@ -198,7 +202,7 @@ async def test_only_a_release_may_leave_the_token_out(cell: CellStore, raw: Any,
 
 async def test_a_release_without_a_token_is_for_whichever_placing_it_is(cell: CellStore) -> None:
     await claim_on(cell)
-    assert (await cell.release("h1", "a")).outcome is Outcome.OK
+    assert (await cell.claims.release("h1", "a")).outcome is Outcome.OK
 
 
 @pytest.mark.parametrize("verb", OF_PLACEMENT)
@@ -218,31 +222,31 @@ async def test_nothing_is_said_about_claims_of_a_host_that_has_not_attested(
 async def test_claims_of_a_host_that_was_written_off_can_be_ended(cell: CellStore, verb: str) -> None:
     placed = await active(cell)
     await new_epoch(cell)
-    await cell.write_off("h1", force=True)
+    await cell.hosts.write_off("h1", force=True)
     assert (await VERBS[verb](cell, "h1", "a", placed.token)).outcome in (Outcome.OK, Outcome.ENDING)
 
 
 async def test_accepting_gives_a_fresh_lease(cell: CellStore, raw: Any) -> None:
     placed = await claim_on(cell)
-    answer = await cell.accept("h1", "a", placed.token, 7)
+    answer = await cell.claims.accept("h1", "a", placed.token, 7)
     assert answer.facts == ("starting",)
-    assert await cell.deadlines() == {"a": answer.now_ms + 7000}
+    assert await cell.due.deadlines() == {"a": answer.now_ms + 7000}
 
 
 async def test_renewing_tells_the_new_deadline(cell: CellStore) -> None:
     placed = await claim_on(cell)
-    answer = await cell.renew("h1", "a", placed.token, 7)
+    answer = await cell.claims.renew("h1", "a", placed.token, 7)
     assert answer.facts == (str(answer.now_ms + 7000),)
-    assert await cell.deadlines() == {"a": answer.now_ms + 7000}
-    await cell.confirm("h1", "a", placed.token)
-    assert (await cell.renew("h1", "a", placed.token, 7)).facts == ("",)
+    assert await cell.due.deadlines() == {"a": answer.now_ms + 7000}
+    await cell.claims.confirm("h1", "a", placed.token)
+    assert (await cell.claims.renew("h1", "a", placed.token, 7)).facts == ("",)
 
 
 async def test_confirming_after_the_deadline_but_before_the_sweep_is_fine(cell: CellStore, raw: Any) -> None:
     placed = await taken_up(cell)
     await make_due(raw, cell, "a")
-    assert (await cell.confirm("h1", "a", placed.token)).outcome is Outcome.OK
-    assert await cell.reconcile(["a"]) == 0
+    assert (await cell.claims.confirm("h1", "a", placed.token)).outcome is Outcome.OK
+    assert await cell.claims.reconcile(["a"]) == 0
 
 
 async def test_a_hint_that_has_served_is_deleted_whatever_the_answer(cell: CellStore, raw: Any) -> None:
@@ -252,30 +256,30 @@ async def test_a_hint_that_has_served_is_deleted_whatever_the_answer(cell: CellS
         if claim_id == "stale":
             await taken_up(cell, "stale")
         entry = await raw.xadd(cell.keys.inbox("h1"), {"op": "claim"})
-        answer = await cell.accept("h1", claim_id, token or (placed.token if placed else "1-a.1"), 60, entry)
+        answer = await cell.claims.accept("h1", claim_id, token or (placed.token if placed else "1-a.1"), 60, entry)
         assert answer.outcome in (Outcome.ENDED, Outcome.STALE, Outcome.UNKNOWN)
         assert not await raw.exists(cell.keys.inbox("h1"))
     entry = await raw.xadd(cell.keys.inbox("h1"), {"op": "end"})
-    assert (await cell.gone("h1", "unknown", "1-a.1", EndReason.RELEASED, {}, entry)).outcome is Outcome.UNKNOWN
+    assert (await cell.claims.gone("h1", "unknown", "1-a.1", EndReason.RELEASED, {}, entry)).outcome is Outcome.UNKNOWN
     assert not await raw.exists(cell.keys.inbox("h1"))
     entry = await raw.xadd(cell.keys.inbox("h1"), {"op": "claim"})
     await new_epoch(cell)
-    await cell.accept("h1", "gone", "1-a.1", 60, entry)
+    await cell.claims.accept("h1", "gone", "1-a.1", 60, entry)
     assert await raw.exists(cell.keys.inbox("h1"))
 
 
 async def test_an_inbox_keeps_the_hints_of_other_claims(cell: CellStore) -> None:
     placed = await claim_on(cell, "a")
     await claim_on(cell, "b")
-    await cell.accept("h1", "a", placed.token, 60)
-    assert [(one.claim_id, one.number) for one in await cell.inbox("h1")] == [("b", 2)]
+    await cell.claims.accept("h1", "a", placed.token, 60)
+    assert [(one.claim_id, one.number) for one in await cell.hosts.inbox("h1")] == [("b", 2)]
 
 
 async def test_the_amounts_return_together_with_the_hosts_new_external_usage(cell: CellStore, raw: Any) -> None:
     placed = await active(cell, "a", VCPU=2)
     seq = (await cell.tick()).seq
-    await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {"VCPU": 3})
-    (entry,) = [one for one in await cell.changes("0-0", 100) if one.seq > seq]
+    await cell.claims.gone("h1", "a", placed.token, EndReason.RELEASED, {"VCPU": 3})
+    (entry,) = [one for one in await cell.feed.read("0-0", 100) if one.seq > seq]
     numbers = {"claims": "0", "claimed.VCPU": "0", "external.VCPU": "3"}
     assert entry.fields == {"claim": "a", "held.VCPU": "2", "end_reason": "released", **numbers}
     assert await raw.hget(cell.keys.host("h1"), "external.VCPU") == "3"
@@ -283,20 +287,20 @@ async def test_the_amounts_return_together_with_the_hosts_new_external_usage(cel
 
 async def test_why_a_claim_ended_is_why_its_ending_began(cell: CellStore) -> None:
     placed = await active(cell, "a")
-    await cell.fail("h1", "a", placed.token, by_host=False)
-    await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {})
+    await cell.claims.fail("h1", "a", placed.token, by_host=False)
+    await cell.claims.gone("h1", "a", placed.token, EndReason.RELEASED, {})
     placed = await active(cell, "b")
-    await cell.gone("h1", "b", placed.token, EndReason.EXPIRED, {})
-    claims = await cell.read_claims("ab")
+    await cell.claims.gone("h1", "b", placed.token, EndReason.EXPIRED, {})
+    claims = await cell.claims.read("ab")
     assert [claims[one].end_reason for one in "ab"] == [EndReason.FAILED, EndReason.EXPIRED]
 
 
 async def test_a_failed_claim_stays_failed_for_its_host_and_gone_for_others(cell: CellStore) -> None:
     placed = await claim_on(cell)
-    await cell.fail("h1", "a", placed.token, by_host=True)
-    assert (await cell.fail("h1", "a", placed.token, by_host=False)).outcome is Outcome.ALREADY_DONE
-    assert (await cell.confirm("h1", "a", placed.token)).outcome is Outcome.ENDED
-    assert (await cell.read_claims("a"))["a"].end_reason is EndReason.FAILED
+    await cell.claims.fail("h1", "a", placed.token, by_host=True)
+    assert (await cell.claims.fail("h1", "a", placed.token, by_host=False)).outcome is Outcome.ALREADY_DONE
+    assert (await cell.claims.confirm("h1", "a", placed.token)).outcome is Outcome.ENDED
+    assert (await cell.claims.read("a"))["a"].end_reason is EndReason.FAILED
 
 
 async def test_no_word_on_a_claim_touches_what_the_agent_owns(cell: CellStore, raw: Any) -> None:
@@ -311,7 +315,7 @@ async def test_no_word_on_a_claim_touches_what_the_agent_owns(cell: CellStore, r
             continue
         placed = await IN_STATE[state](cell, f"{verb}-{state}")
         await VERBS[verb](cell, "h1", f"{verb}-{state}", placed.token)
-        await cell.release("h1", f"{verb}-{state}", how=ReleaseMode.FORCE)
+        await cell.claims.release("h1", f"{verb}-{state}", how=ReleaseMode.FORCE)
     assert owned(await fields_of(raw, cell.keys.host("h1"))) == before
 
 
@@ -321,8 +325,8 @@ async def test_an_undoing_that_arrives_late_leaves_what_another_call_was_told_of
     token = (await claim_on(cell, "a")).token
     await raw.hset(cell.keys.claim("a"), "call_id", "later")
     async with nothing_written(raw):
-        assert (await cell.release("h1", "a", token, call_id="first")).outcome is Outcome.STALE
-    assert (await cell.release("h1", "a", token, call_id="later")).outcome is Outcome.OK
+        assert (await cell.claims.release("h1", "a", token, call_id="first")).outcome is Outcome.STALE
+    assert (await cell.claims.release("h1", "a", token, call_id="later")).outcome is Outcome.OK
 
 
 @pytest.mark.parametrize("state", ["claimed", "starting"])
@@ -331,11 +335,11 @@ async def test_a_host_that_was_written_off_takes_nothing_up_before_it_has_attest
 ) -> None:
     """It counts as dead, and its claims are being placed elsewhere."""
     token = (await IN_STATE[state](cell, "a")).token
-    await cell.write_off("h1", evacuate=True, force=True)
+    await cell.hosts.write_off("h1", evacuate=True, force=True)
     async with nothing_written(raw):
         for answer in (
-            await cell.accept("h1", "a", token, HOUR_S),
-            await cell.confirm("h1", "a", token),
-            await cell.renew("h1", "a", token, HOUR_S),
+            await cell.claims.accept("h1", "a", token, HOUR_S),
+            await cell.claims.confirm("h1", "a", token),
+            await cell.claims.renew("h1", "a", token, HOUR_S),
         ):
             assert answer.outcome is Outcome.NOT_ATTESTED

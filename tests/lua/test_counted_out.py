@@ -57,18 +57,18 @@ Ending = Callable[[CellStore, Any, str], Awaitable[Any]]
 
 async def _expire(cell: CellStore, raw: Any, token: str) -> None:
     await make_due(raw, cell, "a")
-    assert await cell.reconcile(["a"]) == 1
+    assert await cell.claims.reconcile(["a"]) == 1
 
 
 ENDINGS: dict[str, Ending] = {
-    "release": lambda cell, raw, token: cell.release("h1", "a", token),
-    "release, things known": lambda cell, raw, token: cell.release("h1", "a", token, things=THINGS),
-    "release by force": lambda cell, raw, token: cell.release("h1", "a", how=ReleaseMode.FORCE),
-    "fail": lambda cell, raw, token: cell.fail("h1", "a", token, by_host=False),
-    "fail by host": lambda cell, raw, token: cell.fail("h1", "a", token, by_host=True, things=THINGS[:1]),
-    "gone": lambda cell, raw, token: cell.gone("h1", "a", token, EndReason.RELEASED, {"VCPU": 2}),
+    "release": lambda cell, raw, token: cell.claims.release("h1", "a", token),
+    "release, things known": lambda cell, raw, token: cell.claims.release("h1", "a", token, things=THINGS),
+    "release by force": lambda cell, raw, token: cell.claims.release("h1", "a", how=ReleaseMode.FORCE),
+    "fail": lambda cell, raw, token: cell.claims.fail("h1", "a", token, by_host=False),
+    "fail by host": lambda cell, raw, token: cell.claims.fail("h1", "a", token, by_host=True, things=THINGS[:1]),
+    "gone": lambda cell, raw, token: cell.claims.gone("h1", "a", token, EndReason.RELEASED, {"VCPU": 2}),
     "expire": _expire,
-    "forget": lambda cell, raw, token: cell.forget("h1", force=True),
+    "forget": lambda cell, raw, token: cell.hosts.forget("h1", force=True),
 }
 
 
@@ -82,7 +82,7 @@ async def test_every_end_counts_a_claim_out(cell: CellStore, raw: Any, way: str)
     await ENDINGS[way](cell, raw, token)
     assert await counts(raw, cell) == {"members": 1, "host=h2": 1, "zone=az2": 1}
     assert await seats(raw, cell) == 3
-    entries = [one for one in await cell.changes("0-0", 100) if one.seq > seq]
+    entries = [one for one in await cell.feed.read("0-0", 100) if one.seq > seq]
     assert [(one.kind, one.more) for one in entries if one.kind == "host"] == [("host", 2)]
     assert {one.kind: dict(one.fields) for one in entries if one.kind != "host"} == {
         "server-group": {"members": "1", "count.host=h1": "", "count.zone=az1": "", "count.label:rack=r1": ""},
@@ -100,17 +100,17 @@ async def test_every_end_counts_a_claim_out(cell: CellStore, raw: Any, way: str)
 @pytest.mark.parametrize("way", ["release", "fail"])
 async def test_what_is_ending_counts_until_its_host_says_that_it_is_gone(cell: CellStore, raw: Any, way: str) -> None:
     token = await placed(cell)
-    await cell.accept("h1", "a", token, HOUR_S)
+    await cell.claims.accept("h1", "a", token, HOUR_S)
     before = (await counts(raw, cell), await seats(raw, cell))
     assert (await ENDINGS[way](cell, raw, token)).outcome is Outcome.ENDING
     assert (await counts(raw, cell), await seats(raw, cell)) == before
-    await cell.gone("h1", "a", token, EndReason.RELEASED, {})
+    await cell.claims.gone("h1", "a", token, EndReason.RELEASED, {})
     assert (await counts(raw, cell), await seats(raw, cell)) == ({"members": 0}, 0)
 
 
 async def test_a_lease_that_ran_out_while_starting_counts_until_it_is_gone(cell: CellStore, raw: Any) -> None:
     token = await placed(cell)
-    await cell.accept("h1", "a", token, HOUR_S)
+    await cell.claims.accept("h1", "a", token, HOUR_S)
     await _expire(cell, raw, token)
     assert (await seats(raw, cell), (await counts(raw, cell))["members"]) == (3, 1)
 
@@ -118,7 +118,7 @@ async def test_a_lease_that_ran_out_while_starting_counts_until_it_is_gone(cell:
 async def calls_of(cell: CellStore, work: Callable[[], Awaitable[Any]]) -> list[str]:
     """The scripts that run meanwhile."""
     seen: list[str] = []
-    run = cell._run
+    run = cell._cell.run
 
     async def noted(
         script: str, keys: Sequence[str] = (), arguments: Sequence[str | int] = (), durable: bool = False
@@ -126,18 +126,18 @@ async def calls_of(cell: CellStore, work: Callable[[], Awaitable[Any]]) -> list[
         seen.append(script)
         return await run(script, keys, arguments, durable)
 
-    cell._run = noted  # type: ignore[method-assign]
+    cell._cell.run = noted  # type: ignore[method-assign]
     await work()
     return seen
 
 
 async def test_who_knows_what_a_claim_counts_in_saves_a_call(cell: CellStore, raw: Any) -> None:
     claims = [await placed(cell, name) for name in "ab"]
-    claim = (await cell.read_claims("a"))["a"]
+    claim = (await cell.claims.read("a"))["a"]
     things = drawn_on(claim.group, claim.amounts, project=claim.project)
     assert things == THINGS
-    assert await calls_of(cell, lambda: cell.release("h1", "a", claims[0], things=things)) == ["release"]
-    assert await calls_of(cell, lambda: cell.release("h1", "b", claims[1])) == ["release", "release"]
+    assert await calls_of(cell, lambda: cell.claims.release("h1", "a", claims[0], things=things)) == ["release"]
+    assert await calls_of(cell, lambda: cell.claims.release("h1", "b", claims[1])) == ["release", "release"]
 
 
 async def test_a_batch_of_due_claims_is_ended_with_all_that_they_count_in(cell: CellStore, raw: Any) -> None:
@@ -147,30 +147,30 @@ async def test_a_batch_of_due_claims_is_ended_with_all_that_they_count_in(cell: 
     await placed(cell, "b")
     await ask(cell, Member("c", (Candidate("h1", {"VCPU": 1}),), "other"))
     plain = replace(call_of(await cell.tick(), member("plain", "h1")), project="")
-    assert (await cell.claim(plain)).outcome is Outcome.OK
+    assert (await cell.claims.place(plain)).outcome is Outcome.OK
     for name in ("a", "b", "c", "plain"):
         await make_due(raw, cell, name)
     seq = (await cell.tick()).seq
     due = ["a", "plain", "b", "c"]
-    assert await cell.reconcile(due) == 4
+    assert await cell.claims.reconcile(due) == 4
     assert (await counts(raw, cell), await counts(raw, cell, "other")) == ({"members": 0}, {"members": 0})
     assert await seats(raw, cell) == 0
-    entries = [one for one in await cell.changes("0-0", 100) if one.seq > seq]
+    entries = [one for one in await cell.feed.read("0-0", 100) if one.seq > seq]
     assert [one.more for one in entries] == [6, 5, 4, 3, 2, 1, 0]
     assert [one.fields["claims"] for one in entries if one.kind == "host"] == ["3", "2", "1", "0"]
     assert sorted(one.kind for one in entries[4:]) == ["pool", "server-group", "server-group"]
     assert [one.fields["claimed.CUSTOM_SEAT"] for one in entries if one.kind == "pool"] == ["0"]
     async with nothing_written(raw):
-        assert await cell.reconcile(due) == 0
+        assert await cell.claims.reconcile(due) == 0
 
 
 async def test_a_forgotten_host_takes_all_its_claims_out_at_once(cell: CellStore, raw: Any) -> None:
     for name in "abc":
         await placed(cell, name)
     seq = (await cell.tick()).seq
-    assert (await cell.forget("h1")).outcome is Outcome.IN_USE
-    assert (await cell.forget("h1", force=True)).outcome is Outcome.OK
-    entries = [one for one in await cell.changes("0-0", 100) if one.seq > seq]
+    assert (await cell.hosts.forget("h1")).outcome is Outcome.IN_USE
+    assert (await cell.hosts.forget("h1", force=True)).outcome is Outcome.OK
+    entries = [one for one in await cell.feed.read("0-0", 100) if one.seq > seq]
     assert [one.more for one in entries] == [2, 1, 0]
     assert (await counts(raw, cell), await seats(raw, cell)) == ({"members": 0}, 0)
 
@@ -178,21 +178,21 @@ async def test_a_forgotten_host_takes_all_its_claims_out_at_once(cell: CellStore
 async def test_a_group_and_a_pool_that_nobody_declares_go_with_their_last_claim(cell: CellStore, raw: Any) -> None:
     for name in "ab":
         await placed(cell, name)
-    await cell.delete_group("web", force=True)
-    await cell.delete_pool("lic", force=True)
-    await cell.release("h1", "a")
+    await cell.declared.delete_group("web", force=True)
+    await cell.declared.delete_pool("lic", force=True)
+    await cell.claims.release("h1", "a")
     assert (await seats(raw, cell), (await counts(raw, cell))["members"]) == (3, 1)
     seq = (await cell.tick()).seq
-    await cell.release("h1", "b")
+    await cell.claims.release("h1", "b")
     assert not await raw.exists(cell.keys.pool("lic"), cell.keys.server_group("web"))
-    entries = [one for one in await cell.changes("0-0", 100) if one.seq > seq and one.kind != "host"]
+    entries = [one for one in await cell.feed.read("0-0", 100) if one.seq > seq and one.kind != "host"]
     assert {(one.kind, one.op) for one in entries} == {("server-group", "removed"), ("pool", "removed")}
 
 
 async def test_counts_that_are_no_longer_there_are_not_made_anew(cell: CellStore, raw: Any) -> None:
     await placed(cell)
     await raw.delete(cell.keys.pool("lic"), cell.keys.server_group("web"))
-    assert (await cell.release("h1", "a")).outcome is Outcome.OK
+    assert (await cell.claims.release("h1", "a")).outcome is Outcome.OK
     assert not await raw.exists(cell.keys.pool("lic"), cell.keys.server_group("web"))
 
 
@@ -201,7 +201,7 @@ async def test_damaged_counts_keep_no_claim_from_ending(cell: CellStore, raw: An
     token = await placed(cell)
     await raw.hset(cell.keys.pool("lic"), "claimed.CUSTOM_SEAT", value)
     await raw.hset(cell.keys.server_group("web"), mapping={"members": value, "count.host=h1": value, "version": value})
-    assert (await cell.release("h1", "a", token)).outcome is Outcome.OK
+    assert (await cell.claims.release("h1", "a", token)).outcome is Outcome.OK
     assert (await counts(raw, cell)).get("zone=az1") is None
     assert (await ask(cell, both("b"))).outcome is Outcome.FULL
 
@@ -223,18 +223,20 @@ async def test_a_host_counts_its_claims_and_those_not_active_yet(cell: CellStore
     await ending(cell, "ending")
     await ended(cell, "ended")
     assert await host_counts(raw, cell) == (4, 2, 0)
-    token = (await cell.read_claims(["starting"]))["starting"].token
+    token = (await cell.claims.read(["starting"]))["starting"].token
     seq = (await cell.tick()).seq
-    await cell.release("h1", "starting")
+    await cell.claims.release("h1", "starting")
     assert await host_counts(raw, cell) == (4, 1, 0)
-    await cell.gone("h1", "starting", token, EndReason.RELEASED, {})
+    await cell.claims.gone("h1", "starting", token, EndReason.RELEASED, {})
     assert await host_counts(raw, cell) == (3, 1, 0)
-    entries = [dict(one.fields) for one in await cell.changes("0-0", 100) if one.seq > seq]
+    entries = [dict(one.fields) for one in await cell.feed.read("0-0", 100) if one.seq > seq]
     assert [{name: one[name] for name in ("claims", "starting") if name in one} for one in entries] == [
         {"starting": "1"},
         {"claims": "3"},
     ]
-    await cell.gone("h1", "claimed", (await cell.read_claims(["claimed"]))["claimed"].token, EndReason.RELEASED, {})
+    await cell.claims.gone(
+        "h1", "claimed", (await cell.claims.read(["claimed"]))["claimed"].token, EndReason.RELEASED, {}
+    )
     assert await host_counts(raw, cell) == (2, 0, 0)
 
 
@@ -242,8 +244,8 @@ async def test_confirming_is_told_in_the_feed(cell: CellStore, raw: Any) -> None
     placed = await taken_up(cell, "a")
     clock = await cell.tick()
     version = int(await raw.hget(cell.keys.host("h1"), "version"))
-    assert (await cell.confirm("h1", "a", placed.token)).outcome is Outcome.OK
-    (entry,) = [one for one in await cell.changes("0-0", 100) if one.seq > clock.seq]
+    assert (await cell.claims.confirm("h1", "a", placed.token)).outcome is Outcome.OK
+    (entry,) = [one for one in await cell.feed.read("0-0", 100) if one.seq > clock.seq]
     assert (entry.op, dict(entry.fields), entry.version) == ("active", {"claim": "a", "starting": "0"}, version + 1)
     assert (await cell.tick()).seq == clock.seq + 1
     assert await raw.hget(cell.keys.host("h1"), "version") == str(version + 1)
@@ -253,17 +255,17 @@ async def test_failures_of_its_own_count_until_a_host_confirms(cell: CellStore, 
     """What others call failed says nothing about the host."""
     for name in "ab":
         token = (await taken_up(cell, name)).token
-        await cell.fail("h1", name, token, by_host=True)
-        await cell.fail("h1", name, token, by_host=True)
+        await cell.claims.fail("h1", name, token, by_host=True)
+        await cell.claims.fail("h1", name, token, by_host=True)
     by_caller = await claim_on(cell, "c")
-    await cell.fail("h1", "c", by_caller.token, by_host=False)
+    await cell.claims.fail("h1", "c", by_caller.token, by_host=False)
     assert await host_counts(raw, cell) == (0, 0, 2)
-    (entry, *_) = [one for one in await cell.changes("0-0", 100) if one.op == "failed"]
+    (entry, *_) = [one for one in await cell.feed.read("0-0", 100) if one.op == "failed"]
     assert entry.fields["failures"] == "1"
     seq = (await cell.tick()).seq
     await active(cell, "d")
     assert await host_counts(raw, cell) == (1, 0, 0)
-    assert [one.fields.get("failures") for one in await cell.changes("0-0", 100) if one.seq > seq] == [None, "0"]
+    assert [one.fields.get("failures") for one in await cell.feed.read("0-0", 100) if one.seq > seq] == [None, "0"]
 
 
 async def test_two_hosts_count_apart(cell: CellStore, raw: Any) -> None:

@@ -30,9 +30,9 @@ async def test_a_damaged_amount_lets_nothing_in_and_the_next_host_is_tried(
     await raw.hset(cell.keys.host("h1"), f"{kind}.VCPU", value)
     before = await raw.hgetall(cell.keys.host("h1"))
     async with nothing_written(raw):
-        refused = await cell.claim(call_of(await cell.tick(), member("a", "h1")))
+        refused = await cell.claims.place(call_of(await cell.tick(), member("a", "h1")))
     assert (refused.outcome, [one.cause for one in refused.looked_at]) == (Outcome.FULL, ["VCPU"])
-    answer = await cell.claim(call_of(await cell.tick(), member("a", "h1", "h2")))
+    answer = await cell.claims.place(call_of(await cell.tick(), member("a", "h1", "h2")))
     assert [one.host for one in answer.placed] == ["h2"]
     assert await raw.hgetall(cell.keys.host("h1")) == before
 
@@ -47,7 +47,7 @@ async def test_a_damaged_host_is_closed_and_half_a_gang_is_never_written(
     await open_host(cell, "h2")
     await raw.hset(cell.keys.host("h2"), field, value)
     async with nothing_written(raw):
-        answer = await cell.claim(call_of(await cell.tick(), member("a", "h1"), member("b", "h2")))
+        answer = await cell.claims.place(call_of(await cell.tick(), member("a", "h1"), member("b", "h2")))
     assert (answer.outcome, [one.cause for one in answer.looked_at]) == (Outcome.FULL, ["", cause])
 
 
@@ -65,8 +65,8 @@ async def test_a_damaged_host_does_not_keep_the_claims_of_others_from_expiring(
         await make_due(raw, cell, claim_id)
     await raw.hset(cell.keys.host("h1"), field, "abc")
     seq = (await cell.tick()).seq
-    assert await cell.reconcile(["a", "b", "c"]) == 3
+    assert await cell.claims.reconcile(["a", "b", "c"]) == 3
     assert (await cell.tick()).seq == seq + 3
     assert await claimed(raw, cell, "h2") == 0
-    full = await cell.claim(call_of(await cell.tick(), member("d", "h1", VCPU=8)))
+    full = await cell.claims.place(call_of(await cell.tick(), member("d", "h1", VCPU=8)))
     assert full.outcome is Outcome.FULL

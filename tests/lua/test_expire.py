@@ -31,40 +31,44 @@ async def test_what_no_host_has_taken_up_is_freed(cell: CellStore, raw: Any) -> 
     await claim_on(cell, "a", VCPU=2)
     await make_due(raw, cell, "a")
     seq = (await cell.tick()).seq
-    assert await cell.reconcile(["a"]) == 1
-    (entry,) = [one for one in await cell.changes("0-0", 100) if one.seq > seq]
+    assert await cell.claims.reconcile(["a"]) == 1
+    (entry,) = [one for one in await cell.feed.read("0-0", 100) if one.seq > seq]
     numbers = {"claims": "0", "starting": "0", "claimed.VCPU": "0"}
-    reason = (await cell.read_reasons(["a"]))["a"].text
+    reason = (await cell.claims.reasons(["a"]))["a"].text
     said = {"claim": "a", "held.VCPU": "2", "end_reason": "expired", "reason": reason}
     assert (entry.op, entry.fields) == ("expired", {**said, **numbers})
-    assert (await cell.read_claims("a"))["a"].end_reason is EndReason.EXPIRED
-    assert (await claimed(raw, cell), await cell.held_ids("h1"), dict(await cell.deadlines())) == (0, set(), {})
+    assert (await cell.claims.read("a"))["a"].end_reason is EndReason.EXPIRED
+    assert (await claimed(raw, cell), await cell.hosts.claim_ids("h1"), dict(await cell.due.deadlines())) == (
+        0,
+        set(),
+        {},
+    )
     assert not await raw.exists(cell.keys.inbox("h1"))
     async with nothing_written(raw):
-        assert await cell.reconcile(["a"]) == 0
+        assert await cell.claims.reconcile(["a"]) == 0
 
 
 async def test_what_a_host_is_starting_is_asked_back(cell: CellStore, raw: Any) -> None:
     """Its work may already be there: the amounts stay taken until the host says that it is gone."""
     placed = await taken_up(cell, "a", VCPU=2)
     await make_due(raw, cell, "a")
-    assert await cell.reconcile(["a"]) == 1
-    claim = (await cell.read_claims("a"))["a"]
-    assert (claim.state, claim.end_reason, await claimed(raw, cell), dict(await cell.deadlines())) == (
+    assert await cell.claims.reconcile(["a"]) == 1
+    claim = (await cell.claims.read("a"))["a"]
+    assert (claim.state, claim.end_reason, await claimed(raw, cell), dict(await cell.due.deadlines())) == (
         "ending",
         "expired",
         2,
         {},
     )
-    await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {})
-    assert (await cell.read_claims("a"))["a"].end_reason is EndReason.EXPIRED
+    await cell.claims.gone("h1", "a", placed.token, EndReason.RELEASED, {})
+    assert (await cell.claims.read("a"))["a"].end_reason is EndReason.EXPIRED
 
 
 @pytest.mark.parametrize("state", IN_STATE)
 async def test_nothing_ends_before_its_time(cell: CellStore, raw: Any, state: str) -> None:
     await IN_STATE[state](cell)
     async with nothing_written(raw):
-        assert await cell.reconcile(["a", "nothing"]) == 0
+        assert await cell.claims.reconcile(["a", "nothing"]) == 0
 
 
 async def test_claims_of_a_host_that_has_not_attested_are_left_alone(cell: CellStore, raw: Any) -> None:
@@ -73,9 +77,9 @@ async def test_claims_of_a_host_that_has_not_attested_are_left_alone(cell: CellS
     await new_epoch(cell)
     await make_due(raw, cell, "a")
     async with nothing_written(raw):
-        assert await cell.reconcile(["a"]) == 0
-    await cell.write_off("h1", force=True)
-    assert await cell.reconcile(["a"]) == 1
+        assert await cell.claims.reconcile(["a"]) == 0
+    await cell.hosts.write_off("h1", force=True)
+    assert await cell.claims.reconcile(["a"]) == 1
 
 
 async def test_nobody_waits_for_a_host_that_was_written_off(cell: CellStore, raw: Any) -> None:
@@ -84,24 +88,24 @@ async def test_nobody_waits_for_a_host_that_was_written_off(cell: CellStore, raw
     await taken_up(cell, "starts")
     await ending(cell, "ends")
     await make_due(raw, cell, "due")
-    await cell.write_off("h1", force=True)
-    assert await cell.reconcile(["due", "starts", "ends"]) == 2
-    claims = await cell.read_claims(("due", "starts", "ends"))
+    await cell.hosts.write_off("h1", force=True)
+    assert await cell.claims.reconcile(["due", "starts", "ends"]) == 2
+    claims = await cell.claims.read(("due", "starts", "ends"))
     assert {name: (one.state, one.end_reason) for name, one in claims.items()} == {
         "due": (ClaimStatus.ENDED, EndReason.EXPIRED),
         "starts": (ClaimStatus.STARTING, None),
         "ends": (ClaimStatus.ENDED, EndReason.RELEASED),
     }
-    assert (await claimed(raw, cell), await cell.held_ids("h1")) == (1, {"starts"})
+    assert (await claimed(raw, cell), await cell.hosts.claim_ids("h1")) == (1, {"starts"})
     assert not await raw.exists(cell.keys.inbox("h1"))
 
 
 async def test_what_is_ending_on_a_host_that_came_back_waits_for_its_word(cell: CellStore, raw: Any) -> None:
     await ending(cell, "ends")
-    await cell.write_off("h1", force=True)
-    await cell.attest("h1", "")
+    await cell.hosts.write_off("h1", force=True)
+    await cell.hosts.attest("h1", "")
     async with nothing_written(raw):
-        assert await cell.reconcile(["ends"]) == 0
+        assert await cell.claims.reconcile(["ends"]) == 0
 
 
 async def test_one_batch_holds_many_hosts_and_numbers_its_entries_densely(cell: CellStore, raw: Any) -> None:
@@ -114,8 +118,8 @@ async def test_one_batch_holds_many_hosts_and_numbers_its_entries_densely(cell: 
         due.append(f"c{number}")
     await claim_on(cell, "runs", "h1")
     seq = (await cell.tick()).seq
-    assert await cell.reconcile([*due, "runs"]) == 6
-    entries = [one for one in await cell.changes("0-0", 100) if one.seq > seq]
+    assert await cell.claims.reconcile([*due, "runs"]) == 6
+    entries = [one for one in await cell.feed.read("0-0", 100) if one.seq > seq]
     assert [one.seq - seq for one in entries] == [1, 2, 3, 4, 5, 6]
     assert (await cell.tick()).seq == seq + 6
     assert (await claimed(raw, cell, "h1"), await claimed(raw, cell, "h2")) == (2, 1)
@@ -125,7 +129,7 @@ async def test_a_deadline_without_a_claim_is_swept_away(cell: CellStore, raw: An
     """It would stay in front of all others for ever, and look due to every scheduler."""
     await ended(cell, "ended")
     await raw.zadd(cell.keys.deadlines, {"nothing": 1, "ended": 2})
-    due = await cell.due_claims((await cell.tick()).now_ms, 0, 10)
+    due = await cell.due.expired((await cell.tick()).now_ms, 0, 10)
     assert due == ["nothing", "ended"]
-    assert await cell.reconcile(due) == 0
-    assert await cell.deadlines() == {}
+    assert await cell.claims.reconcile(due) == 0
+    assert await cell.due.deadlines() == {}

@@ -84,7 +84,7 @@ async def test_a_wiped_store_heals_with_the_first_word_of_any_host(cell: CellSto
     await open_host(cell)
     before = (await cell.tick()).epoch
     await raw.flushall()
-    assert (await cell.heartbeat("h1", 60)).outcome is Outcome.UNKNOWN
+    assert (await cell.hosts.heartbeat("h1", 60)).outcome is Outcome.UNKNOWN
     await open_host(cell)
     clock = await cell.tick()
     assert clock.epoch != before
@@ -109,7 +109,7 @@ async def test_time_that_jumps_starts_an_epoch(cell: CellStore, raw: Any, behind
     meta = await meta_of(raw, cell)
     assert (meta["unattested"], meta["seq"], meta["now_ms"]) == ("1", str(clock.seq), str(again.now_ms))
     assert int(again.epoch.partition("-")[0]) > int(clock.epoch.partition("-")[0])
-    assert (await cell.claim(call_of(again, member("b", "h1")))).looked_at[0].cause == "NOT_ATTESTED"
+    assert (await cell.claims.place(call_of(again, member("b", "h1")))).looked_at[0].cause == "NOT_ATTESTED"
 
 
 async def silent_for(cell: CellStore, raw: Any, silent_ms: int) -> Clock:
@@ -140,14 +140,14 @@ async def test_a_silence_that_all_leases_outlast_is_no_jump(cell: CellStore, raw
     clock = await silent_for(cell, raw, 20_000)
     calls: dict[str, Callable[[], Awaitable[Any]]] = {
         "tick": cell.tick,
-        "heartbeat": lambda: cell.heartbeat("h1", HOUR_S),
-        "report": lambda: cell.report(report_of()),
-        "accept": lambda: cell.accept("h1", "a", placed.token, HOUR_S),
-        "renew": lambda: cell.renew("h1", "a", placed.token, HOUR_S),
-        "claim": lambda: cell.claim(call_of(clock, member("b", "h1"))),
-        "confirm": lambda: cell.confirm("h1", "a", placed.token),
-        "release": lambda: cell.release("h1", "a", placed.token),
-        "attest": lambda: cell.attest("h1", ""),
+        "heartbeat": lambda: cell.hosts.heartbeat("h1", HOUR_S),
+        "report": lambda: cell.hosts.report(report_of()),
+        "accept": lambda: cell.claims.accept("h1", "a", placed.token, HOUR_S),
+        "renew": lambda: cell.claims.renew("h1", "a", placed.token, HOUR_S),
+        "claim": lambda: cell.claims.place(call_of(clock, member("b", "h1"))),
+        "confirm": lambda: cell.claims.confirm("h1", "a", placed.token),
+        "release": lambda: cell.claims.release("h1", "a", placed.token),
+        "attest": lambda: cell.hosts.attest("h1", ""),
     }
     assert (await calls[first]()).epoch == clock.epoch
     assert (await cell.tick()).epoch == clock.epoch
@@ -231,7 +231,7 @@ async def test_an_epoch_without_known_hosts_is_settled_at_once(cell: CellStore) 
 
 
 async def test_settle_s_is_how_long_that_takes(cell: CellStore, raw: Any) -> None:
-    await cell.report(report_of())
+    await cell.hosts.report(report_of())
     await raw.hset(cell.keys.meta, "settle_s", "7")
     epoch_ms = int((await new_epoch(cell)).partition("-")[0])
     assert abs(int((await meta_of(raw, cell))["settle_at_ms"]) - epoch_ms - 7000) <= 1000
@@ -290,12 +290,12 @@ async def test_a_restart_starts_an_epoch_even_when_nothing_was_lost(tmp_path: Pa
             async with Store.connect(server.url) as store, raw_client(server.url) as raw:
                 cell = store.cell("c1")
                 # Any script that writes may be the first one: none gets past the fence.
-                answer = await cell.confirm("h1", "a", placed.token)
+                answer = await cell.claims.confirm("h1", "a", placed.token)
                 assert (answer.outcome, answer.epoch != before.epoch) == (Outcome.NOT_ATTESTED, True)
                 assert answer.epoch.endswith((await replid(raw))[:8])
                 clock = await cell.tick()
                 assert (clock.epoch, clock.seq, clock.settled) == (answer.epoch, before.seq, False)
-                await cell.attest("h1", clock.epoch)
+                await cell.hosts.attest("h1", clock.epoch)
                 assert (await cell.tick()).settled
 
 
@@ -364,7 +364,7 @@ async def test_a_first_replica_is_only_noted_and_a_promotion_starts_an_epoch(bin
             promoted = await cell.tick()
             assert (promoted.epoch != clock.epoch, promoted.settled) == (True, False)
             assert re.fullmatch(rf"\d+-{(await replid(replica))[:8]}", promoted.epoch)
-            assert (await cell.claim(call_of(promoted, member("b", "h1")))).looked_at[0].cause == "NOT_ATTESTED"
+            assert (await cell.claims.place(call_of(promoted, member("b", "h1")))).looked_at[0].cause == "NOT_ATTESTED"
 
 
 async def test_every_writing_script_has_the_fence_in_front(cell: CellStore, raw: Any) -> None:
@@ -380,19 +380,19 @@ async def test_every_writing_script_has_the_fence_in_front(cell: CellStore, raw:
         return epoch
 
     words = {
-        "accept": lambda: cell.accept("h1", "a", token, 60),
-        "confirm": lambda: cell.confirm("h1", "a", token),
-        "renew": lambda: cell.renew("h1", "a", token, 60),
-        "fail": lambda: cell.fail("h1", "a", token, True),
-        "work_ended": lambda: cell.work_ended("h1", "a", token, ""),
-        "heartbeat": lambda: cell.heartbeat("h1", 60),
+        "accept": lambda: cell.claims.accept("h1", "a", token, 60),
+        "confirm": lambda: cell.claims.confirm("h1", "a", token),
+        "renew": lambda: cell.claims.renew("h1", "a", token, 60),
+        "fail": lambda: cell.claims.fail("h1", "a", token, True),
+        "work_ended": lambda: cell.claims.work_ended("h1", "a", token, ""),
+        "heartbeat": lambda: cell.hosts.heartbeat("h1", 60),
         "init": cell.init,
-        "status": lambda: cell.set_status("nowhere", HostStatus.DRAINING),
-        "lost": lambda: cell.write_off("nowhere"),
-        "forget": lambda: cell.forget("nowhere"),
-        "void": lambda: cell.void("a", "digest"),
-        "report": lambda: cell.report(report_of()),
-        "attest": lambda: cell.attest("nowhere", ""),
+        "status": lambda: cell.hosts.set_status("nowhere", HostStatus.DRAINING),
+        "lost": lambda: cell.hosts.write_off("nowhere"),
+        "forget": lambda: cell.hosts.forget("nowhere"),
+        "void": lambda: cell.claims.void("a", "digest"),
+        "report": lambda: cell.hosts.report(report_of()),
+        "attest": lambda: cell.hosts.attest("nowhere", ""),
         "tick": cell.tick,
     }
     for word, say in words.items():
@@ -400,13 +400,13 @@ async def test_every_writing_script_has_the_fence_in_front(cell: CellStore, raw:
         answer: Any = await say()
         assert answer.epoch != before, word
         assert (await meta_of(raw, cell))["epoch"] == answer.epoch, word
-    for word, batch in {"reconcile": cell.reconcile(["a"]), "down": cell.mark_down(["h1"])}.items():
+    for word, batch in {"reconcile": cell.claims.reconcile(["a"]), "down": cell.hosts.mark_down(["h1"])}.items():
         before = await changed()
         assert await batch == 0, word
         assert (await meta_of(raw, cell))["epoch"] != before, word
-    assert (await cell.read_claims("a"))["a"].state == "claimed"
+    assert (await cell.claims.read("a"))["a"].state == "claimed"
     before = await changed()
-    assert (await cell.release("h1", "a", token)).epoch != before  # the one that is told also before it is known
+    assert (await cell.claims.release("h1", "a", token)).epoch != before  # the one that is told also before it is known
 
 
 async def test_cells_of_one_store_have_their_own_epochs(clean_store: str) -> None:

@@ -31,7 +31,7 @@ async def active(cell: CellStore, claim_id: str, host: str) -> Placed:
 async def move(cell: CellStore, claim_id: str, placed: Placed, host: str, **expected: tuple[str, ...]) -> ClaimAnswer:
     """Move a claim to a host that was chosen while others were on these."""
     one = replace(member(claim_id, host), again=Replacement(placed.host, placed.token, EndReason.MOVED))
-    return await cell.claim(replace(call_of(await cell.tick(), one), expected=expected))
+    return await cell.claims.place(replace(call_of(await cell.tick(), one), expected=expected))
 
 
 async def test_a_place_beside_others_is_given_where_they_still_are(cell: CellStore) -> None:

@@ -24,12 +24,12 @@ async def cell(cell: CellStore) -> CellStore:
 async def gang(cell: CellStore, ids: str = "ab", active: str = "") -> dict[str, Placed]:
     """A gang: `a` on h1, the others on h2. All are taken up, some active."""
     members = [member(one, "h1" if one == "a" else "h2") for one in ids]
-    answer = await cell.claim(replace(call_of(await cell.tick(), *members), is_gang=True))
+    answer = await cell.claims.place(replace(call_of(await cell.tick(), *members), is_gang=True))
     placed = dict(zip(ids, answer.placed, strict=True))
     for one in ids:
-        await cell.accept(placed[one].host, one, placed[one].token, HOUR_S)
+        await cell.claims.accept(placed[one].host, one, placed[one].token, HOUR_S)
     for one in active:
-        await cell.confirm(placed[one].host, one, placed[one].token)
+        await cell.claims.confirm(placed[one].host, one, placed[one].token)
     return placed
 
 
@@ -41,9 +41,9 @@ async def waiting(cell: CellStore, raw: Any) -> str | None:
 async def test_a_member_whose_work_its_host_has_lost_is_waited_for_again(cell: CellStore, raw: Any) -> None:
     placed = await gang(cell, active="a")
     epoch = await new_epoch(cell)
-    await cell.attest("h1", epoch)
+    await cell.hosts.attest("h1", epoch)
     assert await waiting(cell, raw) == "2"
-    await cell.attest("h2", epoch, None, [held("b", placed["b"])])
+    await cell.hosts.attest("h2", epoch, None, [held("b", placed["b"])])
     assert await waiting(cell, raw) == "1"
     await arrive(cell, "a", placed["a"])
     assert not await raw.exists(cell.keys.gang("a"))
@@ -52,14 +52,14 @@ async def test_a_member_whose_work_its_host_has_lost_is_waited_for_again(cell: C
 async def test_a_host_that_has_lost_one_and_runs_the_other_waits_for_the_first(cell: CellStore, raw: Any) -> None:
     """In one journal: whatever comes first in it, the gang has not come up."""
     placed = await gang(cell, "abc", active="ab")
-    await cell.attest("h2", await new_epoch(cell), None, [held("c", placed["c"])])
+    await cell.hosts.attest("h2", await new_epoch(cell), None, [held("c", placed["c"])])
     assert await waiting(cell, raw) == "1"
-    assert await cell.read_gang("a") == {"a": "h1", "b": "h2", "c": "h2"}
+    assert await cell.gangs.members("a") == {"a": "h1", "b": "h2", "c": "h2"}
 
 
 async def test_one_that_has_come_up_is_not_waited_for_because_its_host_lost_it(cell: CellStore, raw: Any) -> None:
     await gang(cell, active="ab")
-    await cell.attest("h1", await new_epoch(cell))
+    await cell.hosts.attest("h1", await new_epoch(cell))
     assert await main_states(cell, "a") == {"a": "claimed"}
     assert not await raw.exists(cell.keys.gang("a"))
 
@@ -67,12 +67,12 @@ async def test_one_that_has_come_up_is_not_waited_for_because_its_host_lost_it(c
 async def test_a_member_that_its_journal_is_ending_has_left(cell: CellStore, raw: Any) -> None:
     """The release that its host has heard of is one that the store has forgotten."""
     placed = await gang(cell)
-    await cell.attest("h2", await new_epoch(cell), None, [held("b", placed["b"], ClaimStatus.ENDING)])
+    await cell.hosts.attest("h2", await new_epoch(cell), None, [held("b", placed["b"], ClaimStatus.ENDING)])
     assert await main_states(cell, "b") == {"b": "ending void"}
-    assert await cell.read_gang("a") == {"a": "h1"}
+    assert await cell.gangs.members("a") == {"a": "h1"}
     assert await waiting(cell, raw) == "1"
     assert await raw.hget(cell.keys.gang("a"), "end_reason") == "void"
-    await cell.gone("h2", "b", placed["b"].token, EndReason.RELEASED, {})
+    await cell.claims.gone("h2", "b", placed["b"].token, EndReason.RELEASED, {})
     await settle(cell, but="b")  # its gang has failed, and h1 has not attested
     assert await waiting(cell, raw) == "1"
 
@@ -95,18 +95,18 @@ async def test_a_member_that_had_been_active_does_not_end_the_others(
     """The gang had come up and one has ended, or is ending; the store went back to before that. Its journal knows."""
     placed = await gang(cell)
     before = await snapshot(raw)
-    await cell.confirm("h1", "a", placed["a"].token)
-    await cell.confirm("h2", "b", placed["b"].token)
+    await cell.claims.confirm("h1", "a", placed["a"].token)
+    await cell.claims.confirm("h2", "b", placed["b"].token)
     assert not await raw.exists(cell.keys.gang("a"))
     epoch = await roll_back(cell, raw, before)
     token = placed["a"].token
     if is_over:
         told = EndedPlacement("a", token, token, end_reason or "", was_active)
-        await cell.attest("h1", epoch, None, [], [told])
+        await cell.hosts.attest("h1", epoch, None, [], [told])
     else:
         ending = replace(held("a", placed["a"], ClaimStatus.ENDING), was_active=was_active)
-        await cell.attest("h1", epoch, None, [ending])
-    await cell.attest("h2", epoch, None, [held("b", placed["b"])])
+        await cell.hosts.attest("h1", epoch, None, [ending])
+    await cell.hosts.attest("h2", epoch, None, [held("b", placed["b"])])
     await settle(cell)
     if is_over:
         assert await main_states(cell, "ab") == {"a": f"ended {end_reason or 'void'}", "b": other}
@@ -119,12 +119,14 @@ async def test_a_member_that_fell_with_its_gang_counts_as_never_active(cell: Cel
     """The store went back to when it was active, and another had not failed yet."""
     placed = await gang(cell, active="a")
     before = await snapshot(raw)
-    await cell.fail("h2", "b", placed["b"].token, by_host=True)
+    await cell.claims.fail("h2", "b", placed["b"].token, by_host=True)
     await settle(cell)
-    assert (await cell.gone("h1", "a", placed["a"].token, EndReason.VOID, {})).facts == ("failed",)
+    assert (await cell.claims.gone("h1", "a", placed["a"].token, EndReason.VOID, {})).facts == ("failed",)
     epoch = await roll_back(cell, raw, before)
-    await cell.attest("h1", epoch, None, [], [EndedPlacement("a", placed["a"].token, placed["a"].token, "failed")])
-    await cell.attest("h2", epoch)
+    await cell.hosts.attest(
+        "h1", epoch, None, [], [EndedPlacement("a", placed["a"].token, placed["a"].token, "failed")]
+    )
+    await cell.hosts.attest("h2", epoch)
     await settle(cell)
     assert await main_states(cell, "ab") == {"a": "ended failed", "b": "ended failed"}
 
@@ -133,12 +135,12 @@ async def test_an_active_member_that_ends_before_the_others_were_heard_ends_alon
     """They may be active, and the gang complete; the store has gone back to before that."""
     placed = await gang(cell)
     before = await snapshot(raw)
-    await cell.confirm("h1", "a", placed["a"].token)
-    await cell.confirm("h2", "b", placed["b"].token)
+    await cell.claims.confirm("h1", "a", placed["a"].token)
+    await cell.claims.confirm("h2", "b", placed["b"].token)
     epoch = await roll_back(cell, raw, before)
-    await cell.attest("h1", epoch, None, [held("a", placed["a"])])
-    await cell.gone("h1", "a", placed["a"].token, EndReason.WORK_ENDED, {})
-    await cell.attest("h2", epoch, None, [held("b", placed["b"])])
+    await cell.hosts.attest("h1", epoch, None, [held("a", placed["a"])])
+    await cell.claims.gone("h1", "a", placed["a"].token, EndReason.WORK_ENDED, {})
+    await cell.hosts.attest("h2", epoch, None, [held("b", placed["b"])])
     await settle(cell)
     assert await main_states(cell, "ab") == {"a": "ended work-ended", "b": "active"}
 
@@ -151,20 +153,20 @@ async def test_a_host_that_was_written_off_unheard_ends_no_gang_that_may_have_be
     """Its member is starting in a store that went back; had the host attested since, that would be known."""
     placed = await gang(cell)
     before = await snapshot(raw)
-    await cell.confirm("h1", "a", placed["a"].token)
-    await cell.confirm("h2", "b", placed["b"].token)
+    await cell.claims.confirm("h1", "a", placed["a"].token)
+    await cell.claims.confirm("h2", "b", placed["b"].token)
     epoch = await roll_back(cell, raw, before)
-    await cell.attest("h2", epoch, None, [held("b", placed["b"])])
+    await cell.hosts.attest("h2", epoch, None, [held("b", placed["b"])])
     if is_heard:
-        await cell.attest("h1", epoch, None, [held("a", placed["a"], ClaimStatus.STARTING)])
-    await cell.write_off("h1", evacuate=True, force=True)
+        await cell.hosts.attest("h1", epoch, None, [held("a", placed["a"], ClaimStatus.STARTING)])
+    await cell.hosts.write_off("h1", evacuate=True, force=True)
     if end == "lease":
         await make_due(raw, cell, "a")
-        await cell.reconcile(["a"])
+        await cell.claims.reconcile(["a"])
     elif end == "evacuation":
-        await cell.fail("h1", "a", placed["a"].token, by_host=False, again=True)
+        await cell.claims.fail("h1", "a", placed["a"].token, by_host=False, again=True)
     else:
-        await cell.forget("h1", force=True)
+        await cell.hosts.forget("h1", force=True)
     await settle(cell, but="a" if end == "evacuation" and not is_heard else "")
     alone = {"lease": "ended expired", "evacuation": "pending failed", "removal": "ended void"}[end]
     with_gang = {"lease": "ended expired", "evacuation": "ended failed", "removal": "ended void"}[end]
@@ -175,10 +177,10 @@ async def test_a_host_that_was_written_off_unheard_ends_no_gang_that_may_have_be
 async def test_a_member_that_came_up_after_another_had_failed_is_asked_back(cell: CellStore, raw: Any) -> None:
     """Its confirmation was lost, so nobody told it: the gang is not taken for one that has come up."""
     placed = await gang(cell)
-    await cell.fail("h1", "a", placed["a"].token, by_host=True)
+    await cell.claims.fail("h1", "a", placed["a"].token, by_host=True)
     epoch = await new_epoch(cell)
-    await cell.attest("h1", epoch)
-    await cell.attest("h2", epoch, None, [held("b", placed["b"])])
+    await cell.hosts.attest("h1", epoch)
+    await cell.hosts.attest("h2", epoch, None, [held("b", placed["b"])])
     assert await main_states(cell, "b") == {"b": "active"}
     await settle(cell)
     assert await main_states(cell, "ab") == {"a": "ended failed", "b": "ending failed"}
@@ -189,17 +191,19 @@ async def test_a_member_that_was_placed_on_another_host_later_is_a_member_still(
     """By a journal with a later token; which gang it is of, only the store knows."""
     placed = await gang(cell)
     epoch = await new_epoch(cell)
-    await cell.attest("h1", epoch, None, [held("a", placed["a"], ClaimStatus.STARTING)])
+    await cell.hosts.attest("h1", epoch, None, [held("a", placed["a"], ClaimStatus.STARTING)])
     later = replace(placed["a"], token=f"{epoch}.999999")
-    assert (await cell.attest("h2", epoch, None, [held("a", later), held("b", placed["b"])])).outcome is Outcome.OK
-    assert (await cell.read_claims("a"))["a"].gang == "a"
+    assert (
+        await cell.hosts.attest("h2", epoch, None, [held("a", later), held("b", placed["b"])])
+    ).outcome is Outcome.OK
+    assert (await cell.claims.read("a"))["a"].gang == "a"
     assert not await raw.exists(cell.keys.gang("a"))
 
 
 async def test_a_written_off_host_that_comes_back_counts_likewise(cell: CellStore, raw: Any) -> None:
     await gang(cell, active="a")
-    await cell.write_off("h1", force=True)
-    await cell.attest("h1", "")
-    await cell.set_status("h1", HostStatus.ENABLED)
+    await cell.hosts.write_off("h1", force=True)
+    await cell.hosts.attest("h1", "")
+    await cell.hosts.set_status("h1", HostStatus.ENABLED)
     assert await main_states(cell, "a") == {"a": "claimed"}
     assert await waiting(cell, raw) == "2"

@@ -93,7 +93,7 @@ async def test_keys_in_another_order_than_the_header_says_are_refused(clean_stor
     async with declared_keys_cell(clean_store) as cell:
         head = cell.keys.head
         with pytest.raises(TypeError, match=r"host: rs:\{c1\}:draining"):
-            await cell._runner.run("lost", (*head, cell.keys.draining, cell.keys.host("h1")), ("h1", 0, 0))
+            await cell._cell.scripts.run("lost", (*head, cell.keys.draining, cell.keys.host("h1")), ("h1", 0, 0))
     assert len(found) == 1
     found.clear()
 

@@ -38,7 +38,7 @@ from tests.support.placements import held_claim
 
 async def changes_since(cell: CellStore, seq: int) -> list[Change]:
     """The feed after a seq, which must be dense."""
-    found = [one for one in await cell.changes("0-0", 1000) if one.seq > seq]
+    found = [one for one in await cell.feed.read("0-0", 1000) if one.seq > seq]
     assert [one.seq for one in found] == list(range(seq + 1, (await cell.tick()).seq + 1))
     return found
 
@@ -66,10 +66,10 @@ async def test_a_report_replaces_all_that_the_agent_owns_and_nothing_else(cell: 
     )
     await open_host(cell, report=full)
     await claim_on(cell, "a", VCPU=4)
-    await cell.set_status("h1", HostStatus.DRAINING)
+    await cell.hosts.set_status("h1", HostStatus.DRAINING)
     before = dict(await fields_of(raw, cell.keys.host("h1")))
     seq = (await cell.tick()).seq
-    await cell.report(report_of("h1", VCPU=8))
+    await cell.hosts.report(report_of("h1", VCPU=8))
     after = dict(await fields_of(raw, cell.keys.host("h1")))
     kept = {"epoch", "status", "alive", "inbox", "claimed.VCPU"}
     assert {name: after[name] for name in kept} == {name: before[name] for name in kept}
@@ -134,11 +134,11 @@ async def test_a_pool_that_is_no_longer_reported_goes_and_what_is_claimed_of_it_
     pools = {"gpu0": Pool({"CUSTOM_GPU_MILLI": Inventory(1000)}, traits=frozenset({"CUSTOM_T4"}))}
     await open_host(cell, report=HostReport("h1", {"VCPU": Inventory(8)}, pools=pools, lease_s=HOUR_S))
     amounts = {"gpu0/CUSTOM_GPU_MILLI": 300, "VCPU": 1}
-    await cell.claim(call_of(await cell.tick(), Member("a", (Candidate("h1", amounts),))))
+    await cell.claims.place(call_of(await cell.tick(), Member("a", (Candidate("h1", amounts),))))
     await raw.hset(cell.keys.host("h1"), mapping={"aggregate.fast": "1", "claims": "1", "starting": "1"})
     await raw.hset(cell.keys.host("h1"), mapping={"failures": "2"})
     seq = (await cell.tick()).seq
-    await cell.report(report_of("h1", VCPU=8))
+    await cell.hosts.report(report_of("h1", VCPU=8))
     slot = "gpu0/CUSTOM_GPU_MILLI"
     host = await fields_of(raw, cell.keys.host("h1"))
     assert {name: value for name, value in host.items() if "/" in name} == {
@@ -150,14 +150,14 @@ async def test_a_pool_that_is_no_longer_reported_goes_and_what_is_claimed_of_it_
     (entry,) = await changes_since(cell, seq)
     gone = {f"{kind}.{slot}": "" for kind in ("capacity", "total", "max", "reserved", "ratio")}
     assert entry.fields == gone | {"pool.gpu0": "", "trait.gpu0/CUSTOM_T4": ""}
-    await cell.report(HostReport("h1", {"VCPU": Inventory(8)}, pools=pools, lease_s=HOUR_S))
+    await cell.hosts.report(HostReport("h1", {"VCPU": Inventory(8)}, pools=pools, lease_s=HOUR_S))
     assert not await raw.hexists(cell.keys.host("h1"), f"over.{slot}")
 
 
 async def test_a_report_that_changes_nothing_reaches_no_reader(cell: CellStore, raw: Any) -> None:
     await open_host(cell)
     seq, version = (await cell.tick()).seq, await raw.hget(cell.keys.host("h1"), "version")
-    answer = await cell.report(report_of("h1", lease_s=7))
+    answer = await cell.hosts.report(report_of("h1", lease_s=7))
     assert (answer.outcome, answer.attested, str(answer.version)) == (Outcome.OK, True, version)
     assert await changes_since(cell, seq) == []
     assert await raw.hget(cell.keys.host("h1"), "alive_until_ms") == str(answer.now_ms + 7000)
@@ -165,62 +165,62 @@ async def test_a_report_that_changes_nothing_reaches_no_reader(cell: CellStore, 
 
 
 async def test_a_report_opens_nothing_before_the_host_has_attested(cell: CellStore, raw: Any) -> None:
-    answer = await cell.report(report_of("h1"))
+    answer = await cell.hosts.report(report_of("h1"))
     assert (answer.outcome, answer.attested) == (Outcome.OK, False)
-    assert (await cell.claim(call_of(await cell.tick(), member("a", "h1")))).looked_at[0].cause == "NOT_ATTESTED"
+    assert (await cell.claims.place(call_of(await cell.tick(), member("a", "h1")))).looked_at[0].cause == "NOT_ATTESTED"
 
 
 async def test_a_report_brings_a_host_up_again_in_the_feed(cell: CellStore, raw: Any) -> None:
     await open_host(cell)
     await lapse(raw, cell)
-    assert await cell.mark_down(["h1"]) == 1
+    assert await cell.hosts.mark_down(["h1"]) == 1
     seq = (await cell.tick()).seq
-    await cell.report(report_of("h1"))
+    await cell.hosts.report(report_of("h1"))
     (entry,) = await changes_since(cell, seq)
     assert entry.fields == {"alive": "1"}
 
 
 async def test_reports_of_one_agent_count_only_in_their_order(cell: CellStore, raw: Any) -> None:
     """A late copy, and one that was sent again, changes nothing: not even the lease."""
-    assert (await cell.report(report_of(VCPU=8), stamp(5))).outcome is Outcome.OK
+    assert (await cell.hosts.report(report_of(VCPU=8), stamp(5))).outcome is Outcome.OK
     async with nothing_written(raw):
-        assert (await cell.report(report_of(VCPU=9), stamp(5))).outcome is Outcome.ALREADY_DONE
-        assert (await cell.report(report_of(VCPU=9), stamp(4))).outcome is Outcome.ALREADY_DONE
-    assert (await cell.report(report_of(VCPU=9), stamp(6))).outcome is Outcome.OK
+        assert (await cell.hosts.report(report_of(VCPU=9), stamp(5))).outcome is Outcome.ALREADY_DONE
+        assert (await cell.hosts.report(report_of(VCPU=9), stamp(4))).outcome is Outcome.ALREADY_DONE
+    assert (await cell.hosts.report(report_of(VCPU=9), stamp(6))).outcome is Outcome.OK
 
 
 async def test_a_restarted_agent_goes_on_and_a_clone_of_its_journal_does_not(cell: CellStore, raw: Any) -> None:
-    await cell.report(report_of(), stamp(5))
-    assert (await cell.report(report_of(), stamp(6, nonce="restarted"))).outcome is Outcome.OK
+    await cell.hosts.report(report_of(), stamp(5))
+    assert (await cell.hosts.report(report_of(), stamp(6, nonce="restarted"))).outcome is Outcome.OK
     async with nothing_written(raw):
-        assert (await cell.report(report_of(VCPU=1), stamp(6, nonce="clone"))).outcome is Outcome.NOT_OWNER
-        assert (await cell.report(report_of(VCPU=1), stamp(5, nonce="clone"))).outcome is Outcome.NOT_OWNER
+        assert (await cell.hosts.report(report_of(VCPU=1), stamp(6, nonce="clone"))).outcome is Outcome.NOT_OWNER
+        assert (await cell.hosts.report(report_of(VCPU=1), stamp(5, nonce="clone"))).outcome is Outcome.NOT_OWNER
 
 
 @pytest.mark.parametrize("other", [stamp(99, journal="other"), None])
 async def test_another_journal_takes_over_only_when_the_lease_has_lapsed(
     cell: CellStore, raw: Any, other: AgentStamp | None
 ) -> None:
-    await cell.report(report_of(), stamp(5))
+    await cell.hosts.report(report_of(), stamp(5))
     async with nothing_written(raw):
-        assert (await cell.report(report_of(VCPU=1), other)).outcome is Outcome.NOT_OWNER
-        assert (await cell.attest("h1", "", other)).outcome is Outcome.NOT_OWNER
-        assert (await cell.heartbeat("h1", 60, other)).outcome is Outcome.NOT_OWNER
+        assert (await cell.hosts.report(report_of(VCPU=1), other)).outcome is Outcome.NOT_OWNER
+        assert (await cell.hosts.attest("h1", "", other)).outcome is Outcome.NOT_OWNER
+        assert (await cell.hosts.heartbeat("h1", 60, other)).outcome is Outcome.NOT_OWNER
     await lapse(raw, cell)
-    assert (await cell.report(report_of(VCPU=1), other)).outcome is Outcome.OK
+    assert (await cell.hosts.report(report_of(VCPU=1), other)).outcome is Outcome.OK
     async with nothing_written(raw):
         expected = Outcome.NOT_OWNER
-        assert (await cell.heartbeat("h1", 60, stamp(6))).outcome is expected
+        assert (await cell.hosts.heartbeat("h1", 60, stamp(6))).outcome is expected
 
 
 async def test_an_agent_takes_over_a_host_that_was_reported_without_one(cell: CellStore) -> None:
     await open_host(cell)
-    assert (await cell.report(report_of(), stamp(1))).outcome is Outcome.OK
+    assert (await cell.hosts.report(report_of(), stamp(1))).outcome is Outcome.OK
 
 
 async def test_reports_without_an_agent_are_taken_as_they_come(cell: CellStore) -> None:
     for total in (8, 9, 8):
-        assert (await cell.report(report_of(VCPU=total))).outcome is Outcome.OK
+        assert (await cell.hosts.report(report_of(VCPU=total))).outcome is Outcome.OK
 
 
 async def test_a_giant_report_is_taken_whole_and_read_anew_by_readers(cell: CellStore, raw: Any) -> None:
@@ -235,12 +235,12 @@ async def test_a_giant_report_is_taken_whole_and_read_anew_by_readers(cell: Cell
         lease_s=HOUR_S,
     )
     seq = (await cell.tick()).seq
-    assert (await cell.report(report)).outcome is Outcome.OK
+    assert (await cell.hosts.report(report)).outcome is Outcome.OK
     (entry,) = await changes_since(cell, seq)
     assert entry.fields == {"reread": "1"}
     assert await raw.hlen(cell.keys.attributes("h1")) == MAX_TRAITS + 2 * MAX_LABELS
     assert await raw.hget(cell.keys.host("h1"), f"capacity.CUSTOM_R{MAX_CLASSES - 1}") == "9"
-    await cell.report(report_of("h1"))
+    await cell.hosts.report(report_of("h1"))
     assert not await raw.exists(cell.keys.attributes("h1"))
     assert not await raw.hexists(cell.keys.host("h1"), "capacity.CUSTOM_R0")
 
@@ -249,10 +249,10 @@ async def test_a_name_that_comes_back_is_newer_than_what_it_was(cell: CellStore,
     """A reader that missed the removal must not take the new host's entries for old ones."""
     await open_host(cell)
     for total in range(9, 20):
-        await cell.report(report_of(VCPU=total))
+        await cell.hosts.report(report_of(VCPU=total))
     before = int(await raw.hget(cell.keys.host("h1"), "version"))
-    await cell.forget("h1")
-    assert (await cell.report(report_of())).version > before + 1
+    await cell.hosts.forget("h1")
+    assert (await cell.hosts.report(report_of())).version > before + 1
 
 
 # Heartbeats, down, status
@@ -262,7 +262,7 @@ async def test_a_heartbeat_renews_the_lease_and_nothing_else(cell: CellStore, ra
     await open_host(cell)
     before = dict(await fields_of(raw, cell.keys.host("h1")))
     seq = (await cell.tick()).seq
-    answer = await cell.heartbeat("h1", 7)
+    answer = await cell.hosts.heartbeat("h1", 7)
     until_ms = answer.now_ms + 7000
     assert answer.outcome is Outcome.OK
     assert await fields_of(raw, cell.keys.host("h1")) == before | {"alive_until_ms": str(until_ms)}
@@ -273,23 +273,23 @@ async def test_a_heartbeat_renews_the_lease_and_nothing_else(cell: CellStore, ra
 async def test_a_heartbeat_of_a_host_marked_down_says_up(cell: CellStore, raw: Any) -> None:
     await open_host(cell)
     await lapse(raw, cell)
-    await cell.mark_down(["h1"])
+    await cell.hosts.mark_down(["h1"])
     seq = (await cell.tick()).seq
-    await cell.heartbeat("h1", 7)
-    await cell.heartbeat("h1", 7)
+    await cell.hosts.heartbeat("h1", 7)
+    await cell.hosts.heartbeat("h1", 7)
     (entry,) = await changes_since(cell, seq)
     assert (entry.op, entry.fields) == ("up", {"alive": "1"})
 
 
 async def test_heartbeats_that_mean_nothing_write_nothing(cell: CellStore, raw: Any) -> None:
-    await cell.report(report_of("unattested"))
+    await cell.hosts.report(report_of("unattested"))
     await open_host(cell, "h1")
-    await cell.write_off("h1", force=True)
+    await cell.hosts.write_off("h1", force=True)
     async with nothing_written(raw):
-        assert (await cell.heartbeat("nowhere", 7)).outcome is Outcome.UNKNOWN
-        assert (await cell.heartbeat("unattested", 7)).outcome is Outcome.NOT_ATTESTED
-        assert (await cell.heartbeat("h1", 7)).outcome is Outcome.NOT_ATTESTED
-        assert (await cell.heartbeat("h1", 7, stamp(1))).outcome is Outcome.NOT_OWNER
+        assert (await cell.hosts.heartbeat("nowhere", 7)).outcome is Outcome.UNKNOWN
+        assert (await cell.hosts.heartbeat("unattested", 7)).outcome is Outcome.NOT_ATTESTED
+        assert (await cell.hosts.heartbeat("h1", 7)).outcome is Outcome.NOT_ATTESTED
+        assert (await cell.hosts.heartbeat("h1", 7, stamp(1))).outcome is Outcome.NOT_OWNER
 
 
 async def test_only_hosts_whose_lease_has_lapsed_are_marked_down_and_once(cell: CellStore, raw: Any) -> None:
@@ -298,24 +298,24 @@ async def test_only_hosts_whose_lease_has_lapsed_are_marked_down_and_once(cell: 
     await lapse(raw, cell, "h1")
     await lapse(raw, cell, "h3")
     seq = (await cell.tick()).seq
-    assert await cell.mark_down(["h1", "h2", "h3", "nowhere"]) == 2
+    assert await cell.hosts.mark_down(["h1", "h2", "h3", "nowhere"]) == 2
     entries = await changes_since(cell, seq)
     assert [(one.name, one.op, one.more, one.fields) for one in entries] == [
         ("h1", "down", 1, {"alive": "0"}),
         ("h3", "down", 0, {"alive": "0"}),
     ]
     async with nothing_written(raw):
-        assert await cell.mark_down(["h1", "h2", "h3"]) == 0
+        assert await cell.hosts.mark_down(["h1", "h2", "h3"]) == 0
 
 
 async def test_a_status_is_the_operators_word_and_touches_nothing_else(cell: CellStore, raw: Any) -> None:
     await open_host(cell)
     before = dict(await fields_of(raw, cell.keys.host("h1")))
     seq = (await cell.tick()).seq
-    assert (await cell.set_status("h1", HostStatus.DRAINING)).outcome is Outcome.OK
+    assert (await cell.hosts.set_status("h1", HostStatus.DRAINING)).outcome is Outcome.OK
     async with nothing_written(raw):
-        assert (await cell.set_status("h1", HostStatus.DRAINING)).outcome is Outcome.ALREADY_DONE
-        assert (await cell.set_status("nowhere", HostStatus.DRAINING)).outcome is Outcome.UNKNOWN
+        assert (await cell.hosts.set_status("h1", HostStatus.DRAINING)).outcome is Outcome.ALREADY_DONE
+        assert (await cell.hosts.set_status("nowhere", HostStatus.DRAINING)).outcome is Outcome.UNKNOWN
     after = before | {"status": "draining", "version": str(int(before["version"]) + 1)}
     assert await fields_of(raw, cell.keys.host("h1")) == after
     (entry,) = await changes_since(cell, seq)
@@ -329,25 +329,25 @@ async def test_a_lost_host_is_disabled_down_and_closed(cell: CellStore, raw: Any
     await open_host(cell)
     placed = await active(cell)
     seq = (await cell.tick()).seq
-    assert (await cell.write_off("h1", force=True)).outcome is Outcome.OK
+    assert (await cell.hosts.write_off("h1", force=True)).outcome is Outcome.OK
     (entry,) = await changes_since(cell, seq)
     assert entry.fields == {"status": "disabled", "alive": "0", "epoch": "lost"}
     async with nothing_written(raw):
-        assert (await cell.write_off("h1", force=True)).outcome is Outcome.ALREADY_DONE
-        assert (await cell.write_off("nowhere")).outcome is Outcome.UNKNOWN
-        assert (await cell.claim(call_of(await cell.tick(), member("b", "h1")))).outcome is Outcome.FULL
-    assert (await cell.release("h1", "a", placed.token, how=ReleaseMode.FORCE)).outcome is Outcome.OK
+        assert (await cell.hosts.write_off("h1", force=True)).outcome is Outcome.ALREADY_DONE
+        assert (await cell.hosts.write_off("nowhere")).outcome is Outcome.UNKNOWN
+        assert (await cell.claims.place(call_of(await cell.tick(), member("b", "h1")))).outcome is Outcome.FULL
+    assert (await cell.claims.release("h1", "a", placed.token, how=ReleaseMode.FORCE)).outcome is Outcome.OK
     assert await claimed(raw, cell) == 0
 
 
 async def test_a_host_that_came_back_can_be_lost_again(cell: CellStore, raw: Any) -> None:
     await open_host(cell)
-    await cell.write_off("h1", force=True)
+    await cell.hosts.write_off("h1", force=True)
     await open_host(cell)
-    await cell.set_status("h1", HostStatus.ENABLED)
+    await cell.hosts.set_status("h1", HostStatus.ENABLED)
     await claim_on(cell)
-    assert (await cell.write_off("h1", force=True)).outcome is Outcome.OK
-    assert (await cell.claim(call_of(await cell.tick(), member("b", "h1")))).looked_at[0].cause == "NOT_ATTESTED"
+    assert (await cell.hosts.write_off("h1", force=True)).outcome is Outcome.OK
+    assert (await cell.claims.place(call_of(await cell.tick(), member("b", "h1")))).looked_at[0].cause == "NOT_ATTESTED"
 
 
 @pytest.mark.parametrize("evacuate", [False, True])
@@ -357,23 +357,23 @@ async def test_a_host_whose_lease_runs_is_not_written_off_unless_forced(
     """It is alive, and would attest again. The refusal says how long the lease still runs."""
     await open_host(cell)
     async with nothing_written(raw):
-        answer = await cell.write_off("h1", evacuate)
+        answer = await cell.hosts.write_off("h1", evacuate)
         assert answer.outcome is Outcome.ALIVE
         assert 0 < int(answer.facts[0]) <= 3_600_000
     await lapse(raw, cell, "h1")
-    assert (await cell.write_off("h1", evacuate)).outcome is Outcome.OK
+    assert (await cell.hosts.write_off("h1", evacuate)).outcome is Outcome.OK
     await open_host(cell)
-    assert (await cell.write_off("h1", evacuate, force=True)).outcome is Outcome.OK
+    assert (await cell.hosts.write_off("h1", evacuate, force=True)).outcome is Outcome.OK
 
 
 async def test_nobody_waits_for_a_host_that_was_lost_or_forgotten(cell: CellStore) -> None:
     for name in ("lost", "forgotten", "h1"):
         await open_host(cell, name)
     await new_epoch(cell)
-    await cell.write_off("lost", force=True)
-    await cell.write_off("lost", force=True)
-    await cell.forget("lost")
-    await cell.forget("forgotten")
+    await cell.hosts.write_off("lost", force=True)
+    await cell.hosts.write_off("lost", force=True)
+    await cell.hosts.forget("lost")
+    await cell.hosts.forget("forgotten")
     assert not (await cell.tick()).settled
     await open_host(cell, "new")
     assert not (await cell.tick()).settled
@@ -387,19 +387,19 @@ async def test_forgetting_removes_every_key_of_the_host(cell: CellStore, raw: An
     await claim_on(cell, "a", "h1")
     await ending(cell, "b", "h1")
     async with nothing_written(raw):
-        assert (await cell.forget("h1")).outcome is Outcome.IN_USE
-        assert (await cell.forget("nowhere")).outcome is Outcome.UNKNOWN
+        assert (await cell.hosts.forget("h1")).outcome is Outcome.IN_USE
+        assert (await cell.hosts.forget("nowhere")).outcome is Outcome.UNKNOWN
     seq = (await cell.tick()).seq
-    assert (await cell.forget("h1", force=True)).outcome is Outcome.OK
+    assert (await cell.hosts.forget("h1", force=True)).outcome is Outcome.OK
     assert [key async for key in raw.scan_iter() if key.endswith(":h1")] == [cell.keys.removed("h1")]
-    assert await cell.host_names() == ["h2"]
-    assert await cell.deadlines() == {}
-    claims = await cell.read_claims("ab")
+    assert await cell.hosts.names() == ["h2"]
+    assert await cell.due.deadlines() == {}
+    claims = await cell.claims.read("ab")
     assert [(one.state, one.end_reason) for one in claims.values()] == [("ended", "void"), ("ended", "released")]
     (entry,) = await changes_since(cell, seq)
     assert (entry.name, entry.op, entry.fields) == ("h1", "removed", {})
     async with nothing_written(raw):
-        assert (await cell.forget("h1", force=True)).outcome is Outcome.UNKNOWN
+        assert (await cell.hosts.forget("h1", force=True)).outcome is Outcome.UNKNOWN
 
 
 async def test_forgetting_spares_a_claim_that_only_the_set_names(cell: CellStore, raw: Any) -> None:
@@ -408,21 +408,21 @@ async def test_forgetting_spares_a_claim_that_only_the_set_names(cell: CellStore
     await open_host(cell, "h2")
     await active(cell, "a", "h2")
     await raw.sadd(cell.keys.claims("h1"), "a", "nothing")
-    assert (await cell.forget("h1", force=True)).outcome is Outcome.OK
-    assert (await cell.read_claims("a"))["a"].state == "active"
+    assert (await cell.hosts.forget("h1", force=True)).outcome is Outcome.OK
+    assert (await cell.claims.read("a"))["a"].state == "active"
 
 
 async def test_forgetting_a_host_of_more_claims_than_one_command_takes(cell: CellStore, raw: Any) -> None:
     """Only the first of them has a deadline: the set goes with it, and the script does not touch it again."""
-    epoch = (await cell.report(report_of(VCPU=1000))).epoch
+    epoch = (await cell.hosts.report(report_of(VCPU=1000))).epoch
     have = [held_claim(f"c{number}", f"{epoch}.{number}") for number in range(1, 602)]
-    assert (await cell.attest("h1", epoch, held=have)).outcome is Outcome.OK
+    assert (await cell.hosts.attest("h1", epoch, held=have)).outcome is Outcome.OK
     first = await raw.eval("return redis.call('SMEMBERS', KEYS[1])[1]", 1, cell.keys.claims("h1"))
     await raw.hset(cell.keys.claim(first), mapping={"state": "starting", "expires_at_ms": str(2**52)})
     await raw.zadd(cell.keys.deadlines, {first: 2**52})
-    assert (await cell.forget("h1", force=True)).outcome is Outcome.OK
-    assert (dict(await cell.deadlines()), await cell.held_ids("h1")) == ({}, set())
-    ended = (await cell.read_claims([one.id for one in have])).values()
+    assert (await cell.hosts.forget("h1", force=True)).outcome is Outcome.OK
+    assert (dict(await cell.due.deadlines()), await cell.hosts.claim_ids("h1")) == ({}, set())
+    ended = (await cell.claims.read([one.id for one in have])).values()
     assert {(one.state, one.end_reason) for one in ended} == {("ended", "void")}
 
 
@@ -431,13 +431,13 @@ async def test_a_claim_that_arrives_while_a_host_is_forgotten_is_seen(cell: Cell
     await open_host(cell)
     await claim_on(cell, "a")
     seen: list[int] = []
-    held_ids = cell.held_ids
+    held_ids = cell.hosts.claim_ids
 
     async def outdated(host: str) -> set[str]:
         seen.append(1)
         return set() if len(seen) == 1 else await held_ids(host)
 
-    cell.held_ids = outdated  # type: ignore[method-assign]
-    assert (await cell.forget("h1", force=True)).outcome is Outcome.OK
+    cell.hosts.claim_ids = outdated  # type: ignore[method-assign]
+    assert (await cell.hosts.forget("h1", force=True)).outcome is Outcome.OK
     assert len(seen) == 3, "once more for the quota that the claim counts in"
-    assert (await cell.read_claims("a"))["a"].end_reason == "void"
+    assert (await cell.claims.read("a"))["a"].end_reason == "void"

@@ -27,13 +27,13 @@ async def test_a_release_is_repeated_after_its_host_was_removed(cell: CellStore,
     await open_host(cell)
     await open_host(cell, "h2")
     one, two = await ended(cell, "a"), await claim_on(cell, "b", "h2")
-    await cell.forget("h1")
-    await cell.forget("h2", force=True)
+    await cell.hosts.forget("h1")
+    await cell.hosts.forget("h2", force=True)
     async with nothing_written(raw):
-        assert (await cell.release("h1", "a", one.token)).outcome is Outcome.ALREADY_DONE
-        assert (await cell.confirm("h2", "b", two.token)).outcome is Outcome.ENDED
-        assert (await cell.release("h2", "b")).outcome is Outcome.ALREADY_DONE
-    assert (await cell.read_claims(["b"]))["b"].end_reason is EndReason.VOID
+        assert (await cell.claims.release("h1", "a", one.token)).outcome is Outcome.ALREADY_DONE
+        assert (await cell.claims.confirm("h2", "b", two.token)).outcome is Outcome.ENDED
+        assert (await cell.claims.release("h2", "b")).outcome is Outcome.ALREADY_DONE
+    assert (await cell.claims.read(["b"]))["b"].end_reason is EndReason.VOID
 
 
 @pytest.mark.parametrize("state", ["claimed", "starting", "active"])
@@ -45,10 +45,10 @@ async def test_a_claim_whose_hosts_key_was_lost_can_be_released_and_leaves_no_ho
     placed = await IN_STATE[state](cell)
     await raw.delete(cell.keys.host("h1"))
     await raw.zrem(cell.keys.hosts, "h1")
-    assert (await cell.release("h1", "a", placed.token)).outcome is Outcome.ENDING
+    assert (await cell.claims.release("h1", "a", placed.token)).outcome is Outcome.ENDING
     assert await states(cell, "a") == {"h1": "ending released"}
     assert not await raw.exists(cell.keys.host("h1"))
-    assert (await cell.mend_gone_host("h1", "audit", operator=True, suspects=["a"])).outcome is Outcome.OK
+    assert (await cell.repair.removed_host("h1", "audit", operator=True, suspects=["a"])).outcome is Outcome.OK
     assert await states(cell, "a") == {"": "ended released"}
     assert [key async for key in raw.scan_iter() if key.endswith(":h1")] == [cell.keys.removed("h1")]
 
@@ -71,21 +71,21 @@ async def test_a_host_that_was_removed_by_force_and_comes_back_is_to_stop_what_i
     """Also when nobody remembers its claims any more, and in a later epoch; what is placed on it then, it keeps."""
     await open_host(cell)
     one = await active(cell)
-    await cell.forget("h1", force=True)
+    await cell.hosts.forget("h1", force=True)
     await raw.delete(cell.keys.claim("a"))
     if later:
         await new_epoch(cell)
-    await cell.report(report_of())
+    await cell.hosts.report(report_of())
     old = held_claim("a", one.token, ClaimStatus.ACTIVE, {"VCPU": 1}, digest="digest")
-    assert (await cell.attest("h1", "", held=[old])).drop == ()
+    assert (await cell.hosts.attest("h1", "", held=[old])).drop == ()
     assert await states(cell, "a") == {"h1": "ending void"}
     two = await active(cell, "b")
     await raw.delete(cell.keys.claim("b"))
     await new_epoch(cell)
     new = held_claim("b", two.token, ClaimStatus.ACTIVE, {"VCPU": 1}, digest="digest")
-    assert (await cell.attest("h1", "", held=[old, new])).drop == ()
+    assert (await cell.hosts.attest("h1", "", held=[old, new])).drop == ()
     assert (await states(cell, "a"), await states(cell, "b")) == ({"h1": "ending void"}, {"h1": "active"})
-    assert [(hint.op, hint.claim_id) for hint in await cell.inbox("h1")] == [("end", "a")]
+    assert [(hint.op, hint.claim_id) for hint in await cell.hosts.inbox("h1")] == [("end", "a")]
 
 
 async def test_a_host_whose_key_was_lost_and_not_removed_brings_its_claims_back(cell: CellStore, raw: Any) -> None:
@@ -96,10 +96,10 @@ async def test_a_host_whose_key_was_lost_and_not_removed_brings_its_claims_back(
     await raw.zrem(cell.keys.hosts, "h1")
     await new_epoch(cell)
     assert (await cell.tick()).settled
-    await cell.report(report_of())
+    await cell.hosts.report(report_of())
     held = held_claim("a", one.token, ClaimStatus.ACTIVE, {"VCPU": 1}, digest="digest")
-    assert (await cell.attest("h1", "", held=[held])).drop == ()
-    assert await cell.held_ids("h1") == {"a"}
+    assert (await cell.hosts.attest("h1", "", held=[held])).drop == ()
+    assert await cell.hosts.claim_ids("h1") == {"a"}
 
 
 @pytest.mark.parametrize("state", ["claimed", "starting", "active", "ending"])
@@ -107,8 +107,8 @@ async def test_a_claim_on_a_written_off_host_is_released_at_once(cell: CellStore
     """Its host will not be heard of: what it had taken up would otherwise be ending for ever."""
     await open_host(cell)
     await IN_STATE[state](cell)
-    await cell.write_off("h1", force=True)
-    assert (await cell.release("h1", "a")).outcome is Outcome.OK
+    await cell.hosts.write_off("h1", force=True)
+    assert (await cell.claims.release("h1", "a")).outcome is Outcome.OK
     assert await claimed(raw, cell) == 0
 
 
@@ -117,7 +117,7 @@ async def test_a_damaged_lease_is_one_that_has_lapsed(cell: CellStore, raw: Any)
     for damage in ("abc", "nan", "-1"):
         await open_host(cell)
         await raw.hset(cell.keys.host("h1"), "alive_until_ms", damage)
-        assert await cell.mark_down(["h1"]) == 1
+        assert await cell.hosts.mark_down(["h1"]) == 1
 
 
 async def test_a_host_that_shrinks_says_so(cell: CellStore, raw: Any) -> None:
@@ -125,11 +125,11 @@ async def test_a_host_that_shrinks_says_so(cell: CellStore, raw: Any) -> None:
     await open_host(cell, VCPU=8)
     await active(cell, VCPU=8)
     assert "over.VCPU" not in await fields_of(raw, cell.keys.host("h1"))
-    await cell.report(report_of("h1", VCPU=4))
+    await cell.hosts.report(report_of("h1", VCPU=4))
     assert (await fields_of(raw, cell.keys.host("h1")))["over.VCPU"] == "1"
-    await cell.report(report_of("h1", VCPU=8))
+    await cell.hosts.report(report_of("h1", VCPU=8))
     assert "over.VCPU" not in await fields_of(raw, cell.keys.host("h1"))
-    await cell.report(HostReport("h1", {"MEMORY_MB": Inventory(1)}, lease_s=3600))
+    await cell.hosts.report(HostReport("h1", {"MEMORY_MB": Inventory(1)}, lease_s=3600))
     assert (await fields_of(raw, cell.keys.host("h1")))["over.VCPU"] == "1"
 
 
@@ -138,8 +138,10 @@ async def test_a_host_that_attests_more_than_it_has_says_so(cell: CellStore, raw
     await open_host(cell, VCPU=8)
     one = await active(cell, VCPU=8)
     await new_epoch(cell)
-    await cell.report(report_of("h1", VCPU=2))
-    await cell.attest("h1", "", held=[held_claim("a", one.token, ClaimStatus.ACTIVE, {"VCPU": 8}, digest="digest")])
+    await cell.hosts.report(report_of("h1", VCPU=2))
+    await cell.hosts.attest(
+        "h1", "", held=[held_claim("a", one.token, ClaimStatus.ACTIVE, {"VCPU": 8}, digest="digest")]
+    )
     assert await claimed(raw, cell) == 8
     assert (await fields_of(raw, cell.keys.host("h1")))["over.VCPU"] == "1"
 
@@ -148,7 +150,9 @@ async def test_a_host_that_came_back_is_asked_again(cell: CellStore, raw: Any) -
     """Written off and attested since, in the same epoch: its work runs, and is not freed behind it."""
     await open_host(cell)
     one = await active(cell)
-    await cell.write_off("h1", force=True)
-    await cell.attest("h1", "", held=[held_claim("a", one.token, ClaimStatus.ACTIVE, {"VCPU": 1}, digest="digest")])
-    assert (await cell.release("h1", "a")).outcome is Outcome.ENDING
+    await cell.hosts.write_off("h1", force=True)
+    await cell.hosts.attest(
+        "h1", "", held=[held_claim("a", one.token, ClaimStatus.ACTIVE, {"VCPU": 1}, digest="digest")]
+    )
+    assert (await cell.claims.release("h1", "a")).outcome is Outcome.ENDING
     assert await claimed(raw, cell) == 1

@@ -13,14 +13,14 @@ async def test_inboxes_are_read_together_and_after_an_entry(cell: CellStore, raw
     placed = [await claim_on(cell, claim_id, "h1") for claim_id in ("a", "b")]
     await claim_on(cell, "c", "h2")
     async with nothing_written(raw):
-        one, two, none = await cell.inboxes(["h1", "h2", "h3"])
+        one, two, none = await cell.hosts.inboxes(["h1", "h2", "h3"])
         assert [(hint.op, hint.claim_id, hint.number, hint.token) for hint in one] == [
             ("claim", "a", 1, placed[0].token),
             ("claim", "b", 2, placed[1].token),
         ]
         assert ([hint.claim_id for hint in two], none) == (["c"], [])
-        assert [hint.claim_id for hint in await cell.inbox("h1", one[0].entry_id)] == ["b"]
-        assert await cell.inboxes([]) == []
+        assert [hint.claim_id for hint in await cell.hosts.inbox("h1", one[0].entry_id)] == ["b"]
+        assert await cell.hosts.inboxes([]) == []
     epoch = (await cell.tick()).epoch
     assert {hint.epoch for hint in (*one, *two)} == {epoch}
 
@@ -29,6 +29,6 @@ async def test_an_inbox_is_read_over_the_connection_of_the_scripts(cell: CellSto
     """The reader's connections, which may lead to another server after a failover, are not asked."""
     await open_host(cell)
     await claim_on(cell)
-    before = cell._runner.counters.calls
-    await cell.inbox("h1")
-    assert cell._runner.counters.calls == before + 1
+    before = cell._cell.scripts.counters.calls
+    await cell.hosts.inbox("h1")
+    assert cell._cell.scripts.counters.calls == before + 1

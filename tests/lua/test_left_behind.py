@@ -42,9 +42,9 @@ async def evacuate(
     end_reason: EndReason = EndReason.MOVED,
 ) -> ClaimAnswer:
     """Ask for another placement of a claim; `lost` are the hosts that the caller takes for written off."""
-    claim = (await cell.read_claims([claim_id]))[claim_id]
+    claim = (await cell.claims.read([claim_id]))[claim_id]
     member = replace(joining(claim_id, *hosts), again=Replacement(claim.host, claim.token, end_reason))
-    return await cell.claim(replace(call_of(await cell.tick(), member), written_off=lost, rules=rules))
+    return await cell.claims.place(replace(call_of(await cell.tick(), member), written_off=lost, rules=rules))
 
 
 async def come_up(cell: CellStore, answer: ClaimAnswer, claim_id: str) -> None:
@@ -55,14 +55,14 @@ async def come_up(cell: CellStore, answer: ClaimAnswer, claim_id: str) -> None:
 
 async def come_back(cell: CellStore, host: str, *claims: Claim) -> None:
     """A host attests with these claims in its journal."""
-    await cell.report(report_of(host))
+    await cell.hosts.report(report_of(host))
     held = [
         held_claim(
             one.id, one.token, ClaimStatus.ACTIVE, one.amounts, digest="digest", group="web", counted=one.counted
         )
         for one in claims
     ]
-    assert (await cell.attest(host, "", None, held, (), HOUR_S)).outcome is Outcome.OK
+    assert (await cell.hosts.attest(host, "", None, held, (), HOUR_S)).outcome is Outcome.OK
 
 
 # Under hard affinity
@@ -71,7 +71,7 @@ async def come_back(cell: CellStore, host: str, *claims: Claim) -> None:
 async def test_the_first_of_a_group_goes_anywhere_and_the_others_follow_it(cell: CellStore, raw: Any) -> None:
     await group(cell, policy=AFFINITY)
     await run_on(cell, "h1", "a", "b", "c")
-    await cell.write_off("h1", evacuate=True, force=True)
+    await cell.hosts.write_off("h1", evacuate=True, force=True)
     first = await evacuate(cell, "a", "h3")
     assert first.outcome is Outcome.OK
     async with nothing_written(raw):
@@ -85,14 +85,14 @@ async def test_the_first_of_a_group_goes_anywhere_and_the_others_follow_it(cell:
 async def test_of_two_that_were_decided_at_once_for_different_hosts_one_is_refused(cell: CellStore) -> None:
     await group(cell, policy=AFFINITY)
     await run_on(cell, "h1", "a", "b")
-    await cell.write_off("h1", evacuate=True, force=True)
-    again = {one.id: Replacement("h1", one.token, EndReason.MOVED) for one in (await cell.read_claims("ab")).values()}
+    await cell.hosts.write_off("h1", evacuate=True, force=True)
+    again = {one.id: Replacement("h1", one.token, EndReason.MOVED) for one in (await cell.claims.read("ab")).values()}
     clock = await cell.tick()
     calls = [
         replace(call_of(clock, replace(joining(one, host), again=again[one])), written_off=("h1",))
         for one, host in (("a", "h2"), ("b", "h3"))
     ]
-    answers = [await cell.claim(call) for call in calls]
+    answers = [await cell.claims.place(call) for call in calls]
     assert [one.outcome for one in answers] == [Outcome.OK, Outcome.FULL]
     assert causes(answers[1]) == {"h3": "GROUP"}
 
@@ -101,10 +101,12 @@ async def test_who_is_new_finds_the_whole_check(cell: CellStore) -> None:
     """While any member is left behind, and whatever hosts its call names; then it joins where the group is."""
     await group(cell, policy=AFFINITY)
     await run_on(cell, "h1", "a", "b")
-    await cell.write_off("h1", evacuate=True, force=True)
+    await cell.hosts.write_off("h1", evacuate=True, force=True)
 
     async def join(claim_id: str, *hosts: str) -> ClaimAnswer:
-        return await cell.claim(replace(call_of(await cell.tick(), joining(claim_id, *hosts)), written_off=("h1",)))
+        return await cell.claims.place(
+            replace(call_of(await cell.tick(), joining(claim_id, *hosts)), written_off=("h1",))
+        )
 
     for claim_id in "ab":
         assert causes(await join("new", "h2", "h3")) == {"h2": "GROUP", "h3": "GROUP"}
@@ -117,37 +119,37 @@ async def test_a_host_that_comes_back_in_the_middle_holds_its_members_again(cell
     """Those that have gone stay away, so the group lies in two: nobody joins it, and the counts say where it lies."""
     await group(cell, policy=AFFINITY)
     await run_on(cell, "h1", "a", "b")
-    held = (await cell.read_claims("ab")).values()
-    await cell.write_off("h1", evacuate=True, force=True)
+    held = (await cell.claims.read("ab")).values()
+    await cell.hosts.write_off("h1", evacuate=True, force=True)
     await come_up(cell, await evacuate(cell, "a", "h2"), "a")
     await come_back(cell, "h1", *held)
-    assert await cell.held_ids("h1") == {"a", "b"}
+    assert await cell.hosts.claim_ids("h1") == {"a", "b"}
     await stop_on(cell, "h1")
-    assert await cell.held_ids("h1") == {"b"}
-    await cell.set_status("h1", HostStatus.ENABLED)
+    assert await cell.hosts.claim_ids("h1") == {"b"}
+    await cell.hosts.set_status("h1", HostStatus.ENABLED)
     assert causes(await evacuate(cell, "b", "h3")) == {"h3": "GROUP"}
     assert causes(await ask(cell, joining("new", "h1", "h2", "h3"))) == dict.fromkeys(("h1", "h2", "h3"), "GROUP")
     found = await counts(raw, cell)
     assert (found["members"], found["host=h1"], found["host=h2"]) == (2, 1, 1)
-    await cell.write_off("h1", evacuate=True, force=True)
+    await cell.hosts.write_off("h1", evacuate=True, force=True)
     assert (await evacuate(cell, "b", "h3", "h2")).placed[0].host == "h2"
 
 
 async def stop_on(cell: CellStore, host: str) -> None:
     """What is not wanted on a host any more ends there."""
     await settle(cell)
-    for claim in (await cell.read_claims(await cell.held_ids(host))).values():
+    for claim in (await cell.claims.read(await cell.hosts.claim_ids(host))).values():
         here = claim.on(host)
         if here and here.state is ClaimStatus.ENDING:
-            await cell.gone(host, here.id, here.token, EndReason.MOVED, {})
+            await cell.claims.gone(host, here.id, here.token, EndReason.MOVED, {})
 
 
 async def move(cell: CellStore, *ids: str, to: tuple[str, ...]) -> ClaimAnswer:
     """Ask for other placements of claims on hosts that work, all in one call."""
-    claims = await cell.read_claims(ids)
+    claims = await cell.claims.read(ids)
     again = [Replacement(one.host, one.token, EndReason.MOVED) for one in claims.values()]
     members = [replace(joining(one, *to), again=of) for one, of in zip(ids, again, strict=True)]
-    return await cell.claim(replace(call_of(await cell.tick(), *members), fresh=True))
+    return await cell.claims.place(replace(call_of(await cell.tick(), *members), fresh=True))
 
 
 @pytest.mark.parametrize("by", ["host", "zone", "label:rack"])
@@ -174,12 +176,12 @@ async def test_one_member_goes_where_all_others_are_and_nowhere_else(cell: CellS
     await group(cell, policy=AFFINITY)
     await run_on(cell, "h1", "a")
     assert (await move(cell, "a", to=("h3",))).outcome is Outcome.OK
-    await cell.release("h1", "a")
+    await cell.claims.release("h1", "a")
     await stop_on(cell, "h1")
     await run_on(cell, "h1", "b", "c")
     answer = await move(cell, "b", "c", to=("h3",))
     await arrive(cell, "b", answer.placed[0])
-    await cell.fail("h3", "c", answer.placed[1].token, by_host=True)
+    await cell.claims.fail("h3", "c", answer.placed[1].token, by_host=True)
     await stop_on(cell, "h1")
     assert causes(await move(cell, "c", to=("h5",))) == {"h5": "GROUP"}
     assert (await move(cell, "c", to=("h3",))).outcome is Outcome.OK
@@ -194,9 +196,9 @@ async def test_a_host_that_was_not_written_off_or_not_named_holds_its_members(
     if how == "down":
         await raw.hset(cell.keys.host("h1"), "alive_until_ms", "0")
     elif how == "draining":
-        await cell.set_status("h1", HostStatus.DRAINING, move=True)
+        await cell.hosts.set_status("h1", HostStatus.DRAINING, move=True)
     else:
-        await cell.write_off("h1", evacuate=True, force=True)
+        await cell.hosts.write_off("h1", evacuate=True, force=True)
     assert causes(await evacuate(cell, "a", "h2", lost=() if how == "not named" else ("h1",))) == {"h2": "GROUP"}
 
 
@@ -205,7 +207,7 @@ async def test_members_where_somebody_lives_are_followed(cell: CellStore) -> Non
     await group(cell, policy=AFFINITY, by="zone")
     await run_on(cell, "h1", "a")
     await run_on(cell, "h2", "b")
-    await cell.write_off("h1", evacuate=True, force=True)
+    await cell.hosts.write_off("h1", evacuate=True, force=True)
     assert causes(await evacuate(cell, "a", "h3", lost=("h1", "h2"))) == {"h3": "GROUP"}
     assert (await evacuate(cell, "a", "h3", "h2", lost=("h1", "h2"))).placed[0].host == "h2"
 
@@ -218,7 +220,7 @@ async def test_a_group_leaves_several_hosts_that_were_written_off_together(cell:
     await run_on(cell, "h2", "b")
     both = ("h1", "h2")
     for host in both:
-        await cell.write_off(host, evacuate=True, force=True)
+        await cell.hosts.write_off(host, evacuate=True, force=True)
     assert causes(await evacuate(cell, "a", "h3", lost=("h1",))) == {"h3": "GROUP"}
     assert (await evacuate(cell, "a", "h3", lost=both)).outcome is Outcome.OK
     assert (await evacuate(cell, "b", "h5", "h4", lost=both)).placed[0].host == "h4"
@@ -227,9 +229,9 @@ async def test_a_group_leaves_several_hosts_that_were_written_off_together(cell:
 async def test_a_group_whose_new_host_dies_too_goes_on_to_a_third(cell: CellStore) -> None:
     await group(cell, policy=AFFINITY)
     await run_on(cell, "h1", "a", "b")
-    await cell.write_off("h1", evacuate=True, force=True)
+    await cell.hosts.write_off("h1", evacuate=True, force=True)
     await come_up(cell, await evacuate(cell, "a", "h2"), "a")
-    await cell.write_off("h2", evacuate=True, force=True)
+    await cell.hosts.write_off("h2", evacuate=True, force=True)
     both = ("h1", "h2")
     assert (await evacuate(cell, "a", "h3", lost=both)).outcome is Outcome.OK
     assert (await evacuate(cell, "b", "h4", "h3", lost=both)).placed[0].host == "h3"
@@ -240,7 +242,7 @@ async def test_a_group_leaves_a_host_whose_zone_has_changed_since_its_members_ca
     await group(cell, policy=AFFINITY, by="zone")
     await run_on(cell, "h1", "a", "b")
     await open_in(cell, "h1", "az2", rack="r1")
-    await cell.write_off("h1", evacuate=True, force=True)
+    await cell.hosts.write_off("h1", evacuate=True, force=True)
     await come_up(cell, await evacuate(cell, "a", "h3"), "a")
     assert (await evacuate(cell, "b", "h2", "h5", "h4")).placed[0].host == "h4"
 
@@ -251,14 +253,14 @@ async def test_a_zone_that_another_host_has_changed_to_is_not_counted_below_noth
     await run_on(cell, "h2", "b")
     await open_in(cell, "h2", "az2", rack="r1")
     for host in ("h1", "h2"):
-        await cell.write_off(host, evacuate=True, force=True)
+        await cell.hosts.write_off(host, evacuate=True, force=True)
     assert (await evacuate(cell, "a", "h3", lost=("h1", "h2"))).outcome is Outcome.OK
 
 
 async def test_a_count_that_nobody_can_read_lets_nobody_go(cell: CellStore, raw: Any) -> None:
     await group(cell, policy=AFFINITY)
     await run_on(cell, "h1", "a")
-    await cell.write_off("h1", evacuate=True, force=True)
+    await cell.hosts.write_off("h1", evacuate=True, force=True)
     await raw.hset(cell.keys.server_group("web"), "count.host=h1", "-1")
     assert causes(await evacuate(cell, "a", "h2")) == {"h2": "GROUP"}
 
@@ -267,9 +269,9 @@ async def test_what_is_shelved_is_not_left_behind(cell: CellStore) -> None:
     """It counts nowhere any more, and joins the group like any other."""
     await group(cell, policy=AFFINITY)
     await run_on(cell, "h1", "a", "b")
-    await cell.write_off("h1", evacuate=True, force=True)
-    token = (await cell.read_claims("a"))["a"].token
-    assert (await cell.shelve("h1", "a", token)).outcome is Outcome.OK
+    await cell.hosts.write_off("h1", evacuate=True, force=True)
+    token = (await cell.claims.read("a"))["a"].token
+    assert (await cell.claims.shelve("h1", "a", token)).outcome is Outcome.OK
     assert causes(await evacuate(cell, "a", "h2", end_reason=EndReason.SHELVED)) == {"h2": "GROUP"}
 
 
@@ -277,7 +279,7 @@ async def test_in_an_epoch_that_has_not_settled_it_is_not_told(cell: CellStore) 
     """Who else is in the group may not have come back yet."""
     await group(cell, policy=AFFINITY)
     await run_on(cell, "h1", "a")
-    await cell.write_off("h1", evacuate=True, force=True)
+    await cell.hosts.write_off("h1", evacuate=True, force=True)
     await new_epoch(cell)
     await come_back(cell, "h2")
     assert (await evacuate(cell, "a", "h2")).outcome is Outcome.SETTLING
@@ -295,7 +297,7 @@ async def test_what_is_to_be_moved_takes_no_place_of_its_own_group(cell: CellSto
     everywhere = ("h4", "h6", "h2")
     assert causes(await evacuate(cell, "a", *everywhere)) == dict.fromkeys(everywhere, "GROUP")
     for host in ("h1", "h3"):
-        await cell.write_off(host, evacuate=True, force=True)
+        await cell.hosts.write_off(host, evacuate=True, force=True)
     moved = await evacuate(cell, "a", *everywhere)
     assert moved.placed[0].host == "h2"
     assert causes(await ask(cell, joining("new", "h2", "h4"))) == {"h2": "GROUP", "h4": "GROUP"}
@@ -310,7 +312,7 @@ async def test_spreading_counts_what_will_be_when_the_former_is_gone(cell: CellS
     for claim_ids, host in (("ab", "h1"), ("cd", "h3"), ("ef", "h5")):
         await run_on(cell, host, *claim_ids)
     if lost:
-        await cell.write_off("h1", evacuate=True, force=True)
+        await cell.hosts.write_off("h1", evacuate=True, force=True)
     rule = ClaimRule(RuleKind.SKEW, "zone", (0,), "web", 1, ("az1", "az2", "az3"))
     answer = await evacuate(cell, "a", "h4", "h2", rules=(rule,))
     assert answer.placed[0].host == ("h2" if lost else "h4")
@@ -322,7 +324,7 @@ async def test_what_is_not_counted_by_a_label_is_left_behind_where_it_is(cell: C
     await group(cell, policy=ANTI_AFFINITY, by="label:rack")
     await group(cell, name="other", policy=ANTI_AFFINITY, by="zone", count_by=("label:rack",))
     await arrive(cell, "x", (await ask(cell, joining("x", "h7", to="other"))).placed[0])
-    await cell.write_off("h7", evacuate=True, force=True)
-    claim = (await cell.read_claims("x"))["x"]
+    await cell.hosts.write_off("h7", evacuate=True, force=True)
+    claim = (await cell.claims.read("x"))["x"]
     member = replace(joining("x", "h1", to="other"), again=Replacement("h7", claim.token, EndReason.MOVED))
-    assert (await cell.claim(call_of(await cell.tick(), member))).outcome is Outcome.OK
+    assert (await cell.claims.place(call_of(await cell.tick(), member))).outcome is Outcome.OK

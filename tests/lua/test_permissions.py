@@ -48,23 +48,23 @@ async def test_a_full_server_takes_nothing_new_and_lets_everything_end(fresh_ser
         clock = await cell.tick()
         async with nothing_written(raw):
             for call in (
-                cell.claim(call_of(clock, member("new", "h1"))),
-                cell.set_status("h1", HostStatus.DRAINING),
-                cell.void("new", "digest"),
+                cell.claims.place(call_of(clock, member("new", "h1"))),
+                cell.hosts.set_status("h1", HostStatus.DRAINING),
+                cell.claims.void("new", "digest"),
             ):
                 with pytest.raises(StoreUnavailable, match="OOM"):
                     await call
-        assert (await cell.report(report_of())).outcome is Outcome.OK
-        assert (await cell.release("h1", "released")).outcome is Outcome.OK
-        assert (await cell.fail("h1", "fails", tokens["fails"], True)).outcome is Outcome.OK
-        assert (await cell.confirm("h1", "confirmed", tokens["confirmed"])).outcome is Outcome.OK
-        assert (await cell.accept("h1", "accepted", tokens["accepted"], 60)).outcome is Outcome.OK
-        assert (await cell.renew("h1", "renewed", tokens["renewed"], 60)).outcome is Outcome.OK
-        assert (await cell.gone("h1", "ends", tokens["ends"], EndReason.RELEASED, {})).outcome is Outcome.OK
-        assert await cell.reconcile(["due"]) == 1
-        assert (await cell.heartbeat("h1", 60)).outcome is Outcome.OK
-        assert (await cell.write_off("h1", force=True)).outcome is Outcome.OK
-        assert (await cell.forget("h1", force=True)).outcome is Outcome.OK
+        assert (await cell.hosts.report(report_of())).outcome is Outcome.OK
+        assert (await cell.claims.release("h1", "released")).outcome is Outcome.OK
+        assert (await cell.claims.fail("h1", "fails", tokens["fails"], True)).outcome is Outcome.OK
+        assert (await cell.claims.confirm("h1", "confirmed", tokens["confirmed"])).outcome is Outcome.OK
+        assert (await cell.claims.accept("h1", "accepted", tokens["accepted"], 60)).outcome is Outcome.OK
+        assert (await cell.claims.renew("h1", "renewed", tokens["renewed"], 60)).outcome is Outcome.OK
+        assert (await cell.claims.gone("h1", "ends", tokens["ends"], EndReason.RELEASED, {})).outcome is Outcome.OK
+        assert await cell.claims.reconcile(["due"]) == 1
+        assert (await cell.hosts.heartbeat("h1", 60)).outcome is Outcome.OK
+        assert (await cell.hosts.write_off("h1", force=True)).outcome is Outcome.OK
+        assert (await cell.hosts.forget("h1", force=True)).outcome is Outcome.OK
 
 
 async def test_a_full_server_can_be_emptied_in_a_new_epoch_by_who_connects_then(fresh_server: PrivateServer) -> None:
@@ -81,11 +81,11 @@ async def test_a_full_server_can_be_emptied_in_a_new_epoch_by_who_connects_then(
             cell = store.cell("c1")
             epoch = await new_epoch(cell)
             await open_host(cell, "h1")
-            assert (await cell.attest("h1", epoch)).outcome is Outcome.ALREADY_DONE
+            assert (await cell.hosts.attest("h1", epoch)).outcome is Outcome.ALREADY_DONE
             assert await scheduler.claims.release("on-h1")
             await scheduler.hosts.lost("h2", force=True)
             assert await scheduler.claims.release("on-h2")
-            assert await cell.held_ids("h1") == await cell.held_ids("h2") == set()
+            assert await cell.hosts.claim_ids("h1") == await cell.hosts.claim_ids("h2") == set()
 
 
 def commands_of(name: str) -> set[str]:
@@ -141,4 +141,4 @@ async def test_a_lost_store_is_one_clear_error(fresh_server: PrivateServer) -> N
         await cell.init()
         fresh_server.kill()
         with pytest.raises(StoreUnavailable, match="check that it runs"):
-            await cell.host_names()
+            await cell.hosts.names()

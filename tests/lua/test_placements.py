@@ -87,7 +87,7 @@ async def test_the_placement_of_a_move_lies_beside_the_flat_one_under_its_token(
         f"{prefix}root": placed.token,
         f"{prefix}from": placed.token,
         f"{prefix}expires_at_ms": str(found.expires_at_ms),
-        f"{prefix}inbox_id": (await cell.inbox("h2"))[0].entry_id,
+        f"{prefix}inbox_id": (await cell.hosts.inbox("h2"))[0].entry_id,
         f"{prefix}amount.VCPU": "1",
     }
 
@@ -102,7 +102,7 @@ async def test_the_active_placement_is_the_flat_one_and_after_the_move_nothing_e
     fields = await fields_of(raw, cell.keys.claim("a"))
     assert (fields["host"], fields[f"placement.{placed.token}.host"]) == ("h2", "h1")
     await settle(cell)
-    await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {})
+    await cell.claims.gone("h1", "a", placed.token, EndReason.RELEASED, {})
     fields = await fields_of(raw, cell.keys.claim("a"))
     assert (fields["host"], fields["token"], fields["root"]) == ("h2", found.token, placed.token)
     assert set(fields) == flat | {"root", "from"}
@@ -157,15 +157,15 @@ async def test_nothing_is_moved_from_a_host_that_has_not_attested_nor_before_all
 ) -> None:
     placed = await active(cell, "a")
     epoch = await new_epoch(cell)
-    await cell.attest("h2", epoch)
+    await cell.hosts.attest("h2", epoch)
     async with nothing_written(raw):
         assert (
             await ask_again(cell, "a", "h2", Replacement("h1", placed.token, MOVED))
         ).outcome is Outcome.NOT_ATTESTED
-    await cell.attest("h1", epoch, held=[held("a", placed)])
+    await cell.hosts.attest("h1", epoch, held=[held("a", placed)])
     async with nothing_written(raw):
         assert (await ask_again(cell, "a", "h2", Replacement("h1", placed.token, MOVED))).outcome is Outcome.SETTLING
-    await cell.attest("h3", epoch)
+    await cell.hosts.attest("h3", epoch)
     await move_to(cell, "a", placed)
 
 
@@ -194,21 +194,21 @@ async def test_a_claim_goes_on_where_it_is_until_its_target_is_active_and_is_the
 ) -> None:
     placed = await active(cell, "a")
     found = await move_to(cell, "a", placed)
-    await cell.reconcile(["a"])
+    await cell.claims.reconcile(["a"])
     assert await states(cell, "a") == {"h1": "active", "h2": "claimed"}
-    await cell.accept("h2", "a", found.token, HOUR_S)
-    await cell.reconcile(["a"])
+    await cell.claims.accept("h2", "a", found.token, HOUR_S)
+    await cell.claims.reconcile(["a"])
     assert await states(cell, "a") == {"h1": "active", "h2": "starting"}
     assert not await raw.exists(cell.keys.reconcile)
-    await cell.confirm("h2", "a", found.token)
-    claim = (await cell.read_claims("a"))["a"]
+    await cell.claims.confirm("h2", "a", found.token)
+    claim = (await cell.claims.read("a"))["a"]
     assert (claim.host, claim.token, claim.state) == ("h2", found.token, "active")
-    assert await cell.due_for_reconciliation((await cell.tick()).now_ms, 0, 10) == ["a"]
-    assert await cell.reconcile(["a"]) == 1
+    assert await cell.due.to_reconcile((await cell.tick()).now_ms, 0, 10) == ["a"]
+    assert await cell.claims.reconcile(["a"]) == 1
     assert await states(cell, "a") == {"h1": "ending moved", "h2": "active"}
-    assert [(one.op, one.token) for one in await cell.inbox("h1")] == [("end", placed.token)]
+    assert [(one.op, one.token) for one in await cell.hosts.inbox("h1")] == [("end", placed.token)]
     async with nothing_written(raw):
-        assert await cell.reconcile(["a"]) == 0
+        assert await cell.claims.reconcile(["a"]) == 0
     assert (await claimed(raw, cell, "h1"), await claimed(raw, cell, "h2")) == (1, 1)
 
 
@@ -218,11 +218,11 @@ async def test_its_amounts_return_with_the_word_of_the_host_that_it_has_left(cel
     await arrive(cell, "a", found)
     await settle(cell)
     assert await claimed(raw, cell, "h1") == 3
-    assert (await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {"VCPU": 2})).outcome is Outcome.OK
+    assert (await cell.claims.gone("h1", "a", placed.token, EndReason.RELEASED, {"VCPU": 2})).outcome is Outcome.OK
     assert (await claimed(raw, cell, "h1"), await claimed(raw, cell, "h2")) == (0, 1)
-    assert (await cell.held_ids("h1"), await cell.held_ids("h2")) == (set(), {"a"})
+    assert (await cell.hosts.claim_ids("h1"), await cell.hosts.claim_ids("h2")) == (set(), {"a"})
     assert await states(cell, "a") == {"h2": "active"}
-    assert (await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {})).outcome is Outcome.STALE
+    assert (await cell.claims.gone("h1", "a", placed.token, EndReason.RELEASED, {})).outcome is Outcome.STALE
 
 
 async def test_both_placements_count_in_group_and_pool_for_as_long_as_they_are_there(cell: CellStore, raw: Any) -> None:
@@ -233,13 +233,13 @@ async def test_both_placements_count_in_group_and_pool_for_as_long_as_they_are_t
     first = (await ask(cell, joining("a", "h1", amounts={"VCPU": 1, SEAT: 3}))).placed[0]
     await arrive(cell, "a", first)
     again = replace(joining("a", "h2", amounts={"VCPU": 1, SEAT: 2}), again=Replacement("h1", first.token, MOVED))
-    second = (await cell.claim(call_of(await cell.tick(), again))).placed[0]
+    second = (await cell.claims.place(call_of(await cell.tick(), again))).placed[0]
     both = {"members": 2, "host=h1": 1, "host=h2": 1, "zone=az1": 1, "zone=az2": 1}
     assert (await counts(raw, cell), await seats(raw, cell)) == (both, 5)
     await arrive(cell, "a", second)
     await settle(cell)
     assert (await counts(raw, cell), await seats(raw, cell)) == (both, 5)
-    await cell.gone("h1", "a", first.token, EndReason.RELEASED, {})
+    await cell.claims.gone("h1", "a", first.token, EndReason.RELEASED, {})
     assert (await counts(raw, cell), await seats(raw, cell)) == ({"members": 1, "host=h2": 1, "zone=az2": 1}, 2)
 
 
@@ -250,18 +250,18 @@ async def test_a_claim_moves_on_its_own_host(cell: CellStore, raw: Any) -> None:
     await check_sums(cell, raw)
     await arrive(cell, "a", found)
     await settle(cell)
-    claim = (await cell.read_claims("a"))["a"]
+    claim = (await cell.claims.read("a"))["a"]
     assert [(one.token, one.state) for one in claim.placements] == [(found.token, "active"), (placed.token, "ending")]
     await check_sums(cell, raw)
-    await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {})
-    assert (await claimed(raw, cell, "h1"), await cell.held_ids("h1")) == (1, {"a"})
+    await cell.claims.gone("h1", "a", placed.token, EndReason.RELEASED, {})
+    assert (await claimed(raw, cell, "h1"), await cell.hosts.claim_ids("h1")) == (1, {"a"})
 
 
 async def test_a_claim_moves_again_and_back(cell: CellStore, raw: Any) -> None:
     first = await active(cell, "a")
     second = await moved(cell, "a", first)
     third = await moved(cell, "a", second, "h1")
-    claim = (await cell.read_claims("a"))["a"]
+    claim = (await cell.claims.read("a"))["a"]
     assert (claim.host, claim.token, claim.placements[0].root) == ("h1", third.token, first.token)
     assert (await claimed(raw, cell, "h1"), await claimed(raw, cell, "h2")) == (1, 0)
 
@@ -269,8 +269,8 @@ async def test_a_claim_moves_again_and_back(cell: CellStore, raw: Any) -> None:
 async def test_two_schedulers_that_reconcile_it_at_once_do_it_once(cell: CellStore, raw: Any) -> None:
     placed = await active(cell, "a")
     await arrive(cell, "a", await move_to(cell, "a", placed))
-    assert [await cell.reconcile(["a"]), await cell.reconcile(["a"])] == [1, 0]
-    assert [one.op for one in await cell.inbox("h1")] == ["end"]
+    assert [await cell.claims.reconcile(["a"]), await cell.claims.reconcile(["a"])] == [1, 0]
+    assert [one.op for one in await cell.hosts.inbox("h1")] == ["end"]
 
 
 # A move that comes to nothing
@@ -286,11 +286,11 @@ async def test_a_target_that_ends_before_it_is_active_leaves_the_claim_as_it_was
     if end == "expire":
         await raw.hset(cell.keys.claim("a"), f"placement.{found.token}.expires_at_ms", 1)
         await raw.zadd(cell.keys.deadlines, {"a": 1})
-        assert await cell.reconcile(["a"]) == 1
+        assert await cell.claims.reconcile(["a"]) == 1
     elif end == "gone":
-        await cell.gone("h2", "a", found.token, EndReason.FAILED, {})
+        await cell.claims.gone("h2", "a", found.token, EndReason.FAILED, {})
     else:
-        assert (await cell.fail("h2", "a", found.token, by_host=end == "fail by host")).outcome is Outcome.OK
+        assert (await cell.claims.fail("h2", "a", found.token, by_host=end == "fail by host")).outcome is Outcome.OK
     after = dict(await fields_of(raw, cell.keys.claim("a")))
     assert (after.pop("failed_moves"), int(after.pop("move_failed_at_ms")) > 0) == ("1", True)
     assert after == before
@@ -302,31 +302,31 @@ async def test_a_move_that_is_not_done_by_its_deadline_is_called_off(cell: CellS
     """Also one that its host has taken up, and whose lease it renews."""
     placed = await active(cell, "a")
     found = await move_to(cell, "a", placed, by_s=60)
-    await cell.accept("h2", "a", found.token, HOUR_S)
-    await cell.renew("h2", "a", found.token, HOUR_S)
+    await cell.claims.accept("h2", "a", found.token, HOUR_S)
+    await cell.claims.renew("h2", "a", found.token, HOUR_S)
     deadline_ms = int((await fields_of(raw, cell.keys.claim("a")))[f"placement.{found.token}.move_deadline_ms"])
-    assert await cell.deadlines() == {"a": deadline_ms}
-    assert await cell.reconcile(["a"]) == 0
+    assert await cell.due.deadlines() == {"a": deadline_ms}
+    assert await cell.claims.reconcile(["a"]) == 0
     await make_move_due(raw, cell, "a", found)
-    assert await cell.reconcile(["a"]) == 1
+    assert await cell.claims.reconcile(["a"]) == 1
     assert await states(cell, "a") == {"h1": "active", "h2": "ending expired"}
-    assert (await cell.read_claims(["a"]))["a"].failed_moves == 1
-    assert (await cell.confirm("h2", "a", found.token)).outcome is Outcome.ENDING
-    assert (await cell.gone("h2", "a", found.token, EndReason.RELEASED, {})).outcome is Outcome.OK
+    assert (await cell.claims.read(["a"]))["a"].failed_moves == 1
+    assert (await cell.claims.confirm("h2", "a", found.token)).outcome is Outcome.ENDING
+    assert (await cell.claims.gone("h2", "a", found.token, EndReason.RELEASED, {})).outcome is Outcome.OK
     assert await states(cell, "a") == {"h1": "active"}
-    assert await cell.deadlines() == {}
+    assert await cell.due.deadlines() == {}
 
 
 async def test_without_anything_to_go_back_to_a_move_has_no_deadline(cell: CellStore, raw: Any) -> None:
     """What it was moved from has failed: its lease is all that ends it."""
     placed = await active(cell, "a")
     found = await move_to(cell, "a", placed, by_s=60)
-    await cell.fail("h1", "a", placed.token, by_host=True)
+    await cell.claims.fail("h1", "a", placed.token, by_host=True)
     await raw.hset(cell.keys.claim("a"), "move_deadline_ms", 1)
     await raw.zadd(cell.keys.deadlines, {"a": 1})
-    await cell.reconcile(["a"])
+    await cell.claims.reconcile(["a"])
     assert await states(cell, "a") == {"h2": "claimed"}
-    assert await cell.deadlines() == {"a": found.expires_at_ms}
+    assert await cell.due.deadlines() == {"a": found.expires_at_ms}
     await arrive(cell, "a", found)
 
 
@@ -335,7 +335,7 @@ async def test_what_fails_while_it_is_moved_goes_on_at_its_target(cell: CellStor
     """It is not placed a third time."""
     placed = await active(cell, "a")
     found = await move_to(cell, "a", placed)
-    answer = await cell.fail("h1", "a", placed.token, by_host=by_host, again=True)
+    answer = await cell.claims.fail("h1", "a", placed.token, by_host=by_host, again=True)
     assert answer.outcome is (Outcome.OK if by_host else Outcome.ENDING)
     assert await states(cell, "a") == {"h2": "claimed"} | ({} if by_host else {"h1": "ending failed"})
     await arrive(cell, "a", found)
@@ -348,9 +348,9 @@ async def test_a_claim_that_fails_where_it_has_moved_to_does_not_go_back(cell: C
     placed = await active(cell, "a")
     found = await move_to(cell, "a", placed)
     await arrive(cell, "a", found)
-    answer = await cell.fail("h2", "a", found.token, by_host=True, again=True)
+    answer = await cell.claims.fail("h2", "a", found.token, by_host=True, again=True)
     assert answer.facts == ("pending",)
-    await cell.reconcile(["a"])
+    await cell.claims.reconcile(["a"])
     assert await states(cell, "a") == {"h1": "ending moved", "": "pending"}
     third = await move_to(cell, "a", found, "h3", EndReason.FAILED)
     await arrive(cell, "a", third)
@@ -360,27 +360,27 @@ async def test_a_claim_that_fails_where_it_has_moved_to_does_not_go_back(cell: C
 async def test_the_target_can_be_called_off_by_its_token(cell: CellStore, raw: Any) -> None:
     placed = await active(cell, "a")
     found = await move_to(cell, "a", placed)
-    answer = await cell.release("h2", "a", found.token)
+    answer = await cell.claims.release("h2", "a", found.token)
     assert (answer.outcome, answer.facts) == (Outcome.OK, ("",))
     assert await states(cell, "a") == {"h1": "active"}
     assert "closed" not in await fields_of(raw, cell.keys.claim("a"))
     found = await move_to(cell, "a", placed)
-    await cell.accept("h2", "a", found.token, HOUR_S)
+    await cell.claims.accept("h2", "a", found.token, HOUR_S)
     for _ in range(2):
-        assert (await cell.release("h2", "a", found.token)).outcome is Outcome.ENDING
+        assert (await cell.claims.release("h2", "a", found.token)).outcome is Outcome.ENDING
         assert await states(cell, "a") == {"h1": "active", "h2": "ending released"}
-    assert (await cell.confirm("h2", "a", found.token)).outcome is Outcome.ENDING
+    assert (await cell.claims.confirm("h2", "a", found.token)).outcome is Outcome.ENDING
 
 
 async def test_undoing_a_move_leaves_the_claim_although_that_is_active(cell: CellStore) -> None:
     """Whoever is not sure that it is durable gives it back unless it is active: the target is meant."""
     placed = await active(cell, "a")
     found = await move_to(cell, "a", placed)
-    assert (await cell.release("h2", "a", found.token, ReleaseMode.UNLESS_ACTIVE)).outcome is Outcome.OK
+    assert (await cell.claims.release("h2", "a", found.token, ReleaseMode.UNLESS_ACTIVE)).outcome is Outcome.OK
     assert await states(cell, "a") == {"h1": "active"}
     found = await move_to(cell, "a", placed)
     await arrive(cell, "a", found)
-    assert (await cell.release("h2", "a", found.token, ReleaseMode.UNLESS_ACTIVE)).outcome is Outcome.ACTIVE
+    assert (await cell.claims.release("h2", "a", found.token, ReleaseMode.UNLESS_ACTIVE)).outcome is Outcome.ACTIVE
     assert await states(cell, "a") == {"h1": "active", "h2": "active"}
 
 
@@ -388,11 +388,13 @@ async def test_undoing_a_move_leaves_the_claim_although_that_is_active(cell: Cel
 async def test_a_move_of_what_is_not_active_yet_can_be_called_off_too(cell: CellStore, taken_up_first: bool) -> None:
     placed = await (taken_up if taken_up_first else claim_on)(cell, "a")
     found = await move_to(cell, "a", placed)
-    assert (await cell.release("h2", "a", found.token)).outcome is Outcome.OK
+    assert (await cell.claims.release("h2", "a", found.token)).outcome is Outcome.OK
     assert await states(cell, "a") == {"h1": "starting" if taken_up_first else "claimed"}
     found = await move_to(cell, "a", placed)
-    assert (await cell.release("h1", "a", placed.token)).outcome is (Outcome.ENDING if taken_up_first else Outcome.OK)
-    assert (await cell.confirm("h2", "a", found.token)).outcome in (Outcome.ENDED, Outcome.STALE)
+    assert (await cell.claims.release("h1", "a", placed.token)).outcome is (
+        Outcome.ENDING if taken_up_first else Outcome.OK
+    )
+    assert (await cell.claims.confirm("h2", "a", found.token)).outcome in (Outcome.ENDED, Outcome.STALE)
 
 
 async def test_a_move_of_what_was_claimed_only_is_done_when_the_target_is_active(cell: CellStore, raw: Any) -> None:
@@ -408,18 +410,18 @@ async def test_what_was_overtaken_before_it_came_up_is_asked_back_when_it_does(c
     """Before any scheduler has looked at it."""
     placed = await taken_up(cell, "a")
     await arrive(cell, "a", await move_to(cell, "a", placed))
-    assert (await cell.confirm("h1", "a", placed.token)).outcome is Outcome.ENDING
+    assert (await cell.claims.confirm("h1", "a", placed.token)).outcome is Outcome.ENDING
     assert await states(cell, "a") == {"h1": "ending moved", "h2": "active"}
 
 
 async def test_a_host_that_is_removed_takes_only_its_placement_along(cell: CellStore, raw: Any) -> None:
     placed = await active(cell, "a")
     found = await move_to(cell, "a", placed)
-    assert (await cell.forget("h2", force=True)).outcome is Outcome.OK
+    assert (await cell.hosts.forget("h2", force=True)).outcome is Outcome.OK
     assert await states(cell, "a") == {"h1": "active"}
     await open_host(cell, "h2")
     found = await move_to(cell, "a", placed)
-    assert (await cell.forget("h1", force=True)).outcome is Outcome.OK
+    assert (await cell.hosts.forget("h1", force=True)).outcome is Outcome.OK
     assert await states(cell, "a") == {"h2": "claimed"}
     await arrive(cell, "a", found)
 
@@ -431,7 +433,7 @@ async def test_both_placements_expire_with_their_leases(cell: CellStore, raw: An
     await make_due(raw, cell, "a")
     prefix = f"placement.{placed.token}." if (await fields_of(raw, cell.keys.claim("a")))["host"] == "h2" else ""
     await raw.hset(cell.keys.claim("a"), f"{prefix or f'placement.{found.token}.'}expires_at_ms", 1)
-    assert await cell.reconcile(["a"]) == 1
+    assert await cell.claims.reconcile(["a"]) == 1
     assert await states(cell, "a") == {"": "ended expired"}
 
 
@@ -440,10 +442,12 @@ async def test_moves_of_one_call_are_made_together_or_not_at_all(cell: CellStore
     again = {"a": Replacement("h1", first.token, MOVED), "b": Replacement("h1", second.token, MOVED)}
     async with nothing_written(raw):
         too_large = replace(member("b", "h2", VCPU=99), again=again["b"])
-        answer = await cell.claim(call_of(await cell.tick(), replace(member("a", "h2"), again=again["a"]), too_large))
+        answer = await cell.claims.place(
+            call_of(await cell.tick(), replace(member("a", "h2"), again=again["a"]), too_large)
+        )
     assert answer.outcome is Outcome.FULL
     moves = [replace(member(one, "h2"), again=again[one]) for one in "ab"]
-    assert (await cell.claim(call_of(await cell.tick(), *moves))).outcome is Outcome.OK
+    assert (await cell.claims.place(call_of(await cell.tick(), *moves))).outcome is Outcome.OK
     both = {"h1": "active", "h2": "claimed"}
     assert (await states(cell, "a"), await states(cell, "b")) == (both, both)
 
@@ -454,7 +458,7 @@ async def test_one_call_cannot_claim_and_move(cell: CellStore, raw: Any) -> None
     call = call_of(await cell.tick(), move, member("b", "h2"))
     async with nothing_written(raw):
         with pytest.raises(ValueError, match="either new claims or claims that are placed again"):
-            await cell.claim(call)
+            await cell.claims.place(call)
 
 
 @pytest.mark.parametrize("evacuated", [False, True])
@@ -464,12 +468,12 @@ async def test_a_claim_goes_to_a_third_host_while_the_one_that_failed_is_still_t
     """That host may be dead, and never say that it has."""
     placed = await active(cell, "a")
     if evacuated:
-        await cell.write_off("h1", evacuate=True, force=True)
+        await cell.hosts.write_off("h1", evacuate=True, force=True)
     found = await move_to(cell, "a", placed)
-    await cell.accept("h2", "a", found.token, HOUR_S)
+    await cell.claims.accept("h2", "a", found.token, HOUR_S)
     await raw.hset(cell.keys.claim("a"), f"placement.{found.token}.expires_at_ms", 1)
     await raw.zadd(cell.keys.deadlines, {"a": 1})
-    await cell.reconcile(["a"])
+    await cell.claims.reconcile(["a"])
     assert (await states(cell, "a"))["h2"] == "ending expired"
     third = await move_to(cell, "a", placed, "h3")
     again = await ask_again(cell, "a", "h3", Replacement("h1", placed.token, MOVED))

@@ -61,12 +61,14 @@ class Play:
     async def attest(self, host: str, epoch: str, *has: JournaledClaim, stopped: Sequence[Placed] = ()) -> None:
         """A host attests with this journal."""
         entries = [ended("a", one.token) for one in stopped]
-        assert (await self.cell.attest(host, epoch, held=has, ended=entries)).outcome is Outcome.OK
+        assert (await self.cell.hosts.attest(host, epoch, held=has, ended=entries)).outcome is Outcome.OK
         await check_sums(self.cell, self.raw)
 
     async def stop(self, placed: Placed) -> None:
         """The host of a placement has stopped its work."""
-        assert (await self.cell.gone(placed.host, "a", placed.token, EndReason.RELEASED, {})).outcome is Outcome.OK
+        assert (
+            await self.cell.claims.gone(placed.host, "a", placed.token, EndReason.RELEASED, {})
+        ).outcome is Outcome.OK
         await check_sums(self.cell, self.raw)
 
     async def settle(self) -> None:
@@ -86,16 +88,16 @@ async def test_a_repeated_release_ends_what_was_evacuated_since(cell: CellStore,
     """It descends from what was released, although its own token is later."""
     first = await active(cell, "a")
     before = await snapshot(raw)
-    closed = (await cell.release("h1", "a")).facts[0]
+    closed = (await cell.claims.release("h1", "a")).facts[0]
     epoch = await roll_back(cell, raw, before)
     await play.attest("h2", epoch)
     await play.attest("h3", epoch)
-    await cell.write_off("h1", evacuate=True, force=True)
+    await cell.hosts.write_off("h1", evacuate=True, force=True)
     second = await move_to(cell, "a", first)
     await arrive(cell, "a", second)
     await play.settle()
     await play.is_now(h2="active")
-    assert (await cell.release("", "a", closed=closed)).outcome is Outcome.ENDING
+    assert (await cell.claims.release("", "a", closed=closed)).outcome is Outcome.ENDING
     await play.is_now(h2="ending released")
     await play.stop(second)
     await play.is_now(_="ended released")
@@ -113,7 +115,7 @@ async def test_a_repeated_shelving_leaves_what_was_unshelved_since(
     last = await moved(cell, "a", last, "h3") if then_moved else last
     epoch = await roll_back(cell, raw, before)
     await play.attest("h1", epoch, stopped=[first])
-    assert (await cell.release("", "a", end_reason=EndReason.SHELVED, closed=closed)).facts == (closed,)
+    assert (await cell.claims.release("", "a", end_reason=EndReason.SHELVED, closed=closed)).facts == (closed,)
     await play.attest(last.host, epoch, held("a", last, root=root))
     await play.settle()
     await play.is_now(**{last.host: "active"})
@@ -124,9 +126,9 @@ async def test_a_shelving_that_is_repeated_before_its_host_is_heard_tells_it_to_
 ) -> None:
     first = await active(cell, "a")
     before = await snapshot(raw)
-    closed = (await cell.shelve("h1", "a", first.token)).facts[0]
+    closed = (await cell.claims.shelve("h1", "a", first.token)).facts[0]
     epoch = await roll_back(cell, raw, before)
-    assert (await cell.release("", "a", end_reason=EndReason.SHELVED, closed=closed)).outcome is Outcome.ENDING
+    assert (await cell.claims.release("", "a", end_reason=EndReason.SHELVED, closed=closed)).outcome is Outcome.ENDING
     await play.attest("h1", epoch, held("a", first))
     await play.is_now(h1="ending shelved")
     await play.stop(first)
@@ -146,7 +148,7 @@ async def test_what_was_evacuated_of_a_former_line_does_not_end_what_was_unshelv
     second = await unshelved(cell, "a", first)
     epoch = await roll_back(cell, raw, before)
     await play.attest("h3", epoch)
-    await cell.write_off("h1", evacuate=True, force=True)
+    await cell.hosts.write_off("h1", evacuate=True, force=True)
     await let_settle(cell, raw)
     third = await move_to(cell, "a", first, "h3")
     await arrive(cell, "a", third)
@@ -154,7 +156,7 @@ async def test_what_was_evacuated_of_a_former_line_does_not_end_what_was_unshelv
     await play.is_now(h1="active", h2="active", h3="active")
     await play.settle()
     await play.is_now(h2="active", h3="ending moved")
-    await cell.release("", "a", end_reason=EndReason.SHELVED, closed=closed)
+    await cell.claims.release("", "a", end_reason=EndReason.SHELVED, closed=closed)
     await play.stop(third)
     await play.settle()
     await play.is_now(h2="active")
@@ -172,7 +174,7 @@ async def test_of_a_whole_line_that_comes_back_the_last_is_left(
     await raw.flushall()
     for number in order:
         placed = line[number]
-        await cell.report(report_of(placed.host))
+        await cell.hosts.report(report_of(placed.host))
         await play.attest(placed.host, "", held("a", placed, root=first.token))
         await play.settle()
     await play.is_now(h1="ending moved", h2="ending moved", h3="active")
@@ -192,9 +194,9 @@ async def test_what_has_come_up_does_not_expire_before_its_host_is_heard(
     """The store takes it for starting. Its former has stopped."""
     first = await active(cell, "a")
     second = await move_to(cell, "a", first, by_s=60)
-    await cell.accept("h2", "a", second.token, HOUR_S)
+    await cell.claims.accept("h2", "a", second.token, HOUR_S)
     before = await snapshot(raw)
-    await cell.confirm("h2", "a", second.token)
+    await cell.claims.confirm("h2", "a", second.token)
     await settle(cell)
     await play.stop(first)
     epoch = await roll_back(cell, raw, before)
@@ -203,9 +205,9 @@ async def test_what_has_come_up_does_not_expire_before_its_host_is_heard(
     else:
         await raw.hset(cell.keys.claim("a"), f"placement.{second.token}.expires_at_ms", 1)
         await raw.zadd(cell.keys.deadlines, {"a": 1})
-    assert await cell.reconcile(["a"]) == 0
+    assert await cell.claims.reconcile(["a"]) == 0
     await play.attest("h1", epoch, stopped=[first])
-    assert await cell.reconcile(["a"]) == (1 if due == "move" else 0), "a move without a former has no deadline"
+    assert await cell.claims.reconcile(["a"]) == (1 if due == "move" else 0), "a move without a former has no deadline"
     await play.attest("h2", epoch, held("a", second, root=first.token))
     await play.is_now(h2="active")
 
@@ -214,18 +216,18 @@ async def test_a_write_off_of_an_earlier_epoch_expires_nothing(cell: CellStore, 
     """The host had come back, and had confirmed, in what the store has lost."""
     first = await active(cell, "a")
     second = await move_to(cell, "a", first)
-    await cell.accept("h2", "a", second.token, HOUR_S)
-    await cell.write_off("h2", force=True)
+    await cell.claims.accept("h2", "a", second.token, HOUR_S)
+    await cell.hosts.write_off("h2", force=True)
     before = await snapshot(raw)
-    await cell.attest("h2", "", held=[held("a", second, STARTING, root=first.token)])
-    await cell.confirm("h2", "a", second.token)
+    await cell.hosts.attest("h2", "", held=[held("a", second, STARTING, root=first.token)])
+    await cell.claims.confirm("h2", "a", second.token)
     await settle(cell)
     await play.stop(first)
     epoch = await roll_back(cell, raw, before)
     await raw.hset(cell.keys.claim("a"), f"placement.{second.token}.expires_at_ms", 1)
     await raw.zadd(cell.keys.deadlines, {"a": 1})
-    assert await cell.reconcile(["a"]) == 0
-    assert (await cell.fail("h2", "a", second.token, by_host=False)).outcome is Outcome.NOT_ATTESTED
+    assert await cell.claims.reconcile(["a"]) == 0
+    assert (await cell.claims.fail("h2", "a", second.token, by_host=False)).outcome is Outcome.NOT_ATTESTED
     await play.attest("h1", epoch, stopped=[first])
     await play.attest("h2", epoch, held("a", second, root=first.token))
     await play.is_now(h2="active")
@@ -234,13 +236,13 @@ async def test_a_write_off_of_an_earlier_epoch_expires_nothing(cell: CellStore, 
 async def test_a_write_off_of_this_epoch_expires_what_was_starting_there(cell: CellStore, raw: Any, play: Play) -> None:
     first = await active(cell, "a")
     second = await move_to(cell, "a", first)
-    await cell.accept("h2", "a", second.token, HOUR_S)
+    await cell.claims.accept("h2", "a", second.token, HOUR_S)
     epoch = await new_epoch(cell)
     await play.attest("h1", epoch, held("a", first))
-    await cell.write_off("h2", force=True)
+    await cell.hosts.write_off("h2", force=True)
     await raw.hset(cell.keys.claim("a"), f"placement.{second.token}.expires_at_ms", 1)
     await raw.zadd(cell.keys.deadlines, {"a": 1})
-    assert await cell.reconcile(["a"]) == 1
+    assert await cell.claims.reconcile(["a"]) == 1
     await play.is_now(h1="active")
 
 
@@ -253,16 +255,16 @@ async def test_what_expired_on_a_written_off_host_is_not_confirmed_when_it_comes
     """The claim is known, and is elsewhere; confirmed, it would have the former stopped."""
     first = await active(cell, "a")
     second = await move_to(cell, "a", first)
-    await cell.accept("h2", "a", second.token, HOUR_S)
-    await cell.write_off("h2", force=True)
+    await cell.claims.accept("h2", "a", second.token, HOUR_S)
+    await cell.hosts.write_off("h2", force=True)
     await raw.hset(cell.keys.claim("a"), f"placement.{second.token}.expires_at_ms", 1)
     await raw.zadd(cell.keys.deadlines, {"a": 1})
-    assert await cell.reconcile(["a"]) == 1
+    assert await cell.claims.reconcile(["a"]) == 1
     epoch = await new_epoch(cell)
     await play.attest("h1", epoch, held("a", first))
     await play.attest("h2", epoch, held("a", second, STARTING, root=first.token))
     await play.is_now(h1="active", h2="ending void")
-    assert (await cell.confirm("h2", "a", second.token)).outcome is Outcome.ENDING
+    assert (await cell.claims.confirm("h2", "a", second.token)).outcome is Outcome.ENDING
     await play.stop(second)
     await play.is_now(h1="active")
 
@@ -273,8 +275,8 @@ async def test_an_evacuated_host_that_comes_back_is_to_stop_what_was_placed_else
 ) -> None:
     """In the epoch of its write-off as in later ones, and the work counts until it has stopped. It keeps the rest."""
     first, left = await active(cell, "a"), await active(cell, "left")
-    await cell.write_off("h1", evacuate=True, force=True)
-    assert await cell.draining_hosts(0) == {"h1": "evacuate"}
+    await cell.hosts.write_off("h1", evacuate=True, force=True)
+    assert await cell.hosts.draining(0) == {"h1": "evacuate"}
     second = await move_to(cell, "a", first)
     await arrive(cell, "a", second)
     await play.settle()
@@ -283,7 +285,7 @@ async def test_an_evacuated_host_that_comes_back_is_to_stop_what_was_placed_else
         epoch = await new_epoch(cell)
         await play.attest("h2", epoch, held("a", second, root=first.token))
         await play.attest("h3", epoch)
-    answer = await cell.attest("h1", "", held=[held("left", left), held("a", first)])
+    answer = await cell.hosts.attest("h1", "", held=[held("left", left), held("a", first)])
     assert (answer.outcome, answer.drop) == (Outcome.OK, ())
     await play.settle()
     await play.is_now(h1="ending void", h2="active")
@@ -291,17 +293,17 @@ async def test_an_evacuated_host_that_comes_back_is_to_stop_what_was_placed_else
     assert await claimed(raw, cell, "h1") == 2
     await play.stop(first)
     await play.is_now(h2="active")
-    assert (await cell.draining_hosts(0), await raw.hget(cell.keys.host("h1"), "draining")) == ({}, None)
+    assert (await cell.hosts.draining(0), await raw.hget(cell.keys.host("h1"), "draining")) == ({}, None)
 
 
 async def test_what_a_host_was_given_after_its_write_off_comes_back_with_it(
     cell: CellStore, raw: Any, play: Play
 ) -> None:
     before = await active(cell, "old")
-    await cell.write_off("h1", force=True)
-    await cell.release("h1", "old", before.token)
-    await cell.attest("h1", "")
-    await cell.set_status("h1", HostStatus.ENABLED)
+    await cell.hosts.write_off("h1", force=True)
+    await cell.claims.release("h1", "old", before.token)
+    await cell.hosts.attest("h1", "")
+    await cell.hosts.set_status("h1", HostStatus.ENABLED)
     await open_host(cell, "h1")
     after = await active(cell, "a")
     epoch = await new_epoch(cell)
@@ -320,7 +322,7 @@ async def test_a_placement_that_was_overtaken_is_counted_until_its_host_has_stop
 ) -> None:
     first = await active(cell, "a", VCPU=2)
     await arrive(cell, "a", await move_to(cell, "a", first))
-    (second,) = [one for one in (await cell.read_claims("a"))["a"].placements if one.host == "h2"]
+    (second,) = [one for one in (await cell.claims.read("a"))["a"].placements if one.host == "h2"]
     epoch = await new_epoch(cell)
     await play.attest("h2", epoch, held("a", _placed(second), root=first.token))
     await play.attest("h1", epoch, held("a", first, amounts={"VCPU": 2}))
@@ -344,7 +346,7 @@ async def test_a_target_that_expires_has_ended_nothing(cell: CellStore, raw: Any
     first = await active(cell, "a")
     second = await move_to(cell, "a", first)
     await play.settle()
-    await cell.reconcile(["a"])
+    await cell.claims.reconcile(["a"])
     await play.is_now(h1="active", h2="claimed")
     epoch = await new_epoch(cell)
     await play.attest("h1", epoch, held("a", first))
@@ -353,7 +355,7 @@ async def test_a_target_that_expires_has_ended_nothing(cell: CellStore, raw: Any
     await play.is_now(h1="active", h2="starting")
     await raw.hset(cell.keys.claim("a"), f"placement.{second.token}.expires_at_ms", 1)
     await raw.zadd(cell.keys.deadlines, {"a": 1})
-    await cell.reconcile(["a"])
+    await cell.claims.reconcile(["a"])
     await play.is_now(h1="active", h2="ending expired")
 
 
@@ -362,7 +364,7 @@ async def test_which_placement_was_active_is_remembered_when_it_is_gone(cell: Ce
     first = await active(cell, "a")
     second = await move_to(cell, "a", first)
     await arrive(cell, "a", second)
-    await cell.fail("h2", "a", second.token, by_host=True)
+    await cell.claims.fail("h2", "a", second.token, by_host=True)
     fields = await fields_of(raw, cell.keys.claim("a"))
     assert (fields["current"], fields["current_root"]) == (second.token, first.token)
     epoch = await new_epoch(cell)
@@ -380,7 +382,7 @@ async def test_a_move_that_is_repeated_before_all_are_heard_makes_no_second_targ
     first = await active(cell, "a")
     before = await snapshot(raw)
     second = await move_to(cell, "a", first)
-    await cell.accept("h2", "a", second.token, HOUR_S)
+    await cell.claims.accept("h2", "a", second.token, HOUR_S)
     epoch = await roll_back(cell, raw, before)
     await play.attest("h1", epoch, held("a", first))
     await play.attest("h3", epoch)
@@ -413,12 +415,12 @@ async def test_of_two_targets_the_later_is_left_or_none(
     async def comes_up(which: str) -> None:
         if which == "lost":
             await play.attest("h2", epoch, held("a", lost, root=first.token))
-        elif (await cell.accept("h3", "a", later.token, HOUR_S)).outcome is Outcome.OK:
-            await cell.confirm("h3", "a", later.token)
+        elif (await cell.claims.accept("h3", "a", later.token, HOUR_S)).outcome is Outcome.OK:
+            await cell.claims.confirm("h3", "a", later.token)
 
     async def released(when: str) -> None:
         if release == when:
-            assert (await cell.release("", "a")).outcome in (Outcome.OK, Outcome.ENDING)
+            assert (await cell.claims.release("", "a")).outcome in (Outcome.OK, Outcome.ENDING)
 
     await released("before")
     await comes_up(first_up)
@@ -443,7 +445,7 @@ async def test_a_target_that_nobody_took_up_gives_way_to_one_that_has_come_up(
     first = await active(cell, "a")
     second = await move_to(cell, "a", first)
     before = await snapshot(raw)
-    await cell.release("h2", "a", second.token)
+    await cell.claims.release("h2", "a", second.token)
     third = await move_to(cell, "a", first, "h3")
     await arrive(cell, "a", third)
     await settle(cell)
@@ -481,7 +483,7 @@ async def test_a_journalled_claim_that_nobody_took_up_in_its_lease_is_dropped(
     first = await active(cell, "a")
     second = await move_to(cell, "a", first)
     before = await snapshot(raw)
-    await cell.release("h2", "a", second.token)
+    await cell.claims.release("h2", "a", second.token)
     await roll_back(cell, raw, before)
     await raw.hdel(
         cell.keys.claim("a"), *[f for f in await raw.hkeys(cell.keys.claim("a")) if f.startswith("placement")]
@@ -490,11 +492,11 @@ async def test_a_journalled_claim_that_nobody_took_up_in_its_lease_is_dropped(
     await raw.delete(cell.keys.inbox("h2"), cell.keys.deadlines)
     await raw.hset(cell.keys.host("h2"), mapping={"claims": "0", "starting": "0", "claimed.VCPU": "0"})
     entry = held("a", second, ClaimStatus.CLAIMED, root=first.token, expires_at_ms="1")
-    answer = await cell.attest("h2", "", held=[entry])
+    answer = await cell.hosts.attest("h2", "", held=[entry])
     assert (answer.outcome, answer.drop) == (Outcome.OK, (second.token,))
     await play.is_now(h1="active")
     fresh = held("a", second, ClaimStatus.CLAIMED, root=first.token, expires_at_ms=str(2**52))
-    assert (await cell.attest("h2", await new_epoch(cell), held=[fresh])).drop == ()
+    assert (await cell.hosts.attest("h2", await new_epoch(cell), held=[fresh])).drop == ()
     await play.is_now(h1="active", h2="claimed")
 
 
@@ -503,7 +505,7 @@ async def test_what_had_ended_before_it_was_active_is_to_stop_where_it_comes_bac
 ) -> None:
     """Its owner was told that it has ended, and nobody closed it."""
     placed = await claim_on(cell, "a")
-    await cell.fail("h1", "a", placed.token, by_host=False)
+    await cell.claims.fail("h1", "a", placed.token, by_host=False)
     await play.is_now(_="ended failed")
     fresh = held("a", placed, ClaimStatus.CLAIMED, expires_at_ms=str(2**52))
     await play.attest("h1", await new_epoch(cell), fresh)
@@ -517,11 +519,11 @@ async def test_one_host_has_two_placements_and_brings_both_back(cell: CellStore,
     second = await move_to(cell, "a", first, "h1")
     await arrive(cell, "a", second)
     await raw.flushall()
-    await cell.report(report_of("h1"))
+    await cell.hosts.report(report_of("h1"))
     await play.attest("h1", "", held("a", first), held("a", second, root=first.token))
     assert await claimed(raw, cell, "h1") == 2
     await play.settle()
-    assert [(one.token, one.state) for one in (await cell.read_claims("a"))["a"].placements] == [
+    assert [(one.token, one.state) for one in (await cell.claims.read("a"))["a"].placements] == [
         (second.token, "active"),
         (first.token, "ending"),
     ]
@@ -533,9 +535,9 @@ async def test_a_host_that_comes_back_before_the_target_is_active_goes_on_until_
     cell: CellStore, raw: Any, play: Play
 ) -> None:
     first = await active(cell, "a")
-    await cell.write_off("h1", evacuate=True, force=True)
+    await cell.hosts.write_off("h1", evacuate=True, force=True)
     second = await move_to(cell, "a", first)
-    answer = await cell.attest("h1", "", held=[held("a", first)])
+    answer = await cell.hosts.attest("h1", "", held=[held("a", first)])
     assert answer.drop == ()
     await play.settle()
     await play.is_now(h1="active", h2="claimed")
@@ -547,8 +549,8 @@ async def test_a_host_that_comes_back_before_the_target_is_active_goes_on_until_
 async def test_an_evacuation_goes_on_in_later_epochs(cell: CellStore, raw: Any, play: Play) -> None:
     """The operator's word that a host is dead is not for one epoch. Without `evacuate` it is."""
     first, other = await active(cell, "a"), await active(cell, "other", "h3")
-    await cell.write_off("h1", evacuate=True, force=True)
-    await cell.write_off("h3", force=True)
+    await cell.hosts.write_off("h1", evacuate=True, force=True)
+    await cell.hosts.write_off("h3", force=True)
     epoch = await new_epoch(cell)
     await play.attest("h2", epoch)
     await let_settle(cell, raw)
@@ -567,9 +569,9 @@ async def test_a_target_whose_journal_was_lost_is_to_be_taken_up_again(
     first = await active(cell, "a")
     second = await move_to(cell, "a", first)
     if state != "claimed":
-        await cell.accept("h2", "a", second.token, HOUR_S)
+        await cell.claims.accept("h2", "a", second.token, HOUR_S)
     if state == "active":
-        await cell.confirm("h2", "a", second.token)
+        await cell.claims.confirm("h2", "a", second.token)
     epoch = await new_epoch(cell)
     await play.attest("h2", epoch)
     await play.attest("h1", epoch, held("a", first))

@@ -29,20 +29,20 @@ async def test_sums_and_sets_of_both_hosts_are_worked_out_anew(cell: CellStore, 
     for host in {"h1", to}:
         await raw.hset(cell.keys.host(host), mapping={"claims": "9", "starting": "abc", "claimed.VCPU": "7"})
         await raw.delete(cell.keys.claims(host))
-        assert (await cell.mend_host(host, "damage", "a")).outcome is Outcome.OK
+        assert (await cell.repair.host(host, "damage", "a")).outcome is Outcome.OK
     await check_sums(cell, raw)
     async with nothing_written(raw):
         for host in {"h1", to}:
-            assert (await cell.mend_host(host, "damage", "a")).outcome is Outcome.ALREADY_DONE
+            assert (await cell.repair.host(host, "damage", "a")).outcome is Outcome.ALREADY_DONE
 
 
 async def test_a_host_that_a_claim_has_left_does_not_list_it(cell: CellStore, raw: Any) -> None:
     first, _ = await moving(cell)
-    await cell.fail("h1", "a", first.token, by_host=True)
+    await cell.claims.fail("h1", "a", first.token, by_host=True)
     await raw.sadd(cell.keys.claims("h1"), "a")
-    assert (await cell.mend_host("h1", "damage")).outcome is Outcome.OK
+    assert (await cell.repair.host("h1", "damage")).outcome is Outcome.OK
     await check_sums(cell, raw)
-    assert await cell.held_ids("h2") == {"a"}
+    assert await cell.hosts.claim_ids("h2") == {"a"}
 
 
 @pytest.mark.parametrize("damage", ["no deadline", "another deadline", "no lease"])
@@ -54,8 +54,8 @@ async def test_the_deadline_of_a_target_is_worked_out_anew(cell: CellStore, raw:
         await raw.zadd(cell.keys.deadlines, {"a": 5})
     else:
         await raw.hdel(cell.keys.claim("a"), f"placement.{second.token}.expires_at_ms")
-    assert (await cell.mend_host("h2", "damage")).outcome is Outcome.OK
-    claim = (await cell.read_claims("a"))["a"]
+    assert (await cell.repair.host("h2", "damage")).outcome is Outcome.OK
+    claim = (await cell.claims.read("a"))["a"]
     assert claim.placements[1].expires_at_ms is not None
     await check_sums(cell, raw)
 
@@ -70,12 +70,12 @@ async def test_groups_and_pools_count_every_placement_anew(cell: CellStore, raw:
     again = replace(
         joining("a", "h2", amounts={"VCPU": 1, SEAT: 2}), again=Replacement("h1", first.token, EndReason.MOVED)
     )
-    assert (await cell.claim(call_of(await cell.tick(), again))).outcome is Outcome.OK
+    assert (await cell.claims.place(call_of(await cell.tick(), again))).outcome is Outcome.OK
     await raw.hset(cell.keys.server_group("web"), mapping={"members": "1", "count.host=h2": "4", "count.host=h9": "1"})
     await raw.hset(cell.keys.pool("lic"), "claimed.CUSTOM_SEAT", "x")
     for kind, name in (("server-group", "web"), ("pool", "lic")):
-        version = await cell.version_of(kind, name)
-        assert (await cell.mend_counts(f"{kind}:{name}", version, "damage", "a")).outcome is Outcome.OK
+        version = await cell.audit.version_of(kind, name)
+        assert (await cell.repair.counts(f"{kind}:{name}", version, "damage", "a")).outcome is Outcome.OK
     both = {"members": 2, "host=h1": 1, "host=h2": 1, "zone=az1": 1, "zone=az2": 1}
     assert (await counts(raw, cell), await seats(raw, cell)) == (both, 5)
     await check_sums(cell, raw)
@@ -85,22 +85,22 @@ async def test_a_claim_that_was_overtaken_is_a_chore_again(cell: CellStore, raw:
     first, second = await moving(cell)
     await arrive(cell, "a", second)
     await raw.delete(cell.keys.reconcile)
-    assert (await cell.mend_due("damage", "a")).outcome is Outcome.OK
+    assert (await cell.repair.due("damage", "a")).outcome is Outcome.OK
     await settle(cell)
     assert await states(cell, "a") == {"h1": "ending moved", "h2": "active"}
-    await cell.gone("h1", "a", first.token, EndReason.RELEASED, {})
+    await cell.claims.gone("h1", "a", first.token, EndReason.RELEASED, {})
     await check_sums(cell, raw)
 
 
 async def test_a_pending_claim_is_a_chore_again_and_is_kept(cell: CellStore, raw: Any) -> None:
     placed = await active(cell, "a")
-    await cell.fail("h1", "a", placed.token, by_host=True, again=True)
+    await cell.claims.fail("h1", "a", placed.token, by_host=True, again=True)
     await raw.delete(cell.keys.reconcile)
     await raw.pexpire(cell.keys.claim("a"), HOUR_S * 1000)
-    assert (await cell.mend_due("damage", "a")).outcome is Outcome.OK
+    assert (await cell.repair.due("damage", "a")).outcome is Outcome.OK
     await check_sums(cell, raw)
     async with nothing_written(raw):
-        assert (await cell.mend_due("damage", "a")).outcome is Outcome.ALREADY_DONE
+        assert (await cell.repair.due("damage", "a")).outcome is Outcome.ALREADY_DONE
 
 
 async def test_a_shelved_claim_is_listed_again_and_kept(cell: CellStore, raw: Any) -> None:
@@ -108,17 +108,17 @@ async def test_a_shelved_claim_is_listed_again_and_kept(cell: CellStore, raw: An
     await raw.delete(cell.keys.shelved)
     await raw.pexpire(cell.keys.claim("a"), HOUR_S * 1000)
     await raw.sadd(cell.keys.shelved, "nothing")
-    assert (await cell.mend_due("damage", ("a", "nothing"))).outcome is Outcome.OK
-    assert list(await cell.shelved_ids()) == ["a"]
+    assert (await cell.repair.due("damage", ("a", "nothing"))).outcome is Outcome.OK
+    assert list(await cell.claims.shelved_ids()) == ["a"]
     assert await is_kept(cell, raw, "a")
     await check_sums(cell, raw)
 
 
 async def test_a_claim_with_a_placement_left_is_not_forgotten(cell: CellStore, raw: Any) -> None:
     first, second = await moving(cell)
-    await cell.fail("h1", "a", first.token, by_host=True)
+    await cell.claims.fail("h1", "a", first.token, by_host=True)
     await raw.pexpire(cell.keys.claim("a"), HOUR_S * 1000)
-    assert (await cell.mend_due("damage", "a")).outcome is Outcome.OK
+    assert (await cell.repair.due("damage", "a")).outcome is Outcome.OK
     assert await is_kept(cell, raw, "a")
     await arrive(cell, "a", second)
 
@@ -127,7 +127,7 @@ async def test_a_claim_with_a_placement_left_is_not_forgotten(cell: CellStore, r
 async def test_of_a_host_that_is_gone_only_its_own_placement_ends(cell: CellStore, raw: Any, gone: str) -> None:
     await moving(cell)
     await raw.delete(cell.keys.host(gone))
-    answer = await cell.mend_gone_host(gone, "it is gone", operator=True)
+    answer = await cell.repair.removed_host(gone, "it is gone", operator=True)
     assert answer.outcome is Outcome.OK
     assert await states(cell, "a") == ({"h2": "claimed"} if gone == "h1" else {"h1": "active"})
     assert not await raw.exists(cell.keys.claims(gone), cell.keys.inbox(gone))
@@ -150,7 +150,7 @@ async def test_a_claim_with_two_placements_is_put_back_with_both(cell: CellStore
     for host in ("h1", "h2"):
         await open_host(cell, host)
     epoch = await new_epoch(cell)
-    answer = await cell.restore({"a": exported})
+    answer = await cell.repair.restore({"a": exported})
     assert (answer.outcome, answer.facts) == (Outcome.OK, ())
     found = dict(await fields_of(raw, cell.keys.claim("a")))
     times = ("expires_at_ms", "inbox_id")
@@ -160,9 +160,9 @@ async def test_a_claim_with_two_placements_is_put_back_with_both(cell: CellStore
     before = await states(cell, "a")
     await check_sums(cell, raw)
     async with nothing_written(raw):
-        assert (await cell.restore({"a": exported})).facts == ("a",)
-    await cell.attest("h1", epoch, held=[held("a", first)])
-    await cell.attest("h2", epoch, held=[] if state == "moving" else [held("a", second, root=first.token)])
+        assert (await cell.repair.restore({"a": exported})).facts == ("a",)
+    await cell.hosts.attest("h1", epoch, held=[held("a", first)])
+    await cell.hosts.attest("h2", epoch, held=[] if state == "moving" else [held("a", second, root=first.token)])
     assert await states(cell, "a") == before
     await check_sums(cell, raw)
 
@@ -171,11 +171,11 @@ async def test_a_shelved_claim_and_a_pending_one_are_put_back(cell: CellStore, r
     first = await active(cell, "a")
     await shelved(cell, "a", first)
     second = await active(cell, "b")
-    await cell.fail("h1", "b", second.token, by_host=True, again=True)
+    await cell.claims.fail("h1", "b", second.token, by_host=True, again=True)
     exported = {name: dict(await fields_of(raw, cell.keys.claim(name))) for name in "ab"}
     await raw.flushall()
     await open_host(cell)
     await new_epoch(cell)
-    assert (await cell.restore(exported)).outcome is Outcome.OK
+    assert (await cell.repair.restore(exported)).outcome is Outcome.OK
     assert (await states(cell, "a"), await states(cell, "b")) == ({"": "ended shelved"}, {"": "pending failed"})
     await check_sums(cell, raw)

@@ -49,25 +49,25 @@ async def used(raw: Any, cell: CellStore) -> dict[str, int]:
 
 
 async def ask(cell: CellStore, claim_id: str, vcpu: int, **more: int) -> ClaimAnswer:
-    return await cell.claim(call_of(await cell.tick(), member(claim_id, "h1", VCPU=vcpu, **more)))
+    return await cell.claims.place(call_of(await cell.tick(), member(claim_id, "h1", VCPU=vcpu, **more)))
 
 
 # Declaring
 
 
 async def test_a_quota_is_declared_changed_and_taken_back(cell: CellStore, raw: Any) -> None:
-    assert (await cell.put_quota(QUOTA)).outcome is Outcome.OK
+    assert (await cell.declared.put_quota(QUOTA)).outcome is Outcome.OK
     async with nothing_written(raw):
-        assert (await cell.put_quota(QUOTA)).outcome is Outcome.ALREADY_DONE
-    (fields,) = (await cell.read_things(Kind.QUOTA, ["project"])).values()
+        assert (await cell.declared.put_quota(QUOTA)).outcome is Outcome.ALREADY_DONE
+    (fields,) = (await cell.declared.read(Kind.QUOTA, ["project"])).values()
     assert {"limit.VCPU": "6", "limit.claims": "3"}.items() <= fields.items()
-    await cell.put_quota(Quota("project", {"claims": 5}))
-    (fields,) = (await cell.read_things(Kind.QUOTA, ["project"])).values()
+    await cell.declared.put_quota(Quota("project", {"claims": 5}))
+    (fields,) = (await cell.declared.read(Kind.QUOTA, ["project"])).values()
     assert fields.keys() == {"version", "limit.claims"}
-    assert await cell.declared_names(Kind.QUOTA) == ["project"]
-    assert (await cell.delete_quota("project")).outcome is Outcome.OK
-    assert (await cell.delete_quota("project")).outcome is Outcome.UNKNOWN
-    assert await cell.declared_names(Kind.QUOTA) == []
+    assert await cell.declared.names(Kind.QUOTA) == ["project"]
+    assert (await cell.declared.delete_quota("project")).outcome is Outcome.OK
+    assert (await cell.declared.delete_quota("project")).outcome is Outcome.UNKNOWN
+    assert await cell.declared.names(Kind.QUOTA) == []
     assert not await raw.exists(cell.keys.quota("project"))
 
 
@@ -76,24 +76,24 @@ async def test_what_is_used_is_known_before_a_quota_is_declared_and_after_it_was
 ) -> None:
     """So no claim has to be looked for: not one that was made in the very moment of declaring."""
     await claim_on(cell, "a", VCPU=4)
-    await cell.put_quota(QUOTA)
+    await cell.declared.put_quota(QUOTA)
     assert (await ask(cell, "b", 3)).over == (Exceeded("VCPU", 6, 4, 3),)
-    await cell.delete_quota("project")
+    await cell.declared.delete_quota("project")
     assert (await ask(cell, "b", 3)).outcome is Outcome.OK
-    await cell.release("h1", "a")
-    await cell.put_quota(QUOTA)
+    await cell.claims.release("h1", "a")
+    await cell.declared.put_quota(QUOTA)
     assert await used(raw, cell) == {"VCPU": 3, "claims": 1}
-    await cell.delete_quota("project")
-    await cell.release("h1", "b")
+    await cell.declared.delete_quota("project")
+    await cell.claims.release("h1", "b")
     assert not await raw.exists(cell.keys.quota("project")), "nothing is left"
 
 
 async def test_the_feed_tells_declarations_and_not_what_claims_use(cell: CellStore) -> None:
     seq = (await cell.tick()).seq
-    await cell.put_quota(QUOTA)
+    await cell.declared.put_quota(QUOTA)
     await claim_on(cell, "a")
-    await cell.release("h1", "a")
-    entries = [one for one in await cell.changes("0-0", 100) if one.seq > seq and one.kind == "quota"]
+    await cell.claims.release("h1", "a")
+    entries = [one for one in await cell.feed.read("0-0", 100) if one.seq > seq and one.kind == "quota"]
     assert [(one.op, dict(one.fields)) for one in entries] == [("declared", {"limit.VCPU": "6", "limit.claims": "3"})]
 
 
@@ -101,7 +101,7 @@ async def test_the_feed_tells_declarations_and_not_what_claims_use(cell: CellSto
 
 
 async def test_a_claim_within_the_quota_is_one_call_and_beyond_it_writes_nothing(cell: CellStore, raw: Any) -> None:
-    await cell.put_quota(QUOTA)
+    await cell.declared.put_quota(QUOTA)
     assert (await ask(cell, "a", 4, MEMORY_MB=8)).outcome is Outcome.OK
     assert await used(raw, cell) == {"VCPU": 4, "MEMORY_MB": 8, "claims": 1}
     async with nothing_written(raw):
@@ -109,29 +109,29 @@ async def test_a_claim_within_the_quota_is_one_call_and_beyond_it_writes_nothing
     assert (answer.outcome, answer.over) == (Outcome.OVER_QUOTA, (Exceeded("VCPU", 6, 4, 3),))
     assert (await ask(cell, "b", 2)).outcome is Outcome.OK
     other = replace(call_of(await cell.tick(), member("c", "h1", VCPU=3)), project="other")
-    assert (await cell.claim(other)).outcome is Outcome.OK
+    assert (await cell.claims.place(other)).outcome is Outcome.OK
 
 
 async def test_members_are_counted_together_over_pools_and_shared_pools(cell: CellStore, raw: Any) -> None:
     await pool(cell)
-    await cell.put_quota(Quota("project", {"VCPU": 6, "CUSTOM_SEAT": 4, "claims": 3}))
+    await cell.declared.put_quota(Quota("project", {"VCPU": 6, "CUSTOM_SEAT": 4, "claims": 3}))
     members = [Member(name, (Candidate("h1", {"VCPU": 2, SEAT: 2}),)) for name in "abcd"]
-    answer = await cell.claim(call_of(await cell.tick(), *members))
+    answer = await cell.claims.place(call_of(await cell.tick(), *members))
     expected = (Exceeded("CUSTOM_SEAT", 4, 0, 8), Exceeded("VCPU", 6, 0, 8), Exceeded("claims", 3, 0, 4))
     assert (answer.outcome, answer.over) == (Outcome.OVER_QUOTA, expected)
-    assert (await cell.claim(call_of(await cell.tick(), *members[:2]))).outcome is Outcome.OK
+    assert (await cell.claims.place(call_of(await cell.tick(), *members[:2]))).outcome is Outcome.OK
     assert await used(raw, cell) == {"VCPU": 4, "CUSTOM_SEAT": 4, "claims": 2}
 
 
 async def test_an_id_that_is_known_gets_its_outcome_though_the_quota_is_used_up(cell: CellStore) -> None:
-    await cell.put_quota(QUOTA)
+    await cell.declared.put_quota(QUOTA)
     assert (await ask(cell, "a", 6)).outcome is Outcome.OK
     assert (await ask(cell, "a", 6)).outcome is Outcome.ALREADY_DONE
     assert (await ask(cell, "b", 1)).outcome is Outcome.OVER_QUOTA
 
 
 async def test_what_somebody_has_made_unreadable_lets_nothing_in(cell: CellStore, raw: Any) -> None:
-    await cell.put_quota(QUOTA)
+    await cell.declared.put_quota(QUOTA)
     for field in ("used.VCPU", "limit.VCPU"):
         before = await raw.hget(cell.keys.quota("project"), field)
         await raw.hset(cell.keys.quota("project"), field, "1e3")
@@ -141,9 +141,9 @@ async def test_what_somebody_has_made_unreadable_lets_nothing_in(cell: CellStore
 
 
 async def test_a_limit_below_what_is_used_ends_nothing(cell: CellStore, raw: Any) -> None:
-    await cell.put_quota(QUOTA)
+    await cell.declared.put_quota(QUOTA)
     await claim_on(cell, "a", VCPU=5)
-    await cell.put_quota(Quota("project", {"VCPU": 2}))
+    await cell.declared.put_quota(Quota("project", {"VCPU": 2}))
     assert (await ask(cell, "b", 1)).over == (Exceeded("VCPU", 2, 5, 1),)
     assert await used(raw, cell) == {"VCPU": 5, "claims": 1}
 
@@ -153,25 +153,25 @@ async def test_a_limit_below_what_is_used_ends_nothing(cell: CellStore, raw: Any
 
 async def _expired(cell: CellStore, raw: Any) -> None:
     await make_due(raw, cell, "a")
-    assert await cell.reconcile(["a"]) == 1
+    assert await cell.claims.reconcile(["a"]) == 1
 
 
 ENDS: dict[str, Callable[[CellStore, Any, str], Awaitable[Any]]] = {
-    "release": lambda cell, raw, token: cell.release("h1", "a", token),
-    "release, quota known": lambda cell, raw, token: cell.release("h1", "a", token, things=PROJECT),
-    "fail": lambda cell, raw, token: cell.fail("h1", "a", token, by_host=False),
-    "fail by host": lambda cell, raw, token: cell.fail("h1", "a", token, by_host=True),
-    "gone": lambda cell, raw, token: cell.gone("h1", "a", token, EndReason.RELEASED, {}),
-    "shelve": lambda cell, raw, token: cell.shelve("h1", "a", token),
+    "release": lambda cell, raw, token: cell.claims.release("h1", "a", token),
+    "release, quota known": lambda cell, raw, token: cell.claims.release("h1", "a", token, things=PROJECT),
+    "fail": lambda cell, raw, token: cell.claims.fail("h1", "a", token, by_host=False),
+    "fail by host": lambda cell, raw, token: cell.claims.fail("h1", "a", token, by_host=True),
+    "gone": lambda cell, raw, token: cell.claims.gone("h1", "a", token, EndReason.RELEASED, {}),
+    "shelve": lambda cell, raw, token: cell.claims.shelve("h1", "a", token),
     "expire": lambda cell, raw, token: _expired(cell, raw),
-    "forget": lambda cell, raw, token: cell.forget("h1", force=True),
+    "forget": lambda cell, raw, token: cell.hosts.forget("h1", force=True),
 }
 
 
 @pytest.mark.parametrize("end", ENDS)
 async def test_whatever_ends_a_claim_frees_what_it_used_at_once(cell: CellStore, raw: Any, end: str) -> None:
     """In the same script: who was told of the end can claim again. Said again, it changes nothing."""
-    await cell.put_quota(QUOTA)
+    await cell.declared.put_quota(QUOTA)
     placed = await claim_on(cell, "a", VCPU=6)
     await ENDS[end](cell, raw, placed.token)
     assert await used(raw, cell) == {}
@@ -182,38 +182,38 @@ async def test_whatever_ends_a_claim_frees_what_it_used_at_once(cell: CellStore,
 
 
 async def test_a_claim_counts_until_its_host_says_that_the_work_is_gone(cell: CellStore, raw: Any) -> None:
-    await cell.put_quota(QUOTA)
+    await cell.declared.put_quota(QUOTA)
     token = (await taken_up(cell, "a", VCPU=6)).token
-    await cell.release("h1", "a")
+    await cell.claims.release("h1", "a")
     assert (await ask(cell, "b", 1)).outcome is Outcome.OVER_QUOTA
-    await cell.gone("h1", "a", token, EndReason.RELEASED, {})
+    await cell.claims.gone("h1", "a", token, EndReason.RELEASED, {})
     assert (await ask(cell, "b", 6)).outcome is Outcome.OK
 
 
 async def test_a_resize_takes_before_and_gives_back_with_the_word_of_the_host(cell: CellStore, raw: Any) -> None:
-    await cell.put_quota(QUOTA)
+    await cell.declared.put_quota(QUOTA)
     placed = await claim_on(cell, "a", VCPU=4)
     async with nothing_written(raw):
-        answer = await cell.resize("h1", "a", placed.token, {"VCPU": 7}, PROJECT)
+        answer = await cell.claims.resize("h1", "a", placed.token, {"VCPU": 7}, PROJECT)
     assert (answer.outcome, exceeded(answer.facts)) == (Outcome.OVER_QUOTA, (Exceeded("VCPU", 6, 4, 3),))
-    grown = await cell.resize("h1", "a", placed.token, {"VCPU": 6})
+    grown = await cell.claims.resize("h1", "a", placed.token, {"VCPU": 6})
     assert (grown.outcome, await used(raw, cell)) == (Outcome.OK, {"VCPU": 6, "claims": 1})
-    await cell.accept("h1", "a", grown.facts[0], HOUR_S)
-    shrunk = await cell.resize("h1", "a", grown.facts[0], {"VCPU": 1, "MEMORY_MB": 8})
+    await cell.claims.accept("h1", "a", grown.facts[0], HOUR_S)
+    shrunk = await cell.claims.resize("h1", "a", grown.facts[0], {"VCPU": 1, "MEMORY_MB": 8})
     assert await used(raw, cell) == {"VCPU": 6, "MEMORY_MB": 8, "claims": 1}
-    await cell.resized("h1", "a", shrunk.facts[0], {"VCPU": 1, "MEMORY_MB": 8})
+    await cell.claims.resized("h1", "a", shrunk.facts[0], {"VCPU": 1, "MEMORY_MB": 8})
     assert await used(raw, cell) == {"VCPU": 1, "MEMORY_MB": 8, "claims": 1}
 
 
 async def test_what_a_host_runs_by_itself_is_counted_and_not_refused(cell: CellStore, raw: Any) -> None:
     """It is a fact. Another project that it turns out to be of is counted instead."""
-    await cell.put_quota(QUOTA)
-    token = (await cell.claim_local("h1", "l", {"VCPU": 8}, "project")).facts[0]
+    await cell.declared.put_quota(QUOTA)
+    token = (await cell.claims.report_local("h1", "l", {"VCPU": 8}, "project")).facts[0]
     assert await used(raw, cell) == {"VCPU": 8, "claims": 1}
-    token = (await cell.claim_local("h1", "l", {"VCPU": 7}, "project", token=token)).facts[0]
+    token = (await cell.claims.report_local("h1", "l", {"VCPU": 7}, "project", token=token)).facts[0]
     assert await used(raw, cell) == {"VCPU": 7, "claims": 1}
     assert (await ask(cell, "a", 1)).outcome is Outcome.OVER_QUOTA
-    await cell.claim_local("h1", "l", {"VCPU": 7}, "other", token=token)
+    await cell.claims.report_local("h1", "l", {"VCPU": 7}, "other", token=token)
     assert await used(raw, cell) == {}
     assert await raw.hget(cell.keys.quota("other"), "used.VCPU") == "7"
 
@@ -222,7 +222,7 @@ async def test_what_a_host_runs_by_itself_is_counted_and_not_refused(cell: CellS
 
 
 async def test_a_move_counts_once_at_the_larger_amounts(cell: CellStore, raw: Any) -> None:
-    await cell.put_quota(QUOTA)
+    await cell.declared.put_quota(QUOTA)
     placed = await active(cell, "a", VCPU=4, MEMORY_MB=8)
     again = Replacement("h1", placed.token, EndReason.MOVED)
     answer = await ask_again(cell, "a", "h2", again, VCPU=7)
@@ -232,26 +232,26 @@ async def test_a_move_counts_once_at_the_larger_amounts(cell: CellStore, raw: An
     await arrive(cell, "a", answer.placed[0])
     await settle(cell)
     assert await used(raw, cell) == {"VCPU": 5, "MEMORY_MB": 8, "claims": 1}, "the first is still ending"
-    await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {})
+    await cell.claims.gone("h1", "a", placed.token, EndReason.RELEASED, {})
     assert await used(raw, cell) == {"VCPU": 5, "claims": 1}
-    await cell.release("h2", "a", how=ReleaseMode.FORCE)
+    await cell.claims.release("h2", "a", how=ReleaseMode.FORCE)
     assert await used(raw, cell) == {}
 
 
 async def test_a_move_that_comes_to_nothing_leaves_what_was_used_before(cell: CellStore, raw: Any) -> None:
-    await cell.put_quota(QUOTA)
+    await cell.declared.put_quota(QUOTA)
     placed = await active(cell, "a", VCPU=4)
     found = await ask_again(cell, "a", "h2", Replacement("h1", placed.token, EndReason.MOVED), VCPU=6)
     assert await used(raw, cell) == {"VCPU": 6, "claims": 1}
-    await cell.fail("h2", "a", found.placed[0].token, by_host=True)
+    await cell.claims.fail("h2", "a", found.placed[0].token, by_host=True)
     await settle(cell)
     assert await used(raw, cell) == {"VCPU": 4, "claims": 1}
 
 
 async def test_a_failed_placement_is_not_counted_and_the_next_one_is(cell: CellStore, raw: Any) -> None:
-    await cell.put_quota(QUOTA)
+    await cell.declared.put_quota(QUOTA)
     placed = await claim_on(cell, "a", VCPU=1)
-    await cell.fail("h1", "a", placed.token, by_host=True, again=True)
+    await cell.claims.fail("h1", "a", placed.token, by_host=True, again=True)
     assert await used(raw, cell) == {}
     await move_to(cell, "a", placed, end_reason=EndReason.FAILED)
     assert await used(raw, cell) == {"VCPU": 1, "claims": 1}
@@ -262,48 +262,48 @@ async def test_a_failed_placement_is_not_counted_and_the_next_one_is(cell: CellS
 
 async def test_while_hosts_attest_a_claim_waits(cell: CellStore, raw: Any) -> None:
     """Hosts may bring back claims that count."""
-    await cell.put_quota(QUOTA)
+    await cell.declared.put_quota(QUOTA)
     placed = await active(cell, "a", VCPU=1)
     epoch = await new_epoch(cell)
-    await cell.attest("h1", epoch, None, [held("a", placed, project="project")])
+    await cell.hosts.attest("h1", epoch, None, [held("a", placed, project="project")])
     assert (await ask(cell, "b", 1)).outcome is Outcome.SETTLING
     other = replace(call_of(await cell.tick(), member("c", "h1")), project="other")
-    assert (await cell.claim(other)).outcome is Outcome.OK
-    await cell.attest("h2", epoch)
+    assert (await cell.claims.place(other)).outcome is Outcome.OK
+    await cell.hosts.attest("h2", epoch)
     assert (await ask(cell, "b", 6)).over == (Exceeded("VCPU", 6, 1, 6),)
     assert (await ask(cell, "b", 5)).outcome is Outcome.OK
 
 
 async def test_attesting_brings_back_what_a_wiped_cell_has_forgotten(cell: CellStore, raw: Any) -> None:
     """Not the limits, which no host knows: until they are declared again nothing is limited, but all is counted."""
-    await cell.put_quota(QUOTA)
+    await cell.declared.put_quota(QUOTA)
     first, second = await active(cell, "a", VCPU=1), await active(cell, "b", "h2", VCPU=1)
     await raw.flushall()
     for host, claim_id, placed in (("h1", "a", first), ("h2", "b", second)):
-        await cell.report(report_of(host, VCPU=32, MEMORY_MB=1024))
-        await cell.attest(host, "", None, [held(claim_id, placed, project="project")])
+        await cell.hosts.report(report_of(host, VCPU=32, MEMORY_MB=1024))
+        await cell.hosts.attest(host, "", None, [held(claim_id, placed, project="project")])
     assert await used(raw, cell) == {"VCPU": 2, "claims": 2}
     await raw.hset(cell.keys.meta, "settle_at_ms", 1)
-    await cell.put_quota(QUOTA)
+    await cell.declared.put_quota(QUOTA)
     assert (await ask(cell, "c", 5)).over == (Exceeded("VCPU", 6, 2, 5),)
 
 
 async def test_an_attestation_counts_out_what_the_journal_says_has_ended(cell: CellStore, raw: Any) -> None:
-    await cell.put_quota(QUOTA)
+    await cell.declared.put_quota(QUOTA)
     placed = await active(cell, "a", VCPU=1)
     epoch = await new_epoch(cell)
-    await cell.attest("h1", epoch, None, [], [EndedPlacement("a", placed.token, placed.token)])
+    await cell.hosts.attest("h1", epoch, None, [], [EndedPlacement("a", placed.token, placed.token)])
     assert await used(raw, cell) == {}
 
 
 async def test_restoring_an_exported_claim_counts_it(cell: CellStore, raw: Any) -> None:
     placed = await active(cell, "a", VCPU=3)
     fields = {k: v for k, v in (await fields_of(raw, cell.keys.claim("a"))).items() if k != "inbox_id"}
-    await cell.forget("h1", force=True)
+    await cell.hosts.forget("h1", force=True)
     await raw.delete(cell.keys.claim("a"))
     assert (placed.host, await used(raw, cell)) == ("h1", {})
-    await cell.report(report_of("h1", VCPU=32))
-    assert (await cell.restore({"a": fields})).outcome is Outcome.OK
+    await cell.hosts.report(report_of("h1", VCPU=32))
+    assert (await cell.repair.restore({"a": fields})).outcome is Outcome.OK
     assert await used(raw, cell) == {"VCPU": 3, "claims": 1}
 
 
@@ -312,21 +312,21 @@ async def test_restoring_an_exported_claim_counts_it(cell: CellStore, raw: Any) 
 
 async def test_mending_works_out_anew_what_is_used(cell: CellStore, raw: Any) -> None:
     """And tells of it, once. Claims that joined since the look are not forgotten."""
-    await cell.put_quota(QUOTA)
+    await cell.declared.put_quota(QUOTA)
     await claim_on(cell, "a", VCPU=2)
     await ended(cell, "b")
-    version = await cell.version_of("quota", "project")
+    version = await cell.audit.version_of("quota", "project")
     await raw.hset(cell.keys.quota("project"), mapping={"used.VCPU": "5", "used.MEMORY_MB": "7"})
     await claim_on(cell, "c", VCPU=1)
-    assert (await cell.mend_counts("quota:project", version, "manual", ["a", "b"])).outcome is Outcome.RETRY
-    version = await cell.version_of("quota", "project")
-    assert (await cell.mend_counts("quota:project", version, "manual", ["a", "b", "c"])).outcome is Outcome.OK
+    assert (await cell.repair.counts("quota:project", version, "manual", ["a", "b"])).outcome is Outcome.RETRY
+    version = await cell.audit.version_of("quota", "project")
+    assert (await cell.repair.counts("quota:project", version, "manual", ["a", "b", "c"])).outcome is Outcome.OK
     assert await used(raw, cell) == {"VCPU": 3, "claims": 2}
-    entry = (await cell.changes("0-0", 100))[-1]
+    entry = (await cell.feed.read("0-0", 100))[-1]
     assert (entry.kind, entry.name, entry.op, entry.fields["reason"]) == ("quota", "project", "mended", "manual")
     async with nothing_written(raw):
         assert (
-            await cell.mend_counts("quota:project", version, "manual", ["a", "b", "c"])
+            await cell.repair.counts("quota:project", version, "manual", ["a", "b", "c"])
         ).outcome is Outcome.ALREADY_DONE
 
 
@@ -335,26 +335,26 @@ async def test_what_an_agent_says_of_a_claim_under_a_quota_is_one_call(
     cell: CellStore, monkeypatch: pytest.MonkeyPatch, script: str
 ) -> None:
     """The agent passes the key of the quota, by the project in its record, and is not answered RETRY."""
-    await cell.put_quota(QUOTA)
+    await cell.declared.put_quota(QUOTA)
     token = (await active(cell, "a", VCPU=2)).token
     if script == "resized":
-        token = (await cell.resize("h1", "a", token, {"VCPU": 1})).facts[0]
-    claim = (await cell.read_claims(["a"]))["a"]
+        token = (await cell.claims.resize("h1", "a", token, {"VCPU": 1})).facts[0]
+    claim = (await cell.claims.read(["a"]))["a"]
     things = things_of(work_of(claim, claim.placements[0]))
     asked: list[str] = []
-    answer = cell._answer
+    answer = cell._cell.answer
 
     async def noted(name: str, keys: Sequence[str] = (), arguments: Sequence[str | int] = ()) -> ScriptResult:
         asked.append(name)
         return await answer(name, keys, arguments)
 
-    monkeypatch.setattr(cell, "_answer", noted)
+    monkeypatch.setattr(cell._cell, "answer", noted)
     if script == "gone":
-        await cell.gone("h1", "a", token, EndReason.RELEASED, {}, things=things)
+        await cell.claims.gone("h1", "a", token, EndReason.RELEASED, {}, things=things)
     elif script == "fail":
-        await cell.fail("h1", "a", token, True, things=things)
+        await cell.claims.fail("h1", "a", token, True, things=things)
     elif script == "resized":
-        await cell.resized("h1", "a", token, {"VCPU": 1}, things=things)
+        await cell.claims.resized("h1", "a", token, {"VCPU": 1}, things=things)
     else:
-        await cell.claim_local("h1", "console", {"VCPU": 1}, project="project")
+        await cell.claims.report_local("h1", "console", {"VCPU": 1}, project="project")
     assert asked == [script]

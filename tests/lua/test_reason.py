@@ -38,7 +38,7 @@ async def cell(cell: CellStore) -> CellStore:
 
 
 async def reason_of(cell: CellStore, claim_id: str = "a") -> Reason | None:
-    return (await cell.read_reasons([claim_id, "other"])).get(claim_id)
+    return (await cell.claims.reasons([claim_id, "other"])).get(claim_id)
 
 
 def utc(at_ms: int | None) -> str:
@@ -47,7 +47,7 @@ def utc(at_ms: int | None) -> str:
 
 async def told(cell: CellStore, op: str) -> list[tuple[str | None, str | None]]:
     """Why and in which words, in each entry of the feed of this kind."""
-    entries = await cell.changes("0-0", 100)
+    entries = await cell.feed.read("0-0", 100)
     return [(one.fields.get("end_reason"), one.fields.get("reason")) for one in entries if one.op == op]
 
 
@@ -60,7 +60,7 @@ async def left_ms(cell: CellStore, raw: Any) -> int:
 async def test_a_failure_is_kept_as_long_as_the_claim_is_remembered(cell: CellStore, raw: Any) -> None:
     placed = await taken_up(cell)
     before = await cell.tick()
-    await cell.fail("h1", "a", placed.token, by_host=True, reason="no more disks\nreally")
+    await cell.claims.fail("h1", "a", placed.token, by_host=True, reason="no more disks\nreally")
     reason = await reason_of(cell)
     assert reason is not None
     assert (reason.host, reason.token, reason.text) == ("h1", placed.token, "no more disks\nreally")
@@ -71,32 +71,32 @@ async def test_a_failure_is_kept_as_long_as_the_claim_is_remembered(cell: CellSt
 
 async def test_the_first_reason_stays(cell: CellStore, raw: Any) -> None:
     placed = await taken_up(cell)
-    await cell.fail("h1", "a", placed.token, by_host=True, reason="first")
+    await cell.claims.fail("h1", "a", placed.token, by_host=True, reason="first")
     async with nothing_written(raw):
-        await cell.fail("h1", "a", placed.token, by_host=True, reason="second")
+        await cell.claims.fail("h1", "a", placed.token, by_host=True, reason="second")
 
 
 async def test_while_a_claim_ends_its_reason_is_kept_for_a_day(cell: CellStore, raw: Any) -> None:
     """And once it has ended as long as the claim, though the host says nothing new."""
     placed = await taken_up(cell)
-    answer = await cell.fail("h1", "a", placed.token, by_host=False, reason="exit code 3")
+    answer = await cell.claims.fail("h1", "a", placed.token, by_host=False, reason="exit code 3")
     assert answer.outcome is Outcome.ENDING
     assert await left_ms(cell, raw) == pytest.approx(DAY_MS, abs=10_000)
-    await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {})
+    await cell.claims.gone("h1", "a", placed.token, EndReason.RELEASED, {})
     assert await left_ms(cell, raw) == pytest.approx(REMEMBER_MS, abs=10_000)
     assert (await reason_of(cell) or placed).token == placed.token
 
 
 async def test_without_a_reason_there_is_no_key(cell: CellStore, raw: Any) -> None:
     first, second = await taken_up(cell, "a"), await taken_up(cell, "b")
-    await cell.fail("h1", "a", first.token, by_host=True)
-    await cell.gone("h1", "b", second.token, EndReason.RELEASED, {})
+    await cell.claims.fail("h1", "a", first.token, by_host=True)
+    await cell.claims.gone("h1", "b", second.token, EndReason.RELEASED, {})
     assert not await raw.exists(cell.keys.reason("a"), cell.keys.reason("b"))
 
 
 async def test_a_long_reason_is_cut(cell: CellStore) -> None:
     placed = await taken_up(cell)
-    await cell.fail("h1", "a", placed.token, by_host=True, reason="\N{GRINNING FACE}" * 5000)
+    await cell.claims.fail("h1", "a", placed.token, by_host=True, reason="\N{GRINNING FACE}" * 5000)
     reason = await reason_of(cell)
     assert reason is not None
     assert len(reason.text) == MAX_REASON
@@ -104,8 +104,8 @@ async def test_a_long_reason_is_cut(cell: CellStore) -> None:
 
 async def test_work_that_ended_ends_its_claim_with_the_reason(cell: CellStore) -> None:
     placed = await active(cell)
-    await cell.gone("h1", "a", placed.token, EndReason.WORK_ENDED, {}, reason="no process 7 is left")
-    assert (await cell.read_claims(["a"]))["a"].end_reason is EndReason.WORK_ENDED
+    await cell.claims.gone("h1", "a", placed.token, EndReason.WORK_ENDED, {}, reason="no process 7 is left")
+    assert (await cell.claims.read(["a"]))["a"].end_reason is EndReason.WORK_ENDED
     reason = await reason_of(cell)
     assert reason is not None
     assert reason.text == "no process 7 is left"
@@ -120,13 +120,13 @@ async def test_a_lease_that_ran_out_says_which_and_what_was_missing(
     await claim_on(cell, "other", VCPU=1)
     await make_due(raw, cell, "a")
     await make_due(raw, cell, "other")
-    due_ms = (await cell.read_claims(["a"]))["a"].expires_at_ms
-    assert await cell.reconcile(["other", "a"]) == 2
+    due_ms = (await cell.claims.read(["a"]))["a"].expires_at_ms
+    assert await cell.claims.reconcile(["other", "a"]) == 2
     reason = await reason_of(cell)
     assert reason is not None
     assert reason.text == f"its lease ended at {utc(due_ms)}, and host h1 had not {word}"
     assert await left_ms(cell, raw) == pytest.approx(REMEMBER_MS if state == "claimed" else DAY_MS, abs=10_000)
-    assert "taken it up" in (await cell.read_reasons(["other"]))["other"].text
+    assert "taken it up" in (await cell.claims.reasons(["other"]))["other"].text
 
 
 # -- work that ended though the claim goes on
@@ -135,13 +135,13 @@ async def test_a_lease_that_ran_out_says_which_and_what_was_missing(
 async def test_a_claim_shows_that_its_work_has_ended(cell: CellStore, raw: Any) -> None:
     placed = await active(cell)
     seq = (await cell.tick()).seq
-    assert (await cell.work_ended("h1", "a", placed.token, "no process 7 is left")).outcome is Outcome.OK
-    claim = (await cell.read_claims(["a"]))["a"]
+    assert (await cell.claims.work_ended("h1", "a", placed.token, "no process 7 is left")).outcome is Outcome.OK
+    claim = (await cell.claims.read(["a"]))["a"]
     assert claim.state is ClaimStatus.ACTIVE
     reason = await reason_of(cell)
     assert reason is not None
     assert (reason.text, reason.at_ms) == ("no process 7 is left", claim.work_ended_at_ms)
-    (entry,) = [one for one in await cell.changes("0-0", 100) if one.seq > seq]
+    (entry,) = [one for one in await cell.feed.read("0-0", 100) if one.seq > seq]
     assert (entry.op, entry.fields) == ("work-ended", {"claim": "a", "reason": "no process 7 is left"})
     assert await left_ms(cell, raw) == pytest.approx(DAY_MS, abs=10_000)
 
@@ -149,19 +149,19 @@ async def test_a_claim_shows_that_its_work_has_ended(cell: CellStore, raw: Any) 
 async def test_a_claim_that_lost_the_note_of_it_gets_it_anew(cell: CellStore, raw: Any) -> None:
     """Its host brought it back by a journal from before, and the reason was never lost."""
     placed = await active(cell)
-    await cell.work_ended("h1", "a", placed.token, "gone")
+    await cell.claims.work_ended("h1", "a", placed.token, "gone")
     await raw.hdel(cell.keys.claim("a"), "work_ended_at_ms")
-    assert (await cell.work_ended("h1", "a", placed.token, "gone")).outcome is Outcome.OK
-    assert (await cell.read_claims(["a"]))["a"].work_ended_at_ms
+    assert (await cell.claims.work_ended("h1", "a", placed.token, "gone")).outcome is Outcome.OK
+    assert (await cell.claims.read(["a"]))["a"].work_ended_at_ms
 
 
 async def test_the_work_of_a_later_placing_may_end_too(cell: CellStore) -> None:
     placed = await active(cell, VCPU=2)
-    await cell.work_ended("h1", "a", placed.token, "first")
-    token = (await cell.resize("h1", "a", placed.token, {"VCPU": 1})).facts[0]
-    await cell.resized("h1", "a", token, {"VCPU": 1})
-    assert (await cell.work_ended("h1", "a", placed.token, "late")).outcome is Outcome.STALE
-    assert (await cell.work_ended("h1", "a", token, "second")).outcome is Outcome.OK
+    await cell.claims.work_ended("h1", "a", placed.token, "first")
+    token = (await cell.claims.resize("h1", "a", placed.token, {"VCPU": 1})).facts[0]
+    await cell.claims.resized("h1", "a", token, {"VCPU": 1})
+    assert (await cell.claims.work_ended("h1", "a", placed.token, "late")).outcome is Outcome.STALE
+    assert (await cell.claims.work_ended("h1", "a", token, "second")).outcome is Outcome.OK
     reason = await reason_of(cell)
     assert reason is not None
     assert (reason.text, reason.token) == ("second", token)
@@ -170,20 +170,20 @@ async def test_the_work_of_a_later_placing_may_end_too(cell: CellStore) -> None:
 async def test_what_becomes_of_it_stands_in_the_claim_where_it_was_said(cell: CellStore, raw: Any) -> None:
     for claim_id, on_exit in (("a", OnExit.RELEASE), ("b", OnExit.REPLACE), ("c", OnExit.KEEP)):
         call = replace(call_of(await cell.tick(), member(claim_id, "h1", VCPU=1)), on_exit=on_exit)
-        assert (await cell.claim(call)).outcome is Outcome.OK
-        assert (await cell.read_claims([claim_id]))[claim_id].on_exit is on_exit
+        assert (await cell.claims.place(call)).outcome is Outcome.OK
+        assert (await cell.claims.read([claim_id]))[claim_id].on_exit is on_exit
     assert "on_exit" not in await fields_of(raw, cell.keys.claim("a"))
 
 
 async def test_a_host_brings_back_what_becomes_of_it_and_that_its_work_has_ended(cell: CellStore, raw: Any) -> None:
     call = replace(call_of(await cell.tick(), member("a", "h1", VCPU=1)), on_exit=OnExit.KEEP)
-    token = (await cell.claim(call)).placed[0].token
-    await cell.release("h1", "a", token, ReleaseMode.FORCE)
+    token = (await cell.claims.place(call)).placed[0].token
+    await cell.claims.release("h1", "a", token, ReleaseMode.FORCE)
     await raw.delete(cell.keys.claim("a"))
     epoch = await new_epoch(cell)
     held = held_claim("a", token, on_exit="keep", work_ended_at_ms="7")
-    assert (await cell.attest("h1", epoch, None, [held])).outcome is Outcome.OK
-    claim = (await cell.read_claims(["a"]))["a"]
+    assert (await cell.hosts.attest("h1", epoch, None, [held])).outcome is Outcome.OK
+    claim = (await cell.claims.read(["a"]))["a"]
     assert (claim.state, claim.on_exit, claim.work_ended_at_ms) == (ClaimStatus.ACTIVE, OnExit.KEEP, 7)
 
 
@@ -192,8 +192,8 @@ async def test_a_host_brings_back_what_becomes_of_it_and_that_its_work_has_ended
 
 async def test_each_change_of_the_feed_has_its_own_reason(cell: CellStore) -> None:
     placed = await active(cell)
-    await cell.work_ended("h1", "a", placed.token, "no process 7 is left")
-    await cell.fail("h1", "a", placed.token, by_host=True, reason="exit code 3")
+    await cell.claims.work_ended("h1", "a", placed.token, "no process 7 is left")
+    await cell.claims.fail("h1", "a", placed.token, by_host=True, reason="exit code 3")
     assert await told(cell, "work-ended") == [(None, "no process 7 is left")]
     assert await told(cell, "failed") == [("failed", "exit code 3")]
     assert await told(cell, "claimed") == await told(cell, "active") == [(None, None)]
@@ -202,8 +202,8 @@ async def test_each_change_of_the_feed_has_its_own_reason(cell: CellStore) -> No
 async def test_a_lease_that_ran_out_is_told_with_its_reason(cell: CellStore, raw: Any) -> None:
     await taken_up(cell)
     await make_due(raw, cell, "a")
-    due_ms = (await cell.read_claims(["a"]))["a"].expires_at_ms
-    await cell.reconcile(["a"])
+    due_ms = (await cell.claims.read(["a"]))["a"].expires_at_ms
+    await cell.claims.reconcile(["a"])
     said = f"its lease ended at {utc(due_ms)}, and host h1 had not confirmed that its work runs"
     assert await told(cell, "ending") == [("expired", said)]
 
@@ -211,10 +211,10 @@ async def test_a_lease_that_ran_out_is_told_with_its_reason(cell: CellStore, raw
 async def test_the_reason_of_an_ending_is_that_of_its_end(cell: CellStore) -> None:
     """The host that has stopped the work says nothing new. Of another claim nothing is taken over."""
     placed, other = await active(cell), await active(cell, "other")
-    await cell.release("h1", "a", placed.token, reason="its drain has reached its deadline")
-    await cell.release("h1", "other", other.token)
-    await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {})
-    await cell.gone("h1", "other", other.token, EndReason.RELEASED, {})
+    await cell.claims.release("h1", "a", placed.token, reason="its drain has reached its deadline")
+    await cell.claims.release("h1", "other", other.token)
+    await cell.claims.gone("h1", "a", placed.token, EndReason.RELEASED, {})
+    await cell.claims.gone("h1", "other", other.token, EndReason.RELEASED, {})
     reasons = [("released", "its drain has reached its deadline"), ("released", None)]
     assert await told(cell, "ending") == await told(cell, "released") == reasons
 
@@ -222,9 +222,9 @@ async def test_the_reason_of_an_ending_is_that_of_its_end(cell: CellStore) -> No
 async def test_an_end_that_its_owner_wanted_has_no_reason_from_before(cell: CellStore) -> None:
     """Its work had ended, and it was kept: that is not why it ends now."""
     placed = await active(cell)
-    await cell.work_ended("h1", "a", placed.token, "no process 7 is left")
-    await cell.release("h1", "a", placed.token)
-    await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {})
+    await cell.claims.work_ended("h1", "a", placed.token, "no process 7 is left")
+    await cell.claims.release("h1", "a", placed.token)
+    await cell.claims.gone("h1", "a", placed.token, EndReason.RELEASED, {})
     assert await told(cell, "ending") == await told(cell, "released") == [("released", None)]
 
 

@@ -56,14 +56,14 @@ async def test_a_release_tells_up_to_which_token_it_has_closed_the_claim(cell: C
     """That is above every placement so far."""
     placed = await active(cell, "a")
     clock = await cell.tick()
-    answer = await cell.release("h1", "a", placed.token)
+    answer = await cell.claims.release("h1", "a", placed.token)
     assert answer.facts == (f"{clock.epoch}.{clock.seq}",)
     assert await closed(cell, raw) == (answer.facts[0], "released")
     async with nothing_written(raw):
-        assert (await cell.release("h1", "a", placed.token)).facts == answer.facts
-    await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {})
+        assert (await cell.claims.release("h1", "a", placed.token)).facts == answer.facts
+    await cell.claims.gone("h1", "a", placed.token, EndReason.RELEASED, {})
     async with nothing_written(raw):
-        again = await cell.release("h1", "a", placed.token)
+        again = await cell.claims.release("h1", "a", placed.token)
     assert (again.outcome, again.facts) == (Outcome.ALREADY_DONE, answer.facts)
 
 
@@ -74,10 +74,10 @@ async def test_a_release_while_both_run_takes_both_back(cell: CellStore, raw: An
     found = await move_to(cell, "a", placed)
     await arrive(cell, "a", found)
     token = {"former": placed.token, "target": found.token}.get(by, "")
-    assert (await cell.release("", "a", token)).outcome is Outcome.ENDING
+    assert (await cell.claims.release("", "a", token)).outcome is Outcome.ENDING
     assert await states(cell, "a") == {"h1": "ending released", "h2": "ending released"}
     for one in (placed, found):
-        assert (await cell.gone(one.host, "a", one.token, EndReason.RELEASED, {})).outcome is Outcome.OK
+        assert (await cell.claims.gone(one.host, "a", one.token, EndReason.RELEASED, {})).outcome is Outcome.OK
     assert await states(cell, "a") == {"": "ended released"}
 
 
@@ -86,31 +86,31 @@ async def test_a_release_by_a_token_that_the_claim_is_just_leaving_means_the_cla
     placed = await active(cell, "a")
     await arrive(cell, "a", await move_to(cell, "a", placed))
     await settle(cell)
-    assert (await cell.release("h1", "a", placed.token)).outcome is Outcome.ENDING
+    assert (await cell.claims.release("h1", "a", placed.token)).outcome is Outcome.ENDING
     assert (await states(cell, "a"))["h2"] == "ending released"
 
 
 async def test_a_release_of_a_claim_takes_along_what_it_is_being_moved_to(cell: CellStore, raw: Any) -> None:
     placed = await active(cell, "a")
     found = await move_to(cell, "a", placed)
-    assert (await cell.release("h1", "a", placed.token)).outcome is Outcome.ENDING
+    assert (await cell.claims.release("h1", "a", placed.token)).outcome is Outcome.ENDING
     assert await states(cell, "a") == {"h1": "ending released"}
     assert await claimed(raw, cell, "h2") == 0
-    assert (await cell.confirm("h2", "a", found.token)).outcome is Outcome.STALE
+    assert (await cell.claims.confirm("h2", "a", found.token)).outcome is Outcome.STALE
 
 
 async def test_a_release_by_force_frees_all_placements_at_once(cell: CellStore, raw: Any) -> None:
     placed = await active(cell, "a")
     await arrive(cell, "a", await move_to(cell, "a", placed))
-    assert (await cell.release("", "a", how=ReleaseMode.FORCE)).outcome is Outcome.OK
+    assert (await cell.claims.release("", "a", how=ReleaseMode.FORCE)).outcome is Outcome.OK
     assert [await claimed(raw, cell, host) for host in ("h1", "h2")] == [0, 0]
 
 
 async def test_a_written_off_host_is_not_waited_for_while_the_other_one_is_asked(cell: CellStore) -> None:
     placed = await active(cell, "a")
     await arrive(cell, "a", await move_to(cell, "a", placed))
-    await cell.write_off("h1", force=True)
-    assert (await cell.release("", "a")).outcome is Outcome.ENDING
+    await cell.hosts.write_off("h1", force=True)
+    assert (await cell.claims.release("", "a")).outcome is Outcome.ENDING
     assert await states(cell, "a") == {"h2": "ending released"}
 
 
@@ -120,12 +120,12 @@ async def test_a_written_off_host_is_not_waited_for_while_the_other_one_is_asked
 async def test_a_claim_on_an_unheard_host_is_closed_and_told_to_it_when_it_attests(cell: CellStore, raw: Any) -> None:
     placed = await active(cell, "a")
     epoch = await new_epoch(cell)
-    assert (await cell.release("h1", "a")).outcome is Outcome.ENDING
-    assert (await states(cell, "a"), await cell.inbox("h1")) == ({"h1": "ending released"}, [])
+    assert (await cell.claims.release("h1", "a")).outcome is Outcome.ENDING
+    assert (await states(cell, "a"), await cell.hosts.inbox("h1")) == ({"h1": "ending released"}, [])
     assert await claimed(raw, cell) == 1
-    await cell.attest("h1", epoch, held=[held("a", placed)])
-    assert [(one.op, one.token) for one in await cell.inbox("h1")] == [("end", placed.token)]
-    assert (await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {})).outcome is Outcome.OK
+    await cell.hosts.attest("h1", epoch, held=[held("a", placed)])
+    assert [(one.op, one.token) for one in await cell.hosts.inbox("h1")] == [("end", placed.token)]
+    assert (await cell.claims.gone("h1", "a", placed.token, EndReason.RELEASED, {})).outcome is Outcome.OK
     assert await states(cell, "a") == {"": "ended released"}
 
 
@@ -133,10 +133,13 @@ async def test_what_no_host_had_taken_up_stays_counted_until_its_host_is_heard(c
     """It may have been taken up since, in what the store has lost."""
     await claim_on(cell, "a")
     epoch = await new_epoch(cell)
-    assert (await cell.release("h1", "a")).outcome is Outcome.ENDING
+    assert (await cell.claims.release("h1", "a")).outcome is Outcome.ENDING
     assert await claimed(raw, cell) == 1
-    await cell.attest("h1", epoch)
-    assert (await states(cell, "a"), [one.op for one in await cell.inbox("h1")]) == ({"h1": "ending released"}, ["end"])
+    await cell.hosts.attest("h1", epoch)
+    assert (await states(cell, "a"), [one.op for one in await cell.hosts.inbox("h1")]) == (
+        {"h1": "ending released"},
+        ["end"],
+    )
 
 
 @pytest.mark.parametrize("how", [ReleaseMode.ASK, ReleaseMode.FORCE])
@@ -149,11 +152,11 @@ async def test_what_a_host_brings_back_of_a_released_claim_is_to_stop(
     second = await move_to(cell, "a", first)
     await arrive(cell, "a", second)
     epoch = await roll_back(cell, raw, before)
-    await cell.release("h1", "a", first.token, how)
-    await cell.attest("h1", epoch, ended=[has_ended("a", first.token)])
-    await cell.attest("h2", epoch, held=[held("a", second, root=first.token)])
+    await cell.claims.release("h1", "a", first.token, how)
+    await cell.hosts.attest("h1", epoch, ended=[has_ended("a", first.token)])
+    await cell.hosts.attest("h2", epoch, held=[held("a", second, root=first.token)])
     assert await states(cell, "a") == {"h2": "ending released"}
-    assert [one.op for one in await cell.inbox("h2")] == ["end"]
+    assert [one.op for one in await cell.hosts.inbox("h2")] == ["end"]
 
 
 async def test_a_release_of_what_has_ended_here_reaches_what_is_still_to_be_heard(cell: CellStore, raw: Any) -> None:
@@ -163,12 +166,12 @@ async def test_a_release_of_what_has_ended_here_reaches_what_is_still_to_be_hear
     second = await move_to(cell, "a", first)
     await arrive(cell, "a", second)
     epoch = await roll_back(cell, raw, before)
-    await cell.attest("h1", epoch, ended=[has_ended("a", first.token)])
+    await cell.hosts.attest("h1", epoch, ended=[has_ended("a", first.token)])
     assert await states(cell, "a") == {"": "ended void"}
-    assert (await cell.release("h1", "a")).outcome is Outcome.OK
+    assert (await cell.claims.release("h1", "a")).outcome is Outcome.OK
     async with nothing_written(raw):
-        assert (await cell.release("h1", "a")).outcome is Outcome.ALREADY_DONE
-    await cell.attest("h2", epoch, held=[held("a", second, root=first.token)])
+        assert (await cell.claims.release("h1", "a")).outcome is Outcome.ALREADY_DONE
+    await cell.hosts.attest("h2", epoch, held=[held("a", second, root=first.token)])
     assert await states(cell, "a") == {"h2": "ending released"}
 
 
@@ -180,8 +183,8 @@ async def test_what_has_ended_here_goes_on_where_a_host_brings_it_back_and_nobod
     second = await move_to(cell, "a", first)
     await arrive(cell, "a", second)
     epoch = await roll_back(cell, raw, before)
-    await cell.attest("h1", epoch, ended=[has_ended("a", first.token)])
-    await cell.attest("h2", epoch, held=[held("a", second, root=first.token)])
+    await cell.hosts.attest("h1", epoch, ended=[has_ended("a", first.token)])
+    await cell.hosts.attest("h2", epoch, held=[held("a", second, root=first.token)])
     assert (await states(cell, "a"), await raw.pttl(cell.keys.claim("a"))) == ({"h2": "active"}, -1)
 
 
@@ -190,12 +193,12 @@ async def test_a_release_is_repeated_at_the_token_of_its_first_answer(cell: Cell
     """As schedulers do in a new epoch, with all that they have answered in the last minute."""
     placed = await active(cell, "a")
     before = await snapshot(raw)
-    first = (await cell.release("h1", "a")).facts[0]
+    first = (await cell.claims.release("h1", "a")).facts[0]
     epoch = await roll_back(cell, raw, before)
     assert await closed(cell, raw) == (None, None)
     if heard:
-        await cell.attest("h1", epoch, held=[held("a", placed)])
-    again = await cell.release("h1", "a", closed=first)
+        await cell.hosts.attest("h1", epoch, held=[held("a", placed)])
+    again = await cell.claims.release("h1", "a", closed=first)
     assert (again.outcome, again.facts) == (Outcome.ENDING, (first,))
     assert (await states(cell, "a"), await closed(cell, raw)) == ({"h1": "ending released"}, (first, "released"))
 
@@ -209,20 +212,20 @@ async def test_of_two_placements_that_end_together_the_later_one_is_remembered(
         claim_id = f"c{number}"
         target = await move_to(cell, claim_id, await claim_on(cell, claim_id))
         if by == "release":
-            await cell.shelve("h1", claim_id, "")
+            await cell.claims.shelve("h1", claim_id, "")
         else:
             expired = {"expires_at_ms": 1, f"placement.{target.token}.expires_at_ms": 1}
             await raw.hset(cell.keys.claim(claim_id), mapping=expired)
-            await cell.reconcile([claim_id])
-        claim = (await cell.read_claims([claim_id]))[claim_id]
+            await cell.claims.reconcile([claim_id])
+        claim = (await cell.claims.read([claim_id]))[claim_id]
         assert (claim.state, claim.host, claim.token) == ("ended", "h2", target.token)
 
 
 async def test_a_repeated_release_closes_no_further_than_it_was_closed_since(cell: CellStore, raw: Any) -> None:
     await active(cell, "a")
-    first = (await cell.shelve("h1", "a", "")).facts[0]
-    second = (await cell.release("h1", "a")).facts[0]
-    assert (await cell.release("h1", "a", closed=first, end_reason=EndReason.SHELVED)).facts == (second,)
+    first = (await cell.claims.shelve("h1", "a", "")).facts[0]
+    second = (await cell.claims.release("h1", "a")).facts[0]
+    assert (await cell.claims.release("h1", "a", closed=first, end_reason=EndReason.SHELVED)).facts == (second,)
     assert await closed(cell, raw) == (second, "released")
 
 
@@ -233,8 +236,8 @@ async def test_an_id_that_was_told_to_be_unknown_is_not_brought_back(cell: CellS
     placed = await active(cell, "a")
     await raw.flushall()
     await open_host(cell, "h2")
-    assert (await cell.release("h1", "a")).outcome is Outcome.UNKNOWN
-    answer = await cell.void("a", "", unheard=True)
+    assert (await cell.claims.release("h1", "a")).outcome is Outcome.UNKNOWN
+    answer = await cell.claims.void("a", "", unheard=True)
     assert (answer.outcome, await main_states(cell, "a")) == (Outcome.OK, {"a": "ended void"})
     await open_host_with(cell, "h1", held("a", placed))
     assert await states(cell, "a") == {"h1": "ending released"}
@@ -243,16 +246,18 @@ async def test_an_id_that_was_told_to_be_unknown_is_not_brought_back(cell: CellS
 async def test_a_shelving_of_an_unknown_id_repeated_makes_no_shelved_claim(cell: CellStore, raw: Any) -> None:
     """There is nothing to unshelve until its host has brought it back; a release after it closes it for good."""
     placed = await active(cell, "a")
-    shelved = (await cell.shelve("h1", "a", "")).facts[0]
-    released = (await cell.release("h1", "a")).facts[0]
+    shelved = (await cell.claims.shelve("h1", "a", "")).facts[0]
+    released = (await cell.claims.release("h1", "a")).facts[0]
     await raw.flushall()
     await open_host(cell, "h2")
-    assert (await cell.void("a", "", token=shelved, end_reason=EndReason.SHELVED)).outcome is Outcome.OK
-    assert (await cell.release("", "a", closed=shelved, end_reason=EndReason.SHELVED)).outcome is Outcome.OK
+    assert (await cell.claims.void("a", "", token=shelved, end_reason=EndReason.SHELVED)).outcome is Outcome.OK
+    assert (await cell.claims.release("", "a", closed=shelved, end_reason=EndReason.SHELVED)).outcome is Outcome.OK
     assert await main_states(cell, "a") == {"a": "ended void"}
     assert not await raw.exists(cell.keys.shelved)
-    assert (await cell.void("a", "", token=released)).outcome is Outcome.OK
-    assert (await cell.void("a", "", token=shelved, end_reason=EndReason.SHELVED)).outcome is Outcome.ALREADY_DONE
+    assert (await cell.claims.void("a", "", token=released)).outcome is Outcome.OK
+    assert (
+        await cell.claims.void("a", "", token=shelved, end_reason=EndReason.SHELVED)
+    ).outcome is Outcome.ALREADY_DONE
     assert await closed(cell, raw) == (released, "released")
     await open_host_with(cell, "h1", held("a", placed))
     assert await states(cell, "a") == {"h1": "ending released"}
@@ -260,13 +265,13 @@ async def test_a_shelving_of_an_unknown_id_repeated_makes_no_shelved_claim(cell:
 
 async def test_what_was_placed_after_its_id_was_closed_comes_back_whole(cell: CellStore, raw: Any) -> None:
     """And is what its journal says of it, and not what was noted of an unknown id."""
-    told = await cell.void("a", "other")
+    told = await cell.claims.void("a", "other")
     before = await snapshot(raw)
     placed = await active(cell, "a")
     epoch = await roll_back(cell, raw, before)
     entry = held("a", placed, digest="digest", project="p", consumer="c", group="web", counted={"zone": "az1"})
-    await cell.attest("h1", epoch, held=[entry])
-    claim = (await cell.read_claims("a"))["a"]
+    await cell.hosts.attest("h1", epoch, held=[entry])
+    claim = (await cell.claims.read("a"))["a"]
     assert (claim.state, claim.closed) == ("active", told.facts[0])
     assert (claim.digest, claim.project, claim.consumer, claim.group) == ("digest", "p", "c", "web")
     assert "voided_at_ms" not in await fields_of(raw, cell.keys.claim("a"))
@@ -274,8 +279,8 @@ async def test_what_was_placed_after_its_id_was_closed_comes_back_whole(cell: Ce
 
 async def open_host_with(cell: CellStore, name: str, *entries: Any) -> None:
     """A host reports and attests with what it has in its journal."""
-    said = await cell.report(report_of(name))
-    assert (await cell.attest(name, said.epoch, held=entries)).outcome is Outcome.OK
+    said = await cell.hosts.report(report_of(name))
+    assert (await cell.hosts.attest(name, said.epoch, held=entries)).outcome is Outcome.OK
 
 
 # With other calls on their way
@@ -283,11 +288,11 @@ async def open_host_with(cell: CellStore, name: str, *entries: Any) -> None:
 
 async def test_nothing_is_placed_again_after_a_release(cell: CellStore, raw: Any) -> None:
     placed = await active(cell, "a")
-    await cell.release("h1", "a")
+    await cell.claims.release("h1", "a")
     for end_reason in (EndReason.MOVED, EndReason.FAILED, EndReason.SHELVED):
         answer = await ask_again(cell, "a", "h2", Replacement("h1", placed.token, end_reason))
         assert answer.outcome in (Outcome.ENDED, Outcome.STALE), end_reason
-    await cell.gone("h1", "a", placed.token, EndReason.RELEASED, {})
+    await cell.claims.gone("h1", "a", placed.token, EndReason.RELEASED, {})
     for end_reason in (EndReason.MOVED, EndReason.FAILED, EndReason.SHELVED):
         assert (
             await ask_again(cell, "a", "h2", Replacement("h1", placed.token, end_reason))
@@ -296,9 +301,9 @@ async def test_nothing_is_placed_again_after_a_release(cell: CellStore, raw: Any
 
 async def test_a_release_of_a_pending_claim_ends_it(cell: CellStore, raw: Any) -> None:
     placed = await claim_on(cell, "a")
-    await cell.fail("h1", "a", placed.token, by_host=True, again=True)
+    await cell.claims.fail("h1", "a", placed.token, by_host=True, again=True)
     assert await states(cell, "a") == {"": "pending failed"}
-    assert (await cell.release("", "a")).outcome is Outcome.OK
+    assert (await cell.claims.release("", "a")).outcome is Outcome.OK
     assert await states(cell, "a") == {"": "ended released"}
     assert (
         await ask_again(cell, "a", "h2", Replacement("h1", placed.token, EndReason.FAILED))
@@ -310,34 +315,34 @@ async def test_a_release_of_a_pending_claim_ends_it(cell: CellStore, raw: Any) -
 async def test_a_claim_that_has_ended_otherwise_is_not_closed_by_a_release(cell: CellStore, raw: Any) -> None:
     """All hosts have been heard, so nobody can bring it back."""
     placed = await claim_on(cell, "a")
-    await cell.fail("h1", "a", placed.token, by_host=True)
+    await cell.claims.fail("h1", "a", placed.token, by_host=True)
     async with nothing_written(raw):
-        assert (await cell.release("h1", "a")).outcome is Outcome.ALREADY_DONE
+        assert (await cell.claims.release("h1", "a")).outcome is Outcome.ALREADY_DONE
 
 
 async def test_unless_active_asks_back_what_is_not_active(cell: CellStore, raw: Any) -> None:
     placed = await claim_on(cell, "a")
-    await cell.accept("h1", "a", placed.token, HOUR_S)
-    assert (await cell.release("h1", "a", how=ReleaseMode.UNLESS_ACTIVE)).outcome is Outcome.ENDING
+    await cell.claims.accept("h1", "a", placed.token, HOUR_S)
+    assert (await cell.claims.release("h1", "a", how=ReleaseMode.UNLESS_ACTIVE)).outcome is Outcome.ENDING
     await active(cell, "b")
     async with nothing_written(raw):
-        assert (await cell.release("h1", "b", how=ReleaseMode.UNLESS_ACTIVE)).outcome is Outcome.ACTIVE
+        assert (await cell.claims.release("h1", "b", how=ReleaseMode.UNLESS_ACTIVE)).outcome is Outcome.ACTIVE
 
 
 async def test_a_void_of_a_claim_that_has_ended_says_that_it_has_an_outcome(cell: CellStore, raw: Any) -> None:
     await ended(cell, "a")
     async with nothing_written(raw):
-        assert (await cell.void("a", "digest")).outcome is Outcome.CONFLICT
+        assert (await cell.claims.void("a", "digest")).outcome is Outcome.CONFLICT
 
 
 async def test_a_journal_that_is_ending_work_does_not_end_the_claim_elsewhere(cell: CellStore, raw: Any) -> None:
     """A target that was called off is heard of first, after a wipe, and stops; then the host of the claim itself."""
     first = await active(cell, "a")
     second = await move_to(cell, "a", first)
-    await cell.accept("h2", "a", second.token, HOUR_S)
+    await cell.claims.accept("h2", "a", second.token, HOUR_S)
     await raw.flushall()
     await open_host_with(cell, "h2", held("a", second, ClaimStatus.ENDING, root=first.token))
-    assert (await cell.gone("h2", "a", second.token, EndReason.RELEASED, {})).outcome is Outcome.OK
+    assert (await cell.claims.gone("h2", "a", second.token, EndReason.RELEASED, {})).outcome is Outcome.OK
     assert await states(cell, "a") == {"": "ended void"}
     await open_host_with(cell, "h1", held("a", first))
     await let_settle(cell, raw)

@@ -44,19 +44,19 @@ async def a_claim(cell: CellStore, state: str = "active", **amounts: int) -> Pla
 
 async def held(cell: CellStore) -> tuple[Amounts, Amounts]:
     """What claim `a` holds, and what it is to hold."""
-    claim = (await cell.read_claims(["a"]))["a"]
+    claim = (await cell.claims.read(["a"]))["a"]
     return claim.amounts, claim.resizing_to
 
 
 async def test_what_no_host_has_taken_up_has_its_new_amounts_at_once(cell: CellStore, raw: Any) -> None:
     placed = await a_claim(cell, "claimed", VCPU=2)
-    answer = await cell.resize("h1", "a", placed.token, {"VCPU": 1, "MEMORY_MB": 20})
+    answer = await cell.claims.resize("h1", "a", placed.token, {"VCPU": 1, "MEMORY_MB": 20})
     assert (answer.outcome, answer.facts[1]) == (Outcome.OK, "claimed")
     assert await held(cell) == ({"VCPU": 1, "MEMORY_MB": 20}, {})
     assert (await claimed(raw, cell), await claimed(raw, cell, slot="MEMORY_MB")) == (1, 20)
-    (hint,) = await cell.inbox("h1")
+    (hint,) = await cell.hosts.inbox("h1")
     assert (hint.op, hint.token, hint.number) == ("claim", answer.facts[0], 2), "it is to be taken up by the new token"
-    assert (await cell.accept("h1", "a", placed.token, HOUR_S)).outcome is Outcome.STALE
+    assert (await cell.claims.accept("h1", "a", placed.token, HOUR_S)).outcome is Outcome.STALE
 
 
 @pytest.mark.parametrize("state", TAKEN_UP)
@@ -64,34 +64,34 @@ async def test_what_its_host_has_taken_up_holds_the_larger_of_both_until_it_is_r
     cell: CellStore, raw: Any, state: str
 ) -> None:
     placed = await a_claim(cell, state, VCPU=4, MEMORY_MB=10)
-    answer = await cell.resize("h1", "a", placed.token, {"VCPU": 3, "MEMORY_MB": 30})
+    answer = await cell.claims.resize("h1", "a", placed.token, {"VCPU": 3, "MEMORY_MB": 30})
     token = answer.facts[0]
     assert (answer.outcome, answer.facts[1]) == (Outcome.OK, state)
     assert await held(cell) == ({"VCPU": 4, "MEMORY_MB": 30}, {"VCPU": 3, "MEMORY_MB": 30})
     assert (await claimed(raw, cell), await claimed(raw, cell, slot="MEMORY_MB")) == (4, 30)
-    (hint,) = await cell.inbox("h1")
+    (hint,) = await cell.hosts.inbox("h1")
     assert (hint.op, hint.token) == ("resize", token)
 
-    assert (await cell.resized("h1", "a", token, {"VCPU": 3, "MEMORY_MB": 30})).outcome is Outcome.OK
+    assert (await cell.claims.resized("h1", "a", token, {"VCPU": 3, "MEMORY_MB": 30})).outcome is Outcome.OK
     assert await held(cell) == ({"VCPU": 3, "MEMORY_MB": 30}, {})
     assert (await claimed(raw, cell), await claimed(raw, cell, slot="MEMORY_MB")) == (3, 30)
-    assert await cell.inbox("h1") == []
-    assert [one.op for one in await cell.changes("0-0", 100)][-2:] == ["resizing", "resized"]
+    assert await cell.hosts.inbox("h1") == []
+    assert [one.op for one in await cell.feed.read("0-0", 100)][-2:] == ["resizing", "resized"]
 
 
 async def test_a_host_that_could_not_resize_gives_back_what_was_added(cell: CellStore, raw: Any) -> None:
     placed = await a_claim(cell, VCPU=2)
-    token = (await cell.resize("h1", "a", placed.token, {"VCPU": 8})).facts[0]
-    assert (await cell.resized("h1", "a", token, {"VCPU": 2})).outcome is Outcome.OK
+    token = (await cell.claims.resize("h1", "a", placed.token, {"VCPU": 8})).facts[0]
+    assert (await cell.claims.resized("h1", "a", token, {"VCPU": 2})).outcome is Outcome.OK
     assert await held(cell) == ({"VCPU": 2}, {})
     assert await claimed(raw, cell) == 2
-    assert (await cell.changes("0-0", 100))[-1].op == "resize-failed"
+    assert (await cell.feed.read("0-0", 100))[-1].op == "resize-failed"
 
 
 async def test_a_slot_that_is_named_no_more_is_given_back_whole(cell: CellStore, raw: Any) -> None:
     placed = await a_claim(cell, VCPU=2, MEMORY_MB=20)
-    token = (await cell.resize("h1", "a", placed.token, {"VCPU": 2})).facts[0]
-    await cell.resized("h1", "a", token, {"VCPU": 2})
+    token = (await cell.claims.resize("h1", "a", placed.token, {"VCPU": 2})).facts[0]
+    await cell.claims.resized("h1", "a", token, {"VCPU": 2})
     fields = await fields_of(raw, cell.keys.claim("a"))
     assert {name for name in fields if name.startswith(("amount.", "resizing_to."))} == {"amount.VCPU"}
     assert await claimed(raw, cell, slot="MEMORY_MB") == 0
@@ -113,36 +113,36 @@ async def test_what_does_not_fit_is_refused_and_changes_nothing(
     await claim_on(cell, "other", VCPU=3)
     placed = await a_claim(cell, state, VCPU=2, MEMORY_MB=20)
     async with nothing_written(raw):
-        answer = await cell.resize("h1", "a", placed.token, amounts)
+        answer = await cell.claims.resize("h1", "a", placed.token, amounts)
     assert (answer.outcome, answer.facts) == (Outcome.FULL, (slot,))
 
 
 async def test_it_may_take_all_that_is_free_and_what_it_holds(cell: CellStore) -> None:
     await claim_on(cell, "other", VCPU=3)
     placed = await a_claim(cell, VCPU=2)
-    assert (await cell.resize("h1", "a", placed.token, {"VCPU": 5})).outcome is Outcome.OK
+    assert (await cell.claims.resize("h1", "a", placed.token, {"VCPU": 5})).outcome is Outcome.OK
 
 
 async def test_what_is_in_use_outside_is_not_free_for_it(cell: CellStore) -> None:
     placed = await a_claim(cell, VCPU=2)
-    await cell.report(report_of("h1", {"VCPU": 4}, VCPU=8))
-    assert (await cell.resize("h1", "a", placed.token, {"VCPU": 5})).outcome is Outcome.FULL
-    assert (await cell.resize("h1", "a", placed.token, {"VCPU": 4})).outcome is Outcome.OK
+    await cell.hosts.report(report_of("h1", {"VCPU": 4}, VCPU=8))
+    assert (await cell.claims.resize("h1", "a", placed.token, {"VCPU": 5})).outcome is Outcome.FULL
+    assert (await cell.claims.resize("h1", "a", placed.token, {"VCPU": 4})).outcome is Outcome.OK
 
 
 async def test_on_a_host_that_shrank_a_claim_can_shrink_too(cell: CellStore) -> None:
     """Although even what is left is more than the host has: held to the fit rule nothing could ever be given back."""
     placed = await a_claim(cell, VCPU=8)
-    await cell.report(report_of("h1", VCPU=4))
-    assert (await cell.resize("h1", "a", placed.token, {"VCPU": 6})).outcome is Outcome.OK
+    await cell.hosts.report(report_of("h1", VCPU=4))
+    assert (await cell.claims.resize("h1", "a", placed.token, {"VCPU": 6})).outcome is Outcome.OK
 
 
 @pytest.mark.parametrize("state", IN_STATE)
 async def test_a_copy_learns_the_first_outcome_and_writes_nothing(cell: CellStore, raw: Any, state: str) -> None:
     placed = await a_claim(cell, state)
-    first = await cell.resize("h1", "a", placed.token, {"VCPU": 4})
+    first = await cell.claims.resize("h1", "a", placed.token, {"VCPU": 4})
     async with nothing_written(raw):
-        again = await cell.resize("h1", "a", placed.token, {"VCPU": 4})
+        again = await cell.claims.resize("h1", "a", placed.token, {"VCPU": 4})
     words = {"ending": Outcome.ENDING, "ended": Outcome.ENDED}
     assert again.outcome is words.get(state, Outcome.ALREADY_DONE)
     assert first.outcome is words.get(state, Outcome.OK)
@@ -151,45 +151,45 @@ async def test_a_copy_learns_the_first_outcome_and_writes_nothing(cell: CellStor
 
 async def test_a_copy_is_told_the_outcome_after_it_has_been_made_so(cell: CellStore, raw: Any) -> None:
     placed = await a_claim(cell)
-    token = (await cell.resize("h1", "a", placed.token, {"VCPU": 4})).facts[0]
-    await cell.resized("h1", "a", token, {"VCPU": 4})
+    token = (await cell.claims.resize("h1", "a", placed.token, {"VCPU": 4})).facts[0]
+    await cell.claims.resized("h1", "a", token, {"VCPU": 4})
     async with nothing_written(raw):
-        again = await cell.resize("h1", "a", placed.token, {"VCPU": 4})
+        again = await cell.claims.resize("h1", "a", placed.token, {"VCPU": 4})
     assert (again.outcome, again.facts) == (Outcome.ALREADY_DONE, (token, "active"))
-    assert (await cell.resize("h1", "a", placed.token, {"VCPU": 5})).outcome is Outcome.STALE
+    assert (await cell.claims.resize("h1", "a", placed.token, {"VCPU": 5})).outcome is Outcome.STALE
 
 
 async def test_of_two_resizes_from_one_token_the_second_is_stale(cell: CellStore) -> None:
     placed = await a_claim(cell)
-    token = (await cell.resize("h1", "a", placed.token, {"VCPU": 4})).facts[0]
-    assert (await cell.resize("h1", "a", placed.token, {"VCPU": 5})).outcome is Outcome.STALE
-    second = await cell.resize("h1", "a", token, {"VCPU": 1})
+    token = (await cell.claims.resize("h1", "a", placed.token, {"VCPU": 4})).facts[0]
+    assert (await cell.claims.resize("h1", "a", placed.token, {"VCPU": 5})).outcome is Outcome.STALE
+    second = await cell.claims.resize("h1", "a", token, {"VCPU": 1})
     assert second.outcome is Outcome.OK
     assert await held(cell) == ({"VCPU": 4}, {"VCPU": 1}), "what it was to have may be there already"
-    assert (await cell.resized("h1", "a", token, {"VCPU": 4})).outcome is Outcome.STALE
-    assert len(await cell.inbox("h1")) == 1
+    assert (await cell.claims.resized("h1", "a", token, {"VCPU": 4})).outcome is Outcome.STALE
+    assert len(await cell.hosts.inbox("h1")) == 1
 
 
 async def test_a_host_says_its_word_once_and_never_more_than_is_held(cell: CellStore, raw: Any) -> None:
     placed = await a_claim(cell)
-    token = (await cell.resize("h1", "a", placed.token, {"VCPU": 4})).facts[0]
+    token = (await cell.claims.resize("h1", "a", placed.token, {"VCPU": 4})).facts[0]
     async with nothing_written(raw):
-        assert (await cell.resized("h1", "a", token, {"VCPU": 5})).outcome is Outcome.CONFLICT
-        assert (await cell.resized("h1", "a", placed.token, {"VCPU": 4})).outcome is Outcome.STALE
-        assert (await cell.resized("h1", "b", token, {"VCPU": 4})).outcome is Outcome.UNKNOWN
-    await cell.resized("h1", "a", token, {"VCPU": 4})
+        assert (await cell.claims.resized("h1", "a", token, {"VCPU": 5})).outcome is Outcome.CONFLICT
+        assert (await cell.claims.resized("h1", "a", placed.token, {"VCPU": 4})).outcome is Outcome.STALE
+        assert (await cell.claims.resized("h1", "b", token, {"VCPU": 4})).outcome is Outcome.UNKNOWN
+    await cell.claims.resized("h1", "a", token, {"VCPU": 4})
     async with nothing_written(raw):
-        assert (await cell.resized("h1", "a", token, {"VCPU": 2})).outcome is Outcome.ALREADY_DONE
+        assert (await cell.claims.resized("h1", "a", token, {"VCPU": 2})).outcome is Outcome.ALREADY_DONE
 
 
 async def test_a_release_stops_a_resize_and_gives_all_back(cell: CellStore, raw: Any) -> None:
     placed = await a_claim(cell)
-    token = (await cell.resize("h1", "a", placed.token, {"VCPU": 4})).facts[0]
-    assert (await cell.release("h1", "a", token)).outcome is Outcome.ENDING
-    assert [hint.op for hint in await cell.inbox("h1")] == ["end"]
-    assert (await cell.resized("h1", "a", token, {"VCPU": 4})).outcome is Outcome.ENDING
-    assert (await cell.resize("h1", "a", token, {"VCPU": 1})).outcome is Outcome.ENDING
-    assert (await cell.gone("h1", "a", token, EndReason.RELEASED, {})).outcome is Outcome.OK
+    token = (await cell.claims.resize("h1", "a", placed.token, {"VCPU": 4})).facts[0]
+    assert (await cell.claims.release("h1", "a", token)).outcome is Outcome.ENDING
+    assert [hint.op for hint in await cell.hosts.inbox("h1")] == ["end"]
+    assert (await cell.claims.resized("h1", "a", token, {"VCPU": 4})).outcome is Outcome.ENDING
+    assert (await cell.claims.resize("h1", "a", token, {"VCPU": 1})).outcome is Outcome.ENDING
+    assert (await cell.claims.gone("h1", "a", token, EndReason.RELEASED, {})).outcome is Outcome.OK
     assert await claimed(raw, cell) == 0
 
 
@@ -197,25 +197,25 @@ async def test_a_claim_that_is_being_moved_is_not_resized(cell: CellStore, raw: 
     """One of its placements will go, and the other was decided on these amounts. What had been asked before stands."""
     await open_host(cell, "h2")
     placed = await a_claim(cell)
-    token = (await cell.resize("h1", "a", placed.token, {"VCPU": 3})).facts[0]
+    token = (await cell.claims.resize("h1", "a", placed.token, {"VCPU": 3})).facts[0]
     found = await move_to(cell, "a", replace(placed, token=token))
     async with nothing_written(raw):
-        assert (await cell.resize("h1", "a", token, {"VCPU": 4})).outcome is Outcome.MOVING
-        assert (await cell.resize("h2", "a", found.token, {"VCPU": 4})).outcome is Outcome.MOVING
-        assert (await cell.resize("h1", "a", placed.token, {"VCPU": 3})).outcome is Outcome.ALREADY_DONE
+        assert (await cell.claims.resize("h1", "a", token, {"VCPU": 4})).outcome is Outcome.MOVING
+        assert (await cell.claims.resize("h2", "a", found.token, {"VCPU": 4})).outcome is Outcome.MOVING
+        assert (await cell.claims.resize("h1", "a", placed.token, {"VCPU": 3})).outcome is Outcome.ALREADY_DONE
     await arrive(cell, "a", found)
-    assert (await cell.resize("h1", "a", token, {"VCPU": 4})).outcome is Outcome.MOVING
+    assert (await cell.claims.resize("h1", "a", token, {"VCPU": 4})).outcome is Outcome.MOVING
     await settle(cell)
-    assert (await cell.resize("h2", "a", found.token, {"VCPU": 4})).outcome is Outcome.OK
-    assert (await cell.resize("h1", "a", token, {"VCPU": 4})).outcome is Outcome.ENDING
+    assert (await cell.claims.resize("h2", "a", found.token, {"VCPU": 4})).outcome is Outcome.OK
+    assert (await cell.claims.resize("h1", "a", token, {"VCPU": 4})).outcome is Outcome.ENDING
 
 
 async def test_a_resize_that_was_under_way_before_a_move_is_done_all_the_same(cell: CellStore) -> None:
     await open_host(cell, "h2")
     placed = await a_claim(cell)
-    token = (await cell.resize("h1", "a", placed.token, {"VCPU": 4})).facts[0]
+    token = (await cell.claims.resize("h1", "a", placed.token, {"VCPU": 4})).facts[0]
     await move_to(cell, "a", replace(placed, token=token))
-    assert (await cell.resized("h1", "a", token, {"VCPU": 4})).outcome is Outcome.OK
+    assert (await cell.claims.resized("h1", "a", token, {"VCPU": 4})).outcome is Outcome.OK
     assert await held(cell) == ({"VCPU": 4}, {})
 
 
@@ -223,8 +223,8 @@ async def test_before_its_host_has_attested_nothing_is_resized(cell: CellStore, 
     placed = await a_claim(cell)
     await new_epoch(cell)
     before = await everything(raw)
-    assert (await cell.resize("h1", "a", placed.token, {"VCPU": 4})).outcome is Outcome.NOT_ATTESTED
-    assert (await cell.resized("h1", "a", placed.token, {"VCPU": 4})).outcome is Outcome.NOT_ATTESTED
+    assert (await cell.claims.resize("h1", "a", placed.token, {"VCPU": 4})).outcome is Outcome.NOT_ATTESTED
+    assert (await cell.claims.resized("h1", "a", placed.token, {"VCPU": 4})).outcome is Outcome.NOT_ATTESTED
     assert await everything(raw) == before
 
 
@@ -237,48 +237,48 @@ async def on_seats(cell: CellStore, number: int) -> Placed:
     clock = await cell.tick()
     member = Member("a", (Candidate("h1", {"VCPU": 2, SEATS: number}),))
     call = ClaimCall((member,), clock.epoch, clock.now_ms, clock.seq, "digest", True, HOUR_S * 1000)
-    placed = (await cell.claim(call)).placed[0]
-    await cell.confirm("h1", "a", placed.token)
+    placed = (await cell.claims.place(call)).placed[0]
+    await cell.claims.confirm("h1", "a", placed.token)
     return placed
 
 
 async def test_shared_pools_are_drawn_on_and_given_back_likewise(cell: CellStore, raw: Any) -> None:
-    await cell.put_pool(SharedPool("licences", {"CUSTOM_SEAT": Inventory(5)}))
+    await cell.declared.put_pool(SharedPool("licences", {"CUSTOM_SEAT": Inventory(5)}))
     placed = await on_seats(cell, 2)
-    assert (await cell.resize("h1", "a", placed.token, {"VCPU": 2, SEATS: 6})).facts == (SEATS,)
-    token = (await cell.resize("h1", "a", placed.token, {"VCPU": 2, SEATS: 5})).facts[0]
+    assert (await cell.claims.resize("h1", "a", placed.token, {"VCPU": 2, SEATS: 6})).facts == (SEATS,)
+    token = (await cell.claims.resize("h1", "a", placed.token, {"VCPU": 2, SEATS: 5})).facts[0]
     assert await seats(raw, cell) == 5
-    token = (await cell.resize("h1", "a", token, {"VCPU": 2})).facts[0]
+    token = (await cell.claims.resize("h1", "a", token, {"VCPU": 2})).facts[0]
     assert await seats(raw, cell) == 5
-    assert (await cell.resized("h1", "a", token, {"VCPU": 2})).outcome is Outcome.OK
+    assert (await cell.claims.resized("h1", "a", token, {"VCPU": 2})).outcome is Outcome.OK
     assert await seats(raw, cell) == 0
 
 
 async def test_what_counts_beyond_the_host_waits_until_the_cell_is_settled(cell: CellStore, raw: Any) -> None:
-    await cell.put_pool(SharedPool("licences", {"CUSTOM_SEAT": Inventory(5)}))
+    await cell.declared.put_pool(SharedPool("licences", {"CUSTOM_SEAT": Inventory(5)}))
     placed = await on_seats(cell, 2)
     await open_host(cell, "h2")
     epoch = await new_epoch(cell)
-    await cell.attest("h1", epoch)
-    assert (await cell.resize("h1", "a", placed.token, {"VCPU": 2, SEATS: 3})).outcome is Outcome.SETTLING
-    assert (await cell.resize("h1", "a", placed.token, {"VCPU": 2, SEATS: 1})).outcome is Outcome.OK
+    await cell.hosts.attest("h1", epoch)
+    assert (await cell.claims.resize("h1", "a", placed.token, {"VCPU": 2, SEATS: 3})).outcome is Outcome.SETTLING
+    assert (await cell.claims.resize("h1", "a", placed.token, {"VCPU": 2, SEATS: 1})).outcome is Outcome.OK
 
 
 async def test_a_pool_that_nobody_has_declared_has_no_room(cell: CellStore) -> None:
     placed = await a_claim(cell)
-    answer = await cell.resize("h1", "a", placed.token, {"VCPU": 2, SEATS: 1})
+    answer = await cell.claims.resize("h1", "a", placed.token, {"VCPU": 2, SEATS: 1})
     assert (answer.outcome, answer.facts) == (Outcome.FULL, (SEATS,))
 
 
 async def test_the_journal_brings_a_half_done_resize_back(cell: CellStore, raw: Any) -> None:
     """As an attestation after a wipe: what it is to hold comes with what it holds, and the host goes on."""
     placed = await a_claim(cell)
-    token = (await cell.resize("h1", "a", placed.token, {"VCPU": 4})).facts[0]
+    token = (await cell.claims.resize("h1", "a", placed.token, {"VCPU": 4})).facts[0]
     await raw.flushall()
-    said = await cell.report(report_of("h1", VCPU=8), AgentStamp("j", "n", 1))
+    said = await cell.hosts.report(report_of("h1", VCPU=8), AgentStamp("j", "n", 1))
     claim = held_claim("a", token, ClaimStatus.ACTIVE, {"VCPU": 4}, resizing_to={"VCPU": 4})
-    await cell.attest("h1", said.epoch, AgentStamp("j", "n", 2), [claim])
+    await cell.hosts.attest("h1", said.epoch, AgentStamp("j", "n", 2), [claim])
     assert await held(cell) == ({"VCPU": 4}, {"VCPU": 4})
-    assert (await cell.resized("h1", "a", token, {"VCPU": 2})).outcome is Outcome.OK
+    assert (await cell.claims.resized("h1", "a", token, {"VCPU": 2})).outcome is Outcome.OK
     assert await claimed(raw, cell) == 2
     await taken_up(cell, "b", "h1", VCPU=6)

@@ -25,10 +25,10 @@ async def test_a_wiped_cell_waits_by_time_through_further_epochs(cell: CellStore
 
 async def test_a_host_that_had_only_reported_is_waited_for(cell: CellStore, raw: Any) -> None:
     """It was known when the epoch was minted, though it never attested to the one before: its word settles the cell."""
-    await cell.report(report_of("h1"))
+    await cell.hosts.report(report_of("h1"))
     epoch = await new_epoch(cell)
     assert await unattested(raw, cell) == 1
-    await cell.attest("h1", epoch)
+    await cell.hosts.attest("h1", epoch)
     assert (await cell.tick()).settled
 
 
@@ -37,10 +37,10 @@ async def test_a_host_that_came_later_is_not_waited_for(cell: CellStore, raw: An
     await open_host(cell, "old")
     await new_epoch(cell)
     for name in ("new-1", "new-2", "new-3"):
-        await cell.report(report_of(name))
+        await cell.hosts.report(report_of(name))
     await open_host(cell, "new-1")
-    await cell.forget("new-2")
-    await cell.write_off("new-3", force=True)
+    await cell.hosts.forget("new-2")
+    await cell.hosts.write_off("new-3", force=True)
     assert not (await cell.tick()).settled
     await open_host(cell, "old")
     assert (await cell.tick()).settled
@@ -54,9 +54,9 @@ async def test_a_mix_of_ids_is_not_judged_before_all_hosts_are_heard(cell: CellS
     await new_epoch(cell)
     await raw.delete(cell.keys.claim("b"))
     held = held_claim("a", one.token, ClaimStatus.ACTIVE, {"VCPU": 1}, digest="digest")
-    await cell.attest("h1", "", held=[held])
+    await cell.hosts.attest("h1", "", held=[held])
     again = call_of(await cell.tick(), member("a", "h1"), member("b", "h2"), fresh=False)
-    assert (await cell.claim(again)).outcome is Outcome.SETTLING
+    assert (await cell.claims.place(again)).outcome is Outcome.SETTLING
     await open_host(cell, "h2")
     again = call_of(await cell.tick(), member("a", "h1"), member("b", "h2"), fresh=False)
-    assert (await cell.claim(again)).outcome is Outcome.CONFLICT
+    assert (await cell.claims.place(again)).outcome is Outcome.CONFLICT

@@ -29,8 +29,8 @@ async def test_an_amount_is_taken_from_the_pool_together_with_the_host(cell: Cel
     assert (await seats(raw, cell), await claimed(raw, cell)) == (4, 1)
     host = await fields_of(raw, cell.keys.host("h1"))
     assert not [field for field in host if "pool:" in field]
-    assert (await cell.read_claims("a"))["a"].amounts == {"VCPU": 1, SEAT: 4}
-    entries = [one for one in await cell.changes("0-0", 100) if one.seq > clock.seq]
+    assert (await cell.claims.read("a"))["a"].amounts == {"VCPU": 1, SEAT: 4}
+    entries = [one for one in await cell.feed.read("0-0", 100) if one.seq > clock.seq]
     assert [(one.kind, one.name, one.more) for one in entries] == [("host", "h1", 1), ("pool", "lic", 0)]
     assert (dict(entries[1].fields), entries[1].version) == ({"claimed.CUSTOM_SEAT": "4"}, version + 1)
     (thing,) = answer.things
@@ -61,7 +61,7 @@ async def test_members_of_one_call_see_what_the_others_take(cell: CellStore, raw
     assert refused.outcome is Outcome.FULL
     seq = (await cell.tick()).seq
     await given(cell, *(drawing(one, "h1", "h2", seats=5) for one in "ab"))
-    entries = [one for one in await cell.changes("0-0", 100) if one.seq > seq and one.kind == "pool"]
+    entries = [one for one in await cell.feed.read("0-0", 100) if one.seq > seq and one.kind == "pool"]
     assert [dict(one.fields) for one in entries] == [{"claimed.CUSTOM_SEAT": "10"}]
 
 
@@ -82,7 +82,7 @@ async def test_another_pool_is_tried_where_the_first_has_no_room(cell: CellStore
 @pytest.mark.parametrize(("amount", "fits"), [(1, False), (2, True), (3, False), (6, True), (8, False)])
 async def test_amounts_keep_to_min_max_and_step_of_the_pool(cell: CellStore, amount: int, fits: bool) -> None:
     inventory = Inventory(10, min_unit=2, max_unit=6, step_size=2)
-    await cell.put_pool(SharedPool("lic", {"CUSTOM_SEAT": inventory}))
+    await cell.declared.put_pool(SharedPool("lic", {"CUSTOM_SEAT": inventory}))
     answer = await ask(cell, drawing("a", "h1", seats=amount))
     assert (answer.outcome is Outcome.OK) == fits
 
@@ -99,7 +99,7 @@ async def test_an_undeclared_pool_is_unknown_and_a_class_that_it_lacks_is_full(c
 async def test_a_pool_waits_for_all_hosts(cell: CellStore) -> None:
     """One that has not attested may hold some of it that the store has forgotten."""
     await ask(cell, drawing("a", "h1"))
-    await cell.attest("h1", await new_epoch(cell))
+    await cell.hosts.attest("h1", await new_epoch(cell))
     assert (await ask(cell, drawing("b", "h1"))).outcome is Outcome.SETTLING
     assert (await ask(cell, drawing("a", "h1"))).outcome is Outcome.ALREADY_DONE
     await open_host(cell, "h2")

@@ -95,19 +95,19 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
     @initialize(web=policies, db=policies, by=st.sampled_from(BY), seats=st.integers(4, 12))
     def begin(self, web: GroupPolicy, db: GroupPolicy, by: str, seats: int) -> None:
         """Three hosts, two groups and a pool."""
-        self.play(self.cell.put_group(ServerGroup("web", web, count_by=("label:rack",))))
-        self.play(self.cell.put_group(ServerGroup("db", db, by)))
-        self.play(self.cell.put_pool(SharedPool("lic", {"CUSTOM_SEAT": Inventory(seats)})))
+        self.play(self.cell.declared.put_group(ServerGroup("web", web, count_by=("label:rack",))))
+        self.play(self.cell.declared.put_group(ServerGroup("db", db, by)))
+        self.play(self.cell.declared.put_pool(SharedPool("lic", {"CUSTOM_SEAT": Inventory(seats)})))
         for name in HOSTS:
             self.play(self.hear(name))
         self.play(self.remember())
 
     async def hear(self, name: str) -> None:
         """A host reports, and attests with what its journal has."""
-        await self.cell.report(report_of(name))
+        await self.cell.hosts.report(report_of(name))
         held = tuple(self.journals[name].values())
         ended = tuple(EndedPlacement(one, token, token) for one, token in self.ended[name].items())
-        answer = await self.cell.attest(name, "", None, held, ended, HOUR_S)
+        answer = await self.cell.hosts.attest(name, "", None, held, ended, HOUR_S)
         assert answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE)
         for claim_id in answer.drop:
             del self.journals[name][claim_id]
@@ -115,12 +115,12 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
     # What there is
 
     async def claims(self) -> dict[str, Claim]:
-        found = await self.cell.read_claims(await self.cell.all_claim_ids())
+        found = await self.cell.claims.read(await self.cell.audit.claim_ids())
         return {id_: found[id_] for id_ in sorted(found) if found[id_].state is not ClaimStatus.ENDED}
 
     async def world(self) -> World:
         declared_groups, declared_pools = [
-            await self.cell.read_things(kind, await self.cell.declared_names(kind))
+            await self.cell.declared.read(kind, await self.cell.declared.names(kind))
             for kind in (Kind.SERVER_GROUP, Kind.POOL)
         ]
         groups = {
@@ -134,7 +134,7 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
             for name, fields in declared_groups.items()
         }
         pools = {f"pool:{name}/CUSTOM_SEAT": int(one["capacity.CUSTOM_SEAT"]) for name, one in declared_pools.items()}
-        known = await self.cell.host_names()
+        known = await self.cell.hosts.names()
         return World({name: HOSTS[name] for name in known}, groups, pools)
 
     # Claims
@@ -175,7 +175,7 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
         )
         named = ({one.group for one in places} | {one.group for one in covered}) - {""}
         drawn = {slot for one in places for choice in one.candidates for slot in choice.amounts if ":" in slot}
-        answer = await self.cell.claim(call)
+        answer = await self.cell.claims.place(call)
         self.mirror.apply_reply(answer)
         if missing := named - world.groups.keys():
             assert answer.outcome is Outcome.UNKNOWN
@@ -189,7 +189,7 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
         assert [(one.host, one.candidate) for one in answer.placed] == (expected or [])
         if expected is None:
             assert await self.claims() == before
-        again = await self.cell.claim(call)
+        again = await self.cell.claims.place(call)
         assert again.outcome == (Outcome.FULL if expected is None else Outcome.ALREADY_DONE)
 
     @rule(word=words, which=st.integers(0, 10**6))
@@ -203,19 +203,19 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
         claim = claims[which % len(claims)]
         about = (claim.host, claim.id, claim.token)
         if word == "accept":
-            if (await self.cell.accept(*about, HOUR_S)).outcome is Outcome.OK:
+            if (await self.cell.claims.accept(*about, HOUR_S)).outcome is Outcome.OK:
                 self.note(claim, ClaimStatus.STARTING)
         elif word == "confirm":
-            if (await self.cell.confirm(*about)).outcome is Outcome.OK:
+            if (await self.cell.claims.confirm(*about)).outcome is Outcome.OK:
                 self.note(claim, ClaimStatus.ACTIVE)
         elif word in ("release", "force"):
-            await self.cell.release(*about, how=ReleaseMode.FORCE if word == "force" else ReleaseMode.ASK)
+            await self.cell.claims.release(*about, how=ReleaseMode.FORCE if word == "force" else ReleaseMode.ASK)
         elif word == "fail":
-            await self.cell.fail(*about, by_host=False)
+            await self.cell.claims.fail(*about, by_host=False)
         elif word == "fail by host":
-            self.note_end(claim, await self.cell.fail(*about, by_host=True))
+            self.note_end(claim, await self.cell.claims.fail(*about, by_host=True))
         else:
-            self.note_end(claim, await self.cell.gone(*about, EndReason.RELEASED, {}))
+            self.note_end(claim, await self.cell.claims.gone(*about, EndReason.RELEASED, {}))
 
     def note(self, claim: Claim, state: ClaimStatus) -> None:
         """The host's journal has it."""
@@ -237,7 +237,7 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
         for claim_id in leased:
             self.play(make_due(self.raw, self.cell, claim_id))
         things = {thing for one in claims.values() for thing in counted_by(one)}
-        assert self.play(self.cell.reconcile(list(claims), things)) == len(leased)
+        assert self.play(self.cell.claims.reconcile(list(claims), things)) == len(leased)
 
     # What operators and failures do
 
@@ -247,14 +247,14 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
         if trouble == "group":
             policy, by, most = data.draw(policies), data.draw(st.sampled_from(BY)), data.draw(st.integers(1, 3))
             most = most if policy is GroupPolicy.ANTI_AFFINITY else 1
-            self.play(self.cell.put_group(ServerGroup(data.draw(st.sampled_from(GROUPS)), policy, by, most)))
+            self.play(self.cell.declared.put_group(ServerGroup(data.draw(st.sampled_from(GROUPS)), policy, by, most)))
         elif trouble == "no group":
-            self.play(self.cell.delete_group(data.draw(st.sampled_from(GROUPS)), force=True))
+            self.play(self.cell.declared.delete_group(data.draw(st.sampled_from(GROUPS)), force=True))
         elif trouble == "pool":
             seats = data.draw(st.integers(1, 12))
-            self.play(self.cell.put_pool(SharedPool("lic", {"CUSTOM_SEAT": Inventory(seats)})))
+            self.play(self.cell.declared.put_pool(SharedPool("lic", {"CUSTOM_SEAT": Inventory(seats)})))
         elif trouble == "no pool":
-            self.play(self.cell.delete_pool("lic", force=True))
+            self.play(self.cell.declared.delete_pool("lic", force=True))
         elif trouble == "host":
             self.play(self.replace_host(data.draw(st.sampled_from(sorted(HOSTS)))))
         else:
@@ -262,7 +262,7 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
 
     async def replace_host(self, name: str) -> None:
         """It is removed with all its claims, and another one comes by its name."""
-        await self.cell.forget(name, force=True)
+        await self.cell.hosts.forget(name, force=True)
         self.journals[name], self.ended[name] = {}, {}
         await self.hear(name)
 
@@ -297,7 +297,7 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
         claims, counts = await self.claims(), await read_counts(self.cell)
         hashes = await asyncio.gather(*(self.raw.hgetall(self.cell.keys.claim(one)) for one in claims))
         assert await count_problems("c1", counts, counts, Counted(hashes)) == []
-        for name in await self.cell.host_names():
+        for name in await self.cell.hosts.names():
             fields = await self.raw.hgetall(self.cell.keys.host(name))
             mine = [one for one in claims.values() if one.host == name]
             starting = sum(one.state in ("claimed", "starting") for one in mine)

@@ -94,7 +94,7 @@ def leaver(there: Sequence[dict[str, str]], which: int) -> Claim:
 async def write(cell: CellStore, raw: Any, declared: ServerGroup, there: Sequence[dict[str, str]], old: Claim) -> None:
     """Put the group with its counts, and the claim that is placed again, into the store."""
     await raw.delete(cell.keys.server_group("web"))
-    await cell.put_group(declared)
+    await cell.declared.put_group(declared)
     await raw.hset(cell.keys.server_group("web"), mapping=counts_of(there))
     fields = {"host": old.host, "state": "active", "token": old.token, "group": "web"}
     await raw.delete(cell.keys.claim("old"))
@@ -135,7 +135,7 @@ async def taken(
         call = ClaimCall(
             places, clock.epoch, clock.now_ms, clock.seq, "d", True, HOUR_S * 1000, rules=rules, written_off=lost
         )
-        answer = await cell.claim(call)
+        answer = await cell.claims.place(call)
         assert answer.outcome is Outcome.FULL
         [seen] = answer.looked_at
         assert seen.cause in ("", "GROUP")

@@ -96,19 +96,19 @@ class Life:
             case HostReport():
                 await open_host(self.cell, step.name, step)
             case Aggregate():
-                unknown = (await self.cell.put_aggregate(step)).facts
+                unknown = (await self.cell.declared.put_aggregate(step)).facts
                 self.aggregates[step.name] = (step.metadata, step.hosts.difference(unknown))
             case ServerGroup():
-                await self.cell.put_group(step)
+                await self.cell.declared.put_group(step)
             case SharedPool():
-                await self.cell.put_pool(step)
+                await self.cell.declared.put_pool(step)
             case ("delete_aggregate", str(name), bool(force)):
-                if (await self.cell.delete_aggregate(name, force)).outcome is Outcome.OK:
+                if (await self.cell.declared.delete_aggregate(name, force)).outcome is Outcome.OK:
                     del self.aggregates[name]
             case ("delete_group", str(name), bool(force)):
-                await self.cell.delete_group(name, force)
+                await self.cell.declared.delete_group(name, force)
             case ("delete_pool", str(name), bool(force)):
-                await self.cell.delete_pool(name, force)
+                await self.cell.declared.delete_pool(name, force)
             case ("forget", str(host), bool(force)):
                 await self.forget(host, force)
             case ("claim", str(host), str(group), str(pool), int(places)):
@@ -122,13 +122,13 @@ class Life:
             await self.reader.catch_up()
         elif word == "new epoch":
             await self.cell.raise_epoch(self.reader.epoch)
-            for host in await self.cell.host_names():
-                await self.cell.attest(host, "")
+            for host in await self.cell.hosts.names():
+                await self.cell.hosts.attest(host, "")
         elif self.claims:
             claim_id, (host, token, _, _) = next(iter(self.claims.items()))
             if word == "confirm":
-                await self.cell.confirm(host, claim_id, token)
-            elif (await self.cell.release(host, claim_id, how=ReleaseMode.FORCE)).outcome is Outcome.OK:
+                await self.cell.claims.confirm(host, claim_id, token)
+            elif (await self.cell.claims.release(host, claim_id, how=ReleaseMode.FORCE)).outcome is Outcome.OK:
                 del self.claims[claim_id]
 
     async def claim(self, host: str, group: str, pool: str, places: int) -> None:
@@ -138,7 +138,7 @@ class Life:
         amounts = {"VCPU": 1} | ({f"pool:{pool}/DISK_GB": 1} if pool else {})
         ids = [f"c{self.count}-{number}" for number in range(places)]
         members = tuple(Member(one, (Candidate(host, amounts),), group) for one in ids)
-        answer = await self.cell.claim(
+        answer = await self.cell.claims.place(
             ClaimCall(members, clock.epoch, clock.now_ms, clock.seq, "d", True, HOUR_S * 1000)
         )
         self.reader.apply_reply(answer)
@@ -147,7 +147,7 @@ class Life:
 
     async def forget(self, host: str, force: bool) -> None:
         """A host goes, and out of its aggregates."""
-        if (await self.cell.forget(host, force)).outcome is Outcome.OK:
+        if (await self.cell.hosts.forget(host, force)).outcome is Outcome.OK:
             self.claims = {one: claim for one, claim in self.claims.items() if claim[0] != host}
             for name, (said, members) in self.aggregates.items():
                 self.aggregates[name] = (said, members - {host})

@@ -70,20 +70,23 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
     @initialize(policy=policies, by=st.sampled_from(("host", "zone")), most=st.integers(1, 2), wanted=asked)
     def begin(self, policy: GroupPolicy, by: str, most: int, wanted: list[tuple[list[str], bool]]) -> None:
         self.group = ServerGroup("web", policy, by, most if policy is GroupPolicy.ANTI_AFFINITY else 1)
-        self.play(self.cell.put_group(self.group))
+        self.play(self.cell.declared.put_group(self.group))
         for name in HOSTS:
             self.play(self.hear(name, []))
         self.join(wanted)
 
     async def hear(self, name: str, held: list[JournaledClaim]) -> None:
         """A host reports, and attests with what its journal has."""
-        await self.cell.report(
+        await self.cell.hosts.report(
             HostReport(name, {"VCPU": Inventory(5)}, zone=ZONES[name], lease_s=HOUR_S),
         )
-        assert (await self.cell.attest(name, "", None, held, (), HOUR_S)).outcome in (Outcome.OK, Outcome.ALREADY_DONE)
+        assert (await self.cell.hosts.attest(name, "", None, held, (), HOUR_S)).outcome in (
+            Outcome.OK,
+            Outcome.ALREADY_DONE,
+        )
 
     async def claims(self) -> dict[str, Claim]:
-        found = await self.cell.read_claims(await self.cell.all_claim_ids())
+        found = await self.cell.claims.read(await self.cell.audit.claim_ids())
         return {id_: found[id_] for id_ in sorted(found) if found[id_].state is not ClaimStatus.ENDED}
 
     # Claims
@@ -102,7 +105,7 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
         """A host on which there is a claim, if there is any; and it begins to be emptied."""
         hosts = sorted({one.host for one in self.play(self.claims()).values()} - self.lost) or sorted(HOSTS)
         name = hosts[number % len(hosts)]
-        self.play(self.cell.write_off(name, evacuate=True, force=True))
+        self.play(self.cell.hosts.write_off(name, evacuate=True, force=True))
         self.lost.add(name)
         self.evacuate(wanted, number)
 
@@ -138,7 +141,7 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
         call = ClaimCall((member,), clock.epoch, clock.now_ms, clock.seq, "d", True, HOUR_S * 1000)
         rules = (LEVEL,) if is_level else ()
         # Whatever the caller takes for dead, the script looks.
-        answer = await self.cell.claim(replace(call, rules=rules, written_off=tuple(sorted(HOSTS))))
+        answer = await self.cell.claims.place(replace(call, rules=rules, written_off=tuple(sorted(HOSTS))))
         world = World(HOSTS, {"web": self.group}, {}, self.lost)
         expected = world.place(before.values(), replace(call, rules=rules))
         assert answer.outcome == (Outcome.FULL if expected is None else Outcome.OK)
@@ -154,16 +157,16 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
 
     async def arrive(self, claim: Claim) -> None:
         about = (claim.host, claim.id, claim.token)
-        assert (await self.cell.accept(*about, HOUR_S)).outcome is Outcome.OK
-        assert (await self.cell.confirm(*about)).outcome is Outcome.OK
+        assert (await self.cell.claims.accept(*about, HOUR_S)).outcome is Outcome.OK
+        assert (await self.cell.claims.confirm(*about)).outcome is Outcome.OK
         await self.reconcile(claim.id)
         for one in (await self.claims())[claim.id].placements:
             if one.state is ClaimStatus.ENDING and one.host not in self.lost:
-                await self.cell.gone(one.host, claim.id, one.token, EndReason.MOVED, {})
+                await self.cell.claims.gone(one.host, claim.id, one.token, EndReason.MOVED, {})
 
     async def reconcile(self, claim_id: str) -> None:
-        for claim in (await self.cell.read_claims([claim_id])).values():
-            await self.cell.reconcile([claim_id], counted_by(claim))
+        for claim in (await self.cell.claims.read([claim_id])).values():
+            await self.cell.claims.reconcile([claim_id], counted_by(claim))
 
     @rule(number=which)
     def work(self, number: int) -> None:
@@ -177,9 +180,9 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
             self.play(self.give_back(claims[number % len(claims)]))
 
     async def give_back(self, claim: Claim) -> None:
-        if (await self.cell.release(claim.host, claim.id)).outcome is Outcome.ENDING:
+        if (await self.cell.claims.release(claim.host, claim.id)).outcome is Outcome.ENDING:
             for one in claim.placements:
-                await self.cell.gone(one.host, claim.id, one.token, EndReason.RELEASED, {})
+                await self.cell.claims.gone(one.host, claim.id, one.token, EndReason.RELEASED, {})
         await self.reconcile(claim.id)
 
     # Hosts
@@ -201,7 +204,7 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
             if one.state is ClaimStatus.ACTIVE
         ]
         await self.hear(name, held)
-        await self.cell.set_status(name, HostStatus.ENABLED)
+        await self.cell.hosts.set_status(name, HostStatus.ENABLED)
 
     # What holds after every step
 

@@ -60,7 +60,7 @@ async def lua_says(cell: CellStore, needs: list[int]) -> list[bool]:
     """The answers of claim.lua, each for a host of its own."""
     clock = await cell.tick()
     calls = (call_of(clock, member(f"c{n}", f"h{n}", VCPU=need)) for n, need in enumerate(needs))
-    answers = await asyncio.gather(*map(cell.claim, calls))
+    answers = await asyncio.gather(*map(cell.claims.place, calls))
     assert {one.outcome for one in answers} <= {Outcome.OK, Outcome.FULL}
     return [one.outcome is Outcome.OK for one in answers]
 

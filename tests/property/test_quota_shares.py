@@ -5,7 +5,7 @@ arrive a second time long after, and a cell may lose its last writes and begin a
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,13 +22,20 @@ from redsched.scheduler.quotas.shares import QuotaShares
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.client.script_client import ScriptClient
+from redsched.store.commands.claims import ClaimCommands
+from redsched.store.commands.declared import DeclaredCommands
+from redsched.store.commands.quotas import QuotaCommands
 from tests.scheduler.conftest import report_all, report_of
 from tests.support.cells import new_epoch, raw_client
 from tests.support.profiles import LONG_EXAMPLES, PHASES, is_long
 
 CELLS = ("a", "b")
 LIMIT = 6
-STEPS = ("read_things", "quota_close", "quota_share", "quota_give", "quota_take", "quota_given", "claim")
+STEPS: Sequence[tuple[type, str]] = (
+    (DeclaredCommands, "read"),
+    *((QuotaCommands, step) for step in ("close", "share", "give", "take", "close_transfer")),
+    (ClaimCommands, "place"),
+)
 SETTINGS = Settings(cells=CELLS, pick_from=1, check_s=0, tick_s=3600, events_keep_s=0)
 EXAMPLES = LONG_EXAMPLES if is_long() else 20
 
@@ -86,10 +93,10 @@ def in_turn(monkeypatch: pytest.MonkeyPatch) -> Iterator[Turns]:
     async def counted(self: ScriptClient, *arguments: Any, **named: Any) -> Any:
         return await turns.run(lambda: run_script(self, *arguments, **named))
 
-    def waiting(name: str) -> Callable[..., Awaitable[Any]]:
-        really = getattr(CellStore, name)
+    def waiting(room: type, name: str) -> Callable[..., Awaitable[Any]]:
+        really = getattr(room, name)
 
-        async def call(self: CellStore, *arguments: Any, **named: Any) -> Any:
+        async def call(self: Any, *arguments: Any, **named: Any) -> Any:
             return await turns.take(lambda: really(self, *arguments, **named))
 
         return call
@@ -99,8 +106,8 @@ def in_turn(monkeypatch: pytest.MonkeyPatch) -> Iterator[Turns]:
         patched.setattr(shares, "RETURNED_AFTER_MS", -1_000_000)
         patched.setattr(enforcement, "PAUSE_S", 0.0)
         patched.setattr(ScriptClient, "run", counted)
-        for name in STEPS:
-            patched.setattr(CellStore, name, waiting(name))
+        for room, name in STEPS:
+            patched.setattr(room, name, waiting(room, name))
         yield turns
         turns.on = False
         for turn in turns.waiting:
@@ -185,7 +192,7 @@ async def new_epoch_in(raw: Any, store: CellStore, host: str, copy: dict[str, st
             pipe.hset(key, mapping={name: value for name, value in copy.items() if not is_brought_back(name)})
             pipe.hset(key, mapping={"seq": "0", **brought_back})
             await pipe.execute()
-    await store.attest(host, epoch)
+    await store.hosts.attest(host, epoch)
 
 
 def is_brought_back(name: str) -> bool:

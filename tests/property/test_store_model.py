@@ -89,7 +89,7 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
     @initialize(first=inventories, second=inventories)
     def begin_with_two_hosts(self, first: dict[str, Inventory], second: dict[str, Inventory]) -> None:
         for name, slots in (("h1", first), ("h2", second)):
-            self.play(self.cell.report(report := HostReport(name, slots, lease_s=HOUR_S)))
+            self.play(self.cell.hosts.report(report := HostReport(name, slots, lease_s=HOUR_S)))
             self.model.reported(report)
             self.attest(name)
 
@@ -98,7 +98,7 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
         """A host grows, shrinks, gains external work, or is new."""
         external = {slot: data.draw(st.sampled_from((0, 1, 2, 6))) for slot in slots}
         report = HostReport(name, slots, external=external, lease_s=HOUR_S)
-        answer = self.play(self.cell.report(report))
+        answer = self.play(self.cell.hosts.report(report))
         self.model.reported(report)
         assert (answer.outcome, answer.attested) == (Outcome.OK, self.model.hosts[name].attested)
         if attests:
@@ -112,12 +112,12 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
             for id_, one in self.model.live(name).items()
             if one.state in TAKEN_UP
         ]
-        answer = self.play(self.cell.attest(name, self.model.epoch, None, held))
+        answer = self.play(self.cell.hosts.attest(name, self.model.epoch, None, held))
         assert (answer.outcome, answer.drop) == (self.model.attest(name), ())
 
     @rule(name=hosts, status=st.sampled_from(HostStatus))
     def set_status(self, name: str, status: HostStatus) -> None:
-        answer = self.play(self.cell.set_status(name, status))
+        answer = self.play(self.cell.hosts.set_status(name, status))
         host = self.model.hosts.get(name)
         assert answer.outcome == ("UNKNOWN" if host is None else "ALREADY_DONE" if host.status == status else "OK")
         if host:
@@ -126,7 +126,7 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
     @rule(name=hosts)
     def heartbeat(self, name: str) -> None:
         host = self.model.hosts.get(name)
-        answer = self.play(self.cell.heartbeat(name, HOUR_S))
+        answer = self.play(self.cell.hosts.heartbeat(name, HOUR_S))
         assert answer.outcome == ("UNKNOWN" if host is None else "OK" if host.attested else "NOT_ATTESTED")
         if host and host.attested:
             host.alive = True
@@ -140,12 +140,12 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
             self.lapse(name)
         elif kind in ("lose", "lose by force"):
             force = kind == "lose by force"
-            assert self.play(self.cell.write_off(name, force=force)).outcome == self.model.lose(name, force)
+            assert self.play(self.cell.hosts.write_off(name, force=force)).outcome == self.model.lose(name, force)
         elif kind == "new epoch":
             self.new_epoch()
         else:
             force = kind == "forget by force"
-            assert self.play(self.cell.forget(name, force)).outcome == self.model.forget(name, force)
+            assert self.play(self.cell.hosts.forget(name, force)).outcome == self.model.forget(name, force)
 
     def lapse(self, name: str) -> None:
         """A host is not heard for longer than its lease."""
@@ -153,7 +153,7 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
         if host is None:
             return
         self.play(self.raw.hset(self.cell.keys.host(name), "alive_until_ms", "1"))
-        assert self.play(self.cell.mark_down(HOSTS)) == int(host.alive)
+        assert self.play(self.cell.hosts.mark_down(HOSTS)) == int(host.alive)
         host.alive = False
 
     def new_epoch(self) -> None:
@@ -224,7 +224,7 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
         if not expected:
             self.place(call)
             return
-        answer = self.play(self.cell.claim(call))
+        answer = self.play(self.cell.claims.place(call))
         assert answer.outcome == expected
         if expected == "ALREADY_DONE":
             assert [(one.host, one.token, one.state) for one in answer.placed] == [
@@ -236,7 +236,7 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
         python_says = {one: self.fits_in_python(one) for member in call.members for one in set_of(member.candidates)}
         members = [(one.id, [(c.host, c.amounts) for c in one.candidates]) for one in call.members]
         expected = self.model.place(members, call.digest)
-        answer = self.play(self.cell.claim(call))
+        answer = self.play(self.cell.claims.place(call))
         assert answer.outcome == ("FULL" if expected is None else "OK")
         assert [one.host for one in answer.placed] == [host for _, host in expected or ()]
         for claim_id, one in zip((one.id for one in call.members), answer.placed, strict=bool(expected)):
@@ -293,14 +293,14 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
         """The typed call of a word."""
         cell = self.cell
         calls: dict[str, Any] = {
-            "accept": lambda: cell.accept(host, claim_id, token, HOUR_S),
-            "confirm": lambda: cell.confirm(host, claim_id, token),
-            "renew": lambda: cell.renew(host, claim_id, token, HOUR_S),
-            "fail_by_host": lambda: cell.fail(host, claim_id, token, by_host=True),
-            "fail": lambda: cell.fail(host, claim_id, token, by_host=False),
-            "release": lambda: cell.release(host, claim_id, token),
-            "release_force": lambda: cell.release(host, claim_id, token, how=ReleaseMode.FORCE),
-            "gone": lambda: cell.gone(host, claim_id, token, EndReason.RELEASED, {"VCPU": 1}),
+            "accept": lambda: cell.claims.accept(host, claim_id, token, HOUR_S),
+            "confirm": lambda: cell.claims.confirm(host, claim_id, token),
+            "renew": lambda: cell.claims.renew(host, claim_id, token, HOUR_S),
+            "fail_by_host": lambda: cell.claims.fail(host, claim_id, token, by_host=True),
+            "fail": lambda: cell.claims.fail(host, claim_id, token, by_host=False),
+            "release": lambda: cell.claims.release(host, claim_id, token),
+            "release_force": lambda: cell.claims.release(host, claim_id, token, how=ReleaseMode.FORCE),
+            "gone": lambda: cell.claims.gone(host, claim_id, token, EndReason.RELEASED, {"VCPU": 1}),
         }
         said: Coroutine[Any, Any, ScriptResult] = calls[verb]()
         return said
@@ -310,7 +310,7 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
         if not self.model.claims:
             return
         claim_id = sorted(self.model.claims)[which % len(self.model.claims)]
-        answer = self.play(self.cell.release(host, claim_id))
+        answer = self.play(self.cell.claims.release(host, claim_id))
         assert answer.outcome == self.model.say("release", claim_id, host, None)
 
     @rule(which=numbers)
@@ -325,12 +325,12 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
     @rule()
     def sweep(self) -> None:
         """All claims are offered to the sweep; it ends those that are due, and no other."""
-        assert self.play(self.cell.reconcile(self.model.claims)) == self.model.sweep()
+        assert self.play(self.cell.claims.reconcile(self.model.claims)) == self.model.sweep()
 
     @rule(wanted=amounts, count=st.integers(1, 3), by=st.integers(0, 1), named=st.booleans())
     def select(self, wanted: dict[str, int], count: int, by: int, named: bool) -> None:
         """A real request through a scheduler: refused only if the store has no room."""
-        self.play(self.cell.reconcile(self.model.claims))
+        self.play(self.cell.claims.reconcile(self.model.claims))
         self.model.sweep()
         ids = tuple(f"s{self.ids}-{number}" for number in range(count)) if named else ()
         self.ids += 1
@@ -369,9 +369,9 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
 
     async def compare_store(self) -> None:
         model, keys = self.model, self.cell.keys
-        assert sorted(await self.cell.host_names()) == sorted(model.hosts)
+        assert sorted(await self.cell.hosts.names()) == sorted(model.hosts)
         leased = {id_ for id_, one in model.claims.items() if one.state in ("claimed", "starting")}
-        assert set(await self.cell.deadlines()) == leased
+        assert set(await self.cell.due.deadlines()) == leased
         pipe = self.raw.pipeline(transaction=False)
         for name in HOSTS:
             pipe.hgetall(keys.host(name))

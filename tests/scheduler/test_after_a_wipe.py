@@ -17,12 +17,12 @@ MINE = Request({"VCPU": 2}, claim_ids=("mine",), project="web", consumer="job")
 async def brought_back(work: Work, url: str, request: Request = MINE) -> Claim:
     """A claim on h0 that only its host and the journalled request have kept, in a settled cell."""
     claim = await work.active(request)
-    text = await work.store.read_request(claim.digest)
+    text = await work.store.requests.get(claim.digest)
     assert text is not None
     async with raw_client(url) as raw:
         await raw.flushall()
         await speak_all(work.hosts)
-        await work.store.keep_request(claim.digest, text)
+        await work.store.requests.restore(claim.digest, text)
         await let_settle(work.store, raw)
     await work.sweep()
     back = await work.scheduler.claims.get("mine")
@@ -48,7 +48,7 @@ async def is_on_h1(work: Work) -> None:
 async def test_it_is_moved(clean_store: str) -> None:
     async with at_work(clean_store, 4, 4) as work:
         claim = await brought_back(work, clean_store)
-        await work.scheduler.claims.move("mine", claim.token)
+        await work.scheduler.migrations.move("mine", claim.token)
         await is_on_h1(work)
 
 
@@ -70,7 +70,7 @@ async def test_it_leaves_a_host_that_is_evacuated(clean_store: str) -> None:
 async def test_it_is_replaced_when_its_host_fails_it(clean_store: str) -> None:
     async with at_work(clean_store, 4, 4) as work:
         claim = await brought_back(work, clean_store, replace(MINE, on_exit=OnExit.REPLACE))
-        answer = await work.store.fail("h0", "mine", claim.token, by_host=True)
+        answer = await work.store.claims.fail("h0", "mine", claim.token, by_host=True)
         assert answer.facts == ("pending",)
         await is_on_h1(work)
 
@@ -83,14 +83,14 @@ async def test_an_active_claim_stays_where_it_is_while_its_host_is_silent(clean_
         if lapsed:
             await raw.hset(work.store.keys.host("h0"), "alive_until_ms", 1)
             await raw.zadd(work.store.keys.hosts, {"h0": 1})
-            assert await work.store.mark_down(["h0"]) == 1
+            assert await work.store.hosts.mark_down(["h0"]) == 1
         else:
             await work.store.raise_epoch((await work.store.tick()).epoch)
             await work.hosts[1].speak()
             await let_settle(work.store, raw)
         for _ in range(3):
             await work.sweep()
-            await work.store.reconcile(["mine"])
+            await work.store.claims.reconcile(["mine"])
         now = await work.scheduler.claims.get("mine")
         assert (now.token, now.state, len(now.placements)) == (before.token, ClaimStatus.ACTIVE, 1)
         assert await work.held() == {"h0": ["mine"]}

@@ -19,7 +19,7 @@ async def test_the_next_alternate_takes_it(clean_store: str) -> None:
         found = (await work.scheduler.select(TWO)).selections[0]
         assert (found.host, found.alternates) == ("h0", ("h1", "h2"))
         await work.scheduler.select(Request({"VCPU": 3}, hosts=frozenset({"h1"})))
-        now = await work.scheduler.claims.fail("mine", found.token or "", found.alternates)
+        now = await work.scheduler.migrations.fail("mine", found.token or "", found.alternates)
         assert (now.host, now.id, now.state) == ("h2", "mine", ClaimStatus.CLAIMED)
         assert "h0" not in await work.held()
         await work.settle()
@@ -32,11 +32,11 @@ async def test_without_alternates_it_is_decided_anew(clean_store: str) -> None:
     async with at_work(clean_store, 6, 5, 4) as work:
         token = (await work.scheduler.select(TWO)).selections[0].token or ""
         for host in ("h1", "h2"):
-            now = await work.scheduler.claims.fail("mine", token)
+            now = await work.scheduler.migrations.fail("mine", token)
             assert now.host == host
             token = now.token
         with pytest.raises(NoValidHost) as refused:
-            await work.scheduler.claims.fail("mine", token)
+            await work.scheduler.migrations.fail("mine", token)
         assert refused.value.facts["claim_id"] == now.id
         assert await work.held() == {}
         assert (await work.scheduler.claims.get("mine")).end_reason is EndReason.FAILED
@@ -46,15 +46,15 @@ async def test_what_its_host_failed_finds_another_place(clean_store: str) -> Non
     """Mostly it is the host that knows first."""
     async with at_work(clean_store, 6, 5) as work:
         found = (await work.scheduler.select(TWO)).selections[0]
-        await work.store.fail("h0", "mine", found.token or "", by_host=True)
-        assert (await work.scheduler.claims.fail("mine", found.token or "")).host == "h1"
+        await work.store.claims.fail("h0", "mine", found.token or "", by_host=True)
+        assert (await work.scheduler.migrations.fail("mine", found.token or "")).host == "h1"
 
 
 async def test_work_that_runs_is_asked_back(clean_store: str) -> None:
     """Its next placement is there at once, and the old host stops it."""
     async with at_work(clean_store, 6, 5) as work:
         claim = await work.active(TWO)
-        now = await work.scheduler.claims.fail("mine", claim.token)
+        now = await work.scheduler.migrations.fail("mine", claim.token)
         states = {one.host: one.state for one in now.placements}
         assert (now.host, states) == ("h1", {"h1": ClaimStatus.CLAIMED, "h0": ClaimStatus.ENDING})
         await work.settle()
@@ -64,8 +64,8 @@ async def test_work_that_runs_is_asked_back(clean_store: str) -> None:
 async def test_what_is_being_moved_goes_on_where_it_is_moved_to(clean_store: str) -> None:
     async with at_work(clean_store, 6, 5) as work:
         claim = await work.active(TWO)
-        target, _ = await work.scheduler.claims.move("mine", claim.token)
-        assert (await work.scheduler.claims.fail("mine", claim.token)).token == target.token
+        target, _ = await work.scheduler.migrations.move("mine", claim.token)
+        assert (await work.scheduler.migrations.fail("mine", claim.token)).token == target.token
         await work.settle()
         assert await work.held() == {"h1": ["mine"]}
 
@@ -73,7 +73,7 @@ async def test_what_is_being_moved_goes_on_where_it_is_moved_to(clean_store: str
 async def test_none_wanted_only_ends_it(clean_store: str) -> None:
     async with at_work(clean_store, 6, 5) as work:
         found = (await work.scheduler.select(TWO)).selections[0]
-        ended = await work.scheduler.claims.fail("mine", found.token or "", ())
+        ended = await work.scheduler.migrations.fail("mine", found.token or "", ())
         assert (ended.id, ended.state, ended.end_reason) == ("mine", ClaimStatus.ENDED, EndReason.FAILED)
         assert await work.held() == {}
 
@@ -83,13 +83,13 @@ async def test_sent_again_it_is_the_first_outcome(clean_store: str) -> None:
     async with at_work(clean_store, 6, 5, 4) as work, Scheduler.connect(clean_store, BY_HAND) as other:
         token = (await work.scheduler.select(TWO)).selections[0].token or ""
         both = (work.scheduler, other) * 3
-        found = await asyncio.gather(*(one.claims.fail("mine", token) for one in both))
+        found = await asyncio.gather(*(one.migrations.fail("mine", token) for one in both))
         assert len({one.token for one in found}) == 1
         await work.settle()
-        assert (await other.claims.fail("mine", token)).token == found[0].token
+        assert (await other.migrations.fail("mine", token)).token == found[0].token
         assert sum(len(ids) for ids in (await work.held()).values()) == 1
         with pytest.raises(StaleToken):
-            await other.claims.fail("mine", "1-a.1")
+            await other.migrations.fail("mine", "1-a.1")
 
 
 async def test_without_its_request_it_ends_and_says_so(clean_store: str) -> None:
@@ -99,7 +99,7 @@ async def test_without_its_request_it_ends_and_says_so(clean_store: str) -> None
         async with raw_client(clean_store) as raw:
             await raw.delete(work.store.keys.request(TWO.digest()))
         with pytest.raises(ClaimState, match="has failed and is given back; the request of claim mine is not known"):
-            await work.scheduler.claims.fail("mine", found.token or "")
+            await work.scheduler.migrations.fail("mine", found.token or "")
         assert await work.held() == {}
 
 
@@ -107,7 +107,7 @@ async def test_a_scheduler_that_dies_before_it_places_the_failed_one_again(clean
     """The claim is pending; any sweeper gives it its next placement."""
     async with at_work(clean_store, 6, 5) as work:
         found = (await work.scheduler.select(TWO)).selections[0]
-        await work.store.fail("h0", "mine", found.token or "", by_host=False, again=True)
+        await work.store.claims.fail("h0", "mine", found.token or "", by_host=False, again=True)
         assert (await work.scheduler.claims.get("mine")).state is ClaimStatus.PENDING
         assert await work.held() == {}
         await work.settle()

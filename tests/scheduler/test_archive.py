@@ -58,15 +58,15 @@ async def living(clean_store: str) -> AsyncIterator[Scheduler]:
             await opened.hosts.report(report)
         await group(store, count_by=("label:rack",))
         await pool(store)
-        await store.put_aggregate(Aggregate("ssd", {"disk": "nvme"}, frozenset({"h1"})))
-        await store.put_quota(Quota("web", {"VCPU": 100}))
+        await store.declared.put_aggregate(Aggregate("ssd", {"disk": "nvme"}, frozenset({"h1"})))
+        await store.declared.put_quota(Quota("web", {"VCPU": 100}))
         await given(store, Member("grouped", (Candidate("h1", {"VCPU": 1, SEAT: 2}),), "web"))
         for name in ("kept", "shelved", "gone"):
             await opened.select(Request({"VCPU": 1}, claim_ids=(name,), hosts=frozenset({"h1"}), project="ci"))
-        claims = await store.read_claims(["kept", "shelved"])
-        await store.accept("h1", "kept", claims["kept"].token, 60)
-        await store.confirm("h1", "kept", claims["kept"].token)
-        await store.shelve("h1", "shelved", claims["shelved"].token)
+        claims = await store.claims.read(["kept", "shelved"])
+        await store.claims.accept("h1", "kept", claims["kept"].token, 60)
+        await store.claims.confirm("h1", "kept", claims["kept"].token)
+        await store.claims.shelve("h1", "shelved", claims["shelved"].token)
         await opened.claims.release("gone")
         await opened.hosts.set_status("h2", HostStatus.DRAINING)
         yield opened
@@ -110,7 +110,7 @@ async def test_lines_are_read_back_as_they_were_written(living: Scheduler) -> No
 async def test_a_cell_comes_back_into_an_empty_store(living: Scheduler, clean_store: str) -> None:
     """All of it; its hosts are closed until they have attested, and their journals are put together with it."""
     before = await living.export()
-    old = (await store_of(living).read_claims(["kept"]))["kept"]
+    old = (await store_of(living).claims.read(["kept"]))["kept"]
     await wiped(living, clean_store)
     found = await living.import_(read(written(before)))
     assert (found.counts["hosts"], found.counts["claims"], found.notes) == (2, 3, ())
@@ -122,16 +122,16 @@ async def test_a_cell_comes_back_into_an_empty_store(living: Scheduler, clean_st
     assert (await living.audit()).problems == ()
     for name in ("h1", "h2"):
         held = [held_claim("kept", old.token, ClaimStatus.ACTIVE, old.amounts)] if name == "h1" else []
-        assert (await store.attest(name, clock.epoch, None, held)).outcome == "OK"
+        assert (await store.hosts.attest(name, clock.epoch, None, held)).outcome == "OK"
     assert (await store.tick()).settled
-    claims = await store.read_claims(["grouped", "kept", "shelved"])
+    claims = await store.claims.read(["grouped", "kept", "shelved"])
     assert {name: one.state for name, one in claims.items()} == {
         "grouped": ClaimStatus.CLAIMED,
         "kept": ClaimStatus.ACTIVE,
         "shelved": ClaimStatus.ENDED,
     }
     assert claims["shelved"].end_reason is EndReason.SHELVED
-    assert list(await store.shelved_ids()) == ["shelved"]
+    assert list(await store.claims.shelved_ids()) == ["shelved"]
     assert (await living.audit()).problems == ()
 
 
@@ -158,7 +158,7 @@ async def test_what_people_declared_comes_back_into_a_living_cell(living: Schedu
     after = content(await living.export())
     declared = {name: line for name, line in content(before).items() if not name.startswith(("claim", "request"))}
     assert after == declared
-    assert (await store.read_claims(["kept"])) == {}
+    assert (await store.claims.read(["kept"])) == {}
 
 
 async def test_a_host_that_attested_meanwhile_keeps_its_word(living: Scheduler, clean_store: str) -> None:
@@ -166,9 +166,9 @@ async def test_a_host_that_attested_meanwhile_keeps_its_word(living: Scheduler, 
     await wiped(living, clean_store)
     await living.hosts.report(FULL)
     store = store_of(living)
-    answer = await store.restore({"kept": archive.claims["kept"]})
+    answer = await store.repair.restore({"kept": archive.claims["kept"]})
     assert answer.outcome == "IN_USE"
-    assert await store.read_claims(["kept"]) == {}
+    assert await store.claims.read(["kept"]) == {}
 
 
 def spoilt(given_lines: list[str], number: int, /, **changed: Any) -> list[str]:

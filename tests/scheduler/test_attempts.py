@@ -28,7 +28,7 @@ async def mine(work: Work) -> Claim:
 
 async def fails(work: Work, claim: Claim, reason: str = "") -> None:
     """The claim's host says that its work could not be started."""
-    await work.store.fail(claim.host, claim.id, claim.token, by_host=True, reason=reason)
+    await work.store.claims.fail(claim.host, claim.id, claim.token, by_host=True, reason=reason)
 
 
 async def fails_until(work: Work, state: ClaimStatus) -> Claim:
@@ -49,7 +49,7 @@ async def on_host(work: Work, host: str) -> Claim:
     """The claim, as soon as it is placed on this host."""
 
     async def is_there() -> bool:
-        return "mine" in await work.store.held_ids(host)
+        return "mine" in await work.store.hosts.claim_ids(host)
 
     await wait_until(is_there, timeout=30, what=f"{host} holds it")
     return await mine(work)
@@ -165,7 +165,7 @@ async def test_a_claim_that_is_unshelved_has_all_its_attempts(clean_store: str) 
         second = await mine(work)
         assert second.attempts == 2
         await work.scheduler.claims.shelve("mine", second.token)
-        back, _ = await work.scheduler.claims.unshelve("mine")
+        back, _ = await work.scheduler.migrations.unshelve("mine")
         assert back.attempts == 1
 
 
@@ -215,7 +215,7 @@ async def test_what_an_agent_has_taken_up_is_not_placed_again_when_its_lease_run
     """Its work may be there."""
     async with at_work(clean_store, 6, 5) as work:
         [found] = (await work.scheduler.select(MINE)).selections
-        await work.store.accept("h0", "mine", found.token or "", 1)
+        await work.store.claims.accept("h0", "mine", found.token or "", 1)
         now = await expired(work)
         assert (now.state, now.end_reason) == (ClaimStatus.ENDING, EndReason.EXPIRED)
         await work.settle()
@@ -255,9 +255,9 @@ async def test_work_that_crashes_again_and_again_waits_longer_each_time(clean_st
             assert active.state is ACTIVE
             await fails(work, active)
             clock = await work.store.tick()
-            due_ms = await work.store.reconcile_due_ms("mine")
+            due_ms = await work.store.due.reconcile_at_ms("mine")
             assert due_ms is not None
-            await work.scheduler.claims.place_again(work.scheduler._cells.named("c1"), await mine(work))
+            await work.scheduler.migrations.place_again(work.scheduler._cells.named("c1"), await mine(work))
             return -(-(due_ms - clock.now_ms) // 1000)
 
         assert [await crash() for _ in range(8)] == [1, 2, 4, 8, 16, 32, 60, 60]
@@ -284,7 +284,7 @@ async def test_two_schedulers_place_it_once(clean_store: str) -> None:
         await fails(work, await mine(work))
         pending = await mine(work)
         both = (work.scheduler, other) * 3
-        again = (one.claims.place_again(one._cells.named("c1"), pending) for one in both)
+        again = (one.migrations.place_again(one._cells.named("c1"), pending) for one in both)
         found = await asyncio.gather(*again)
         assert {(one.host, one.state) for one in found} == {("h1", CLAIMED)}
         assert len({one.token for one in found}) == 1
@@ -373,8 +373,8 @@ async def test_when_its_caller_has_gone_between_attempts_nothing_is_placed_again
         assert ((await mine(work)).state, (await mine(work)).end_reason) == (ENDED, EndReason.RELEASED)
         # Whoever is still about to place it comes too late.
         with pytest.raises(ClaimState):
-            await work.scheduler.claims.place_again(work.scheduler._cells.named("c1"), pending)
-        await work.store.reconcile(["mine"], counted_by(pending))
+            await work.scheduler.migrations.place_again(work.scheduler._cells.named("c1"), pending)
+        await work.store.claims.reconcile(["mine"], counted_by(pending))
         await work.settle()
         assert await work.held() == {}
 
@@ -398,7 +398,7 @@ async def test_a_service_that_crashes_on_the_only_host_comes_up_there_again(clea
 async def test_a_service_that_crashes_goes_to_another_host_first(clean_store: str) -> None:
     async with at_work(clean_store, 6, 5) as work:
         await fails(work, await work.active(SERVICE))
-        await work.scheduler.claims.place_again(work.scheduler._cells.named("c1"), await mine(work))
+        await work.scheduler.migrations.place_again(work.scheduler._cells.named("c1"), await mine(work))
         assert (await mine(work)).host == "h1"
 
 
@@ -409,10 +409,10 @@ async def test_a_service_that_finds_no_room_waits_for_it_and_says_so(clean_store
         [other] = (await work.scheduler.select(Request({"VCPU": 2}))).selections
         cell = work.scheduler._cells.named("c1")
         with pytest.raises(NoValidHost, match="claim mine is pending, and a place is looked for again"):
-            await work.scheduler.claims.place_again(cell, await mine(work))
+            await work.scheduler.migrations.place_again(cell, await mine(work))
         now = await mine(work)
         assert now.state is PENDING
-        assert now.next_attempt_at_ms == await work.store.reconcile_due_ms("mine")
+        assert now.next_attempt_at_ms == await work.store.due.reconcile_at_ms("mine")
         assert now.reason is not None
         assert now.reason.text.startswith("there is no place for it now: none of 1 hosts can take 2 VCPU")
         await work.scheduler.claims.release(other.claim_id or "")
@@ -431,7 +431,7 @@ async def test_a_service_over_its_quota_waits(clean_store: str) -> None:
         await fails(work, await work.active(replace(SERVICE, project="web")))
         await work.scheduler.select(Request({"VCPU": 2}, project="web"))
         with pytest.raises(QuotaExceeded):
-            await work.scheduler.claims.place_again(work.scheduler._cells.named("c1"), await mine(work))
+            await work.scheduler.migrations.place_again(work.scheduler._cells.named("c1"), await mine(work))
         assert (await mine(work)).state is PENDING
 
 

@@ -14,6 +14,7 @@ from redsched.scheduler import Page
 from redsched.scheduler.claims.bulk import AT_ONCE
 from redsched.store.cell import CellStore
 from redsched.store.codec.results import ScriptResult
+from redsched.store.commands.claims import ClaimCommands
 from tests.scheduler.conftest import report_all, report_of
 from tests.scheduler.working import Work, at_work
 from tests.support.cells import raw_client
@@ -47,20 +48,20 @@ async def test_all_of_a_project_are_released_and_no_other(scheduler: Scheduler, 
     """What a host runs is ending, until it says that the work is gone; by force it is free at once."""
     running = await scheduler.claims.get("b")
     await scheduler.claims.confirm("b", running.token)
-    found = await scheduler.claims.release_all(WEB)
+    found = await scheduler.bulk.release(WEB)
     assert outcomes(found) == {"a": "released", "b": "ending", "c": "released"}
     assert await living(scheduler) == {"b", "d"}
-    assert outcomes(await scheduler.claims.release_all(WEB, force=True)) == {"b": "released"}
+    assert outcomes(await scheduler.bulk.release(WEB, force=True)) == {"b": "released"}
     assert await living(scheduler) == {"d"}
 
 
-@pytest.mark.parametrize("verb", ["release_all", "renew_all", "shelve_all"])
+@pytest.mark.parametrize("verb", ["release", "renew", "shelve"])
 async def test_a_dry_run_shows_what_is_meant_and_does_nothing(
     scheduler: Scheduler, claims: list[str], raw: Any, verb: str
 ) -> None:
     before = [await raw.hgetall(f"rs:{{c1}}:claim:{one}") for one in claims]
-    more = {"lease_s": 7} if verb == "renew_all" else {}
-    found = await getattr(scheduler.claims, verb)(WEB, dry_run=True, **more)
+    more = {"lease_s": 7} if verb == "renew" else {}
+    found = await getattr(scheduler.bulk, verb)(WEB, dry_run=True, **more)
     assert outcomes(found) == dict.fromkeys("abc", "selected")
     assert [await raw.hgetall(f"rs:{{c1}}:claim:{one}") for one in claims] == before
 
@@ -69,15 +70,15 @@ async def test_leases_are_renewed_where_there_are_any(scheduler: Scheduler, clai
     running = await scheduler.claims.get("b")
     await scheduler.claims.confirm("b", running.token)
     before = (await scheduler.claims.get("a")).expires_at_ms or 0
-    found = await scheduler.claims.renew_all(WEB, lease_s=3600)
+    found = await scheduler.bulk.renew(WEB, lease_s=3600)
     assert outcomes(found) == {"a": "renewed", "b": "unchanged", "c": "renewed"}
     assert ((await scheduler.claims.get("a")).expires_at_ms or 0) > before + 3_000_000
 
 
 async def test_claims_are_shelved_and_may_be_taken_up_again(scheduler: Scheduler, claims: list[str]) -> None:
-    assert outcomes(await scheduler.claims.shelve_all(WEB)) == dict.fromkeys("abc", "shelved")
+    assert outcomes(await scheduler.bulk.shelve(WEB)) == dict.fromkeys("abc", "shelved")
     assert await living(scheduler) == {"d"}
-    again, fresh = await scheduler.claims.unshelve("a", 0)
+    again, fresh = await scheduler.migrations.unshelve("a", 0)
     assert (again.id, again.state, fresh) == ("a", ClaimStatus.CLAIMED, True)
 
 
@@ -93,7 +94,7 @@ async def test_claims_are_shelved_and_may_be_taken_up_again(scheduler: Scheduler
 async def test_filters_are_those_of_the_list(
     scheduler: Scheduler, claims: list[str], wanted: ClaimFilter, ids: set[str] | None
 ) -> None:
-    found = await scheduler.claims.release_all(wanted, dry_run=True)
+    found = await scheduler.bulk.release(wanted, dry_run=True)
     page = await scheduler.claims.list(
         wanted.host, wanted.project, wanted.consumer, wanted.state, wanted.zone, wanted.cell
     )
@@ -104,11 +105,11 @@ async def test_filters_are_those_of_the_list(
 
 async def test_without_a_filter_nothing_is_done(scheduler: Scheduler, claims: list[str]) -> None:
     with pytest.raises(InvalidRequest, match="at least one of host, project"):
-        await scheduler.claims.release_all(ClaimFilter())
+        await scheduler.bulk.release(ClaimFilter())
     with pytest.raises(NotFound, match="no cell 'other'"):
-        await scheduler.claims.release_all(ClaimFilter(cell="other"))
+        await scheduler.bulk.release(ClaimFilter(cell="other"))
     with pytest.raises(InvalidRequest, match="lease_s must be from 1"):
-        await scheduler.claims.renew_all(WEB, lease_s=0)
+        await scheduler.bulk.renew(WEB, lease_s=0)
     assert await living(scheduler) == set(claims)
 
 
@@ -126,7 +127,7 @@ async def test_what_ends_meanwhile_is_a_result(
         return page
 
     monkeypatch.setattr(scheduler.claims, "page", list_then_change)
-    found = await scheduler.claims.shelve_all(WEB)
+    found = await scheduler.bulk.shelve(WEB)
     assert outcomes(found) == {"a": "refused", "b": "refused", "c": "shelved"}
     assert {one.claim.id: one.error.problem for one in found.items if one.error} == {
         "a": "claim-state",
@@ -136,9 +137,9 @@ async def test_what_ends_meanwhile_is_a_result(
 
 async def test_pages_go_on_where_the_last_one_ended(scheduler: Scheduler, claims: list[str]) -> None:
     """Whether what was in it is gone or not."""
-    first = await scheduler.claims.release_all(WEB, limit=2)
+    first = await scheduler.bulk.release(WEB, limit=2)
     assert (len(first.items), first.next is None) == (2, False)
-    rest = await scheduler.claims.release_all(WEB, limit=2, after=first.next or "")
+    rest = await scheduler.bulk.release(WEB, limit=2, after=first.next or "")
     assert (len(rest.items), rest.next) == (1, None)
     assert await living(scheduler) == {"d"}
 
@@ -148,7 +149,7 @@ async def test_many_are_under_way_at_once_and_not_too_many(clean_store: str, mon
         await scheduler.init()
         await report_all(scheduler, [report_of("h1", VCPU=1000)])
         await scheduler.select(Request({"VCPU": 1}, count=3 * AT_ONCE, project="web"))
-        give_back, under_way = scheduler.claims._give_back, list[int]()
+        give_back, under_way = scheduler.claims.give_back, list[int]()
         now = 0
 
         async def counted(*given: Any) -> ScriptResult:
@@ -160,8 +161,8 @@ async def test_many_are_under_way_at_once_and_not_too_many(clean_store: str, mon
             finally:
                 now -= 1
 
-        monkeypatch.setattr(scheduler.claims, "_give_back", counted)
-        found = await scheduler.claims.release_all(WEB)
+        monkeypatch.setattr(scheduler.claims, "give_back", counted)
+        found = await scheduler.bulk.release(WEB)
         assert outcomes(found) == dict.fromkeys(outcomes(found), "released")
         assert (len(found.items), max(under_way)) == (3 * AT_ONCE, AT_ONCE)
 
@@ -180,8 +181,8 @@ async def test_a_store_that_is_gone_is_not_waited_for_by_every_claim(
             await asyncio.sleep(0)
             raise StoreUnavailable("the store is gone")
 
-        monkeypatch.setattr(CellStore, "release", gone)
-        found = await scheduler.claims.release_all(WEB)
+        monkeypatch.setattr(ClaimCommands, "release", gone)
+        found = await scheduler.bulk.release(WEB)
         assert {one.outcome for one in found.items} == {BulkOutcome.REFUSED}
         assert (len(found.items), len(tried)) == (2 * AT_ONCE, AT_ONCE)
 
@@ -194,7 +195,7 @@ MINE = Request({"VCPU": 2}, claim_ids=("mine",), project="web", max_attempts=3)
 async def moving(work: Work) -> None:
     """`mine` runs on h0, and is being moved to h1."""
     claim = await work.active(MINE)
-    target, _ = await work.scheduler.claims.move("mine", claim.token)
+    target, _ = await work.scheduler.migrations.move("mine", claim.token)
     assert target.host == "h1"
 
 
@@ -203,7 +204,7 @@ async def test_a_claim_that_is_being_moved_is_released_whole(clean_store: str, w
     """By either of its hosts: the target is freed with it, and its old host is asked to stop the work."""
     async with at_work(clean_store, 4, 3) as work:
         await moving(work)
-        found = await work.scheduler.claims.release_all(wanted)
+        found = await work.scheduler.bulk.release(wanted)
         assert [(one.claim.id, one.outcome) for one in found.items] == [("mine", "ending")]
         assert await work.held() == {"h0": ["mine"]}
         await work.settle()
@@ -216,9 +217,9 @@ async def test_of_a_retry_that_is_being_moved_nothing_is_left(clean_store: str) 
     async with at_work(clean_store, 4, 3, 2) as work:
         await pending(work)
         await work.sweep()
-        await work.scheduler.claims.move("mine", (await work.scheduler.claims.get("mine")).token)
+        await work.scheduler.migrations.move("mine", (await work.scheduler.claims.get("mine")).token)
         assert len(await work.held()) == 2
-        assert outcomes(await work.scheduler.claims.release_all(WEB)) == {"mine": "released"}
+        assert outcomes(await work.scheduler.bulk.release(WEB)) == {"mine": "released"}
         assert await work.held() == {}
         assert (await work.scheduler.claims.get("mine")).state is ClaimStatus.ENDED
 
@@ -231,23 +232,23 @@ async def test_a_claim_that_has_moved_is_on_its_old_host_until_its_work_is_gone_
         await work.sweep()
         assert (await work.scheduler.claims.get("mine")).host == "h1"
         running = ClaimFilter(host="h0", state=ClaimStatus.ACTIVE)
-        assert outcomes(await work.scheduler.claims.release_all(running)) == {}
-        assert outcomes(await work.scheduler.claims.release_all(ClaimFilter(host="h0"))) == {"mine": "ending"}
+        assert outcomes(await work.scheduler.bulk.release(running)) == {}
+        assert outcomes(await work.scheduler.bulk.release(ClaimFilter(host="h0"))) == {"mine": "ending"}
         assert {one.state for one in (await work.scheduler.claims.get("mine")).placements} == {ClaimStatus.ENDING}
 
 
 async def test_the_lease_of_a_target_is_renewed_by_its_host(clean_store: str) -> None:
     async with at_work(clean_store, 4, 3) as work:
         await moving(work)
-        assert outcomes(await work.scheduler.claims.renew_all(WEB, 3600)) == {"mine": "unchanged"}
-        assert outcomes(await work.scheduler.claims.renew_all(ClaimFilter(host="h1"), 3600)) == {"mine": "renewed"}
+        assert outcomes(await work.scheduler.bulk.renew(WEB, 3600)) == {"mine": "unchanged"}
+        assert outcomes(await work.scheduler.bulk.renew(ClaimFilter(host="h1"), 3600)) == {"mine": "renewed"}
 
 
 async def pending(work: Work) -> Claim:
     """`mine` has failed on h0, and waits for its next place."""
     await work.scheduler.select(MINE)
     claim = await work.scheduler.claims.get("mine")
-    await work.store.fail(claim.host, "mine", claim.token, by_host=True)
+    await work.store.claims.fail(claim.host, "mine", claim.token, by_host=True)
     claim = await work.scheduler.claims.get("mine")
     assert (claim.state, claim.placements) == (ClaimStatus.PENDING, ())
     return claim
@@ -261,7 +262,7 @@ async def test_a_pending_claim_is_released(clean_store: str, wanted: ClaimFilter
     """And is not placed again."""
     async with at_work(clean_store, 4, 3) as work:
         await pending(work)
-        assert outcomes(await work.scheduler.claims.release_all(wanted)) == {"mine": "released"}
+        assert outcomes(await work.scheduler.bulk.release(wanted)) == {"mine": "released"}
         await work.settle()
         assert (await work.scheduler.claims.get("mine")).state is ClaimStatus.ENDED
         assert await work.held() == {}
@@ -270,11 +271,11 @@ async def test_a_pending_claim_is_released(clean_store: str, wanted: ClaimFilter
 async def test_a_pending_claim_is_shelved_and_has_no_lease_to_renew(clean_store: str) -> None:
     async with at_work(clean_store, 4, 3) as work:
         await pending(work)
-        [renewed] = (await work.scheduler.claims.renew_all(PENDING, 3600)).items
+        [renewed] = (await work.scheduler.bulk.renew(PENDING, 3600)).items
         assert renewed.error
         assert renewed.error.detail.startswith("claim mine is pending")
-        assert outcomes(await work.scheduler.claims.shelve_all(PENDING)) == {"mine": "shelved"}
-        assert (await work.scheduler.claims.unshelve("mine"))[0].state is ClaimStatus.CLAIMED
+        assert outcomes(await work.scheduler.bulk.shelve(PENDING)) == {"mine": "shelved"}
+        assert (await work.scheduler.migrations.unshelve("mine"))[0].state is ClaimStatus.CLAIMED
 
 
 @pytest.mark.parametrize(
@@ -283,7 +284,7 @@ async def test_a_pending_claim_is_shelved_and_has_no_lease_to_renew(clean_store:
 async def test_a_pending_claim_is_on_no_host(clean_store: str, wanted: ClaimFilter) -> None:
     async with at_work(clean_store, 4, 3) as work:
         await pending(work)
-        assert outcomes(await work.scheduler.claims.release_all(wanted)) == {}
+        assert outcomes(await work.scheduler.bulk.release(wanted)) == {}
 
 
 async def test_a_pending_claim_that_is_placed_meanwhile_is_left_alone(
@@ -299,7 +300,7 @@ async def test_a_pending_claim_that_is_placed_meanwhile_is_left_alone(
             return page
 
         monkeypatch.setattr(work.scheduler.claims, "page", list_then_place)
-        [result] = (await work.scheduler.claims.release_all(PENDING)).items
+        [result] = (await work.scheduler.bulk.release(PENDING)).items
         assert result.error
         assert result.error.problem == "stale-token"
         assert await work.held() == {"h1": ["mine"]}
@@ -312,7 +313,7 @@ async def test_pending_claims_come_first_in_pages(clean_store: str) -> None:
             await work.scheduler.select(Request({"VCPU": 1}, claim_ids=(name,), max_attempts=3))
         for name in "bd":
             claim = await work.scheduler.claims.get(name)
-            await work.store.fail("h0", name, claim.token, by_host=True)
+            await work.store.claims.fail("h0", name, claim.token, by_host=True)
         pages, after = list[list[str]](), ""
         while True:
             page = await work.scheduler.claims.list(limit=1, after=after)
@@ -327,33 +328,33 @@ SHELVED = ClaimFilter(state=ListedState.SHELVED)
 
 
 async def test_shelved_claims_are_listed_in_pages_and_by_filter(scheduler: Scheduler, claims: list[str]) -> None:
-    await scheduler.claims.shelve_all(WEB)
+    await scheduler.bulk.shelve(WEB)
     first = await scheduler.claims.list(state=ListedState.SHELVED, limit=2)
     rest = await scheduler.claims.list(state=ListedState.SHELVED, limit=2, after=first.next or "")
     assert ([one.id for one in (*first.items, *rest.items)], rest.next) == (["a", "b", "c"], None)
     assert [one.id for one in (await scheduler.claims.page(replace(SHELVED, consumer="for-b"), 9, "")).items] == ["b"]
     assert not (await scheduler.claims.page(replace(SHELVED, project="db"), 9, "")).items
-    await scheduler.claims.unshelve("b")
-    assert outcomes(await scheduler.claims.release_all(SHELVED)) == {"a": "released", "c": "released"}
+    await scheduler.migrations.unshelve("b")
+    assert outcomes(await scheduler.bulk.release(SHELVED)) == {"a": "released", "c": "released"}
     assert not (await scheduler.claims.page(SHELVED, 9, "")).items
     assert await living(scheduler) == {"b", "d"}
 
 
 async def test_shelved_claims_are_unshelved_where_there_is_room(scheduler: Scheduler, claims: list[str]) -> None:
     """There is room for one. The others are refused, and found again by the next call."""
-    await scheduler.claims.shelve_all(WEB)
+    await scheduler.bulk.shelve(WEB)
     host = (await scheduler.claims.get("d")).host
     for name in {"h1", "h2", "h3"} - {host}:
         await scheduler.hosts.set_status(name, HostStatus.DISABLED)
-    assert outcomes(await scheduler.claims.unshelve_all(WEB, dry_run=True)) == dict.fromkeys("abc", "selected")
-    found = await scheduler.claims.unshelve_all(WEB)
+    assert outcomes(await scheduler.bulk.unshelve(WEB, dry_run=True)) == dict.fromkeys("abc", "selected")
+    found = await scheduler.bulk.unshelve(WEB)
     assert sorted(outcomes(found).values()) == ["refused", "refused", "unshelved"]
     refused = {one.claim.id: one.error for one in found.items if one.error}
     assert all(isinstance(error, NoValidHost) for error in refused.values())
-    assert outcomes(await scheduler.claims.unshelve_all(WEB)) == dict.fromkeys(refused, "refused")
+    assert outcomes(await scheduler.bulk.unshelve(WEB)) == dict.fromkeys(refused, "refused")
     for wanted in (ClaimFilter(), ClaimFilter(state=ListedState.ACTIVE)):
         with pytest.raises(InvalidRequest):
-            await scheduler.claims.unshelve_all(wanted)
+            await scheduler.bulk.unshelve(wanted)
 
 
 async def test_what_is_being_shelved_is_not_shelved_yet(scheduler: Scheduler, claims: list[str]) -> None:
@@ -372,9 +373,9 @@ def test_filters_that_can_find_nothing_are_refused() -> None:
             ClaimFilter(host=host, zone=zone, state=ListedState.SHELVED)
 
 
-@pytest.mark.parametrize("verb", ["release_all", "renew_all", "shelve_all"])
+@pytest.mark.parametrize("verb", ["release", "renew", "shelve"])
 async def test_a_misspelt_host_is_not_one_without_claims(scheduler: Scheduler, claims: list[str], verb: str) -> None:
-    more = {"lease_s": 7} if verb == "renew_all" else {}
+    more = {"lease_s": 7} if verb == "renew" else {}
     with pytest.raises(NotFound, match="no host 'nonesuch'"):
-        await getattr(scheduler.claims, verb)(ClaimFilter(host="nonesuch", project="web"), **more)
+        await getattr(scheduler.bulk, verb)(ClaimFilter(host="nonesuch", project="web"), **more)
     assert await living(scheduler) == set(claims)

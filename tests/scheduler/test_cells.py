@@ -14,6 +14,8 @@ from redsched.scheduler.results import Selections
 from redsched.scheduler.selection.claim_ids import ClaimIds
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
+from redsched.store.commands.bindings import BindingCommands
+from redsched.store.commands.claims import ClaimCommands
 from tests.scheduler.conftest import report_all, report_of
 from tests.support.cells import new_epoch, raw_client
 from tests.support.placements import held_claim
@@ -72,10 +74,10 @@ async def test_an_id_bound_to_a_full_cell_is_voided_there(two_cells: Scheduler) 
     request = Request({"VCPU": 4}, claim_ids=("mine",))
     await two_cells.select(Request({"VCPU": 4}, hosts=frozenset({"b1"})))
     b = two_cells._cells.named("b")
-    assert await b.store.bind("mine", "", 60_000) == "b"
+    assert await b.store.bindings.bind("mine", "", 60_000) == "b"
     found = await two_cells.select(request)
     assert (found.selections[0].cell, found.fresh) == ("a", True)
-    assert (await b.store.read_claims(["mine"]))["mine"].end_reason == "void"
+    assert (await b.store.claims.read(["mine"]))["mine"].end_reason == "void"
     assert (await two_cells.claims.get("mine")).cell == "a"
     assert await two_cells.claims.release("mine")
 
@@ -110,10 +112,10 @@ async def test_an_id_waits_for_the_cell_that_may_have_lost_its_claim(two_cells: 
     with pytest.raises(Settling, match=f"claim mine is not known yet: cell {placed.cell} is in a new epoch"):
         await two_cells.select(request)
     held = held_claim("mine", placed.token or "", ClaimStatus.ACTIVE, {"VCPU": 2}, digest=request.digest())
-    await lost.attest(placed.host, (await lost.tick()).epoch, held=[held])
+    await lost.hosts.attest(placed.host, (await lost.tick()).epoch, held=[held])
     found = await two_cells.select(request)
     assert (found.selections[0].cell, found.fresh) == (placed.cell, False)
-    assert await other.read_claims(["mine"]) == {}
+    assert await other.claims.read(["mine"]) == {}
 
 
 async def test_an_id_does_not_wait_for_a_cell_that_never_had_hosts(clean_store: str) -> None:
@@ -140,20 +142,20 @@ async def test_a_new_id_costs_two_calls_a_cell_and_one_for_its_binding(
     """Whether the cell is settled is asked before what it knows of the id: a claim that came back before is seen."""
     calls: list[str] = []
 
-    def counted(name: str) -> None:
-        really = getattr(CellStore, name)
+    def counted(room: type, name: str) -> None:
+        really = getattr(room, name)
 
-        async def call(self: CellStore, *arguments: Any) -> Any:
+        async def call(self: Any, *arguments: Any) -> Any:
             calls.append(name)
             return await really(self, *arguments)
 
-        monkeypatch.setattr(CellStore, name, call)
+        monkeypatch.setattr(room, name, call)
 
-    for name in ("tick", "read_claims", "bound_to"):
-        counted(name)
+    for room, name in ((CellStore, "tick"), (ClaimCommands, "read"), (BindingCommands, "cell_of")):
+        counted(room, name)
     assert await ClaimIds(two_cells._cells).home(Request({"VCPU": 1}, claim_ids=("mine",))) is None
     assert calls[:2] == ["tick", "tick"]
-    assert sorted(calls[2:]) == ["bound_to", "read_claims", "read_claims"]
+    assert sorted(calls[2:]) == ["cell_of", "read", "read"]
 
 
 @pytest.mark.parametrize("first", ["a", "b"])
@@ -162,7 +164,7 @@ async def test_ids_that_are_bound_to_two_cells_follow_the_first(two_cells: Sched
     stores = {cell.name: cell.store for cell in two_cells._cells}
     second = "b" if first == "a" else "a"
     for claim_id, cell in (("mine-0", first), ("mine-1", second), ("mine-2", second)):
-        await stores[cell].bind(claim_id, "", 60_000)
+        await stores[cell].bindings.bind(claim_id, "", 60_000)
     request = Request({"VCPU": 1}, count=3, claim_ids=("mine-0", "mine-1", "mine-2"))
     found = await two_cells.select(request)
     assert {one.cell for one in found.selections} == {first}

@@ -16,7 +16,7 @@ async def join(scheduler: Scheduler, cell: str, host: str, claim_id: str, group:
     """Have a claim on a host count in a group."""
     store = scheduler._cells.named(cell).store
     asked = member(claim_id, host, VCPU=1)
-    answer = await store.claim(call_of(await store.tick(), type(asked)(asked.id, asked.candidates, group)))
+    answer = await store.claims.place(call_of(await store.tick(), type(asked)(asked.id, asked.candidates, group)))
     assert answer.outcome is Outcome.OK
 
 
@@ -122,7 +122,7 @@ async def test_a_shared_pool_that_is_claimed_from_goes_by_force_alone(two_cells:
     await two_cells.pools.put(SEATS, "b")
     store = two_cells._cells.named("b").store
     call = call_of(await store.tick(), member("one", "b1", **{"VCPU": 1, "pool:seats/CUSTOM_SEAT": 4}))
-    assert (await store.claim(call)).outcome is Outcome.OK
+    assert (await store.claims.place(call)).outcome is Outcome.OK
     found, _ = await two_cells.pools.put(SharedPool("seats", {"CUSTOM_SEAT": Inventory(20)}), "b")
     slot = found.slots["CUSTOM_SEAT"]
     assert (slot.total, slot.claimed, slot.free) == (20, 4, 16)

@@ -64,7 +64,7 @@ async def test_a_claim_is_confirmed_and_released_by_its_token(scheduler: Schedul
 async def test_a_failed_claim_frees_its_place(scheduler: Scheduler) -> None:
     """What no host has taken up is free at once."""
     token = await claim(scheduler, vcpu=8)
-    assert (await scheduler.claims.fail("mine", token, ())).end_reason == "failed"
+    assert (await scheduler.migrations.fail("mine", token, ())).end_reason == "failed"
     await claim(scheduler, "another", vcpu=8)
 
 
@@ -177,7 +177,7 @@ async def test_the_audit_compares_counts_of_hosts_groups_and_pools(scheduler: Sc
     await pool(cell)
     amounts = {"VCPU": 1, SEAT: 3}
     await given(cell, *(Member(one, (Candidate("h1", amounts),), "web") for one in "ab"))
-    await cell.release("h1", "b")
+    await cell.claims.release("h1", "b")
     await given(cell, Member("c", (Candidate("h2", amounts),), "web"))
     assert (await scheduler.audit()).problems == ()
     await pool(cell, CUSTOM_SEAT=5)
@@ -261,8 +261,8 @@ async def test_a_claim_shows_why_it_failed_and_not_why_another_by_its_id_did(
     for claim_id in ("mine", "other"):
         await scheduler.select(Request({"VCPU": 1}, claim_ids=(claim_id,), hosts=frozenset({"h1"})))
     claim = await scheduler.claims.get("mine")
-    await store.confirm("h1", "mine", claim.token)
-    await store.work_ended("h1", "mine", claim.token, "no process 7 is left")
+    await store.claims.confirm("h1", "mine", claim.token)
+    await store.claims.work_ended("h1", "mine", claim.token, "no process 7 is left")
     shown = await scheduler.claims.get("mine")
     assert shown.reason is not None
     assert (shown.reason.text, shown.reason.token) == ("no process 7 is left", claim.token)

@@ -70,18 +70,18 @@ async def test_each_event_shows_what_its_own_placement_held(quiet: Scheduler) ->
     store, recorder = store_of(quiet), Recorder(store_of(quiet), Settings())
     await quiet.select(Request({"VCPU": 2}, claim_ids=("mine",)))
     first = await quiet.claims.get("mine")
-    await store.confirm("h1", "mine", first.token)
+    await store.claims.confirm("h1", "mine", first.token)
     await report_all(quiet, [report_of("h2", VCPU=8)])
-    await quiet.claims.move("mine", first.token)
+    await quiet.migrations.move("mine", first.token)
     target = (await quiet.claims.get("mine")).target
     assert target is not None
-    await store.confirm("h2", "mine", target.token)
-    await store.reconcile(["mine"])
-    await store.gone("h1", "mine", first.token, EndReason.MOVED, {})
+    await store.claims.confirm("h2", "mine", target.token)
+    await store.claims.reconcile(["mine"])
+    await store.claims.gone("h1", "mine", first.token, EndReason.MOVED, {})
     now = await quiet.claims.get("mine")
     await quiet.claims.resize("mine", now.token, {}, {"VCPU": 5})
     wanted = await quiet.claims.get("mine")
-    await store.resized("h2", "mine", wanted.token, {"VCPU": 5})
+    await store.claims.resized("h2", "mine", wanted.token, {"VCPU": 5})
     await recorder.record()
     held = {(one.kind, one.facts["host"]): one.slots for one in await all_of(quiet, EventFilter(claim="mine"))}
     assert held["claimed", "h1"] == held["active", "h1"] == held["moved", "h1"] == {"VCPU": 2}
@@ -200,7 +200,7 @@ async def test_failures_in_quick_succession_have_a_reason_each(clean_store: str)
         for number in range(3):
             await wait_until(lambda host=f"h{number}": _is_on(work, host), what=f"h{number} has it")
             claim = await work.scheduler.claims.get("mine")
-            await work.store.fail(claim.host, "mine", claim.token, by_host=True, reason=f"exit code {number}")
+            await work.store.claims.fail(claim.host, "mine", claim.token, by_host=True, reason=f"exit code {number}")
         await Recorder(work.store, Settings()).record()
         told = await all_of(work.scheduler, EventFilter(claim="mine"))
         failed = [(one.facts["host"], one.facts["reason"]) for one in told if one.kind == "failed"]
@@ -211,7 +211,7 @@ async def test_failures_in_quick_succession_have_a_reason_each(clean_store: str)
 
 async def _is_on(work: Work, host: str) -> bool:
     await work.sweep()
-    return "mine" in await work.store.held_ids(host)
+    return "mine" in await work.store.hosts.claim_ids(host)
 
 
 async def test_work_that_ended_says_why_only_where_its_claim_ends_with_it(quiet: Scheduler) -> None:
@@ -220,12 +220,12 @@ async def test_work_that_ended_says_why_only_where_its_claim_ends_with_it(quiet:
     for claim_id in ("replaced", "released"):
         await quiet.select(Request({"VCPU": 1}, claim_ids=(claim_id,)))
         token = (await quiet.claims.get(claim_id)).token
-        await store.confirm("h1", claim_id, token)
+        await store.claims.confirm("h1", claim_id, token)
         if claim_id == "replaced":
-            await store.work_ended("h1", claim_id, token, "no process 7 is left")
-            await store.fail("h1", claim_id, token, by_host=True, reason="its work had ended")
+            await store.claims.work_ended("h1", claim_id, token, "no process 7 is left")
+            await store.claims.fail("h1", claim_id, token, by_host=True, reason="its work had ended")
         else:
-            await store.gone("h1", claim_id, token, EndReason.WORK_ENDED, {}, reason="no process 8 is left")
+            await store.claims.gone("h1", claim_id, token, EndReason.WORK_ENDED, {}, reason="no process 8 is left")
     await recorder.record()
     ended = await all_of(quiet, EventFilter(kind="work-ended"))
     assert [(one.facts["claim"], one.facts.get("end_reason"), one.facts["reason"]) for one in ended] == [

@@ -84,7 +84,7 @@ async def test_a_group_for_all_of_which_no_host_has_room_goes_where_some_of_it_d
         await members(work, 0, one=4, two=4)
         await lose(work, 0)
         await work.settle()
-        [left] = await work.store.held_ids("h0")
+        [left] = await work.store.hosts.claim_ids("h0")
         moved = await work.scheduler.claims.get("two" if left == "one" else "one")
         [(unmovable, reason)] = (await work.scheduler.hosts.get("h0")).unmovable.items()
         assert unmovable == left
@@ -137,7 +137,7 @@ async def test_one_whose_move_with_its_group_fails_follows_the_others(clean_stor
         await work.sweep()
         target = (await work.scheduler.claims.get("one")).target
         assert target is not None
-        await work.store.fail("h1", "one", target.token, by_host=True)
+        await work.store.claims.fail("h1", "one", target.token, by_host=True)
         assert await work.held() == {"h0": ["one", "two"], "h1": ["two"]}
         await empty(work, "h0")
         await work.settle()
@@ -168,13 +168,13 @@ async def test_one_is_moved_off_a_host_that_was_written_off_and_not_off_one_that
         await members(work, 0, one=1, two=1)
         claim = await work.scheduler.claims.get("one")
         with pytest.raises(NoValidHost, match="by server_group"):
-            await work.scheduler.claims.move("one", claim.token)
+            await work.scheduler.migrations.move("one", claim.token)
         await work.scheduler.hosts.lost("h0", force=True)
         dead = work.hosts.pop(0)
-        target, _ = await work.scheduler.claims.move("one", claim.token, hosts=("h2",))
+        target, _ = await work.scheduler.migrations.move("one", claim.token, hosts=("h2",))
         assert target.host == "h2"
         await work.settle()
-        assert (await where(work, "one"), await work.store.held_ids(dead.name)) == (["h2"], {"two"})
+        assert (await where(work, "one"), await work.store.hosts.claim_ids(dead.name)) == (["h2"], {"two"})
 
 
 async def test_one_that_is_moved_off_a_dead_host_waits_for_room(clean_store: str) -> None:
@@ -186,7 +186,7 @@ async def test_one_that_is_moved_off_a_dead_host_waits_for_room(clean_store: str
         blocks = Request({"VCPU": 6}, hosts=frozenset({"h1"}))
         full = (await work.scheduler.select(blocks)).selections[0].claim_id or ""
         await work.scheduler.hosts.lost("h0", force=True)
-        moving = asyncio.create_task(work.scheduler.claims.move("one", claim.token, queue_timeout_s=60))
+        moving = asyncio.create_task(work.scheduler.migrations.move("one", claim.token, queue_timeout_s=60))
         await wait_until(lambda: len(work.scheduler._selector._line._line) == 1, what="it waits")
         await work.scheduler.claims.release(full)
         target, _ = await moving
@@ -200,7 +200,7 @@ async def test_what_comes_back_in_the_middle_stays_where_it_is(clean_store: str)
         await members(work, 0, one=4, two=4)
         dead, claim = work.hosts.pop(0), await work.scheduler.claims.get("one")
         await work.scheduler.hosts.lost("h0", force=True)
-        await work.scheduler.claims.move("one", claim.token, hosts=("h2",))
+        await work.scheduler.migrations.move("one", claim.token, hosts=("h2",))
         await work.settle()
         await dead.speak()
         await dead.work()

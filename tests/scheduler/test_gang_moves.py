@@ -128,19 +128,19 @@ async def test_a_member_that_moves_in_between_is_not_met(clean_store: str, monke
         assert await start(work, pair(APART)) == ["h0", "h1"]
         cell, answers = work.scheduler._cells.named("c1"), list[ClaimAnswer]()
         overtaking = list[bool]()
-        ask = cell.store.claim
+        ask = cell.store.claims.place
 
         async def overtaken(call: Any) -> ClaimAnswer:
             if not overtaking:
                 overtaking.append(True)
                 other = await work.scheduler.claims.get("two")
-                await work.scheduler.claims.move("two", other.token, ["h2"])
+                await work.scheduler.migrations.move("two", other.token, ["h2"])
             answers.append(await ask(call))
             return answers[-1]
 
-        monkeypatch.setattr(cell.store, "claim", overtaken)
+        monkeypatch.setattr(cell.store.claims, "place", overtaken)
         claim = await work.scheduler.claims.get("one")
-        await work.scheduler.claims.move("one", claim.token)
+        await work.scheduler.migrations.move("one", claim.token)
         assert [one.outcome for one in answers] == [Outcome.OK, Outcome.RETRY, Outcome.OK]
         assert await now(work) == {"one": "h3", "two": "h2"}
 
@@ -209,7 +209,7 @@ async def test_members_on_two_dead_hosts_do_not_hold_each_other_there(clean_stor
         assert sorted(await start(work, pair(SAME_ZONE))) == ["h0", "h1"]
         del work.hosts[:2]
         for host in ("h0", "h1"):
-            await work.store.write_off(host, evacuate=True, force=True)
+            await work.store.hosts.write_off(host, evacuate=True, force=True)
         assert await now(work) == {"one": "h2", "two": "h2"}
 
 
@@ -221,7 +221,7 @@ async def test_relations_outlast_a_wipe(clean_store: str) -> None:
         assert await start(work, request) == ["h0", "h1"]
         await raw.flushdb()
         await speak_all(work.hosts)
-        await work.store.keep_request(request.digest(), request.canonical())
+        await work.store.requests.restore(request.digest(), request.canonical())
         await raw.hset(work.store.keys.meta, "settle_at_ms", 1)
         await work.settle()
         assert await raw.hget(work.store.keys.claim("one"), "gang_members") == "db=one,two"
@@ -238,7 +238,7 @@ async def test_a_member_is_unshelved_where_its_relations_allow(clean_store: str)
         await work.settle()
         await work.scheduler.select(Request({"VCPU": 9}, hosts=frozenset({"h0"})))
         with pytest.raises(NoValidHost, match=r"apart with two \(h1\)"):
-            await work.scheduler.claims.unshelve("one")
+            await work.scheduler.migrations.unshelve("one")
 
 
 async def test_members_of_one_kind_are_told_apart(clean_store: str) -> None:
@@ -254,12 +254,12 @@ async def test_members_of_one_kind_are_told_apart(clean_store: str) -> None:
             relations=(Relation(APART, ("a", "b")),),
         )
         hosts = await start(work, request, "free", "a", "b")
-        claims = work.scheduler.claims
+        claims, migrations = work.scheduler.claims, work.scheduler.migrations
         with pytest.raises(NoValidHost, match="apart with b"):
-            await claims.move("a", (await claims.get("a")).token, [hosts[2]])
+            await migrations.move("a", (await claims.get("a")).token, [hosts[2]])
         elsewhere = {"h0", "h1", "h2"} - {hosts[0]}
         for host in sorted(elsewhere):
-            found, _ = await claims.move("free", (await claims.get("free")).token, [host])
+            found, _ = await migrations.move("free", (await claims.get("free")).token, [host])
             assert found.host == host
             await work.settle()
 

@@ -15,7 +15,7 @@ async def test_the_failure_of_one_ends_all(clean_store: str) -> None:
         placed = {one.host: one for one in (await work.scheduler.select(TWO_PLACES)).selections}
         await work.work([0])
         failing = placed["h1"]
-        await work.store.fail("h1", failing.claim_id or "", failing.token or "", by_host=True)
+        await work.store.claims.fail("h1", failing.claim_id or "", failing.token or "", by_host=True)
         await work.settle()
         assert await work.held() == {}
         assert (await work.scheduler.claims.get(placed["h0"].claim_id or "")).state is ClaimStatus.ENDED
@@ -29,9 +29,9 @@ async def test_what_fails_gets_no_alternate_while_the_others_are_waited_for(clea
         first, other = placed.values()
         await work.work([int(first.host[1:])])
         with pytest.raises(ClaimState, match="stands or falls with its gang"):
-            await work.scheduler.claims.move(other.claim_id or "", other.token or "")
+            await work.scheduler.migrations.move(other.claim_id or "", other.token or "")
         with pytest.raises(ClaimState, match=r"has failed and is given back; .* stands or falls"):
-            await work.scheduler.claims.fail(other.claim_id or "", other.token or "")
+            await work.scheduler.migrations.fail(other.claim_id or "", other.token or "")
         await work.settle()
         assert await work.held() == {}
         await work.is_sound()
@@ -40,7 +40,7 @@ async def test_what_fails_gets_no_alternate_while_the_others_are_waited_for(clea
 async def test_the_removal_of_a_host_ends_all(clean_store: str) -> None:
     async with at_work(clean_store, 2, 2) as work:
         await work.scheduler.select(TWO_PLACES)
-        await work.store.forget("h1", force=True)
+        await work.store.hosts.forget("h1", force=True)
         await work.settle()
         assert await work.held() == {}
 
@@ -59,6 +59,6 @@ async def test_once_all_are_active_each_stands_alone(clean_store: str) -> None:
         placed = (await work.scheduler.select(TWO_PLACES)).selections
         await work.work()
         first = placed[0]
-        await work.store.fail(first.host, first.claim_id or "", first.token or "", by_host=True)
+        await work.store.claims.fail(first.host, first.claim_id or "", first.token or "", by_host=True)
         await work.settle()
         assert (await work.scheduler.claims.get("two")).state is ClaimStatus.ACTIVE

@@ -73,13 +73,13 @@ async def test_a_dead_host_is_evacuated_and_stops_what_it_had_when_it_comes_back
         await work.settle()
         now = await work.scheduler.claims.get("one")
         assert (now.host, now.id, now.state) == ("h2", "one", ClaimStatus.ACTIVE)
-        assert not await work.store.held_ids("h0")
+        assert not await work.store.hosts.claim_ids("h0")
         assert (await work.scheduler.hosts.get("h0")).draining == "evacuate"
         assert [one.id for one in dead.held.values()] == ["one"]
         await dead.speak()
         await dead.work()
         assert dead.held == {}
-        assert await work.store.held_ids("h0") == set()
+        assert await work.store.hosts.claim_ids("h0") == set()
         assert (await work.scheduler.hosts.get("h0")).draining == ""
         assert (await work.scheduler.claims.get("one")).token == now.token
         assert one.token != now.token
@@ -99,15 +99,17 @@ async def test_what_was_ending_on_a_dead_host_has_ended_when_it_is_evacuated(cle
         await work.active(Request({"VCPU": 3}, claim_ids=("gone",), project="web", server_group="web"))
         shelved = await work.active(Request({"VCPU": 1}, claim_ids=("shelved",), project="web"))
         moved = await work.active(Request({"VCPU": 1}, claim_ids=("moved",)))
-        await claims.move("moved", moved.token)
+        await work.scheduler.migrations.move("moved", moved.token)
         await work.work([1])
         await work.sweep()
         assert not await claims.release("gone")
         await claims.shelve("shelved", shelved.token)
         dead = work.hosts.pop(0)
-        await work.store.write_off(dead.name, evacuate=True, force=True)  # whoever said so died before he ended them
+        await work.store.hosts.write_off(
+            dead.name, evacuate=True, force=True
+        )  # whoever said so died before he ended them
         await work.settle()
-        assert not await work.store.held_ids("h0")
+        assert not await work.store.hosts.claim_ids("h0")
         assert (await claims.get("gone")).end_reason is EndReason.RELEASED
         assert (await claims.get("shelved")).end_reason is EndReason.SHELVED
         now = await claims.get("moved")
@@ -119,7 +121,7 @@ async def test_what_was_ending_on_a_dead_host_has_ended_when_it_is_evacuated(cle
 
         await wait_until(is_free, what="the quota is free")
         await work.scheduler.hosts.forget("h0")
-        assert await work.store.draining_hosts(0) == {}
+        assert await work.store.hosts.draining(0) == {}
         again = Request({"VCPU": 1}, server_group="web", hosts=frozenset({"h1"}))
         assert (await work.scheduler.select(again)).selections[0].host == "h1"
         await work.is_sound()
@@ -142,7 +144,7 @@ async def test_what_finds_no_place_is_shown_with_the_reason_and_tried_again(clea
         large = await work.active(Request({"VCPU": 6}, claim_ids=("large",)))
         await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
         await work.settle()
-        assert await work.store.held_ids("h0") == {"large"}
+        assert await work.store.hosts.claim_ids("h0") == {"large"}
         unmovable = (await work.scheduler.hosts.get("h0")).unmovable
         assert list(unmovable) == ["large"]
         assert "6 VCPU" in unmovable["large"]
@@ -158,13 +160,13 @@ async def test_what_could_not_be_moved_moves_when_there_is_room(clean_store: str
         await work.active(Request({"VCPU": 6}, claim_ids=("large",)))
         await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
         tries = []
-        read_request = work.store.read_request
+        read_request = work.store.requests.get
 
         async def counted(digest: str) -> str | None:
             tries.append(digest)
             return await read_request(digest)
 
-        work.store.read_request = counted  # type: ignore[method-assign]
+        work.store.requests.get = counted  # type: ignore[method-assign]
         for _ in range(5):
             await work.sweep()
         assert 1 <= len(tries) < 5
@@ -189,7 +191,7 @@ async def test_a_move_that_fails_at_its_target_is_repeated_with_growing_pauses(c
             await work.sweep()
             target = (await work.scheduler.claims.get("mine")).target
             assert target is not None
-            await work.store.fail("h1", "mine", target.token, by_host=True, reason=f"no disks {number}")
+            await work.store.claims.fail("h1", "mine", target.token, by_host=True, reason=f"no disks {number}")
             failed = (await work.scheduler.hosts.get("h0")).failed_moves["mine"]
             assert (failed.count, failed.reason) == (number, f"no disks {number}")
             pauses.append(failed.next_at_ms - (await work.scheduler.claims.get("mine")).move_failed_at_ms)
@@ -224,7 +226,7 @@ async def test_the_events_of_a_move_say_why_its_host_was_left(clean_store: str) 
     """First moved by hand, then drained, then evacuated."""
     async with at_work(clean_store, 8, 7, 6, 5) as work:
         claim = await work.active(Request({"VCPU": 1}, claim_ids=("mine",)))
-        await work.scheduler.claims.move("mine", claim.token, hosts=("h1",))
+        await work.scheduler.migrations.move("mine", claim.token, hosts=("h1",))
         await work.settle()
         await work.scheduler.hosts.set_status("h0", HostStatus.DISABLED)
         await work.scheduler.hosts.set_status("h1", HostStatus.DRAINING, move=True)
@@ -271,7 +273,7 @@ async def test_what_is_left_at_the_deadline_is_stopped_and_its_owner_sees_why(cl
         await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, True, 60, AtDeadline.STOP)
         await work.sweep()
         found = await work.scheduler.hosts.get("h0")
-        assert (found.draining, found.drain_then, await work.store.held_ids("h1")) == ("move", "stop", {"small"})
+        assert (found.draining, found.drain_then, await work.store.hosts.claim_ids("h1")) == ("move", "stop", {"small"})
         await _after_the_deadline(work, clean_store)
         assert (await work.scheduler.hosts.get("h0")).draining == "stop"
         await work.sweep()
@@ -296,7 +298,7 @@ async def test_a_member_of_a_complete_gang_that_is_stopped_was_released_and_has_
             Request(members=(GangMember("a", here), GangMember("b", there)), claim_ids=("a", "b"))
         )
         await work.work()
-        assert not await work.store.read_gang("a")
+        assert not await work.store.gangs.members("a")
         await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, True, 60, AtDeadline.STOP)
         await _after_the_deadline(work, clean_store)
         await work.sweep()
@@ -331,7 +333,7 @@ async def test_what_is_on_its_way_to_a_host_that_stops_all_stays_where_it_was(cl
     """Only its move is called off."""
     async with at_work(clean_store, 8, 8) as work:
         claim = await work.active(Request({"VCPU": 1}, claim_ids=("mine",)))
-        await work.scheduler.claims.move("mine", claim.token, hosts=("h1",))
+        await work.scheduler.migrations.move("mine", claim.token, hosts=("h1",))
         await work.scheduler.hosts.set_status("h1", HostStatus.DRAINING, True, 60, AtDeadline.STOP)
         async with raw_client(clean_store) as raw:
             await raw.hset(work.store.keys.host("h1"), "drain_deadline_ms", 1)
@@ -388,19 +390,19 @@ async def test_a_target_that_dies_while_it_starts_the_work_does_not_hold_up_a_dr
     """Its host has still to stop it, and never will: the claim goes to a third host all the same."""
     async with at_work(clean_store, 8, 8, 8) as work, raw_client(clean_store) as raw:
         claim = await work.active(Request({"VCPU": 1}, claim_ids=("mine",)))
-        target, _ = await work.scheduler.claims.move("mine", claim.token)
+        target, _ = await work.scheduler.migrations.move("mine", claim.token)
         work.hosts = [host for host in work.hosts if host.name != target.host]
-        await work.store.accept(target.host, "mine", target.token, 3600)
+        await work.store.claims.accept(target.host, "mine", target.token, 3600)
         await raw.hset(work.store.keys.claim("mine"), f"placement.{target.token}.expires_at_ms", 1)
         await raw.zadd(work.store.keys.deadlines, {"mine": 1})
-        await work.store.reconcile(["mine"])
+        await work.store.claims.reconcile(["mine"])
         await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
 
         async def is_empty() -> bool:
             await work.sweep()
             for host in work.hosts:
                 await host.work()
-            return not await work.store.held_ids("h0")
+            return not await work.store.hosts.claim_ids("h0")
 
         await wait_until(is_empty, timeout=30, what="h0 is empty")
         now = await work.scheduler.claims.get("mine")

@@ -86,15 +86,15 @@ async def lines_of(work: Awaitable[object], monkeypatch: pytest.MonkeyPatch) -> 
 async def fill(cell: CellStore) -> None:
     """Hosts with many claims each, some of them of a project with a quota, and server groups, a quarter in use."""
     for number in range(GROUPS):
-        await cell.put_group(ServerGroup(f"g{number}", GroupPolicy.SOFT_ANTI_AFFINITY))
+        await cell.declared.put_group(ServerGroup(f"g{number}", GroupPolicy.SOFT_ANTI_AFFINITY))
     for number in range(HOSTS):
         name = f"h{number}"
-        said = await cell.report(report_of(name, VCPU=10_000))
+        said = await cell.hosts.report(report_of(name, VCPU=10_000))
         held = [
             held_claim(f"{name}-{one}", f"{said.epoch}.1", project="web" if one % 2 else "db", group=f"g{one}")
             for one in range(CLAIMS)
         ]
-        await cell.attest(name, said.epoch, held=held)
+        await cell.hosts.attest(name, said.epoch, held=held)
 
 
 async def make_due(scheduler: Scheduler) -> None:
@@ -103,7 +103,9 @@ async def make_due(scheduler: Scheduler) -> None:
     clock = await cell.store.tick()
     for first in range(0, DUE, 50):
         members = tuple(Member(f"due-{first + one}", (Candidate("h0", {"VCPU": 1}),)) for one in range(50))
-        await cell.store.claim(ClaimCall(members, clock.epoch, clock.now_ms, clock.seq, "", fresh=True, lease_ms=1))
+        await cell.store.claims.place(
+            ClaimCall(members, clock.epoch, clock.now_ms, clock.seq, "", fresh=True, lease_ms=1)
+        )
 
 
 async def record(scheduler: Scheduler) -> None:
@@ -120,8 +122,8 @@ WORKS: dict[str, Work] = {
     "export": lambda scheduler: scheduler.export(),
     "usage": lambda scheduler: scheduler.usage(),
     "sweep": lambda scheduler: next(iter(scheduler._cells)).sweeper.sweep(),
-    "select by filter": lambda scheduler: scheduler.claims.release_all(ALL, dry_run=True, limit=HOSTS * CLAIMS),
-    "renew by filter": lambda scheduler: scheduler.claims.renew_all(ALL, lease_s=60, limit=1000),
+    "select by filter": lambda scheduler: scheduler.bulk.release(ALL, dry_run=True, limit=HOSTS * CLAIMS),
+    "renew by filter": lambda scheduler: scheduler.bulk.renew(ALL, lease_s=60, limit=1000),
 }
 
 

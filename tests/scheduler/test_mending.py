@@ -55,9 +55,9 @@ async def broken(scheduler: Scheduler, clean_store: str) -> AsyncIterator[Broken
     await pool(cell.store)
     for name in ("a", "b"):
         await given(cell.store, Member(name, (Candidate("h1", {"VCPU": 2, SEAT: 3}),), "web"))
-    token = (await cell.store.read_claims(["a"]))["a"].token
-    await cell.store.accept("h1", "a", token, 3600)
-    await cell.store.confirm("h1", "a", token)
+    token = (await cell.store.claims.read(["a"]))["a"].token
+    await cell.store.claims.accept("h1", "a", token, 3600)
+    await cell.store.claims.confirm("h1", "a", token)
     async with raw_client(clean_store) as raw:
         yield Broken(scheduler, cell, raw)
 
@@ -131,7 +131,7 @@ async def ended_claims(it: Broken) -> None:
 
 
 async def not_noted(it: Broken) -> None:
-    token = (await it.store.read_claims(["a"]))["a"].token
+    token = (await it.store.claims.read(["a"]))["a"].token
     await it.raw.hset(it.store.keys.claim("a"), mapping={"closed": token, "closed_reason": "released"})
 
 
@@ -241,10 +241,10 @@ async def test_what_may_still_run_is_ended_by_an_operator_alone(broken: Broken) 
     left = await repair_cell(broken.cell, operator=False)
     assert {one.thing for one in left.broken} >= {"claims:h1"}
     assert any("--repair" in one.advice for one in left.broken)
-    claims = await broken.store.read_claims(["a", "b"])
+    claims = await broken.store.claims.read(["a", "b"])
     assert {name: one.state for name, one in claims.items()} == {"a": ClaimStatus.ACTIVE, "b": ClaimStatus.ENDED}
     assert (await broken.scheduler.repair()).broken == ()
-    ended = (await broken.store.read_claims(["a"]))["a"]
+    ended = (await broken.store.claims.read(["a"]))["a"]
     assert (ended.state, ended.end_reason) == (ClaimStatus.ENDED, EndReason.VOID)
     assert "h1" not in broken.cell.mirror.columns
     assert (await broken.raw.hget(broken.store.keys.server_group("web"), "members")) == "0"
@@ -254,7 +254,7 @@ async def test_a_claim_whose_host_is_silent_is_no_fault(broken: Broken) -> None:
     await broken.raw.hset(broken.store.keys.host("h1"), mapping={"alive_until_ms": "1", "alive": "0"})
     await broken.raw.zadd(broken.store.keys.hosts, {"h1": 1})
     await broken.scheduler.repair()
-    assert (await broken.store.read_claims(["a"]))["a"].state is ClaimStatus.ACTIVE
+    assert (await broken.store.claims.read(["a"]))["a"].state is ClaimStatus.ACTIVE
 
 
 async def test_hosts_that_have_not_attested_are_left_alone(broken: Broken) -> None:
@@ -303,8 +303,8 @@ async def test_nothing_is_found_on_a_sound_store_that_works(broken: Broken) -> N
             chosen = (await broken.scheduler.select(request)).selections[0]
             assert chosen.token
             if rounds % 2:
-                await broken.store.accept(chosen.host, claim_id, chosen.token, 60)
-                await broken.store.confirm(chosen.host, claim_id, chosen.token)
+                await broken.store.claims.accept(chosen.host, claim_id, chosen.token, 60)
+                await broken.store.claims.confirm(chosen.host, claim_id, chosen.token)
             await broken.scheduler.claims.release(claim_id, force=True)
             rounds += 1
         return rounds
@@ -319,12 +319,12 @@ async def test_nothing_is_found_on_a_sound_store_that_works(broken: Broken) -> N
 async def test_what_is_ending_on_a_host_that_was_written_off_is_found_and_ends(broken: Broken) -> None:
     """Whoever wrote it off did not come to it."""
     await broken.scheduler.claims.release("a")
-    await broken.store.write_off("h1", force=True)
+    await broken.store.hosts.write_off("h1", force=True)
     assert await broken.found() == {"a"}
     report = await broken.scheduler.repair()
     assert [(one.thing, one.mended) for one in report.problems if one.invariant != 10] == [("a", True)]
-    assert (await broken.store.read_claims(["a"]))["a"].end_reason is EndReason.RELEASED
-    assert await broken.store.held_ids("h1") == {"b"}
+    assert (await broken.store.claims.read(["a"]))["a"].end_reason is EndReason.RELEASED
+    assert await broken.store.hosts.claim_ids("h1") == {"b"}
 
 
 async def test_requests_that_claims_name_are_kept(broken: Broken) -> None:
@@ -351,7 +351,7 @@ async def test_a_failed_gang_whose_chore_was_lost_is_ended(broken: Broken) -> No
     assert await broken.found() == {"gang:nix", "reconcile nix"}
     report = await broken.scheduler.repair()
     assert {one.thing for one in report.problems if one.mended and one.invariant != 10} == {"gang:nix", "reconcile nix"}
-    assert (await broken.store.read_claims(["a"]))["a"].state is ClaimStatus.ENDING
+    assert (await broken.store.claims.read(["a"]))["a"].state is ClaimStatus.ENDING
     assert await broken.found() == set()
 
 
@@ -372,7 +372,7 @@ async def test_what_a_stopped_attestation_left_is_mended_by_the_next_one(broken:
     assert "a" in await broken.found()
     assert "a" in {one.thing for one in (await broken.scheduler.repair()).broken}
     for host in ("h1", "h2", "h3"):
-        assert (await broken.store.attest(host, epoch)).outcome is Outcome.OK
-    assert await broken.store.held_ids("h1") == {"b"}
+        assert (await broken.store.hosts.attest(host, epoch)).outcome is Outcome.OK
+    assert await broken.store.hosts.claim_ids("h1") == {"b"}
     await broken.scheduler.repair()
     assert await broken.found() == set()

@@ -20,6 +20,7 @@ from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
+from redsched.store.commands.quotas import QuotaCommands
 from tests.scheduler.conftest import report_all, report_of
 from tests.support.cells import new_epoch, raw_client
 from tests.support.waiting import wait_until
@@ -139,7 +140,7 @@ async def test_limits_change_and_go(scheduler: Scheduler) -> None:
     await scheduler.select(web("a", 15))
     with pytest.raises(NotFound):
         await scheduler.quotas.get("web")
-    fields = await store_of(scheduler, "a").read_things(Kind.QUOTA, ["web"])
+    fields = await store_of(scheduler, "a").declared.read(Kind.QUOTA, ["web"])
     assert fields["web"].keys() <= {"seq", "version", "used.VCPU", "used.claims"}
 
 
@@ -155,27 +156,27 @@ async def killed_at(scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch, step:
         raise asyncio.CancelledError
 
     with monkeypatch.context() as patched:
-        patched.setattr(CellStore, step, killed)
+        patched.setattr(QuotaCommands, step, killed)
         with pytest.raises(asyncio.CancelledError):
             await scheduler.select(web("a", LIMIT))
     assert await moving(scheduler) > 0
     return arguments
 
 
-@pytest.mark.parametrize("step", ["quota_take", "quota_given"])
+@pytest.mark.parametrize("step", ["take", "close_transfer"])
 async def test_what_was_on_its_way_is_not_lost_with_its_scheduler(
     scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     """Before the other cell has it, or before the giver heard that it has. And it is never there twice."""
     arguments = await killed_at(scheduler, monkeypatch, step)
-    assert await all_shares(scheduler) + (await moving(scheduler) if step == "quota_take" else 0) == LIMIT
+    assert await all_shares(scheduler) + (await moving(scheduler) if step == "take" else 0) == LIMIT
     await scheduler._quotas.shares.sweep()
     assert await moving(scheduler) > 0, "whoever is at it has some seconds"
     monkeypatch.setattr(shares, "RETURNED_AFTER_MS", -1_000_000)
     await scheduler._quotas.shares.sweep()
     assert (await moving(scheduler), await all_shares(scheduler)) == (0, LIMIT)
-    if step == "quota_take":
-        assert (await CellStore.quota_take(*arguments)).outcome is Outcome.ENDED, "a late copy adds nothing"
+    if step == "take":
+        assert (await QuotaCommands.take(*arguments)).outcome is Outcome.ENDED, "a late copy adds nothing"
     assert await all_shares(scheduler) == LIMIT
     await scheduler.select(web("a", LIMIT))
     await assert_exact(scheduler, LIMIT)
@@ -184,31 +185,31 @@ async def test_what_was_on_its_way_is_not_lost_with_its_scheduler(
 async def test_who_needs_what_was_on_its_way_does_not_wait_for_a_sweep(
     scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await killed_at(scheduler, monkeypatch, "quota_take")
+    await killed_at(scheduler, monkeypatch, "take")
     monkeypatch.setattr(shares, "RETURNED_AFTER_MS", -1_000_000)
     await scheduler.select(web("a", LIMIT))
     await assert_exact(scheduler, LIMIT)
 
 
-@pytest.mark.parametrize("step", ["quota_close", "quota_share"])
+@pytest.mark.parametrize("step", ["close", "share"])
 async def test_a_division_that_nobody_finishes_is_made_anew(
     scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch, clean_store: str, step: str
 ) -> None:
     """Its scheduler died with some of the cells closed, or with a share given to some of them."""
     await scheduler.select(web("b", 5))
-    really, calls = getattr(CellStore, step), list[str]()
+    really, calls = getattr(QuotaCommands, step), list[str]()
 
-    async def killed(self: CellStore, *arguments: Any) -> Any:
-        calls.append(self.name)
-        if self.name == "b":
+    async def killed(self: QuotaCommands, *arguments: Any) -> Any:
+        calls.append(self._cell.name)
+        if self._cell.name == "b":
             raise asyncio.CancelledError
         return await really(self, *arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr(CellStore, step, killed)
+        patched.setattr(QuotaCommands, step, killed)
         with pytest.raises(asyncio.CancelledError):
             await scheduler.quotas.put(Quota("web", {"VCPU": 9}))
-    assert calls == (["a", "b"] if step == "quota_close" else ["c", "b"])
+    assert calls == (["a", "b"] if step == "close" else ["c", "b"])
     async with raw_client(clean_store) as raw:
         for cell in CELLS:  # the time is over for which it might be at it still
             await raw.hset(store_of(scheduler, cell).keys.quota("web"), "closed_at_ms", 1)
@@ -221,9 +222,9 @@ async def test_a_division_that_nobody_finishes_is_made_anew(
 async def test_of_two_divisions_at_once_only_one_is_used(scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch) -> None:
     """One is overtaken when it has closed the first cell. It closes no other after that."""
     monkeypatch.setattr(shares, "UNDER_WAY_MS", -1_000_000)
-    division, really, calls = (await scheduler._quotas.shares.read("web"))["a"].division, CellStore.quota_close, 0
+    division, really, calls = (await scheduler._quotas.shares.read("web"))["a"].division, QuotaCommands.close, 0
 
-    async def overtaken(self: CellStore, *arguments: Any) -> Any:
+    async def overtaken(self: QuotaCommands, *arguments: Any) -> Any:
         nonlocal calls
         calls += 1
         answer = await really(self, *arguments)
@@ -232,7 +233,7 @@ async def test_of_two_divisions_at_once_only_one_is_used(scheduler: Scheduler, m
             await scheduler.select(web("a", 4))
         return answer
 
-    monkeypatch.setattr(CellStore, "quota_close", overtaken)
+    monkeypatch.setattr(QuotaCommands, "close", overtaken)
     await scheduler._quotas.shares.divide("web", instead_of=division)
     assert calls == 5, "the second of the one fails, and all three of the other have succeeded"
     assert await all_shares(scheduler) == LIMIT
@@ -243,19 +244,19 @@ async def test_a_division_that_stalls_until_its_quota_is_declared_again_lets_not
     scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It has closed the first cell, where all of the limit is in use before there is a quota again."""
-    stores, really, calls = [store_of(scheduler, cell) for cell in CELLS], CellStore.quota_close, 0
+    stores, really, calls = [store_of(scheduler, cell) for cell in CELLS], QuotaCommands.close, 0
 
     async def declare() -> None:
         """As a scheduler does that dies before it divides."""
         for store in stores:
-            await store.delete_quota("web")
+            await store.declared.delete_quota("web")
         await scheduler._cells.catch_up()
         if calls:
             await scheduler.select(web("a", LIMIT))
         for store in stores:
-            await store.put_quota(Quota("web", {"VCPU": LIMIT}), CELLS)
+            await store.declared.put_quota(Quota("web", {"VCPU": LIMIT}), CELLS)
 
-    async def stalled(self: CellStore, *arguments: Any) -> Any:
+    async def stalled(self: QuotaCommands, *arguments: Any) -> Any:
         nonlocal calls
         calls += 1
         answer = await really(self, *arguments)
@@ -265,7 +266,7 @@ async def test_a_division_that_stalls_until_its_quota_is_declared_again_lets_not
 
     await declare()
     with monkeypatch.context() as patched:
-        patched.setattr(CellStore, "quota_close", stalled)
+        patched.setattr(QuotaCommands, "close", stalled)
         await QuotaShares(scheduler._cells).divide("web")
     assert calls == 2, "the second cell is not closed any more"
     with pytest.raises(QuotaExceeded, match="12 of 12 VCPU are used, 1 more"):
@@ -277,26 +278,26 @@ async def test_of_two_schedulers_on_a_slow_store_one_finishes_its_division(
     scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch, clean_store: str
 ) -> None:
     """Each call takes a second, and so a division longer than another scheduler waits for it at first."""
-    await store_of(scheduler, "b").delete_quota("web")
+    await store_of(scheduler, "b").declared.delete_quota("web")
     rivals = {name: QuotaShares(scheduler._cells) for name in ("one", "other")}
     key, looks, now_ms = store_of(scheduler, "a").keys.quota("web"), Counter[str](), 1_000_000
 
     def slow(step: str) -> None:
-        really = getattr(CellStore, step)
+        really = getattr(QuotaCommands, step)
 
-        async def call(self: CellStore, *arguments: Any) -> Any:
+        async def call(self: QuotaCommands, *arguments: Any) -> Any:
             nonlocal now_ms
             (rival,) = rivals.keys() - {name.get()}
             looks[name.get()] += 1
             before = looks[rival]
             now_ms += 1000
             answer = await really(self, *arguments)
-            if step == "quota_close" and self.name == "a" and answer[0].outcome is Outcome.OK:
+            if step == "close" and self._cell.name == "a" and answer[0].outcome is Outcome.OK:
                 await raw.hset(key, "closed_at_ms", now_ms)  # by the clock of this test
             await wait_until(lambda: looks[rival] > before or bool(finished), 30.0, "the other one has looked")
             return answer
 
-        monkeypatch.setattr(CellStore, step, call)
+        monkeypatch.setattr(QuotaCommands, step, call)
 
     async def divide(me: str) -> None:
         name.set(me)
@@ -311,8 +312,8 @@ async def test_of_two_schedulers_on_a_slow_store_one_finishes_its_division(
     name, finished = ContextVar[str]("name"), list[str]()
     async with raw_client(clean_store) as raw:
         monkeypatch.setattr(scheduler._cells.named("a").mirror, "now_ms", lambda: now_ms)
-        slow("quota_close")
-        slow("quota_share")
+        slow("close")
+        slow("share")
         await asyncio.gather(*map(divide, rivals))
     assert finished
 
@@ -325,9 +326,9 @@ async def test_a_scheduler_does_not_wait_for_a_division_of_its_own(
     async def cut_off(*_: Any) -> Any:
         raise asyncio.CancelledError
 
-    await store_of(scheduler, "b").delete_quota("web")
+    await store_of(scheduler, "b").declared.delete_quota("web")
     with monkeypatch.context() as patched:
-        patched.setattr(CellStore, "quota_share", cut_off)
+        patched.setattr(QuotaCommands, "share", cut_off)
         with pytest.raises(asyncio.CancelledError):
             await scheduler._quotas.shares.divide("web")
     await scheduler._quotas.shares.divide("web")
@@ -348,7 +349,7 @@ async def test_a_cell_in_a_new_epoch_gets_a_share_once_its_hosts_have_attested(s
     await scheduler.select(web("a", 2))
     with pytest.raises(Settling):
         await scheduler.quotas.get("web")
-    await store.attest("b1", epoch)
+    await store.hosts.attest("b1", epoch)
     await scheduler.select(web("b", 4))
     with pytest.raises(QuotaExceeded, match="12 of 12"):
         await scheduler.select(web("c"))
@@ -372,7 +373,7 @@ async def roll_back(scheduler: Scheduler, raw: Any, cell: str, before: dict[str,
     store = store_of(scheduler, cell)
     await raw.delete(store.keys.quota("web"))
     await raw.hset(store.keys.quota("web"), mapping=before)
-    await store.attest(f"{cell}1", await new_epoch(store))
+    await store.hosts.attest(f"{cell}1", await new_epoch(store))
 
 
 async def test_an_overtaken_division_gives_no_share_to_cells_that_forgot_by_which(
@@ -380,11 +381,11 @@ async def test_an_overtaken_division_gives_no_share_to_cells_that_forgot_by_whic
 ) -> None:
     """They are back in the division that it found them in; but the first cell has a share of the later one."""
     monkeypatch.setattr(shares, "UNDER_WAY_MS", -1_000_000)
-    really, calls = CellStore.quota_close, 0
+    really, calls = QuotaCommands.close, 0
     async with raw_client(clean_store) as raw:
         before = {cell: await raw.hgetall(store_of(scheduler, cell).keys.quota("web")) for cell in "bc"}
 
-        async def overtaken(self: CellStore, *arguments: Any) -> Any:
+        async def overtaken(self: QuotaCommands, *arguments: Any) -> Any:
             nonlocal calls
             calls += 1
             answer = await really(self, *arguments)
@@ -395,7 +396,7 @@ async def test_an_overtaken_division_gives_no_share_to_cells_that_forgot_by_whic
                     await roll_back(scheduler, raw, cell, fields)
             return answer
 
-        monkeypatch.setattr(CellStore, "quota_close", overtaken)
+        monkeypatch.setattr(QuotaCommands, "close", overtaken)
         await scheduler._quotas.shares.divide("web", instead_of=before["b"]["division"])
     with pytest.raises(QuotaExceeded, match="12 of 12"):
         await scheduler.select(web("b", 1))
@@ -414,7 +415,7 @@ async def test_a_cell_that_lost_its_declaration_gets_it_back(scheduler: Schedule
     await wait_until(lambda: scheduler._cells.named("b").mirror.epoch == epoch)
     with pytest.raises(QuotaExceeded):
         await scheduler.select(web("b", 3))
-    assert await store.declared_names(Kind.QUOTA) == ["web"]
+    assert await store.declared.names(Kind.QUOTA) == ["web"]
     await scheduler.select(web("b", 2))
     await assert_exact(scheduler, LIMIT)
 
@@ -423,12 +424,12 @@ async def test_what_another_cell_still_has_of_a_quota_that_was_taken_back_goes(
     scheduler: Scheduler, clean_store: str
 ) -> None:
     """Whoever took it back died after the first cell, which is the one that counts."""
-    await store_of(scheduler, "a").delete_quota("web")
+    await store_of(scheduler, "a").declared.delete_quota("web")
     with pytest.raises(NotFound):
         await scheduler.quotas.get("web")
     await scheduler._cells.catch_up()
     await scheduler._quotas.shares.sweep()
-    assert [await store_of(scheduler, cell).declared_names(Kind.QUOTA) for cell in CELLS] == [[], [], []]
+    assert [await store_of(scheduler, cell).declared.names(Kind.QUOTA) for cell in CELLS] == [[], [], []]
     await scheduler.select(web("b", LIMIT + 1))
 
 
@@ -451,12 +452,12 @@ async def test_a_cell_more_or_less_divides_anew(clean_store: str) -> None:
 
 async def test_what_hosts_run_by_themselves_leaves_no_room_elsewhere(scheduler: Scheduler) -> None:
     """It is counted and not refused; once a scheduler has looked, no other cell lets anything in beside it."""
-    answer = await store_of(scheduler, "b").claim_local("b1", "own", {"VCPU": LIMIT}, "web")
+    answer = await store_of(scheduler, "b").claims.report_local("b1", "own", {"VCPU": LIMIT}, "web")
     await scheduler._quotas.shares.sweep()
     for cell in CELLS:
         with pytest.raises(QuotaExceeded, match="12 of 12"):
             await scheduler.select(web(cell))
-    await store_of(scheduler, "b").claim_local("b1", "own", {"VCPU": 2}, "web", token=answer.facts[0])
+    await store_of(scheduler, "b").claims.report_local("b1", "own", {"VCPU": 2}, "web", token=answer.facts[0])
     await scheduler.select(web("a", LIMIT - 2))
     await assert_exact(scheduler, LIMIT)
 

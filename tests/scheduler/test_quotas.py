@@ -69,7 +69,7 @@ async def test_a_claim_counts_until_its_host_says_that_the_work_is_gone(schedule
     await scheduler.quotas.put(QUOTA)
     one = (await scheduler.select(web(6))).selections[0]
     cell = next(iter(scheduler._cells)).store
-    await cell.accept(one.host, str(one.claim_id), str(one.token), 3600)
+    await cell.claims.accept(one.host, str(one.claim_id), str(one.token), 3600)
     assert not await scheduler.claims.release(str(one.claim_id))
     with pytest.raises(QuotaExceeded):
         await scheduler.select(web(1))
@@ -173,9 +173,9 @@ async def test_what_is_shelved_takes_nothing_and_is_asked_for_anew(scheduler: Sc
     assert await used(scheduler) == {}
     other = (await scheduler.select(web(3))).selections[0]
     with pytest.raises(QuotaExceeded):
-        await scheduler.claims.unshelve(str(one.claim_id))
+        await scheduler.migrations.unshelve(str(one.claim_id))
     await scheduler.claims.release(str(other.claim_id))
-    await scheduler.claims.unshelve(str(one.claim_id))
+    await scheduler.migrations.unshelve(str(one.claim_id))
     assert await used(scheduler) == {"VCPU": 4, "claims": 1}
 
 
@@ -188,10 +188,10 @@ async def test_a_resize_takes_before_and_gives_back_after(scheduler: Scheduler) 
         await scheduler.claims.resize(str(one.claim_id), str(one.token), {}, {"VCPU": 7})
     grown = await scheduler.claims.resize(str(one.claim_id), str(one.token), {}, {"VCPU": 6})
     assert await used(scheduler) == {"VCPU": 6, "claims": 1}
-    await cell.store.accept(one.host, grown.id, grown.token, 3600)
+    await cell.store.claims.accept(one.host, grown.id, grown.token, 3600)
     shrunk = await scheduler.claims.resize(grown.id, grown.token, {}, {"VCPU": 1})
     assert await used(scheduler) == {"VCPU": 6, "claims": 1}
-    await cell.store.resized(one.host, shrunk.id, shrunk.token, {"VCPU": 1}, ())
+    await cell.store.claims.resized(one.host, shrunk.id, shrunk.token, {"VCPU": 1}, ())
     assert await used(scheduler) == {"VCPU": 1, "claims": 1}
 
 
@@ -201,12 +201,12 @@ async def test_while_hosts_attest_anew_a_quota_is_settling_and_then_exact(schedu
     await scheduler.select(web(4, hosts=frozenset(("h1",))))
     cell = next(iter(scheduler._cells)).store
     epoch = await new_epoch(cell)
-    await cell.attest("h1", epoch)
+    await cell.hosts.attest("h1", epoch)
     with pytest.raises(Settling):
         await scheduler.select(web(1, hosts=frozenset(("h1",))))
     await scheduler.select(Request({"VCPU": 1}, hosts=frozenset(("h1",))))
     for host in ("h2", "h3"):
-        await cell.attest(host, epoch)
+        await cell.hosts.attest(host, epoch)
     with pytest.raises(QuotaExceeded):
         await scheduler.select(web(3))
     await scheduler.select(web(2))

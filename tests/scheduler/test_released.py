@@ -16,6 +16,7 @@ from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimAnswer, ClaimCall, JournaledClaim
+from redsched.store.commands.claims import ClaimCommands
 from redsched.store.store import Store
 from tests.scheduler.working import BY_HAND
 from tests.support.cells import active, claim_on, open_host, raw_client, report_of
@@ -73,7 +74,7 @@ async def selected(scheduler: Scheduler) -> tuple[str, str]:
 async def state_of(cell: CellStore, claim_id: str | None) -> ClaimStatus:
     """Where a claim is in its life."""
     assert claim_id
-    return (await cell.read_claims([claim_id]))[claim_id].state
+    return (await cell.claims.read([claim_id]))[claim_id].state
 
 
 async def test_a_release_that_a_rollback_took_back_is_repeated(clean_store: str, binary: Any) -> None:
@@ -88,10 +89,10 @@ async def test_a_release_that_a_rollback_took_back_is_repeated(clean_store: str,
             return await state_of(cell, claim_id) is ClaimStatus.ENDING
 
         await wait_until(is_ending, what="the release is repeated")
-        await cell.attest("h1", epoch)
-        (hint,) = await cell.inbox("h1")
+        await cell.hosts.attest("h1", epoch)
+        (hint,) = await cell.hosts.inbox("h1")
         assert hint.op == "end"
-        await cell.gone("h1", claim_id, hint.token, EndReason.RELEASED, {})
+        await cell.claims.gone("h1", claim_id, hint.token, EndReason.RELEASED, {})
         assert await state_of(cell, claim_id) is ClaimStatus.ENDED
         assert (await scheduler.audit()).problems == ()
 
@@ -100,7 +101,7 @@ async def test_a_release_is_repeated_once_in_an_epoch(clean_store: str) -> None:
     async with opened(clean_store, "h1", settings=BY_HAND) as (_, cell):
         await active(cell, "a")
         released = ReleaseLog(cell)
-        released.note("a", await cell.release("h1", "a"))
+        released.note("a", await cell.claims.release("h1", "a"))
         epoch = (await cell.raise_epoch((await cell.tick()).epoch)).epoch
         assert [await released.replay_releases(epoch) for _ in range(2)] == [1, 0]
         again = (await cell.raise_epoch(epoch)).epoch
@@ -113,15 +114,15 @@ async def test_a_repeated_release_closes_at_its_first_token(clean_store: str, bi
         placed = await active(cell, "a")
         released = ReleaseLog(cell)
         before = await Rollback.note(binary)
-        released.note("a", await cell.shelve("h1", "a", placed.token), EndReason.SHELVED)
-        await cell.gone("h1", "a", placed.token, EndReason.SHELVED, {})
+        released.note("a", await cell.claims.shelve("h1", "a", placed.token), EndReason.SHELVED)
+        await cell.claims.gone("h1", "a", placed.token, EndReason.SHELVED, {})
         back = await move_to(cell, "a", placed, "h1", EndReason.SHELVED)
         await arrive(cell, "a", back)
         epoch = await before.play(cell)
-        await cell.attest("h1", epoch, held=[held("a", back)])
+        await cell.hosts.attest("h1", epoch, held=[held("a", back)])
         assert await released.replay_releases(epoch) == 1
         await settle(cell)
-        claim = (await cell.read_claims(["a"]))["a"]
+        claim = (await cell.claims.read(["a"]))["a"]
         assert {one.token: one.state for one in claim.placements} == {back.token: ClaimStatus.ACTIVE}
         assert claim.token == back.token
 
@@ -133,18 +134,18 @@ async def test_other_ends_that_a_rollback_took_back_are_repeated(clean_store: st
         claim_id, token = await selected(scheduler)
         before = await Rollback.note(binary)
         if verb == "fail":
-            await scheduler.claims.fail(claim_id, token, ())
+            await scheduler.migrations.fail(claim_id, token, ())
         else:
             await scheduler.claims.shelve(claim_id, token)
         if verb == "release shelved":
             await scheduler.claims.release(claim_id)
-        ended = (await cell.read_claims([claim_id]))[claim_id]
+        ended = (await cell.claims.read([claim_id]))[claim_id]
         epoch = await before.play(cell)
-        await cell.attest("h1", epoch)
+        await cell.hosts.attest("h1", epoch)
         assert await scheduler._cells.named("c1").released.replay_releases(epoch) >= 1
-        now = (await cell.read_claims([claim_id]))[claim_id]
+        now = (await cell.claims.read([claim_id]))[claim_id]
         assert (now.state, now.end_reason) == (ClaimStatus.ENDED, ended.end_reason)
-        assert (list(await cell.shelved_ids()) == [claim_id]) is (verb == "shelve")
+        assert (list(await cell.claims.shelved_ids()) == [claim_id]) is (verb == "shelve")
 
 
 async def test_what_a_released_claim_was_moved_to_is_given_back_too(clean_store: str, binary: Any) -> None:
@@ -155,10 +156,10 @@ async def test_what_a_released_claim_was_moved_to_is_given_back_too(clean_store:
         target = await move_to(cell, "a", placed)
         await arrive(cell, "a", target)
         released = ReleaseLog(cell)
-        released.note("a", await cell.release("h1", "a"))
+        released.note("a", await cell.claims.release("h1", "a"))
         epoch = await before.play(cell)
-        await cell.attest("h1", epoch, held=[held("a", placed)])
-        await cell.attest("h2", epoch, held=[held("a", target)])
+        await cell.hosts.attest("h1", epoch, held=[held("a", placed)])
+        await cell.hosts.attest("h2", epoch, held=[held("a", target)])
         assert await released.replay_releases(epoch) == 1
         await settle(cell)
         assert await states(cell, "a") == {"h1": "ending released", "h2": "ending released"}
@@ -171,7 +172,7 @@ async def test_a_move_that_was_called_off_is_not_a_release(clean_store: str) -> 
         target = await move_to(cell, "a", placed)
         assert await scheduler.claims.release("a", target.token)
         epoch = (await cell.raise_epoch((await cell.tick()).epoch)).epoch
-        await cell.attest("h1", epoch, held=[held("a", placed)])
+        await cell.hosts.attest("h1", epoch, held=[held("a", placed)])
         await scheduler._cells.named("c1").released.replay_releases(epoch)
         assert await states(cell, "a") == {"h1": "active"}
 
@@ -182,12 +183,12 @@ async def test_a_release_of_what_has_moved_closes_where_it_was(clean_store: str)
         placed = await active(cell, "a")
         now = await moved(cell, "a", placed)
         released = ReleaseLog(cell)
-        released.note("a", await cell.release("h2", "a", now.token))
+        released.note("a", await cell.claims.release("h2", "a", now.token))
         async with raw_client(clean_store) as raw:
             await raw.delete(cell.keys.claim("a"))
         epoch = (await cell.raise_epoch((await cell.tick()).epoch)).epoch
         assert await released.replay_releases(epoch) == 1
-        await cell.attest("h1", epoch, held=[held("a", placed)])
+        await cell.hosts.attest("h1", epoch, held=[held("a", placed)])
         assert await states(cell, "a") == {"h1": "ending released"}
 
 
@@ -197,7 +198,7 @@ async def test_no_more_is_remembered_than_can_be_lost(clean_store: str, monkeypa
         await cell.init()
         await open_host(cell, "h1")
         await claim_on(cell, "a")
-        released, answer = ReleaseLog(cell), await cell.release("h1", "a")
+        released, answer = ReleaseLog(cell), await cell.claims.release("h1", "a")
         epoch = (await cell.tick()).epoch
         for number in range(MOST + 10):
             released.note(f"a{number}", answer)
@@ -218,9 +219,9 @@ async def test_what_its_owner_was_told_is_not_known_stays_gone_though_its_host_c
             assert (await cell.tick()).settled
             with pytest.raises(NotFound):
                 await scheduler.claims.release("own")
-        await cell.report(report_of("h1"))
+        await cell.hosts.report(report_of("h1"))
         held = [held_claim(name, "1-former.7", ClaimStatus.ACTIVE, {"VCPU": 1}) for name in ("own", "other")]
-        await cell.attest("h1", clock.epoch, held=held)
+        await cell.hosts.attest("h1", clock.epoch, held=held)
         assert await state_of(cell, "own") is ClaimStatus.ENDING
         assert await state_of(cell, "other") is ClaimStatus.ACTIVE
 
@@ -241,30 +242,30 @@ async def test_ids_that_were_made_are_told_where_what_they_have_cannot_be_read(
     """Else nobody would know of the claim, and it would stay for ever."""
     async with opened(clean_store, "h1") as (scheduler, cell):
         await scheduler.explain(Request({"VCPU": 1}))
-        claim, read = CellStore.claim, CellStore.read_claims
+        claim, read = ClaimCommands.place, ClaimCommands.read
 
-        async def sent_twice(self: CellStore, call: ClaimCall, *more: Any, **named: Any) -> ClaimAnswer:
+        async def sent_twice(self: ClaimCommands, call: ClaimCall, *more: Any, **named: Any) -> ClaimAnswer:
             answer = await claim(self, call, *more, **named)
-            monkeypatch.setattr(CellStore, "read_claims", away)
+            monkeypatch.setattr(ClaimCommands, "read", away)
             if until == "active":
                 [placed] = answer.placed
-                await cell.accept("h1", call.members[0].id, placed.token, 60)
-                await cell.confirm("h1", call.members[0].id, placed.token)
+                await cell.claims.accept("h1", call.members[0].id, placed.token, 60)
+                await cell.claims.confirm("h1", call.members[0].id, placed.token)
                 return answer
             return await claim(self, call, *more, **named)
 
         async def away(*_: object) -> dict[str, Claim]:
             raise StoreUnavailable("away")
 
-        monkeypatch.setattr(CellStore, "claim", sent_twice)
+        monkeypatch.setattr(ClaimCommands, "place", sent_twice)
         request = Request({"VCPU": 1}, until=until)
         with pytest.raises(OutcomeUnknown) as unknown:
             await scheduler.select(request)
-        monkeypatch.setattr(CellStore, "read_claims", read)
-        monkeypatch.setattr(CellStore, "claim", claim)
+        monkeypatch.setattr(ClaimCommands, "read", read)
+        monkeypatch.setattr(ClaimCommands, "place", claim)
         ids = tuple(unknown.value.facts["claim_ids"])
         (found,) = (await scheduler.select(replace(request, claim_ids=ids))).selections
-        assert await cell.held_ids("h1") == {found.claim_id} == set(ids)
+        assert await cell.hosts.claim_ids("h1") == {found.claim_id} == set(ids)
 
 
 @pytest.mark.parametrize("own", [(), ("mine",)])
@@ -275,18 +276,18 @@ async def test_a_first_outcome_that_is_lost_before_it_is_read_is_decided_anew(
     async with opened(clean_store, "h1") as (scheduler, cell):
         await scheduler.explain(Request({"VCPU": 1}))
         before = await Rollback.note(binary)
-        real, lost = CellStore.claim, list[str]()
+        real, lost = ClaimCommands.place, list[str]()
 
-        async def claim(self: CellStore, call: ClaimCall, *more: Any, **named: Any) -> ClaimAnswer:
+        async def claim(self: ClaimCommands, call: ClaimCall, *more: Any, **named: Any) -> ClaimAnswer:
             answer = await real(self, call, *more, **named)
             if not lost:
                 lost.append(call.members[0].id)
                 answer = await real(self, call, *more, **named)
                 assert answer.outcome is Outcome.ALREADY_DONE
-                await cell.attest("h1", await before.play(self))
+                await cell.hosts.attest("h1", await before.play(cell))
             return answer
 
-        monkeypatch.setattr(CellStore, "claim", claim)
+        monkeypatch.setattr(ClaimCommands, "place", claim)
         (found,) = (await scheduler.select(Request({"VCPU": 1}, claim_ids=own))).selections
         assert await state_of(cell, found.claim_id) is ClaimStatus.CLAIMED
         assert (found.claim_id == lost[0]) == bool(own)
@@ -299,26 +300,26 @@ async def test_what_a_lost_copy_of_a_call_has_claimed_stays_gone(
     async with opened(clean_store, "h1", "h2") as (scheduler, cell):
         await scheduler.explain(Request({"VCPU": 1}))
         before = await Rollback.note(binary)
-        real, lost = CellStore.claim, list[JournaledClaim]()
+        real, lost = ClaimCommands.place, list[JournaledClaim]()
 
-        async def claim(self: CellStore, call: ClaimCall, *more: Any, **named: Any) -> ClaimAnswer:
+        async def claim(self: ClaimCommands, call: ClaimCall, *more: Any, **named: Any) -> ClaimAnswer:
             if not lost:
                 placed = (await real(self, call)).placed[0]
                 lost.append(held_claim(call.members[0].id, placed.token, ClaimStatus.ACTIVE, {"VCPU": 1}))
-                epoch = await before.play(self)
-                await cell.attest("h2" if placed.host == "h1" else "h1", epoch)
+                epoch = await before.play(cell)
+                await cell.hosts.attest("h2" if placed.host == "h1" else "h1", epoch)
             return await real(self, call, *more, **named)
 
-        monkeypatch.setattr(CellStore, "claim", claim)
+        monkeypatch.setattr(ClaimCommands, "place", claim)
         found = (await scheduler.select(Request({"VCPU": 1}))).selections[0]
         assert found.claim_id != lost[0].id
 
         async def is_closed() -> bool:
-            return bool(await cell.read_claims([lost[0].id]))
+            return bool(await cell.claims.read([lost[0].id]))
 
         await wait_until(is_closed, what="the id is closed")
         late = "h2" if found.host == "h1" else "h1"
-        await cell.attest(late, (await cell.tick()).epoch, held=lost)
+        await cell.hosts.attest(late, (await cell.tick()).epoch, held=lost)
         assert await state_of(cell, lost[0].id) is ClaimStatus.ENDING, "nobody knows of it: its host is to stop it"
         assert await state_of(cell, found.claim_id) is ClaimStatus.CLAIMED
 
@@ -344,14 +345,14 @@ async def test_a_claim_that_comes_back_while_its_release_looks_for_it_is_release
     async with Store.connect(clean_store) as store:
         await open_host(store.cell("c1"), "h1")
         [one] = (await scheduler.select(Request({"VCPU": 1}))).selections
-        reads, read_claims = 0, CellStore.read_claims
+        reads, read_claims = 0, ClaimCommands.read
 
-        async def not_yet(self: CellStore, ids: Iterable[str]) -> dict[str, Claim]:
+        async def not_yet(self: ClaimCommands, ids: Iterable[str]) -> dict[str, Claim]:
             nonlocal reads
             reads += 1
             return {} if reads <= unseen else await read_claims(self, ids)
 
-        monkeypatch.setattr(CellStore, "read_claims", not_yet)
+        monkeypatch.setattr(ClaimCommands, "read", not_yet)
         assert await scheduler.claims.release(str(one.claim_id)) is True
         assert await state_of(store.cell("c1"), one.claim_id) is ClaimStatus.ENDED
 
@@ -365,11 +366,11 @@ async def test_an_unknown_id_stays_closed_through_further_epochs_but_not_to_what
             told_in = (await cell.tick()).epoch
             released = ReleaseLog(cell)
             for claim_id in ("lost", "again"):
-                released.note(claim_id, await cell.void(claim_id, ""))
+                released.note(claim_id, await cell.claims.void(claim_id, ""))
             await raw.flushall()
         epoch = (await cell.raise_epoch(told_in)).epoch
-        await cell.report(report_of("h1"))
-        await cell.attest("h1", epoch, held=[held_claim("lost", "1-former.7", ClaimStatus.ACTIVE, {"VCPU": 1})])
+        await cell.hosts.report(report_of("h1"))
+        await cell.hosts.attest("h1", epoch, held=[held_claim("lost", "1-former.7", ClaimStatus.ACTIVE, {"VCPU": 1})])
         await raw_settled(clean_store, cell)
         await claim_on(cell, "again")
         assert await released.replay_releases(epoch) == 2
@@ -386,7 +387,7 @@ async def test_an_unknown_id_that_was_used_again_is_its_owners_though_a_later_ep
         await open_host(cell, "h1")
         told_in = (await cell.tick()).epoch
         released = ReleaseLog(cell)
-        released.note("a", await cell.void("a", ""))
+        released.note("a", await cell.claims.void("a", ""))
         async with raw_client(clean_store) as raw:
             await raw.delete(cell.keys.claim("a"))
         placed = await active(cell, "a")
@@ -394,8 +395,8 @@ async def test_an_unknown_id_that_was_used_again_is_its_owners_though_a_later_ep
             await raw.flushdb()
         epoch = (await cell.raise_epoch(told_in)).epoch
         assert await released.replay_releases(epoch) == 1
-        await cell.report(report_of("h1"))
-        answer = await cell.attest("h1", epoch, held=[held("a", placed)])
+        await cell.hosts.report(report_of("h1"))
+        answer = await cell.hosts.attest("h1", epoch, held=[held("a", placed)])
         assert answer.drop == ()
         assert await state_of(cell, "a") is ClaimStatus.ACTIVE
 

@@ -17,11 +17,11 @@ async def test_a_report_by_the_new_token_is_the_hosts_word_on_a_resize(scheduler
     await scheduler.claims.confirm("mine", token)
     async with Store.connect(clean_store) as store:
         cell = store.cell("c1")
-        resized = (await cell.resize("h1", "mine", token, {"VCPU": 2})).facts[0]
+        resized = (await cell.claims.resize("h1", "mine", token, {"VCPU": 2})).facts[0]
         await scheduler.hosts.report(H1, held=[held_claim("mine", token, ClaimStatus.ACTIVE, {"VCPU": 4})])
-        assert (await cell.read_claims(["mine"]))["mine"].resizing_to == {"VCPU": 2}
+        assert (await cell.claims.read(["mine"]))["mine"].resizing_to == {"VCPU": 2}
         await scheduler.hosts.report(H1, held=[held_claim("mine", resized, ClaimStatus.ACTIVE, {"VCPU": 2})])
-        claim = (await cell.read_claims(["mine"]))["mine"]
+        claim = (await cell.claims.read(["mine"]))["mine"]
     assert (claim.amounts, claim.resizing_to) == ({"VCPU": 2}, {})
 
 

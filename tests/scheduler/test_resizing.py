@@ -59,7 +59,7 @@ async def test_what_runs_holds_both_until_its_host_has_resized_it(clean_store: s
         claim = await work.active(Request({"VCPU": 4}, claim_ids=("mine",)))
         now = await work.scheduler.claims.resize("mine", claim.token, {"VCPU": 2}, {})
         assert (now.amounts, now.resizing_to) == ({"VCPU": 4}, {"VCPU": 2})
-        await work.store.resized("h0", "mine", now.token, {"VCPU": 2})
+        await work.store.claims.resized("h0", "mine", now.token, {"VCPU": 2})
         done = await work.scheduler.claims.get("mine")
         assert (done.amounts, done.resizing_to) == ({"VCPU": 2}, {})
 
@@ -68,7 +68,7 @@ async def test_a_resized_claim_moves_with_the_amounts_that_it_has(clean_store: s
     async with at_work(clean_store, 8, 4, 6) as work:
         token = (await work.scheduler.select(Request({"VCPU": 2}, claim_ids=("mine",)))).selections[0].token or ""
         grown = await work.scheduler.claims.resize("mine", token, {}, {"VCPU": 5})
-        target, _ = await work.scheduler.claims.move("mine", grown.token)
+        target, _ = await work.scheduler.migrations.move("mine", grown.token)
         assert (target.host, target.amounts) == ("h2", {"VCPU": 5})
         with pytest.raises(ClaimState, match="placed elsewhere"):
             await work.scheduler.claims.resize("mine", grown.token, {}, {"VCPU": 6})

@@ -70,13 +70,13 @@ async def test_one_place_that_comes_free_is_tried_for_once(
         scheduler, *(Request({"VCPU": 8}, queue_timeout_s=60, consumer=f"c{number}") for number in range(20))
     )
     store, calls = scheduler._cells.named("c1").store, []
-    claim = store.claim
+    claim = store.claims.place
 
     async def counted(call: ClaimCall) -> ClaimAnswer:
         calls.append(call.consumer)
         return await claim(call)
 
-    monkeypatch.setattr(store, "claim", counted)
+    monkeypatch.setattr(store.claims, "place", counted)
     await scheduler.claims.release(first)
     async with asyncio.timeout(30):
         got = await tasks[0]

@@ -110,7 +110,7 @@ async def test_ids_of_which_the_store_has_lost_some_say_which_are_left(clean_sto
         with pytest.raises(ClaimState, match="only one is known: the store has lost two") as refused:
             await work.scheduler.select(request)
         assert refused.value.facts == {"claims": {"one": "active"}, "unknown": ["two"]}
-        assert await work.store.held_ids("h0") == {"one"}
+        assert await work.store.hosts.claim_ids("h0") == {"one"}
 
 
 async def test_the_id_of_an_ended_claim_is_not_used_again(scheduler: Scheduler) -> None:

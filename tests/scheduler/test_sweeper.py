@@ -9,7 +9,7 @@ from redsched.model import ClaimStatus, Request
 from redsched.scheduler import Scheduler
 from redsched.scheduler.cells import Cell
 from redsched.settings import Settings
-from redsched.store.cell import CellStore
+from redsched.store.commands.claims import ClaimCommands
 from tests.support.cells import claim_on, make_due, new_epoch, open_host, raw_client
 
 
@@ -30,13 +30,13 @@ def cell_of(scheduler: Scheduler) -> Cell:
 async def test_claims_that_cannot_be_ended_are_not_sent_with_every_refusal_until_their_host_attests(
     scheduler: Scheduler, clean_store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cell, sent, real = cell_of(scheduler).store, list[int](), CellStore.reconcile
+    cell, sent, real = cell_of(scheduler).store, list[int](), ClaimCommands.reconcile
 
-    async def reconcile(self: CellStore, ids: Any, things: Any = ()) -> int:
+    async def reconcile(self: ClaimCommands, ids: Any, things: Any = ()) -> int:
         sent.append(len(ids))
         return await real(self, ids, things)
 
-    monkeypatch.setattr(CellStore, "reconcile", reconcile)
+    monkeypatch.setattr(ClaimCommands, "reconcile", reconcile)
     await claim_on(cell, "a")
     epoch = await new_epoch(cell)
     async with raw_client(clean_store) as raw:
@@ -44,12 +44,12 @@ async def test_claims_that_cannot_be_ended_are_not_sent_with_every_refusal_until
     for _ in range(3):
         await scheduler.explain(Request({"VCPU": 1}))
     assert sent == [1]
-    await cell.attest("h1", epoch)
+    await cell.hosts.attest("h1", epoch)
     async with raw_client(clean_store) as raw:
         await make_due(raw, cell, "a")
     await scheduler.explain(Request({"VCPU": 1}))
     assert sent == [1, 1]
-    assert (await cell.read_claims(["a"]))["a"].state is ClaimStatus.ENDED
+    assert (await cell.claims.read(["a"]))["a"].state is ClaimStatus.ENDED
 
 
 async def test_a_chore_that_stays_due_although_it_is_done_keeps_no_other_from_its_turn(
@@ -63,7 +63,7 @@ async def test_a_chore_that_stays_due_although_it_is_done_keeps_no_other_from_it
 
     monkeypatch.setattr(due_claims, "_do", do)
     cell = cell_of(scheduler).store
-    async with raw_client(cell._url) as raw:
+    async with raw_client(cell._cell.url) as raw:
         await raw.zadd(cell.keys.reconcile, {"a": 1, "b": 2})
     await due_claims.run_once()
     assert asked == ["a", "b"]

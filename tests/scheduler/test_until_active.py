@@ -42,10 +42,10 @@ async def one_claim(store: CellStore, host: str) -> Claim:
     """The only claim of a host, once it has one."""
 
     async def is_there() -> bool:
-        return len(await store.held_ids(host)) == 1
+        return len(await store.hosts.claim_ids(host)) == 1
 
     await wait_until(is_there, what=f"{host} holds a claim")
-    return next(iter((await store.read_claims(await store.held_ids(host))).values()))
+    return next(iter((await store.claims.read(await store.hosts.claim_ids(host))).values()))
 
 
 async def waits(scheduler: Scheduler, claims: int = 1) -> None:
@@ -62,7 +62,7 @@ async def waited_for(work: Work, asked: Request) -> tuple["asyncio.Task[Selectio
 
 
 async def free(store: CellStore, host: str) -> bool:
-    return not await store.held_ids(host)
+    return not await store.hosts.claim_ids(host)
 
 
 async def test_the_answer_comes_when_the_host_has_confirmed(clean_store: str) -> None:
@@ -121,7 +121,7 @@ async def test_a_host_that_fails_it_is_not_waited_for(clean_store: str) -> None:
     async with scheduler_with(clean_store, 4) as (scheduler, store, _):
         task = asyncio.create_task(scheduler.select(ACTIVE))
         claim = await one_claim(store, "h0")
-        await store.fail("h0", claim.id, claim.token, by_host=True)
+        await store.claims.fail("h0", claim.id, claim.token, by_host=True)
         async with asyncio.timeout(20):
             with pytest.raises(NotConfirmed, match="failed on h0"):
                 await task
@@ -134,7 +134,7 @@ async def test_of_a_gang_all_are_confirmed_or_none_is_kept(clean_store: str) -> 
         task = asyncio.create_task(scheduler.select(gang))
         failing = await one_claim(store, "h1")
         await first.work()
-        await store.fail("h1", failing.id, failing.token, by_host=True)
+        await store.claims.fail("h1", failing.id, failing.token, by_host=True)
         async with asyncio.timeout(20):
             with pytest.raises(NotConfirmed):
                 await task
@@ -181,7 +181,7 @@ async def test_a_caller_who_goes_away_is_undone(
         claim = await one_claim(store, "h0")
         if is_active:
             # The host has said so, and the caller goes before he hears it.
-            await store.confirm("h0", claim.id, claim.token)
+            await store.claims.confirm("h0", claim.id, claim.token)
         task.cancel()
         await asyncio.wait([task])
         assert task.cancelled()
@@ -189,7 +189,7 @@ async def test_a_caller_who_goes_away_is_undone(
 
 
 async def _given_back(store: CellStore, claim_id: str) -> bool:
-    claim = (await store.read_claims([claim_id]))[claim_id]
+    claim = (await store.claims.read([claim_id]))[claim_id]
     return claim.state in (ClaimStatus.ENDING, ClaimStatus.ENDED)
 
 
@@ -199,7 +199,7 @@ async def test_a_caller_who_goes_away_is_undone_where_his_claim_has_found_anothe
 ) -> None:
     async with at_work(clean_store, 4, 4) as work:
         task, claim = await waited_for(work, replace(ACTIVE, claim_ids=ids))
-        assert (await work.scheduler.claims.fail(claim.id, claim.token)).host == "h1"
+        assert (await work.scheduler.migrations.fail(claim.id, claim.token)).host == "h1"
         await end(task)
         await work.scheduler._selector._until_active.stop()
         await work.settle()
@@ -211,12 +211,12 @@ async def test_what_has_found_another_place_is_left_to_who_asked_for_it_since(cl
     asked = replace(ACTIVE, claim_ids=("mine",))
     async with at_work(clean_store, 4, 4) as work:
         first, claim = await waited_for(work, asked)
-        target = await work.scheduler.claims.fail(claim.id, claim.token)
-        call_id = (await work.store.claim_hashes(["mine"]))["mine"]["call_id"]
+        target = await work.scheduler.migrations.fail(claim.id, claim.token)
+        call_id = (await work.store.audit.claim_hashes(["mine"]))["mine"]["call_id"]
         second = asyncio.create_task(work.scheduler.select(asked))
 
         async def is_told() -> bool:
-            return (await work.store.claim_hashes(["mine"]))["mine"]["call_id"] != call_id
+            return (await work.store.audit.claim_hashes(["mine"]))["mine"]["call_id"] != call_id
 
         await wait_until(is_told, what="the second one is told")
         await end(first)
@@ -233,7 +233,7 @@ async def test_a_caller_who_goes_away_while_it_is_claimed_is_undone(
 ) -> None:
     """The claim was on its way: it is undone when its answer comes."""
     async with scheduler_with(clean_store, 4) as (scheduler, store, _):
-        claim, sent, go = store.claim, asyncio.Event(), asyncio.Event()
+        claim, sent, go = store.claims.place, asyncio.Event(), asyncio.Event()
 
         async def slow(call: object) -> object:
             answer = await claim(call)  # type: ignore[arg-type]
@@ -241,7 +241,7 @@ async def test_a_caller_who_goes_away_while_it_is_claimed_is_undone(
             await go.wait()
             return answer
 
-        monkeypatch.setattr(store, "claim", slow)
+        monkeypatch.setattr(store.claims, "place", slow)
         task = asyncio.create_task(scheduler.select(ACTIVE))
         await sent.wait()
         task.cancel()
@@ -256,7 +256,7 @@ async def test_what_is_moved_meanwhile_is_waited_for_where_it_goes(clean_store: 
     asked = replace(ACTIVE, claim_ids=("mine",))
     async with at_work(clean_store, 4, 4) as work:
         task, claim = await waited_for(work, asked)
-        target, _ = await work.scheduler.claims.move("mine", claim.token)
+        target, _ = await work.scheduler.migrations.move("mine", claim.token)
         await work.work([1])
         await work.sweep()
         async with asyncio.timeout(30):
@@ -286,7 +286,7 @@ async def test_what_has_moved_by_the_time_that_it_is_undone_is_undone_there_or_a
     """Whoever is told that all of it is given back can rely on it."""
     async with at_work(clean_store, 4, 4) as work:
         moves: list[str] = []
-        release = work.store.release
+        release = work.store.claims.release
 
         async def too_late(hosts: Mapping[str, str], *_: float) -> Mapping[str, str]:
             return dict.fromkeys(hosts, "too late")
@@ -295,15 +295,17 @@ async def test_what_has_moved_by_the_time_that_it_is_undone_is_undone_there_or_a
             if not moves:
                 moves.append(claim_id)
                 await work.scheduler.hosts.lost("h0", evacuate=True, force=True)
-                target, _ = await work.scheduler.claims.move(claim_id, (await work.scheduler.claims.get("mine")).token)
-                await work.store.accept("h1", target.id, target.token, 60)
+                target, _ = await work.scheduler.migrations.move(
+                    claim_id, (await work.scheduler.claims.get("mine")).token
+                )
+                await work.store.claims.accept("h1", target.id, target.token, 60)
                 if is_active:
-                    await work.store.confirm("h1", target.id, target.token)
+                    await work.store.claims.confirm("h1", target.id, target.token)
                     await work.sweep()
             return await release(host, claim_id, *more, **named)
 
         monkeypatch.setattr(work.scheduler._cells.named("c1").words, "wait", too_late)
-        monkeypatch.setattr(work.store, "release", moved_first)
+        monkeypatch.setattr(work.store.claims, "release", moved_first)
         asking = work.scheduler.select(replace(ACTIVE, claim_ids=("mine",)))
         if is_active:
             assert (await asking).selections[0].host == "h1"
@@ -313,7 +315,7 @@ async def test_what_has_moved_by_the_time_that_it_is_undone_is_undone_there_or_a
             await asking
         work.hosts.pop(0)
         await work.settle()
-        assert await work.store.held_ids_of(["h0", "h1"]) == [set(), set()]
+        assert await work.store.hosts.claim_ids_of(["h0", "h1"]) == [set(), set()]
 
 
 async def test_what_could_not_be_confirmed_and_is_not_known_any_more_is_not_brought_back(
@@ -344,7 +346,7 @@ async def test_what_a_caller_who_went_away_has_sent_again_is_left_to_him(
     """He has been told that it is active, by the same ids, before the first call could be undone."""
     asked = replace(ACTIVE, claim_ids=("mine",))
     async with at_work(clean_store, 4) as work, Scheduler.connect(clean_store, BY_HAND) as other:
-        claim, sent, go = work.store.claim, asyncio.Event(), asyncio.Event()
+        claim, sent, go = work.store.claims.place, asyncio.Event(), asyncio.Event()
 
         async def slow(call: ClaimCall) -> ClaimAnswer:
             answer = await claim(call)
@@ -352,7 +354,7 @@ async def test_what_a_caller_who_went_away_has_sent_again_is_left_to_him(
             await go.wait()
             return answer
 
-        monkeypatch.setattr(work.store, "claim", slow)
+        monkeypatch.setattr(work.store.claims, "place", slow)
         first = asyncio.create_task(work.scheduler.select(asked))
         await sent.wait()
         first.cancel()
@@ -391,8 +393,8 @@ async def test_a_word_that_an_attestation_brings_is_found(clean_store: str) -> N
         task = asyncio.create_task(scheduler.select(ACTIVE))
         claim = await one_claim(store, "h0")
         await waits(scheduler)
-        [entry] = await store.inbox("h0")
-        await store.accept("h0", claim.id, claim.token, 60, entry.entry_id)
+        [entry] = await store.hosts.inbox("h0")
+        await store.claims.accept("h0", claim.id, claim.token, 60, entry.entry_id)
         epoch, mirror = await new_epoch(store), scheduler._cells.named("c1").mirror
         words = scheduler._cells.named("c1").words
         await wait_until(lambda: mirror.epoch == epoch and not words._unclear, what="the snapshot told nothing")
@@ -417,13 +419,13 @@ async def test_many_who_wait_cost_the_store_little(clean_store: str, monkeypatch
     """The claims are read together, once: after that the feed tells."""
     async with scheduler_with(clean_store, 200) as (scheduler, store, [host]):
         reads: list[int] = []
-        read_claims = store.read_claims
+        read_claims = store.claims.read
 
         async def counted(ids: Sequence[str]) -> Mapping[str, Claim]:
             reads.append(len(list(ids)))
             return await read_claims(ids)
 
-        monkeypatch.setattr(store, "read_claims", counted)
+        monkeypatch.setattr(store.claims, "read", counted)
         one = Request({"VCPU": 1}, until="active", confirm_timeout_s=60)
         tasks = [asyncio.create_task(scheduler.select(one)) for _ in range(100)]
         await waits(scheduler, 100)
@@ -434,7 +436,7 @@ async def test_many_who_wait_cost_the_store_little(clean_store: str, monkeypatch
             found = await asyncio.gather(*tasks)
         assert {one.selections[0].state for one in found} == {ClaimStatus.ACTIVE}
         assert sum(reads) == 100
-        assert (await store.release("h0", "nix")).outcome is Outcome.UNKNOWN
+        assert (await store.claims.release("h0", "nix")).outcome is Outcome.UNKNOWN
 
 
 async def test_work_that_ended_and_is_kept_does_not_end_the_wait_for_others(clean_store: str) -> None:
@@ -447,7 +449,7 @@ async def test_work_that_ended_and_is_kept_does_not_end_the_wait_for_others(clea
         kept = await one_claim(store, "h0")
         assert kept.on_exit is OnExit.KEEP
         [waiting] = scheduler._cells.named("c1").words._waits[kept.id]
-        await store.work_ended("h0", kept.id, kept.token, "no process 7 is left")
+        await store.claims.work_ended("h0", kept.id, kept.token, "no process 7 is left")
         await scheduler._cells.catch_up()
         assert not waiting.done.is_set()
         await second.work()

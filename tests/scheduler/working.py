@@ -58,7 +58,7 @@ class Work:
             await self.work()
             await self.sweep()
             clock = await self.store.tick()
-            return not await self.store.due_for_reconciliation(clock.now_ms, 0, 10)
+            return not await self.store.due.to_reconcile(clock.now_ms, 0, 10)
 
         for _ in range(3):
             await wait_until(done, what="no reconciliation is due")
@@ -66,7 +66,7 @@ class Work:
     async def held(self) -> dict[str, list[str]]:
         """The ids on each host that has any."""
         names = [host.name for host in self.hosts]
-        found = await self.store.held_ids_of(names)
+        found = await self.store.hosts.claim_ids_of(names)
         return {name: sorted(ids) for name, ids in zip(names, found, strict=True) if ids}
 
     async def is_sound(self) -> None:
@@ -80,6 +80,6 @@ async def empty(work: Work, host: str) -> None:
     async def is_empty() -> bool:
         await work.work()
         await work.sweep()
-        return not await work.store.held_ids(host)
+        return not await work.store.hosts.claim_ids(host)
 
     await wait_until(is_empty, timeout=30, what=f"{host} is empty")

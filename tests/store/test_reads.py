@@ -8,9 +8,10 @@ import pytest
 
 from redsched.model import ClaimStatus, EndReason
 from redsched.settings import Settings
+from redsched.store.cell import CellStore
 from redsched.store.client.script_client import ScriptClient
 from redsched.store.codec.keys import Keys
-from redsched.store.commands.reads import FEED_START, Reads
+from redsched.store.commands.feed import FEED_START
 from redsched.store.topology.router import lanes_to
 
 KEYS = Keys("c1")
@@ -24,9 +25,9 @@ async def double() -> AsyncIterator[Any]:
 
 
 @pytest.fixture
-async def reads(double: Any) -> Reads:
+async def reads(double: Any) -> CellStore:
     url = "unix:///nowhere"
-    return Reads("c1", url, ScriptClient(url, Settings(), lanes_to(url, Settings())), double, double)
+    return CellStore("c1", url, ScriptClient(url, Settings(), lanes_to(url, Settings())), double, double)
 
 
 async def entry(double: Any, seq: int, **fields: str) -> str:
@@ -34,54 +35,56 @@ async def entry(double: Any, seq: int, **fields: str) -> str:
     return str(await double.xadd(KEYS.changes, head | fields, id=f"{seq}-0"))
 
 
-async def test_a_cell_without_meta_has_no_clock(reads: Reads) -> None:
+async def test_a_cell_without_meta_has_no_clock(reads: CellStore) -> None:
     """New or wiped: nothing is made up for it."""
-    assert (await reads.poll(FEED_START, 10)).clock is None
-    assert await reads.feed_end() == await reads.feed_end()
-    assert (await reads.feed_end()).entry_id == FEED_START
+    assert (await reads.feed.poll(FEED_START, 10)).clock is None
+    assert await reads.feed.end() == await reads.feed.end()
+    assert (await reads.feed.end()).entry_id == FEED_START
 
 
-async def test_a_poll_goes_on_after_the_entry_it_names(reads: Reads, double: Any) -> None:
+async def test_a_poll_goes_on_after_the_entry_it_names(reads: CellStore, double: Any) -> None:
     """Each entry once, as many as asked for, its own fields apart from the head that all have."""
     await double.hset(KEYS.meta, mapping={"epoch": "1-a", "seq": "3", "settled": "1"})
     for seq in (1, 2, 3):
         await entry(double, seq, **{"claimed.VCPU": str(seq)})
-    first = await reads.poll(FEED_START, 2)
+    first = await reads.feed.poll(FEED_START, 2)
     assert [one.seq for one in first.changes] == [1, 2]
     assert first.clock is not None
     assert (first.clock.epoch, first.clock.seq, first.clock.settled) == ("1-a", 3, True)
-    rest = await reads.poll(first.changes[-1].entry_id, 2)
+    rest = await reads.feed.poll(first.changes[-1].entry_id, 2)
     assert [(one.seq, dict(one.fields)) for one in rest.changes] == [(3, {"claimed.VCPU": "3"})]
-    assert (await reads.feed_end()).entry_id == "3-0"
+    assert (await reads.feed.end()).entry_id == "3-0"
 
 
-async def test_claims_are_read_with_what_they_have(reads: Reads, double: Any) -> None:
+async def test_claims_are_read_with_what_they_have(reads: CellStore, double: Any) -> None:
     """A live one with amounts and lease, an ended one with why; ids that are not there are left out."""
     await double.hset(KEYS.claim("a"), mapping=CLAIM)
     ended = {"host": "h1", "state": "ended", "token": "1-a.2", "end_reason": "expired"}
     await double.hset(KEYS.claim("b"), mapping=ended)
-    found = await reads.read_claims(["a", "b", "c"])
+    found = await reads.claims.read(["a", "b", "c"])
     assert sorted(found) == ["a", "b"]
     assert (found["a"].amounts, found["a"].expires_at_ms) == ({"VCPU": 2}, 50)
     assert (found["b"].state, found["b"].end_reason, found["b"].amounts) == (ClaimStatus.ENDED, EndReason.EXPIRED, {})
-    assert await reads.all_claim_ids() in (["a", "b"], ["b", "a"])
+    assert await reads.audit.claim_ids() in (["a", "b"], ["b", "a"])
 
 
-async def test_due_claims_come_oldest_first_and_in_pages(reads: Reads, double: Any) -> None:
+async def test_due_claims_come_oldest_first_and_in_pages(reads: CellStore, double: Any) -> None:
     """One whose claim is gone is among them."""
     await double.hset(KEYS.claim("a"), mapping=CLAIM)
     await double.zadd(KEYS.deadlines, {"a": 10, "gone": 20, "later": 99})
-    assert await reads.due_claims(50, 0, 10) == ["a", "gone"]
-    assert await reads.due_claims(50, 1, 10) == ["gone"]
-    assert (await reads.poll(FEED_START, 1)).next_deadline_ms == 10
+    assert await reads.due.expired(50, 0, 10) == ["a", "gone"]
+    assert await reads.due.expired(50, 1, 10) == ["gone"]
+    assert (await reads.feed.poll(FEED_START, 1)).next_deadline_ms == 10
 
 
-async def test_living_claims_come_by_pages_of_hosts(reads: Reads, double: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_living_claims_come_by_pages_of_hosts(
+    reads: CellStore, double: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without those that have ended since their host's set was written; a page without any is one too."""
-    monkeypatch.setattr("redsched.store.commands.reads.HOSTS_AT_ONCE", 2)
+    monkeypatch.setattr("redsched.store.commands.claims.HOSTS_AT_ONCE", 2)
     ended = {"host": "h1", "state": "ended", "token": "1-a.2", "end_reason": "expired"}
     for claim_id, host, fields in (("a", "h1", CLAIM), ("b", "h1", ended), ("c", "h2", CLAIM), ("d", "h5", CLAIM)):
         await double.hset(KEYS.claim(claim_id), mapping=fields)
         await double.sadd(KEYS.claims(host), claim_id)
-    pages = [page async for page in reads.living_on(["h1", "h2", "h3", "h4", "h5"])]
+    pages = [page async for page in reads.claims.living_on(["h1", "h2", "h3", "h4", "h5"])]
     assert [sorted(claim.id for claim in page) for page in pages] == [["a", "c"], [], ["d"]]

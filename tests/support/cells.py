@@ -131,8 +131,8 @@ def report_of(name: str = "h1", external: Amounts | None = None, lease_s: int = 
 
 async def open_host(cell: CellStore, name: str = "h1", report: HostReport | None = None, **totals: int) -> None:
     """Have a host report and attest: it is open for claims."""
-    said = await cell.report(report or report_of(name, None, HOUR_S, **totals))
-    attested = await cell.attest(name, said.epoch)
+    said = await cell.hosts.report(report or report_of(name, None, HOUR_S, **totals))
+    attested = await cell.hosts.attest(name, said.epoch)
     assert attested.outcome in (Outcome.OK, Outcome.ALREADY_DONE)
 
 
@@ -150,7 +150,7 @@ def call_of(
 
 async def claim_on(cell: CellStore, claim_id: str = "a", host: str = "h1", **amounts: int) -> Placed:
     """Claim, and be given it."""
-    answer = await cell.claim(call_of(await cell.tick(), member(claim_id, host, **amounts)))
+    answer = await cell.claims.place(call_of(await cell.tick(), member(claim_id, host, **amounts)))
     assert answer.outcome is Outcome.OK
     return answer.placed[0]
 
@@ -163,7 +163,7 @@ def known(*placed: Placed) -> tuple[Placed, ...]:
 async def taken_up(cell: CellStore, claim_id: str = "a", host: str = "h1", **amounts: int) -> Placed:
     """A claim whose host is starting its work."""
     placed = await claim_on(cell, claim_id, host, **amounts)
-    answer = await cell.accept(host, claim_id, placed.token, HOUR_S)
+    answer = await cell.claims.accept(host, claim_id, placed.token, HOUR_S)
     assert answer.outcome is Outcome.OK
     return placed
 
@@ -171,7 +171,7 @@ async def taken_up(cell: CellStore, claim_id: str = "a", host: str = "h1", **amo
 async def active(cell: CellStore, claim_id: str = "a", host: str = "h1", **amounts: int) -> Placed:
     """A claim whose work runs."""
     placed = await taken_up(cell, claim_id, host, **amounts)
-    answer = await cell.confirm(host, claim_id, placed.token)
+    answer = await cell.claims.confirm(host, claim_id, placed.token)
     assert answer.outcome is Outcome.OK
     return placed
 
@@ -179,7 +179,7 @@ async def active(cell: CellStore, claim_id: str = "a", host: str = "h1", **amoun
 async def ending(cell: CellStore, claim_id: str = "a", host: str = "h1", **amounts: int) -> Placed:
     """A claim whose host has been asked to stop its work."""
     placed = await active(cell, claim_id, host, **amounts)
-    answer = await cell.release(host, claim_id)
+    answer = await cell.claims.release(host, claim_id)
     assert answer.outcome is Outcome.ENDING
     return placed
 
@@ -187,7 +187,7 @@ async def ending(cell: CellStore, claim_id: str = "a", host: str = "h1", **amoun
 async def ended(cell: CellStore, claim_id: str = "a", host: str = "h1", **amounts: int) -> Placed:
     """A claim that was released."""
     placed = await claim_on(cell, claim_id, host, **amounts)
-    answer = await cell.release(host, claim_id)
+    answer = await cell.claims.release(host, claim_id)
     assert answer.outcome is Outcome.OK
     return placed
 

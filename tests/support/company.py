@@ -31,13 +31,13 @@ async def group(
     count_by: tuple[str, ...] = (),
 ) -> None:
     """Declare a server group; a soft one, whose members no policy holds anywhere, where nothing else is said."""
-    assert (await cell.put_group(ServerGroup(name, policy, by, most, count_by))).outcome is Outcome.OK
+    assert (await cell.declared.put_group(ServerGroup(name, policy, by, most, count_by))).outcome is Outcome.OK
 
 
 async def pool(cell: CellStore, name: str = "lic", **totals: int) -> None:
     """Declare a shared pool; 10 seats where nothing else is said."""
     inventories = {slot: Inventory(total) for slot, total in (totals or {"CUSTOM_SEAT": 10}).items()}
-    assert (await cell.put_pool(SharedPool(name, inventories))).outcome is Outcome.OK
+    assert (await cell.declared.put_pool(SharedPool(name, inventories))).outcome is Outcome.OK
 
 
 async def open_in(cell: CellStore, name: str, zone: str = "default", vcpu: int = 8, **labels: str) -> None:
@@ -64,7 +64,7 @@ async def ask(
 ) -> ClaimAnswer:
     """Claim under rules and limits, decided now."""
     call = call_of(await cell.tick(), *members, fresh=fresh)
-    return await cell.claim(replace(call, rules=rules, limits=limits or {}))
+    return await cell.claims.place(replace(call, rules=rules, limits=limits or {}))
 
 
 async def given(cell: CellStore, *members: Member, rules: tuple[ClaimRule, ...] = ()) -> list[str]:

@@ -98,7 +98,7 @@ class Histories:
                     yield agent, entry
 
     async def read(self, claim_id: str) -> Claim | None:
-        return (await self.cell.read_claims([claim_id])).get(claim_id)
+        return (await self.cell.claims.read([claim_id])).get(claim_id)
 
     async def is_heard(self, agent: Agent) -> bool:
         """Whether it has attested to this epoch."""
@@ -109,9 +109,9 @@ class Histories:
 
     async def attest(self, agent: Agent) -> None:
         """It reports, and attests with its journal if it has to."""
-        await self.cell.report(report_of(agent.name, VCPU=ROOM))
+        await self.cell.hosts.report(report_of(agent.name, VCPU=ROOM))
         held = [one.held() for one in agent.journal.values()]
-        answer = await self.cell.attest(agent.name, "", None, held, list(agent.ended.values()), HOUR_S)
+        answer = await self.cell.hosts.attest(agent.name, "", None, held, list(agent.ended.values()), HOUR_S)
         assert answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE)
         for placed in answer.drop:
             agent.end(agent.journal[placed])
@@ -123,7 +123,7 @@ class Histories:
         """It does what its inbox says. With `confirm`, whatever is starting comes up."""
         if not await self.is_heard(agent):
             await self.attest(agent)
-        for hint in await self.cell.inbox(agent.name):
+        for hint in await self.cell.hosts.inbox(agent.name):
             await self._take(agent, hint.claim_id, hint.token, hint.entry_id)
         for entry in list(agent.journal.values()):
             if entry.state is CLAIMED:
@@ -135,7 +135,7 @@ class Histories:
 
     async def hear_next(self, agent: Agent) -> bool:
         """It does one thing that it has to do; whether there was any."""
-        for hint in await self.cell.inbox(agent.name):
+        for hint in await self.cell.hosts.inbox(agent.name):
             await self._take(agent, hint.claim_id, hint.token, hint.entry_id)
         by_state: dict[ClaimStatus, Callable[[Agent, Entry], Coroutine[Any, Any, None]]]
         by_state = {CLAIMED: self.accept, STARTING: self.confirm, ENDING: self.stop}
@@ -152,11 +152,11 @@ class Histories:
         if view and known and known.state is not ENDING and view.state is not ENDING:
             await self._make_so(agent, known, view)
         elif view is None or view.host != agent.name:
-            await self.cell.accept(agent.name, claim_id, token, HOUR_S, entry_id)
+            await self.cell.claims.accept(agent.name, claim_id, token, HOUR_S, entry_id)
         elif view.state is ENDING and known:
             known.state = ENDING
         elif view.state is ENDING:
-            answer = await self.cell.gone(agent.name, claim_id, token, EndReason.RELEASED, {}, entry_id)
+            answer = await self.cell.claims.gone(agent.name, claim_id, token, EndReason.RELEASED, {}, entry_id)
             assert answer.outcome is Outcome.OK
         elif known is None:
             (root,) = [one.root for one in view.placements if one.token == token]
@@ -166,17 +166,17 @@ class Histories:
         """It resizes the work of a placement, and says so; the journal comes first."""
         entry.token, entry.record = view.token, record_of(view)
         if view.resizing_to:
-            await self.cell.resized(agent.name, view.id, view.token, view.resizing_to)
+            await self.cell.claims.resized(agent.name, view.id, view.token, view.resizing_to)
             found = await self.read(view.id)
             now = found.at(view.token) if found else None
             entry.record = record_of(now) if now else entry.record
 
     async def accept(self, agent: Agent, entry: Entry) -> None:
-        answer = await self.cell.accept(agent.name, entry.claim_id, entry.token, HOUR_S)
+        answer = await self.cell.claims.accept(agent.name, entry.claim_id, entry.token, HOUR_S)
         await self._heard(agent, entry, answer, STARTING)
 
     async def confirm(self, agent: Agent, entry: Entry) -> None:
-        answer = await self.cell.confirm(agent.name, entry.claim_id, entry.token)
+        answer = await self.cell.claims.confirm(agent.name, entry.claim_id, entry.token)
         await self._heard(agent, entry, answer, ACTIVE)
         if answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE):
             owned = self.claims[entry.claim_id]
@@ -194,7 +194,7 @@ class Histories:
 
     async def stop(self, agent: Agent, entry: Entry) -> None:
         """The work of what is ending has stopped: first in the journal, then the store hears it."""
-        answer = await self.cell.gone(agent.name, entry.claim_id, entry.token, EndReason.RELEASED, {})
+        answer = await self.cell.claims.gone(agent.name, entry.claim_id, entry.token, EndReason.RELEASED, {})
         if answer.outcome is Outcome.NOT_ATTESTED:
             await self.attest(agent)
         else:
@@ -202,7 +202,7 @@ class Histories:
 
     async def fail(self, agent: Agent, entry: Entry, again: bool | None) -> None:
         """The host's word that a placement has failed."""
-        answer = await self.cell.fail(agent.name, entry.claim_id, entry.token, by_host=True, again=again)
+        answer = await self.cell.claims.fail(agent.name, entry.claim_id, entry.token, by_host=True, again=again)
         if answer.outcome is Outcome.NOT_ATTESTED:
             await self.attest(agent)
             return
@@ -212,7 +212,7 @@ class Histories:
 
     async def write_off(self, agent: Agent) -> None:
         """The operator says that it is dead, and so is what runs there."""
-        answer = await self.cell.write_off(agent.name, force=True)
+        answer = await self.cell.hosts.write_off(agent.name, force=True)
         if answer.outcome is Outcome.UNKNOWN:
             return
         agent.is_dead = True
@@ -225,7 +225,7 @@ class Histories:
         call = call_of(await self.cell.tick(), member)
         call = replace(call, max_attempts=2)
         self.sent.append((claim_id, call))
-        return await self.cell.claim(call)
+        return await self.cell.claims.place(call)
 
     async def claim(self, host: str) -> str:
         claim_id = f"c{len(self.claims) + 1}"
@@ -250,13 +250,13 @@ class Histories:
         if self.sent:
             claim_id, call = self.sent[-1 - which % len(self.sent)]
             if self.claims[claim_id].wish != "shelved":
-                await self.cell.claim(call)
+                await self.cell.claims.place(call)
 
     async def release(self, claim_id: str, end_reason: EndReason) -> None:
         """The owner gives a claim back, and is answered."""
-        answer = await self.cell.release("", claim_id, end_reason=end_reason)
+        answer = await self.cell.claims.release("", claim_id, end_reason=end_reason)
         if answer.outcome is Outcome.UNKNOWN:
-            answer = await self.cell.void(claim_id, "digest", unheard=True, end_reason=end_reason)
+            answer = await self.cell.claims.void(claim_id, "digest", unheard=True, end_reason=end_reason)
         if answer.outcome in (Outcome.OK, Outcome.ENDING, Outcome.ALREADY_DONE):
             owned = self.claims[claim_id]
             owned.wish, owned.is_owed = end_reason.value if owned.wish != "released" else owned.wish, False
@@ -266,16 +266,16 @@ class Histories:
         """As schedulers do in a new epoch, with what they have answered."""
         for claim_id, owned in self.claims.items():
             for closed, end_reason in owned.closings:
-                answer = await self.cell.release("", claim_id, end_reason=end_reason, closed=closed)
+                answer = await self.cell.claims.release("", claim_id, end_reason=end_reason, closed=closed)
                 if answer.outcome is Outcome.UNKNOWN:
-                    await self.cell.void(claim_id, "digest", unheard=True, token=closed, end_reason=end_reason)
+                    await self.cell.claims.void(claim_id, "digest", unheard=True, token=closed, end_reason=end_reason)
 
     async def call_off(self, claim_id: str) -> None:
         """The owner calls off a move."""
         found = await self.read(claim_id)
         target = found.target if found and found.state is ACTIVE else None
         if target and target.state in LEASED:
-            answer = await self.cell.release(target.host, claim_id, target.token)
+            answer = await self.cell.claims.release(target.host, claim_id, target.token)
             assert answer.outcome in (Outcome.OK, Outcome.ENDING)
             assert answer.facts == ("",)
 
@@ -283,11 +283,11 @@ class Histories:
         """The owner wants another amount."""
         found = await self.read(claim_id)
         if found and found.placements:
-            await self.cell.resize(found.host, claim_id, found.token, {"VCPU": vcpu})
+            await self.cell.claims.resize(found.host, claim_id, found.token, {"VCPU": vcpu})
 
     async def reconcile(self, claim_id: str) -> None:
         found = await self.read(claim_id)
-        await self.cell.reconcile([claim_id], counted_by(found) if found else ())
+        await self.cell.claims.reconcile([claim_id], counted_by(found) if found else ())
 
     async def expire(self, claim_id: str, of_move: bool) -> None:
         """Let all leases of a claim have run out, or the deadline of its move have passed."""
@@ -342,7 +342,7 @@ class Histories:
         if not (await self.cell.tick()).settled:
             for agent in self.agents.values():
                 if agent.is_dead:
-                    await self.cell.write_off(agent.name, force=True)
+                    await self.cell.hosts.write_off(agent.name, force=True)
             await let_settle(self.cell, self.raw)
         for _ in range(8):
             for claim_id in self.claims:

@@ -33,44 +33,46 @@ class PlainHost:
             answer = await self._attest()
         assert answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE), answer
         if answer.outcome is Outcome.OK:
-            [now] = await self._cell.read_hosts([self.name])
+            [now] = await self._cell.hosts.read([self.name])
             self.restored_over |= int(now.fields.get("claimed.VCPU", "0")) > self.report.inventories["VCPU"].total
         for placed in answer.drop:
             self._forget(placed)
 
     async def _attest(self) -> AttestAnswer:
-        await self._cell.report(self.report, self._stamp())
+        await self._cell.hosts.report(self.report, self._stamp())
         held, ended = tuple(self.held.values()), tuple(self.ended.values())
-        return await self._cell.attest(self.name, "", self._stamp(), held, ended)
+        return await self._cell.hosts.attest(self.name, "", self._stamp(), held, ended)
 
     async def measure(self, external: int) -> None:
         """Report with other external usage."""
         self.report = HostReport(
             self.name, self.report.inventories, external={"VCPU": external}, lease_s=self.report.lease_s
         )
-        await self._cell.report(self.report, self._stamp())
+        await self._cell.hosts.report(self.report, self._stamp())
 
     async def work(self) -> None:
         """Take up what lies in the inbox and confirm it; end what is to end."""
-        for entry in await self._cell.inbox(self.name):
+        for entry in await self._cell.hosts.inbox(self.name):
             if entry.op == "claim":
                 await self._take_up(entry.claim_id, entry.token, entry.entry_id)
             else:
-                await self._cell.gone(self.name, entry.claim_id, entry.token, EndReason.RELEASED, {}, entry.entry_id)
+                await self._cell.claims.gone(
+                    self.name, entry.claim_id, entry.token, EndReason.RELEASED, {}, entry.entry_id
+                )
                 for held in [one for one in self.held.values() if entry.token in (one.token, one.placed)]:
                     self._forget(held.placed)
 
     async def _take_up(self, claim_id: str, token: str, entry_id: str) -> None:
-        answer = await self._cell.accept(self.name, claim_id, token, 60, entry_id)
+        answer = await self._cell.claims.accept(self.name, claim_id, token, 60, entry_id)
         if answer.outcome not in (Outcome.OK, Outcome.ALREADY_DONE):
             return
-        claim = (await self._cell.read_claims([claim_id])).get(claim_id)
+        claim = (await self._cell.claims.read([claim_id])).get(claim_id)
         here = claim.at(token) if claim else None
         if here is None:
             return
         held = self.holding(here)
         self.held[held.placed] = held
-        await self._cell.confirm(self.name, claim_id, token)
+        await self._cell.claims.confirm(self.name, claim_id, token)
 
     def holding(self, claim: Claim) -> JournaledClaim:
         """A claim as the journal has it once its work runs."""

@@ -53,7 +53,7 @@ def ended(claim_id: str, token: str, placed: str = "") -> EndedPlacement:
 async def ask_again(cell: CellStore, claim_id: str, host: str, again: Replacement, **amounts: int) -> ClaimAnswer:
     """Ask for another placement of a claim."""
     one = replace(member(claim_id, host, **amounts), again=again)
-    return await cell.claim(call_of(await cell.tick(), one))
+    return await cell.claims.place(call_of(await cell.tick(), one))
 
 
 async def move_to(
@@ -72,8 +72,8 @@ async def move_to(
 
 async def arrive(cell: CellStore, claim_id: str, placed: Placed) -> None:
     """The host of a placement takes it up, and its work runs."""
-    assert (await cell.accept(placed.host, claim_id, placed.token, HOUR_S)).outcome is Outcome.OK
-    assert (await cell.confirm(placed.host, claim_id, placed.token)).outcome is Outcome.OK
+    assert (await cell.claims.accept(placed.host, claim_id, placed.token, HOUR_S)).outcome is Outcome.OK
+    assert (await cell.claims.confirm(placed.host, claim_id, placed.token)).outcome is Outcome.OK
 
 
 async def moved(cell: CellStore, claim_id: str, placed: Placed, host: str = "h2") -> Placed:
@@ -81,15 +81,15 @@ async def moved(cell: CellStore, claim_id: str, placed: Placed, host: str = "h2"
     found = await move_to(cell, claim_id, placed, host)
     await arrive(cell, claim_id, found)
     await settle(cell)
-    assert (await cell.gone(placed.host, claim_id, placed.token, EndReason.RELEASED, {})).outcome is Outcome.OK
+    assert (await cell.claims.gone(placed.host, claim_id, placed.token, EndReason.RELEASED, {})).outcome is Outcome.OK
     return found
 
 
 async def shelved(cell: CellStore, claim_id: str, placed: Placed) -> str:
     """A claim was active, is shelved, and its host has stopped its work. Up to which token it is closed."""
-    answer = await cell.shelve(placed.host, claim_id, placed.token)
+    answer = await cell.claims.shelve(placed.host, claim_id, placed.token)
     assert answer.outcome is Outcome.ENDING
-    assert (await cell.gone(placed.host, claim_id, placed.token, EndReason.RELEASED, {})).outcome is Outcome.OK
+    assert (await cell.claims.gone(placed.host, claim_id, placed.token, EndReason.RELEASED, {})).outcome is Outcome.OK
     return answer.facts[0]
 
 
@@ -132,20 +132,20 @@ async def make_move_due(raw: Any, cell: CellStore, claim_id: str, placed: Placed
 async def settle(cell: CellStore, but: Collection[str] = ()) -> None:
     """Reconcile all due claims, as schedulers do, but for placing them again; none is left then but those named."""
     for _ in range(6):
-        due = [one for one in await cell.due_for_reconciliation((await cell.tick()).now_ms, 0, 100) if one not in but]
+        due = [one for one in await cell.due.to_reconcile((await cell.tick()).now_ms, 0, 100) if one not in but]
         if not due:
             return
         for claim_id in due:
-            claim = (await cell.read_claims((claim_id,))).get(claim_id)
+            claim = (await cell.claims.read((claim_id,))).get(claim_id)
             over = claim and claim.gang and claim.state in (ClaimStatus.ENDING, ClaimStatus.ENDED)
-            gang_done = bool(over) and await cell.end_gang(claim.gang if claim else "")
-            await cell.reconcile([claim_id], counted_by(claim) if claim else (), gang_done)
+            gang_done = bool(over) and await cell.gangs.end(claim.gang if claim else "")
+            await cell.claims.reconcile([claim_id], counted_by(claim) if claim else (), gang_done)
     raise AssertionError(f"claims are left to reconcile: {due}")
 
 
 async def states(cell: CellStore, claim_id: str) -> dict[str, str]:
     """`state` or `state why` of each placement of a claim, by host; of one without any, by ''."""
-    claim = (await cell.read_claims([claim_id])).get(claim_id)
+    claim = (await cell.claims.read([claim_id])).get(claim_id)
     if claim is None:
         return {}
     views = [(one.host, one.state, one.end_reason) for one in claim.placements] or [("", claim.state, claim.end_reason)]
@@ -156,7 +156,7 @@ async def states(cell: CellStore, claim_id: str) -> dict[str, str]:
 
 async def main_states(cell: CellStore, ids: Collection[str]) -> dict[str, str]:
     """`state` or `state why` of each claim at its main placement; those that are not known are left out."""
-    found = await cell.read_claims(ids)
+    found = await cell.claims.read(ids)
     return {
         one: f"{claim.state} {claim.end_reason}" if claim.end_reason else str(claim.state)
         for one, claim in found.items()

@@ -16,14 +16,16 @@ async def check_sums(cell: CellStore, raw: Any) -> None:
     """Fail unless all counters of the cell are those of its claims, and all that is noted of them is true."""
     claims = await all_claims(cell, raw)
     assert await _counted(cell, raw) == _expected(claims.values())
-    assert await cell.deadlines() == {name: at for name, one in claims.items() if (at := _deadline(one)) is not None}
-    for host in await cell.host_names():
-        assert await cell.held_ids(host) == {name for name, one in claims.items() if host in one.hosts}
-        told = {one.entry_id for one in await cell.inbox(host)}
+    assert await cell.due.deadlines() == {
+        name: at for name, one in claims.items() if (at := _deadline(one)) is not None
+    }
+    for host in await cell.hosts.names():
+        assert await cell.hosts.claim_ids(host) == {name for name, one in claims.items() if host in one.hosts}
+        told = {one.entry_id for one in await cell.hosts.inbox(host)}
         assert told == {entry for one in claims.values() for entry in _hints(one, host)}
         assert await raw.exists(cell.keys.inbox(host)) == bool(told)
     shelved = {name for name, one in claims.items() if _is_shelved(one)}
-    assert set(await cell.shelved_ids()) == shelved
+    assert set(await cell.claims.shelved_ids()) == shelved
     due_claims = set(await raw.zrange(cell.keys.reconcile, 0, -1))
     for name, one in claims.items():
         if one.state is not ClaimStatus.ENDED or name in shelved:

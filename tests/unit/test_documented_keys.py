@@ -86,7 +86,8 @@ def test_every_key_that_the_code_can_build_is_documented() -> None:
     built |= {keys.aggregates, keys.server_groups, keys.pools, keys.reconcile, keys.shelved, keys.draining}
     built |= {keys.quotas, keys.events, keys.recorder}
     named = inspect.getmembers(keys, inspect.ismethod)
-    methods = [method for name, method in named if not name.startswith("_") and name != "thing"]
+    several = {"thing", "of_host", "of_things"}
+    methods = [method for name, method in named if not name.startswith("_") and name not in several]
     built |= {method("<>") for method in methods}
     assert built == {plain(key) for key in DOCUMENTED}
 
@@ -140,22 +141,22 @@ def report() -> HostReport:
 
 
 async def declare(cell: CellStore) -> None:
-    await cell.put_aggregate(Aggregate("fast", {"disk": "ssd"}, frozenset({"h1"})))
-    await cell.put_group(ServerGroup("db", GroupPolicy.SOFT_ANTI_AFFINITY, count_by=("label:rack",)))
+    await cell.declared.put_aggregate(Aggregate("fast", {"disk": "ssd"}, frozenset({"h1"})))
+    await cell.declared.put_group(ServerGroup("db", GroupPolicy.SOFT_ANTI_AFFINITY, count_by=("label:rack",)))
     seats = {"CUSTOM_SEAT": Inventory(10, min_unit=2, step_size=2)}
-    await cell.put_pool(SharedPool("licences", seats, frozenset({"CUSTOM_LICENCE"}), frozenset({"fast"})))
+    await cell.declared.put_pool(SharedPool("licences", seats, frozenset({"CUSTOM_LICENCE"}), frozenset({"fast"})))
 
 
 async def share(cell: CellStore, seen: Seen) -> None:
     """A project's quota is shared with another cell; something is handed over, and something taken."""
-    await cell.put_quota(Quota("p", {"VCPU": 40, "claims": 20}), ("c1", "c2"))
-    (fields,) = (await cell.read_things(Kind.QUOTA, ["p"])).values()
-    answer, state = await cell.quota_close("p", fields["division"], "division")
+    await cell.declared.put_quota(Quota("p", {"VCPU": 40, "claims": 20}), ("c1", "c2"))
+    (fields,) = (await cell.declared.read(Kind.QUOTA, ["p"])).values()
+    answer, state = await cell.quotas.close("p", fields["division"], "division")
     await seen.look()
-    await cell.quota_share("p", "division", answer.epoch, state.version, {"VCPU": 40, "claims": 20})
-    _, transfer = await cell.quota_give("p", "division", "c2", "transfer", {"claims": 1})
+    await cell.quotas.share("p", "division", answer.epoch, state.version, {"VCPU": 40, "claims": 20})
+    _, transfer = await cell.quotas.give("p", "division", "c2", "transfer", {"claims": 1})
     assert transfer is not None
-    await cell.quota_take("p", "division", "c2", transfer)
+    await cell.quotas.take("p", "division", "c2", transfer)
     await seen.look()
 
 
@@ -164,7 +165,7 @@ async def claim(cell: CellStore, claim_id: str) -> str:
     amounts = {"VCPU": 2, "pool:licences/CUSTOM_SEAT": 2}
     members = (Member(claim_id, (Candidate("h1", amounts),), group="db"),)
     call = ClaimCall(members, clock.epoch, clock.now_ms, clock.seq, "d", True, 60_000, "p", "c", on_exit=OnExit.KEEP)
-    answer = await cell.claim(call)
+    answer = await cell.claims.place(call)
     assert answer.outcome is Outcome.OK
     return answer.placed[0].token
 
@@ -178,50 +179,50 @@ async def follow(cell: CellStore, seen: Seen) -> None:
         call = ClaimCall(
             members, clock.epoch, clock.now_ms, clock.seq, "d", True, 60_000, request="{}", is_gang=is_gang, **more
         )
-        return [one.token for one in (await cell.claim(call)).placed]
+        return [one.token for one in (await cell.claims.place(call)).placed]
 
     ids = ("g1", "g2")
     tokens = await place(*(Member(one, small) for one in ids), is_gang=True, gang_members={"m": ids})
-    await cell.fail("h1", "g1", tokens[0], by_host=True)
+    await cell.claims.fail("h1", "g1", tokens[0], by_host=True)
     await seen.look()
-    await cell.end_gang("g1")
+    await cell.gangs.end("g1")
     others: Any = {"alternates": ("h2",), "most_alternates": 1}
     (token,) = await place(Member("moved", small), max_attempts=3, on_exit=OnExit.REPLACE, **others)
-    await cell.confirm("h1", "moved", token)
+    await cell.claims.confirm("h1", "moved", token)
     (target,) = await place(Member("moved", small, again=Replacement("h1", token, EndReason.MOVED)))
-    await cell.fail("h1", "moved", target, by_host=True)
+    await cell.claims.fail("h1", "moved", target, by_host=True)
     await seen.look()
     for _ in range(2):
         (target,) = await place(Member("moved", small, again=Replacement("h1", token, EndReason.MOVED, 60)))
         await seen.look()
-        await cell.confirm("h1", "moved", target)
+        await cell.claims.confirm("h1", "moved", target)
         await Recorder(cell, Settings()).record()
         await seen.look()
-        await cell.reconcile(["moved"])
+        await cell.claims.reconcile(["moved"])
         await seen.look()
-        await cell.gone("h1", "moved", token, EndReason.MOVED, {})
+        await cell.claims.gone("h1", "moved", token, EndReason.MOVED, {})
         token = target
-    await cell.work_ended("h1", "moved", token, "no process 7 is left")
-    await cell.fail("h1", "moved", token, by_host=True)
+    await cell.claims.work_ended("h1", "moved", token, "no process 7 is left")
+    await cell.claims.fail("h1", "moved", token, by_host=True)
     await seen.look()
     (token,) = await place(Member("moved", small, again=Replacement("h1", token, EndReason.FAILED)))
-    await cell.fail("h1", "moved", token, by_host=True, again=True, reason="exit code 3")
-    await cell.put_off("h1", "moved", token, "all is full")
+    await cell.claims.fail("h1", "moved", token, by_host=True, again=True, reason="exit code 3")
+    await cell.claims.put_off("h1", "moved", token, "all is full")
     await seen.look()
     (token,) = await place(Member("moved", small, again=Replacement("h1", token, EndReason.FAILED)))
     await seen.look()
-    await cell.release("h1", "moved", end_reason=EndReason.SHELVED)
-    await cell.set_status("h1", HostStatus.DRAINING, move=True, deadline_s=60)
+    await cell.claims.release("h1", "moved", end_reason=EndReason.SHELVED)
+    await cell.hosts.set_status("h1", HostStatus.DRAINING, move=True, deadline_s=60)
     await seen.look()
-    await cell.set_status("h1", HostStatus.ENABLED)
-    await cell.release("h1", "moved", how=ReleaseMode.FORCE)
+    await cell.hosts.set_status("h1", HostStatus.ENABLED)
+    await cell.claims.release("h1", "moved", how=ReleaseMode.FORCE)
 
 
 async def keep_up(cell: CellStore, seen: Seen) -> None:
     """What has happened is recorded, with a hole; and what somebody has broken by hand is mended."""
     await cell.take_duty("record", "scheduler", 1000)
     await seen._client.hset(cell.keys.host("h1"), "claims", "99")
-    await cell.mend_host("h1", "claims was 99")
+    await cell.repair.host("h1", "claims was 99")
     await seen._client.hset(cell.keys.recorder, "seq", "1")
     await Recorder(cell, Settings()).record()
     await seen.look()
@@ -230,37 +231,37 @@ async def keep_up(cell: CellStore, seen: Seen) -> None:
 async def live(cell: CellStore, seen: Seen) -> None:
     """A short life of everything: a host comes, is in an aggregate, holds claims, shrinks and is written off."""
     await cell.init()
-    answer = await cell.report(report(), AgentStamp("journal", "nonce", 1))
-    await cell.attest("h1", answer.epoch, AgentStamp("journal", "nonce", 2))
+    answer = await cell.hosts.report(report(), AgentStamp("journal", "nonce", 1))
+    await cell.hosts.attest("h1", answer.epoch, AgentStamp("journal", "nonce", 2))
     await declare(cell)
-    await cell.fail("h1", "failed", await claim(cell, "failed"), by_host=True, reason="exit code 3")
+    await cell.claims.fail("h1", "failed", await claim(cell, "failed"), by_host=True, reason="exit code 3")
     token = await claim(cell, "kept")
     await seen.look()
-    await cell.accept("h1", "kept", token, 30)
-    await cell.confirm("h1", "kept", token)
-    await cell.work_ended("h1", "kept", token, "no process 7 is left")
-    token = (await cell.resize("h1", "kept", token, {"VCPU": 4})).facts[0]
-    await cell.claim_local("h1", "found", {"VCPU": 2}, "p", "c")
-    await cell.release("h1", "kept")
+    await cell.claims.accept("h1", "kept", token, 30)
+    await cell.claims.confirm("h1", "kept", token)
+    await cell.claims.work_ended("h1", "kept", token, "no process 7 is left")
+    token = (await cell.claims.resize("h1", "kept", token, {"VCPU": 4})).facts[0]
+    await cell.claims.report_local("h1", "found", {"VCPU": 2}, "p", "c")
+    await cell.claims.release("h1", "kept")
     await seen.look()
-    await cell.gone("h1", "kept", token, EndReason.RELEASED, {"VCPU": 0})
+    await cell.claims.gone("h1", "kept", token, EndReason.RELEASED, {"VCPU": 0})
     await follow(cell, seen)
     await claim(cell, "open")
     await share(cell, seen)
-    await cell.bind("moved-on", "", 60_000)
-    await cell.pin("db")
-    await cell.void("moved-on", "d")
-    await cell.upgrade()
+    await cell.bindings.bind("moved-on", "", 60_000)
+    await cell.bindings.bind_group("db")
+    await cell.claims.void("moved-on", "d")
+    await cell.schema.upgrade()
     shrunk = replace(report(), inventories={"VCPU": Inventory(0)}, external={})
-    await cell.report(shrunk, AgentStamp("journal", "nonce", 3))
-    await cell.put_pool(SharedPool("licences", {"CUSTOM_SEAT": Inventory(1)}))
+    await cell.hosts.report(shrunk, AgentStamp("journal", "nonce", 3))
+    await cell.declared.put_pool(SharedPool("licences", {"CUSTOM_SEAT": Inventory(1)}))
     await seen.look()
-    await cell.set_status("h1", HostStatus.DRAINING)
+    await cell.hosts.set_status("h1", HostStatus.DRAINING)
     await keep_up(cell, seen)
     await seen._client.hset(cell.keys.host("h1"), "alive_until_ms", "1")
-    await cell.release("h1", "found", how=ReleaseMode.FORCE)
+    await cell.claims.release("h1", "found", how=ReleaseMode.FORCE)
     await seen.look()
-    await cell.write_off("h1", force=True)
+    await cell.hosts.write_off("h1", force=True)
     await seen.look()
 
 
@@ -297,11 +298,11 @@ async def test_the_documented_permissions_are_enough(fresh_server: PrivateServer
         async with Store.connect(url) as store:
             cell = store.cell("c1")
             await live(cell, Seen(operator))
-            await cell.poll("0-0", 10)
-            assert [one.name async for one in cell.audited(["h1"])] == ["h1"]
-            await cell.all_claim_ids()
-            await cell.read_things(Kind.AGGREGATE, await cell.declared_names(Kind.AGGREGATE))
-            await cell.delete_aggregate("fast", force=True)
-            await cell.delete_group("db")
-            await cell.delete_pool("licences")
+            await cell.feed.poll("0-0", 10)
+            assert [one.name async for one in cell.audit.hosts(["h1"])] == ["h1"]
+            await cell.audit.claim_ids()
+            await cell.declared.read(Kind.AGGREGATE, await cell.declared.names(Kind.AGGREGATE))
+            await cell.declared.delete_aggregate("fast", force=True)
+            await cell.declared.delete_group("db")
+            await cell.declared.delete_pool("licences")
             await store.memory_policy()

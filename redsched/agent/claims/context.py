@@ -49,7 +49,7 @@ class LifecycleContext:
         """The placements in this host's journal, by `placed`."""
         return self.host.journal.pages[self.host.name].held
 
-    async def _say(self, call: Callable[[], Awaitable[ScriptResult]]) -> ScriptResult:
+    async def say(self, call: Callable[[], Awaitable[ScriptResult]]) -> ScriptResult:
         """Ask until the store answers in the epoch that this host has attested to."""
         while True:
             await self.host.opened.wait()
@@ -60,63 +60,66 @@ class LifecycleContext:
             self.host.hears(answer.epoch, answer.now_ms, attest=answer.epoch == self.host.epoch)
             await asyncio.sleep(random.uniform(0.5, 1.5) * ASK_AGAIN_S)
 
-    async def _resized_meanwhile(self, work: JournalEntry) -> JournalEntry | None:
+    async def resized_meanwhile(self, work: JournalEntry) -> JournalEntry | None:
         """Return the placement by its newer token, once that is durable; None where the store has no newer one.
 
         STALE is all that a script answers about a placement that was resized meanwhile, and about one that is gone. A
         plain read is enough to go on with its work; only a script may stop it.
         """
-        read = await self.line.ask(lambda: self.host.cell.read_claims([work.id]))
+        read = await self.line.ask(lambda: self.host.cell.claims.read([work.id]))
         if work.id not in read:
             return None
         found = {one.placed: one for one in placements_here(read[work.id], self.host.name)}.get(work.placed)
         if found is None or not is_newer_token(found.token, work.token):
             return None
-        return await self._adopt(work, work_of(read[work.id], found))
+        return await self.adopt(work, work_of(read[work.id], found))
 
-    async def _adopt(self, known: JournalEntry, resized: JournalEntry) -> JournalEntry:
+    async def adopt(self, known: JournalEntry, resized: JournalEntry) -> JournalEntry:
         """Hold a placement by its newer token, durably. Its work has what it had before the first resize."""
         before = (known.before or known.amounts) if resized.resizing_to else {}
         work = dataclasses.replace(known, token=resized.token, record=resized.record, before=before)
-        await self._write(work)
+        await self.write(work)
         return work
 
-    async def _keep_request(self, digest: str) -> None:
+    async def keep_request(self, digest: str) -> None:
         """Read a claim's request, unless it is known: this host gives it back to a store that has lost it."""
         if digest and digest not in self.host.journal.requests:
-            text = await self.line.ask(lambda: self.host.cell.read_request(digest))
+            text = await self.line.ask(lambda: self.host.cell.requests.get(digest))
             if text:
                 await self.host.journal.write_request(digest, text)
 
-    async def _stop(self, work: JournalEntry) -> None:
+    async def stop(self, work: JournalEntry) -> None:
         """Run the stop hook until it succeeds: as long as it does not, the work may be there."""
         pause_s = FIRST_RETRY_S
-        while not await self._stop_once(work):
+        while not await self.stop_once(work):
             await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))
             pause_s = min(pause_s * 2, LONGEST_RETRY_S)
 
-    async def _stop_once(self, work: JournalEntry) -> bool:
+    async def stop_once(self, work: JournalEntry) -> bool:
+        """Run the stop hook once. Return whether it has succeeded."""
         try:
-            await self._run_hook(Verb.STOP, work)
+            await self.run_hook(Verb.STOP, work)
         except HookFailed as error:
             _log.error("work could not be stopped", host=self.host.name, claim=work.id, reason=str(error))
             return False
         return True
 
-    async def _run_hook(self, verb: Verb, work: JournalEntry) -> bytes:
+    async def run_hook(self, verb: Verb, work: JournalEntry) -> bytes:
+        """Run the hook of this host and return its output. Raises HookFailed."""
         async with self.hooks:
             return await self.hook.run(HookRequest(verb, self.host.cell.name, self.host.name, work))
 
-    async def _bury(self, work: JournalEntry, answer: ScriptResult, end_reason: str = "") -> None:
+    async def bury(self, work: JournalEntry, answer: ScriptResult, end_reason: str = "") -> None:
+        """Write the tombstone of a placement into the journal."""
         await self.host.journal.write_ended(self.host.name, work, answer.now_ms, end_reason)
 
-    async def _lacks(self, work: JournalEntry, amounts: Amounts) -> str:
+    async def lacks(self, work: JournalEntry, amounts: Amounts) -> str:
         """Return what the host lacks to hold these amounts beside all else that runs there, in words; '' for nothing.
 
         The store gives room away as soon as it has this host's word that work is gone; the host may still wait for the
         answer, or have died before it was journaled. So claims that are ending are waited for, half a lease at most.
         """
-        until = aio.now_s() + self._lease_s() / 2
+        until = aio.now_s() + self.lease_s / 2
         while True:
             report = await self.host.sight.look_again(without=work.placed if work.state is ClaimStatus.CLAIMED else "")
             others = [one for one in self.held.values() if one.placed != work.placed]
@@ -126,10 +129,13 @@ class LifecycleContext:
                 return reason
             await asyncio.sleep(LOOK_AGAIN_S)
 
-    def _write(self, work: JournalEntry) -> Awaitable[None]:
+    def write(self, work: JournalEntry) -> Awaitable[None]:
+        """Hold a placement in the journal. Await the result to know that it is durable."""
         return self.host.journal.write_held(self.host.name, work)
 
-    def _lease_s(self) -> int:
+    @property
+    def lease_s(self) -> int:
+        """How long a lease is that this host renews."""
         return self.host.settings.lease_s
 
 

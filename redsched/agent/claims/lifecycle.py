@@ -5,8 +5,8 @@
 The journal is durable before accept, and the hook runs only after it: what a crash interrupts is asked for again.
 Only the store decides whether a placement stands, by an answer in the epoch that this host has attested to. A host can
 have two placements of one claim, as when it moves to other pools there; each goes its own way. Orders of an older token
-than the journal has for the same placement are not followed. How placements end is in `ending`, resizing in `resizing`,
-local work in `local_steps`.
+than the journal has for the same placement are not followed. How placements end is in `stopping`, resizing in
+`resizing`, local work in `local`; `steps` puts them together.
 """
 
 import asyncio
@@ -15,9 +15,9 @@ from collections.abc import Coroutine
 
 import structlog
 
-from redsched.agent.claims.context import has_fallen, placements_here, things_of
-from redsched.agent.claims.local import LocalSteps
+from redsched.agent.claims.context import LifecycleContext, has_fallen, placements_here, things_of
 from redsched.agent.claims.resizing import ResizeSteps
+from redsched.agent.claims.stopping import EndSteps
 from redsched.agent.hooks.base import HookFailed, HookNotRun, NoHook, Verb, named_in
 from redsched.agent.host_session import BEATS_IN_LEASE
 from redsched.agent.journal.schema import JournalEntry
@@ -41,24 +41,28 @@ class _Ended(Exception):
         self.outcome = outcome
 
 
-class ClaimLifecycle(ResizeSteps, LocalSteps):
-    """What one host does with a placement."""
+class ClaimLifecycle:
+    """Taking a placement up: its start, its confirmation, its failure."""
 
-    __slots__ = ()
+    def __init__(self, context: LifecycleContext, ending: EndSteps, resizing: ResizeSteps) -> None:
+        self._context = context
+        self._host = context.host
+        self._ending = ending
+        self._resizing = resizing
 
     async def take_up(self, work: JournalEntry, entry_id: str = "") -> None:
         """Journal it, tell the store, start its work, say that it runs. What is half done goes on, a resize too."""
-        known = self.held.get(work.placed)
+        known = self._context.held.get(work.placed)
         if known is not None and is_newer_token(known.token, work.token):
             await self._refuse(work, entry_id)
             return
         is_new = known is None or (known.token != work.token and known.state is ClaimStatus.CLAIMED)
         if known is None or is_new:
-            durable = self._write(work)
-            await self._keep_request("" if work.is_local else work.digest)
+            durable = self._context.write(work)
+            await self._context.keep_request("" if work.is_local else work.digest)
             await durable
         elif known.token != work.token:
-            work = await self._adopt(known, work)
+            work = await self._context.adopt(known, work)
         elif work.resizing_to and not known.resizing_to:
             # Resized, as the journal knows, and the store has lost the word of it: it is said again.
             work = known.with_amounts(known.amounts, resizing_to=known.amounts, before=known.amounts)
@@ -66,31 +70,31 @@ class ClaimLifecycle(ResizeSteps, LocalSteps):
             work = known
         answer = await self._accept(work, entry_id)
         if answer.outcome in _DONE:
-            if is_new and self.host.journal.has_ended(self.host.name, work.placed, work.token):
+            if is_new and self._host.journal.has_ended(self._host.name, work.placed, work.token):
                 await self._tell_that_it_ended(work)
             else:
                 await self._start(work)
         elif answer.outcome is Outcome.ENDING:
-            await self.end(work)
+            await self._ending.end(work)
         elif is_new and work.state is ClaimStatus.CLAIMED:
-            await self.host.journal.write_forgotten(self.host.name, work.placed)
-        elif answer.outcome is not Outcome.STALE or await self._resized_meanwhile(work) is None:
-            await self.lose(work)
+            await self._host.journal.write_forgotten(self._host.name, work.placed)
+        elif answer.outcome is not Outcome.STALE or await self._context.resized_meanwhile(work) is None:
+            await self._ending.lose(work)
 
     async def _refuse(self, work: JournalEntry, entry_id: str) -> None:
         """Discard an order by an older token than the journal's, with its hint.
 
         Should the store answer that the older token stands, it has lost the newer one.
         """
-        _log.warning("an order by an older token is discarded", host=self.host.name, claim=work.id, token=work.token)
+        _log.warning("an order by an older token is discarded", host=self._host.name, claim=work.id, token=work.token)
         answer = await self._accept(work, entry_id)
         if answer.outcome in _DONE:
-            await self.line.ask(self.host.begin_new_epoch)
+            await self._context.line.ask(self._host.begin_new_epoch)
 
     async def _tell_that_it_ended(self, work: JournalEntry) -> None:
         """The store holds what it had been told is gone: it has lost writes. Attesting anew ends it again."""
-        await self.host.journal.write_forgotten(self.host.name, work.placed)
-        await self.line.ask(self.host.begin_new_epoch)
+        await self._host.journal.write_forgotten(self._host.name, work.placed)
+        await self._context.line.ask(self._host.begin_new_epoch)
 
     async def _start(self, work: JournalEntry) -> None:
         # What runs needs no start; nor does local work, which ran before the store knew of it.
@@ -98,41 +102,43 @@ class ClaimLifecycle(ResizeSteps, LocalSteps):
             # In the same step as the store's answer: from here on the host attests that it may have been begun. What
             # is called claimed would be freed by a lease or a release at once.
             begun = dataclasses.replace(work, state=ClaimStatus.STARTING)
-            durable = self._write(begun)
-            if reason := await self._lacks(work, work.amounts):
-                await self._fail(work, f"the host cannot hold it: {reason}", began=False)
+            durable = self._context.write(begun)
+            if reason := await self._context.lacks(work, work.amounts):
+                await self.fail(work, f"the host cannot hold it: {reason}", began=False)
                 return
             await durable
             try:
-                work = begun if isinstance(self.hook, NoHook) else await self._run_start(begun)
+                work = begun if isinstance(self._context.hook, NoHook) else await self._run_start(begun)
             except HookFailed as error:
-                await self._fail(work, error.reason, began=not isinstance(error, HookNotRun))
+                await self.fail(work, error.reason, began=not isinstance(error, HookNotRun))
                 return
             except _Ended as ended:
-                await (self.end(ended.work) if ended.outcome is Outcome.ENDING else self.lose(ended.work))
+                await (
+                    self._ending.end(ended.work) if ended.outcome is Outcome.ENDING else self._ending.lose(ended.work)
+                )
                 return
         # Durable before the store hears of it: what it says is active is not started again after a crash, and should
         # the store forget, this host brings it back as active, on which no lease runs.
         work = dataclasses.replace(work, state=ClaimStatus.ACTIVE)
-        await self._write(work)
+        await self._context.write(work)
         await self._confirm(work)
 
     async def _confirm(self, work: JournalEntry) -> None:
-        answer = await self._say(
-            lambda: self.host.cell.confirm(self.host.name, work.id, work.token, epoch=self.host.epoch)
+        answer = await self._context.say(
+            lambda: self._host.cell.claims.confirm(self._host.name, work.id, work.token, epoch=self._host.epoch)
         )
         if answer.outcome in _DONE:
-            await self._resize(work)
+            await self._resizing.resize(work)
         elif answer.outcome is Outcome.ENDING:
-            await self.end(work, gang_failed=bool(work.gang) and await self._has_fallen(work))
-        elif answer.outcome is Outcome.STALE and (anew := await self._resized_meanwhile(work)) is not None:
+            await self._ending.end(work, gang_failed=bool(work.gang) and await self._has_fallen(work))
+        elif answer.outcome is Outcome.STALE and (anew := await self._context.resized_meanwhile(work)) is not None:
             await self._confirm(anew)
         else:
-            await self.lose(work)
+            await self._ending.lose(work)
 
     async def _run_start(self, work: JournalEntry) -> JournalEntry:
         started = work.resizing_to or work.amounts
-        work, output = await self._renewing(work, self._run_hook(Verb.START, work))
+        work, output = await self._renewing(work, self._context.run_hook(Verb.START, work))
         named = named_in(output) if output else None
         return dataclasses.replace(work, is_running=True, named=named, before=started if work.resizing_to else {})
 
@@ -145,50 +151,50 @@ class ClaimLifecycle(ResizeSteps, LocalSteps):
         try:
             await asyncio.wait([running, renewing], return_when=asyncio.FIRST_COMPLETED)
             if not running.done():
-                raise _Ended(self.held.get(work.placed, work), renewing.result())
-            return self.held.get(work.placed, work), running.result()
+                raise _Ended(self._context.held.get(work.placed, work), renewing.result())
+            return self._context.held.get(work.placed, work), running.result()
         finally:
             await end_all([running, renewing])
 
     async def _renew_until_it_ended(self, work: JournalEntry) -> Outcome:
         while True:
-            await asyncio.sleep(self._lease_s() / BEATS_IN_LEASE)
+            await asyncio.sleep(self._context.lease_s / BEATS_IN_LEASE)
             answer = await self._renew(work)
-            anew = await self._resized_meanwhile(work) if answer.outcome is Outcome.STALE else None
+            anew = await self._context.resized_meanwhile(work) if answer.outcome is Outcome.STALE else None
             if anew is None and answer.outcome not in _DONE:
                 return answer.outcome
             work = anew or work
 
-    async def _fail(self, work: JournalEntry, reason: str, began: bool) -> None:
+    async def fail(self, work: JournalEntry, reason: str, began: bool) -> None:
         """Clean up, and tell the store. Freed at once only where nothing is left of it, else when it is stopped."""
-        _log.warning("a claim has failed on its host", host=self.host.name, claim=work.id, reason=reason)
+        _log.warning("a claim has failed on its host", host=self._host.name, claim=work.id, reason=reason)
         # Not only this process: one before it may have begun to start the work.
         may_be_there = began or work.state is not ClaimStatus.CLAIMED
-        is_gone = not may_be_there or await self._stop_once(work)
+        is_gone = not may_be_there or await self._context.stop_once(work)
         answer = await self._say_failed(work, is_gone, reason)
-        if answer.outcome is Outcome.STALE and (anew := await self._resized_meanwhile(work)) is not None:
+        if answer.outcome is Outcome.STALE and (anew := await self._context.resized_meanwhile(work)) is not None:
             work, answer = anew, await self._say_failed(anew, is_gone, reason)
         if is_gone:
-            await self._bury(work, answer)
+            await self._context.bury(work, answer)
         elif answer.outcome is Outcome.ENDING:
-            await self.end(work)
+            await self._ending.end(work)
         else:
-            await self.lose(work)
+            await self._ending.lose(work)
 
     async def _has_fallen(self, work: JournalEntry) -> bool:
-        claim = (await self.line.ask(lambda: self.host.cell.read_claims([work.id]))).get(work.id)
-        here = placements_here(claim, self.host.name) if claim else []
+        claim = (await self._context.line.ask(lambda: self._host.cell.claims.read([work.id]))).get(work.id)
+        here = placements_here(claim, self._host.name) if claim else []
         return any(has_fallen(claim, one) for one in here if one.placed == work.placed)
 
     async def ask_about(self, work: JournalEntry) -> None:
         """Ask about a placement that only the journal has. A plain read found none, but only a script may stop work."""
         answer = await self._renew(work)
-        if answer.outcome is Outcome.STALE and await self._resized_meanwhile(work) is not None:
+        if answer.outcome is Outcome.STALE and await self._context.resized_meanwhile(work) is not None:
             return
         if answer.outcome in _ENDED:
-            await self.lose(work)
+            await self._ending.lose(work)
         elif answer.outcome is Outcome.ENDING:
-            await self.end(work)
+            await self._ending.end(work)
 
     async def discard(self, entry: InboxEntry) -> None:
         """Take out a hint whose placement is gone: accept does that. Should it not be gone, comparing finds it."""
@@ -197,14 +203,18 @@ class ClaimLifecycle(ResizeSteps, LocalSteps):
     # -- what the store is told
 
     async def _accept(self, work: JournalEntry, entry_id: str) -> ScriptResult:
-        return await self._say(
-            lambda: self.host.cell.accept(self.host.name, work.id, work.token, self._lease_s(), entry_id)
+        return await self._context.say(
+            lambda: self._host.cell.claims.accept(self._host.name, work.id, work.token, self._context.lease_s, entry_id)
         )
 
     async def _renew(self, work: JournalEntry) -> ScriptResult:
-        return await self._say(lambda: self.host.cell.renew(self.host.name, work.id, work.token, self._lease_s()))
+        return await self._context.say(
+            lambda: self._host.cell.claims.renew(self._host.name, work.id, work.token, self._context.lease_s)
+        )
 
     async def _say_failed(self, work: JournalEntry, is_gone: bool, reason: str) -> ScriptResult:
-        return await self._say(
-            lambda: self.host.cell.fail(self.host.name, work.id, work.token, is_gone, things_of(work), reason=reason)
+        return await self._context.say(
+            lambda: self._host.cell.claims.fail(
+                self._host.name, work.id, work.token, is_gone, things_of(work), reason=reason
+            )
         )

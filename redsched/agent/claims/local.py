@@ -4,6 +4,7 @@ import dataclasses
 
 import structlog
 
+from redsched.agent.claims.context import LifecycleContext
 from redsched.agent.claims.stopping import EndSteps
 from redsched.agent.collectors.base import LocalWork
 from redsched.agent.journal.schema import JournalEntry
@@ -11,50 +12,55 @@ from redsched.model import ClaimStatus
 from redsched.store.codec.claim_fields import record_with
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
-from redsched.store.commands.host_claims import LOCAL
+from redsched.store.commands.claims import LOCAL
 
 _log = structlog.get_logger("redsched.agent")
 
 
-class LocalSteps(EndSteps):
+class LocalSteps:
     """Claiming for work that is there, and giving back when it is not any more. No hook is run for either."""
 
-    __slots__ = ()
+    def __init__(self, context: LifecycleContext, ending: EndSteps) -> None:
+        self._context = context
+        self._host = context.host
+        self._ending = ending
 
-    async def hold_local(self, found: LocalWork) -> None:
+    async def hold(self, found: LocalWork) -> None:
         """Claim for work that runs here, or tell its new amounts."""
-        known = next((work for work in self.held.values() if work.id == found.id), None)
-        token = known.token if known is not None else self.host.journal.ended_token(self.host.name, found.id)
+        known = next((work for work in self._context.held.values() if work.id == found.id), None)
+        token = known.token if known is not None else self._host.journal.ended_token(self._host.name, found.id)
         answer = await self._claim_local(found, token)
         if answer.outcome is Outcome.STALE:
             # A reply was lost, or the journal has forgotten: the store says on what to base it.
             answer = await self._claim_local(found, answer.facts[0])
         if answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE):
-            self.conflicts.discard(found.id)
+            self._context.conflicts.discard(found.id)
             await self._write_local(found, known, answer)
-        elif found.id not in self.conflicts:
-            self.conflicts.add(found.id)
+        elif found.id not in self._context.conflicts:
+            self._context.conflicts.add(found.id)
             _log.error(
-                "local work has the id of another claim: give it one of its own", host=self.host.name, claim=found.id
+                "local work has the id of another claim: give it one of its own",
+                host=self._host.name,
+                claim=found.id,
             )
 
     async def _write_local(self, found: LocalWork, known: JournalEntry | None, answer: ScriptResult) -> None:
         token, placed = answer.facts
         if known is not None and known.placed != placed:
             # The store had ended the placement that the journal has, and made another for the same work.
-            self.host.journal.write_ended(self.host.name, known, answer.now_ms)
+            self._host.journal.write_ended(self._host.name, known, answer.now_ms)
             known = None
         base = known or JournalEntry(found.id, placed, token, placed, {"claimed_at_ms": str(answer.now_ms)})
-        await self._write(as_found(found, dataclasses.replace(base, token=token)))
+        await self._context.write(as_found(found, dataclasses.replace(base, token=token)))
 
-    async def end_local(self, work: JournalEntry) -> None:
+    async def give_back(self, work: JournalEntry) -> None:
         """Give a local claim back: its work is there no more, so nothing is to be stopped."""
-        await self._tell_gone(work)
+        await self._ending.tell_gone(work)
 
     async def _claim_local(self, found: LocalWork, token: str) -> ScriptResult:
-        return await self._say(
-            lambda: self.host.cell.claim_local(
-                self.host.name, found.id, found.amounts, found.project, found.consumer, token
+        return await self._context.say(
+            lambda: self._host.cell.claims.report_local(
+                self._host.name, found.id, found.amounts, found.project, found.consumer, token
             )
         )
 

@@ -11,7 +11,7 @@ import dataclasses
 
 import structlog
 
-from redsched.agent.claims.context import things_of
+from redsched.agent.claims.context import LifecycleContext, things_of
 from redsched.agent.claims.stopping import EndSteps
 from redsched.agent.hooks.base import HookFailed, Verb, named_in
 from redsched.agent.journal.schema import JournalEntry
@@ -20,42 +20,45 @@ from redsched.store.codec.outcomes import Outcome
 _log = structlog.get_logger("redsched.agent")
 
 
-class ResizeSteps(EndSteps):
+class ResizeSteps:
     """Resizing, for a claim whose work runs."""
 
-    __slots__ = ()
+    def __init__(self, context: LifecycleContext, ending: EndSteps) -> None:
+        self._context = context
+        self._host = context.host
+        self._ending = ending
 
-    async def _resize(self, work: JournalEntry) -> None:
+    async def resize(self, work: JournalEntry) -> None:
         """Go on with a resize until the store has taken the host's word, or the claim is to end."""
         while work.resizing_to:
             if work.before != work.resizing_to:
                 work = await self._run_resize(work)
                 # Durable before the store hears of it: what it has freed must not be what the work still has.
-                await self._write(work)
-            answer = await self._say(
-                lambda work=work: self.host.cell.resized(  # type: ignore[misc]
-                    self.host.name, work.id, work.token, work.resizing_to, things_of(work)
+                await self._context.write(work)
+            answer = await self._context.say(
+                lambda work=work: self._host.cell.claims.resized(  # type: ignore[misc]
+                    self._host.name, work.id, work.token, work.resizing_to, things_of(work)
                 )
             )
             if answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE):
-                self._write(work.with_amounts(work.resizing_to, resizing_to={}, before={}))
+                self._context.write(work.with_amounts(work.resizing_to, resizing_to={}, before={}))
                 return
-            anew = await self._resized_meanwhile(work) if answer.outcome is Outcome.STALE else None
+            anew = await self._context.resized_meanwhile(work) if answer.outcome is Outcome.STALE else None
             if anew is None:
-                await (self.end(work) if answer.outcome is Outcome.ENDING else self.lose(work))
+                await (self._ending.end(work) if answer.outcome is Outcome.ENDING else self._ending.lose(work))
                 return
             work = anew
 
     async def _run_resize(self, work: JournalEntry) -> JournalEntry:
         """Have the hook make the work so. What could not be done is given back: the work keeps what it had."""
-        reason = await self._lacks(work, work.resizing_to)
+        reason = await self._context.lacks(work, work.resizing_to)
         if not reason:
             try:
-                output = await self._run_hook(Verb.RESIZE, work)
+                output = await self._context.run_hook(Verb.RESIZE, work)
             except HookFailed as error:
                 reason = str(error)
         if reason:
-            _log.warning("a claim could not be resized", host=self.host.name, claim=work.id, reason=reason)
+            _log.warning("a claim could not be resized", host=self._host.name, claim=work.id, reason=reason)
             kept = work.before or work.amounts
             return work.with_amounts(work.amounts, resizing_to=kept, before=kept)
         if named := named_in(output):

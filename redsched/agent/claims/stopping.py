@@ -13,10 +13,12 @@ from redsched.store.codec.results import ScriptResult
 _log = structlog.get_logger("redsched.agent")
 
 
-class EndSteps(LifecycleContext):
+class EndSteps:
     """Ending a placement, and losing one."""
 
-    __slots__ = ()
+    def __init__(self, context: LifecycleContext) -> None:
+        self._context = context
+        self._host = context.host
 
     async def end(self, work: JournalEntry, entry_id: str = "", gang_failed: bool = False) -> None:
         """Stop the work, and tell the store that it is gone and what is in use now.
@@ -24,37 +26,37 @@ class EndSteps(LifecycleContext):
         `gang_failed`: that is why it ends. Then it counts as never active, whatever it has been: a store that goes back
         to before that must not take the gang for complete.
         """
-        known = self.held.get(work.placed) or work
+        known = self._context.held.get(work.placed) or work
         was_active = known.was_active or known.state is ClaimStatus.ACTIVE
         work = dataclasses.replace(known, state=ClaimStatus.ENDING, was_active=was_active and not gang_failed)
         # Durable first: after a crash, the new epoch must not hear of it as active.
-        await self._write(work)
-        await self._stop(work)
-        await self._tell_gone(work, entry_id)
+        await self._context.write(work)
+        await self._context.stop(work)
+        await self.tell_gone(work, entry_id)
 
     async def lose(self, work: JournalEntry) -> None:
         """Stop the work of a placement that the store has freed: there is nobody to tell."""
-        _log.info("a placement was freed without this host", host=self.host.name, claim=work.id, placed=work.placed)
-        await self._stop(work)
-        await self.host.journal.write_ended(self.host.name, work, self.host.now_ms)
+        _log.info("a placement was freed without this host", host=self._host.name, claim=work.id, placed=work.placed)
+        await self._context.stop(work)
+        await self._host.journal.write_ended(self._host.name, work, self._host.now_ms)
 
-    async def _tell_gone(self, work: JournalEntry, entry_id: str = "") -> None:
+    async def tell_gone(self, work: JournalEntry, entry_id: str = "") -> None:
         """Report that the work is gone, by the newest token where a resize has come in between."""
-        external = await self.host.look_without(work.placed)
+        external = await self._host.look_without(work.placed)
         answer = await self._say_gone(work, external, entry_id)
-        if answer.outcome is Outcome.STALE and (anew := await self._resized_meanwhile(work)) is not None:
+        if answer.outcome is Outcome.STALE and (anew := await self._context.resized_meanwhile(work)) is not None:
             work, answer = anew, await self._say_gone(anew, external, entry_id)
         if answer.outcome is Outcome.OK:
-            self.host.note_external(external)
-        await self._bury(work, answer, end_reason=answer.facts[0] if answer.facts else "")
+            self._host.note_external(external)
+        await self._context.bury(work, answer, end_reason=answer.facts[0] if answer.facts else "")
 
     async def _say_gone(self, work: JournalEntry, external: dict[str, int], entry_id: str) -> ScriptResult:
         # Of a claim that its owner has given back the store knows why: then this does not count.
         end_reason, reason = (
             (EndReason.WORK_ENDED, work.work_end.text) if work.work_end is not None else (EndReason.RELEASED, "")
         )
-        return await self._say(
-            lambda: self.host.cell.gone(
-                self.host.name, work.id, work.token, end_reason, external, entry_id, things_of(work), reason=reason
+        return await self._context.say(
+            lambda: self._host.cell.claims.gone(
+                self._host.name, work.id, work.token, end_reason, external, entry_id, things_of(work), reason=reason
             )
         )

@@ -8,8 +8,9 @@ import structlog
 
 from redsched.agent.claims.context import has_fallen, placements_here, work_of
 from redsched.agent.claims.local import as_found
-from redsched.agent.claims.work_ended import WorkEndedSteps
+from redsched.agent.claims.steps import ClaimSteps
 from redsched.agent.collectors.base import LocalWork
+from redsched.agent.host_session import Host
 from redsched.agent.journal.schema import JournalEntry
 from redsched.agent.tokens import is_newer_token
 from redsched.aio import end, end_all
@@ -34,10 +35,18 @@ class ClaimTasks:
     `on_missed` is called when something was asked for while its placement was busy: the inbox is to be read again.
     """
 
-    steps: WorkEndedSteps
+    steps: ClaimSteps
     on_missed: Callable[[], None]
     _doing: dict[str, _Doing] = field(default_factory=dict)
     _missed: bool = False
+
+    @property
+    def _host(self) -> Host:
+        return self.steps.context.host
+
+    @property
+    def _held(self) -> dict[str, JournalEntry]:
+        return self.steps.context.held
 
     # -- what is asked for
 
@@ -45,7 +54,7 @@ class ClaimTasks:
         """Do what hints ask for. `claims` are those that they name, as just read."""
         for entry in entries:
             # Stamped with another epoch: it was written by a store that this host has not attested to, or has left.
-            if entry.epoch == self.steps.host.epoch:
+            if entry.epoch == self._host.epoch:
                 self._follow(entry, claims.get(entry.claim_id))
 
     def compare(self, ids: set[str], claims: Mapping[str, Claim]) -> None:
@@ -53,60 +62,60 @@ class ClaimTasks:
 
         Also what goes on with that which an earlier process, or an earlier epoch, has left half done.
         """
-        if not self.steps.host.epoch:
+        if not self._host.epoch:
             return
         in_store = set()
         for claim_id in ids & claims.keys():
-            for placement in placements_here(claims[claim_id], self.steps.host.name):
+            for placement in placements_here(claims[claim_id], self._host.name):
                 in_store.add(placement.placed)
                 self._compare_one(claims[claim_id], placement)
-        for placed in self.steps.held.keys() - in_store:
-            work = self.steps.held[placed]
-            self._do(work, self.steps.ask_about(work))
+        for placed in self._held.keys() - in_store:
+            work = self._held[placed]
+            self._do(work, self.steps.lifecycle.ask_about(work))
 
     def drop(self, placed: Iterable[str]) -> None:
         """Stop the work of placements that the store has freed while this host could not hear of it."""
         for name in placed:
-            work = self.steps.held.get(name)
+            work = self._held.get(name)
             if work is not None:
-                self._do(work, self.steps.lose(work), is_end=True)
+                self._do(work, self.steps.ending.lose(work), is_end=True)
 
     def take_up(self, work: JournalEntry, entry_id: str = "") -> None:
         """Begin to take a placement up, unless that is being done."""
-        self._do(work, self.steps.take_up(work, entry_id))
+        self._do(work, self.steps.lifecycle.take_up(work, entry_id))
 
     def find_local(self, found: Sequence[LocalWork]) -> None:
         """Claim for local work that runs here now, which is all of `found`, and give back what does not any more."""
-        if not self.steps.host.epoch:
+        if not self._host.epoch:
             return
-        held = {work.id: work for work in self.steps.held.values()}
+        held = {work.id: work for work in self._held.values()}
         for one in found:
             work = held.get(one.id)
             # Under the id of a claim that was made for this host, it is that claim's work.
             if work is None or (work.is_local and work.state is ACTIVE and work != as_found(one, work)):
                 # Work that was never claimed has no placement yet: its id stands for the name.
-                self._do(work or JournalEntry(one.id, one.id, "", one.id), self.steps.hold_local(one))
+                self._do(work or JournalEntry(one.id, one.id, "", one.id), self.steps.local.hold(one))
         runs = {one.id for one in found}
-        for work in [*self.steps.held.values()]:
+        for work in [*self._held.values()]:
             if work.is_local and work.id not in runs:
-                self._do(work, self.steps.end_local(work), is_end=True)
+                self._do(work, self.steps.local.give_back(work), is_end=True)
 
     def end(self, work: JournalEntry, entry_id: str = "", gang_failed: bool = False) -> None:
         """Begin to end a placement, unless that is being done. Taking it up is broken off."""
-        self._do(work, self.steps.end(work, entry_id, gang_failed), is_end=True)
+        self._do(work, self.steps.ending.end(work, entry_id, gang_failed), is_end=True)
 
     def at_rest(self) -> list[JournalEntry]:
         """The claims that nothing is being done about; none while this host is not open."""
-        if not self.steps.host.epoch:
+        if not self._host.epoch:
             return []
-        return [one for one in self.steps.held.values() if one.placed not in self._doing]
+        return [one for one in self._held.values() if one.placed not in self._doing]
 
     def find_ended(self, work: JournalEntry, text: str) -> None:
         """Begin what is due about work that has ended by itself, unless its claim has changed since that was seen."""
-        if self.steps.host.epoch and work.placed not in self._doing and self.steps.held.get(work.placed) is work:
+        if self._host.epoch and work.placed not in self._doing and self._held.get(work.placed) is work:
             # What is kept goes on, and is ended like any other claim.
             is_end = work.on_exit is not OnExit.KEEP
-            self._do(work, self.steps.work_ended(work, text), is_end)
+            self._do(work, self.steps.work_ended.follow_up(work, text), is_end)
 
     async def close(self) -> None:
         """Break off everything. The journal knows where to go on."""
@@ -115,11 +124,11 @@ class ClaimTasks:
     # -- what is to be done about each
 
     def _follow(self, entry: InboxEntry, claim: Claim | None) -> None:
-        held = next((one for one in self.steps.held.values() if _means(entry, one.id, one)), None)
-        placements = placements_here(claim, self.steps.host.name) if claim is not None else []
+        held = next((one for one in self._held.values() if _means(entry, one.id, one)), None)
+        placements = placements_here(claim, self._host.name) if claim is not None else []
         placement = next((one for one in placements if _means(entry, entry.claim_id, one)), None)
         if placement is not None:
-            held = self.steps.held.get(placement.placed, held)
+            held = self._held.get(placement.placed, held)
         if held is not None and is_newer_token(held.token, entry.token):
             self._discard(entry)
         elif entry.op == "end" and held is not None:
@@ -134,10 +143,12 @@ class ClaimTasks:
             self.take_up(work_of(claim, placement), entry.entry_id)
 
     def _discard(self, entry: InboxEntry) -> None:
-        self._do(JournalEntry(entry.claim_id, entry.token, entry.token, entry.token), self.steps.discard(entry))
+        self._do(
+            JournalEntry(entry.claim_id, entry.token, entry.token, entry.token), self.steps.lifecycle.discard(entry)
+        )
 
     def _compare_one(self, claim: Claim, placement: Placement) -> None:
-        work = self.steps.held.get(placement.placed)
+        work = self._held.get(placement.placed)
         # The journal counts too: it is ending there only because the store once said so, and it may be stopped already.
         if placement.state is ClaimStatus.ENDING or (work is not None and work.state is ClaimStatus.ENDING):
             self.end(work or work_of(claim, placement), gang_failed=has_fallen(claim, placement))
@@ -163,7 +174,7 @@ class ClaimTasks:
         if self._doing.get(work.placed) is doing:
             del self._doing[work.placed]
         if not doing.task.cancelled() and (error := doing.task.exception()) is not None:
-            _log.error("a claim's task failed", host=self.steps.host.name, claim=work.id, error=repr(error))
+            _log.error("a claim's task failed", host=self._host.name, claim=work.id, error=repr(error))
         if self._missed:
             self._missed = False
             self.on_missed()

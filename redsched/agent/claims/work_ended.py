@@ -11,7 +11,9 @@ import dataclasses
 
 import structlog
 
+from redsched.agent.claims.context import LifecycleContext
 from redsched.agent.claims.lifecycle import ClaimLifecycle
+from redsched.agent.claims.stopping import EndSteps
 from redsched.agent.journal.schema import JournalEntry, WorkEnd
 from redsched.model import OnExit
 from redsched.store.codec.outcomes import Outcome
@@ -20,29 +22,35 @@ from redsched.store.codec.results import ScriptResult
 _log = structlog.get_logger("redsched.agent")
 
 
-class WorkEndedSteps(ClaimLifecycle):
-    """What one host does with a claim, also when its work ends by itself."""
+class WorkEndedSteps:
+    """What one host does with a claim whose work has ended by itself."""
 
-    __slots__ = ()
+    def __init__(self, context: LifecycleContext, ending: EndSteps, lifecycle: ClaimLifecycle) -> None:
+        self._context = context
+        self._host = context.host
+        self._ending = ending
+        self._lifecycle = lifecycle
 
-    async def work_ended(self, work: JournalEntry, text: str) -> None:
+    async def follow_up(self, work: JournalEntry, text: str) -> None:
         """Do what `on_exit` says. `text`: what was seen of the work's end."""
-        _log.warning("work has ended by itself", host=self.host.name, claim=work.id, on_exit=work.on_exit, reason=text)
+        _log.warning("work has ended by itself", host=self._host.name, claim=work.id, on_exit=work.on_exit, reason=text)
         if work.on_exit is OnExit.RELEASE:
-            await self._write(dataclasses.replace(work, work_end=WorkEnd(text, self.host.now_ms)))
-            await self.end(work)
+            await self._context.write(dataclasses.replace(work, work_end=WorkEnd(text, self._host.now_ms)))
+            await self._ending.end(work)
             return
         answer = await self._say_work_ended(work, text)
-        if answer.outcome is Outcome.STALE and (anew := await self._resized_meanwhile(work)) is not None:
+        if answer.outcome is Outcome.STALE and (anew := await self._context.resized_meanwhile(work)) is not None:
             work, answer = anew, await self._say_work_ended(anew, text)
         if answer.outcome is Outcome.ENDING:
-            await self.end(work)
+            await self._ending.end(work)
         elif answer.outcome not in (Outcome.OK, Outcome.ALREADY_DONE):
-            await self.lose(work)
+            await self._ending.lose(work)
         elif work.on_exit is OnExit.REPLACE:
-            await self._fail(work, text, began=True)
+            await self._lifecycle.fail(work, text, began=True)
         else:
-            await self._write(dataclasses.replace(work, work_end=WorkEnd(text, answer.now_ms)))
+            await self._context.write(dataclasses.replace(work, work_end=WorkEnd(text, answer.now_ms)))
 
     async def _say_work_ended(self, work: JournalEntry, text: str) -> ScriptResult:
-        return await self._say(lambda: self.host.cell.work_ended(self.host.name, work.id, work.token, text))
+        return await self._context.say(
+            lambda: self._host.cell.claims.work_ended(self._host.name, work.id, work.token, text)
+        )

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from redsched.agent.collectors.base import Named
 from redsched.model import Amounts, ClaimStatus, OnExit
 from redsched.store.codec.claim_fields import AMOUNT, WANTED, amounts_in, record_with
-from redsched.store.commands.host_claims import LOCAL
+from redsched.store.commands.claims import LOCAL
 
 T = TypeVar("T")
 

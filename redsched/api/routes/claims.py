@@ -58,25 +58,25 @@ async def list_claims(request: Request, query: Annotated[ClaimsQuery, Query()]) 
 @router.delete("", summary="Release many claims", responses=BULK)
 async def release_claims(request: Request, query: Annotated[BulkReleaseQuery, Query()]) -> Response:
     """Release all claims that the filters find, a page at a time. At least one filter must be given."""
-    return await _bulk(query, scheduler(request).claims.release_all, force=query.force)
+    return await _bulk(query, scheduler(request).bulk.release, force=query.force)
 
 
 @router.post("/renew", summary="Give many claims more time", responses=BULK)
 async def renew_claims(request: Request, query: Annotated[BulkRenewQuery, Query()]) -> Response:
     """Restart the leases of all claims that the filters find and that are not active yet, a page at a time."""
-    return await _bulk(query, scheduler(request).claims.renew_all, lease_s=query.lease_s)
+    return await _bulk(query, scheduler(request).bulk.renew, lease_s=query.lease_s)
 
 
 @router.post("/shelve", summary="Shelve many claims", responses=BULK)
 async def shelve_claims(request: Request, query: Annotated[BulkQuery, Query()]) -> Response:
     """Shelve all claims that the filters find, a page at a time."""
-    return await _bulk(query, scheduler(request).claims.shelve_all)
+    return await _bulk(query, scheduler(request).bulk.shelve)
 
 
 @router.post("/unshelve", summary="Claim many again", responses=BULK)
 async def unshelve_claims(request: Request, query: Annotated[BulkQuery, Query()]) -> Response:
     """Claim again all shelved claims that the filters find, wherever there is room now, a page at a time."""
-    return await _bulk(query, scheduler(request).claims.unshelve_all)
+    return await _bulk(query, scheduler(request).bulk.unshelve)
 
 
 @router.get("/{claim_id}", summary="One claim", responses=answers({200: ClaimAnswer}, InvalidRequest, NotFound))
@@ -107,7 +107,7 @@ async def fail_claim(request: Request, claim_id: ClaimId) -> Response:
     409 `no-valid-host`: none fits, and it has ended all the same.
     """
     asked = await read(request, FailBody)
-    found = await scheduler(request).claims.fail(claim_id, asked.token, asked.alternates)
+    found = await scheduler(request).migrations.fail(claim_id, asked.token, asked.alternates)
     return responses.answer(render.claim(found))
 
 
@@ -115,7 +115,7 @@ async def fail_claim(request: Request, claim_id: ClaimId) -> Response:
 async def move_claim(request: Request, claim_id: ClaimId) -> Response:
     """Claim another place for it, the answer. What it has is held until the work runs there. 200: sent before."""
     asked = await read(request, MoveBody)
-    moving = scheduler(request).claims.move(claim_id, **asked.model_dump())
+    moving = scheduler(request).migrations.move(claim_id, **asked.model_dump())
     found, fresh = await (unless_gone(request, moving) if asked.queue_timeout_s else moving)
     return responses.created(render.claim(found), responses.claim_path(claim_id), fresh)
 
@@ -148,7 +148,7 @@ async def shelve_claim(request: Request, claim_id: ClaimId) -> Response:
 async def unshelve_claim(request: Request, claim_id: ClaimId) -> Response:
     """Claim again what was shelved, wherever there is room now. 200: that had been done before."""
     asked = await read_if_any(request, UnshelveBody)
-    claiming = scheduler(request).claims.unshelve(claim_id, asked.queue_timeout_s)
+    claiming = scheduler(request).migrations.unshelve(claim_id, asked.queue_timeout_s)
     found, fresh = await (unless_gone(request, claiming) if asked.queue_timeout_s else claiming)
     return responses.created(render.claim(found), responses.claim_path(claim_id), fresh)
 

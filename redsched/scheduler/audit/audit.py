@@ -47,7 +47,7 @@ async def audit_cell(cell: Cell) -> AuditReport:
 async def repair_cell(cell: Cell, operator: bool) -> AuditReport:
     """`repair` of one cell. Requests that claims name are kept for another while."""
     before, digests = await _look_again(cell)
-    await cell.store.keep_requests(digests)
+    await cell.store.requests.extend(digests)
     await digests.let_go()
     if not before.problems:
         return before

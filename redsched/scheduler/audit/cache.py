@@ -64,7 +64,7 @@ async def _look_at_declared(mirror: ReplicaUpdater) -> Different:
 
 
 async def _look_at_things(mirror: ReplicaUpdater, kind: Kind, names: Sequence[str]) -> Different:
-    hashes, stored, found = await mirror.cell.read_things(kind, names), Declared(), Different()
+    hashes, stored, found = await mirror.cell.declared.read(kind, names), Declared(), Different()
     async for name in paced(names):
         if name in hashes:
             stored.put(kind, name, hashes[name])

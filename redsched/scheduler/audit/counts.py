@@ -29,7 +29,7 @@ async def read_counts(store: CellStore) -> Things:
     """All groups, pools and quotas, those included that nobody declares and that claims still count in."""
     found: dict[str, Fields] = {}
     for kind in (Kind.SERVER_GROUP, Kind.POOL, Kind.QUOTA):
-        hashes = await store.read_things(kind, await store.all_names(kind))
+        hashes = await store.declared.read(kind, await store.audit.names(kind))
         found |= {f"{kind}:{name}": fields for name, fields in hashes.items()}
     return found
 

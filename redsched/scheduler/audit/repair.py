@@ -37,15 +37,15 @@ async def mend(cell: Cell, problems: Sequence[Problem], operator: bool) -> None:
 async def _mend(cell: Cell, seen: AuditSnapshot, kind: Mend | None, subject: str, reason: str, operator: bool) -> str:
     store, suspects = cell.store, seen.unlisted.get(subject, ())
     if kind is Mend.HOST:
-        return (await store.mend_host(subject, reason, suspects)).outcome
+        return (await store.repair.host(subject, reason, suspects)).outcome
     if kind is Mend.ENDING:
-        return "OK" if await store.reconcile([subject]) else "ALREADY_DONE"
+        return "OK" if await store.claims.reconcile([subject]) else "ALREADY_DONE"
     if kind is Mend.GONE_HOST:
-        return (await store.mend_gone_host(subject, reason, operator, suspects)).outcome
+        return (await store.repair.removed_host(subject, reason, operator, suspects)).outcome
     if kind is Mend.COUNTS:
         return await _mend_counts(store, subject, reason)
     if kind is Mend.DUE:
-        return (await store.mend_due(reason, [subject])).outcome
+        return (await store.repair.due(reason, [subject])).outcome
     if kind is Mend.GANG:
         return await _mend_gang(store, subject, reason, members_of(seen.gangs.get(subject, {})))
     return await _mend_cache(cell)
@@ -53,10 +53,10 @@ async def _mend(cell: Cell, seen: AuditSnapshot, kind: Mend | None, subject: str
 
 async def _mend_gang(store: CellStore, gang: str, reason: str, members: Sequence[str]) -> str:
     """Have it wait for the right members; of one that has failed, end those that are left, as reconciliation would."""
-    outcome = (await store.mend_gang(gang, reason, members)).outcome
-    if "end_reason" not in (await store.gang_hashes([gang])).get(gang, {}):
+    outcome = (await store.repair.gang(gang, reason, members)).outcome
+    if "end_reason" not in (await store.audit.gang_hashes([gang])).get(gang, {}):
         return outcome
-    return Outcome.OK if await store.end_gang(gang) else Outcome.NOT_ATTESTED
+    return Outcome.OK if await store.gangs.end(gang) else Outcome.NOT_ATTESTED
 
 
 async def _mend_cache(cell: Cell) -> str:
@@ -71,7 +71,7 @@ async def _mend_cache(cell: Cell) -> str:
 async def _mend_counts(store: CellStore, thing: str, reason: str) -> str:
     """Its version is read before its claims are looked for: the script can tell by it that these are all."""
     kind, _, name = thing.partition(":")
-    version = await store.version_of(kind, name)
+    version = await store.audit.version_of(kind, name)
     ids: list[str] = []
 
     def at_claim(claim_id: str, fields: Mapping[str, str]) -> None:
@@ -82,4 +82,4 @@ async def _mend_counts(store: CellStore, thing: str, reason: str) -> str:
     await (await read_cell(store, on_claim=at_claim)).let_go()
     if len(ids) > MAX_CLAIMS_OF_HOST:
         return f"more than {MAX_CLAIMS_OF_HOST} claims"
-    return (await store.mend_counts(thing, version, reason, ids)).outcome
+    return (await store.repair.counts(thing, version, reason, ids)).outcome

@@ -14,7 +14,7 @@ from redsched.store.cell import CellStore
 from redsched.store.codec.fields import claim_from, placement_fields
 from redsched.store.codec.results import AuditedHost
 from redsched.store.commands.base import CHUNK, chunks
-from redsched.store.commands.reads import MEMBER
+from redsched.store.commands.gangs import MEMBER
 
 HOSTS_AT_ONCE = 8
 
@@ -161,7 +161,7 @@ async def read_cell(store: CellStore, on_host: OnHost = _no_host, on_claim: OnCl
     await _read_hosts(store, seen, on_host, on_claim)
     await _read_unheld(store, seen, on_claim)
     gangs = seen.marks.gangs
-    after = await store.gang_hashes(list(gangs))
+    after = await store.audit.gang_hashes(list(gangs))
     seen.gangs = {gang: fields for gang, fields in gangs.items() if after.get(gang) == fields}
     return seen
 
@@ -172,10 +172,14 @@ def members_of(gang: Fields) -> list[str]:
 
 
 async def _read_marks(store: CellStore) -> Marks:
-    deadlines, to_reconcile, shelved = await store.deadlines(), await store.to_reconcile(), await store.shelved_ids()
-    keys = await store.key_names()
-    gangs = await store.gang_hashes(list(keys.get("gang", ())))
-    return Marks(deadlines, to_reconcile, shelved, keys, gangs, await store.host_names())
+    deadlines, to_reconcile, shelved = (
+        await store.due.deadlines(),
+        await store.due.reconcile_times(),
+        await store.claims.shelved_ids(),
+    )
+    keys = await store.audit.key_names()
+    gangs = await store.audit.gang_hashes(list(keys.get("gang", ())))
+    return Marks(deadlines, to_reconcile, shelved, keys, gangs, await store.hosts.names())
 
 
 async def _read_hosts(store: CellStore, seen: AuditSnapshot, on_host: OnHost, on_claim: OnClaim | None) -> None:
@@ -183,7 +187,7 @@ async def _read_hosts(store: CellStore, seen: AuditSnapshot, on_host: OnHost, on
     keys = seen.marks.keys
     names = await in_order({*seen.marks.listed, *keys.get("host", ()), *keys.get("claims", ())})
     for some in chunks(names, HOSTS_AT_ONCE):
-        async for host in store.audited(some):
+        async for host in store.audit.hosts(some):
             if host.fields:
                 seen.present.add(host.name)
             async for claim_id, fields in paced(host.claims.items()):
@@ -211,9 +215,9 @@ async def _read_unheld(store: CellStore, seen: AuditSnapshot, on_claim: OnClaim 
 
 
 async def _note_unheld(store: CellStore, seen: AuditSnapshot, ids: list[str], on_claim: OnClaim | None) -> None:
-    claims = await store.claim_hashes(ids)
+    claims = await store.audit.claim_hashes(ids)
     ended = [claim_id for claim_id, fields in claims.items() if fields.get("state") == ClaimStatus.ENDED]
-    lasting = await store.lasting(ended)
+    lasting = await store.audit.lasting(ended)
     seen.lasting.update((claim_id, claims[claim_id].get("end_reason", "")) for claim_id in lasting)
     async for claim_id, fields in paced(claims.items()):
         seen.note(claim_id, fields)

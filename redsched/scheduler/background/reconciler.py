@@ -52,7 +52,7 @@ class Reconciler:
 
     async def _place_in_time(self, claim: Claim, attempt: tuple[str, str]) -> None:
         try:
-            due_ms = await self._store.reconcile_due_ms(claim.id)
+            due_ms = await self._store.due.reconcile_at_ms(claim.id)
             if due_ms is None:
                 return  # another scheduler has placed it
             await asyncio.sleep(max(0, due_ms - self._mirror.now_ms()) / 1000)
@@ -65,11 +65,11 @@ class Reconciler:
     async def run_once(self) -> None:
         """Do what is due, each once; what cannot be done yet waits for the next round. Raises Unavailable."""
         seen, offset = Spread[bool](), 0
-        while due := await self._store.due_for_reconciliation(self._mirror.now_ms(), offset, BATCH):
+        while due := await self._store.due.to_reconcile(self._mirror.now_ms(), offset, BATCH):
             fresh = [one for one in due if one not in seen]
             offset += len(due) - len(fresh)  # still due although it was done: step over it
             seen.update(dict.fromkeys(fresh, True))
-            claims = await self._store.read_claims(fresh)
+            claims = await self._store.claims.read(fresh)
             for first in range(0, len(fresh), AT_ONCE):
                 await aio.together(self._do(one, claims.get(one)) for one in fresh[first : first + AT_ONCE])
             if len(due) < BATCH:
@@ -89,7 +89,7 @@ class Reconciler:
         try:
             if claim is not None and claim.state is ClaimStatus.PENDING:
                 await self._place(claim)
-            gang_done = bool(claim and claim.gang and claim.state in OVER and await self._store.end_gang(claim.gang))
-            await self._store.reconcile([claim_id], counted_by(claim) if claim else (), gang_done)
+            gang_done = bool(claim and claim.gang and claim.state in OVER and await self._store.gangs.end(claim.gang))
+            await self._store.claims.reconcile([claim_id], counted_by(claim) if claim else (), gang_done)
         except RedschedError as error:
             log.warning("reconcile", cell=self._store.name, claim=claim_id, problem=error.detail)

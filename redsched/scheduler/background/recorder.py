@@ -14,7 +14,7 @@ from redsched.store.codec.fields import AMOUNT, HELD_AMOUNT, placement_fields
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import Change, Recorded
-from redsched.store.commands.reads import FEED_START
+from redsched.store.commands.feed import FEED_START
 
 BATCH = 100
 """Few enough that a request which comes meanwhile waits some milliseconds at most: an event takes 50 to 100 us here."""
@@ -42,13 +42,13 @@ class Recorder:
         """Record what the feed has now; the number of events. Raises StoreUnavailable, OutcomeUnknown."""
         recorded = 0
         while True:
-            last = await self._cell.recorded()
-            changes = await self._cell.changes(last.entry_id or FEED_START, BATCH)
+            last = await self._cell.events.recorded()
+            changes = await self._cell.feed.read(last.entry_id or FEED_START, BATCH)
             if not changes:
                 return recorded
             events = await self._events(last, changes)
             upto = Recorded(changes[-1].entry_id, changes[-1].seq)
-            answer = await self._cell.record(last.entry_id, upto, events, self._keep_s, self._most)
+            answer = await self._cell.events.record(last.entry_id, upto, events, self._keep_s, self._most)
             if answer.outcome is Outcome.OK:
                 recorded += len(events)
             if len(changes) < BATCH:
@@ -56,7 +56,7 @@ class Recorder:
 
     async def _events(self, last: Recorded, changes: Sequence[Change]) -> list[dict[str, str]]:
         ids = sorted({change.fields["claim"] for change in changes if "claim" in change.fields})
-        claims = await self._cell.claim_hashes(ids)
+        claims = await self._cell.audit.claim_hashes(ids)
         amounts = await _amounts_at(changes, claims)
         events: list[dict[str, str]] = []
         seq = last.seq

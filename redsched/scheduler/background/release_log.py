@@ -100,10 +100,12 @@ class ReleaseLog:
 
     async def _close(self, one: _Closed) -> ScriptResult:
         """Close the claim, or the id where nothing is known of it: its host may still bring it back."""
-        answer = await self._cell.release("", one.claim_id, how=one.how, end_reason=one.end_reason, closed=one.token)
+        answer = await self._cell.claims.release(
+            "", one.claim_id, how=one.how, end_reason=one.end_reason, closed=one.token
+        )
         if answer.outcome is Outcome.UNKNOWN:
             # Where all hosts have been heard, nobody can bring back what is not known.
-            answer = await self._cell.void(
+            answer = await self._cell.claims.void(
                 one.claim_id, "", unheard=bool(one.token), token=one.token, end_reason=one.end_reason
             )
         # CONFLICT: its host has just brought it back, so that it can be released now.

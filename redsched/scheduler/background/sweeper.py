@@ -86,17 +86,17 @@ class Sweeper:
     async def mark_down(self, hosts: Sequence[str]) -> None:
         """Mark those of the hosts whose lease has lapsed. Raises Unavailable."""
         with _not_the_callers():
-            await self._cell.mark_down(hosts)
+            await self._cell.hosts.mark_down(hosts)
 
     async def _expire_due(self) -> int:
         changed = offset = 0
         now_s, version = aio.now_s(), self._mirror.columns.version
         await self._forget_stuck(now_s)
-        while due := await self._cell.due_claims(self._mirror.now_ms(), offset, BATCH):
+        while due := await self._cell.due.expired(self._mirror.now_ms(), offset, BATCH):
             fresh = [one for one in due if one not in self._stuck]
-            claims = await self._cell.read_claims(fresh) if fresh else {}
+            claims = await self._cell.claims.read(fresh) if fresh else {}
             things = {name for claim in claims.values() for name in counted_by(claim)}
-            done = await self._cell.reconcile(fresh, things) if fresh else 0
+            done = await self._cell.claims.reconcile(fresh, things) if fresh else 0
             changed += done
             # Those that nothing could be done about (their host has not attested) stay in front: step over them.
             offset += len(due) - done
@@ -120,8 +120,8 @@ class Sweeper:
         offset = 0
         # The store's time may have gone back, with another epoch: then there is more to look at again.
         since_ms = min(self._swept_until_ms, max(0, now_ms - SCORE_SLACK_MS))
-        while lapsed := await self._cell.lapsed_hosts(since_ms, now_ms, offset, BATCH):
-            await self._cell.mark_down(lapsed)
+        while lapsed := await self._cell.hosts.lapsed(since_ms, now_ms, offset, BATCH):
+            await self._cell.hosts.mark_down(lapsed)
             offset += len(lapsed)
             if len(lapsed) < BATCH:
                 break

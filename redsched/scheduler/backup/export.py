@@ -45,7 +45,9 @@ async def export_cell(store: CellStore) -> Archive:
 
 
 async def _read(store: CellStore) -> Archive:
-    things = {kind: await store.read_things(kind, await store.declared_names(kind)) for kind in Kind if kind != "host"}
+    things = {
+        kind: await store.declared.read(kind, await store.declared.names(kind)) for kind in Kind if kind != "host"
+    }
     claims = Packed()
 
     def at_claim(claim_id: str, fields: Fields) -> None:
@@ -95,14 +97,14 @@ def _hosts_of(fields: Fields) -> set[str]:
 async def _hosts(store: CellStore, names: Sequence[str]) -> list[HostHashes]:
     found: list[HostHashes] = []
     for first in range(0, len(names), HOSTS_AT_ONCE):
-        found += await store.read_hosts(names[first : first + HOSTS_AT_ONCE])
+        found += await store.hosts.read(names[first : first + HOSTS_AT_ONCE])
     return [one for one in found if one.fields]
 
 
 async def _requests(store: CellStore, seen: AuditSnapshot) -> Spread[str]:
     texts = Spread[str]()
     async for page in paged(seen.digests, REQUESTS_AT_ONCE):
-        texts.update(await store.read_requests(page))
+        texts.update(await store.requests.read(page))
     return texts
 
 

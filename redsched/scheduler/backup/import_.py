@@ -32,12 +32,12 @@ async def import_cell(store: CellStore, archive: Archive) -> Imported:
     await store.init()
     notes: list[str] = []
     for report in archive.hosts:
-        await store.report(report)
+        await store.hosts.report(report)
     counts = await _import_declared(store, archive, notes)
     counts["hosts"] = len(archive.hosts)
     counts["claims"] = await _import_claims(store, archive, notes)
     for digest, text in archive.requests.items():
-        await store.keep_request(digest, text)
+        await store.requests.restore(digest, text)
     counts["requests"] = len(archive.requests)
     # Above the exported one, so that what is placed from now on is newer than any token in the file.
     present = (await store.tick()).epoch
@@ -52,9 +52,9 @@ async def import_declared(store: CellStore, archive: Archive) -> Imported:
 
 
 async def _refuse_used(store: CellStore) -> None:
-    found = {"hosts": await store.host_names(), "claims": list((await store.key_names()).get("claim", ()))}
+    found = {"hosts": await store.hosts.names(), "claims": list((await store.audit.key_names()).get("claim", ()))}
     for kind in (Kind.AGGREGATE, Kind.SERVER_GROUP, Kind.POOL, Kind.QUOTA):
-        found[f"{kind}s"] = await store.declared_names(kind)
+        found[f"{kind}s"] = await store.declared.names(kind)
     there = [f"{len(names)} {what} ({', '.join(sorted(names)[:3])}...)" for what, names in found.items() if names]
     if there:
         raise ClaimState(
@@ -64,23 +64,23 @@ async def _refuse_used(store: CellStore) -> None:
 
 
 async def _import_declared(store: CellStore, archive: Archive, notes: list[str]) -> dict[str, int]:
-    known = set(await store.host_names())
+    known = set(await store.hosts.names())
     notes += [
         f"server group {group.name} stays as it is: its members are not counted by what the file says"
         for group in archive.groups
-        if (await store.put_group(group)).outcome is Outcome.IN_USE
+        if (await store.declared.put_group(group)).outcome is Outcome.IN_USE
     ]
     for pool in archive.pools:
-        await store.put_pool(pool)
+        await store.declared.put_pool(pool)
     for quota in archive.quotas:
-        await store.put_quota(quota)
+        await store.declared.put_quota(quota)
     for aggregate in archive.aggregates:
-        answer = await store.put_aggregate(aggregate)
+        answer = await store.declared.put_aggregate(aggregate)
         if answer.facts:
             notes.append(f"aggregate {aggregate.name}: {', '.join(answer.facts)} not known yet: import again later")
     statuses = {host: status for host, status in archive.statuses.items() if host in known}
     for host, status in statuses.items():
-        await store.set_status(host, status)
+        await store.hosts.set_status(host, status)
     if unknown := sorted(set(archive.statuses) - known):
         waiting = [host for host in unknown if archive.statuses[host] is not HostStatus.ENABLED]
         if waiting:
@@ -98,7 +98,7 @@ async def _import_claims(store: CellStore, archive: Archive, notes: list[str]) -
         items = list(claims.items())
         for first in range(0, len(items), CLAIMS_AT_ONCE):
             some = dict(items[first : first + CLAIMS_AT_ONCE])
-            answer = await store.restore(some)
+            answer = await store.repair.restore(some)
             if answer.outcome is Outcome.OK:
                 imported += len(some) - len(answer.facts)
             elif answer.outcome is Outcome.IN_USE:

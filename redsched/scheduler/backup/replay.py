@@ -57,8 +57,8 @@ async def _bring_hosts(url: str, archive: Archive, settings: Settings) -> None:
         cell = store.cell(archive.head.cell)
         await cell.init()
         for report in archive.hosts:
-            said = await cell.report(replace(report, lease_s=LEASE_S))
-            await cell.attest(report.name, said.epoch)
+            said = await cell.hosts.report(replace(report, lease_s=LEASE_S))
+            await cell.hosts.attest(report.name, said.epoch)
         await import_declared(cell, archive)
 
 

@@ -12,8 +12,9 @@ from redsched import aio
 from redsched.errors import InvalidRequest, RedschedError, StoreUnavailable
 from redsched.model import MAX_LEASE_S, Claim, ClaimStatus, ListedState
 from redsched.pacing import paced
-from redsched.scheduler.cells import no_such_host
+from redsched.scheduler.cells import Cells, no_such_host
 from redsched.scheduler.claims.listing import ClaimFilter
+from redsched.scheduler.claims.migration import MigrationService
 from redsched.scheduler.claims.service import ClaimService
 from redsched.scheduler.results import Page
 from redsched.store.codec.outcomes import Outcome
@@ -51,10 +52,15 @@ class BulkResult:
     error: RedschedError | None = None
 
 
-class BulkService(ClaimService):
-    """ClaimService, and its verbs for many claims. `next` of a page is the `after` of the next call."""
+class BulkService:
+    """Verbs for all claims that a filter finds. `next` of a page is the `after` of the next call."""
 
-    async def release_all(
+    def __init__(self, cells: Cells, claims: ClaimService, migrations: MigrationService) -> None:
+        self._cells = cells
+        self._claims = claims
+        self._migrations = migrations
+
+    async def release(
         self, wanted: ClaimFilter, force: bool = False, dry_run: bool = False, limit: int = 1000, after: str = ""
     ) -> Page[BulkResult]:
         """Release up to `limit` claims that the filter finds, with all their placements.
@@ -63,56 +69,56 @@ class BulkService(ClaimService):
         """
         how = ReleaseMode.FORCE if force else ReleaseMode.ASK
 
-        async def release(claim: Claim) -> BulkOutcome:
+        async def each(claim: Claim) -> BulkOutcome:
             answer = await self._release_whole(claim, how)
             return BulkOutcome.ENDING if answer.outcome is Outcome.ENDING else BulkOutcome.RELEASED
 
-        return await self._on_page(wanted, release, dry_run, limit, after)
+        return await self._on_page(wanted, each, dry_run, limit, after)
 
-    async def renew_all(
+    async def renew(
         self, wanted: ClaimFilter, lease_s: int, dry_run: bool = False, limit: int = 1000, after: str = ""
     ) -> Page[BulkResult]:
-        """Give what the filter finds and is not active yet a lease of `lease_s`. Otherwise as `release_all`."""
+        """Give what the filter finds and is not active yet a lease of `lease_s`. Otherwise as `release`."""
         if not 1 <= lease_s <= MAX_LEASE_S:
             raise InvalidRequest(f"lease_s must be from 1 to {MAX_LEASE_S}, not {lease_s}")
 
-        async def renew(claim: Claim) -> BulkOutcome:
-            renewed = await self.renew(claim.id, claim.token, lease_s)
+        async def each(claim: Claim) -> BulkOutcome:
+            renewed = await self._claims.renew(claim.id, claim.token, lease_s)
             here = renewed.at(claim.token) or renewed
             return BulkOutcome.RENEWED if here.expires_at_ms else BulkOutcome.UNCHANGED
 
-        return await self._on_page(wanted, renew, dry_run, limit, after)
+        return await self._on_page(wanted, each, dry_run, limit, after)
 
-    async def shelve_all(
+    async def shelve(
         self, wanted: ClaimFilter, dry_run: bool = False, limit: int = 1000, after: str = ""
     ) -> Page[BulkResult]:
-        """Shelve what the filter finds. Otherwise as `release_all`."""
+        """Shelve what the filter finds. Otherwise as `release`."""
 
-        async def shelve(claim: Claim) -> BulkOutcome:
-            shelved = await self.shelve(claim.id, claim.token)
+        async def each(claim: Claim) -> BulkOutcome:
+            shelved = await self._claims.shelve(claim.id, claim.token)
             return BulkOutcome.ENDING if shelved.state is ClaimStatus.ENDING else BulkOutcome.SHELVED
 
-        return await self._on_page(wanted, shelve, dry_run, limit, after)
+        return await self._on_page(wanted, each, dry_run, limit, after)
 
-    async def unshelve_all(
+    async def unshelve(
         self, wanted: ClaimFilter, dry_run: bool = False, limit: int = 1000, after: str = ""
     ) -> Page[BulkResult]:
-        """Claim again what the filter finds and is shelved, where there is room now. Otherwise as `release_all`."""
+        """Claim again what the filter finds and is shelved, where there is room now. Otherwise as `release`."""
         wanted.require_any()
         if wanted.state not in (None, ListedState.SHELVED):
             raise InvalidRequest(f"only shelved claims can be unshelved: leave out state {wanted.state}")
 
-        async def unshelve(claim: Claim) -> BulkOutcome:
-            await self.unshelve(claim.id)
+        async def each(claim: Claim) -> BulkOutcome:
+            await self._migrations.unshelve(claim.id)
             return BulkOutcome.UNSHELVED
 
-        return await self._on_page(replace(wanted, state=ListedState.SHELVED), unshelve, dry_run, limit, after)
+        return await self._on_page(replace(wanted, state=ListedState.SHELVED), each, dry_run, limit, after)
 
     async def _release_whole(self, claim: Claim, how: ReleaseMode) -> ScriptResult:
         """Release a claim, not only the move that the token of its listed placement may name."""
-        answer = await self._give_back(claim.id, claim.token, how)
+        answer = await self._claims.give_back(claim.id, claim.token, how)
         called_off = not answer.facts[0]
-        return await self._give_back(claim.id, "", how) if called_off else answer
+        return await self._claims.give_back(claim.id, "", how) if called_off else answer
 
     async def _require_host(self, name: str) -> None:
         """Raise NotFound for a host that is in no cell: a misspelt one would look like one without claims."""
@@ -126,7 +132,7 @@ class BulkService(ClaimService):
         wanted.require_any()
         if wanted.host is not None:
             await self._require_host(wanted.host)
-        page = await self.page(wanted, limit, after)
+        page = await self._claims.page(wanted, limit, after)
         found = await (_selected(page.items) if dry_run else _each(verb, page.items))
         return Page(tuple(found), page.next)
 

@@ -59,8 +59,8 @@ async def held_by(cell: Cell, request: Request, claim: Claim, besides: Collectio
     ids = {claim_id for ids in related.values() for claim_id in ids}
     if not ids:
         return ()
-    claims = await cell.store.read_claims(sorted(ids))
-    leaving = await cell.store.draining_hosts(cell.mirror.now_ms())
+    claims = await cell.store.claims.read(sorted(ids))
+    leaving = await cell.store.hosts.draining(cell.mirror.now_ms())
     evacuated = {host for host, how in leaving.items() if how == "evacuate"}
     others = {claim_id: _other(claim_id, claims.get(claim_id), evacuated) for claim_id in ids}
     return tuple(Held(one, tuple(others[claim_id] for claim_id in ids)) for one, ids in related.items() if ids)

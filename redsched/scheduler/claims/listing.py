@@ -1,16 +1,14 @@
-"""ClaimList: reading claims, one and many. What is answered is read from the store, not from memory."""
+"""Which claims a filter finds, in order, and the reasons that go with claims: from the store, not from memory."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass, fields, replace
 
 from redsched.errors import InvalidRequest
 from redsched.model import OVER, Claim, ClaimStatus, EndReason, ListedState, Reason
 from redsched.pacing import in_order, paced
-from redsched.scheduler.cells import Cell, Cells
-from redsched.scheduler.results import Page
+from redsched.scheduler.cells import Cell
 from redsched.store.commands.base import CLAIMS_AT_ONCE, chunks
-from redsched.store.commands.reads import HOSTS_AT_ONCE
+from redsched.store.commands.claims import HOSTS_AT_ONCE
 
 _EXPLAINED = (EndReason.EXPIRED, EndReason.FAILED, EndReason.WORK_ENDED)
 _GIVEN_BACK = (EndReason.RELEASED, ClaimStatus.ENDING)
@@ -68,58 +66,7 @@ class ClaimFilter:
         return self.host is None and self.zone is None and self.state in (None, ClaimStatus.PENDING)
 
 
-class ClaimList:
-    """Claims over all cells of a scheduler."""
-
-    def __init__(self, cells: Cells) -> None:
-        self._cells = cells
-
-    async def get(self, claim_id: str) -> Claim:
-        """Return a claim, an ended one too while it is remembered. Raises NotFound, Settling."""
-        cell, claim = await self._cells.find_claim(claim_id)
-        if claim.state is ClaimStatus.PENDING:
-            claim = replace(claim, next_attempt_at_ms=await cell.store.reconcile_due_ms(claim.id))
-        return (await _with_reasons(cell, [claim]))[0]
-
-    async def list(
-        self,
-        host: str | None = None,
-        project: str | None = None,
-        consumer: str | None = None,
-        state: ClaimStatus | ListedState | None = None,
-        zone: str | None = None,
-        cell: str | None = None,
-        limit: int = 100,
-        after: str = "",
-    ) -> Page[Claim]:
-        """Return claims that have not ended, by host and id; pending ones that are nowhere first. Shelved ones by id.
-
-        `after` is the `next` of the page before. Raises InvalidRequest, and NotFound for a cell that is not one of this
-        scheduler's.
-        """
-        page = await self.page(ClaimFilter(host, project, consumer, state, zone, cell), limit, after)
-        by_id: dict[str, Claim] = {}
-        for one in self._cells:
-            claims = await _with_reasons(one, [claim for claim in page.items if claim.cell == one.name])
-            by_id.update((claim.id, claim) for claim in claims)
-        return Page(tuple(by_id[claim.id] for claim in page.items), page.next)
-
-    async def page(self, wanted: ClaimFilter, limit: int, after: str) -> Page[Claim]:
-        """Return the next claims that a filter finds, without their reasons. Otherwise as `list`."""
-        cells = list(self._cells) if wanted.cell is None else [self._cells.named(wanted.cell)]
-        last = _cursor(after)
-        await self._cells.catch_up()
-        found: list[Claim] = []
-        async with aclosing(_walk(cells, wanted, last)) as walk:
-            async for position, claim in walk:
-                if len(found) == limit:
-                    return Page(tuple(found), ":".join(last))
-                found.append(claim)
-                last = position
-        return Page(tuple(found))
-
-
-async def _walk(
+async def walk_claims(
     cells: "list[Cell]", wanted: ClaimFilter, after: Position
 ) -> AsyncGenerator[tuple[Position, Claim], None]:
     """Yield what a filter finds after a position. Reads ahead a batch at most."""
@@ -144,7 +91,7 @@ async def _walk(
 
 async def _unplaced(cells: "list[Cell]", after_id: str) -> AsyncIterator[Claim]:
     """Yield the pending claims that have no placement, by id. Each of them is listed in `reconcile`."""
-    listed = [(cell, await cell.store.to_reconcile()) for cell in cells]
+    listed = [(cell, await cell.store.due.reconcile_times()) for cell in cells]
     async for claim in _by_id(listed, after_id):
         if claim.state is ClaimStatus.PENDING and not claim.placements:
             yield claim
@@ -152,7 +99,7 @@ async def _unplaced(cells: "list[Cell]", after_id: str) -> AsyncIterator[Claim]:
 
 async def _shelved(cells: "list[Cell]", after_id: str) -> AsyncIterator[Claim]:
     """Yield the shelved claims, by id."""
-    listed = [(cell, await cell.store.shelved_ids()) for cell in cells]
+    listed = [(cell, await cell.store.claims.shelved_ids()) for cell in cells]
     async for claim in _by_id(listed, after_id):
         if claim.is_shelved:
             yield claim
@@ -162,7 +109,7 @@ async def _by_id(listed: "Sequence[tuple[Cell, Collection[str]]]", after_id: str
     """Yield the claims of these ids in order; one that several cells list, as each of them has it."""
     ids = {one for _, some in listed async for one in paced(some) if one > after_id}
     for batch in chunks(await in_order(ids), CLAIMS_AT_ONCE):
-        found = [await cell.store.read_claims(one for one in batch if one in some) for cell, some in listed]
+        found = [await cell.store.claims.read(one for one in batch if one in some) for cell, some in listed]
         for claim_id in batch:
             for claims in found:
                 if claim_id in claims:
@@ -184,7 +131,7 @@ async def _places(hosts: "Sequence[tuple[Cell, str]]", after: Position) -> "list
     ids: dict[str, set[str]] = {}
     for cell in dict.fromkeys(cell for cell, _ in hosts):
         names = [name for one, name in hosts if one is cell]
-        ids.update(zip(names, await cell.store.held_ids_of(names), strict=True))
+        ids.update(zip(names, await cell.store.hosts.claim_ids_of(names), strict=True))
     return [
         (cell, host, claim_id)
         for cell, host in hosts
@@ -197,16 +144,16 @@ async def _read_at(places: "Sequence[tuple[Cell, str, str]]", only_main: bool) -
     """Return each claim as it is on its host; with `only_main` only where that is the host of its main placement."""
     claims: dict[str, Claim] = {}
     for cell in dict.fromkeys(cell for cell, _, _ in places):
-        claims |= await cell.store.read_claims(claim_id for one, _, claim_id in places if one is cell)
+        claims |= await cell.store.claims.read(claim_id for one, _, claim_id in places if one is cell)
     found = ((host, claims[claim_id]) for _, host, claim_id in places if claim_id in claims)
     if only_main:
         return [claim for host, claim in found if claim.placements and claim.host == host]
     return [view for host, claim in found if (view := claim.on(host))]
 
 
-async def _with_reasons(cell: Cell, claims: "Sequence[Claim]") -> "list[Claim]":
+async def with_reasons(cell: Cell, claims: "Sequence[Claim]") -> "list[Claim]":
     """Return the claims, each with the reason that is kept, where it still says something of the claim."""
-    reasons = await cell.store.read_reasons(one.id for one in claims)
+    reasons = await cell.store.claims.reasons(one.id for one in claims)
     return [
         replace(one, reason=reasons[one.id]) if one.id in reasons and _concerns(one, reasons[one.id]) else one
         for one in claims
@@ -229,7 +176,8 @@ def _explains(end_reason: EndReason | None, op: str) -> bool:
     return end_reason in _EXPLAINED or op in _GIVEN_BACK or could_not_start
 
 
-def _cursor(after: str) -> Position:
+def cursor(after: str) -> Position:
+    """Read the `next` of a page. Raises InvalidRequest."""
     host, colon, claim_id = after.partition(":")
     if after and not (colon and claim_id):
         raise InvalidRequest(f"after {after[:140]!r} is not the `next` of a page of claims: pass it as it was given")

@@ -11,7 +11,6 @@ from redsched.model import OVER, Claim, ClaimStatus, EndReason, OnExit, Token
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claims.outcomes import check_outcome, stale
 from redsched.scheduler.claims.replacements import ReplacementPlacer, ReplacementSpec
-from redsched.scheduler.quotas.enforcement import Quotas
 from redsched.scheduler.selection.wait_queue import WaitQueue
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.outcomes import Outcome
@@ -24,9 +23,8 @@ LIVE_DEADLINE_S = 300
 class MigrationService:
     """Claims over all cells of a scheduler that are to be elsewhere."""
 
-    def __init__(self, cells: Cells, line: WaitQueue, successors: ReplacementPlacer, quotas: Quotas) -> None:
+    def __init__(self, cells: Cells, line: WaitQueue, successors: ReplacementPlacer) -> None:
         self._cells = cells
-        self._quotas = quotas
         self._line = line
         self._successors = successors
 
@@ -44,7 +42,7 @@ class MigrationService:
         if alternates is not None and not alternates:
             return await self._end_failed(cell, claim)
         if claim.state is not ClaimStatus.PENDING:
-            answer = await cell.store.fail(claim.host, claim.id, token, False, counted_by(claim), again=True)
+            answer = await cell.store.claims.fail(claim.host, claim.id, token, False, counted_by(claim), again=True)
             # Somebody else may have said the same at once, and placed it again by now.
             cell, claim, known = await self._find_placing(claim_id, token)
             if known is not None:
@@ -80,7 +78,7 @@ class MigrationService:
     async def _put_off(self, cell: Cell, claim: Claim, error: RedschedError) -> RedschedError:
         """Have another place looked for later; the error that says so."""
         token = claim.retry_from or claim.token
-        await cell.store.put_off(claim.host, claim.id, token, f"there is no place for it now: {error.detail}")
+        await cell.store.claims.put_off(claim.host, claim.id, token, f"there is no place for it now: {error.detail}")
         said = f"claim {claim.id} is pending, and a place is looked for again; {error.detail}"
         return type(error)(said, {**error.facts, "claim_id": claim.id})
 
@@ -167,7 +165,9 @@ class MigrationService:
         What was unshelved and could not be started is shelved still.
         """
         end_reason = EndReason.SHELVED if _is_unshelved(claim) else EndReason.FAILED
-        answer = await cell.store.release(claim.host, claim.id, token, end_reason=end_reason, things=counted_by(claim))
+        answer = await cell.store.claims.release(
+            claim.host, claim.id, token, end_reason=end_reason, things=counted_by(claim)
+        )
         if answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE, Outcome.ENDING):
             # Nothing of it is left, which the store may lose like any release.
             cell.released.note(claim.id, answer, end_reason)

@@ -96,7 +96,7 @@ class ReplacementPlacer:
 
         # A picture that has not heard yet that their host was written off would know of no followers.
         hosts = await cell.read_at_head(look) if claim.group else ()
-        async for claims in cell.store.living_on(hosts):
+        async for claims in cell.store.claims.living_on(hosts):
             others = [one for one in claims if one.group == claim.group and one.id != claim.id and one.state in HELD]
             for one in others[: MAX_FOLLOWERS - len(found)]:
                 with suppress(Conflict, NotFound):
@@ -159,7 +159,7 @@ class ReplacementPlacer:
 
     async def _read(self, cell: Cell, claim: Claim, token: str) -> Claim:
         """Read the claim at its new placement; as it is now, where that has gone already."""
-        now = (await cell.store.read_claims([claim.id])).get(claim.id)
+        now = (await cell.store.claims.read([claim.id])).get(claim.id)
         if now is None:
             raise NotFound(f"there is no claim {claim.id!r} any more")
         return now.at(token) or now

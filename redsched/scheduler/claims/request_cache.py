@@ -40,7 +40,7 @@ class RequestCache:
 
     async def of(self, claim: Claim) -> Request:
         """The request that a claim was made by: of all its places. Raises ClaimState where it is not known."""
-        text = await self._store.read_request(claim.digest) if claim.digest else None
+        text = await self._store.requests.get(claim.digest) if claim.digest else None
         if text is None:
             raise ClaimState(
                 f"the request of claim {claim.id} is not known to the store: the claim is older than what is kept, or "

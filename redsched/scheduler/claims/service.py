@@ -1,33 +1,88 @@
-"""Verbs on a claim where it is: confirm, renew, resize, shelve, release.
+"""Reading claims, and verbs on a claim where it is: confirm, renew, resize, shelve, release.
 
-Beside it what finds a claim another place (migration.py), and reading (listing.py).
+What finds a claim another place is in migration.py, verbs on many claims are in bulk.py.
 """
 
+from contextlib import aclosing
+from dataclasses import replace
+
 from redsched.errors import NotFound, NoValidHost
-from redsched.model import Amounts, Claim, EndReason, Token
-from redsched.scheduler.cells import Cell
-from redsched.scheduler.claims.listing import ClaimList
-from redsched.scheduler.claims.migration import MigrationService
+from redsched.model import Amounts, Claim, ClaimStatus, EndReason, ListedState, Token
+from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.claims.listing import ClaimFilter, cursor, walk_claims, with_reasons
 from redsched.scheduler.claims.outcomes import check_outcome
 from redsched.scheduler.claims.resize import absolute
+from redsched.scheduler.quotas.enforcement import Quotas
+from redsched.scheduler.results import Page
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ReleaseMode, ScriptResult
 
 
-class ClaimService(MigrationService, ClaimList):
-    """Claims over all cells of a scheduler. A token names one placement of a claim."""
+class ClaimService:
+    """Claims over all cells of a scheduler. A token names one placement of a claim.
+
+    What is read comes from the store, not from memory.
+    """
+
+    def __init__(self, cells: Cells, quotas: Quotas) -> None:
+        self._cells = cells
+        self._quotas = quotas
+
+    async def get(self, claim_id: str) -> Claim:
+        """Return a claim, an ended one too while it is remembered. Raises NotFound, Settling."""
+        cell, claim = await self._cells.find_claim(claim_id)
+        if claim.state is ClaimStatus.PENDING:
+            claim = replace(claim, next_attempt_at_ms=await cell.store.due.reconcile_at_ms(claim.id))
+        return (await with_reasons(cell, [claim]))[0]
+
+    async def list(
+        self,
+        host: str | None = None,
+        project: str | None = None,
+        consumer: str | None = None,
+        state: ClaimStatus | ListedState | None = None,
+        zone: str | None = None,
+        cell: str | None = None,
+        limit: int = 100,
+        after: str = "",
+    ) -> Page[Claim]:
+        """Return claims that have not ended, by host and id; pending ones that are nowhere first. Shelved ones by id.
+
+        `after` is the `next` of the page before. Raises InvalidRequest, and NotFound for a cell that is not one of this
+        scheduler's.
+        """
+        page = await self.page(ClaimFilter(host, project, consumer, state, zone, cell), limit, after)
+        by_id: dict[str, Claim] = {}
+        for one in self._cells:
+            claims = await with_reasons(one, [claim for claim in page.items if claim.cell == one.name])
+            by_id.update((claim.id, claim) for claim in claims)
+        return Page(tuple(by_id[claim.id] for claim in page.items), page.next)
+
+    async def page(self, wanted: ClaimFilter, limit: int, after: str) -> Page[Claim]:
+        """Return the next claims that a filter finds, without their reasons. Otherwise as `list`."""
+        cells = list(self._cells) if wanted.cell is None else [self._cells.named(wanted.cell)]
+        last = cursor(after)
+        await self._cells.catch_up()
+        found: list[Claim] = []
+        async with aclosing(walk_claims(cells, wanted, last)) as walk:
+            async for position, claim in walk:
+                if len(found) == limit:
+                    return Page(tuple(found), ":".join(last))
+                found.append(claim)
+                last = position
+        return Page(tuple(found))
 
     async def confirm(self, claim_id: str, token: str) -> Claim:
         """The work runs. Raises NotFound, ClaimState, StaleToken, Settling."""
         cell, claim = await self._find(claim_id, token)
-        check_outcome(claim, await cell.store.confirm(claim.host, claim.id, token))
+        check_outcome(claim, await cell.store.claims.confirm(claim.host, claim.id, token))
         return await self.get(claim.id)
 
     async def renew(self, claim_id: str, token: str, lease_s: int) -> Claim:
         """A fresh lease, for a claim that is not active yet. Raises NotFound, ClaimState, StaleToken, Settling."""
         cell, claim = await self._find(claim_id, token)
-        check_outcome(claim, await cell.store.renew(claim.host, claim.id, token, lease_s))
+        check_outcome(claim, await cell.store.claims.renew(claim.host, claim.id, token, lease_s))
         return await self.get(claim.id)
 
     async def resize(self, claim_id: str, token: str, slots: Amounts, resources: Amounts) -> Claim:
@@ -56,7 +111,7 @@ class ClaimService(MigrationService, ClaimList):
         Raises NotFound, ClaimState, StaleToken, Settling.
         """
         cell, claim = await self._find(claim_id, token)
-        answer = await cell.store.shelve(claim.host, claim.id, token, counted_by(claim))
+        answer = await cell.store.claims.shelve(claim.host, claim.id, token, counted_by(claim))
         check_outcome(claim, answer, ending=True)
         cell.released.note(claim.id, answer, EndReason.SHELVED)
         return await self.get(claim.id)
@@ -67,10 +122,11 @@ class ClaimService(MigrationService, ClaimList):
         One that is not known stays gone, though a host which was long away should have it in its journal.
         Raises NotFound, StaleToken, Settling.
         """
-        answer = await self._give_back(claim_id, token, ReleaseMode.FORCE if force else ReleaseMode.ASK)
+        answer = await self.give_back(claim_id, token, ReleaseMode.FORCE if force else ReleaseMode.ASK)
         return answer.outcome is not Outcome.ENDING
 
-    async def _give_back(self, claim_id: str, token: str, how: ReleaseMode) -> ScriptResult:
+    async def give_back(self, claim_id: str, token: str, how: ReleaseMode) -> ScriptResult:
+        """Release a claim, or close all cells to an id that none of them knows. Raises as `release` does."""
         try:
             return await self._release(claim_id, token, how)
         except NotFound:
@@ -80,7 +136,7 @@ class ClaimService(MigrationService, ClaimList):
 
     async def _release(self, claim_id: str, token: str, how: ReleaseMode) -> ScriptResult:
         cell, claim = await self._find(claim_id, token)
-        answer = await cell.store.release(claim.host, claim.id, token, how, counted_by(claim))
+        answer = await cell.store.claims.release(claim.host, claim.id, token, how, counted_by(claim))
         check_outcome(claim, answer, ending=True)
         if answer.facts[0]:
             cell.released.note(claim.id, answer, how=how)

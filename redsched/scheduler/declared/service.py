@@ -95,7 +95,7 @@ class AggregateDesk(DeclaredDesk[AggregateView]):
         await self._refuse_unknown(aggregate.hosts)
         new = not self._is_known(aggregate.name)
         for cell in self._cells:
-            await cell.store.put_aggregate(aggregate)
+            await cell.store.declared.put_aggregate(aggregate)
         return await self.get(aggregate.name), new
 
     async def _refuse_unknown(self, hosts: Iterable[str]) -> None:
@@ -129,7 +129,7 @@ class AggregateDesk(DeclaredDesk[AggregateView]):
         return f"has {len(found.hosts)} hosts, whose limits and reservations end with it" if found.hosts else ""
 
     async def _take_back(self, cell: Cell, name: str, force: bool) -> ScriptResult:
-        return await cell.store.delete_aggregate(name, force)
+        return await cell.store.declared.delete_aggregate(name, force)
 
 
 class ServerGroupDesk(DeclaredDesk[ServerGroupView]):
@@ -140,7 +140,7 @@ class ServerGroupDesk(DeclaredDesk[ServerGroupView]):
     async def _was_taken_back(self, found: ServerGroupView) -> None:
         if not found.members:
             # Declared anew it may begin in another cell. Where it has members it must not: they stay in theirs.
-            await next(iter(self._cells)).store.unpin(found.group.name)
+            await next(iter(self._cells)).store.bindings.unbind_group(found.group.name)
 
     async def put(self, group: ServerGroup) -> tuple[ServerGroupView, bool]:
         """Declare it: as it is now, and whether it is new.
@@ -155,7 +155,7 @@ class ServerGroupDesk(DeclaredDesk[ServerGroupView]):
             if found.members and _frame(found.group) != _frame(group):
                 raise _has_members(found)
         for cell in self._cells:
-            answer = await cell.store.put_group(group)
+            answer = await cell.store.declared.put_group(group)
             if answer.outcome is Outcome.IN_USE and answer.facts:
                 raise _has_uncounted(group, answer.facts)
             if answer.outcome is Outcome.IN_USE:
@@ -182,7 +182,7 @@ class ServerGroupDesk(DeclaredDesk[ServerGroupView]):
         return f"has {found.members} members" if found.members else ""
 
     async def _take_back(self, cell: Cell, name: str, force: bool) -> ScriptResult:
-        return await cell.store.delete_group(name, force)
+        return await cell.store.declared.delete_group(name, force)
 
 
 class SharedPoolDesk(DeclaredDesk[SharedPoolView]):
@@ -203,7 +203,7 @@ class SharedPoolDesk(DeclaredDesk[SharedPoolView]):
                     f"pool {pool.name} is in cell {other.name}: take it back there first, or name that cell"
                 )
         new = not self._is_known(pool.name)
-        await home.store.put_pool(pool)
+        await home.store.declared.put_pool(pool)
         return await self.get(pool.name), new
 
     def _names(self, cell: Cell) -> Iterable[str]:
@@ -213,7 +213,7 @@ class SharedPoolDesk(DeclaredDesk[SharedPoolView]):
         found: dict[str, SharedPoolView] = {}
         for cell in self._cells:
             wanted = [name for name in names if name in self._names(cell)]
-            hashes = await cell.store.read_things(Kind.POOL, wanted)
+            hashes = await cell.store.declared.read(Kind.POOL, wanted)
             found.update((name, _pool_view(name, cell, fields)) for name, fields in hashes.items())
         return [found[name] for name in names if name in found]
 
@@ -222,7 +222,7 @@ class SharedPoolDesk(DeclaredDesk[SharedPoolView]):
         return f"is claimed from ({', '.join(held)})" if held else ""
 
     async def _take_back(self, cell: Cell, name: str, force: bool) -> ScriptResult:
-        return await cell.store.delete_pool(name, force)
+        return await cell.store.declared.delete_pool(name, force)
 
 
 def _pool_view(name: str, cell: Cell, fields: Mapping[str, str]) -> SharedPoolView:

@@ -67,15 +67,15 @@ class DrainWorker:
     async def _to_do(self) -> list[tuple[Claim, str]]:
         """Return some claims with which something is to be done, each with how it leaves."""
         store, now_ms = self._cell.store, self._cell.mirror.now_ms()
-        hosts = await store.draining_hosts(now_ms)
+        hosts = await store.hosts.draining(now_ms)
         # Other schedulers are at it too: who begins elsewhere meets them less.
         names, ids = random.sample(list(hosts), len(hosts)), list[str]()
         for some in chunks(names, HOSTS_AT_ONCE):
-            ids += chain.from_iterable(await store.held_ids_of(some))
+            ids += chain.from_iterable(await store.hosts.claim_ids_of(some))
             if len(ids) >= 4 * MAX_PER_ROUND:
                 break
         chosen = random.sample(ids, min(len(ids), 4 * MAX_PER_ROUND))
-        claims = (await store.read_claims(chosen)).values() if chosen else ()
+        claims = (await store.claims.read(chosen)).values() if chosen else ()
         views = (claim.view(one) for claim in claims for one in claim.placements)
         found = [(one, hosts[one.host]) for one in views if _is_due(one, hosts.get(one.host, ""), now_ms)]
         return found[:MAX_PER_ROUND]
@@ -84,11 +84,11 @@ class DrainWorker:
         if how == STOP:
             await self._stop(claim)
         elif claim.state is ClaimStatus.ENDING:
-            await self._cell.store.reconcile([claim.id], counted_by(claim))
+            await self._cell.store.claims.reconcile([claim.id], counted_by(claim))
         elif claim.state in LEASED:
             # It never came up there: another attempt, and not a move.
             reason = f"host {claim.host} {'was written off' if how == EVACUATE else 'is being drained'}"
-            await self._cell.store.fail(
+            await self._cell.store.claims.fail(
                 claim.host, claim.id, claim.token, False, counted_by(claim), again=True, reason=reason
             )
         else:
@@ -97,10 +97,10 @@ class DrainWorker:
     async def _stop(self, claim: Claim) -> None:
         # While a gang waits for members, one that is stopped takes the others with it: they would wait for it in vain.
         # The claim of a complete gang may still name it; only its key tells.
-        waits = claim.gang and await self._cell.store.read_gang(claim.gang)
+        waits = claim.gang and await self._cell.store.gangs.members(claim.gang)
         end_reason = EndReason.FAILED if waits else EndReason.RELEASED
         reason = f"host {claim.host} was drained, and stopped what was left when the deadline had passed"
-        answer = await self._cell.store.release(
+        answer = await self._cell.store.claims.release(
             claim.host, claim.id, claim.token, things=counted_by(claim), end_reason=end_reason, reason=reason
         )
         if answer.outcome not in _STOPPED:
@@ -148,7 +148,7 @@ def next_move_at_ms(claim: Claim) -> int:
 async def failed_moves(cell: Cell, claims: Iterable[Claim], host: str) -> dict[str, FailedMoves]:
     """Return, by id, the claims whose last move off the host has failed: how often, why, and when the next one is."""
     failed = [one for one in claims if one.failed_moves and one.host == host and one.target is None]
-    reasons = await cell.store.read_reasons(one.id for one in failed)
+    reasons = await cell.store.claims.reasons(one.id for one in failed)
     return {one.id: FailedMoves(one.failed_moves, next_move_at_ms(one), _reason(one, reasons)) for one in failed}
 
 

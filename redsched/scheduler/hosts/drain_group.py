@@ -78,7 +78,7 @@ class GroupDrain:
         return group is not None
 
     async def _group(self, cell: Cell, claim: Claim) -> _Group | None:
-        leaving = await cell.store.draining_hosts(cell.mirror.now_ms())
+        leaving = await cell.store.hosts.draining(cell.mirror.now_ms())
         drained = frozenset(host for host, how in leaving.items() if how == "move")
         for find in (_in_server_group, self._in_gang):
             what, claims = await find(cell, claim, drained)
@@ -94,7 +94,7 @@ class GroupDrain:
         request = await cell.requests.of(claim)
         names, types = bound_to(request, claim.gang_member)
         ids = [one for name in names for one in claim.gang_members.get(name, ())]
-        claims = (await cell.store.read_claims(ids)).values() if ids else ()
+        claims = (await cell.store.claims.read(ids)).values() if ids else ()
         found = [one for one in claims if one.host in drained and one.state not in OVER]
         some = ", ".join(one.id for one in found[:3]) + (", ..." if len(found) > 3 else "")
         return f"gang of {some} ({', '.join(types)})", found
@@ -125,7 +125,7 @@ async def _in_server_group(cell: Cell, claim: Claim, drained: frozenset[str]) ->
     state = cell.mirror.columns.declared.groups.get(claim.group)
     if state is None or state.group.policy is not GroupPolicy.AFFINITY or not drained.issuperset(state.counts("host")):
         return "", ()
-    pages = [page async for page in cell.store.living_on(tuple(state.counts("host")))]
+    pages = [page async for page in cell.store.claims.living_on(tuple(state.counts("host")))]
     return f"server group {claim.group}", [one for page in pages for one in page if one.group == claim.group]
 
 

@@ -41,11 +41,11 @@ class HostService:
     async def get(self, name: str) -> HostView:
         """One host. Raises NotFound, Settling. One that is to be emptied says which claims have no other place now."""
         cell, hashes = await self._find(name)
-        ids = await cell.store.held_ids(name)
+        ids = await cell.store.hosts.claim_ids(name)
         view = host_view(cell, hashes, len(ids))
         if view.draining not in ("move", "evacuate"):
             return view
-        claims = tuple((await cell.store.read_claims(sorted(ids)[:MAX_STUCK])).values())
+        claims = tuple((await cell.store.claims.read(sorted(ids)[:MAX_STUCK])).values())
         unmovable = await why_not(cell, self._successors, self._together, claims)
         return replace(view, unmovable=unmovable, failed_moves=await failed_moves(cell, claims, name))
 
@@ -60,8 +60,8 @@ class HostService:
         views: dict[str, HostView] = {}
         for cell in dict.fromkeys(cell for _, cell in page):
             wanted = [name for name, one in page if one is cell]
-            counts = await cell.store.held_ids_of(wanted)
-            for hashes, ids in zip(await cell.store.read_hosts(wanted), counts, strict=True):
+            counts = await cell.store.hosts.claim_ids_of(wanted)
+            for hashes, ids in zip(await cell.store.hosts.read(wanted), counts, strict=True):
                 if hashes.fields:
                     views[hashes.name] = host_view(cell, hashes, len(ids))
         following = page[-1][0] if len(names) > limit else None
@@ -82,7 +82,7 @@ class HostService:
         """
         cell = self._cells.named(report.cell)
         await self._refuse_twin(report.name, cell)
-        said = await cell.store.report(report, stamp)
+        said = await cell.store.hosts.report(report, stamp)
         if said.outcome is Outcome.NOT_OWNER:
             raise _other_agent(report.name)
         known = [one for one in held if one.token]
@@ -106,7 +106,7 @@ class HostService:
             await self._end(cell, report, ended)
             if not held:
                 return ReportResult(said.outcome, said.epoch, True, said.version)
-        attested = await cell.store.attest(report.name, epoch or said.epoch, stamp, held, ended)
+        attested = await cell.store.hosts.attest(report.name, epoch or said.epoch, stamp, held, ended)
         if attested.outcome is Outcome.NOT_OWNER:
             raise _other_agent(report.name)
         # ALREADY_DONE to a copy that comes late says nothing about the host: what the report was told stands.
@@ -120,7 +120,7 @@ class HostService:
         Raises NotFound, OtherAgent.
         """
         cell, _ = await self._find(name)
-        answer = await cell.store.heartbeat(name, lease_s, stamp)
+        answer = await cell.store.hosts.heartbeat(name, lease_s, stamp)
         if answer.outcome is Outcome.NOT_OWNER:
             raise _other_agent(name)
         return _known(answer, name).outcome
@@ -128,7 +128,7 @@ class HostService:
     async def inbox(self, name: str, after: str = "") -> Sequence[InboxEntry]:
         """The hints for a host's agent, after one entry. Raises NotFound."""
         cell, _ = await self._find(name)
-        return await cell.store.inbox(name, after or "0-0")
+        return await cell.store.hosts.inbox(name, after or "0-0")
 
     async def set_status(
         self,
@@ -148,7 +148,7 @@ class HostService:
         if then and not deadline_s:
             raise InvalidRequest(f"then ({then}) is what happens at the deadline: give deadline_s with it")
         cell, _ = await self._find(name)
-        _known(await cell.store.set_status(name, status, move, deadline_s, then or AtDeadline.KEEP), name)
+        _known(await cell.store.hosts.set_status(name, status, move, deadline_s, then or AtDeadline.KEEP), name)
 
     async def lost(self, name: str, evacuate: bool = False, force: bool = False) -> None:
         """Write a host off: disable it, mark it down, and end what is ending there.
@@ -157,27 +157,27 @@ class HostService:
         ClaimState while the host's lease runs, unless `force`.
         """
         cell, _ = await self._find(name)
-        answer = _known(await cell.store.write_off(name, evacuate, force), name)
+        answer = _known(await cell.store.hosts.write_off(name, evacuate, force), name)
         if answer.outcome is Outcome.ALIVE:
             raise _alive(name, int(answer.facts[0]))
         # Said again, it does again what a call before it may not have come to.
-        claims = list((await cell.store.read_claims(await cell.store.held_ids(name))).values())
+        claims = list((await cell.store.claims.read(await cell.store.hosts.claim_ids(name))).values())
         for first in range(0, len(claims), MAX_ENDED):
             some = claims[first : first + MAX_ENDED]
             things = {thing for claim in some for thing in counted_by(claim)}
-            await cell.store.reconcile([claim.id for claim in some], things)
+            await cell.store.claims.reconcile([claim.id for claim in some], things)
 
     async def forget(self, name: str, force: bool = False) -> None:
         """Remove a host. Raises NotFound, and ClaimState while it holds claims, unless forced: then they end."""
         cell, _ = await self._find(name)
-        answer = await cell.store.forget(name, force)
+        answer = await cell.store.hosts.forget(name, force)
         # UNKNOWN, just after it was found: an earlier sending of this very call has removed it.
         if answer.outcome is Outcome.IN_USE:
             raise ClaimState(f"host {name} holds claims: release them first, or force it, which ends them")
 
     async def _find(self, name: str) -> tuple[Cell, HostHashes]:
         for cell in self._cells:
-            hashes = (await cell.store.read_hosts([name]))[0]
+            hashes = (await cell.store.hosts.read([name]))[0]
             if hashes.fields:
                 return cell, hashes
         await self._cells.refuse_unsettled(f"host {name}")
@@ -185,22 +185,22 @@ class HostService:
 
     async def _refuse_twin(self, name: str, home: Cell) -> None:
         for cell in self._cells:
-            if cell is not home and (await cell.store.read_hosts([name]))[0].fields:
+            if cell is not home and (await cell.store.hosts.read([name]))[0].fields:
                 raise ClaimState(
                     f"host {name} is in cell {cell.name}: remove it there before it reports to {home.name}"
                 )
 
     async def _end(self, cell: Cell, report: HostReport, ended: Sequence[EndedPlacement]) -> None:
         for one in ended:
-            await cell.store.gone(report.name, one.id, one.token, EndReason.RELEASED, report.external)
+            await cell.store.claims.gone(report.name, one.id, one.token, EndReason.RELEASED, report.external)
 
     async def _resized(self, cell: Cell, host: str, held: Sequence[JournaledClaim]) -> None:
         """Of a claim that is to be resized, what a report says it has by the new token is the host's word on that."""
-        claims = await cell.store.read_claims([one.id for one in held])
+        claims = await cell.store.claims.read([one.id for one in held])
         for one in held:
             here = claims[one.id].at(one.token) if one.id in claims else None
             if here and here.resizing_to:
-                await cell.store.resized(host, one.id, one.token, _amounts(one))
+                await cell.store.claims.resized(host, one.id, one.token, _amounts(one))
 
     async def _claim_local(self, cell: Cell, host: str, local: Sequence[JournaledClaim]) -> None:
         """Claim for work that runs there and has no token: nobody has claimed for it."""
@@ -208,7 +208,7 @@ class HostService:
             token = ""
             for _ in range(2):
                 project, consumer = one.record.get("project", ""), one.record.get("consumer", "")
-                answer = await cell.store.claim_local(host, one.id, _amounts(one), project, consumer, token)
+                answer = await cell.store.claims.report_local(host, one.id, _amounts(one), project, consumer, token)
                 if answer.outcome is Outcome.CONFLICT:
                     raise ClaimIdReused(
                         f"local work on {host} has the id {one.id}, which is another claim's: give it one of its own, "

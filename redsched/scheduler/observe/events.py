@@ -64,7 +64,7 @@ class EventService:
         found: list[EventView] = []
         read = 0
         for cell in cells:
-            while entries := await cell.store.events(entry, BATCH):
+            while entries := await cell.store.events.read(entry, BATCH):
                 for one in entries:
                     if len(found) == limit or read == MAX_READ:
                         return Page(tuple(found), f"{cell.name}:{entry or '0-0'}")
@@ -91,7 +91,7 @@ class EventService:
             reached[self._cells.named(name)] = entry
         while True:
             for cell in self._cells:
-                while entries := await cell.store.events(reached[cell], BATCH):
+                while entries := await cell.store.events.read(reached[cell], BATCH):
                     for one in entries:
                         reached[cell] = one.entry_id
                         if wanted.takes(one.fields):
@@ -102,7 +102,7 @@ class EventService:
 async def _newest(cell: Cell, limit: int, wanted: EventFilter) -> "list[EventView]":
     found: list[EventView] = []
     before, read = "", 0
-    while read < MAX_READ and (entries := await cell.store.events_before(before, BATCH)):
+    while read < MAX_READ and (entries := await cell.store.events.read_before(before, BATCH)):
         for one in entries:
             before, read = one.entry_id, read + 1
             if wanted.takes(one.fields):
@@ -113,7 +113,7 @@ async def _newest(cell: Cell, limit: int, wanted: EventFilter) -> "list[EventVie
 
 
 async def _end_of(cell: Cell) -> str:
-    newest = await cell.store.events_before("", 1)
+    newest = await cell.store.events.read_before("", 1)
     return newest[0].entry_id if newest else ""
 
 

@@ -44,7 +44,7 @@ class Quotas:
         """Run the claim script, within the project's quota. Raises QuotaExceeded, Settling, Unavailable."""
 
         async def attempt() -> ClaimAnswer:
-            return await cell.store.claim(replace(call, limited=self._is_shared(call.project)))
+            return await cell.store.claims.place(replace(call, limited=self._is_shared(call.project)))
 
         return await self._within(cell, call.project, attempt, lambda answer: answer.over)
 
@@ -54,7 +54,7 @@ class Quotas:
 
         async def attempt() -> ScriptResult:
             limited = self._is_shared(claim.project)
-            return await cell.store.resize(claim.host, claim.id, token, amounts, things, limited)
+            return await cell.store.claims.resize(claim.host, claim.id, token, amounts, things, limited)
 
         return await self._within(cell, claim.project, attempt, lambda answer: exceeded(answer.facts))
 

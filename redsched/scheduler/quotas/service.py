@@ -37,7 +37,7 @@ class QuotaService(DeclaredDesk[QuotaView]):
         await self._cells.catch_up()
         new = not self._is_known(quota.project)
         for cell in self._cells:
-            await cell.store.put_quota(quota, [one.name for one in self._cells])
+            await cell.store.declared.put_quota(quota, [one.name for one in self._cells])
         await self._divided(quota.project)
         return await self.get(quota.project), new
 
@@ -72,4 +72,4 @@ class QuotaService(DeclaredDesk[QuotaView]):
         return ""
 
     async def _take_back(self, cell: Cell, name: str, force: bool) -> ScriptResult:  # noqa: ARG002 - nothing stands against it
-        return await cell.store.delete_quota(name)
+        return await cell.store.declared.delete_quota(name)

@@ -72,7 +72,7 @@ class QuotaShares:
         """
 
         async def look(cell: Cell) -> QuotaState:
-            return QuotaState.parse((await cell.store.read_things(Kind.QUOTA, [project])).get(project, {}))
+            return QuotaState.parse((await cell.store.declared.read(Kind.QUOTA, [project])).get(project, {}))
 
         first, *others = self._cells
         found = [await look(first), *await asyncio.gather(*map(look, others))]
@@ -123,7 +123,7 @@ class QuotaShares:
             if states[cell.name].limits != quota.limits or states[cell.name].cells != self._names()
         ]
         for cell in lost:
-            await cell.store.put_quota(quota, [one.name for one in self._cells])
+            await cell.store.declared.put_quota(quota, [one.name for one in self._cells])
         return bool(lost)
 
     async def _divide(self, project: str, limits: Amounts, states: States) -> None:
@@ -147,7 +147,7 @@ class QuotaShares:
             return
         shares, answers = divided(limits, [state.used for _, state in closed]), list[ScriptResult]()
         for (cell, state), share in reversed([*zip(closed, shares, strict=True)]):
-            answers.append(await cell.store.quota_share(project, division, epochs[cell.name], state.version, share))
+            answers.append(await cell.store.quotas.share(project, division, epochs[cell.name], state.version, share))
         if all(answer.outcome is not Outcome.STALE for answer in answers):
             del self._patience_ms[project]
 
@@ -161,7 +161,7 @@ class QuotaShares:
         patience_ms = min(2 * self._patience_of(project), MAX_PATIENCE_MS)
         closed = list[tuple[Cell, QuotaState]]()
         for cell in self._cells:
-            answer, state = await cell.store.quota_close(project, states[cell.name].division, division)
+            answer, state = await cell.store.quotas.close(project, states[cell.name].division, division)
             if answer.outcome not in (Outcome.OK, Outcome.ALREADY_DONE) or state.limits != limits:
                 return ()
             self._patience_ms[project] = patience_ms
@@ -185,7 +185,7 @@ class QuotaShares:
         await self._cells.refuse_unsettled(f"the quota of project {project}")
         for cell in self._cells:
             if states[cell.name].limits:
-                await cell.store.delete_quota(project)
+                await cell.store.declared.delete_quota(project)
 
     # Handing over
 
@@ -231,26 +231,26 @@ class QuotaShares:
         wanted = _positive({name: min(spare[name], max(lacking[name], (spare[name] + 1) // 2)) for name in lacking})
         if not wanted:
             return {}
-        outcome, transfer = await giver.store.quota_give(project, division, cell.name, unique(), wanted)
+        outcome, transfer = await giver.store.quotas.give(project, division, cell.name, unique(), wanted)
         if outcome is Outcome.STALE:
             await self.divide(project)
         if transfer is None or outcome is Outcome.IN_USE:
             return {}
-        answer = await cell.store.quota_take(project, division, giver.name, transfer)
+        answer = await cell.store.quotas.take(project, division, giver.name, transfer)
         if answer.outcome is Outcome.STALE:
             return {}
         has_it = answer.outcome is not Outcome.ENDED
-        await giver.store.quota_given(project, division, cell.name, transfer, back=not has_it)
+        await giver.store.quotas.close_transfer(project, division, cell.name, transfer, back=not has_it)
         return transfer.amounts if has_it else {}
 
     async def _take_back(self, project: str, division: str, giver: Cell, to: Cell, transfer: Transfer) -> None:
         """Have a transfer return that nobody sees to any more. The other cell is closed to it before."""
         if giver.mirror.now_ms() - transfer.at_ms < RETURNED_AFTER_MS:
             return
-        answer = await to.store.quota_void(project, division, giver.name, transfer)
+        answer = await to.store.quotas.void(project, division, giver.name, transfer)
         if answer.outcome is not Outcome.STALE:
             back = answer.outcome is Outcome.OK
-            await giver.store.quota_given(project, division, to.name, transfer, back)
+            await giver.store.quotas.close_transfer(project, division, to.name, transfer, back)
 
     # What crashes leave
 

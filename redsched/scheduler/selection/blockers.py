@@ -20,8 +20,8 @@ async def with_claims(cell: Cell, request: Request, found: Explanation) -> Expla
 async def _with_claim(cell: Cell, request: Request, miss: Miss) -> Miss:
     if not cell.decider.could_wait(request, miss):
         return miss
-    ids = sorted(await cell.store.held_ids(miss.host))[:MAX_READ]
-    claims = (await cell.store.read_claims(ids)).values()
+    ids = sorted(await cell.store.hosts.claim_ids(miss.host))[:MAX_READ]
+    claims = (await cell.store.claims.read(ids)).values()
     held = [claim for claim in claims if claim.host == miss.host and claim.state is not ClaimStatus.ENDED]
     for claim in worth_trying(held):
         if cell.decider.takes_after(request, miss, claim):

@@ -47,7 +47,7 @@ class ClaimIds:
         if not self._shared(request):
             return None
         unsettled, first = await self._cells.unsettled(), request.claim_ids[0]
-        bound_to = next(iter(self._cells)).store.bound_to(first)
+        bound_to = next(iter(self._cells)).store.bindings.cell_of(first)
         found, bound = await asyncio.gather(self._cells.known(request.claim_ids), bound_to)
         if found is not None:
             return found[0]
@@ -69,7 +69,7 @@ class ClaimIds:
         Raises Settling, as `bind` does.
         """
         for claim_id in request.claim_ids:
-            answer = await former.store.void(claim_id, request.digest())
+            answer = await former.store.claims.void(claim_id, request.digest())
             if answer.outcome is Outcome.CONFLICT:
                 return former
         return await self._bind(request, cell, former=former.name)
@@ -79,7 +79,7 @@ class ClaimIds:
             return cell
         first = request.claim_ids[0]
         for claim_id in request.claim_ids:
-            bound = await cell.store.bind(claim_id, former, BOUND_MS)
+            bound = await cell.store.bindings.bind(claim_id, former, BOUND_MS)
             if bound != cell.name and claim_id != first:
                 bound = await self._follow(claim_id, request, self._cells.named(bound), cell)
             if bound != cell.name:
@@ -92,9 +92,9 @@ class ClaimIds:
         Who was taking them all there has died on the way, or a failover has lost the rest of it.
         """
         await self._cells.refuse_unsettled(f"claim {claim_id}")
-        if (await former.store.void(claim_id, request.digest())).outcome is Outcome.CONFLICT:
+        if (await former.store.claims.void(claim_id, request.digest())).outcome is Outcome.CONFLICT:
             return former.name
-        return await cell.store.bind(claim_id, former.name, BOUND_MS)
+        return await cell.store.bindings.bind(claim_id, former.name, BOUND_MS)
 
     def _shared(self, request: Request) -> bool:
         return bool(request.claim_ids) and len(self._cells) > 1

@@ -171,8 +171,10 @@ class ConfirmationWaiter:
         while self._unclear:
             batch = [self._unclear.pop() for _ in range(min(READ_AT_ONCE, len(self._unclear)))]
             try:
-                found = await self._store.read_claims(batch)
-                reasons = await self._store.read_reasons(one for one in batch if self._may_have_failed(found.get(one)))
+                found = await self._store.claims.read(batch)
+                reasons = await self._store.claims.reasons(
+                    one for one in batch if self._may_have_failed(found.get(one))
+                )
             except RedschedError as error:
                 log.warning("host words", cell=self._store.name, problem=error.detail)
                 self._unclear.update(batch)

@@ -30,7 +30,7 @@ class GroupCells:
         if not groups:
             return None
         any_cell = next(iter(self._cells))
-        found = await asyncio.gather(*(any_cell.store.pinned_to(group) for group in groups))
+        found = await asyncio.gather(*(any_cell.store.bindings.cell_of_group(group) for group in groups))
         pinned = {group: name for group, name in zip(groups, found, strict=True) if name}
         if len(set(pinned.values())) > 1:
             where = ", ".join(f"{group} in {name}" for group, name in sorted(pinned.items()))
@@ -40,7 +40,7 @@ class GroupCells:
     async def pin(self, request: Request, cell: Cell) -> Cell:
         """Pin the request's groups to a cell; the cell they are pinned to, which may be another by now."""
         for group in self._groups(request):
-            pinned = await cell.store.pin(group)
+            pinned = await cell.store.bindings.bind_group(group)
             if pinned != cell.name:
                 return self._cells.named(pinned)
         return cell

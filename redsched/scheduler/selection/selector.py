@@ -314,7 +314,7 @@ def _settling(request: Request) -> Settling:
 async def _read(cell: Cell, ids: Sequence[str]) -> Mapping[str, Claim]:
     """The claims of a call that was carried out. Raises OutcomeUnknown: nobody else knows ids that were made for it."""
     try:
-        return await cell.store.read_claims(ids)
+        return await cell.store.claims.read(ids)
     except StoreUnavailable as error:
         raise OutcomeUnknown(f"the claim was made, and could not be read: {error.detail}") from error
 

@@ -130,7 +130,7 @@ class ActiveWaiter:
         while aio.now_s() < until:
             try:
                 things = drawn_on(claim.group, claim.amounts, claim.gang, claim.project)
-                answer = await cell.store.release(
+                answer = await cell.store.claims.release(
                     claim.host,
                     claim.id,
                     "",
@@ -175,7 +175,7 @@ def _claims(cell: Cell, found: Selections) -> Mapping[str, Claim]:
 
 async def _present(cell: Cell, known: Mapping[str, Claim]) -> Mapping[str, Claim]:
     """These claims as they are now; as they were, where the store has none. Raises StoreUnavailable."""
-    return {**known, **await cell.store.read_claims(known)}
+    return {**known, **await cell.store.claims.read(known)}
 
 
 def _not_in_time(missing: Mapping[str, str]) -> str:

@@ -3,6 +3,7 @@
 All keys of a cell carry the hash tag `{cell}`, so that one script can touch any of them on one cluster shard.
 """
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 CELLS = "rs:cells"
@@ -111,6 +112,21 @@ class Keys:
     def thing(self, kind: str, name: str) -> str:
         """Return the key of a thing that claims count in: a `server-group`, `pool` or `gang`."""
         return f"{self._prefix}{kind}:{name}"
+
+    def of_host(self, name: str) -> tuple[str, str, str]:
+        """Return the keys of a host, its set of claims and its inbox."""
+        return self.host(name), self.claims(name), self.inbox(name)
+
+    def of_things(self, names: Iterable[str]) -> list[str]:
+        """Return the keys of things named as their keys end: `server-group:web`, `pool:licences`, `gang:a`, `host:h1`.
+
+        A host comes with its set of claims and its inbox.
+        """
+        found: list[str] = []
+        for name in names:
+            kind, _, own = name.partition(":")
+            found += self.of_host(own) if kind == "host" else (self.thing(kind, own),)
+        return found
 
     def duty(self, duty: str) -> str:
         """String: which scheduler does what one is to do at a time."""

@@ -1,6 +1,7 @@
-"""What the typed calls share: the cell they are for, and turning a script's flat reply into an ScriptResult."""
+"""What the commands of one cell share: its keys, running its scripts, and reading from it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 from redsched.store.client.script_client import ScriptClient
@@ -8,6 +9,7 @@ from redsched.store.codec.keys import Keys
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
 from redsched.store.codec.wire import Reply
+from redsched.store.topology.connection import reading
 
 CHUNK = 500
 """Things in one script or pipeline: none may hold the server for long."""
@@ -19,41 +21,35 @@ MAX_TRIES = 20
 T = TypeVar("T")
 
 
-class CellBase:
-    """One cell of one store."""
+class CellClient:
+    """Access to one cell of one store.
 
-    def __init__(self, name: str, url: str, runner: ScriptClient, reader: Any, outside: Any) -> None:
+    `scripts` runs scripts, `reader` reads what lies in the cell, wherever that is now, and `outside` reads single keys
+    that lie in no cell. Both readers are redis-py's: its annotations are unions over bytes and str, sync and async,
+    that no caller can use.
+    """
+
+    def __init__(self, name: str, url: str, scripts: ScriptClient, reader: Any, outside: Any) -> None:
         self.name = name
         self.keys = Keys(name)
-        self._url = url
-        self._runner = runner
-        # redis-py's client: its annotations are unions over bytes and str, sync and async, that no caller can use.
-        self._reader = reader
-        """Reads what lies in the cell, wherever that is now."""
-        self._outside = outside
-        """Reads single keys that lie in no cell."""
+        self.scripts = scripts
+        self.reader = reader
+        self.outside = outside
+        self.url = url
 
-    async def _run(
+    async def run(
         self, script: str, keys: Sequence[str] = (), arguments: Sequence[str | int] = (), durable: bool = False
     ) -> Reply:
-        return await self._runner.run(script, (*self.keys.head, *keys), arguments, durable)
+        """Run a script on this cell: its head keys come before `keys`."""
+        return await self.scripts.run(script, (*self.keys.head, *keys), arguments, durable)
 
-    async def _answer(self, script: str, keys: Sequence[str] = (), arguments: Sequence[str | int] = ()) -> ScriptResult:
-        return as_answer(await self._run(script, keys, arguments))
+    async def answer(self, script: str, keys: Sequence[str] = (), arguments: Sequence[str | int] = ()) -> ScriptResult:
+        """Run a script on this cell and return its reply as a ScriptResult."""
+        return as_answer(await self.run(script, keys, arguments))
 
-    def _thing_keys(self, names: Iterable[str]) -> list[str]:
-        """Return the keys of things named as their keys end: `server-group:web`, `pool:licences`, `gang:a`, `host:h1`.
-
-        A host comes with its set of claims and its inbox.
-        """
-        found: list[str] = []
-        for name in names:
-            kind, _, own = name.partition(":")
-            found += self._host_keys(own) if kind == "host" else (self.keys.thing(kind, own),)
-        return found
-
-    def _host_keys(self, host: str) -> tuple[str, str, str]:
-        return self.keys.host(host), self.keys.claims(host), self.keys.inbox(host)
+    def reading(self) -> AbstractContextManager[None]:
+        """Raise what redis-py raises inside as an error of this project."""
+        return reading(self.url)
 
 
 def as_answer(reply: Reply) -> ScriptResult:

@@ -1,27 +1,88 @@
-"""Scripts about claims: claim, bind, void, accept, confirm, renew, fail, release, gone, work_ended, reconcile."""
+"""Scripts and reads whose subject is a claim."""
 
 import secrets
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 
 from redsched.errors import NotDurable, StoreUnavailable, Unavailable
-from redsched.model import EndReason
-from redsched.store.codec.claim_codec import ClaimWire, counted_by
+from redsched.model import Amounts, Claim, ClaimStatus, EndReason, Reason
+from redsched.model.validation import check_amount, check_name, check_slot
+from redsched.pacing import Spread, paced
+from redsched.store.codec.claim_codec import ClaimWire, drawn_on
+from redsched.store.codec.fields import claim_from, reason_from
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimAnswer, ClaimCall, ReleaseMode, ScriptResult
 from redsched.store.codec.wire import flat
-from redsched.store.commands.base import MAX_TRIES, chunks
-from redsched.store.commands.reads import Reads
-from redsched.store.topology.connection import reading
+from redsched.store.commands.base import CHUNK, CLAIMS_AT_ONCE, MAX_TRIES, CellClient, chunks
+from redsched.store.commands.hosts import HostCommands
 
+HOSTS_AT_ONCE = 50
+"""Hosts whose ids of claims are read in one go."""
 MAX_REASON = 1000
 """Characters of a reason that are kept."""
+LOCAL = "local"
+"""The digest of a local claim. No request has it: theirs are hexadecimal, so an id of both kinds is a CONFLICT."""
 
 
-class ClaimCalls(Reads):
+class ClaimCommands:
     """One coroutine for each script whose subject is a claim."""
 
-    async def claim(self, call: ClaimCall) -> ClaimAnswer:
+    def __init__(self, cell: CellClient, hosts: HostCommands) -> None:
+        self._cell = cell
+        self._hosts = hosts
+
+    async def read(self, ids: Iterable[str]) -> dict[str, Claim]:
+        """The claims, ended ones that are still remembered included; ids that are not known are left out."""
+        found: dict[str, Claim] = {}
+        wanted = list(ids)
+        for some in chunks(wanted, CLAIMS_AT_ONCE) if wanted else ():
+            found |= await self._read_claims(some)
+        return found
+
+    async def _read_claims(self, ids: Sequence[str]) -> dict[str, Claim]:
+        pipe = self._cell.reader.pipeline(transaction=False)
+        for claim_id in ids:
+            pipe.hgetall(self._cell.keys.claim(claim_id))
+        with self._cell.reading():
+            hashes = await pipe.execute()
+        pairs = zip(ids, hashes, strict=True)
+        return {one: claim_from(self._cell.name, one, fields) async for one, fields in paced(pairs) if fields}
+
+    async def reasons(self, ids: Iterable[str]) -> dict[str, Reason]:
+        """Why claims failed, expired or lost their work; those of which nothing is kept are left out."""
+        wanted = list(ids)
+        pipe = self._cell.reader.pipeline(transaction=False)
+        for claim_id in wanted:
+            pipe.hgetall(self._cell.keys.reason(claim_id))
+        with self._cell.reading():
+            hashes = await pipe.execute() if wanted else []
+        pairs = zip(wanted, hashes, strict=True)
+        return {claim_id: reason_from(fields) for claim_id, fields in pairs if fields}
+
+    async def living_on(self, hosts: Sequence[str]) -> AsyncIterator[list[Claim]]:
+        """Yield the claims on these hosts that have not ended, by pages of hosts and CLAIMS_AT_ONCE claims at most.
+
+        Each once, also one that moves and is on two of the hosts.
+        """
+        moving: set[str] = set()
+        for some in chunks(hosts, HOSTS_AT_ONCE):
+            ids = list(chain.from_iterable(await self._hosts.claim_ids_of(some)))
+            for part in chunks(ids, CLAIMS_AT_ONCE):
+                claims = (await self.read(part)).values()
+                page = [one for one in claims if one.state is not ClaimStatus.ENDED and one.id not in moving]
+                moving.update(one.id for one in page if len(one.placements) > 1)
+                yield page
+
+    async def shelved_ids(self) -> Spread[bool]:
+        """Return the ids of the claims that are shelved, or are being shelved."""
+        found = Spread[bool]()
+        with self._cell.reading():
+            async for claim_id in self._cell.reader.sscan_iter(self._cell.keys.shelved, count=CHUNK):
+                found[claim_id] = True
+        return found
+
+    async def place(self, call: ClaimCall) -> ClaimAnswer:
         """Place every member on the first of its candidates that fits now, or none of them. (claim.lua, replace.lua)
 
         Either all members are new claims, or all are claims that are placed again.
@@ -29,11 +90,11 @@ class ClaimCalls(Reads):
         Returns when the claims are as durable as the settings ask. Raises NotDurable when that has not come about in
         time; claims that this call has made are ended then, and moves called off.
         """
-        call_id = call.call_id or (secrets.token_hex(4) if self._runner.waits else "")
-        wire = ClaimWire(self.keys, call, call_id)
-        keys = (*wire.keys, *self._thing_keys(wire.things), *wire.last_keys)
+        call_id = call.call_id or (secrets.token_hex(4) if self._cell.scripts.waits else "")
+        wire = ClaimWire(self._cell.keys, call, call_id)
+        keys = (*wire.keys, *self._cell.keys.of_things(wire.things), *wire.last_keys)
         try:
-            return wire.answer(await self._run(wire.script, keys, wire.arguments, durable=True))
+            return wire.answer(await self._cell.run(wire.script, keys, wire.arguments, durable=True))
         except NotDurable as error:
             answer = wire.answer(error.reply)
             if answer.outcome is Outcome.OK:
@@ -52,16 +113,6 @@ class ClaimCalls(Reads):
                 elif member.again.end_reason is EndReason.MOVED:
                     await self.release(placed.host, member.id, placed.token, ReleaseMode.UNLESS_ACTIVE)
 
-    async def bind(self, claim_id: str, former: str, kept_ms: int) -> str:
-        """Bind a caller's id to this cell unless it is bound to another than `former`; its cell now. (bind.lua)"""
-        reply = await self._runner.run("bind", (self.keys.binding(claim_id),), (self.name, former, kept_ms))
-        return str(reply[1])
-
-    async def bound_to(self, claim_id: str) -> str:
-        """The cell that a caller's id is bound to; '' for none."""
-        with reading(self._url):
-            return str(await self._outside.get(self.keys.binding(claim_id)) or "")
-
     async def void(
         self,
         claim_id: str,
@@ -76,7 +127,9 @@ class ClaimCalls(Reads):
         heard in this epoch might bring it back. `token`: to what was placed before that; '' for now. Facts: the token
         up to which it is closed.
         """
-        return await self._answer("void", (self.keys.claim(claim_id),), (digest, int(unheard), token, end_reason.value))
+        return await self._cell.answer(
+            "void", (self._cell.keys.claim(claim_id),), (digest, int(unheard), token, end_reason.value)
+        )
 
     async def accept(self, host: str, claim_id: str, token: str, lease_s: int, entry_id: str = "") -> ScriptResult:
         """The host takes it up.
@@ -164,7 +217,7 @@ class ClaimCalls(Reads):
         hosts, reasons = [f"host:{host}"] * bool(host), [f"reason:{claim_id}"] * bool(reason)
         beside = (*hosts, *reasons, *things)
         arguments = (claim_id, token, end_reason.value, how.value, call_id, closed, reason[:MAX_REASON])
-        return await self._until_passed("release", (self.keys.claim(claim_id),), arguments, beside)
+        return await self._until_passed("release", (self._cell.keys.claim(claim_id),), arguments, beside)
 
     async def shelve(self, host: str, claim_id: str, token: str, things: Collection[str] = ()) -> ScriptResult:
         """Give a claim back, to have it again later: `release` with that reason."""
@@ -198,25 +251,10 @@ class ClaimCalls(Reads):
         """
         changed = 0
         for some in chunks(list(ids)):
-            keys = tuple(map(self.keys.claim, some))
+            keys = tuple(map(self._cell.keys.claim, some))
             answer = await self._until_passed("reconcile", keys, (int(gang_done), *some), things)
             changed += int(answer.facts[0])
         return changed
-
-    async def end_gang(self, gang_id: str) -> bool:
-        """Give back the members that are left of a gang that has failed. (fail.lua)
-
-        Return whether it had failed and each member was given back; otherwise it stays listed in `reconcile`.
-        """
-        members = await self.members_of_failed(gang_id)
-        done = members is not None
-        for claim in (await self.read_claims(members or ())).values():
-            answer = await self.fail(
-                claim.host, claim.id, claim.token, by_host=False, things=counted_by(claim), again=False
-            )
-            # STALE: it was resized since it was read.
-            done = done and answer.outcome not in (Outcome.NOT_ATTESTED, Outcome.STALE)
-        return done
 
     async def _about(
         self, script: str, host: str, claim_id: str, token: str, *arguments: str | int, things: Collection[str] = ()
@@ -225,7 +263,7 @@ class ClaimCalls(Reads):
         name = f"host:{host}"
         beside = (name, *(one for one in things if one != name))
         return await self._until_passed(
-            script, (self.keys.claim(claim_id),), (host, claim_id, token, *arguments), beside
+            script, (self._cell.keys.claim(claim_id),), (host, claim_id, token, *arguments), beside
         )
 
     async def _until_passed(
@@ -234,8 +272,59 @@ class ClaimCalls(Reads):
         """Run a script, and again with the keys of the hosts and other things that it has named as missing."""
         beside = dict.fromkeys(things)
         for _ in range(MAX_TRIES):
-            answer = await self._answer(script, (*self.keys.due, *keys, *self._thing_keys(beside)), arguments)
+            answer = await self._cell.answer(
+                script, (*self._cell.keys.due, *keys, *self._cell.keys.of_things(beside)), arguments
+            )
             if answer.outcome is not Outcome.RETRY:
                 return answer
             beside |= dict.fromkeys(answer.facts)
         raise StoreUnavailable(f"{script}: what claims count in changes faster than it can be read: try again")
+
+    async def resize(
+        self,
+        host: str,
+        claim_id: str,
+        token: str,
+        amounts: Amounts,
+        things: Collection[str] = (),
+        limited: bool = False,
+    ) -> ScriptResult:
+        """The owner wants other amounts: all of them, by slot. (resize.lua)
+
+        OK | ALREADY_DONE (this token was resized to these amounts; facts of both: token, state) | FULL (facts: slot) |
+        MOVING (it is being moved) | ENDING | ENDED | STALE | UNKNOWN | NOT_ATTESTED | OVER_QUOTA (facts: see
+        `exceeded`) | UNSHARED. `things` as in `fail`, of what it holds and of what it is to hold; `limited` as in a
+        ClaimCall.
+        """
+        _check(amounts)
+        return await self._about("resize", host, claim_id, token, int(limited), *flat(amounts), things=things)
+
+    async def resized(
+        self, host: str, claim_id: str, token: str, amounts: Amounts, things: Collection[str] = ()
+    ) -> ScriptResult:
+        """The host's word that the work has these amounts now, the wanted or the old ones. (resized.lua)
+
+        OK | ALREADY_DONE (no resize is under way) | CONFLICT (more than the claim holds) | ENDING | ENDED | STALE |
+        UNKNOWN | NOT_ATTESTED. `things` as in `fail`.
+        """
+        _check(amounts)
+        return await self._about("resized", host, claim_id, token, *flat(amounts), things=things)
+
+    async def report_local(
+        self, host: str, claim_id: str, amounts: Amounts, project: str = "", consumer: str = "", token: str = ""
+    ) -> ScriptResult:
+        """The host's word that it runs work which nobody claimed, or that such work has other amounts. (local.lua)
+
+        `token` is that of the claim's last placement that the host knows of, '' for none. OK | ALREADY_DONE (facts of
+        both: token, placed) | STALE (the store knows a later placement; facts: its token, '' for a claim that has
+        ended) | CONFLICT (the id is another claim's) | NOT_ATTESTED.
+        """
+        check_name("claim", claim_id)
+        _check(amounts)
+        things = drawn_on("", amounts, project=project)
+        return await self._about("local", host, claim_id, token, project, consumer, *flat(amounts), things=things)
+
+
+def _check(amounts: Amounts) -> None:
+    for slot, amount in amounts.items():
+        check_amount(check_slot(slot), amount, minimum=1)

@@ -9,18 +9,20 @@ from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
 from redsched.store.codec.wire import flat
-from redsched.store.commands.base import CHUNK, chunks
-from redsched.store.commands.reads import Reads
-from redsched.store.topology.connection import reading
+from redsched.store.commands.base import CHUNK, CellClient, chunks
+from redsched.store.commands.hosts import HostCommands
 
 Fields = Mapping[str, str]
-
 THINGS_AT_ONCE = 20
 """Hashes in one pipeline: a large server group has thousands of counts, a millisecond to read."""
 
 
-class DeclaredCalls(Reads):
-    """One coroutine for each thing that an operator can declare and take back, and reads of them."""
+class DeclaredCommands:
+    """One coroutine for each thing that an operator can declare or delete, and reads of them."""
+
+    def __init__(self, cell: CellClient, hosts: HostCommands) -> None:
+        self._cell = cell
+        self._hosts = hosts
 
     async def put_aggregate(self, aggregate: Aggregate) -> ScriptResult:
         """Replace an aggregate's metadata and the set of its hosts.
@@ -40,7 +42,9 @@ class DeclaredCalls(Reads):
         """
         if not force and (members := await self.members(name)):
             return replace(
-                await self._answer("tick", (self.keys.deadlines,)), outcome=Outcome.IN_USE, facts=tuple(members[:CHUNK])
+                await self._cell.answer("tick", (self._cell.keys.deadlines,)),
+                outcome=Outcome.IN_USE,
+                facts=tuple(members[:CHUNK]),
             )
         await self._set_members(name, frozenset())
         return await self._undeclare(Kind.AGGREGATE, name, force)
@@ -73,19 +77,19 @@ class DeclaredCalls(Reads):
         """Take the quota of a project back. OK | UNKNOWN. (undeclare.lua)"""
         return await self._undeclare(Kind.QUOTA, project, force=True)
 
-    async def declared_names(self, kind: Kind) -> list[str]:
+    async def names(self, kind: Kind) -> list[str]:
         """The names of the declared things of a kind, in order."""
-        with reading(self._url):
-            return sorted(await self._reader.smembers(self._place(kind)[1]))
+        with self._cell.reading():
+            return sorted(await self._cell.reader.smembers(self._place(kind)[1]))
 
-    async def read_things(self, kind: Kind, names: Sequence[str]) -> dict[str, Fields]:
+    async def read(self, kind: Kind, names: Sequence[str]) -> dict[str, Fields]:
         """The hashes of some things of a kind by name; those that are not there are left out."""
         found: dict[str, Fields] = {}
         for chunk in chunks(names, THINGS_AT_ONCE):
-            pipe = self._reader.pipeline(transaction=False)
+            pipe = self._cell.reader.pipeline(transaction=False)
             for name in chunk:
                 pipe.hgetall(self._place(kind, name)[0])
-            with reading(self._url):
+            with self._cell.reading():
                 hashes = await pipe.execute()
             found.update((name, fields) for name, fields in zip(chunk, hashes, strict=True) if fields)
         return found
@@ -93,28 +97,30 @@ class DeclaredCalls(Reads):
     async def members(self, aggregate: str) -> list[str]:
         """The hosts that are in an aggregate, in order."""
         found: list[str] = []
-        for chunk in chunks(await self.host_names()):
-            pipe = self._reader.pipeline(transaction=False)
+        for chunk in chunks(await self._hosts.names()):
+            pipe = self._cell.reader.pipeline(transaction=False)
             for host in chunk:
-                pipe.hget(self.keys.host(host), f"aggregate.{aggregate}")
-            with reading(self._url):
+                pipe.hget(self._cell.keys.host(host), f"aggregate.{aggregate}")
+            with self._cell.reading():
                 marks = await pipe.execute()
             found += (host for host, mark in zip(chunk, marks, strict=True) if mark == "1")
         return sorted(found)
 
     async def _declare(self, kind: Kind, name: str, fields: Fields) -> ScriptResult:
-        return await self._answer("declare", self._place(kind, name), (kind.value, name, *flat(fields)))
+        return await self._cell.answer("declare", self._place(kind, name), (kind.value, name, *flat(fields)))
 
     async def _undeclare(self, kind: Kind, name: str, force: bool) -> ScriptResult:
-        return await self._answer("undeclare", self._place(kind, name), (kind.value, name, int(force)))
+        return await self._cell.answer("undeclare", self._place(kind, name), (kind.value, name, int(force)))
 
     async def _set_members(self, aggregate: str, wanted: frozenset[str]) -> ScriptResult:
         """Have exactly these hosts be in it. OK | ALREADY_DONE; facts: those of them that are not known."""
-        hosts = sorted(wanted.union(await self.host_names()))
+        hosts = sorted(wanted.union(await self._hosts.names()))
         answers = []
         for chunk in chunks(hosts):
             marks = flat((host, int(host in wanted)) for host in chunk)
-            answers.append(await self._answer("membership", [*map(self.keys.host, chunk)], (aggregate, *marks)))
+            answers.append(
+                await self._cell.answer("membership", [*map(self._cell.keys.host, chunk)], (aggregate, *marks))
+            )
         changed = any(one.outcome is Outcome.OK for one in answers)
         unknown = tuple(host for one in answers for host in one.facts)
         return replace(answers[-1], outcome=Outcome.OK if changed else Outcome.ALREADY_DONE, facts=unknown)
@@ -122,9 +128,9 @@ class DeclaredCalls(Reads):
     def _place(self, kind: Kind, name: str = "") -> tuple[str, str]:
         """The keys of a thing, and of the names of its kind."""
         if kind is Kind.AGGREGATE:
-            return self.keys.aggregate(name), self.keys.aggregates
+            return self._cell.keys.aggregate(name), self._cell.keys.aggregates
         if kind is Kind.SERVER_GROUP:
-            return self.keys.server_group(name), self.keys.server_groups
+            return self._cell.keys.server_group(name), self._cell.keys.server_groups
         if kind is Kind.QUOTA:
-            return self.keys.quota(name), self.keys.quotas
-        return self.keys.pool(name), self.keys.pools
+            return self._cell.keys.quota(name), self._cell.keys.quotas
+        return self._cell.keys.pool(name), self._cell.keys.pools

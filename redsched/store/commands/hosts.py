@@ -1,46 +1,109 @@
-"""Scripts about hosts: report, attest, heartbeat, down, status, lost, forget; and about the cell: init, tick."""
+"""Scripts and reads whose subject is a host: its report, its session, its status, its inbox."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 
 from redsched.errors import StoreUnavailable
-from redsched.model import AgentStamp, AtDeadline, HostReport, HostStatus, Token
-from redsched.store.codec.fields import attribute_fields, host_fields
+from redsched.model import AgentStamp, AtDeadline, HostReport, HostStatus
+from redsched.store.codec.fields import DRAINING_FIELDS, attribute_fields, draining_of, host_fields
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import AttestAnswer, Clock, EndedPlacement, JournaledClaim, ReportAnswer, ScriptResult
-from redsched.store.codec.wire import flat
-from redsched.store.commands.base import MAX_TRIES
-from redsched.store.commands.reads import Reads
+from redsched.store.codec.results import (
+    AttestAnswer,
+    EndedPlacement,
+    HostHashes,
+    InboxEntry,
+    JournaledClaim,
+    ReportAnswer,
+    ScriptResult,
+)
+from redsched.store.codec.wire import flat, mapping_of
+from redsched.store.commands.base import MAX_TRIES, CellClient
+from redsched.store.commands.feed import FEED_START
 
 
 def _stamp(stamp: AgentStamp | None) -> tuple[str, str, int]:
     return ("", "", 0) if stamp is None else (stamp.journal, stamp.nonce, stamp.number)
 
 
-class HostCalls(Reads):
-    """One coroutine for each script whose subject is a host or the cell."""
+class HostCommands:
+    """One coroutine for each script whose subject is a host."""
 
-    async def init(self) -> ScriptResult:
-        """Declare the cell new, so that it starts settled. OK, or ALREADY_DONE when it exists. (init.lua)"""
-        return await self._answer("init")
+    def __init__(self, cell: CellClient) -> None:
+        self._cell = cell
 
-    async def tick(self) -> Clock:
-        """Let the fence look, and note the store's time. (tick.lua)"""
-        reply = await self._run("tick", (self.keys.deadlines,))
-        return Clock(epoch=reply[1], seq=int(reply[3]), now_ms=int(reply[2]), settled=bool(reply[4]))
+    async def names(self) -> list[str]:
+        """The names of all hosts."""
+        with self._cell.reading():
+            return list(await self._cell.reader.zrange(self._cell.keys.hosts, 0, -1))
 
-    async def raise_epoch(self, above: str) -> ScriptResult:
-        """Make sure that the present epoch is above one that an agent has left. OK | ALREADY_DONE. (raise.lua)"""
-        Token.parse(f"{above}.0")
-        return await self._answer("raise", (), (above,))
+    async def read(self, names: Sequence[str]) -> list[HostHashes]:
+        """Hosts with all their fields, in one pipeline: keep `names` to some hundreds."""
+        pipe = self._cell.reader.pipeline(transaction=False)
+        for name in names:
+            pipe.hgetall(self._cell.keys.host(name))
+            pipe.hgetall(self._cell.keys.attributes(name))
+        with self._cell.reading():
+            hashes = await pipe.execute()
+        return [
+            HostHashes(name, {**host, **attributes} if host else {})
+            for name, host, attributes in zip(names, hashes[::2], hashes[1::2], strict=True)
+        ]
+
+    async def claim_ids(self, host: str) -> set[str]:
+        """The ids of the claims on a host."""
+        with self._cell.reading():
+            return set(await self._cell.reader.smembers(self._cell.keys.claims(host)))
+
+    async def claim_ids_of(self, hosts: Sequence[str]) -> list[set[str]]:
+        """The ids of the claims on each of some hosts, in one pipeline."""
+        pipe = self._cell.reader.pipeline(transaction=False)
+        for host in hosts:
+            pipe.smembers(self._cell.keys.claims(host))
+        with self._cell.reading():
+            return [set(ids) for ids in await pipe.execute()]
+
+    async def inbox(self, host: str, after: str = FEED_START) -> list[InboxEntry]:
+        """The hints that lie in a host's inbox after entry `after`."""
+        return (await self.inboxes([host], after))[0]
+
+    async def inboxes(self, hosts: Sequence[str], after: str = FEED_START) -> list[list[InboxEntry]]:
+        """The inboxes of some hosts, read over the connection of their reports and confirms. (inbox.lua)"""
+        if not hosts:
+            return []
+        reply = await self._cell.scripts.run("inbox", [self._cell.keys.inbox(host) for host in hosts], (after,))
+        return [[_inbox_entry(entry_id, mapping_of(values)) for entry_id, values in entries] for entries in reply[1:]]
+
+    async def draining(self, now_ms: int) -> dict[str, str]:
+        """Return the hosts whose claims are to leave, and how, as `draining_of` says it."""
+        with self._cell.reading():
+            names = sorted(await self._cell.reader.smembers(self._cell.keys.draining))
+            pipe = self._cell.reader.pipeline(transaction=False)
+            for name in names:
+                pipe.hmget(self._cell.keys.host(name), DRAINING_FIELDS)
+            found = await pipe.execute() if names else []
+        hows = (draining_of(dict(zip(DRAINING_FIELDS, values, strict=True)), now_ms) for values in found)
+        return {name: how for name, how in zip(names, hows, strict=True) if how}
+
+    async def lapsed(self, since_ms: int, now_ms: int, offset: int, most: int) -> list[str]:
+        """Hosts whose lease ended between two times (ms, inclusive), oldest first."""
+        with self._cell.reading():
+            return list(
+                await self._cell.reader.zrange(
+                    self._cell.keys.hosts, str(since_ms), str(now_ms), byscore=True, offset=offset, num=most
+                )
+            )
 
     async def report(self, report: HostReport, stamp: AgentStamp | None = None) -> ReportAnswer:
         """Replace all that the host's agent owns. OK | ALREADY_DONE | NOT_OWNER. (report.lua)"""
         own, facts = flat(host_fields(report)), flat(attribute_fields(report))
-        own_keys = (self.keys.host(report.name), self.keys.attributes(report.name), self.keys.removed(report.name))
-        keys = (*own_keys, self.keys.deadlines)
+        own_keys = (
+            self._cell.keys.host(report.name),
+            self._cell.keys.attributes(report.name),
+            self._cell.keys.removed(report.name),
+        )
+        keys = (*own_keys, self._cell.keys.deadlines)
         head = (report.name, report.lease_s * 1000, *_stamp(stamp), len(own))
-        reply = await self._run("report", keys, (*head, *own, *facts))
+        reply = await self._cell.run("report", keys, (*head, *own, *facts))
         return ReportAnswer(Outcome(reply[0]), reply[1], int(reply[2]), bool(reply[3]), int(reply[4] or 0))
 
     async def attest(
@@ -61,12 +124,12 @@ class HostCalls(Reads):
         things: set[str] = set()
         for _ in range(MAX_TRIES):
             named = {entry[0] for entry in spoken}
-            entries = [*spoken, *((id_, "store") for id_ in await self.held_ids(host) if id_ not in named)]
-            keys = [*self.keys.due, *self._host_keys(host), self.keys.draining]
-            keys += [self.keys.claim(str(entry[0])) for entry in entries]
+            entries = [*spoken, *((id_, "store") for id_ in await self.claim_ids(host) if id_ not in named)]
+            keys = [*self._cell.keys.due, *self._cell.keys.of_host(host), self._cell.keys.draining]
+            keys += [self._cell.keys.claim(str(entry[0])) for entry in entries]
             head = (host, epoch, *_stamp(stamp), lease_s * 1000, len(entries))
-            reply = await self._run(
-                "attest", (*keys, *self._thing_keys(things)), (*head, *chain.from_iterable(entries))
+            reply = await self._cell.run(
+                "attest", (*keys, *self._cell.keys.of_things(things)), (*head, *chain.from_iterable(entries))
             )
             if reply[0] != Outcome.RETRY:
                 return AttestAnswer(Outcome(reply[0]), reply[1], int(reply[2]), tuple(reply[3:]))
@@ -76,13 +139,13 @@ class HostCalls(Reads):
     async def heartbeat(self, host: str, lease_s: int, stamp: AgentStamp | None = None) -> ScriptResult:
         """The host lives for another lease. OK | NOT_ATTESTED | UNKNOWN | NOT_OWNER. (heartbeat.lua)"""
         journal, nonce, _ = _stamp(stamp)
-        return await self._answer(
-            "heartbeat", (self.keys.host(host), self.keys.deadlines), (host, lease_s * 1000, journal, nonce)
+        return await self._cell.answer(
+            "heartbeat", (self._cell.keys.host(host), self._cell.keys.deadlines), (host, lease_s * 1000, journal, nonce)
         )
 
     async def mark_down(self, hosts: Sequence[str]) -> int:
         """Mark those of the hosts whose lease has lapsed; the number marked. (down.lua)"""
-        reply = await self._run("down", [self.keys.host(host) for host in hosts], hosts)
+        reply = await self._cell.run("down", [self._cell.keys.host(host) for host in hosts], hosts)
         return int(reply[3])
 
     async def set_status(
@@ -99,35 +162,39 @@ class HostCalls(Reads):
         `then`: what becomes of the rest.
         """
         deadline = (deadline_s * 1000, then.value) if deadline_s else ("", "")
-        keys = (self.keys.host(host), self.keys.draining)
-        return await self._answer("status", keys, (host, status.value, int(move), *deadline))
+        keys = (self._cell.keys.host(host), self._cell.keys.draining)
+        return await self._cell.answer("status", keys, (host, status.value, int(move), *deadline))
 
     async def write_off(self, host: str, evacuate: bool = False, force: bool = False) -> ScriptResult:
         """Write a host off; with `evacuate`, its claims move. OK | ALREADY_DONE | UNKNOWN | ALIVE. (lost.lua)"""
-        keys = (self.keys.host(host), self.keys.draining)
-        return await self._answer("lost", keys, (host, int(evacuate), int(force)))
+        keys = (self._cell.keys.host(host), self._cell.keys.draining)
+        return await self._cell.answer("lost", keys, (host, int(evacuate), int(force)))
 
     async def forget(self, host: str, force: bool = False) -> ScriptResult:
         """Remove a host. OK | UNKNOWN | IN_USE. With `force` its claims end with it. (forget.lua)"""
         things = set[str]()
         for _ in range(MAX_TRIES):
-            ids = sorted(await self.held_ids(host))
+            ids = sorted(await self.claim_ids(host))
             keys = (
-                *self.keys.due,
-                self.keys.host(host),
-                self.keys.claims(host),
-                self.keys.inbox(host),
-                self.keys.attributes(host),
-                self.keys.draining,
-                self.keys.removed(host),
-                *map(self.keys.claim, ids),
-                *self._thing_keys(things),
+                *self._cell.keys.due,
+                self._cell.keys.host(host),
+                self._cell.keys.claims(host),
+                self._cell.keys.inbox(host),
+                self._cell.keys.attributes(host),
+                self._cell.keys.draining,
+                self._cell.keys.removed(host),
+                *map(self._cell.keys.claim, ids),
+                *self._cell.keys.of_things(things),
             )
-            answer = await self._answer("forget", keys, (host, int(force), *ids))
+            answer = await self._cell.answer("forget", keys, (host, int(force), *ids))
             if answer.outcome is not Outcome.RETRY:
                 return answer
             things.update(answer.facts)
         raise StoreUnavailable(f"the claims of {host} change faster than they can be read: try again")
+
+
+def _inbox_entry(entry_id: str, fields: Mapping[str, str]) -> InboxEntry:
+    return InboxEntry(entry_id, int(fields["number"]), fields["epoch"], fields["op"], fields["claim"], fields["token"])
 
 
 def _held_entry(claim: JournaledClaim) -> tuple[str | int, ...]:

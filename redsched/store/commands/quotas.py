@@ -12,7 +12,7 @@ from redsched.store.codec.fields import LIMIT
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
 from redsched.store.codec.wire import flat
-from redsched.store.commands.reads import Reads
+from redsched.store.commands.base import CellClient
 
 USED = "used."
 SHARE = "share."
@@ -77,10 +77,13 @@ class QuotaState:
         )
 
 
-class QuotaCalls(Reads):
+class QuotaCommands:
     """One coroutine for each of them. All are about one division, and STALE where the cell has no share of it."""
 
-    async def quota_close(self, project: str, former: str, division: str) -> tuple[ScriptResult, QuotaState]:
+    def __init__(self, cell: CellClient) -> None:
+        self._cell = cell
+
+    async def close(self, project: str, former: str, division: str) -> tuple[ScriptResult, QuotaState]:
         """Begin a division here, after `former`. OK | ALREADY_DONE | STALE | SETTLING | UNKNOWN. (quota_close.lua)
 
         Until `quota_share` nothing more is let in. What the cell has of the quota is the second answer.
@@ -89,7 +92,7 @@ class QuotaCalls(Reads):
         fields = dict(zip(answer.facts[::2], answer.facts[1::2], strict=True))
         return answer, QuotaState.parse(fields)
 
-    async def quota_share(self, project: str, division: str, epoch: str, version: str, share: Amounts) -> ScriptResult:
+    async def share(self, project: str, division: str, epoch: str, version: str, share: Amounts) -> ScriptResult:
         """Give the cell its share, where nothing has changed since it was closed.
 
         OK | ALREADY_DONE | STALE. (quota_share.lua) `epoch` is that of the cell before any was closed for this
@@ -97,7 +100,7 @@ class QuotaCalls(Reads):
         """
         return await self._about_quota("quota_share", project, division, epoch, version, *flat(share))
 
-    async def quota_give(
+    async def give(
         self, project: str, division: str, to: str, transfer_id: str, wanted: Amounts
     ) -> tuple[Outcome, Transfer | None]:
         """Take what can be spared of this out of the cell's share, for another cell. (quota_give.lua)
@@ -107,7 +110,7 @@ class QuotaCalls(Reads):
         answer = await self._about_quota("quota_give", project, division, to, transfer_id, *flat(wanted))
         return answer.outcome, Transfer.parse(" ".join(answer.facts)) if answer.facts else None
 
-    async def quota_take(self, project: str, division: str, giver: str, transfer: Transfer) -> ScriptResult:
+    async def take(self, project: str, division: str, giver: str, transfer: Transfer) -> ScriptResult:
         """Add to the cell's share what another one has handed over, once.
 
         OK | ALREADY_DONE | ENDED | STALE. (quota_take.lua)
@@ -115,13 +118,15 @@ class QuotaCalls(Reads):
         words = (division, giver, transfer.number, 0, *flat(transfer.amounts))
         return await self._about_quota("quota_take", project, *words)
 
-    async def quota_void(self, project: str, division: str, giver: str, transfer: Transfer) -> ScriptResult:
+    async def void(self, project: str, division: str, giver: str, transfer: Transfer) -> ScriptResult:
         """Close the cell to a transfer. OK (it has not had it) | ALREADY_DONE (it has) | STALE. (quota_take.lua)"""
         return await self._about_quota("quota_take", project, division, giver, transfer.number, 1)
 
-    async def quota_given(self, project: str, division: str, to: str, transfer: Transfer, back: bool) -> ScriptResult:
+    async def close_transfer(
+        self, project: str, division: str, to: str, transfer: Transfer, back: bool
+    ) -> ScriptResult:
         """Forget a transfer; `back`: what was handed over returns. OK | ALREADY_DONE | STALE. (quota_given.lua)"""
         return await self._about_quota("quota_given", project, division, to, transfer.number, int(back))
 
     async def _about_quota(self, script: str, project: str, *arguments: str | int) -> ScriptResult:
-        return await self._answer(script, (self.keys.quota(project),), arguments)
+        return await self._cell.answer(script, (self._cell.keys.quota(project),), arguments)

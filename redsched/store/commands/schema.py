@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from redsched.errors import SchemaMismatch
 from redsched.model.validation import parse_int
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.commands.reads import Reads
-from redsched.store.topology.connection import reading
+from redsched.store.commands.base import CellClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +29,11 @@ class Schema:
 SCHEMA = Schema(number=2, beside=2, reads=2)
 
 
-class SchemaCalls(Reads):
+class SchemaCommands:
     """Joining and upgrading a cell."""
+
+    def __init__(self, cell: CellClient) -> None:
+        self._cell = cell
 
     async def join(self) -> bool:
         """Enter the cell as a writer; False where it is not there yet. (schema.lua)
@@ -42,11 +44,11 @@ class SchemaCalls(Reads):
         # A cell that is not there yet gets its schema from the script that makes it. The fence looks at each write.
         if found is None or found >= SCHEMA.number:
             return found is not None
-        answer = await self._answer("schema", (), (SCHEMA.number, SCHEMA.beside, 0))
+        answer = await self._cell.answer("schema", (), (SCHEMA.number, SCHEMA.beside, 0))
         if answer.outcome is Outcome.OLDER:
             raise SchemaMismatch(
-                f"cell {self.name} is of schema {answer.facts[0]}, and releases may be at work on it that this one "
-                f"(schema {SCHEMA.number}) cannot work beside: stop those, then run `redsched upgrade`"
+                f"cell {self._cell.name} is of schema {answer.facts[0]}, and releases may be at work on it that this "
+                f"one (schema {SCHEMA.number}) cannot work beside: stop those, then run `redsched upgrade`"
             )
         return True
 
@@ -56,17 +58,17 @@ class SchemaCalls(Reads):
         Raises SchemaMismatch where this release cannot read what they have written.
         """
         await self._schema()
-        answer = await self._answer("schema", (), (SCHEMA.number, SCHEMA.beside, 1))
+        answer = await self._cell.answer("schema", (), (SCHEMA.number, SCHEMA.beside, 1))
         return answer.outcome is Outcome.OK
 
     async def _schema(self) -> int | None:
         """The schema of the cell; None where it is not there yet. Raises SchemaMismatch where it cannot be read."""
-        with reading(self._url):
-            stored = await self._reader.hget(self.keys.meta, "schema")
+        with self._cell.reading():
+            stored = await self._cell.reader.hget(self._cell.keys.meta, "schema")
         found = None if stored is None else parse_int(stored, SCHEMA.number)
         if found is not None and found < SCHEMA.reads:
             raise SchemaMismatch(
-                f"cell {self.name} is of schema {found}, and this release reads no schema before {SCHEMA.reads}: go on "
-                "with the release that wrote it; or end its claims with that one, and give this one an empty store"
+                f"cell {self._cell.name} is of schema {found}, and this release reads no schema before {SCHEMA.reads}: "
+                "go on with the release that wrote it; or end its claims with that one, and give this an empty store"
             )
         return found

@@ -1,0 +1,102 @@
+"""What only an audit reads: hosts with their claims as of one instant, and walks over all keys."""
+
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Sequence
+
+from redsched import aio
+from redsched.errors import StoreUnavailable
+from redsched.pacing import Spread, paced
+from redsched.store.codec.keys import Kind
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import AuditedHost
+from redsched.store.codec.wire import Reply, mapping_of
+from redsched.store.commands.base import CLAIMS_AT_ONCE, MAX_TRIES, CellClient, chunks
+from redsched.store.commands.hosts import HostCommands
+
+
+class AuditReads:
+    """Reads for audits."""
+
+    def __init__(self, cell: CellClient, hosts: HostCommands) -> None:
+        self._cell = cell
+        self._hosts = hosts
+
+    async def hosts(self, hosts: Sequence[str]) -> AsyncIterator[AuditedHost]:
+        """Some hosts, each with its claims at one instant: keep `hosts` to some tens. (audit.lua)"""
+        replies = await aio.together(map(self._audit, hosts))
+        for host, (ids, reply) in zip(hosts, replies, strict=True):
+            pairs = zip(ids, reply[3], strict=True)
+            claims = {claim_id: mapping_of(one) async for claim_id, one in paced(pairs)}
+            yield AuditedHost(host, mapping_of(reply[1]), frozenset(reply[2]), claims)
+
+    async def _audit(self, host: str) -> tuple[list[str], Reply]:
+        for _ in range(MAX_TRIES):
+            ids = sorted(await self._hosts.claim_ids(host))
+            keys = (self._cell.keys.host(host), self._cell.keys.claims(host), *map(self._cell.keys.claim, ids))
+            reply = await self._cell.scripts.run("audit", keys, ids)
+            if reply[0] != Outcome.RETRY:
+                return ids, reply
+        raise StoreUnavailable(f"the claims of {host} change faster than they can be read: try again")
+
+    async def claim_ids(self) -> list[str]:
+        """The ids of all claims that the cell has a key for, ended ones included. Walks the keys: for audits only."""
+        return await self._names_after(self._cell.keys.claim(""))
+
+    async def names(self, kind: Kind) -> list[str]:
+        """The names of all things of a kind that have a key, declared or not. Walks the keys: for audits only."""
+        return await self._names_after(self._cell.keys.of_things([f"{kind}:"])[0])
+
+    async def _names_after(self, prefix: str) -> list[str]:
+        with self._cell.reading():
+            # Glob characters cannot be in a cell's name, and its braces mean themselves.
+            return [key[len(prefix) :] async for key in self._cell.reader.scan_iter(match=f"{prefix}*", count=1000)]
+
+    async def key_names(self) -> dict[str, Spread[bool]]:
+        """All keys of the cell by what they begin with: `{"claim": ids, "claims": hosts, "inbox": hosts, ...}`.
+
+        Walks the keys: for audits only. Those without a name after that, such as `hosts`, are left out.
+        """
+        start, found = self._cell.keys.claim("").removesuffix("claim:"), defaultdict[str, Spread[bool]](Spread)
+        with self._cell.reading():
+            async for key in self._cell.reader.scan_iter(match=f"{start}*", count=500):
+                kind, colon, name = key[len(start) :].partition(":")
+                if colon:
+                    found[kind][name] = True
+        return dict(found)
+
+    async def claim_hashes(self, ids: Sequence[str]) -> dict[str, dict[str, str]]:
+        """The hashes of claims as they lie in the store, by id; those that are not there are left out."""
+        return await self._hashes(self._cell.keys.claim, ids)
+
+    async def gang_hashes(self, ids: Sequence[str]) -> dict[str, dict[str, str]]:
+        """The hashes of gangs, by id; those that are not there are left out."""
+        return await self._hashes(self._cell.keys.gang, ids)
+
+    async def lasting(self, claim_ids: Sequence[str]) -> set[str]:
+        """Those of the claims whose keys have no end set."""
+        found: set[str] = set()
+        for chunk in chunks(claim_ids):
+            pipe = self._cell.reader.pipeline(transaction=False)
+            for claim_id in chunk:
+                pipe.pttl(self._cell.keys.claim(claim_id))
+            with self._cell.reading():
+                ends = await pipe.execute()
+            found.update(claim_id for claim_id, end in zip(chunk, ends, strict=True) if end == -1)
+        return found
+
+    async def version_of(self, kind: str, name: str) -> str:
+        """The version of a server group or shared pool, the seq of a quota; '' where there is none."""
+        field = "seq" if kind == Kind.QUOTA else "version"
+        with self._cell.reading():
+            return str(await self._cell.reader.hget(self._cell.keys.of_things([f"{kind}:{name}"])[0], field) or "")
+
+    async def _hashes(self, key_of: Callable[[str], str], names: Sequence[str]) -> dict[str, dict[str, str]]:
+        found: dict[str, dict[str, str]] = {}
+        for chunk in chunks(names, CLAIMS_AT_ONCE):
+            pipe = self._cell.reader.pipeline(transaction=False)
+            for name in chunk:
+                pipe.hgetall(key_of(name))
+            with self._cell.reading():
+                hashes = await pipe.execute()
+            found.update((name, fields) for name, fields in zip(chunk, hashes, strict=True) if fields)
+        return found

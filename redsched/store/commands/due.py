@@ -1,0 +1,58 @@
+"""What is due when: the deadlines of claims, and when something is to be done about them."""
+
+from redsched.pacing import Spread
+from redsched.store.commands.base import CHUNK, CellClient
+
+
+class DueCommands:
+    """Reads of both indexes."""
+
+    def __init__(self, cell: CellClient) -> None:
+        self._cell = cell
+
+    async def expired(self, now_ms: int, offset: int, most: int) -> list[str]:
+        """Ids of claims whose deadline has passed, oldest first."""
+        with self._cell.reading():
+            return list(
+                await self._cell.reader.zrange(
+                    self._cell.keys.deadlines, "-inf", str(now_ms), byscore=True, offset=offset, num=most
+                )
+            )
+
+    async def to_reconcile(self, now_ms: int, offset: int, most: int) -> list[str]:
+        """Ids of claims about which something is to be done by now, longest due first."""
+        with self._cell.reading():
+            return list(
+                await self._cell.reader.zrange(
+                    self._cell.keys.reconcile, "-inf", str(now_ms), byscore=True, offset=offset, num=most
+                )
+            )
+
+    async def reconcile_at_ms(self, claim_id: str) -> int | None:
+        """When something is to be done about a claim (Unix, ms); None where nothing is."""
+        with self._cell.reading():
+            score = await self._cell.reader.zscore(self._cell.keys.reconcile, claim_id)
+        return None if score is None else int(score)
+
+    async def deadlines(self) -> Spread[int]:
+        """All deadlines: claim id -> Unix ms."""
+        return await self._times(self._cell.keys.deadlines)
+
+    async def reconcile_times(self) -> Spread[int]:
+        """All entries of `reconcile`: claim id -> Unix ms."""
+        return await self._times(self._cell.keys.reconcile)
+
+    async def _times(self, key: str) -> Spread[int]:
+        """A sorted set of times, in pages by time: what is put off meanwhile comes again, and counts as it is then."""
+        found, since, passed = Spread[int](), float("-inf"), 0
+        while True:
+            with self._cell.reading():
+                page = await self._cell.reader.zrange(
+                    key, str(since), "+inf", byscore=True, offset=passed, num=CHUNK, withscores=True
+                )
+            found.update((name, int(at_ms)) for name, at_ms in page)
+            if len(page) < CHUNK:
+                return found
+            last = page[-1][1]
+            passed = (passed if last == since else 0) + sum(at_ms == last for _, at_ms in page)
+            since = last

@@ -1,0 +1,72 @@
+"""The feed of a cell: its changes and its clock."""
+
+from collections.abc import Mapping, Sequence
+
+from redsched.store.codec.results import Change, Clock, FeedEnd, Poll
+from redsched.store.commands.base import CellClient
+
+FEED_START = "0-0"
+_HEAD = frozenset(("seq", "kind", "name", "version", "op", "more"))
+
+
+class FeedCommands:
+    """Reads of the feed."""
+
+    def __init__(self, cell: CellClient) -> None:
+        self._cell = cell
+
+    async def poll(self, after: str, most: int) -> Poll:
+        """The cell's clock and up to `most` entries of its feed after entry `after`.
+
+        The clock is read first, so a cache that has applied what it names has seen all that was answered before.
+        """
+        pipe = self._cell.reader.pipeline(transaction=False)
+        pipe.hmget(self._cell.keys.meta, "epoch", "seq", "settled")
+        pipe.time()
+        pipe.zrange(self._cell.keys.deadlines, 0, 0, withscores=True)
+        pipe.xrange(self._cell.keys.changes, f"({after}", "+", count=most)
+        with self._cell.reading():
+            meta, time, next_due, entries = await pipe.execute()
+        deadline_ms = int(next_due[0][1]) if next_due else None
+        return Poll(_clock(meta, time), deadline_ms, tuple(_change(entry_id, fields) for entry_id, fields in entries))
+
+    async def read(self, after: str, most: int) -> tuple[Change, ...]:
+        """Up to `most` entries of the feed after entry `after`."""
+        return (await self.poll(after, most)).changes
+
+    async def end(self) -> FeedEnd:
+        """Where the feed ends now: the id of its newest entry and the clock, as of one instant.
+
+        Without MULTI, which a full server refuses: what was read while nothing changed is of one instant.
+        """
+        pipe = self._cell.reader.pipeline(transaction=False)
+        while True:
+            pipe.hmget(self._cell.keys.meta, "epoch", "seq", "settled")
+            pipe.time()
+            pipe.xrevrange(self._cell.keys.changes, count=1)
+            pipe.hmget(self._cell.keys.meta, "epoch", "seq", "settled")
+            with self._cell.reading():
+                meta, time, newest, after = await pipe.execute()
+            if meta == after:
+                return FeedEnd(_clock(meta, time), str(newest[0][0]) if newest else FEED_START)
+
+
+def _clock(meta: Sequence[str | None], time: Sequence[int]) -> Clock | None:
+    """None where there is no meta: a cell that is new, or was wiped."""
+    epoch, seq, settled = meta
+    if epoch is None:
+        return None
+    return Clock(epoch, int(seq or 0), int(time[0]) * 1000 + int(time[1]) // 1000, settled == "1")
+
+
+def _change(entry_id: str, fields: Mapping[str, str]) -> Change:
+    return Change(
+        entry_id,
+        int(fields["seq"]),
+        fields["kind"],
+        fields["name"],
+        int(fields["version"]),
+        fields["op"],
+        int(fields["more"]),
+        {name: value for name, value in fields.items() if name not in _HEAD},
+    )

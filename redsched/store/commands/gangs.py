@@ -1,0 +1,43 @@
+"""The members of a gang, until all of them are active."""
+
+from redsched.store.codec.claim_codec import counted_by
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.commands.base import CellClient
+from redsched.store.commands.claims import ClaimCommands
+
+MEMBER = "member."
+
+
+class GangCommands:
+    """Reads of gangs, and the end of one that has failed."""
+
+    def __init__(self, cell: CellClient, claims: ClaimCommands) -> None:
+        self._cell = cell
+        self._claims = claims
+
+    async def members(self, gang_id: str) -> dict[str, str]:
+        """The members of a gang that have not ended, and the host of each; none once all of them were active."""
+        with self._cell.reading():
+            fields = await self._cell.reader.hgetall(self._cell.keys.gang(gang_id))
+        return {name[len(MEMBER) :]: host for name, host in fields.items() if name.startswith(MEMBER)}
+
+    async def members_of_failed(self, gang_id: str) -> list[str] | None:
+        """Return the members of a gang that have not ended; None unless one of its members has failed."""
+        with self._cell.reading():
+            fields = await self._cell.reader.hgetall(self._cell.keys.gang(gang_id))
+        return [name[len(MEMBER) :] for name in fields if name.startswith(MEMBER)] if "end_reason" in fields else None
+
+    async def end(self, gang_id: str) -> bool:
+        """Give back the members that are left of a gang that has failed. (fail.lua)
+
+        Return whether it had failed and each member was given back; otherwise it stays listed in `reconcile`.
+        """
+        members = await self.members_of_failed(gang_id)
+        done = members is not None
+        for claim in (await self._claims.read(members or ())).values():
+            answer = await self._claims.fail(
+                claim.host, claim.id, claim.token, by_host=False, things=counted_by(claim), again=False
+            )
+            # STALE: it was resized since it was read.
+            done = done and answer.outcome not in (Outcome.NOT_ATTESTED, Outcome.STALE)
+        return done

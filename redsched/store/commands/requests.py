@@ -1,0 +1,51 @@
+"""The requests that claims were made by: kept by digest, for placing those claims again."""
+
+from collections.abc import Iterable, Sequence
+
+from redsched.pacing import paged
+from redsched.store.commands.base import CLAIMS_AT_ONCE, CellClient, chunks
+
+REQUEST_KEPT_MS = 24 * 3600 * 1000
+"""As in include/placing/claim_write.lua."""
+
+
+class RequestCommands:
+    """Reads and writes of kept requests."""
+
+    def __init__(self, cell: CellClient) -> None:
+        self._cell = cell
+
+    async def get(self, digest: str) -> str | None:
+        """A request as canonical JSON; None where it is not kept any more."""
+        return (await self.read([digest])).get(digest)
+
+    async def read(self, digests: Sequence[str]) -> dict[str, str]:
+        """Return requests as canonical JSON by digest, without those that are not kept any more."""
+        with self._cell.reading():
+            texts = await self._cell.reader.mget(map(self._cell.keys.request, digests))
+        return {digest: text for digest, text in zip(digests, texts, strict=True) if text is not None}
+
+    async def missing(self, digests: Iterable[str]) -> list[str]:
+        """Return those digests whose request is not kept any more."""
+        missing: list[str] = []
+        for some in chunks(sorted(digests)):
+            pipe = self._cell.reader.pipeline(transaction=False)
+            for digest in some:
+                pipe.exists(self._cell.keys.request(digest))
+            with self._cell.reading():
+                found = await pipe.execute() if some else []
+            missing += [digest for digest, is_there in zip(some, found, strict=True) if not is_there]
+        return missing
+
+    async def extend(self, digests: Iterable[str]) -> None:
+        """Keep these requests for another day."""
+        async for some in paged(digests, CLAIMS_AT_ONCE):
+            pipe = self._cell.reader.pipeline(transaction=False)
+            for digest in some:
+                pipe.pexpire(self._cell.keys.request(digest), REQUEST_KEPT_MS)
+            with self._cell.reading():
+                await pipe.execute()
+
+    async def restore(self, digest: str, text: str) -> None:
+        """Put a request back that the store has lost. (keep.lua)"""
+        await self._cell.answer("keep", (self._cell.keys.request(digest),), (text, REQUEST_KEPT_MS))

@@ -132,10 +132,12 @@ async def test_callers_that_leave_break_nobody(fresh_server: PrivateServer) -> N
         await scheduler.select(ONE)
 
 
-async def test_closing_ends_what_waits(fresh_server: PrivateServer) -> None:
+@pytest.mark.parametrize("lag_s", [0.0, 0.5], ids=["at-once", "with-a-poll-under-way"])
+async def test_closing_ends_what_waits(fresh_server: PrivateServer, lag_s: float) -> None:
     """A scheduler that closes while its calls wait for a frozen server ends promptly, and so does every call.
 
-    What was sent is of unknown outcome and says so; nothing hangs.
+    What was sent is of unknown outcome and says so; nothing hangs. A refusal that comes while a poll is under way waits
+    for the next one, and otherwise for one that begins at once: both never end.
     """
     calls: list[asyncio.Task[object]] = []
     async with opened(fresh_server.url) as (scheduler, runner):
@@ -143,8 +145,10 @@ async def test_closing_ends_what_waits(fresh_server: PrivateServer) -> None:
         fresh_server.pause()
         calls += [asyncio.ensure_future(scheduler.select(ONE)) for _ in range(5)]
         await wait_until(lambda: runner.counters.calls > before)
+        mirror = mirror_of(scheduler)
+        await wait_until(lambda: (mirror.lag_s() or 0.0) >= lag_s, what="a poll has begun that is not answered")
         calls.append(asyncio.ensure_future(scheduler.select(Request({"VCPU": 1000}))))
-        await wait_until(lambda: mirror_of(scheduler)._looking, what="the refusal waits for a poll")
+        await wait_until(lambda: mirror._looking or bool(mirror._waiting), what="the refusal waits for a poll")
         closing = asyncio.timeout(PROMPT_S)
         await closing.__aenter__()
     await closing.__aexit__(None, None, None)

@@ -1,6 +1,7 @@
 """Several cells: the best host wins wherever it is, the next cell is tried, and an id has one outcome over all."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -116,6 +117,32 @@ async def test_an_id_waits_for_the_cell_that_may_have_lost_its_claim(two_cells: 
     found = await two_cells.select(request)
     assert (found.selections[0].cell, found.fresh) == (placed.cell, False)
     assert await other.claims.read(["mine"]) == {}
+
+
+async def test_a_host_that_attests_while_other_cells_are_looked_at_is_no_refusal(
+    two_cells: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cell a is seen before its host has attested, and has settled by the time at which b has been looked at."""
+    a, b = (two_cells._cells.named(name) for name in "ab")
+    at_head, seen = {cell: cell.read_at_head for cell in (a, b)}, asyncio.Event()
+
+    async def first(look: Callable[[], Any]) -> Any:
+        found = await at_head[a](look)
+        seen.set()
+        return found
+
+    async def last(look: Callable[[], Any]) -> Any:
+        await seen.wait()
+        await a.store.hosts.attest("a1", (await a.store.tick()).epoch)
+        await a.mirror.catch_up()
+        assert a.mirror.settled
+        return await at_head[b](look)
+
+    await new_epoch(a.store)
+    monkeypatch.setattr(a, "read_at_head", first)
+    monkeypatch.setattr(b, "read_at_head", last)
+    with pytest.raises(Settling, match="1 of 3 hosts have not attested to its epoch"):
+        await two_cells.select(Request({"VCPU": 8}))
 
 
 async def test_an_id_does_not_wait_for_a_cell_that_never_had_hosts(clean_store: str) -> None:

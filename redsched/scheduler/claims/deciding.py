@@ -38,8 +38,9 @@ def as_if_left(cell: Cell, claims: Sequence[Claim]) -> Iterator[None]:
 async def refusal_of(cell: Cell, request: Request, *claims: Claim) -> RedschedError:
     """Return why nothing fits a request for other places of these claims."""
 
-    def explain() -> Explanation:
+    def explain() -> tuple[Explanation, bool]:
         with as_if_left(cell, claims):
-            return cell.decider.explain(request)
+            return cell.decider.explain(request), cell.mirror.settled
 
-    return refusal((cell,), request, [await cell.read_at_head(explain)])
+    explanation, settled = await cell.read_at_head(explain)
+    return refusal(settled, request, [explanation])

@@ -45,8 +45,8 @@ class SchedulingAttempt:
         # A dry run shows what a later request would see: nothing that was answered may be missing.
         self.catch_up = not self.request.claim
         """Whether to decide only on columns that have caught up: after FULL, and before a refusal."""
-        self.seen: dict[str, Explanation] = {}
-        """Why nothing fitted, by cell, at the instant at which that was decided."""
+        self.seen: dict[str, tuple[Explanation, bool]] = {}
+        """Why nothing fitted, by cell, and whether it was settled, at the instant at which that was decided."""
         self.decided_on: dict[str, tuple[str, int]] = {}
         """Epoch and seq of the columns decided on, by cell: by the time of the claim they may have moved on."""
         self.home: Cell | None = None

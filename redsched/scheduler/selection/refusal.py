@@ -1,7 +1,7 @@
 """The refusal of a request that nothing fits: how many hosts each reason left out, and which came nearest."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from redsched.decide import Explanation, Miss, ReasonCount
@@ -9,15 +9,17 @@ from redsched.decide.explain.nearest import NEAREST
 from redsched.decide.filters.hosts import NOT_ATTESTED
 from redsched.errors import NoValidHost, RedschedError, Settling
 from redsched.model import Request
-from redsched.scheduler.cells import Cell
 
 
-def refusal(cells: Iterable[Cell], request: Request, found: Sequence[Explanation]) -> RedschedError:
-    """NoValidHost with the reasons found; Settling while hosts that may still attest to a new epoch are waited for."""
+def refusal(settled: bool, request: Request, found: Sequence[Explanation]) -> RedschedError:
+    """Return NoValidHost with the reasons found, or Settling while hosts may still attest to a new epoch.
+
+    `settled`: whether all cells were when the reasons were found. A host that attests in between is no refusal.
+    """
     reasons = merge_reasons([one.reasons for one in found])
     hosts = sum(one.hosts for one in found)
     unheard = next((one.hosts for one in reasons if one.reason == NOT_ATTESTED), 0)
-    if (unheard or not hosts) and not all(cell.mirror.settled for cell in cells):
+    if (unheard or not hosts) and not settled:
         waited_for = (
             f"{unheard} of {hosts} hosts have not" if hosts else "the store is new or was wiped, and no host has yet"
         )

@@ -186,7 +186,7 @@ class Selector:
         if attempt.catch_up:
             attempt.seen.pop(cell.name, None)
             if not decision.places:
-                attempt.seen[cell.name] = cell.decider.explain(attempt.asked)
+                attempt.seen[cell.name] = cell.decider.explain(attempt.asked), cell.mirror.settled
         attempt.decide_s += time.perf_counter() - started
         return decision
 
@@ -292,8 +292,11 @@ class Selector:
         return True
 
     def _refuse(self, attempt: SchedulingAttempt) -> Selections:
-        found = [attempt.seen.get(cell.name) or cell.decider.explain(attempt.asked) for cell in self._cells]
-        raise refusal(self._cells, attempt.request, found)
+        found = [
+            attempt.seen.get(cell.name) or (cell.decider.explain(attempt.asked), cell.mirror.settled)
+            for cell in self._cells
+        ]
+        raise refusal(all(settled for _, settled in found), attempt.request, [seen for seen, _ in found])
 
 
 def _abandon(request: Request, cell: Cell, ids: tuple[str, ...]) -> None:

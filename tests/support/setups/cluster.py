@@ -137,10 +137,15 @@ class ClusterSetup:
         return node.kind == "valkey" and int(node.version.partition(".")[0]) >= 9
 
     def well(self) -> bool:
-        """Whether every server that runs thinks the cluster well, and every replica that runs has all data."""
+        """Whether all running servers think the cluster well and agree on its primaries, and replicas have all data.
+
+        A primary that comes back takes itself for one until it hears of its successor.
+        """
         running = [one for one in self.nodes if one.running]
-        return all(
-            one.says_of_cluster("cluster_state") == "ok" and (one.is_primary() or one.linked()) for one in running
+        views = [_primaries(one) for one in running]
+        return all(one.says_of_cluster("cluster_state") == "ok" for one in running) and all(
+            views[0] == view and (one.port in view.values() if one.is_primary() else one.linked())
+            for one, view in zip(running, views, strict=True)
         )
 
 
@@ -202,6 +207,11 @@ def _knows(node: ClusterNode, nodes: Sequence[ClusterNode]) -> bool:
 
 def _owner(node: ClusterNode, slot: int) -> int | None:
     return next((int(primary[1]) for first, last, primary, *_ in _slots(node) if first <= slot <= last), None)
+
+
+def _primaries(node: ClusterNode) -> dict[int, int]:
+    """The ports of the primaries in a server's word, by the first slot of each range."""
+    return {first: int(primary[1]) for first, _, primary, *_ in _slots(node)}
 
 
 def _slots(node: ClusterNode) -> Any:

@@ -10,7 +10,7 @@ from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import EndedPlacement, Placed
 from tests.support.cells import HOUR_S, call_of, make_due, member, new_epoch, open_host
-from tests.support.placements import arrive, held, main_states, roll_back, settle, snapshot
+from tests.support.placements import arrive, held, let_settle, main_states, roll_back, settle, snapshot
 
 
 @pytest.fixture
@@ -131,18 +131,75 @@ async def test_a_member_that_fell_with_its_gang_counts_as_never_active(cell: Cel
     assert await main_states(cell, "ab") == {"a": "ended failed", "b": "ended failed"}
 
 
-async def test_an_active_member_that_ends_before_the_others_were_heard_ends_alone(cell: CellStore, raw: Any) -> None:
-    """They may be active, and the gang complete; the store has gone back to before that."""
+async def ended_before_the_other_was_heard(cell: CellStore, raw: Any, in_time: bool) -> dict[str, Placed]:
+    """Both have been active in a store that went back to before that; h1 attests, and the work of `a` ends."""
     placed = await gang(cell)
     before = await snapshot(raw)
     await cell.claims.confirm("h1", "a", placed["a"].token)
     await cell.claims.confirm("h2", "b", placed["b"].token)
     epoch = await roll_back(cell, raw, before)
     await cell.hosts.attest("h1", epoch, None, [held("a", placed["a"])])
+    if not in_time:
+        await let_settle(cell, raw)
     await cell.claims.gone("h1", "a", placed["a"].token, EndReason.WORK_ENDED, {})
-    await cell.hosts.attest("h2", epoch, None, [held("b", placed["b"])])
+    assert not await cell.gangs.end("a")
+    return placed
+
+
+@pytest.mark.parametrize("in_time", [True, False])
+async def test_an_active_member_that_ends_before_the_others_were_heard_ends_alone(
+    cell: CellStore, raw: Any, in_time: bool
+) -> None:
+    """They may be active, and the gang complete. Also where the cell has settled without their host, by time."""
+    placed = await ended_before_the_other_was_heard(cell, raw, in_time)
+    await cell.hosts.attest("h2", "", None, [held("b", placed["b"])])
     await settle(cell)
     assert await main_states(cell, "ab") == {"a": "ended work-ended", "b": "active"}
+    assert not await raw.exists(cell.keys.gang("a"))
+
+
+@pytest.mark.parametrize("in_time", [True, False])
+async def test_an_active_member_that_ends_fails_its_gang_once_another_is_known_never_to_have_been_active(
+    cell: CellStore, raw: Any, in_time: bool
+) -> None:
+    placed = await ended_before_the_other_was_heard(cell, raw, in_time)
+    await cell.hosts.attest("h2", "", None, [held("b", placed["b"], ClaimStatus.STARTING)])
+    await settle(cell)
+    assert await main_states(cell, "ab") == {"a": "ended work-ended", "b": "ending failed"}
+    assert not await raw.exists(cell.keys.gang("a"))
+
+
+async def test_a_member_that_confirms_after_an_active_one_has_ended_is_asked_back(cell: CellStore, raw: Any) -> None:
+    """It was never active, so the gang never was complete: before any scheduler has looked."""
+    placed = await gang(cell, "abc", active="ac")
+    await cell.claims.gone("h1", "a", placed["a"].token, EndReason.WORK_ENDED, {})
+    assert (await cell.claims.confirm("h2", "b", placed["b"].token)).outcome is Outcome.ENDING
+    assert await raw.hget(cell.keys.gang("a"), "may_be_complete") is None
+    await settle(cell)
+    assert await main_states(cell, "abc") == {"a": "ended work-ended", "b": "ending failed", "c": "ending failed"}
+
+
+async def test_an_active_member_stays_while_its_gang_may_be_complete(cell: CellStore, raw: Any) -> None:
+    """One has ended, and of another one nobody knows: the reconciliation leaves the active one alone."""
+    await open_host(cell, "h3")
+    members = [member(one, host) for one, host in zip("abc", ("h1", "h2", "h3"), strict=True)]
+    answer = await cell.claims.place(replace(call_of(await cell.tick(), *members), is_gang=True))
+    placed = dict(zip("abc", answer.placed, strict=True))
+    for one in "abc":
+        await cell.claims.accept(placed[one].host, one, placed[one].token, HOUR_S)
+    epoch = await new_epoch(cell)
+    for one in "ac":
+        await cell.hosts.attest(placed[one].host, epoch, None, [held(one, placed[one])])
+    await cell.claims.gone("h1", "a", placed["a"].token, EndReason.WORK_ENDED, {})
+    assert not await cell.gangs.end("a")
+    assert await main_states(cell, "bc") == {"b": "starting", "c": "active"}
+    await cell.hosts.write_off("h2", force=True)
+    assert not await cell.gangs.end("a")
+    assert await main_states(cell, "bc") == {"b": "starting", "c": "active"}
+    await make_due(raw, cell, "b")
+    await cell.claims.reconcile(["b"])
+    await settle(cell)
+    assert await main_states(cell, "bc") == {"b": "ended expired", "c": "active"}
 
 
 @pytest.mark.parametrize("end", ["lease", "evacuation", "removal"])

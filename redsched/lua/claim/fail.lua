@@ -6,7 +6,8 @@
 -- ARGV host id token by_host again reason
 -- Further keys: host, claims and inbox of the host, and what the claim counts in; passed.lua.
 -- by_host: 0 or 1. again: 1 (place it again in any case), 0 (do not), '' (as its request says), later (it has failed
--- and is pending, and there is no place for it now: look for one again later). reason: in words, '' for none.
+-- and is pending, and there is no place for it now: look for one again later), gang (do not: it ends with its gang;
+-- ALREADY_DONE where it is active and the gang may be complete). reason: in words, '' for none.
 -- Reply OK (freed) | ENDING | ALREADY_DONE (had failed, or its host has it no more) | ENDED (ended otherwise) | STALE |
 --   UNKNOWN | NOT_ATTESTED; epoch, now_ms, state of the claim (pending: it is to be placed again)
 --   or RETRY, epoch, now_ms and the names of missing keys
@@ -34,6 +35,10 @@ local lacking = {}
 bind_gangs({claim}, it.things, lacking)
 if #lacking > 0 then
   return answer_about(it, 'RETRY', unpack(lacking))
+end
+local kept = ARG.again == 'gang' and kept_from_ending(it.cell, claim, it.host.key)
+if kept then
+  return answer_about(it, kept)
 end
 judge_written_off(it.cell, claim, it.host.key)
 it.reason = ARG.reason

@@ -33,7 +33,7 @@ for field in pairs(gang) do
     return answer('RETRY')
   end
 end
-if members == 0 or (waiting == 0 and not gang.end_reason) then
+if members == 0 or (waiting == 0 and not has_failed({hash = gang})) then
   redis.call('DEL', KEY.gang)
 elseif gang.waiting == text(waiting) and #left == 0 then
   return answer('ALREADY_DONE')

@@ -70,7 +70,7 @@ def _gangs(cell: str, seen: AuditSnapshot) -> Iterator[Problem]:
         waiting = sum(state in LEASED for state in states)
         left = [state for state in states if state not in HELD]
         thing = f"gang:{gang}"
-        if len(left) == len(states) or (waiting == 0 and "end_reason" not in fields):
+        if len(left) == len(states) or (waiting == 0 and ("end_reason" not in fields or "may_be_complete" in fields)):
             yield Problem(5, cell, thing, "key", "there", "gone", Mend.GANG, gang)
         elif left:
             yield Problem(5, cell, thing, "members", f"{len(states)}", f"{len(states) - len(left)}", Mend.GANG, gang)

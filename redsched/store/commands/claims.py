@@ -176,6 +176,14 @@ class ClaimCommands:
         arguments = (int(by_host), retry, reason[:MAX_REASON])
         return await self._about("fail", host, claim_id, token, *arguments, things=beside)
 
+    async def fail_with_gang(self, host: str, claim_id: str, token: str, things: Collection[str] = ()) -> ScriptResult:
+        """End a member of a gang that has failed. `things` as in `fail`.
+
+        As `fail`; ALREADY_DONE where it is active and its gang may be complete. (fail.lua)
+        """
+        beside = (f"reason:{claim_id}", *things)
+        return await self._about("fail", host, claim_id, token, 0, "gang", "", things=beside)
+
     async def put_off(self, host: str, claim_id: str, token: str, reason: str) -> ScriptResult:
         """Look later for a place of a pending claim: there is none now.
 

@@ -30,14 +30,13 @@ class GangCommands:
     async def end(self, gang_id: str) -> bool:
         """Give back the members that are left of a gang that has failed. (fail.lua)
 
-        Return whether it had failed and each member was given back; otherwise it stays listed in `reconcile`.
+        Return whether it had failed and nothing is left to be done about a member; otherwise it stays listed in
+        `reconcile`. Where active members have ended, one that was never active has to be known for a failure.
         """
         members = await self.members_of_failed(gang_id)
         done = members is not None
         for claim in (await self._claims.read(members or ())).values():
-            answer = await self._claims.fail(
-                claim.host, claim.id, claim.token, by_host=False, things=counted_by(claim), again=False
-            )
+            answer = await self._claims.fail_with_gang(claim.host, claim.id, claim.token, counted_by(claim))
             # STALE: it was resized since it was read.
             done = done and answer.outcome not in (Outcome.NOT_ATTESTED, Outcome.STALE)
         return done

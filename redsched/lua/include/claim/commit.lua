@@ -56,7 +56,7 @@ local function write_claim_changes(cell, claim, things, due)
   give_hints(cell, claim, things)
   write_sets(claim, things)
   local first = claim.changed[1]
-  if first and step_gang(cell, claim, claim.before, first.end_reason or first.op) then
+  if first and step_gang(claim, claim.before, first.end_reason or first.op) then
     due.at[claim.id] = cell.now_ms
   end
   write_claim_record(claim)

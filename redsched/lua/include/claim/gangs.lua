@@ -41,10 +41,15 @@ local function was_heard(cell, host_key)
   return not host[1] or host[1] == cell.epoch or host[2] == cell.epoch
 end
 
+-- Are the others to end? Not while all that is known to have ended had been active: the gang may have been complete.
+local function has_failed(gang)
+  return gang.hash.end_reason and not gang.hash.may_be_complete
+end
+
 -- A placement is taken back on a host that was written off, or removed. Where nobody can tell whether it had been
 -- active, its claim stands alone from now on: a gang that may have been complete does not fail with it.
 local function judge_written_off(cell, claim, host_key)
-  if claim.gang and not claim.gang.hash.end_reason and not was_heard(cell, host_key) then
+  if claim.gang and not has_failed(claim.gang) and not was_heard(cell, host_key) then
     claim.leaves_gang = true
   end
 end
@@ -55,17 +60,34 @@ local function is_bound(claim)
 end
 
 -- Is the end of a member a failure of its gang? Its owner may let one go, and so does attest.lua where the journal
--- knows that it had been active. Until the cell is settled, another member that is starting in the store may be
--- active, and the gang complete: then the end of an active one is its own.
-local function fails_gang(cell, claim, was, end_reason)
-  if BY_OWNER[end_reason] or claim.gang.hash.end_reason or claim.leaves_gang then
-    return false
-  end
-  return claim.leaves_gang == false or was ~= 'active' or cell.settled
+-- knows that it had been active.
+local function fails_gang(claim, end_reason)
+  return not (BY_OWNER[end_reason] or has_failed(claim.gang) or claim.leaves_gang)
 end
 
--- Count what has become of a member. Returns whether the others are to end now.
-local function step_gang(cell, claim, before, end_reason)
+-- May the others have been active too, all of them, before the store went back? Where an active member ends, it is a
+-- failure of the gang only once another one is known never to have been active: fail.lua, with `again` gang.
+local function note_failure(claim, was, end_reason)
+  local hash = claim.gang.hash
+  hash.end_reason = hash.end_reason or end_reason
+  hash.may_be_complete = was == 'active' and claim.leaves_gang == nil and '1' or nil
+  claim.gang.fails = true
+end
+
+-- Why a member must not end with its gang (yet), as an outcome; nil where the gang has failed, or fails with it.
+local function kept_from_ending(cell, claim, host_key)
+  if not claim.gang or not claim.gang.hash.end_reason then
+    return 'STALE'
+  elseif has_failed(claim.gang) or phase_of(claim) == 'out' then
+    return nil
+  elseif phase_of(claim) == 'active' then
+    return 'ALREADY_DONE'
+  end
+  return not was_heard(cell, host_key) and 'NOT_ATTESTED' or nil
+end
+
+-- Count what has become of a member. Returns whether something is to be done about the others now.
+local function step_gang(claim, before, end_reason)
   local gang, was, now = claim.gang, phase_of(before), phase_of(claim)
   local member = 'member.' .. claim.id
   if not gang or was == now or not gang.hash[member] or gang.gone[member] then
@@ -77,12 +99,23 @@ local function step_gang(cell, claim, before, end_reason)
     return false
   end
   gang.gone[member] = true
-  if not fails_gang(cell, claim, was, end_reason) then
+  if not fails_gang(claim, end_reason) then
     claim.fields.gang = not claim.leaves_gang and claim.fields.gang or nil
     return false
   end
-  gang.hash.end_reason, gang.fails = end_reason, end_reason
+  note_failure(claim, was, end_reason)
   return true
+end
+
+local function write_gang(gang, left)
+  local fields, hash = {'waiting', text(math.max(0, gang.waiting))}, gang.hash
+  if gang.fails then
+    fields[3], fields[4] = 'end_reason', hash.end_reason
+    fields[5], fields[6] = hash.may_be_complete and 'may_be_complete', hash.may_be_complete
+    left[#left + 1] = not hash.may_be_complete and 'may_be_complete' or nil
+  end
+  redis.call('HSET', gang.key, unpack(fields))
+  in_chunks('HDEL', gang.key, left)
 end
 
 local function write_gangs(things)
@@ -94,13 +127,10 @@ local function write_gangs(things)
         members = members + ((is_member and not gang.gone[field]) and 1 or 0)
         left[#left + 1] = gang.gone[field] and field or nil
       end
-      if members == 0 or (gang.waiting <= 0 and not gang.hash.end_reason) then
+      if members == 0 or (gang.waiting <= 0 and not has_failed(gang)) then
         redis.call('DEL', gang.key)
       else
-        local fields = {'waiting', text(math.max(0, gang.waiting))}
-        fields[3], fields[4] = gang.fails and 'end_reason', gang.fails
-        redis.call('HSET', gang.key, unpack(fields))
-        in_chunks('HDEL', gang.key, left)
+        write_gang(gang, left)
       end
     end
   end

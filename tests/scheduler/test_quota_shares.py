@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redsched.errors import NotFound, QuotaExceeded, Settling
-from redsched.model import Quota, Request
+from redsched.model import Claim, Quota, Request
 from redsched.scheduler import Scheduler, UsageBy
 from redsched.scheduler.quotas import shares
 from redsched.scheduler.quotas.shares import QuotaShares, divided
@@ -87,6 +87,24 @@ async def test_all_of_the_limit_can_be_used_in_any_cell(scheduler: Scheduler) ->
         for one in found:
             await scheduler.claims.release(str(one.selections[0].claim_id))
     await assert_exact(scheduler, 0)
+
+
+async def test_sums_over_cells_are_of_several_moments(scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of the limit is held in cell a, and after a was read it is released and claimed in c: never twice of it."""
+    first, last = (await scheduler.select(web("a", LIMIT))).selections[0], store_of(scheduler, "c")
+    living_on = last.claims.living_on
+
+    async def late(hosts: Sequence[str]) -> AsyncIterator[list[Claim]]:
+        await scheduler.claims.release(str(first.claim_id))
+        await scheduler.select(web("c", LIMIT))
+        async for page in living_on(hosts):
+            yield page
+
+    with monkeypatch.context() as patched:
+        patched.setattr(last.claims, "living_on", late)
+        [row] = await scheduler.usage((UsageBy.CLASS,))
+    assert row.used["VCPU"] == 2 * LIMIT
+    await assert_exact(scheduler, LIMIT)
 
 
 async def test_the_refusal_has_the_numbers_of_all_cells(scheduler: Scheduler) -> None:

@@ -21,7 +21,10 @@ AGAIN_AFTER_S = 0.05
 
 
 class QuotaService(DeclaredDesk[QuotaView]):
-    """Quotas, by project. What is used is exact: while hosts may still bring back claims it is Settling."""
+    """Quotas, by project. What is used is exact in each cell: while hosts may still bring back claims it is Settling.
+
+    Over several cells it is a sum of cells read one after another, so it can be of several moments.
+    """
 
     word = "quota of project"
 

@@ -143,8 +143,9 @@ class ClusterSetup:
         """
         running = [one for one in self.nodes if one.running]
         views = [_primaries(one) for one in running]
+        fed = set[int]().union(*(one.sends_to() for one in running))
         return all(one.says_of_cluster("cluster_state") == "ok" for one in running) and all(
-            views[0] == view and (one.port in view.values() if one.is_primary() else one.linked())
+            views[0] == view and one.port in (view.values() if one.is_primary() else fed if one.linked() else ())
             for one, view in zip(running, views, strict=True)
         )
 

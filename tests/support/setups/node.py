@@ -115,6 +115,20 @@ class Node(ServerProcess):
         """Whether it is a replica whose link is up and that has all data."""
         return bool(self.says("replication", "master_link_status") == "up")
 
+    def sends_to(self) -> set[int]:
+        """The ports of the replicas that get what is written from now on.
+
+        To one that has just loaded all data Redis 7.0 sends nothing before it has heard of it, up to a second later.
+        Meanwhile the replica takes its link for up, and a primary that dies takes with it what it had kept for it.
+        """
+        try:
+            with self.asked() as client:
+                found = client.info("replication")
+        except (redis.ConnectionError, redis.TimeoutError):
+            return set()
+        replicas = [value for name, value in found.items() if name.startswith("slave") and isinstance(value, dict)]
+        return {int(one["port"]) for one in replicas if one["state"] == "online"}
+
     def says(self, section: str, field: str) -> Any:
         """One field of its INFO; None when it does not answer or has none such."""
         try:

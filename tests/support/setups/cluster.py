@@ -1,6 +1,7 @@
 """A cluster of some shards with replicas, on loopback; its cells lie on the shards as their hash slots have it."""
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -143,11 +144,12 @@ class ClusterSetup:
         """
         running = [one for one in self.nodes if one.running]
         views = [_primaries(one) for one in running]
-        fed = set[int]().union(*(one.sends_to() for one in running))
-        return all(one.says_of_cluster("cluster_state") == "ok" for one in running) and all(
-            views[0] == view and one.port in (view.values() if one.is_primary() else fed if one.linked() else ())
+        agreed = all(one.says_of_cluster("cluster_state") == "ok" for one in running) and all(
+            views[0] == view and (one.port in view.values() if one.is_primary() else one.linked())
             for one, view in zip(running, views, strict=True)
         )
+        followed = Counter(port for one in running if agreed and (port := one.follows()) is not None)
+        return agreed and all(one.reaches(followed[one.port]) for one in running if one.port in followed)
 
 
 @contextmanager

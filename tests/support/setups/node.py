@@ -20,6 +20,7 @@ from redsched.store.embedded.server import options
 
 HOST = "127.0.0.1"
 PATIENCE_S = 2.0
+REACHED_MS = 1000
 REPLICATION, PASSWORD = "replication", "link"
 N = TypeVar("N", bound="Node")
 
@@ -115,19 +116,19 @@ class Node(ServerProcess):
         """Whether it is a replica whose link is up and that has all data."""
         return bool(self.says("replication", "master_link_status") == "up")
 
-    def sends_to(self) -> set[int]:
-        """The ports of the replicas that get what is written from now on.
+    def reaches(self, replicas: int) -> bool:
+        """Whether so many replicas get what is written from now on.
 
-        To one that has just loaded all data Redis 7.0 sends nothing before it has heard of it, up to a second later.
-        Meanwhile the replica takes its link for up, and a primary that dies takes with it what it had kept for it.
+        To one that has just loaded all data Redis 7.0 sends nothing before the next word from it, up to a second later,
+        though both call the link up. A primary that dies until then takes with it what has been written since. Only a
+        write shows that: this one changes nothing.
         """
         try:
             with self.asked() as client:
-                found = client.info("replication")
+                client.execute_command("FUNCTION", "FLUSH")
+                return int(client.wait(replicas, REACHED_MS)) >= replicas
         except (redis.ConnectionError, redis.TimeoutError):
-            return set()
-        replicas = [value for name, value in found.items() if name.startswith("slave") and isinstance(value, dict)]
-        return {int(one["port"]) for one in replicas if one["state"] == "online"}
+            return False
 
     def says(self, section: str, field: str) -> Any:
         """One field of its INFO; None when it does not answer or has none such."""

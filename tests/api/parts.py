@@ -1,11 +1,13 @@
 """What the tests of routes share: hosts and claims to begin with, bad bodies, a look at all that the store holds."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
 import redis
+from fastapi import FastAPI
 
 from redsched.api.app import create_app
 from redsched.settings import Settings
@@ -45,10 +47,23 @@ async def declare_new(settings: Settings) -> None:
             await store.cell(name).init()
 
 
+_APPS: dict[str, FastAPI] = {}
+"""Apps by their settings. FastAPI compiles the routes of an app at its first requests, longer than most tests take."""
+
+
+def app_of(settings: Settings) -> FastAPI:
+    """Return an app of these settings that is not started. What it has of a store and of a test begins at its start."""
+    name = repr(settings)
+    if name not in _APPS:
+        _APPS[name] = create_app(settings)
+    _APPS[name].state.closing = asyncio.Event()
+    return _APPS[name]
+
+
 @asynccontextmanager
 async def client_of(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
     """A client of an app of these settings, for as long as the block lasts."""
-    app = create_app(settings)
+    app = app_of(settings)
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with (
         app.router.lifespan_context(app),

@@ -1,11 +1,10 @@
-"""Processes for commands, forked from one that has imported redsched: importing takes most of a command's time.
+"""Processes for commands, forked from one that has imported redsched (`tests.support.forks`).
 
 What a command does in such a process is what it does in one of its own: it has its own environment, its own two outputs
 and its own end. That `python -m redsched.cli` comes up from nothing is shown by what starts it so: test_up.py,
 test_events.py, test_commands.py.
 """
 
-import multiprocessing
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,19 +13,16 @@ from subprocess import TimeoutExpired
 from tempfile import TemporaryDirectory
 
 from redsched.cli import main
-from redsched.cli.commands import entries
+from tests.support.forks import FORKS
 
 LONGEST_S = 60
-
-_FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["redsched.cli", *sorted({entry.module for entry in entries().values()}), "pytest"])
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str, str]:
     """Run `redsched` to its end; its exit code, output and errors. Raises TimeoutExpired."""
     with TemporaryDirectory() as folder:
         written = Path(folder, "output"), Path(folder, "errors")
-        process = _FORKS.Process(target=_command, args=(arguments, dict(environment), *written))
+        process = FORKS.Process(target=_command, args=(arguments, dict(environment), *written))
         process.start()
         process.join(LONGEST_S)
         if process.exitcode is None:

@@ -4,7 +4,6 @@ And they are killed at any moment: what is left of them heals, and what is count
 """
 
 import asyncio
-import multiprocessing
 import os
 import random
 import signal
@@ -28,6 +27,7 @@ from redsched.store.commands.claims import ClaimCommands
 from redsched.store.commands.quotas import QuotaCommands, QuotaState, Transfer
 from redsched.store.store import Store
 from tests.support.cells import raw_client
+from tests.support.forks import FORKS
 from tests.support.hosts import PlainHost, speak_all
 from tests.support.profiles import is_long
 from tests.support.racers import Racer, Racers
@@ -216,10 +216,7 @@ def _claim_until_killed(url: str, cells: tuple[str, ...], dies_in: str) -> None:
 @contextmanager
 def workers(count: int, *arguments: Any) -> Iterator[Sequence[BaseProcess]]:
     """Processes that claim until they are killed, which they are in the end."""
-    # What is imported once is forked from: spawning anew costs more than all that a worker does before it is killed.
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
-    started = [context.Process(target=_claim_until_killed, args=arguments, daemon=True) for _ in range(count)]
+    started = [FORKS.Process(target=_claim_until_killed, args=arguments, daemon=True) for _ in range(count)]
     for worker in started:
         worker.start()
     try:

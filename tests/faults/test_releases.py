@@ -1,5 +1,7 @@
 """Two releases of redsched on one store: those that can work side by side do, the others refuse and say what to do."""
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,18 +13,47 @@ from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from redsched.store.commands.schema import SCHEMA
 from redsched.store.embedded.server import PrivateServer
-from tests.support.releases import Release, release
+from redsched.store.store import Store
+from tests.support.releases import Release, copy_package
 from tests.support.waiting import wait_until
 
 SELECT = ("select", "VCPU=1", "--json")
 
 
+NEXT = SCHEMA.number + 1
+
+Make = Callable[..., Release]
+
+
+@pytest.fixture(scope="module")
+def copy_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int, int], Path]:
+    """Return the folder of a release of a schema that works beside another. Each is copied and compiled once."""
+
+    @cache
+    def made(number: int, beside: int) -> Path:
+        folder = tmp_path_factory.mktemp(f"release-{number}-{beside}")
+        copy_package(folder, number, beside)
+        return folder
+
+    return made
+
+
 @pytest.fixture
-def present(tmp_path: Path, fresh_server: PrivateServer) -> Release:
+def release(copy_of: Callable[[int, int], Path], tmp_path: Path, fresh_server: PrivateServer) -> Make:
+    """Return a release on the test's server, with a journal of its own; this one where no schema is given."""
+
+    def made(number: int = SCHEMA.number, beside: int = SCHEMA.beside) -> Release:
+        return Release(copy_of(number, beside), fresh_server.url, tmp_path / f"{number}-{beside}.sqlite")
+
+    return made
+
+
+@pytest.fixture
+async def present(release: Make, fresh_server: PrivateServer) -> Release:
     """This release, with a cell that was declared new."""
-    found = release(tmp_path / "present", fresh_server.url)
-    assert found.run("init").returncode == 0
-    return found
+    async with Store.connect(fresh_server.url) as store:
+        await store.cell("c1").init()
+    return release()
 
 
 def schema_of(server: PrivateServer) -> tuple[str | None, str | None]:
@@ -32,13 +63,22 @@ def schema_of(server: PrivateServer) -> tuple[str | None, str | None]:
     return schema, oldest
 
 
+def has_reported(server: PrivateServer) -> bool:
+    """Whether a host of the fleet has attested and is up."""
+    with redis.Redis.from_url(server.url, decode_responses=True) as client:
+        hosts = client.zrange("rs:{c1}:hosts", 0, -1)
+        states = [client.hmget(f"rs:{{c1}}:host:{host}", "epoch", "alive") for host in hosts]
+    return any(epoch and alive == "1" for epoch, alive in states)
+
+
 async def test_a_release_that_only_adds_works_beside_the_one_before(
-    tmp_path: Path, fresh_server: PrivateServer, present: Release
+    release: Make, fresh_server: PrivateServer, present: Release
 ) -> None:
-    after = release(tmp_path / "after", fresh_server.url, SCHEMA.number + 1, SCHEMA.number)
+    after = release(NEXT, SCHEMA.number)
     agent = present.start("agent", "--fleet", "2")
     try:
-        await wait_until(lambda: "true" in present.run("host", "list", "--json").stdout, what="the fleet has reported")
+        await wait_until(lambda: has_reported(fresh_server), 30, "the fleet has reported")
+        assert "true" in present.run("host", "list", "--json").stdout
         assert after.run(*SELECT).returncode == 0
         assert schema_of(fresh_server) == (str(SCHEMA.number + 1), None)
         assert present.run(*SELECT).returncode == 0, "the one before goes on"
@@ -49,12 +89,13 @@ async def test_a_release_that_only_adds_works_beside_the_one_before(
 
 
 async def test_a_release_that_changes_things_waits_for_the_operator_and_then_shuts_the_others_out(
-    tmp_path: Path, fresh_server: PrivateServer, present: Release
+    release: Make, fresh_server: PrivateServer, present: Release
 ) -> None:
-    changing = release(tmp_path / "changing", fresh_server.url, SCHEMA.number + 1, SCHEMA.number + 1)
+    changing = release(NEXT, NEXT)
     agent = present.start("agent", "--fleet", "1")
     try:
-        await wait_until(lambda: "true" in present.run("host", "list", "--json").stdout, what="the fleet has reported")
+        await wait_until(lambda: has_reported(fresh_server), 30, "the fleet has reported")
+        assert "true" in present.run("host", "list", "--json").stdout
         refused = changing.run("hosts")
         assert refused.returncode == SchemaMismatch.exit_code
         assert "run `redsched upgrade`" in refused.stderr

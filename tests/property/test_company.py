@@ -4,7 +4,6 @@ Each claim is compared with a plain reading of all claims that there are; after 
 the claims that make them, and a picture that follows the feed with one that is read anew.
 """
 
-import asyncio
 from dataclasses import replace
 
 from hypothesis import settings
@@ -34,10 +33,11 @@ from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimCall, EndedPlacement, JournaledClaim, Member, ReleaseMode, ScriptResult
 from redsched.store.embedded.server import PrivateServer
 from tests.support.cells import HOUR_S, make_due
-from tests.support.placements import held_claim
+from tests.support.placements import Snapshot, held_claim, restore, snapshot
 from tests.support.plain_company import PlainHost, World
 from tests.support.played import SETTINGS, PlayedCell
 from tests.support.profiles import LONG_EXAMPLES, PHASES, SHORT_EXAMPLES, is_long
+from tests.support.sums import read_hashes
 
 SEAT = "pool:lic/CUSTOM_SEAT"
 HOSTS = {
@@ -87,7 +87,7 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
         super().__init__(server)
         self.journals: dict[str, dict[str, JournaledClaim]] = {name: {} for name in HOSTS}
         self.ended: dict[str, dict[str, str]] = {name: {} for name in HOSTS}
-        self.kept: dict[str, bytes] = {}
+        self.kept: Snapshot = {}
         self.mirror = ReplicaUpdater(self.cell, SETTINGS)
         self.stack.push_async_callback(self.mirror.stop)
         self.play(self.mirror.start())
@@ -267,7 +267,7 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
         await self.hear(name)
 
     async def remember(self) -> None:
-        self.kept = {key: await self.raw.dump(key) async for key in self.raw.scan_iter()}
+        self.kept = await snapshot(self.raw)
 
     @rule()
     def fail_over(self) -> None:
@@ -276,9 +276,7 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
 
     async def go_back(self) -> None:
         epoch = (await self.cell.tick()).epoch
-        await self.raw.flushall()
-        for key, value in self.kept.items():
-            await self.raw.restore(key, 0, value)
+        await restore(self.raw, self.kept)
         await self.cell.raise_epoch(epoch)
         for name in HOSTS:
             await self.hear(name)
@@ -295,10 +293,11 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
 
     async def compare(self) -> None:
         claims, counts = await self.claims(), await read_counts(self.cell)
-        hashes = await asyncio.gather(*(self.raw.hgetall(self.cell.keys.claim(one)) for one in claims))
-        assert await count_problems("c1", counts, counts, Counted(hashes)) == []
-        for name in await self.cell.hosts.names():
-            fields = await self.raw.hgetall(self.cell.keys.host(name))
+        hashes = await read_hashes(self.raw, [self.cell.keys.claim(one) for one in claims])
+        assert await count_problems("c1", counts, counts, Counted([*hashes.values()])) == []
+        names = await self.cell.hosts.names()
+        hosts = await read_hashes(self.raw, [self.cell.keys.host(name) for name in names])
+        for name, fields in zip(names, hosts.values(), strict=True):
             mine = [one for one in claims.values() if one.host == name]
             starting = sum(one.state in ("claimed", "starting") for one in mine)
             assert (int(fields.get("claims", 0)), int(fields.get("starting", 0))) == (len(mine), starting)

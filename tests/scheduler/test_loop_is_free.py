@@ -7,7 +7,8 @@ claims at once exceeds it.
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -24,8 +25,9 @@ from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.results import ClaimCall, Member
 from redsched.store.embedded.server import PrivateServer
-from tests.support.cells import report_of
-from tests.support.placements import held_claim
+from tests.support.cells import raw_client, report_of
+from tests.support.placements import Snapshot, held_claim, restore, snapshot
+from tests.support.played import UNHURRIED
 
 HOSTS, CLAIMS, GROUPS, DUE = 40, 100, 400, 1500
 LINES_PER_S = 200_000
@@ -127,21 +129,45 @@ WORKS: dict[str, Work] = {
 }
 
 
-@pytest.mark.parametrize("name", WORKS)
-async def test_no_turn_of_the_loop_is_longer_for_more_claims(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On the embedded server alone: whichever it is, this process does the same."""
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A server, and what the store on it holds once it is filled."""
+
+    url: str
+    full: Snapshot
+
+
+@pytest.fixture(scope="module")
+def filled() -> Iterator[Filled]:
+    """Fill a store once. On the embedded server alone: whichever it is, this process does the same."""
     with PrivateServer.start() as server:
-        async with Scheduler.connect(server.url, QUIET) as scheduler:
-            counted = await counted_on(scheduler, name, monkeypatch)
+        yield Filled(server.url, asyncio.run(full_store(server.url)))
+
+
+async def full_store(url: str) -> Snapshot:
+    async with Scheduler.connect(url, QUIET) as scheduler, raw_client(url) as raw:
+        await scheduler.init()
+        cell = next(iter(scheduler._cells)).store
+        await raw.hset(cell.keys.meta, mapping=UNHURRIED)  # the time since is no jump, wherever it is restored
+        await fill(cell)
+        await scheduler.quotas.put(Quota("db", {"claims": MAX_AMOUNT}))
+        return await snapshot(raw)
+
+
+@pytest.mark.parametrize("name", WORKS)
+async def test_no_turn_of_the_loop_is_longer_for_more_claims(
+    name: str, filled: Filled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with raw_client(filled.url) as raw:
+        await restore(raw, filled.full)
+    async with Scheduler.connect(filled.url, QUIET) as scheduler:
+        counted = await counted_on(scheduler, name, monkeypatch)
     assert counted.lines > 3 * MAX_LINES, "too little work to say anything"
     assert counted.most <= MAX_LINES
 
 
 async def counted_on(scheduler: Scheduler, name: str, monkeypatch: pytest.MonkeyPatch) -> Lines:
-    """Fill the store, and count the lines of a piece of work."""
-    await scheduler.init()
-    await fill(next(iter(scheduler._cells)).store)
-    await scheduler.quotas.put(Quota("db", {"claims": MAX_AMOUNT}))
+    """Count the lines of a piece of work on the full store."""
     await WORKS[name](scheduler)  # what is done once in a process is not meant
     if name in ("sweep", "record"):
         await make_due(scheduler)

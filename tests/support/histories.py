@@ -24,7 +24,7 @@ from redsched.store.codec.results import (
     ScriptResult,
 )
 from tests.support.cells import HOUR_S, call_of, report_of
-from tests.support.placements import Snapshot, let_settle, snapshot
+from tests.support.placements import Snapshot, let_settle, restore, snapshot
 from tests.support.sums import all_claims, check_sums
 
 ROOM = 1000
@@ -314,9 +314,7 @@ class Histories:
     async def lose(self, to: Snapshot | None) -> None:
         """The store goes back to a snapshot, or forgets all."""
         epoch = (await self.cell.tick()).epoch
-        await self.raw.flushall()
-        for key, (value, ttl_ms) in (to or {}).items():
-            await self.raw.restore(key, ttl_ms, value)
+        await restore(self.raw, to or {})
         await self.cell.raise_epoch(epoch)
         await self.raw.hset(self.cell.keys.meta, mapping={"jump_s": "3600", "settle_s": "3600"})
 

@@ -106,14 +106,26 @@ Snapshot = Mapping[str, tuple[bytes, int]]
 
 async def snapshot(raw: Any) -> Snapshot:
     """What a failover or a restored backup takes the store back to."""
-    return {key: (await raw.dump(key), max(0, await raw.pttl(key))) async for key in raw.scan_iter()}
+    keys = [key async for key in raw.scan_iter(count=1000)]
+    async with raw.pipeline(transaction=False) as pipeline:
+        for key in keys:
+            pipeline.dump(key).pttl(key)
+        values = iter(await pipeline.execute())
+    return {key: (next(values), max(0, next(values))) for key in keys}
+
+
+async def restore(raw: Any, to: Snapshot) -> None:
+    """Let the store hold what it held then, and nothing else."""
+    async with raw.pipeline(transaction=False) as pipeline:
+        pipeline.flushall()
+        for key, (value, ttl_ms) in to.items():
+            pipeline.restore(key, ttl_ms, value)
+        await pipeline.execute()
 
 
 async def roll_back(cell: CellStore, raw: Any, to: Snapshot) -> str:
     """The store has never heard of anything that came after the snapshot. The epoch that begins with that."""
-    await raw.flushall()
-    for key, (value, ttl_ms) in to.items():
-        await raw.restore(key, ttl_ms, value)
+    await restore(raw, to)
     return await new_epoch(cell)
 
 

@@ -1,13 +1,12 @@
 """Schedulers in operating-system processes of their own, which start at a barrier: what tasks of one loop cannot show.
 
-The processes are started once and then play any number of jobs: starting one costs more than all that it does.
+The processes are forked once (`tests.support.forks`) and then play any number of jobs.
 
 A job is a coroutine function of a module that can be imported, called as `job(racer, argument)` in every process, with
 a scheduler that has caught up. `racer.gate()` is the barrier; `racer.hear` and `racer.say` talk to the neighbours.
 """
 
 import asyncio
-import multiprocessing
 import os
 import signal
 import traceback
@@ -24,11 +23,10 @@ import structlog
 from redsched.cache.updater import ReplicaUpdater
 from redsched.scheduler import Effort, Scheduler
 from redsched.settings import Settings
+from tests.support.forks import FORKS
 
 ANSWER_TIMEOUT_S = 180.0
 """A busy machine takes its time to bring eight processes to work."""
-
-_context = multiprocessing.get_context("spawn")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +146,11 @@ class Racers:
 @contextmanager
 def racers(count: int) -> Iterator[Racers]:
     """Start processes, and end them afterwards, whatever state they are in."""
-    barrier = _context.Barrier(count)
-    parents = [_context.Pipe() for _ in range(count)]
-    ring = [_context.Pipe(duplex=False) for _ in range(count)]
+    barrier = FORKS.Barrier(count)
+    parents = [FORKS.Pipe() for _ in range(count)]
+    ring = [FORKS.Pipe(duplex=False) for _ in range(count)]
     processes = [
-        _context.Process(
+        FORKS.Process(
             target=_serve,
             args=(number, _Lines(parents[number][1], ring[number - 1][0], ring[number][1], barrier)),
             daemon=True,

@@ -10,6 +10,7 @@ from pathlib import Path
 import redsched
 from redsched.store.commands.schema import SCHEMA
 
+BYTECODE = {"PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"}
 _PACKAGE = Path(redsched.__file__).parent
 
 
@@ -19,6 +20,7 @@ class Release:
 
     folder: Path
     url: str
+    journal: Path
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run one command to its end."""
@@ -44,24 +46,25 @@ class Release:
         return [sys.executable, "-m", "redsched.cli", *arguments]
 
     def _environment(self) -> dict[str, str]:
+        # Compiled once, into the copy, also where the tests' own bytecode is to be kept elsewhere or nowhere.
+        inherited = {name: value for name, value in os.environ.items() if name not in BYTECODE}
         return {
-            **os.environ,
+            **inherited,
             "REDSCHED_REDIS_URL": self.url,
-            "REDSCHED_JOURNAL": str(self.folder / "journal.sqlite"),
+            "REDSCHED_JOURNAL": str(self.journal),
             "REDSCHED_LEASE_S": "2",
         }
 
 
-def release(
-    folder: Path, url: str, number: int = SCHEMA.number, beside: int = SCHEMA.beside, reads: int = SCHEMA.reads
-) -> Release:
-    """A release of schema `number`: `beside` and `reads` as in `Schema`."""
+def copy_package(
+    folder: Path, number: int = SCHEMA.number, beside: int = SCHEMA.beside, reads: int = SCHEMA.reads
+) -> None:
+    """Make a release of schema `number` in `folder`: `beside` and `reads` as in `Schema`."""
     copy = folder / "redsched"
     shutil.copytree(_PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
     declared = f"Schema(number={number}, beside={beside}, reads={reads})"
     _replace(copy / "store/commands/schema.py", f"{SCHEMA}", declared)
     _replace(copy / "lua/include/core/fence.lua", f"local SCHEMA = {SCHEMA.number}", f"local SCHEMA = {number}")
-    return Release(folder, url)
 
 
 def _replace(path: Path, old: str, new: str) -> None:

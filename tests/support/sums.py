@@ -1,6 +1,7 @@
 """What claims add up to, worked out anew from their hashes: each counter, set and deadline must say the same."""
 
 from collections import Counter
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from redsched.model import LEASED, Claim, ClaimStatus, EndReason, Token
@@ -16,6 +17,7 @@ async def check_sums(cell: CellStore, raw: Any) -> None:
     """Fail unless all counters of the cell are those of its claims, and all that is noted of them is true."""
     claims = await all_claims(cell, raw)
     assert await _counted(cell, raw) == _expected(claims.values())
+    left_ms = await _left_ms(cell, raw, claims)
     assert await cell.due.deadlines() == {
         name: at for name, one in claims.items() if (at := _deadline(one)) is not None
     }
@@ -29,9 +31,9 @@ async def check_sums(cell: CellStore, raw: Any) -> None:
     due_claims = set(await raw.zrange(cell.keys.reconcile, 0, -1))
     for name, one in claims.items():
         if one.state is not ClaimStatus.ENDED or name in shelved:
-            assert await raw.pttl(cell.keys.claim(name)) == -1, name
+            assert left_ms[name] == -1, name
         elif name not in due_claims:
-            assert await raw.pttl(cell.keys.claim(name)) > 0, name
+            assert left_ms[name] > 0, name
         if one.state is ClaimStatus.PENDING:
             assert name in due_claims
 
@@ -40,7 +42,24 @@ async def all_claims(cell: CellStore, raw: Any) -> dict[str, Claim]:
     """All claims of the cell by id."""
     start = len(cell.keys.claim(""))
     keys = [key async for key in raw.scan_iter(match=cell.keys.claim("*"), count=1000)]
-    return {key[start:]: claim_from(cell.name, key[start:], await raw.hgetall(key)) for key in keys}
+    found = await read_hashes(raw, keys)
+    return {key[start:]: claim_from(cell.name, key[start:], fields) for key, fields in found.items()}
+
+
+async def read_hashes(raw: Any, keys: Collection[str]) -> dict[str, Mapping[str, str]]:
+    """Read hashes in one round trip."""
+    async with raw.pipeline(transaction=False) as pipeline:
+        for key in keys:
+            pipeline.hgetall(key)
+        return dict(zip(keys, await pipeline.execute(), strict=True))
+
+
+async def _left_ms(cell: CellStore, raw: Any, names: Collection[str]) -> dict[str, int]:
+    """Return how long each claim is kept, as PTTL says it."""
+    async with raw.pipeline(transaction=False) as pipeline:
+        for name in names:
+            pipeline.pttl(cell.keys.claim(name))
+        return dict(zip(names, await pipeline.execute(), strict=True))
 
 
 def _is_shelved(claim: Claim) -> bool:
@@ -102,9 +121,10 @@ def _usage(claim: Claim) -> Counter[str]:
 async def _counted(cell: CellStore, raw: Any) -> Counts:
     counts: Counts = Counter()
     start = len(cell.keys.host("")) - len("host:")
-    for kind in ("host", "server-group", "pool", "quota"):
-        async for key in raw.scan_iter(match=f"{cell.keys.host('')[:start]}{kind}:*", count=1000):
-            for field, value in (await raw.hgetall(key)).items():
-                if field in ("claims", "starting", "members") or field.startswith(("claimed.", "count.", "used.")):
-                    counts[key[start:], field] += int(value)
+    keys = [key async for key in raw.scan_iter(match=f"{cell.keys.host('')[:start]}*", count=1000)]
+    counted = [key for key in keys if key[start:].startswith(("host:", "server-group:", "pool:", "quota:"))]
+    for key, fields in (await read_hashes(raw, counted)).items():
+        for field, value in fields.items():
+            if field in ("claims", "starting", "members") or field.startswith(("claimed.", "count.", "used.")):
+                counts[key[start:], field] += int(value)
     return +counts

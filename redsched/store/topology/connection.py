@@ -22,6 +22,7 @@ from redis.asyncio import BlockingConnectionPool
 from redis.asyncio.connection import Connection, SSLConnection, UnixDomainSocketConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialWithJitterBackoff, NoBackoff
+from redis.driver_info import DriverInfo
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import InvalidResponse, NoPermissionError, RedisClusterException, RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
@@ -42,6 +43,9 @@ WRITER, READER = "redsched-writer", "redsched-reader"
 
 _WRITERS = 2
 """Of one server: calls in flight together share a pipeline, and those that wait for replicas or a disk another."""
+
+_DRIVER = DriverInfo()
+"""Made once: redis-py would otherwise read its version from the installed package's metadata at each connection."""
 
 _NOT_NOW = (
     "OOM",
@@ -88,6 +92,7 @@ def _pool(
         "protocol": 2,
         "decode_responses": True,
         "client_name": name,
+        "driver_info": _DRIVER,
         "retry": retry,
         "socket_timeout": settings.reply_timeout_s,
         # Waiting for a free connection is waiting for the replies before ours.

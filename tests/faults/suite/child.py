@@ -3,13 +3,13 @@
 import asyncio
 import contextlib
 import json
-import signal
-import sys
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[3]
+from tests.faults.suite.nursery import Forked, Nursery
+
 START_S = 60.0
 ANSWER_S = 60.0
 LONGEST_LINE = 1 << 24
@@ -22,15 +22,23 @@ class Child:
     """One process. `on_word` hears everything that it says, in order, also what it said just before it was killed."""
 
     def __init__(
-        self, name: str, module: str, words: Callable[[], Words], on_word: Callable[[str, Words], None], log: Path
+        self,
+        name: str,
+        nursery: Nursery,
+        module: str,
+        words: Callable[[], Words],
+        on_word: Callable[[str, Words], None],
+        log: Path,
     ) -> None:
         self.name = name
         self.kills = 0
+        self._nursery = nursery
         self._module = module
         self._words = words
         self._on_word = on_word
         self._log = log
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: Forked | None = None
+        self._input: asyncio.WriteTransport | None = None
         self._reading: list[asyncio.Task[None]] = []
         self._heard: dict[str, asyncio.Future[Words]] = {}
         self._starting = asyncio.Lock()
@@ -38,7 +46,7 @@ class Child:
     @property
     def runs(self) -> bool:
         """Whether the process exists."""
-        return self._process is not None and self._process.returncode is None
+        return self._process is not None and self._process.runs
 
     async def begin(self, **changes: Any) -> None:
         """Start the process, unless it runs, and give it its first words; `ready` tells that it is at work."""
@@ -46,20 +54,17 @@ class Child:
             if self.runs:
                 return
             await asyncio.gather(*self._reading)
-            self._process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                self._module,
-                cwd=ROOT,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                start_new_session=True,
-                limit=LONGEST_LINE,
-            )
+            pipes = [os.pipe() for _ in range(3)]
+            (its_input, ours), (output, its_output), (errors, its_errors) = pipes
+            self._process = await self._nursery.fork(self._module, (its_input, its_output, its_errors))
+            for one in (its_input, its_output, its_errors):
+                os.close(one)
+            if self._input is not None:
+                self._input.close()
+            self._input = await _writing(ours)
             self._reading = [
-                asyncio.create_task(self._read(self._process)),
-                asyncio.create_task(self._note(self._process)),
+                asyncio.create_task(self._read(self._process, await _reading(output))),
+                asyncio.create_task(self._note(await _reading(errors))),
             ]
             self._send({**self._words(), **changes})
 
@@ -84,14 +89,14 @@ class Child:
         if self.runs and self._process is not None:
             self.kills += 1
             with contextlib.suppress(ProcessLookupError):
-                self._process.send_signal(signal.SIGKILL)
+                self._process.kill()
 
     async def ended(self) -> None:
         """Wait until it has ended, and all that it said has been heard."""
         process, reading = self._process, self._reading
         if process is not None:
             # Of this process: by the time it has ended, another may have been begun in its place.
-            await process.wait()
+            await process.ended()
             await asyncio.gather(*reading)
 
     def log_tail(self, lines: int = 20) -> str:
@@ -107,13 +112,11 @@ class Child:
             raise TimeoutError(f"{self.name} did not say {said!r} within {within_s:g} s; {self.log_tail()}") from None
 
     def _send(self, words: Words) -> None:
-        assert self._process is not None
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(words).encode() + b"\n")
+        assert self._input is not None
+        self._input.write(json.dumps(words).encode() + b"\n")
 
-    async def _read(self, process: asyncio.subprocess.Process) -> None:
-        assert process.stdout is not None
-        while line := await process.stdout.readline():
+    async def _read(self, process: Forked, output: asyncio.StreamReader) -> None:
+        while line := await output.readline():
             if not line.endswith(b"\n"):
                 break  # killed in the middle of it
             words: Words = json.loads(line)
@@ -121,19 +124,33 @@ class Child:
             if (waiting := self._heard.pop(said, None)) is not None and not waiting.done():
                 waiting.set_result(words)
             self._on_word(said, words)
-        await process.wait()
+        code = await process.ended()
         self._heard, waiting_still = {}, self._heard
         for one in waiting_still.values():
             if not one.done():
                 one.set_exception(ChildEnded(f"{self.name} ended: {self.log_tail()}"))
                 one.exception()
-        self._on_word("gone", {"code": process.returncode})
+        self._on_word("gone", {"code": code})
 
-    async def _note(self, process: asyncio.subprocess.Process) -> None:
+    async def _note(self, errors: asyncio.StreamReader) -> None:
         """Its log, written by the suite: a process whose disk is full can write none."""
-        assert process.stderr is not None
-        while part := await process.stderr.read(1 << 16):
+        while part := await errors.read(1 << 16):
             await asyncio.to_thread(append, self._log, part)
+
+
+async def _writing(descriptor: int) -> asyncio.WriteTransport:
+    """Write into a pipe."""
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, os.fdopen(descriptor, "wb", 0))
+    return transport
+
+
+async def _reading(descriptor: int) -> asyncio.StreamReader:
+    """Read from a pipe, until its end."""
+    reader = asyncio.StreamReader(LONGEST_LINE)
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(descriptor, "rb", 0))
+    return reader
 
 
 def append(log: Path, part: bytes) -> None:

@@ -14,6 +14,7 @@ from redsched.settings import Settings
 from tests.faults.suite.child import Child, ChildEnded
 from tests.faults.suite.fleet import CAPACITIES, agent_of, cell_of, hosts_of
 from tests.faults.suite.ledger import Ledger
+from tests.faults.suite.nursery import Nursery, nursery
 from tests.faults.suite.operator import Operator, declare
 from tests.faults.suite.placings import Placings
 from tests.faults.suite.plan import children
@@ -131,7 +132,7 @@ class World:
 
     # -- processes
 
-    async def begin(self, hook: str) -> None:
+    async def begin(self, hook: str, forking: Nursery) -> None:
         """Start all processes."""
         self._hook = hook
         for name in children("any"):
@@ -139,6 +140,7 @@ class World:
             kind = name.partition("-")[0]
             self.children[name] = Child(
                 name,
+                forking,
                 f"tests.faults.suite.{kind}_process",
                 lambda name=name: self._words(name),  # type: ignore[misc]
                 lambda said, words, name=name: self._hear(name, said, words),  # type: ignore[misc]
@@ -233,8 +235,9 @@ async def world(site: Site, seed: int, durability: str = "none") -> AsyncIterato
         it = World(site, seed, durability, folder, stack.enter_context(watching(site.read, site.parts)))
         hook = await stack.enter_async_context(machines(it.works))
         it.works.watch = lambda what, host: [look(what, agent_of(host)) for look in [*it.hook_looks]]  # type: ignore[assignment]
+        forking = await stack.enter_async_context(nursery())
         stack.push_async_callback(it.end)
-        await it.begin(hook)
+        await it.begin(hook, forking)
         await it.operator.says(declare)
         operator = asyncio.create_task(it.operator.work())
         stack.push_async_callback(end_all, [operator])

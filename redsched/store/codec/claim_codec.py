@@ -5,7 +5,7 @@ Conditions (server groups, shared pools, rules, limits) follow everything else, 
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from redsched.model import Claim, ClaimRule, ClaimStatus, Exceeded, OnExit
+from redsched.model import Amounts, Claim, ClaimRule, ClaimStatus, Exceeded, OnExit
 from redsched.model.validation import SHARED_POOL, split_slot
 from redsched.store.codec.fields import gang_members_text
 from redsched.store.codec.keys import Keys
@@ -44,7 +44,7 @@ class ClaimWire:
         self._hosts = list(dict.fromkeys((*candidates, *call.written_off)))
         self.keys = [*keys.due, keys.quota(call.project), *(keys.claim(member.id) for member in call.members)]
         for host in self._hosts:
-            self.keys += (keys.host(host), keys.claims(host), keys.inbox(host))
+            self.keys += keys.of_host(host)
         self._number_of = {host: number for number, host in enumerate(self._hosts, 1)}
         self._lists: dict[tuple[tuple[str, int], ...], int] = {}
         members = self._members()
@@ -83,8 +83,12 @@ class ClaimWire:
         members: Arguments = []
         for member in self._call.members:
             members += (member.id, len(member.candidates))
+            amounts: Amounts | None = None
+            number = 0
             for one in member.candidates:
-                number = self._lists.setdefault(tuple(one.amounts.items()), len(self._lists) + 1)
+                if one.amounts is not amounts:
+                    amounts = one.amounts
+                    number = self._lists.setdefault(tuple(amounts.items()), len(self._lists) + 1)
                 members += (self._number_of[one.host], number)
         return members
 

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from redis.asyncio import BlockingConnectionPool
+from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import ResponseError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from redsched import aio
 from redsched.store.client.call import Call
@@ -19,7 +21,9 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 1.0
 
 
 class Batcher:
-    """Sends over one pool, one batch at a time. A lone call goes out at once; nobody waits for company.
+    """Sends over one connection, one batch at a time. A lone call goes out at once; nobody waits for company.
+
+    The connection is taken from the pool once and kept: to take and return it costs as much as a batch of one call.
 
     When the connection breaks, it pauses, has the lanes look whether the server is still the one, and gives all that
     waits here to `route`, which may lead to another lane.
@@ -34,6 +38,7 @@ class Batcher:
         self._route = route
         self._waiting: list[Call] = []
         self._task: asyncio.Task[None] | None = None
+        self._connection: AbstractConnection | None = None
 
     @property
     def idle(self) -> bool:
@@ -47,8 +52,11 @@ class Batcher:
             self._task = asyncio.create_task(self._send_all(), name="redsched-scripts")
 
     async def close(self) -> None:
-        """Stop, and fail what still waits."""
+        """Stop, return the connection, and fail what still waits."""
         await aio.end(self._task)
+        if self._connection is not None:
+            await self._pool.release(self._connection)
+            self._connection = None
         for call in self._waiting:
             call.closed()
         self._waiting.clear()
@@ -79,15 +87,27 @@ class Batcher:
                     call.fail(error)
 
     async def _send(self, batch: list[Call]) -> None:
-        connection = await self._pool.get_connection()  # type: ignore[no-untyped-call]
         try:
-            await self._exchange.send(connection, batch)
+            async with asyncio.timeout(self._exchange.reply_timeout_s) as limit:
+                await self._send_within(limit, batch)
+        except TimeoutError as error:
+            raise RedisTimeoutError(f"no reply within {self._exchange.reply_timeout_s:g} s") from error
+
+    async def _send_within(self, limit: asyncio.Timeout, batch: list[Call]) -> None:
+        connection = await self._connected()
+        try:
+            await self._exchange.send(connection, batch, limit)
         except BaseException:
             # Replies may still be on their way; the next call must not read them as its own.
             await connection.disconnect(nowait=True)
             raise
-        finally:
-            await self._pool.release(connection)
+
+    async def _connected(self) -> AbstractConnection:
+        if self._connection is None:
+            self._connection = await self._pool.get_connection()  # type: ignore[no-untyped-call]
+        else:
+            await self._pool.ensure_connection(self._connection)
+        return self._connection
 
     def _give_up_late(self, batch: list[Call], error: BaseException) -> list[Call]:
         now = aio.now_s()

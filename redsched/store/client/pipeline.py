@@ -9,6 +9,7 @@ import hiredis
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import AskError, ClusterDownError, NoScriptError, ReadOnlyError, ResponseError, TryAgainError
 
+from redsched import aio
 from redsched.errors import NotDurable, StoreUnavailable
 from redsched.pacing import paced
 from redsched.store.client.call import Call
@@ -17,6 +18,8 @@ from redsched.store.client.scripts import Script, load_all
 from redsched.store.topology.connection import UNREADABLE, as_ours
 
 MAX_RELOADS = 3
+PUT_OFF_EVERY = 32
+"""Replies after which the time that the server has for the next one begins anew."""
 TOUCH = "touch"
 
 LATER = (AskError, ClusterDownError, TryAgainError)
@@ -40,12 +43,15 @@ class PipelineExecutor:
 
     counters: Counters
     durability: Durability
+    reply_timeout_s: float
+    """How long the server may take until its next reply."""
     later: Callable[[Call, ResponseError], None]
 
-    async def send(self, connection: AbstractConnection, batch: Sequence[Call]) -> None:
+    async def send(self, connection: AbstractConnection, batch: Sequence[Call], limit: asyncio.Timeout) -> None:
         """Send a batch and answer those who wait for it, loading what the server does not know.
 
-        Raises what redis-py raises when the connection breaks; then the calls left unanswered may have been run.
+        `limit` is put off as replies arrive. Raises what redis-py raises when the connection breaks; then the calls
+        left unanswered may have been run.
         """
         durable = batch[0].durable
         refused = list(batch)
@@ -54,7 +60,7 @@ class PipelineExecutor:
                 # After a flush, a restart or a failover: load, and send only the refused ones again.
                 self.counters.reloaded += 1
                 await load_scripts(connection, {call.script for call in refused})
-            refused, missing = await self._once(connection, refused, durable)
+            refused, missing = await self._once(connection, refused, durable, limit)
             if not durable or not refused:
                 _hand_over(batch, missing)
             if not refused:
@@ -63,7 +69,7 @@ class PipelineExecutor:
             call.refused(StoreUnavailable("the store forgets scripts as fast as they are loaded: try again"))
 
     async def _once(
-        self, connection: AbstractConnection, calls: Sequence[Call], durable: bool
+        self, connection: AbstractConnection, calls: Sequence[Call], durable: bool, limit: asyncio.Timeout
     ) -> tuple[list[Call], str]:
         """Those whose script the server does not know, and what the others lack in durability."""
         behind = self.durability.commands if durable else ()
@@ -77,12 +83,21 @@ class PipelineExecutor:
         # Not by redis-py, whose packing of such long commands is six times as slow: a quarter of a whole selection.
         words = [*(word for call in calls for word in _words(call)), *behind]
         await connection.send_packed_command(b"".join(map(hiredis.pack_command, words)))  # type: ignore[arg-type]  # its stub: one word
-        refused = [call async for call in paced(calls) if await self._refused(connection, call)]
+        refused = []
+        async for number, call in paced(enumerate(calls)):
+            if number % PUT_OFF_EVERY == 0:
+                self._put_off(limit)
+            if await self._refused(connection, call):
+                refused.append(call)
         if not durable:
             return refused, ""
+        self._put_off(limit)
         waited = [await _said(connection) for _ in behind]
         written = calls[-1].answer is not None
         return refused, self.durability.shortfall(waited) if written else "nothing more could be written"
+
+    def _put_off(self, limit: asyncio.Timeout) -> None:
+        limit.reschedule(aio.now_s() + self.reply_timeout_s)
 
     async def _refused(self, connection: AbstractConnection, call: Call) -> bool:
         """Read one reply. Whether the server does not know the script."""

@@ -37,7 +37,7 @@ class ScriptClient:
         self.counters = Counters()
         self._settings = settings
         self._lanes = lanes
-        self._exchange = PipelineExecutor(self.counters, durability_of(settings), self._later)
+        self._exchange = PipelineExecutor(self.counters, durability_of(settings), settings.reply_timeout_s, self._later)
         self._pumps: dict[tuple[BlockingConnectionPool, bool], Batcher] = {}
         self._put_off: dict[Call, asyncio.Task[None]] = {}
         self._closed = False
@@ -75,11 +75,8 @@ class ScriptClient:
         """Load all scripts where the cells are, so that the first calls find them. Raises StoreUnavailable."""
         try:
             for pool in {self._lanes.pool(Keys(name).meta) for name in self._settings.cells}:
-                connection = await pool.get_connection()  # type: ignore[no-untyped-call]
-                try:
-                    await load_scripts(connection, set(load_all().values()))
-                finally:
-                    await pool.release(connection)
+                async with asyncio.timeout(self._settings.reply_timeout_s):
+                    await _load_all(pool)
         except (*LOST, ResponseError) as error:
             raise as_ours(error, self.url) from error
 
@@ -122,3 +119,11 @@ class ScriptClient:
             with suppress(*LOST):  # nobody knows now: the next try will tell
                 await self._lanes.invalidate(error)
         self._route(call)
+
+
+async def _load_all(pool: BlockingConnectionPool) -> None:
+    connection = await pool.get_connection()  # type: ignore[no-untyped-call]
+    try:
+        await load_scripts(connection, set(load_all().values()))
+    finally:
+        await pool.release(connection)

@@ -44,7 +44,7 @@ class Quotas:
         """Run the claim script, within the project's quota. Raises QuotaExceeded, Settling, Unavailable."""
 
         if not call.project:
-            return await cell.store.claim(call)
+            return await cell.store.claims.place(call)
 
         async def attempt() -> ClaimAnswer:
             return await cell.store.claims.place(replace(call, limited=self._is_shared(call.project)))

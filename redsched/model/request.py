@@ -10,6 +10,7 @@ from redsched.errors import InvalidRequest
 from redsched.model.claims import Amounts, OnExit
 from redsched.model.constraints import Group, Hints, Numa, PciDevices, Relation, Spread
 from redsched.model.json_codec import Fields, Worded, as_text, from_text
+from redsched.model.record import record
 from redsched.model.request_validation import check_request
 from redsched.model.validation import check_name
 
@@ -36,7 +37,7 @@ class GangMember:
         return self.request.count
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Request(Worded):
     """What is asked for. Every place of `count` takes all of it from one host; all places or none.
 

@@ -8,7 +8,6 @@ from contextlib import suppress
 from redis.asyncio import BlockingConnectionPool
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import ResponseError
-from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from redsched import aio
 from redsched.store.client.call import Call
@@ -87,16 +86,9 @@ class Batcher:
                     call.fail(error)
 
     async def _send(self, batch: list[Call]) -> None:
-        try:
-            async with asyncio.timeout(self._exchange.reply_timeout_s) as limit:
-                await self._send_within(limit, batch)
-        except TimeoutError as error:
-            raise RedisTimeoutError(f"no reply within {self._exchange.reply_timeout_s:g} s") from error
-
-    async def _send_within(self, limit: asyncio.Timeout, batch: list[Call]) -> None:
         connection = await self._connected()
         try:
-            await self._exchange.send(connection, batch, limit)
+            await self._exchange.send(connection, batch)
         except BaseException:
             # Replies may still be on their way; the next call must not read them as its own.
             await connection.disconnect(nowait=True)

@@ -9,17 +9,15 @@ import hiredis
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import AskError, ClusterDownError, NoScriptError, ReadOnlyError, ResponseError, TryAgainError
 
-from redsched import aio
 from redsched.errors import NotDurable, StoreUnavailable
 from redsched.pacing import paced
 from redsched.store.client.call import Call
 from redsched.store.client.durability import Durability
+from redsched.store.client.reply_limit import ReplyLimit
 from redsched.store.client.scripts import Script, load_all
 from redsched.store.topology.connection import UNREADABLE, as_ours
 
 MAX_RELOADS = 3
-PUT_OFF_EVERY = 32
-"""Replies after which the time that the server has for the next one begins anew."""
 TOUCH = "touch"
 
 LATER = (AskError, ClusterDownError, TryAgainError)
@@ -47,11 +45,10 @@ class PipelineExecutor:
     """How long the server may take until its next reply."""
     later: Callable[[Call, ResponseError], None]
 
-    async def send(self, connection: AbstractConnection, batch: Sequence[Call], limit: asyncio.Timeout) -> None:
+    async def send(self, connection: AbstractConnection, batch: Sequence[Call]) -> None:
         """Send a batch and answer those who wait for it, loading what the server does not know.
 
-        `limit` is put off as replies arrive. Raises what redis-py raises when the connection breaks; then the calls
-        left unanswered may have been run.
+        Raises what redis-py raises when the connection breaks; then the calls left unanswered may have been run.
         """
         durable = batch[0].durable
         refused = list(batch)
@@ -60,7 +57,7 @@ class PipelineExecutor:
                 # After a flush, a restart or a failover: load, and send only the refused ones again.
                 self.counters.reloaded += 1
                 await load_scripts(connection, {call.script for call in refused})
-            refused, missing = await self._once(connection, refused, durable, limit)
+            refused, missing = await self._once(connection, refused, durable)
             if not durable or not refused:
                 _hand_over(batch, missing)
             if not refused:
@@ -69,7 +66,7 @@ class PipelineExecutor:
             call.refused(StoreUnavailable("the store forgets scripts as fast as they are loaded: try again"))
 
     async def _once(
-        self, connection: AbstractConnection, calls: Sequence[Call], durable: bool, limit: asyncio.Timeout
+        self, connection: AbstractConnection, calls: Sequence[Call], durable: bool
     ) -> tuple[list[Call], str]:
         """Those whose script the server does not know, and what the others lack in durability."""
         behind = self.durability.commands if durable else ()
@@ -83,28 +80,20 @@ class PipelineExecutor:
         # Not by redis-py, whose packing of such long commands is six times as slow: a quarter of a whole selection.
         words = [*(word for call in calls for word in _words(call)), *behind]
         await connection.send_packed_command(b"".join(map(hiredis.pack_command, words)))  # type: ignore[arg-type]  # its stub: one word
-        refused = []
-        async for number, call in paced(enumerate(calls)):
-            if number % PUT_OFF_EVERY == 0:
-                self._put_off(limit)
-            if await self._refused(connection, call):
-                refused.append(call)
-        if not durable:
-            return refused, ""
-        self._put_off(limit)
-        waited = [await _said(connection) for _ in behind]
+        async with ReplyLimit(self.reply_timeout_s) as limit:
+            refused = [call async for call in paced(calls) if await self._refused(connection, call, limit)]
+            if not durable:
+                return refused, ""
+            waited = [await _said(connection, limit) for _ in behind]
         written = calls[-1].answer is not None
         return refused, self.durability.shortfall(waited) if written else "nothing more could be written"
 
-    def _put_off(self, limit: asyncio.Timeout) -> None:
-        limit.reschedule(aio.now_s() + self.reply_timeout_s)
-
-    async def _refused(self, connection: AbstractConnection, call: Call) -> bool:
+    async def _refused(self, connection: AbstractConnection, call: Call, limit: ReplyLimit) -> bool:
         """Read one reply. Whether the server does not know the script."""
         if call.asking:
-            await connection.read_response()
+            await limit.next_reply(connection)
         try:
-            call.answer = await connection.read_response()
+            call.answer = await limit.next_reply(connection)
         except NoScriptError:
             return True
         except ReadOnlyError as error:
@@ -148,8 +137,8 @@ def _hand_over(batch: Sequence[Call], missing: str) -> None:
         call.resolve()
 
 
-async def _said(connection: AbstractConnection) -> Any:
+async def _said(connection: AbstractConnection, limit: ReplyLimit) -> Any:
     try:
-        return await connection.read_response()
+        return await limit.next_reply(connection)
     except ResponseError as error:
         return error

@@ -75,8 +75,11 @@ class ScriptClient:
         """Load all scripts where the cells are, so that the first calls find them. Raises StoreUnavailable."""
         try:
             for pool in {self._lanes.pool(Keys(name).meta) for name in self._settings.cells}:
-                async with asyncio.timeout(self._settings.reply_timeout_s):
-                    await _load_all(pool)
+                connection = await pool.get_connection()  # type: ignore[no-untyped-call]
+                try:
+                    await load_scripts(connection, set(load_all().values()))
+                finally:
+                    await pool.release(connection)
         except (*LOST, ResponseError) as error:
             raise as_ours(error, self.url) from error
 
@@ -119,11 +122,3 @@ class ScriptClient:
             with suppress(*LOST):  # nobody knows now: the next try will tell
                 await self._lanes.invalidate(error)
         self._route(call)
-
-
-async def _load_all(pool: BlockingConnectionPool) -> None:
-    connection = await pool.get_connection()  # type: ignore[no-untyped-call]
-    try:
-        await load_scripts(connection, set(load_all().values()))
-    finally:
-        await pool.release(connection)

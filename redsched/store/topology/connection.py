@@ -63,18 +63,14 @@ _FORBIDDEN = ("ACL failure in script", "can't run this command", "NOPERM")
 
 
 def writer_pool(url: StoreUrl, settings: Settings, at: Address | Endpoint | None = None) -> BlockingConnectionPool:
-    """Connections that send nothing twice. `at`: where to; without it, where the URL says.
-
-    They have no timeout of their own: whoever sends a batch has one for all of it, where redis-py starts a timer, and a
-    task, for each write and each reply.
-    """
-    return _pool(url, settings, at, WRITER, _WRITERS, Retry(NoBackoff(), 0), reply_timeout_s=None)
+    """Connections that send nothing twice. `at`: where to; without it, where the URL says."""
+    return _pool(url, settings, at, WRITER, _WRITERS, Retry(NoBackoff(), 0))
 
 
 def reader_client(url: StoreUrl, settings: Settings, at: Address | Endpoint | None = None) -> redis.Redis:
     """A client for reads of one server. `at` as in `writer_pool`."""
     retry = Retry(ExponentialWithJitterBackoff(base=0.01, cap=0.5), 3)
-    return redis.Redis.from_pool(_pool(url, settings, at, READER, settings.pool_size, retry, settings.reply_timeout_s))
+    return redis.Redis.from_pool(_pool(url, settings, at, READER, settings.pool_size, retry))
 
 
 def login(url: StoreUrl) -> dict[str, Any]:
@@ -83,13 +79,7 @@ def login(url: StoreUrl) -> dict[str, Any]:
 
 
 def _pool(
-    url: StoreUrl,
-    settings: Settings,
-    at: Address | Endpoint | None,
-    name: str,
-    size: int,
-    retry: Retry,
-    reply_timeout_s: float | None,
+    url: StoreUrl, settings: Settings, at: Address | Endpoint | None, name: str, size: int, retry: Retry
 ) -> BlockingConnectionPool:
     options: dict[str, Any] = {
         **login(url),
@@ -99,7 +89,7 @@ def _pool(
         "decode_responses": True,
         "client_name": name,
         "retry": retry,
-        "socket_timeout": reply_timeout_s,
+        "socket_timeout": settings.reply_timeout_s,
         # Waiting for a free connection is waiting for the replies before ours.
         "timeout": settings.reply_timeout_s * 2,
         "max_connections": size,

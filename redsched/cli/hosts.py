@@ -7,7 +7,7 @@ import typer
 from redsched.cli import options, tables
 from redsched.cli.context import with_scheduler
 from redsched.cli.drain_progress import until_empty
-from redsched.cli.options import After, AsJson, HostArgument, Limit, Url, filter_name
+from redsched.cli.options import After, AsJson, HostArgument, Limit, Many, Url, filter_names, many
 from redsched.errors import ClaimState, InvalidRequest
 from redsched.model import AtDeadline, HostStatus
 from redsched.scheduler import HostView, Scheduler, SlotView
@@ -31,15 +31,15 @@ UntilEmpty = Annotated[
 
 
 def list_hosts(
-    zone: Annotated[str, typer.Option(help="Only of this zone.", show_default=False)] = "",
-    status: Annotated[HostStatus | None, typer.Option(help="Only with this status.")] = None,
+    zone: Annotated[Many, many("Only of this zone.")] = [],  # noqa: B006 - typer reads it, nobody writes it
+    status: Annotated[list[HostStatus], many("Only with this status.")] = [],  # noqa: B006
     limit: Limit = 100,
     after: After = "",
     as_json: AsJson = False,
     url: Url = "",
 ) -> None:
     """List hosts with what is free on them."""
-    wanted = filter_name("zone", zone)
+    wanted = filter_names("zone", zone)
     page = with_scheduler(url, lambda s: s.hosts.list(zone=wanted, status=status, limit=limit, after=after))
     if as_json:
         return tables.show_json({"hosts": [render.host(one) for one in page.items], "next": page.next})

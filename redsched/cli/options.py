@@ -18,6 +18,7 @@ from redsched.model.validation import check_name
 from redsched.schema.parsing import Model, parse
 from redsched.yaml_io import parse_yaml, read_text
 
+Many = list[str]
 Url = Annotated[str, typer.Option("--url", help="The store. Default: REDSCHED_REDIS_URL.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON for programs, as the REST API answers it.")]
 Limit = Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many at most.")]
@@ -80,9 +81,14 @@ def _default(one: Any) -> Any:
     return [] if one.default_factory is list else one.default
 
 
-def filter_name(what: str, value: str) -> str | None:
-    """The name that a list is filtered by; None where the option was not given. Raises InvalidRequest."""
-    return check_name(what, value) if value else None
+def many(help: str, *names: str, completed: completion.Complete | None = None) -> Any:  # noqa: A002 - typer's own word
+    """Return an option that may be given several times."""
+    return typer.Option(*names, help=f"{help} Given again: or that one.", show_default=False, autocompletion=completed)
+
+
+def filter_names(what: str, values: Iterable[str]) -> list[str]:
+    """Return the names that a list is filtered by. Raises InvalidRequest."""
+    return [check_name(what, value) for value in values]
 
 
 def file_body(file: str) -> dict[str, Any]:

@@ -63,12 +63,14 @@ def delete(project: Project, url: Url = "") -> None:
 
 
 def usage(
-    by: Annotated[str, typer.Option(help="class, zone, project, or some of them: class,project.")] = "class",
+    by: Annotated[
+        list[str], typer.Option(help="class, zone or project; again or with commas for more.", show_default="class")
+    ] = [],  # noqa: B006 - typer reads it, nobody writes it
     as_json: AsJson = False,
     url: Url = "",
 ) -> None:
     """Show what all claims use together."""
-    groups = usage_by(by)
+    groups = usage_by(",".join(by) or "class")
     rows = with_scheduler(url, lambda s: s.usage(groups))
     if as_json:
         return tables.show_json({"usage": [render.usage(one) for one in rows]})

@@ -11,11 +11,10 @@ import typer
 
 from redsched.cli import completion, options
 from redsched.cli.completion import Complete
+from redsched.cli.options import Many
 from redsched.errors import InvalidRequest
 from redsched.model import Request
 from redsched.schema.requests import SelectionRequest
-
-Many = list[str]
 
 NOT_GIVEN: tuple[object, ...] = ([], {}, "", None)
 

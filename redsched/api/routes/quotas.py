@@ -71,5 +71,5 @@ async def delete_quota(request: Request, project: ProjectName) -> Response:
 async def get_usage(request: Request, query: Annotated[UsageQuery, Query()]) -> Response:
     """Sums over all claims that have not ended, for each zone and project that `by` names; `class`: of each class."""
     return responses.answer(
-        {"usage": [render.usage(one) for one in await scheduler(request).usage(usage_by(query.by))]}
+        {"usage": [render.usage(one) for one in await scheduler(request).usage(usage_by(",".join(query.by)))]}
     )

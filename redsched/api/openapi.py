@@ -18,6 +18,7 @@ from redsched.errors import (
     NotDurable,
     NoValidHost,
     OutcomeUnknown,
+    PreconditionFailed,
     QuotaExceeded,
     RedschedError,
     SchemaMismatch,
@@ -102,6 +103,10 @@ def _merged(known: dict[str, Any] | None, error: type[RedschedError]) -> dict[st
     if issubclass(error, Unavailable):
         wait = {"schema": {"type": "integer"}, "description": "Seconds to wait before sending it again."}
         found["headers"] = {"Retry-After": wait}
+    if issubclass(error, PreconditionFailed):
+        found["headers"] = {
+            "ETag": {"schema": ETAG["schema"], "description": "The present one. Absent where nothing is there."}
+        }
     return found
 
 

@@ -31,8 +31,10 @@ from redsched.scheduler.results import (
 from redsched.scheduler.scheduler import Scheduler
 from redsched.scheduler.selection.refusal import miss_facts
 from redsched.store.codec.results import EndedPlacement, InboxEntry, JournaledClaim
+from redsched.store.codec.tags import ANY, IfMatch
 
 __all__ = [
+    "ANY",
     "AggregateView",
     "AuditReport",
     "BulkOutcome",
@@ -48,6 +50,7 @@ __all__ = [
     "Explanation",
     "HostCheck",
     "HostView",
+    "IfMatch",
     "InboxEntry",
     "JournaledClaim",
     "Miss",

@@ -6,10 +6,9 @@ from fastapi import APIRouter, Query, Request, Response
 
 from redsched.api import etags, responses
 from redsched.api.openapi import BODY, answers, body
-from redsched.api.problems import PreconditionFailed
 from redsched.api.request_body import read_if_any
 from redsched.api.routes.common import KNOWN_QUERY, HostName, scheduler
-from redsched.errors import ClaimState, InvalidRequest, NotFound, OutcomeUnknown, Settling
+from redsched.errors import ClaimState, InvalidRequest, NotFound, OutcomeUnknown, PreconditionFailed, Settling
 from redsched.model import HostStatus
 from redsched.schema import render
 from redsched.schema.requests import DrainBody, ForgetQuery, HostsQuery, LostBody
@@ -31,8 +30,9 @@ async def list_hosts(request: Request, query: Annotated[HostsQuery, Query()]) ->
 @router.get("/{host}", summary="One host", responses=answers({200: HostAnswer}, InvalidRequest, NotFound, etag=True))
 async def get_host(request: Request, host: HostName) -> Response:
     """A host with free, claimed, external and capacity per slot."""
-    found = await scheduler(request).hosts.get(host)
-    return responses.answer(render.host(found), headers=etags.HOSTS.header(found))
+    hosts = scheduler(request).hosts
+    headers = await etags.etag_of(hosts, host)
+    return responses.answer(render.host(await hosts.get(host)), headers=headers)
 
 
 @router.post(
@@ -49,8 +49,8 @@ async def drain_host(request: Request, host: HostName) -> Response:
     With `deadline_s` only for that long; `then` says what becomes of the rest: `stop` releases it, `keep` leaves it.
     """
     asked = await read_if_any(request, DrainBody)
-    await etags.HOSTS.check(request, host)
-    await scheduler(request).hosts.set_status(host, HostStatus.DRAINING, **asked.model_dump())
+    tags = etags.if_match(request)
+    await scheduler(request).hosts.set_status(host, HostStatus.DRAINING, **asked.model_dump(), if_match=tags)
     return responses.nothing()
 
 
@@ -81,20 +81,17 @@ async def write_off_host(request: Request, host: HostName) -> Response:
     host's lease runs, unless `force`.
     """
     asked = await read_if_any(request, LostBody)
-    await etags.HOSTS.check(request, host)
-    await scheduler(request).hosts.lost(host, asked.evacuate, asked.force)
+    await scheduler(request).hosts.lost(host, asked.evacuate, asked.force, etags.if_match(request))
     return responses.nothing()
 
 
 @router.delete("/{host}", status_code=204, summary="Remove", responses=WORD, dependencies=[etags.IF_MATCH])
 async def remove_host(request: Request, host: HostName, query: Annotated[ForgetQuery, Query()]) -> Response:
     """Remove a host. 409 while it holds claims, unless `force`."""
-    await etags.HOSTS.check(request, host)
-    await scheduler(request).hosts.forget(host, force=query.force)
+    await scheduler(request).hosts.forget(host, query.force, etags.if_match(request))
     return responses.nothing()
 
 
 async def _set_status(request: Request, host: str, status: HostStatus) -> Response:
-    await etags.HOSTS.check(request, host)
-    await scheduler(request).hosts.set_status(host, status)
+    await scheduler(request).hosts.set_status(host, status, if_match=etags.if_match(request))
     return responses.nothing()

@@ -7,7 +7,7 @@ import typer
 from redsched.cli import options, tables
 from redsched.cli.context import with_scheduler
 from redsched.cli.drain_progress import until_empty
-from redsched.cli.options import After, AsJson, HostArgument, Limit, Many, Url, filter_names, many
+from redsched.cli.options import After, AsJson, HostArgument, Limit, Many, Url, filter_names, many, seconds
 from redsched.errors import ClaimState, InvalidRequest
 from redsched.model import AtDeadline, HostStatus
 from redsched.scheduler import HostView, Scheduler, SlotView
@@ -25,9 +25,7 @@ FAILED_HEADS = ("CLAIM", "FAILED MOVES", "NEXT MOVE", "LAST FAILURE")
 MOVING = {"move": "moved to", "evacuate": "evacuated to"}
 POOL_HEADS = ("POOL", "LIES IN", "TRAITS")
 
-UntilEmpty = Annotated[
-    int, typer.Option("--wait", min=0, max=MAX_DEADLINE_S, help="Seconds to wait until the host is empty.")
-]
+UntilEmpty = Annotated[int, seconds("--wait", most=MAX_DEADLINE_S, help="How long to wait until the host is empty.")]
 
 
 def list_hosts(
@@ -100,7 +98,7 @@ def drain(
     move: Annotated[bool, typer.Option("--move", help="Move its claims to other hosts, a few each second.")] = False,
     deadline: Annotated[
         int,
-        typer.Option("--deadline", min=0, max=MAX_DEADLINE_S, help="Seconds for which claims are moved; 0: no limit."),
+        seconds("--deadline", most=MAX_DEADLINE_S, help="How long claims are moved, such as 90m; 0: no limit."),
     ] = 0,
     then: Annotated[
         AtDeadline | None,

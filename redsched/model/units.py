@@ -33,8 +33,8 @@ _AMOUNTS = frozenset(("resources", "slots", "external", "limits"))
 """The words of bodies and files under which amounts stand by class or slot."""
 _INVENTORIES = "inventories"
 _RATIO = "allocation_ratio"
-_TIMES = frozenset(("lease_s", "wait_s", "deadline_s"))
-_SIZES = frozenset(("memory_mb", "page_size_kb"))
+_TIME_ENDING = "_s"
+_SIZE_ENDINGS = ("_kb", "_mb", "_gb")
 
 
 def parse_amount(name: str, text: str) -> int:
@@ -73,7 +73,7 @@ def without_units(value: Any, word: str = "") -> Any:
     if isinstance(value, list):
         return [without_units(one, word) for one in value]
     if not isinstance(value, dict):
-        return _plain(word, value)
+        return plain_number(word, value)
     if word in _AMOUNTS:
         return {name: _amount(name, one) for name, one in value.items()}
     if word == _INVENTORIES:
@@ -85,10 +85,14 @@ def without_units(value: Any, word: str = "") -> Any:
     return {key: without_units(one, str(key)) for key, one in value.items()}
 
 
-def _plain(word: str, value: Any) -> Any:
-    if word in _TIMES and _is_typed(value):
+def plain_number(word: str, value: Any) -> Any:
+    """Return the number that a text with a unit says, where the end of the word names what is counted: `lease_s`.
+
+    Any other value is returned as it is. Raises InvalidRequest.
+    """
+    if word.endswith(_TIME_ENDING) and _is_typed(value):
         return parse_seconds(word, value)
-    return _amount(word, value) if word in _SIZES else value
+    return _amount(word, value) if word.endswith(_SIZE_ENDINGS) else value
 
 
 def _inventory(name: str, value: Any) -> Any:

@@ -3,9 +3,11 @@
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from redsched.errors import InvalidRequest
 from redsched.model.units import parse_amount, parse_seconds, without_units
+from redsched.settings import load
 
 
 @pytest.mark.parametrize(
@@ -84,7 +86,7 @@ def test_a_body_has_units_where_amounts_and_times_stand() -> None:
         "inventories": {"MEMORY_MB": {"total": "256Gi", "reserved": "512Mi", "allocation_ratio": 1.5}},
         "pools": {"inventories": {"inventories": {"MEMORY_MB": {"total": "1Gi"}}}},
         "lease_s": "5h",
-        "wait_s": 5,
+        "queue_timeout_s": 5,
     }
     assert without_units(body) == {
         "resources": {"VCPU": 2, "MEMORY_MB": 4096},
@@ -93,7 +95,7 @@ def test_a_body_has_units_where_amounts_and_times_stand() -> None:
         "inventories": {"MEMORY_MB": {"total": 262_144, "reserved": 512, "allocation_ratio": 1.5}},
         "pools": {"inventories": {"inventories": {"MEMORY_MB": {"total": 1024}}}},
         "lease_s": 18_000,
-        "wait_s": 5,
+        "queue_timeout_s": 5,
     }
 
 
@@ -108,3 +110,15 @@ def test_texts_of_ones_own_stay_as_they_are() -> None:
         "hints": ["4Gi"],
     }
     assert without_units(body) == body
+
+
+def test_settings_take_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REDSCHED_REPORT_S", "5m")
+    monkeypatch.setenv("REDSCHED_LEASE_S", "1m")
+    monkeypatch.setenv("REDSCHED_RESERVED_MEMORY_MB", "2Gi")
+    monkeypatch.setenv("REDSCHED_POLL_S", "0.05")
+    found = load()
+    assert (found.report_s, found.lease_s, found.reserved_memory_mb, found.poll_s) == (300, 60, 2048, 0.05)
+    monkeypatch.setenv("REDSCHED_RESERVED_DISK_GB", "5G")
+    with pytest.raises(ValidationError, match="ambiguous"):
+        load()

@@ -17,7 +17,7 @@ if redis.call('HGET', KEY.thing, 'hosts_digest') ~= ARG.hosts_digest then
   return {'STALE', cell.epoch, cell.now_ms}
 end
 for i = 3, #ARGV, 2 do
-  local host = {name = ARGV[i], key = KEYS[4 + (i - 1) / 2], joins = ARGV[i + 1] == '1'}
+  local host = {name = ARGV[i], key = KEYS[(i + 7) / 2], joins = ARGV[i + 1] == '1'}
   local old = redis.call('HMGET', host.key, 'version', field)
   if old[1] and host.joins ~= (old[2] == '1') then
     host.version = tonumber(old[1]) + 1

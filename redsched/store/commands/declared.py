@@ -92,7 +92,7 @@ class DeclaredCommands:
         return await self._undeclare(Kind.POOL, name, force, if_match)
 
     async def put_quota(self, quota: Quota, cells: Sequence[str] = (), if_match: IfMatch = None) -> ScriptResult:
-        """Declare a project's quota, over these cells if several share it. OK | ALREADY_DONE | CHANGED. (declare.lua)"""
+        """Declare a quota, over these cells if several share it. OK | ALREADY_DONE | CHANGED. (declare.lua)"""
         return await self._declare(Kind.QUOTA, quota.project, quota_fields(quota, cells), if_match)
 
     async def delete_quota(self, project: str, if_match: IfMatch = None) -> ScriptResult:

@@ -43,7 +43,7 @@ TAGS = {
 }
 """The groups of operations, in the order of the document."""
 
-LOCATED = {201: "The path of what was created; of several claims the first.", 202: "The path of what to watch."}
+LOCATED = {201: "The path of what was created; of several claims the first.", 202: "What to watch, as `watch` says."}
 """The statuses with a `Location`, and where it leads."""
 
 ETAG = {"schema": {"type": "string"}, "description": "Of what is declared, for `If-Match`.", "required": True}

@@ -118,9 +118,9 @@ def _placement(one: Placement) -> dict[str, Any]:
     }
 
 
-def bulk(page: Page[BulkResult]) -> dict[str, Any]:
-    """What has become of each of many claims."""
-    return {"results": [_bulk(one) for one in page.items], "next": page.next}
+def bulk(page: Page[BulkResult], watch: str | None = None) -> dict[str, Any]:
+    """What has become of each of many claims. `watch`: the path that lists those that are ending."""
+    return {"results": [_bulk(one) for one in page.items], "next": page.next, "watch": watch}
 
 
 def _bulk(one: BulkResult) -> dict[str, Any]:
@@ -158,6 +158,13 @@ def host(one: HostView) -> dict[str, Any]:
         "unmovable": [{"claim_id": claim_id, "reason": reason} for claim_id, reason in sorted(one.unmovable.items())],
         "failed_moves": [{"claim_id": claim_id, **asdict(move)} for claim_id, move in sorted(one.failed_moves.items())],
     }
+
+
+def drain(one: HostView) -> dict[str, Any]:
+    """How far a host's drain or evacuation is."""
+    shown = host(one)
+    names = ("status", "draining", "claims", "drain_deadline_ms", "drain_then", "unmovable", "failed_moves")
+    return {"host": one.name, "state": one.drain_state, **{name: shown[name] for name in names}}
 
 
 def aggregate(one: AggregateView) -> dict[str, Any]:

@@ -48,6 +48,7 @@ def test_the_document_has_every_route_of_the_contract() -> None:
         "GET /v1/hosts",
         "GET /v1/hosts/{host}",
         "DELETE /v1/hosts/{host}",
+        "GET /v1/hosts/{host}/drain",
         "POST /v1/hosts/{host}/drain",
         "POST /v1/hosts/{host}/enable",
         "POST /v1/hosts/{host}/disable",

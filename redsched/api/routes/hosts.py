@@ -12,11 +12,13 @@ from redsched.errors import ClaimState, InvalidRequest, NotFound, OutcomeUnknown
 from redsched.model import HostStatus
 from redsched.schema import render
 from redsched.schema.requests import DrainBody, ForgetQuery, HostsQuery, LostBody
-from redsched.schema.responses import HostAnswer, HostsAnswer
+from redsched.schema.responses import AcceptedAnswer, DrainAnswer, HostAnswer, HostsAnswer
 
 router = APIRouter(prefix="/v1/hosts", tags=["hosts"], dependencies=[KNOWN_QUERY])
 
-BODY_WORD = answers({204: None}, *BODY, NotFound, ClaimState, Settling, OutcomeUnknown, PreconditionFailed)
+BODY_WORD = answers(
+    {204: None, 202: AcceptedAnswer}, *BODY, NotFound, ClaimState, Settling, OutcomeUnknown, PreconditionFailed
+)
 WORD = answers({204: None}, InvalidRequest, NotFound, ClaimState, Settling, OutcomeUnknown, PreconditionFailed)
 
 
@@ -35,6 +37,14 @@ async def get_host(request: Request, host: HostName) -> Response:
     return responses.answer(render.host(await hosts.get(host)), headers=headers)
 
 
+@router.get(
+    "/{host}/drain", summary="Progress of a drain", responses=answers({200: DrainAnswer}, InvalidRequest, NotFound)
+)
+async def get_drain(request: Request, host: HostName) -> Response:
+    """How far a drain with `move` or an evacuation is: the claims that are left, and why some cannot be moved."""
+    return responses.answer(render.drain(await scheduler(request).hosts.get(host)))
+
+
 @router.post(
     "/{host}/drain",
     status_code=204,
@@ -47,11 +57,12 @@ async def drain_host(request: Request, host: HostName) -> Response:
     """No new claims; those it has are meant to leave. With `move` they are placed elsewhere, a few each second.
 
     With `deadline_s` only for that long; `then` says what becomes of the rest: `stop` releases it, `keep` leaves it.
+    202 with `move`: watch `GET` of the same path.
     """
     asked = await read_if_any(request, DrainBody)
     tags = etags.if_match(request)
     await scheduler(request).hosts.set_status(host, HostStatus.DRAINING, **asked.model_dump(), if_match=tags)
-    return responses.nothing()
+    return _goes_on(host) if asked.move else responses.nothing()
 
 
 @router.post("/{host}/enable", status_code=204, summary="Enable", responses=WORD, dependencies=[etags.IF_MATCH])
@@ -78,11 +89,11 @@ async def write_off_host(request: Request, host: HostName) -> Response:
     """Declare the host dead: schedulers stop waiting for it. Its claims can then be released, which frees them at once.
 
     With `evacuate` they are placed elsewhere, one by one; should the host come back, it drops them. 409 while the
-    host's lease runs, unless `force`.
+    host's lease runs, unless `force`. 202 with `evacuate`: watch `GET /v1/hosts/{host}/drain`.
     """
     asked = await read_if_any(request, LostBody)
     await scheduler(request).hosts.lost(host, asked.evacuate, asked.force, etags.if_match(request))
-    return responses.nothing()
+    return _goes_on(host) if asked.evacuate else responses.nothing()
 
 
 @router.delete("/{host}", status_code=204, summary="Remove", responses=WORD, dependencies=[etags.IF_MATCH])
@@ -90,6 +101,10 @@ async def remove_host(request: Request, host: HostName, query: Annotated[ForgetQ
     """Remove a host. 409 while it holds claims, unless `force`."""
     await scheduler(request).hosts.forget(host, query.force, etags.if_match(request))
     return responses.nothing()
+
+
+def _goes_on(host: str) -> Response:
+    return responses.accepted({}, f"/v1/hosts/{host}/drain")
 
 
 async def _set_status(request: Request, host: str, status: HostStatus) -> Response:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from redsched.model import HostStatus
+from redsched.scheduler import DrainState
 from redsched.schema.types import Answer
 
 
@@ -79,6 +80,32 @@ class HostAnswer(Answer):
     failed_moves: Annotated[
         list[FailedMovesAnswer], Field(description="Those whose move has failed at its target. Not told in lists.")
     ]
+
+
+class DrainAnswer(Answer):
+    """How far a host's drain or evacuation is."""
+
+    host: str
+    state: Annotated[
+        DrainState,
+        Field(
+            description="moving and stopping go on by themselves; waiting: until its claims end; overdue: the deadline "
+            "has passed, and the rest stays; empty: done; none: it is not being emptied."
+        ),
+    ]
+    status: HostStatus
+    draining: Literal["", "move", "evacuate", "stop"]
+    claims: Annotated[int, Field(description="How many are left.")]
+    drain_deadline_ms: int | None
+    drain_then: Literal["", "stop", "keep"]
+    unmovable: list[StuckAnswer]
+    failed_moves: list[FailedMovesAnswer]
+
+
+class AcceptedAnswer(Answer):
+    """It goes on."""
+
+    watch: Annotated[str, Field(description="The path that tells how far it is. `Location` says the same.")]
 
 
 class HostsAnswer(Answer):

@@ -11,8 +11,8 @@ from redsched.cli.options import After, AsJson, HostArgument, Limit, Many, Url, 
 from redsched.errors import ClaimState, InvalidRequest
 from redsched.model import AtDeadline, HostStatus
 from redsched.scheduler import HostView, Scheduler, SlotView
-from redsched.schema import render
 from redsched.schema.requests.verbs import MAX_DEADLINE_S
+from redsched.schema.responses import HostAnswer
 
 HEADS = ("HOST", "ZONE", "STATUS", "ALIVE", "CLAIMS", "FREE")
 LOST = "lost"
@@ -40,7 +40,7 @@ def list_hosts(
     wanted = filter_names("zone", zone)
     page = with_scheduler(url, lambda s: s.hosts.list(zone=wanted, status=status, limit=limit, after=after))
     if as_json:
-        return tables.show_json({"hosts": [render.host(one) for one in page.items], "next": page.next})
+        return tables.show_json({"hosts": [HostAnswer.of(one) for one in page.items], "next": page.next})
     tables.show_table(HEADS, map(_row, page.items), NONE_LEFT if zone or status or after else NONE)
     tables.show_more(page.next)
     return None
@@ -53,7 +53,7 @@ def show(name: HostArgument, as_json: AsJson = False, url: Url = "") -> None:
     """
     found = with_scheduler(url, lambda s: s.hosts.get(name))
     if as_json:
-        return tables.show_json(render.host(found))
+        return tables.show_json(HostAnswer.of(found))
     print(f"{found.name}  cell {found.cell}  zone {found.zone}  {found.status}  {_state(found)}  {found.claims} claims")
     _show_draining(found)
     tables.show_table(SLOT_HEADS, (slot_row(slot, one) for slot, one in sorted(found.slots.items())), "no slots")

@@ -6,7 +6,6 @@ from redsched.api.routes.common import KNOWN_QUERY
 from redsched.api.routes.declared_kind import DeclaredKind, add_routes
 from redsched.errors import ClaimState, NotFound
 from redsched.scheduler import AggregateView, ServerGroupView, SharedPoolView
-from redsched.schema import render
 from redsched.schema.requests import AggregateBody, ServerGroupBody, SharedPoolBody
 from redsched.schema.responses import (
     AggregateAnswer,
@@ -25,7 +24,7 @@ AGGREGATES = DeclaredKind[AggregateView, AggregateBody](
     example="licensed",
     service=lambda known: known.aggregates,
     put=lambda known, name, body, tags: known.aggregates.put(body.aggregate(name), tags),
-    show=render.aggregate,
+    show=AggregateAnswer.of,
     body=AggregateBody,
     answer=AggregateAnswer,
     page=AggregatesAnswer,
@@ -43,7 +42,7 @@ SERVER_GROUPS = DeclaredKind[ServerGroupView, ServerGroupBody](
     example="web",
     service=lambda known: known.server_groups,
     put=lambda known, name, body, tags: known.server_groups.put(body.server_group(name), tags),
-    show=render.server_group,
+    show=ServerGroupAnswer.of,
     body=ServerGroupBody,
     answer=ServerGroupAnswer,
     page=ServerGroupsAnswer,
@@ -61,7 +60,7 @@ SHARED_POOLS = DeclaredKind[SharedPoolView, SharedPoolBody](
     example="licences",
     service=lambda known: known.pools,
     put=lambda known, name, body, tags: known.pools.put(body.pool(name), body.cell, tags),
-    show=render.shared_pool,
+    show=SharedPoolAnswer.of,
     body=SharedPoolBody,
     answer=SharedPoolAnswer,
     page=SharedPoolsAnswer,

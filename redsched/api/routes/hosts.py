@@ -10,7 +10,6 @@ from redsched.api.request_body import read_if_any
 from redsched.api.routes.common import KNOWN_QUERY, HostName, scheduler
 from redsched.errors import ClaimState, InvalidRequest, NotFound, OutcomeUnknown, PreconditionFailed, Settling
 from redsched.model import HostStatus
-from redsched.schema import render
 from redsched.schema.requests import DrainBody, ForgetQuery, HostsQuery, LostBody
 from redsched.schema.responses import AcceptedAnswer, DrainAnswer, HostAnswer, HostsAnswer
 
@@ -26,7 +25,7 @@ WORD = answers({204: None}, InvalidRequest, NotFound, ClaimState, Settling, Outc
 async def list_hosts(request: Request, query: Annotated[HostsQuery, Query()]) -> Response:
     """A page of hosts, by name, with free, claimed, external and capacity per slot."""
     page = await scheduler(request).hosts.list(**query.model_dump())
-    return responses.answer({"hosts": [render.host(one) for one in page.items], "next": page.next})
+    return responses.answer({"hosts": [HostAnswer.of(one) for one in page.items], "next": page.next})
 
 
 @router.get("/{host}", summary="One host", responses=answers({200: HostAnswer}, InvalidRequest, NotFound, etag=True))
@@ -34,7 +33,7 @@ async def get_host(request: Request, host: HostName) -> Response:
     """A host with free, claimed, external and capacity per slot."""
     hosts = scheduler(request).hosts
     headers = await etags.etag_of(hosts, host)
-    return responses.answer(render.host(await hosts.get(host)), headers=headers)
+    return responses.answer(HostAnswer.of(await hosts.get(host)), headers=headers)
 
 
 @router.get(
@@ -42,7 +41,7 @@ async def get_host(request: Request, host: HostName) -> Response:
 )
 async def get_drain(request: Request, host: HostName) -> Response:
     """How far a drain with `move` or an evacuation is: the claims that are left, and why some cannot be moved."""
-    return responses.answer(render.drain(await scheduler(request).hosts.get(host)))
+    return responses.answer(DrainAnswer.of(await scheduler(request).hosts.get(host)))
 
 
 @router.post(

@@ -6,9 +6,10 @@ from pydantic import Field
 
 from redsched.model import ClaimStatus, EndReason, OnExit
 from redsched.scheduler import BulkOutcome
+from redsched.schema.answer import Answer
 from redsched.schema.responses.problems import Problem
 from redsched.schema.responses.selections import Alternate
-from redsched.schema.types import Amounts, Answer
+from redsched.schema.types import Amounts
 
 
 class ReasonAnswer(Answer):

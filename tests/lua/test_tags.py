@@ -109,12 +109,12 @@ async def test_hosts_of_an_older_declaration_come_too_late(
     for host in ("h1", "h2"):
         await open_host(cell, host)
     async with declared_keys_cell(clean_store) as other:
-        set_members = cell._set_members
+        set_members = cell.declared._set_members
 
         async def after_the_other(name: str, hosts: frozenset[str], hosts_digest: str) -> ScriptResult:
             await other.declared.put_aggregate(Aggregate("a", {}, frozenset(("h2",))))
             return await set_members(name, hosts, hosts_digest)
 
-        monkeypatch.setattr(cell, "_set_members", after_the_other)
+        monkeypatch.setattr(cell.declared, "_set_members", after_the_other)
         assert (await cell.declared.put_aggregate(Aggregate("a", {}, frozenset(("h1",))))).outcome is Outcome.OK
         assert await cell.declared.members("a") == ["h2"]

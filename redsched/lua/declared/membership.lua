@@ -6,8 +6,8 @@
 -- ARGV aggregate hosts_digest ...
 --   hosts_digest  of the declaration that this belongs to
 --   then for each host its name, and 1 (in the aggregate) or 0 (not in it)
--- Reply OK | ALREADY_DONE (nothing changed) | STALE (it has been declared anew, or deleted); epoch, now_ms, then the unknown
---   hosts among those to be put in
+-- Reply OK | ALREADY_DONE (nothing changed) | STALE (it has been declared anew, or deleted); epoch, now_ms, then the
+--   unknown hosts among those to be put in
 -- include: fence
 -- include: finish_declared
 -- include: publish

@@ -59,7 +59,7 @@ class DeclaredCommands:
 
     async def _empty_and_delete(self, name: str, if_match: IfMatch) -> ScriptResult:
         """Delete an aggregate if it is as it is read here. Otherwise CHANGED."""
-        fields = (await self._declared.read(Kind.AGGREGATE, [name])).get(name, {})
+        fields = (await self.read(Kind.AGGREGATE, [name])).get(name, {})
         tag = definition_tag(fields)
         if tag is None or not is_match(if_match, tag):
             return await self._undeclare(Kind.AGGREGATE, name, False, if_match)

@@ -8,6 +8,7 @@
     |   |-- ClaimState                claim-state            409     3   the claim or host is not in a state for this
     |   |-- StaleToken                stale-token            409     3   the claim was placed anew since
     |   |-- OtherAgent                other-agent            409     3   another agent speaks for this host
+    |   |-- PreconditionFailed        precondition-failed    412     3   it was changed since it was read
     |   `-- NotConfirmed              not-confirmed          504     3   no host confirmed it in time: it was undone
     |-- QuotaExceeded                 quota-exceeded         403     3   the project's quota does not allow it
     |-- NotFound                       not-found              404     4   no such host, claim, cell
@@ -80,6 +81,12 @@ class OtherAgent(Conflict):
     """Another agent, whose lease runs, speaks for this host."""
 
     problem, title = "other-agent", "Another agent speaks for this host"
+
+
+class PreconditionFailed(Conflict):
+    """What is to be changed has another tag than those given. `facts` has `tag`, its own, unless it is not there."""
+
+    problem, title, status = "precondition-failed", "It was changed since it was read", 412
 
 
 class NotConfirmed(Conflict):

@@ -7,11 +7,12 @@ jump of time that starts an epoch), is a field of the cell's `meta` hash instead
 import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from redsched.errors import InvalidRequest
 from redsched.model import MAX_RATIO
+from redsched.model.units import plain_number
 from redsched.model.validation import check_name
 
 MAX_CELL_NAME = 32
@@ -149,6 +150,12 @@ class Settings(BaseSettings):
     @classmethod
     def _split_paths(cls, value: object) -> object:
         return tuple(path.strip() for path in value.split(",") if path.strip()) if isinstance(value, str) else value
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _read_units(cls, value: object, info: ValidationInfo) -> object:
+        """Take times and sizes with units: REDSCHED_LEASE_S=1m, REDSCHED_RESERVED_MEMORY_MB=2Gi."""
+        return plain_number(str(info.field_name), value)
 
     @field_validator("cells")
     @classmethod

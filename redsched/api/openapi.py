@@ -6,7 +6,7 @@ and named by reference.
 
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 from fastapi import FastAPI
 from pydantic import BaseModel
@@ -18,6 +18,7 @@ from redsched.errors import (
     NotDurable,
     NoValidHost,
     OutcomeUnknown,
+    PreconditionFailed,
     QuotaExceeded,
     RedschedError,
     SchemaMismatch,
@@ -25,7 +26,7 @@ from redsched.errors import (
     StoreUnavailable,
     Unavailable,
 )
-from redsched.schema import requests, responses
+from redsched.schema import examples, requests, responses
 from redsched.schema.responses import InvalidProblem, NoValidHostProblem, Problem, QuotaProblem
 
 REF = "#/components/schemas/{model}"
@@ -42,7 +43,7 @@ TAGS = {
 }
 """The groups of operations, in the order of the document."""
 
-LOCATED = {201: "The path of what was created; of several claims the first.", 202: "The path of what to watch."}
+LOCATED = {201: "The path of what was created; of several claims the first.", 202: "What to watch, as `watch` says."}
 """The statuses with a `Location`, and where it leads."""
 
 ETAG = {"schema": {"type": "string"}, "description": "Of what is declared, for `If-Match`.", "required": True}
@@ -69,14 +70,16 @@ def answers(
 
 def body(
     model: type[BaseModel],
-    examples: Mapping[str, Any] | None = None,
+    named: Mapping[str, Any] | None = None,
     media_type: str = "application/json",
     required: bool = True,
 ) -> dict[str, Any]:
-    """`openapi_extra` of a route that reads `model`. `examples`: by name, values that work as they are."""
+    """`openapi_extra` of a route that reads `model`, with its example; `named`: examples that work as they are."""
     content: dict[str, Any] = {"schema": ref(model)}
-    if examples:
-        content["examples"] = {name: {"value": value} for name, value in examples.items()}
+    if named:
+        content["examples"] = {name: {"value": value} for name, value in named.items()}
+    else:
+        content["example"] = cast(dict[str, Any], model.model_config["json_schema_extra"])["examples"][0]
     return {"requestBody": {"required": required, "content": {media_type: content}}}
 
 
@@ -102,6 +105,10 @@ def _merged(known: dict[str, Any] | None, error: type[RedschedError]) -> dict[st
     if issubclass(error, Unavailable):
         wait = {"schema": {"type": "integer"}, "description": "Seconds to wait before sending it again."}
         found["headers"] = {"Retry-After": wait}
+    if issubclass(error, PreconditionFailed):
+        found["headers"] = {
+            "ETag": {"schema": ETAG["schema"], "description": "The present one. Absent where nothing is there."}
+        }
     return found
 
 
@@ -129,6 +136,16 @@ def _with_models(plain: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, 
         _, schema = models_json_schema(pairs, ref_template=REF)  # type: ignore[arg-type]
         schema["$defs"]["ProblemType"]["enum"] = [f"/problems/{name}" for name in all_problems()]
         document.setdefault("components", {}).setdefault("schemas", {}).update(schema["$defs"])
+        _add_examples(document)
         return document
 
     return openapi
+
+
+def _add_examples(document: dict[str, Any]) -> None:
+    """Give each good answer its example. Here, because FastAPI drops every null of what routes declare."""
+    operations = [operation for item in document["paths"].values() for operation in item.values()]
+    for answer in [one for operation in operations for one in operation["responses"].values()]:
+        content = answer.get("content", {}).get("application/json")
+        if content:
+            content["example"] = examples.ANSWERS[content["schema"]["$ref"].rpartition("/")[2]]

@@ -18,7 +18,7 @@ from starlette.responses import Response
 
 from redsched import errors
 from redsched.api.methods import allowed_methods
-from redsched.errors import InvalidRequest, RedschedError, Unavailable
+from redsched.errors import InvalidRequest, PreconditionFailed, RedschedError, Unavailable
 from redsched.schema.parsing import invalid, shown_text
 from redsched.schema.problem import members
 
@@ -43,12 +43,6 @@ class MethodNotAllowed(RedschedError):
     """The route has no such method."""
 
     problem, title, status = "method-not-allowed", "Method not allowed", 405
-
-
-class PreconditionFailed(RedschedError):
-    """If-Match names another ETag."""
-
-    problem, title, status = "precondition-failed", "It has been changed meanwhile", 412
 
 
 class NoRoute(RedschedError):
@@ -80,6 +74,8 @@ def problem(error: RedschedError, headers: Mapping[str, str] | None = None) -> R
     all_headers = dict(headers or {})
     if isinstance(error, Unavailable):
         all_headers["Retry-After"] = str(error.retry_after_s)
+    if isinstance(error, PreconditionFailed) and "tag" in error.facts:
+        all_headers["ETag"] = f'"{error.facts["tag"]}"'
     return Response(to_json(members(error)), error.status, all_headers, MEDIA_TYPE)
 
 

@@ -21,6 +21,16 @@ def created(
     return answer(content, 201, {"Location": location, **(headers or {})})
 
 
+def accepted(content: Mapping[str, Any], watch: str) -> Response:
+    """202: it goes on, and `watch` (also the `Location`) is the path that tells how far it is."""
+    return answer({**content, "watch": watch}, 202, {"Location": watch})
+
+
+def changed_claim(content: Mapping[str, Any], claim_id: str, goes_on: bool) -> Response:
+    """A claim after a verb: 202 while a host has yet to do its part, else 200."""
+    return accepted(content, claim_path(claim_id)) if goes_on else answer(content)
+
+
 def claim_path(claim_id: str) -> str:
     """Where a claim is read."""
     return f"/v1/claims/{claim_id}"

@@ -18,6 +18,7 @@ from redsched.cache.dirty import DirtyRows
 from redsched.cache.pool_tree import PoolTree, pool_tree_of, tree_after
 from redsched.cache.rows import Rows
 from redsched.cache.slot_fields import AMOUNTS, amount_of
+from redsched.model.one_of import OneOf, values_of
 from redsched.model.validation import MAX_AMOUNT, parse_int
 from redsched.store.codec.fields import WRITTEN_OFF
 from redsched.store.codec.results import HostUsage
@@ -66,13 +67,13 @@ class Columns(Rows):
 
     __hash__ = None  # type: ignore[assignment]  # it changes all the time
 
-    def names_where(self, zone: str | None, status: str | None) -> list[str]:
-        """Hosts of a zone and with a status, in the order of their names; None: of any."""
+    def names_where(self, zone: OneOf = None, status: OneOf = None) -> list[str]:
+        """Return the hosts with one of these zones and one of these statuses, in the order of their names."""
         wanted = self.present
-        if zone is not None:
-            wanted = wanted & (self.zones.codes == self.zones.code(zone))
-        if status is not None:
-            wanted = wanted & (self.status == _STATUS[status])
+        if zone:
+            wanted = wanted & np.isin(self.zones.codes, [self.zones.code(one) for one in values_of(zone)])
+        if status:
+            wanted = wanted & np.isin(self.status, [_STATUS[one] for one in values_of(status)])
         return self.names_in(wanted)
 
     def is_written_off(self, host: str) -> bool:

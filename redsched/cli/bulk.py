@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import typer
 
 from redsched.cli import completion, options, tables
 from redsched.cli.context import with_scheduler
+from redsched.cli.options import Many, many
 from redsched.errors import ClaimState, InvalidRequest
 from redsched.model import ListedState
 from redsched.scheduler import BulkOutcome, BulkResult, ClaimFilter, Page, Scheduler
@@ -22,20 +23,18 @@ PAGE = 1000
 class Filters:
     """The options of a command that say which claims are meant, and whether it is done."""
 
-    host: Annotated[
-        str, typer.Option("--host", help="All on this host.", show_default=False, autocompletion=completion.hosts)
-    ] = ""
-    project: Annotated[str, typer.Option("--project", help="All of this project.", show_default=False)] = ""
-    consumer: Annotated[str, typer.Option("--consumer", help="All for this consumer.", show_default=False)] = ""
-    state: Annotated[ListedState | None, typer.Option("--state", help="All in this state.")] = None
-    zone: Annotated[str, typer.Option("--zone", help="All on hosts of this zone.", show_default=False)] = ""
-    cell: Annotated[str, typer.Option("--cell", help="All of this cell.", show_default=False)] = ""
+    host: Annotated[Many, many("All on this host.", "--host", completed=completion.hosts)] = field(default_factory=list)
+    project: Annotated[Many, many("All of this project.", "--project")] = field(default_factory=list)
+    consumer: Annotated[Many, many("All for this consumer.", "--consumer")] = field(default_factory=list)
+    state: Annotated[list[ListedState], many("All in this state.", "--state")] = field(default_factory=list)
+    zone: Annotated[Many, many("All on hosts of this zone.", "--zone")] = field(default_factory=list)
+    cell: Annotated[Many, many("All of this cell.", "--cell")] = field(default_factory=list)
     dry_run: Annotated[bool, typer.Option("--dry-run", help="With filters: show which claims are meant.")] = False
 
     def wanted(self) -> ClaimFilter | None:
         """The filter; None where none is given. Raises InvalidRequest."""
         names = ("host", "project", "consumer", "zone", "cell")
-        given = {name: options.filter_name(name, getattr(self, name)) for name in names}
+        given = {name: options.filter_names(name, getattr(self, name)) for name in names}
         return ClaimFilter(state=self.state, **given) if self.state or any(given.values()) else None
 
     def of_many(self, ids: Sequence[str], token: str) -> ClaimFilter | None:

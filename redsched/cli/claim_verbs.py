@@ -7,7 +7,7 @@ import typer
 
 from redsched.cli import bulk, completion, options, tables
 from redsched.cli.context import with_scheduler
-from redsched.cli.options import AsJson, ClaimArgument, Url
+from redsched.cli.options import AsJson, ClaimArgument, Url, seconds
 from redsched.errors import InvalidRequest
 from redsched.model import MAX_LEASE_S, MAX_WAIT_S, Claim
 from redsched.model.validation import check_name
@@ -29,7 +29,7 @@ MaybeClaim = Annotated[
 TokenOption = Annotated[
     str, typer.Option("--token", help="Of its placement. Default: the one it has now.", show_default=False)
 ]
-Wait = Annotated[int, typer.Option("--wait", min=0, max=MAX_WAIT_S, help="Seconds to wait for room.")]
+Wait = Annotated[int, seconds("--wait", most=MAX_WAIT_S, help="How long to wait for room.")]
 
 
 def confirm(claim: ClaimArgument, token: TokenOption = "", as_json: AsJson = False, url: Url = "") -> None:
@@ -46,7 +46,7 @@ def confirm(claim: ClaimArgument, token: TokenOption = "", as_json: AsJson = Fal
 def renew(
     filters: bulk.Filters,
     claim: MaybeClaim = "",
-    lease_s: Annotated[int, typer.Option("--lease", min=1, max=MAX_LEASE_S, help="Seconds from now.")] = 120,
+    lease_s: Annotated[int, seconds("--lease", least=1, most=MAX_LEASE_S, help="From now: 120, 5m.")] = 120,
     token: TokenOption = "",
     as_json: AsJson = False,
     url: Url = "",
@@ -101,11 +101,10 @@ def move(
     live: Annotated[bool, typer.Option("--live", help="Its work goes on meanwhile: with a deadline.")] = False,
     deadline_s: Annotated[
         int,
-        typer.Option(
+        seconds(
             "--deadline",
-            min=0,
-            max=MAX_DEADLINE_S,
-            help="Seconds for the target to be active. 0: any, or 300 if live.",
+            most=MAX_DEADLINE_S,
+            help="How long the target has to be active, such as 10m. 0: any time, or 5m if live.",
         ),
     ] = 0,
     queue_timeout_s: Wait = 0,
@@ -126,7 +125,10 @@ def move(
 def resize(
     claim: ClaimArgument,
     amounts: Annotated[
-        list[str], typer.Argument(metavar="CLASS=AMOUNT...", help="By class, or by slot (gpu0/VGPU=2); 0 gives it up.")
+        list[str],
+        typer.Argument(
+            metavar="CLASS=AMOUNT...", help="Such as MEMORY_MB=8Gi, or by slot: gpu0/VGPU=2. 0 gives it up."
+        ),
     ],
     token: TokenOption = "",
     as_json: AsJson = False,

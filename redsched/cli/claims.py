@@ -7,7 +7,7 @@ import typer
 
 from redsched.cli import bulk, completion, options, tables
 from redsched.cli.context import with_scheduler
-from redsched.cli.options import After, AsJson, ClaimArgument, Force, Limit, Url
+from redsched.cli.options import After, AsJson, ClaimArgument, Force, Limit, Many, Url, many
 from redsched.model import OVER, Claim, ClaimStatus, ListedState, Token
 from redsched.model.validation import check_name
 from redsched.scheduler import BulkResult, Page, Scheduler
@@ -18,14 +18,12 @@ PLACEMENT_HEADS = ("TOKEN", "STATE", "HOST", "AMOUNTS", "WHY")
 
 
 def list_claims(
-    host: Annotated[
-        str, typer.Option(help="Only on this host.", show_default=False, autocompletion=completion.hosts)
-    ] = "",
-    project: Annotated[str, typer.Option(help="Only of this project.", show_default=False)] = "",
-    consumer: Annotated[str, typer.Option(help="Only for this consumer.", show_default=False)] = "",
-    state: Annotated[ListedState | None, typer.Option(help="Only in this state. Ended ones are not listed.")] = None,
-    zone: Annotated[str, typer.Option(help="Only on hosts of this zone.", show_default=False)] = "",
-    cell: Annotated[str, typer.Option(help="Only of this cell.", show_default=False)] = "",
+    host: Annotated[Many, many("Only on this host.", completed=completion.hosts)] = [],  # noqa: B006 - typer reads it
+    project: Annotated[Many, many("Only of this project.")] = [],  # noqa: B006
+    consumer: Annotated[Many, many("Only for this consumer.")] = [],  # noqa: B006
+    state: Annotated[list[ListedState], many("Only in this state.")] = [],  # noqa: B006
+    zone: Annotated[Many, many("Only on hosts of this zone.")] = [],  # noqa: B006
+    cell: Annotated[Many, many("Only of this cell.")] = [],  # noqa: B006
     limit: Limit = 100,
     after: After = "",
     as_json: AsJson = False,
@@ -33,7 +31,7 @@ def list_claims(
 ) -> None:
     """List claims."""
     given = {"host": host, "project": project, "consumer": consumer, "zone": zone, "cell": cell}
-    wanted: dict[str, Any] = {name: options.filter_name(name, value) for name, value in given.items()}
+    wanted: dict[str, Any] = {name: options.filter_names(name, value) for name, value in given.items()}
     page = with_scheduler(url, lambda s: s.claims.list(**wanted, state=state, limit=limit, after=after))
     return _show_page(page, as_json)
 

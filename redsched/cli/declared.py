@@ -18,9 +18,10 @@ from redsched.model import GroupPolicy
 from redsched.model.validation import check_name
 from redsched.scheduler import AggregateView, Page, Scheduler, ServerGroupView, SharedPoolView
 from redsched.scheduler.declared.service import DeclaredDesk
-from redsched.schema import declarations, render
+from redsched.schema import declarations
 from redsched.schema.parsing import merged
 from redsched.schema.requests import AggregateBody, ServerGroupBody, SharedPoolBody
+from redsched.schema.responses import AggregateAnswer, ServerGroupAnswer, SharedPoolAnswer
 
 View = TypeVar("View")
 
@@ -198,7 +199,7 @@ AGGREGATES: _Kind[AggregateView] = _Kind(
     "aggregate",
     "aggregates",
     lambda scheduler: scheduler.aggregates,
-    render.aggregate,
+    AggregateAnswer.of,
     ("AGGREGATE", "HOSTS", "METADATA"),
     lambda one: (one.name, len(one.hosts), _words(one.metadata)),
     _show_aggregate,
@@ -208,7 +209,7 @@ SERVER_GROUPS: _Kind[ServerGroupView] = _Kind(
     "server group",
     "server_groups",
     lambda scheduler: scheduler.server_groups,
-    render.server_group,
+    ServerGroupAnswer.of,
     ("SERVER GROUP", "POLICY", "BY", "AT MOST", "MEMBERS"),
     lambda one: (one.group.name, one.group.policy, one.group.by, one.group.max_per_host, one.members),
     _show_server_group,
@@ -218,7 +219,7 @@ SHARED_POOLS: _Kind[SharedPoolView] = _Kind(
     "shared pool",
     "shared_pools",
     lambda scheduler: scheduler.pools,
-    render.shared_pool,
+    SharedPoolAnswer.of,
     ("SHARED POOL", "CELL", "FREE", "AGGREGATES"),
     lambda one: (
         one.name,

@@ -5,8 +5,7 @@ import asyncio
 from redsched import aio
 from redsched.cli import tables
 from redsched.errors import ClaimState, Unavailable
-from redsched.model import HostStatus
-from redsched.scheduler import HostView, Scheduler
+from redsched.scheduler import DrainState, HostView, Scheduler
 
 LOOK_EVERY_S = 0.5
 
@@ -57,11 +56,9 @@ def progress(found: HostView) -> str:
 
 def _refuse_ended(found: HostView) -> None:
     left = f"{found.claims} claim{'s' * (found.claims > 1)} left on it"
-    if found.draining:
-        return
-    if found.status is not HostStatus.DRAINING:
+    if found.drain_state is DrainState.NONE:
         raise ClaimState(f"host {found.name} is not being emptied any more, it is {found.status}: {left}")
-    if found.drain_deadline_ms is not None:
+    if found.drain_state is DrainState.OVERDUE:
         raise ClaimState(
             f"the deadline of the drain of host {found.name} has passed, with {left}: drain it again to go on"
         )

@@ -8,7 +8,7 @@ from pydantic_core import to_json
 
 from redsched.cli import completion, tables
 from redsched.cli.context import checked_url, settings_for, with_scheduler
-from redsched.cli.options import After, AsJson, Limit, Url, filter_name
+from redsched.cli.options import After, AsJson, Limit, Many, Url, filter_names, many
 from redsched.cli.shutdown import run_until_ended
 from redsched.scheduler import EventFilter, EventView, Page, Scheduler
 from redsched.schema import render
@@ -22,14 +22,10 @@ FollowOption = Annotated[bool, typer.Option("--follow", help="Go on with new one
 
 
 def events(
-    claim: Annotated[
-        str, typer.Option(help="Only of this claim.", show_default=False, autocompletion=completion.claims)
-    ] = "",
-    project: Annotated[str, typer.Option(help="Only of this project.", show_default=False)] = "",
-    host: Annotated[
-        str, typer.Option(help="Only of this host.", show_default=False, autocompletion=completion.hosts)
-    ] = "",
-    kind: Annotated[str, typer.Option(help="Only of this kind, such as claimed.", show_default=False)] = "",
+    claim: Annotated[Many, many("Only of this claim.", completed=completion.claims)] = [],  # noqa: B006 - typer reads it
+    project: Annotated[Many, many("Only of this project.")] = [],  # noqa: B006
+    host: Annotated[Many, many("Only of this host.", completed=completion.hosts)] = [],  # noqa: B006
+    kind: Annotated[Many, many("Only of this kind, such as claimed.")] = [],  # noqa: B006
     follow: FollowOption = False,
     limit: Limit = 100,
     after: After = "",
@@ -41,7 +37,7 @@ def events(
     With --follow they are shown as they come, with --json one a line.
     """
     given = (("claim", claim), ("project", project), ("host", host), ("kind", kind))
-    wanted = EventFilter(**{what: filter_name(what, value) or "" for what, value in given})
+    wanted = EventFilter(**{what: filter_names(what, value) for what, value in given})
     if follow:
         return run_until_ended(_follow(url, after, wanted, as_json))
     page = with_scheduler(url, lambda s: _page(s, limit, after, wanted))

@@ -7,12 +7,12 @@ import typer
 from redsched.cli import options, tables
 from redsched.cli.context import with_scheduler
 from redsched.cli.drain_progress import until_empty
-from redsched.cli.options import After, AsJson, HostArgument, Limit, Url, filter_name
+from redsched.cli.options import After, AsJson, HostArgument, Limit, Many, Url, filter_names, many, seconds
 from redsched.errors import ClaimState, InvalidRequest
 from redsched.model import AtDeadline, HostStatus
 from redsched.scheduler import HostView, Scheduler, SlotView
-from redsched.schema import render
 from redsched.schema.requests.verbs import MAX_DEADLINE_S
+from redsched.schema.responses import HostAnswer
 
 HEADS = ("HOST", "ZONE", "STATUS", "ALIVE", "CLAIMS", "FREE")
 LOST = "lost"
@@ -25,24 +25,22 @@ FAILED_HEADS = ("CLAIM", "FAILED MOVES", "NEXT MOVE", "LAST FAILURE")
 MOVING = {"move": "moved to", "evacuate": "evacuated to"}
 POOL_HEADS = ("POOL", "LIES IN", "TRAITS")
 
-UntilEmpty = Annotated[
-    int, typer.Option("--wait", min=0, max=MAX_DEADLINE_S, help="Seconds to wait until the host is empty.")
-]
+UntilEmpty = Annotated[int, seconds("--wait", most=MAX_DEADLINE_S, help="How long to wait until the host is empty.")]
 
 
 def list_hosts(
-    zone: Annotated[str, typer.Option(help="Only of this zone.", show_default=False)] = "",
-    status: Annotated[HostStatus | None, typer.Option(help="Only with this status.")] = None,
+    zone: Annotated[Many, many("Only of this zone.")] = [],  # noqa: B006 - typer reads it, nobody writes it
+    status: Annotated[list[HostStatus], many("Only with this status.")] = [],  # noqa: B006
     limit: Limit = 100,
     after: After = "",
     as_json: AsJson = False,
     url: Url = "",
 ) -> None:
     """List hosts with what is free on them."""
-    wanted = filter_name("zone", zone)
+    wanted = filter_names("zone", zone)
     page = with_scheduler(url, lambda s: s.hosts.list(zone=wanted, status=status, limit=limit, after=after))
     if as_json:
-        return tables.show_json({"hosts": [render.host(one) for one in page.items], "next": page.next})
+        return tables.show_json({"hosts": [HostAnswer.of(one) for one in page.items], "next": page.next})
     tables.show_table(HEADS, map(_row, page.items), NONE_LEFT if zone or status or after else NONE)
     tables.show_more(page.next)
     return None
@@ -55,7 +53,7 @@ def show(name: HostArgument, as_json: AsJson = False, url: Url = "") -> None:
     """
     found = with_scheduler(url, lambda s: s.hosts.get(name))
     if as_json:
-        return tables.show_json(render.host(found))
+        return tables.show_json(HostAnswer.of(found))
     print(f"{found.name}  cell {found.cell}  zone {found.zone}  {found.status}  {_state(found)}  {found.claims} claims")
     _show_draining(found)
     tables.show_table(SLOT_HEADS, (slot_row(slot, one) for slot, one in sorted(found.slots.items())), "no slots")
@@ -100,7 +98,7 @@ def drain(
     move: Annotated[bool, typer.Option("--move", help="Move its claims to other hosts, a few each second.")] = False,
     deadline: Annotated[
         int,
-        typer.Option("--deadline", min=0, max=MAX_DEADLINE_S, help="Seconds for which claims are moved; 0: no limit."),
+        seconds("--deadline", most=MAX_DEADLINE_S, help="How long claims are moved, such as 90m; 0: no limit."),
     ] = 0,
     then: Annotated[
         AtDeadline | None,

@@ -14,10 +14,12 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from redsched.cli import completion
 from redsched.errors import ClaimState, InvalidRequest
+from redsched.model.units import parse_amount, parse_seconds, without_units
 from redsched.model.validation import check_name
 from redsched.schema.parsing import Model, parse
 from redsched.yaml_io import parse_yaml, read_text
 
+Many = list[str]
 Url = Annotated[str, typer.Option("--url", help="The store. Default: REDSCHED_REDIS_URL.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON for programs, as the REST API answers it.")]
 Limit = Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many at most.")]
@@ -80,9 +82,29 @@ def _default(one: Any) -> Any:
     return [] if one.default_factory is list else one.default
 
 
-def filter_name(what: str, value: str) -> str | None:
-    """The name that a list is filtered by; None where the option was not given. Raises InvalidRequest."""
-    return check_name(what, value) if value else None
+def many(help: str, *names: str, completed: completion.Complete | None = None) -> Any:  # noqa: A002 - typer's own word
+    """Return an option that may be given several times."""
+    return typer.Option(*names, help=f"{help} Given again: or that one.", show_default=False, autocompletion=completed)
+
+
+def seconds(*names: str, most: int, help: str, least: int = 0) -> Any:  # noqa: A002 - typer's own word
+    """Return an option that takes a time: seconds, or with a unit such as 90m."""
+
+    def parse(text: object) -> int:
+        try:
+            found = parse_seconds("the time", str(text))
+        except InvalidRequest as error:
+            raise typer.BadParameter(error.detail) from error
+        if not least <= found <= most:
+            raise typer.BadParameter(f"{text} is not in the range from {least} to {most} seconds")
+        return found
+
+    return typer.Option(*names, parser=parse, metavar="TIME", help=help)
+
+
+def filter_names(what: str, values: Iterable[str]) -> list[str]:
+    """Return the names that a list is filtered by. Raises InvalidRequest."""
+    return [check_name(what, value) for value in values]
 
 
 def file_body(file: str) -> dict[str, Any]:
@@ -93,7 +115,7 @@ def file_body(file: str) -> dict[str, Any]:
     found = written(f"request {file}", text)
     if not isinstance(found, dict):
         raise InvalidRequest(f"request {file} is not a mapping: write the body that REST takes, such as resources: ...")
-    return found
+    return without_units(found)  # type: ignore[no-any-return]  # a mapping stays one
 
 
 def written(what: str, text: str) -> Any:
@@ -123,8 +145,8 @@ def as_model(body: dict[str, Any], model: type[Model]) -> Model:
 
 
 def amounts(given: Iterable[str]) -> dict[str, int]:
-    """Read `VCPU=2` pairs. Raises InvalidRequest."""
-    return {name: whole(name, value) for name, value in pairs("amount", given).items()}
+    """Read pairs such as `VCPU=2` and `MEMORY_MB=4Gi`. Raises InvalidRequest."""
+    return {name: parse_amount(name, value) for name, value in pairs("amount", given).items()}
 
 
 def multipliers(given: Iterable[str]) -> dict[str, float]:

@@ -12,6 +12,7 @@ from redsched.model import Quota
 from redsched.model.validation import check_name
 from redsched.scheduler import QuotaView, UsageRow, usage_by
 from redsched.schema import render
+from redsched.schema.responses import QuotaAnswer
 
 HEADS = ("PROJECT", "RESOURCE", "LIMIT", "USED")
 
@@ -30,7 +31,7 @@ def list_quotas(limit: Limit = 100, after: After = "", as_json: AsJson = False, 
     """List the quotas of projects, and what is used of them."""
     page = with_scheduler(url, lambda s: s.quotas.list(limit=limit, after=after))
     if as_json:
-        return tables.show_json({"quotas": [render.quota(one) for one in page.items], "next": page.next})
+        return tables.show_json({"quotas": [QuotaAnswer.of(one) for one in page.items], "next": page.next})
     _show(page.items)
     tables.show_more(page.next)
     return None
@@ -39,7 +40,7 @@ def list_quotas(limit: Limit = 100, after: After = "", as_json: AsJson = False, 
 def show(project: Project, as_json: AsJson = False, url: Url = "") -> None:
     """Show the quota of a project, and what is used of it."""
     found = with_scheduler(url, lambda s: s.quotas.get(project))
-    return tables.show_json(render.quota(found)) if as_json else _show([found])
+    return tables.show_json(QuotaAnswer.of(found)) if as_json else _show([found])
 
 
 def set_quota(
@@ -52,7 +53,7 @@ def set_quota(
     asked = Quota(project, options.amounts(limit))
     found, new = with_scheduler(url, lambda s: s.quotas.put(asked))
     if as_json:
-        return tables.show_json(render.quota(found))
+        return tables.show_json(QuotaAnswer.of(found))
     return print(f"quota of project {project} is {'declared' if new else 'changed'}")
 
 
@@ -63,12 +64,14 @@ def delete(project: Project, url: Url = "") -> None:
 
 
 def usage(
-    by: Annotated[str, typer.Option(help="class, zone, project, or some of them: class,project.")] = "class",
+    by: Annotated[
+        list[str], typer.Option(help="class, zone or project; again or with commas for more.", show_default="class")
+    ] = [],  # noqa: B006 - typer reads it, nobody writes it
     as_json: AsJson = False,
     url: Url = "",
 ) -> None:
     """Show what all claims use together."""
-    groups = usage_by(by)
+    groups = usage_by(",".join(by) or "class")
     rows = with_scheduler(url, lambda s: s.usage(groups))
     if as_json:
         return tables.show_json({"usage": [render.usage(one) for one in rows]})

@@ -11,11 +11,11 @@ import typer
 
 from redsched.cli import completion, options
 from redsched.cli.completion import Complete
+from redsched.cli.options import Many
 from redsched.errors import InvalidRequest
 from redsched.model import Request
+from redsched.model.units import without_units
 from redsched.schema.requests import SelectionRequest
-
-Many = list[str]
 
 NOT_GIVEN: tuple[object, ...] = ([], {}, "", None)
 
@@ -29,7 +29,7 @@ class RequestOptions:
     """The texts that were given. What was not given is empty, and then in no body."""
 
     resources: Annotated[
-        Many, typer.Argument(metavar="CLASS=AMOUNT...", help="Such as VCPU=2 MEMORY_MB=4096.", show_default=False)
+        Many, typer.Argument(metavar="CLASS=AMOUNT...", help="Such as VCPU=2 MEMORY_MB=4Gi.", show_default=False)
     ] = field(default_factory=list)
     request: options.RequestFile = ""
     require: Annotated[Many, _many("--require", metavar="TRAIT", help="A trait the host must have.")] = field(
@@ -152,8 +152,8 @@ def _plain(asked: RequestOptions) -> dict[str, Any]:
 
 def _parts(asked: RequestOptions) -> dict[str, Any]:
     return {
-        "groups": [options.written("--group", one) for one in asked.group],
-        "numa": options.written("--numa", asked.numa) if asked.numa else None,
+        "groups": [without_units(options.written("--group", one)) for one in asked.group],
+        "numa": without_units(options.written("--numa", asked.numa)) if asked.numa else None,
         "pci": [_devices(one) for one in asked.pci],
         "query": options.written("--query", asked.query) if asked.query else None,
         "spread": [_spread(one, hard=True) for one in asked.spread]

@@ -7,7 +7,7 @@ import typer
 
 from redsched.cli import completion, tables
 from redsched.cli.context import with_scheduler
-from redsched.cli.options import AsJson, Url
+from redsched.cli.options import AsJson, Url, seconds
 from redsched.cli.request_options import RequestOptions, request_of, takes_asked
 from redsched.model import MAX_ALTERNATES, MAX_ATTEMPTS, MAX_LEASE_S, MAX_WAIT_S, OnExit
 from redsched.model.validation import check_name
@@ -31,19 +31,17 @@ def select(
     consumer: Annotated[str, typer.Option(help="What it is for.", show_default=False)] = "",
     claim_id: Annotated[list[str], typer.Option("--id", help="A claim id, one for each place.")] = [],  # noqa: B006 - typer reads it, nobody writes it
     lease_s: Annotated[
-        int | None, typer.Option("--lease", min=1, max=MAX_LEASE_S, help="Seconds for a host to take it up.")
+        int | None, seconds("--lease", least=1, most=MAX_LEASE_S, help="How long a host has to take it up: 90, 5m.")
     ] = None,
     until: Annotated[
         str, typer.Option(help="active: wait until hosts have confirmed, else give it back.", show_default=False)
     ] = "",
     queue_timeout_s: Annotated[
-        int | None, typer.Option("--wait", min=0, max=MAX_WAIT_S, help="Seconds to wait for room where nothing fits.")
+        int | None, seconds("--wait", most=MAX_WAIT_S, help="How long to wait for room where nothing fits.")
     ] = None,
     confirm_timeout_s: Annotated[
         int | None,
-        typer.Option(
-            "--confirm-timeout", min=0, max=MAX_WAIT_S, help="Seconds that --until active waits. Default: the lease."
-        ),
+        seconds("--confirm-timeout", most=MAX_WAIT_S, help="How long --until active waits. Default: the lease."),
     ] = None,
     on_exit: Annotated[
         OnExit | None, typer.Option(help="What becomes of it when its work ends by itself. Default: release.")

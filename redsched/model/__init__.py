@@ -45,6 +45,7 @@ from redsched.model.hosts import (
     Pool,
 )
 from redsched.model.limits import MAX_CLASSES, MAX_LEASE_S
+from redsched.model.one_of import OneOf, accepts, values_of
 from redsched.model.request import GangMember, Request
 from redsched.model.request_validation import MAX_ALTERNATES, MAX_ATTEMPTS, MAX_COUNT, MAX_WAIT_S
 
@@ -87,6 +88,7 @@ __all__ = [
     "NumaAffinity",
     "NumaCell",
     "OnExit",
+    "OneOf",
     "PciDevices",
     "Placement",
     "Pool",
@@ -100,4 +102,6 @@ __all__ = [
     "SharedPool",
     "Spread",
     "Token",
+    "accepts",
+    "values_of",
 ]

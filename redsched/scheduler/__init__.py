@@ -10,6 +10,7 @@ from redsched.scheduler.results import (
     AggregateView,
     AuditReport,
     Change,
+    DrainState,
     Effort,
     EventView,
     HostView,
@@ -31,8 +32,10 @@ from redsched.scheduler.results import (
 from redsched.scheduler.scheduler import Scheduler
 from redsched.scheduler.selection.refusal import miss_facts
 from redsched.store.codec.results import EndedPlacement, InboxEntry, JournaledClaim
+from redsched.store.codec.tags import ANY, IfMatch
 
 __all__ = [
+    "ANY",
     "AggregateView",
     "AuditReport",
     "BulkOutcome",
@@ -40,6 +43,7 @@ __all__ = [
     "Change",
     "Check",
     "ClaimFilter",
+    "DrainState",
     "Effort",
     "EndedPlacement",
     "EventFilter",
@@ -48,6 +52,7 @@ __all__ = [
     "Explanation",
     "HostCheck",
     "HostView",
+    "IfMatch",
     "InboxEntry",
     "JournaledClaim",
     "Miss",

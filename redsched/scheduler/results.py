@@ -79,6 +79,22 @@ class FailedMoves:
     reason: str
 
 
+class DrainState(StrEnum):
+    """How far a host is that is drained or evacuated."""
+
+    MOVING = "moving"
+    """Its claims are being placed elsewhere."""
+    STOPPING = "stopping"
+    """The deadline has passed, and the claims that are left are being released."""
+    WAITING = "waiting"
+    """It gets no new claims, and those it has stay until they end."""
+    OVERDUE = "overdue"
+    """The deadline has passed, and the claims that are left stay."""
+    EMPTY = "empty"
+    NONE = "none"
+    """It is not being emptied."""
+
+
 @dataclass(frozen=True, slots=True)
 class HostView:
     """A host as the store holds it. `alive_until_ms` is Unix ms; `claims` counts the claims on it.
@@ -115,6 +131,17 @@ class HostView:
     """Of these the claims whose last move has failed at its target: of one host alone, not of lists."""
     written_off: bool = False
     """An operator has written it off, and it has not come back."""
+
+    @property
+    def drain_state(self) -> DrainState:
+        """How far its drain or evacuation is."""
+        if not self.draining and self.status is not HostStatus.DRAINING:
+            return DrainState.NONE
+        if not self.claims:
+            return DrainState.EMPTY
+        if self.draining:
+            return DrainState.STOPPING if self.draining == "stop" else DrainState.MOVING
+        return DrainState.WAITING if self.drain_deadline_ms is None else DrainState.OVERDUE
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,21 +9,12 @@ from typing import Any
 
 from redsched.model import Claim, ClaimStatus, Placement, Reason
 from redsched.scheduler import (
-    AggregateView,
     AuditReport,
     BulkResult,
-    Change,
     EventView,
     Explanation,
-    HostView,
-    InboxEntry,
     Page,
-    QuotaView,
-    ReportResult,
     Selection,
-    ServerGroupView,
-    SharedPoolView,
-    SlotView,
     UsageRow,
     miss_facts,
 )
@@ -118,9 +109,9 @@ def _placement(one: Placement) -> dict[str, Any]:
     }
 
 
-def bulk(page: Page[BulkResult]) -> dict[str, Any]:
-    """What has become of each of many claims."""
-    return {"results": [_bulk(one) for one in page.items], "next": page.next}
+def bulk(page: Page[BulkResult], watch: str | None = None) -> dict[str, Any]:
+    """What has become of each of many claims. `watch`: the path that lists those that are ending."""
+    return {"results": [_bulk(one) for one in page.items], "next": page.next, "watch": watch}
 
 
 def _bulk(one: BulkResult) -> dict[str, Any]:
@@ -133,127 +124,9 @@ def _bulk(one: BulkResult) -> dict[str, Any]:
     }
 
 
-def host(one: HostView) -> dict[str, Any]:
-    """A host as the scheduler sees it."""
-    return {
-        "name": one.name,
-        "cell": one.cell,
-        "zone": one.zone,
-        "status": one.status,
-        "alive": one.alive,
-        "attested": one.attested,
-        "written_off": one.written_off,
-        "version": one.version,
-        "lease_s": one.lease_s,
-        "slots": {name: _slot(slot) for name, slot in sorted(one.slots.items())},
-        "traits": sorted(one.traits),
-        "labels": dict(sorted(one.labels.items())),
-        "metrics": dict(sorted(one.metrics.items())),
-        "claims": one.claims,
-        "pools": {name: {"parent": pool.parent, "traits": sorted(pool.traits)} for name, pool in one.pools.items()},
-        "aggregates": sorted(one.aggregates),
-        "draining": one.draining,
-        "drain_deadline_ms": one.drain_deadline_ms,
-        "drain_then": one.drain_then,
-        "unmovable": [{"claim_id": claim_id, "reason": reason} for claim_id, reason in sorted(one.unmovable.items())],
-        "failed_moves": [{"claim_id": claim_id, **asdict(move)} for claim_id, move in sorted(one.failed_moves.items())],
-    }
-
-
-def aggregate(one: AggregateView) -> dict[str, Any]:
-    """An aggregate with its hosts."""
-    return {"name": one.name, "metadata": dict(sorted(one.metadata.items())), "hosts": one.hosts}
-
-
-def server_group(one: ServerGroupView) -> dict[str, Any]:
-    """A server group, and how many members it has where."""
-    group = one.group
-    return {
-        "name": group.name,
-        "policy": group.policy,
-        "by": group.by,
-        "max_per_host": group.max_per_host,
-        "count_by": group.count_by,
-        "members": one.members,
-        "counts": {by: dict(sorted(counted.items())) for by, counted in one.counts.items()},
-    }
-
-
-def shared_pool(one: SharedPoolView) -> dict[str, Any]:
-    """A shared pool with what is claimed and free of each class."""
-    return {
-        "name": one.name,
-        "cell": one.cell,
-        "slots": {name: _slot(slot) for name, slot in one.slots.items()},
-        "traits": sorted(one.traits),
-        "aggregates": sorted(one.aggregates),
-    }
-
-
-def _slot(one: SlotView) -> dict[str, Any]:
-    return {
-        "total": one.total,
-        "reserved": one.reserved,
-        "allocation_ratio": one.ratio,
-        "min_unit": one.min,
-        "max_unit": one.max,
-        "step_size": one.step,
-        "capacity": one.capacity,
-        "claimed": one.claimed,
-        "external": one.external,
-        "free": one.free,
-    }
-
-
-def quota(one: QuotaView) -> dict[str, Any]:
-    """A project's quota, and what is used; of what is limited also that it is nothing."""
-    used = {**dict.fromkeys(one.limits, 0), **one.used}
-    return {"project": one.project, "limits": dict(sorted(one.limits.items())), "used": dict(sorted(used.items()))}
-
-
 def usage(one: UsageRow) -> dict[str, Any]:
     """What claims use that have some values in common."""
     return {**one.of, "used": dict(sorted(one.used.items()))}
-
-
-def report(found: ReportResult) -> dict[str, Any]:
-    """What became of a report."""
-    return {
-        "outcome": found.outcome,
-        "epoch": found.epoch,
-        "attested": found.attested,
-        "version": found.version,
-        "drop": list(found.drop),
-    }
-
-
-def inbox(entries: Sequence[InboxEntry]) -> dict[str, Any]:
-    """What waits for a host's agent."""
-    return {"entries": [_inbox_entry(one) for one in entries]}
-
-
-def _inbox_entry(one: InboxEntry) -> dict[str, Any]:
-    return {
-        "entry_id": one.entry_id,
-        "number": one.number,
-        "epoch": one.epoch,
-        "op": one.op,
-        "claim_id": one.claim_id,
-        "token": one.token,
-    }
-
-
-def change(one: Change) -> dict[str, Any]:
-    """One change of a cell."""
-    return {
-        "cell": one.cell,
-        "seq": one.seq,
-        "kind": one.kind,
-        "name": one.name,
-        "version": one.version,
-        "op": one.op,
-        "fields": one.fields,
-    }
 
 
 def audit(found: AuditReport) -> dict[str, Any]:

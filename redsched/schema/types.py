@@ -76,9 +76,3 @@ class Strict(BaseModel):
     """What comes in: no unknown field, no conversion of types, no NaN or Infinity."""
 
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, frozen=True)
-
-
-class Answer(BaseModel):
-    """What goes out. Documents the answer: routes render it from the scheduler's dataclasses directly."""
-
-    model_config = ConfigDict(extra="forbid")

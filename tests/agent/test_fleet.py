@@ -67,6 +67,18 @@ def test_pools_become_pools_with_their_parents_traits_and_external_usage() -> No
     assert parse_fleet(text) == expected
 
 
+def test_amounts_and_leases_take_units() -> None:
+    (found,) = parse_fleet(
+        "hosts: [{name: h, lease_s: 1m, inventories: {MEMORY_MB: {total: 256Gi, reserved: 512Mi}},"
+        " pools: {numa0: {inventories: {MEMORY_MB: {total: 1Gi}}}}, external: {numa0/MEMORY_MB: 1Gi}}]"
+    )
+    assert found.inventories == {"MEMORY_MB": Inventory(262_144, reserved=512)}
+    assert found.pools["numa0"].inventories == {"MEMORY_MB": Inventory(1024)}
+    assert (found.external, found.lease_s) == ({"numa0/MEMORY_MB": 1024}, 60)
+    with pytest.raises(InvalidRequest, match=r"entry 1 \(h\): MEMORY_MB: the unit 'G' is ambiguous"):
+        parse_fleet("hosts: [{name: h, inventories: {MEMORY_MB: {total: 256G}}}]")
+
+
 def test_repeated_hosts_are_numbered_from_one() -> None:
     text = "hosts: [{name: 'r1-{n}-x', repeat: 3, inventories: {VCPU: {total: 4}}}, {" + HOST + "}]"
     assert [report.name for report in parse_fleet(text)] == ["r1-1-x", "r1-2-x", "r1-3-x", "a"]
@@ -122,7 +134,7 @@ def test_anchors_and_merges_of_yaml_work() -> None:
         ("hosts: [{" + HOST + ", traits: [FAST]}]", "unknown trait 'FAST'"),
         ("hosts: [{" + HOST + ", metrics: {load: high}}]", "metric 'load' must be a number, not 'high'"),
         ("hosts: [{" + HOST + ", metrics: {load: .nan}}]", "metric 'load' must be a number, not nan"),
-        ("hosts: [{" + HOST + ", lease_s: 1m}]", "lease_s must be a whole number"),
+        ("hosts: [{" + HOST + ", lease_s: 1w}]", "lease_s '1w' has the unit 'w'"),
         ("hosts: [{" + HOST + ", lease_s: yes}]", "lease_s must be a whole number"),
         ("hosts: [{" + HOST + ", external: {VCPU: lots}}]", "external VCPU must be a whole number"),
         ("hosts: [{" + HOST + ", external: {DISK_GB: 1}}]", "external names 'DISK_GB'"),

@@ -108,7 +108,8 @@ async def test_release_of_a_running_claim_is_202_until_its_host_says_so(api: htt
     for _ in range(2):
         answer = await api.delete(f"/v1/claims/{claim['claim_id']}")
         assert answer.status_code == 202, answer.text
-        assert answer.json() == {"claim_id": claim["claim_id"], "state": "ending"}
+        path = f"/v1/claims/{claim['claim_id']}"
+        assert answer.json() == {"claim_id": claim["claim_id"], "state": "ending", "watch": path}
     assert (await api.get("/v1/hosts/h1")).json()["slots"]["VCPU"]["claimed"] == 2
     assert (await api.delete(f"/v1/claims/{claim['claim_id']}?force=true")).status_code == 204
     assert (await api.get("/v1/hosts/h1")).json()["slots"]["VCPU"]["claimed"] == 0
@@ -226,7 +227,7 @@ async def test_many_claims_are_released_with_a_result_for_each(api: httpx.AsyncC
     results = [
         {"claim_id": one, "host": "h1", "state": "claimed", "outcome": "released", "problem": None} for one in "ab"
     ]
-    assert answer.json() == {"results": results, "next": None}
+    assert answer.json() == {"results": results, "next": None, "watch": None}
     assert [one["claim_id"] for one in (await api.get("/v1/claims")).json()["claims"]] == ["c"]
 
 

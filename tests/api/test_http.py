@@ -96,19 +96,17 @@ async def test_unshelved_and_ending_claims_say_where_they_are(api: httpx.AsyncCl
 @pytest.mark.parametrize(
     ("method", "path"),
     [
-        ("GET", "/v1/claims?state=active&state=claimed"),
-        ("GET", "/v1/claims?host=h1&host=h2"),
-        ("DELETE", "/v1/claims?project=a&project=b"),
+        ("GET", "/v1/claims?limit=1&limit=2"),
+        ("GET", "/v1/claims?after=a&after=b"),
+        ("DELETE", "/v1/claims?project=a&dry_run=true&dry_run=false"),
         ("POST", "/v1/claims/renew?lease_s=5&lease_s=6&project=a"),
-        ("GET", "/v1/hosts?status=enabled&status=draining"),
         ("GET", "/v1/aggregates?limit=1&limit=2"),
-        ("GET", "/v1/usage?by=zone&by=class"),
-        ("GET", "/v1/events?kind=claimed&kind=ended"),
+        ("GET", "/v1/events?newest=true&newest=false"),
         ("DELETE", "/v1/hosts/h1?force=false&force=true"),
         ("POST", "/v1/explain?limit=1&limit=2"),
     ],
 )
-async def test_a_parameter_given_twice_is_refused(
+async def test_a_parameter_that_has_one_value_is_refused_twice(
     api: httpx.AsyncClient, clean_store: str, method: str, path: str
 ) -> None:
     """The last one alone would be heeded: more claims than meant would be released, or fewer shown."""
@@ -116,6 +114,60 @@ async def test_a_parameter_given_twice_is_refused(
     answer = await api.request(method, path, json=NEED if path.startswith("/v1/explain") else None)
     assert "2 times" in check_problem(answer, 422, "invalid-request")["detail"]
     assert held(clean_store) == before
+
+
+async def ids_of(api: httpx.AsyncClient, path: str, method: str = "GET") -> list[str]:
+    answer = (await api.request(method, path)).raise_for_status().json()
+    return [one["claim_id"] for one in answer["claims" if method == "GET" else "results"]]
+
+
+async def test_a_filter_given_twice_takes_either_value(api: httpx.AsyncClient) -> None:
+    await put_host(api, "h2")
+    for name, host in (("a", "h1"), ("b", "h1"), ("c", "h2"), ("d", "h2")):
+        claim = await select(api, claim_ids=[name], project=f"of-{name}", consumer=name, hosts=[host])
+        if name in "bd":
+            await api.post(f"/v1/claims/{name}/confirm", json={"token": claim["token"]})
+    assert await ids_of(api, "/v1/claims?state=active&state=claimed") == ["a", "b", "c", "d"]
+    assert await ids_of(api, "/v1/claims?state=active") == ["b", "d"]
+    assert await ids_of(api, "/v1/claims?host=h2&host=h1&limit=3") == ["a", "b", "c"]
+    assert await ids_of(api, "/v1/claims?project=of-a&project=of-d&state=claimed&state=active") == ["a", "d"]
+    assert await ids_of(api, "/v1/claims?consumer=c&consumer=b&host=h2&host=h9") == ["c"]
+    assert await ids_of(api, "/v1/claims?cell=c1&cell=c1&zone=nowhere&zone=az1") == ["a", "b", "c", "d"]
+    assert await ids_of(api, "/v1/claims?zone=nowhere&zone=far") == []
+    bulk = "/v1/claims/renew?lease_s=60&state=active&state=claimed&project=of-a&project=of-b"
+    assert await ids_of(api, bulk, "POST") == ["a", "b"]
+    assert await ids_of(api, "/v1/claims?consumer=a&consumer=c&force=true", "DELETE") == ["a", "c"]
+    assert await ids_of(api, "/v1/claims") == ["b", "d"]
+
+
+async def test_shelved_claims_are_listed_beside_others(api: httpx.AsyncClient) -> None:
+    tokens = {name: (await select(api, claim_ids=[name]))["token"] for name in "abc"}
+    await api.post("/v1/claims/b/shelve", json={"token": tokens["b"]})
+    assert await ids_of(api, "/v1/claims?state=claimed&state=shelved") == ["b", "a", "c"]
+    first = (await api.get("/v1/claims?state=claimed&state=shelved&limit=1")).json()
+    after = httpx.QueryParams({"after": first["next"]})
+    assert await ids_of(api, f"/v1/claims?state=claimed&state=shelved&{after}") == ["a", "c"]
+    check_problem(await api.get("/v1/claims?state=shelved&state=active&host=h1"), 422, "invalid-request")
+    check_problem(await api.get("/v1/claims?state=active&state=ended"), 422, "invalid-request")
+    check_problem(await api.post("/v1/claims/unshelve?state=active&state=shelved"), 422, "invalid-request")
+    check_problem(await api.delete("/v1/claims?host=h1&host=nonesuch"), 404, "not-found")
+
+
+async def test_hosts_events_and_usage_have_filters_of_several_values(api: httpx.AsyncClient) -> None:
+    await put_host(api, "h2", zone="az2")
+    await put_host(api, "h3", zone="az3")
+    await api.post("/v1/hosts/h2/drain")
+    await api.post("/v1/hosts/h3/disable")
+
+    async def names(query: str) -> list[str]:
+        return [one["name"] for one in (await api.get(f"/v1/hosts?{query}")).raise_for_status().json()["hosts"]]
+
+    assert await names("status=enabled&status=draining") == ["h1", "h2"]
+    assert await names("zone=az2&zone=az3&zone=none") == ["h2", "h3"]
+    assert await names("zone=az2&zone=az3&status=disabled&status=enabled") == ["h3"]
+    assert (await api.get("/v1/usage?by=zone&by=class")).text == (await api.get("/v1/usage?by=zone,class")).text
+    check_problem(await api.get("/v1/events?kind=claimed&kind=fialed"), 422, "invalid-request")
+    check_problem(await api.get("/v1/usage?by=zone&by=rack"), 422, "invalid-request")
 
 
 async def test_hosts_to_explain_may_be_several(api: httpx.AsyncClient) -> None:

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import jsonschema_rs
 import pytest
 from pydantic_core import to_json
 
 from redsched.api.app import create_app
-from redsched.schema import requests
+from redsched.schema import examples, requests
 from redsched.settings import Settings
 from tests.api.parts import check_problem, put_host
 
@@ -48,6 +49,7 @@ def test_the_document_has_every_route_of_the_contract() -> None:
         "GET /v1/hosts",
         "GET /v1/hosts/{host}",
         "DELETE /v1/hosts/{host}",
+        "GET /v1/hosts/{host}/drain",
         "POST /v1/hosts/{host}/drain",
         "POST /v1/hosts/{host}/enable",
         "POST /v1/hosts/{host}/disable",
@@ -107,6 +109,30 @@ def test_a_claim_may_be_refused_by_a_quota(path: str) -> None:
 def test_the_example_of_a_body_is_of_its_model(model: str) -> None:
     for example in DOCUMENT["components"]["schemas"][model].get("examples", []):
         getattr(requests, model).model_validate_json(to_json(example))
+
+
+def of_json(path: str, method: str) -> Iterator[dict[str, Any]]:
+    """Yield the bodies of an operation and its answers that are no problems."""
+    operation = DOCUMENT["paths"][path][method]
+    yield from operation.get("requestBody", {}).get("content", {}).values()
+    for status, answer in operation["responses"].items():
+        if status < "300" and "application/json" in answer.get("content", {}):
+            yield answer["content"]["application/json"]
+
+
+@pytest.mark.parametrize(("path", "method"), OPERATIONS)
+def test_every_body_and_answer_has_examples_that_its_schema_allows(path: str, method: str) -> None:
+    for content in of_json(path, method):
+        found = [content["example"]] if "example" in content else [one["value"] for one in content["examples"].values()]
+        assert found, content
+        schema = {**content["schema"], "components": DOCUMENT["components"]}
+        for example in found:
+            jsonschema_rs.Draft202012Validator(schema).validate(example)
+
+
+def test_there_is_no_example_of_an_answer_that_no_route_gives() -> None:
+    names = {content["schema"]["$ref"].rpartition("/")[2] for one in OPERATIONS for content in of_json(*one)}
+    assert examples.ANSWERS.keys() <= names
 
 
 async def test_v1_says_what_it_is(api: httpx.AsyncClient) -> None:

@@ -30,11 +30,11 @@ def other(host: str) -> str:
     return "h2" if host == "h1" else "h1"
 
 
-async def test_a_move_answers_the_target_and_200_when_sent_again(two_hosts: httpx.AsyncClient) -> None:
+async def test_a_move_answers_the_target_until_it_has_moved(two_hosts: httpx.AsyncClient) -> None:
     claim = await select(two_hosts)
-    target = await said(two_hosts, claim, "move", 201)
+    target = await said(two_hosts, claim, "move", 202)
     assert (target["claim_id"], target["host"]) == (claim["claim_id"], other(claim["host"]))
-    assert (await said(two_hosts, claim, "move", 200, hosts=["h1", "h2"]))["token"] == target["token"]
+    assert (await said(two_hosts, claim, "move", 202, hosts=["h1", "h2"]))["token"] == target["token"]
     source = (await two_hosts.get(f"/v1/claims/{claim['claim_id']}")).json()
     assert (source["host"], source["token"]) == (claim["host"], claim["token"])
     assert [one["host"] for one in source["placements"]] == [claim["host"], target["host"]]
@@ -45,10 +45,11 @@ async def test_a_move_answers_the_target_and_200_when_sent_again(two_hosts: http
         return bool(found["token"] == target["token"] and len(found["placements"]) == 1)
 
     await wait_until(moved, what="it is at the target alone")
+    await said(two_hosts, claim, "move", 200)
 
 
 async def test_a_live_move_has_a_deadline(two_hosts: httpx.AsyncClient) -> None:
-    target = await said(two_hosts, await select(two_hosts), "move", 201, live=True)
+    target = await said(two_hosts, await select(two_hosts), "move", 202, live=True)
     (placement,) = [one for one in target["placements"] if one["token"] == target["token"]]
     assert 240_000 < placement["move_deadline_ms"] - target["claimed_at_ms"] < 360_000
 
@@ -122,7 +123,7 @@ async def test_unshelve_and_drain_read_a_body_where_there_is_one(api: httpx.Asyn
     check_problem(await api.post("/v1/claims/x/unshelve", json={"now": True}), 422, "invalid-request")
     check_problem(await api.post("/v1/hosts/h1/drain", json={"moves": True}), 422, "invalid-request")
     check_problem(await api.post("/v1/hosts/h1/write-off", content=b"x"), 415, "unsupported-media-type")
-    assert (await api.post("/v1/hosts/h1/drain", json={"move": True})).status_code == 204
+    assert (await api.post("/v1/hosts/h1/drain", json={"move": True})).status_code == 202
     assert (await api.get("/v1/hosts/h1")).json()["draining"] == "move"
 
 
@@ -131,7 +132,7 @@ async def test_a_drain_has_a_deadline_only_with_moves(api: httpx.AsyncClient) ->
     for body in (*bad, {"move": True, "deadline_s": 60, "then": "wait"}):
         check_problem(await api.post("/v1/hosts/h1/drain", json=body), 422, "invalid-request")
     asked = {"move": True, "deadline_s": 60, "then": "stop"}
-    assert (await api.post("/v1/hosts/h1/drain", json=asked)).status_code == 204
+    assert (await api.post("/v1/hosts/h1/drain", json=asked)).status_code == 202
     found = (await api.get("/v1/hosts/h1")).json()
     assert (found["draining"], found["drain_then"]) == ("move", "stop")
     assert found["drain_deadline_ms"] > 0
@@ -142,7 +143,7 @@ async def test_a_drain_has_a_deadline_only_with_moves(api: httpx.AsyncClient) ->
 
 async def test_a_host_that_is_emptied_shows_what_cannot_leave(api: httpx.AsyncClient) -> None:
     claim = await select(api)
-    assert (await api.post("/v1/hosts/h1/write-off", json={"evacuate": True, "force": True})).status_code == 204
+    assert (await api.post("/v1/hosts/h1/write-off", json={"evacuate": True, "force": True})).status_code == 202
     found = (await api.get("/v1/hosts/h1")).json()
     assert (found["draining"], [one["claim_id"] for one in found["unmovable"]]) == ("evacuate", [claim["claim_id"]])
     assert "none of 1 hosts can take" in found["unmovable"][0]["reason"]

@@ -101,6 +101,25 @@ def test_asking_for_nothing_says_what_can_be_asked_for() -> None:
         request_of(RequestOptions())
 
 
+def test_amounts_take_units_in_options_and_in_files(tmp_path: Path) -> None:
+    options = RequestOptions(
+        resources=["VCPU=2", "MEMORY_MB=4Gi"],
+        group=["{name: a, resources: {DISK_GB: 1Ti}}"],
+        numa="{cells: [{cpus: 1, memory_mb: 1Gi}], page_size_kb: 2Mi}",
+    )
+    made = request_of(options)
+    assert made.resources == {"VCPU": 2, "MEMORY_MB": 4096}
+    assert made.groups[0].resources == {"DISK_GB": 1024}
+    assert made.numa == Numa((NumaCell(1, 1024),), page_size_kb=2048)
+    file = tmp_path / "request.yaml"
+    file.write_text("{resources: {MEMORY_MB: 1.5Gi}, lease_s: 1h30m, properties: {MEMORY_MB: 4Gi}}")
+    made = request_of(RequestOptions(request=str(file)))
+    assert (made.resources, made.lease_s, made.properties) == ({"MEMORY_MB": 1536}, 5400, {"MEMORY_MB": "4Gi"})
+    file.write_text("resources: {MEMORY_MB: 4G}")
+    with pytest.raises(InvalidRequest, match="ambiguous"):
+        request_of(RequestOptions(request=str(file)))
+
+
 def test_options_come_on_top_of_a_file(tmp_path: Path) -> None:
     """In YAML or in JSON; what no option names is as the file says."""
     body = {"resources": {"VCPU": 4}, "zone": ["az1"], "count": 3, "claim": False}

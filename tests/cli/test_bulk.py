@@ -35,6 +35,18 @@ def test_all_of_a_project_are_released(redsched: Redsched) -> None:
     assert redsched("claim", "release", "--project", "web").check().output == "no claims\n"
 
 
+def test_a_filter_that_is_given_again_takes_either_value(redsched: Redsched) -> None:
+    redsched("claim", "confirm", "a").check()
+    either = ("--state", "active", "--state", "claimed", "--consumer", "a", "--consumer", "c")
+    shown = redsched("claim", "list", *either, "--json").check().json()["claims"]
+    assert [one["claim_id"] for one in shown] == ["a", "c"]
+    assert redsched("claim", "shelve", *either, "--dry-run").check().output.endswith("2 claims would be shelved\n")
+    redsched("events", "--kind", "claimed", "--kind", "fialed").check_failed(2, "unknown kind 'fialed'")
+    assert "h1" in redsched("host", "list", "--status", "draining", "--status", "enabled").check().output
+    by = redsched("usage", "--by", "zone", "--by", "class", "--json").check().json()
+    assert by == redsched("usage", "--by", "zone,class", "--json").check().json()
+
+
 def test_more_than_a_page_is_worked_off(redsched: Redsched, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("redsched.cli.bulk.PAGE", 1)
     shown = redsched("claim", "shelve", "--cell", "c1", "--json").check().json()

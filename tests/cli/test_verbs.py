@@ -48,7 +48,7 @@ def test_fail_may_only_end_it(redsched: Redsched) -> None:
 
 def test_renew_and_resize(redsched: Redsched) -> None:
     claimed(redsched)
-    assert redsched("claim", "renew", "mine", "--lease", "600").check().output == "mine is claimed on h1\n"
+    assert redsched("claim", "renew", "mine", "--lease", "10m").check().output == "mine is claimed on h1\n"
     assert redsched("claim", "resize", "mine", "VCPU=3").check().output == "mine holds VCPU=3 of h1\n"
     redsched("claim", "resize", "mine", "VCPU=99").check_failed(3, "no room for 99 VCPU")
 
@@ -150,7 +150,14 @@ def test_a_drain_says_what_becomes_of_the_rest_at_its_deadline(redsched: Redsche
         (("claim", "move", "mine", "--to", "x y", "--token", "1-a.1"), "hosts"),
         (("claim", "resize", "mine"), "CLASS=AMOUNT"),
         (("claim", "resize", "mine", "VCPU"), "NAME=VALUE"),
-        (("claim", "renew", "mine", "--lease", "0", "--token", "1-a.1"), "--lease"),
+        (
+            ("claim", "renew", "mine", "--lease", "0", "--token", "1-a.1"),
+            "0 is not in the range from 1 to 86400 seconds",
+        ),
+        (("claim", "renew", "mine", "--lease", "2d", "--token", "1-a.1"), "2d is not in the range from 1 to 86400"),
+        (("host", "drain", "h1", "--move", "--deadline", "5w"), "has the unit 'w': use s, m (minutes), h or d"),
+        (("claim", "resize", "mine", "MEMORY_MB=4G", "--token", "1-a.1"), "ambiguous"),
+        (("quota", "set", "web", "MEMORY_MB=1Ki"), "give a whole number"),
         (("select", "VCPU=1", "--until", "done"), "until"),
     ],
 )

@@ -8,6 +8,7 @@ import pytest
 
 from redsched.model import Aggregate, GroupPolicy, Inventory, ServerGroup, SharedPool
 from redsched.store.cell import CellStore
+from redsched.store.codec.fields import digest
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import Change
@@ -45,13 +46,14 @@ async def test_an_aggregate_is_its_metadata_and_its_hosts_carry_it(cell: CellSto
     seq = await seq_of(cell)
     answer = await cell.declared.put_aggregate(Aggregate("fast", {"disk": "ssd"}, frozenset({"h1", "h3", "nowhere"})))
     assert (answer.outcome, answer.facts) == (Outcome.OK, ("nowhere",))
-    assert await fields_of(raw, cell.keys.aggregate("fast")) == {"version": str(seq + 1), "meta.disk": "ssd"}
+    declared = {"meta.disk": "ssd", "hosts_digest": digest("h1 h3 nowhere")}
+    assert await fields_of(raw, cell.keys.aggregate("fast")) == {"version": str(seq + 1), **declared}
     assert await cell.declared.members("fast") == ["h1", "h3"]
     for host, changed in (("h1", 1), ("h2", 0), ("h3", 1)):
         expected = before[host] | {"version": str(int(before[host]["version"]) + changed)}
         assert await fields_of(raw, cell.keys.host(host)) == expected | ({"aggregate.fast": "1"} if changed else {})
     assert await told(cell, seq) == [
-        ("aggregate", "fast", "declared", 0, {"meta.disk": "ssd"}),
+        ("aggregate", "fast", "declared", 0, declared),
         ("host", "h1", "membership", 1, {"aggregate.fast": "1"}),
         ("host", "h3", "membership", 0, {"aggregate.fast": "1"}),
     ]
@@ -70,7 +72,12 @@ async def test_putting_an_aggregate_again_replaces_all_of_it(cell: CellStore, ra
         "a field for each that is, none for the others"
     )
     assert (await cell.declared.read(Kind.AGGREGATE, ["fast", "slow"])) == {
-        "fast": {"version": str(version + 1), "meta.net": "200", "meta.trait:CUSTOM_X": "required"}
+        "fast": {
+            "version": str(version + 1),
+            "meta.net": "200",
+            "meta.trait:CUSTOM_X": "required",
+            "hosts_digest": digest("h2"),
+        }
     }
     assert await told(cell, seq) == [
         *[
@@ -79,7 +86,12 @@ async def test_putting_an_aggregate_again_replaces_all_of_it(cell: CellStore, ra
                 "fast",
                 "declared",
                 0,
-                {"meta.net": "200", "meta.trait:CUSTOM_X": "required", "meta.disk": ""},
+                {
+                    "meta.net": "200",
+                    "meta.trait:CUSTOM_X": "required",
+                    "hosts_digest": digest("h2"),
+                    "meta.disk": "",
+                },
             )
         ],
         *[
@@ -101,15 +113,18 @@ async def test_an_aggregate_may_be_nothing_but_a_name(cell: CellStore, raw: Any)
         assert (await cell.declared.delete_aggregate("fast")).outcome is Outcome.UNKNOWN
 
 
-async def test_only_other_hosts_make_a_change_of_membership(cell: CellStore) -> None:
-    """OK and not ALREADY_DONE although the metadata stand so."""
+async def test_other_hosts_alone_are_a_change_of_the_declaration(cell: CellStore) -> None:
+    """OK and not ALREADY_DONE although the metadata are the same."""
     await open_host(cell, "h1")
     await cell.declared.put_aggregate(Aggregate("fast", {"disk": "ssd"}))
     seq = await seq_of(cell)
     assert (
         await cell.declared.put_aggregate(Aggregate("fast", {"disk": "ssd"}, frozenset({"h1"})))
     ).outcome is Outcome.OK
-    assert await told(cell, seq) == [("host", "h1", "membership", 0, {"aggregate.fast": "1"})]
+    assert await told(cell, seq) == [
+        ("aggregate", "fast", "declared", 0, {"hosts_digest": digest("h1")}),
+        ("host", "h1", "membership", 0, {"aggregate.fast": "1"}),
+    ]
 
 
 async def test_an_aggregate_with_hosts_is_deleted_only_by_force_and_they_leave_it(cell: CellStore, raw: Any) -> None:
@@ -123,6 +138,7 @@ async def test_an_aggregate_with_hosts_is_deleted_only_by_force_and_they_leave_i
     seq = await seq_of(cell)
     assert (await cell.declared.delete_aggregate("fast", force=True)).outcome is Outcome.OK
     assert await told(cell, seq) == [
+        ("aggregate", "fast", "declared", 0, {"hosts_digest": digest("")}),
         ("host", "h1", "membership", 0, {"aggregate.fast": ""}),
         ("aggregate", "fast", "removed", 0, {}),
     ]

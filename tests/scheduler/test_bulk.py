@@ -89,6 +89,7 @@ async def test_claims_are_shelved_and_may_be_taken_up_again(scheduler: Scheduler
         (ClaimFilter(host="h1"), None),
         (ClaimFilter(zone="nowhere"), set()),
         (ClaimFilter(cell="c1", project="db"), {"d"}),
+        (ClaimFilter(consumer=("for-a", "for-b"), project=["web", "db"]), {"a", "b"}),
     ],
 )
 async def test_filters_are_those_of_the_list(
@@ -366,6 +367,8 @@ async def test_what_is_being_shelved_is_not_shelved_yet(scheduler: Scheduler, cl
 
 
 def test_filters_that_can_find_nothing_are_refused() -> None:
+    with pytest.raises(InvalidRequest, match="unknown state 'actve': use pending, claimed"):
+        ClaimFilter(state=["active", "actve"])
     with pytest.raises(InvalidRequest, match="ended claims are not listed"):
         ClaimFilter(state=ClaimStatus.ENDED)
     for host, zone in (("h1", None), (None, "az1")):

@@ -174,6 +174,8 @@ async def test_pages_show_every_event_once(quiet: Scheduler) -> None:
     assert [one.id for one in seen] == [one.id for one in await all_of(quiet)]
     assert [one.id for one in await quiet.events.newest(3)] == [one.id for one in seen[-3:]]
     assert [one.facts["claim"] for one in await quiet.events.newest(5, EventFilter(claim="id-4"))] == ["id-4"] * 2
+    either = EventFilter(claim=("id-4", "id-7"), kind=["claimed", "active"])
+    assert [one.facts["claim"] for one in await quiet.events.newest(9, either)] == ["id-4", "id-7"]
     with pytest.raises(InvalidRequest):
         await quiet.events.list(1, "nonsense")
     with pytest.raises(NotFound):

@@ -5,7 +5,7 @@ hosts:
     repeat: 40
     zone: az1
     traits: [HW_CPU_X86_AVX2]
-    inventories: {VCPU: {total: 64, allocation_ratio: 4.0}, MEMORY_MB: {total: 262144}}
+    inventories: {VCPU: {total: 64, allocation_ratio: 4.0}, MEMORY_MB: {total: 256Gi}}
     pools:
       numa0: {inventories: {PCPU: {total: 16}}}
       gpu0: {parent: numa0, traits: [CUSTOM_GPU_T4], inventories: {CUSTOM_GPU_MILLI: {total: 1000}}}
@@ -18,6 +18,7 @@ from typing import Any
 
 from redsched.errors import InvalidRequest
 from redsched.model import HostReport, Inventory, Pool
+from redsched.model.units import without_units
 from redsched.yaml_io import parse_yaml, read_text
 
 MAX_HOSTS = 100_000
@@ -83,7 +84,7 @@ def _entries(document: object) -> list[object]:
 def _in_entry(number: int, entry: object) -> list[HostReport]:
     name = entry.get("name") if isinstance(entry, dict) else None
     try:
-        return _reports(_mapping("an entry", entry))
+        return _reports(without_units(_mapping("an entry", entry)))
     except (InvalidRequest, TypeError) as error:
         raise InvalidRequest(f"entry {number}{f' ({name})' if isinstance(name, str) else ''}: {error}") from error
 

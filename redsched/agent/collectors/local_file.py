@@ -2,7 +2,7 @@
 
 local:
   - id: console-alice
-    slots: {VCPU: 2, MEMORY_MB: 4096}
+    slots: {VCPU: 2, MEMORY_MB: 4Gi}
     project: ops
     consumer: alice
     pids: [4711]          # or cgroup, or domain, as a hook would name it
@@ -19,6 +19,7 @@ import structlog
 from redsched.agent.collectors.base import LocalWork
 from redsched.agent.hooks.base import named_by
 from redsched.errors import InvalidRequest
+from redsched.model.units import without_units
 from redsched.model.validation import check_name
 from redsched.yaml_io import parse_yaml, read_text
 
@@ -88,7 +89,7 @@ def _entry(entry: object, hosts: frozenset[str]) -> tuple[str, LocalWork]:
     unknown = sorted(str(word) for word in entry.keys() - _WORDS)
     if unknown:
         raise InvalidRequest(f"unknown word {unknown[0]!r}: use {', '.join(sorted(_WORDS))}")
-    slots = entry.get("slots")
+    slots = without_units(entry.get("slots"), "slots")
     if not isinstance(slots, dict) or not all(isinstance(slot, str) for slot in slots):
         raise InvalidRequest(f"slots must be a mapping (slot: amount), not {slots!r:.80}")
     work = LocalWork(

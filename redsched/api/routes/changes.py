@@ -11,7 +11,7 @@ from redsched.api.openapi import answers
 from redsched.api.routes.common import KNOWN_QUERY, scheduler
 from redsched.errors import InvalidRequest, NotFound
 from redsched.scheduler import Change, Reset
-from redsched.schema import render
+from redsched.schema.responses import ChangeAnswer
 
 router = APIRouter(tags=["changes"], dependencies=[KNOWN_QUERY])
 
@@ -56,7 +56,7 @@ async def follow_changes(request: Request, followed: Followed) -> AsyncIterator[
 def _event(one: Change | Reset) -> ServerSentEvent:
     if isinstance(one, Reset):
         return ServerSentEvent(event="reset", id=f"{one.cell}:{one.seq}", data={"cell": one.cell})
-    return ServerSentEvent(event="change", id=f"{one.cell}:{one.seq}", data=render.change(one))
+    return ServerSentEvent(event="change", id=f"{one.cell}:{one.seq}", data=ChangeAnswer.of(one))
 
 
 async def _until(closing: asyncio.Event, items: AsyncIterator[Item]) -> AsyncIterator[Item]:

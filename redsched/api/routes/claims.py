@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import fields
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
 
@@ -22,7 +23,8 @@ from redsched.errors import (
     Settling,
     StaleToken,
 )
-from redsched.scheduler import BulkResult, ClaimFilter, Page
+from redsched.model import ClaimStatus
+from redsched.scheduler import BulkOutcome, BulkResult, ClaimFilter, Page
 from redsched.schema import render
 from redsched.schema.requests import (
     BulkQuery,
@@ -37,14 +39,20 @@ from redsched.schema.requests import (
     TokenBody,
     UnshelveBody,
 )
-from redsched.schema.responses import BulkAnswer, ClaimAnswer, ClaimsAnswer, EndingAnswer
+from redsched.schema.responses import AcceptedClaimAnswer, BulkAnswer, ClaimAnswer, ClaimsAnswer, EndingAnswer
 
 router = APIRouter(prefix="/v1/claims", tags=["claims"], dependencies=[KNOWN_QUERY])
+
+FILTERS = {one.name for one in fields(ClaimFilter)}
 
 REFUSED = (*BODY, NotFound, ClaimState, StaleToken, Settling, OutcomeUnknown)
 VERB = answers({200: ClaimAnswer}, *REFUSED)
 PLACE = answers({200: ClaimAnswer}, *REFUSED, NoValidHost, QuotaExceeded)
 BULK = answers({200: BulkAnswer}, InvalidRequest, NotFound)
+BULK_202 = answers({200: BulkAnswer, 202: BulkAnswer}, InvalidRequest, NotFound)
+VERB_202 = answers({200: ClaimAnswer, 202: AcceptedClaimAnswer}, *REFUSED)
+PLACE_202 = answers({200: ClaimAnswer, 202: AcceptedClaimAnswer}, *REFUSED, NoValidHost, QuotaExceeded)
+MOVE_202 = answers({200: ClaimAnswer, 202: AcceptedClaimAnswer}, *REFUSED, NoValidHost, QuotaExceeded, NotConfirmed)
 PLACE_201 = answers({201: ClaimAnswer, 200: ClaimAnswer}, *REFUSED, NoValidHost, QuotaExceeded, NotConfirmed)
 
 
@@ -55,9 +63,12 @@ async def list_claims(request: Request, query: Annotated[ClaimsQuery, Query()]) 
     return responses.answer({"claims": [render.claim(one) for one in page.items], "next": page.next})
 
 
-@router.delete("", summary="Release many claims", responses=BULK)
+@router.delete("", summary="Release many claims", responses=BULK_202)
 async def release_claims(request: Request, query: Annotated[BulkReleaseQuery, Query()]) -> Response:
-    """Release all claims that the filters find, a page at a time. At least one filter must be given."""
+    """Release all claims that the filters find, a page at a time. At least one filter must be given.
+
+    202: hosts have yet to end some of them, which `watch` lists.
+    """
     return await _bulk(query, scheduler(request).bulk.release, force=query.force)
 
 
@@ -67,9 +78,12 @@ async def renew_claims(request: Request, query: Annotated[BulkRenewQuery, Query(
     return await _bulk(query, scheduler(request).bulk.renew, lease_s=query.lease_s)
 
 
-@router.post("/shelve", summary="Shelve many claims", responses=BULK)
+@router.post("/shelve", summary="Shelve many claims", responses=BULK_202)
 async def shelve_claims(request: Request, query: Annotated[BulkQuery, Query()]) -> Response:
-    """Shelve all claims that the filters find, a page at a time."""
+    """Shelve all claims that the filters find, a page at a time.
+
+    202: hosts have yet to end some of them, which `watch` lists.
+    """
     return await _bulk(query, scheduler(request).bulk.shelve)
 
 
@@ -111,31 +125,35 @@ async def fail_claim(request: Request, claim_id: ClaimId) -> Response:
     return responses.answer(render.claim(found))
 
 
-@router.post("/{claim_id}/move", status_code=201, summary="Move it", responses=PLACE_201, openapi_extra=body(MoveBody))
+@router.post("/{claim_id}/move", status_code=202, summary="Move it", responses=MOVE_202, openapi_extra=body(MoveBody))
 async def move_claim(request: Request, claim_id: ClaimId) -> Response:
-    """Claim another place for it, the answer. What it has is held until the work runs there. 200: sent before."""
+    """Claim another place for it, the answer. 202: what it has is held until the work runs there.
+
+    200: sent before, and it has moved.
+    """
     asked = await read(request, MoveBody)
     moving = scheduler(request).migrations.move(claim_id, **asked.model_dump())
-    found, fresh = await (unless_gone(request, moving) if asked.queue_timeout_s else moving)
-    return responses.created(render.claim(found), responses.claim_path(claim_id), fresh)
+    found, _ = await (unless_gone(request, moving) if asked.queue_timeout_s else moving)
+    return responses.changed_claim(render.claim(found), claim_id, goes_on=len(found.placements) > 1)
 
 
-@router.post("/{claim_id}/resize", summary="Resize it", responses=PLACE, openapi_extra=body(ResizeBody))
+@router.post("/{claim_id}/resize", summary="Resize it", responses=PLACE_202, openapi_extra=body(ResizeBody))
 async def resize_claim(request: Request, claim_id: ClaimId) -> Response:
     """Other amounts, where it is.
 
-    What its host runs is resized by its host: until then both are held (`resizing_to`).
+    202: its host runs it, and has to resize it; until then both are held (`resizing_to`).
     """
     asked = await read(request, ResizeBody)
     found = await scheduler(request).claims.resize(claim_id, asked.token, asked.slots, asked.resources)
-    return responses.answer(render.claim(found))
+    return responses.changed_claim(render.claim(found), claim_id, goes_on=bool(found.resizing_to))
 
 
-@router.post("/{claim_id}/shelve", summary="Shelve it", responses=VERB, openapi_extra=body(TokenBody))
+@router.post("/{claim_id}/shelve", summary="Shelve it", responses=VERB_202, openapi_extra=body(TokenBody))
 async def shelve_claim(request: Request, claim_id: ClaimId) -> Response:
-    """Give its place back, and remember it."""
+    """Give its place back, and remember it. 202: its host has to say first that the work is gone."""
     token = (await read(request, TokenBody)).token
-    return responses.answer(render.claim(await scheduler(request).claims.shelve(claim_id, token)))
+    found = await scheduler(request).claims.shelve(claim_id, token)
+    return responses.changed_claim(render.claim(found), claim_id, goes_on=found.state is ClaimStatus.ENDING)
 
 
 @router.post(
@@ -171,11 +189,19 @@ async def release_claim(request: Request, claim_id: ClaimId, query: Annotated[Re
     """204: free now. 202: ending, its host has to say that the work is gone (`force`: free at once)."""
     if await scheduler(request).claims.release(claim_id, query.token, force=query.force):
         return responses.nothing()
-    ending = {"claim_id": claim_id, "state": "ending"}
-    return responses.answer(ending, 202, {"Location": responses.claim_path(claim_id)})
+    return responses.accepted({"claim_id": claim_id, "state": "ending"}, responses.claim_path(claim_id))
 
 
 async def _bulk(query: BulkQuery, verb: Callable[..., Awaitable[Page[BulkResult]]], **more: Any) -> Response:
-    wanted = ClaimFilter(**query.model_dump(include={one.name for one in fields(ClaimFilter)}))
+    wanted = ClaimFilter(**query.model_dump(include=FILTERS))
     page = await verb(wanted, dry_run=query.dry_run, limit=query.limit, after=query.after, **more)
-    return responses.answer(render.bulk(page))
+    if not any(one.outcome is BulkOutcome.ENDING for one in page.items):
+        return responses.answer(render.bulk(page))
+    return responses.accepted(render.bulk(page), _ending(query))
+
+
+def _ending(query: BulkQuery) -> str:
+    """Return the path that lists the claims of these filters that are ending."""
+    given = query.model_dump(mode="json", include=FILTERS - {"state"})
+    pairs = [(name, value) for name, values in given.items() for value in values]
+    return f"/v1/claims?{urlencode([*pairs, ('state', 'ending')])}"

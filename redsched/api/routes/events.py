@@ -21,7 +21,7 @@ PAGE = answers({200: EventsAnswer}, InvalidRequest, NotFound)
 @router.get("/events", summary="List events", responses=PAGE)
 async def list_events(request: Request, query: Annotated[EventsQuery, Query()]) -> Response:
     """A page of events, cell by cell, the oldest first; with `newest` the latest ones."""
-    wanted = EventFilter(query.claim or "", query.project or "", query.host or "", query.kind or "")
+    wanted = EventFilter(query.claim, query.project, query.host, query.kind)
     return await _page(request, query, wanted)
 
 
@@ -30,7 +30,7 @@ async def list_claim_events(
     request: Request, claim_id: ClaimId, query: Annotated[ClaimEventsQuery, Query()]
 ) -> Response:
     """A page of the events of one claim. None known: empty."""
-    return await _page(request, query, EventFilter(claim=claim_id, kind=query.kind or ""))
+    return await _page(request, query, EventFilter(claim=claim_id, kind=query.kind))
 
 
 async def _page(request: Request, query: ClaimEventsQuery, wanted: EventFilter) -> Response:

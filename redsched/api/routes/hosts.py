@@ -6,18 +6,18 @@ from fastapi import APIRouter, Query, Request, Response
 
 from redsched.api import etags, responses
 from redsched.api.openapi import BODY, answers, body
-from redsched.api.problems import PreconditionFailed
 from redsched.api.request_body import read_if_any
 from redsched.api.routes.common import KNOWN_QUERY, HostName, scheduler
-from redsched.errors import ClaimState, InvalidRequest, NotFound, OutcomeUnknown, Settling
+from redsched.errors import ClaimState, InvalidRequest, NotFound, OutcomeUnknown, PreconditionFailed, Settling
 from redsched.model import HostStatus
-from redsched.schema import render
 from redsched.schema.requests import DrainBody, ForgetQuery, HostsQuery, LostBody
-from redsched.schema.responses import HostAnswer, HostsAnswer
+from redsched.schema.responses import AcceptedAnswer, DrainAnswer, HostAnswer, HostsAnswer
 
 router = APIRouter(prefix="/v1/hosts", tags=["hosts"], dependencies=[KNOWN_QUERY])
 
-BODY_WORD = answers({204: None}, *BODY, NotFound, ClaimState, Settling, OutcomeUnknown, PreconditionFailed)
+BODY_WORD = answers(
+    {204: None, 202: AcceptedAnswer}, *BODY, NotFound, ClaimState, Settling, OutcomeUnknown, PreconditionFailed
+)
 WORD = answers({204: None}, InvalidRequest, NotFound, ClaimState, Settling, OutcomeUnknown, PreconditionFailed)
 
 
@@ -25,14 +25,23 @@ WORD = answers({204: None}, InvalidRequest, NotFound, ClaimState, Settling, Outc
 async def list_hosts(request: Request, query: Annotated[HostsQuery, Query()]) -> Response:
     """A page of hosts, by name, with free, claimed, external and capacity per slot."""
     page = await scheduler(request).hosts.list(**query.model_dump())
-    return responses.answer({"hosts": [render.host(one) for one in page.items], "next": page.next})
+    return responses.answer({"hosts": [HostAnswer.of(one) for one in page.items], "next": page.next})
 
 
 @router.get("/{host}", summary="One host", responses=answers({200: HostAnswer}, InvalidRequest, NotFound, etag=True))
 async def get_host(request: Request, host: HostName) -> Response:
     """A host with free, claimed, external and capacity per slot."""
-    found = await scheduler(request).hosts.get(host)
-    return responses.answer(render.host(found), headers=etags.HOSTS.header(found))
+    hosts = scheduler(request).hosts
+    headers = await etags.etag_of(hosts, host)
+    return responses.answer(HostAnswer.of(await hosts.get(host)), headers=headers)
+
+
+@router.get(
+    "/{host}/drain", summary="Progress of a drain", responses=answers({200: DrainAnswer}, InvalidRequest, NotFound)
+)
+async def get_drain(request: Request, host: HostName) -> Response:
+    """How far a drain with `move` or an evacuation is: the claims that are left, and why some cannot be moved."""
+    return responses.answer(DrainAnswer.of(await scheduler(request).hosts.get(host)))
 
 
 @router.post(
@@ -47,11 +56,12 @@ async def drain_host(request: Request, host: HostName) -> Response:
     """No new claims; those it has are meant to leave. With `move` they are placed elsewhere, a few each second.
 
     With `deadline_s` only for that long; `then` says what becomes of the rest: `stop` releases it, `keep` leaves it.
+    202 with `move`: watch `GET` of the same path.
     """
     asked = await read_if_any(request, DrainBody)
-    await etags.HOSTS.check(request, host)
-    await scheduler(request).hosts.set_status(host, HostStatus.DRAINING, **asked.model_dump())
-    return responses.nothing()
+    tags = etags.if_match(request)
+    await scheduler(request).hosts.set_status(host, HostStatus.DRAINING, **asked.model_dump(), if_match=tags)
+    return _goes_on(host) if asked.move else responses.nothing()
 
 
 @router.post("/{host}/enable", status_code=204, summary="Enable", responses=WORD, dependencies=[etags.IF_MATCH])
@@ -78,23 +88,24 @@ async def write_off_host(request: Request, host: HostName) -> Response:
     """Declare the host dead: schedulers stop waiting for it. Its claims can then be released, which frees them at once.
 
     With `evacuate` they are placed elsewhere, one by one; should the host come back, it drops them. 409 while the
-    host's lease runs, unless `force`.
+    host's lease runs, unless `force`. 202 with `evacuate`: watch `GET /v1/hosts/{host}/drain`.
     """
     asked = await read_if_any(request, LostBody)
-    await etags.HOSTS.check(request, host)
-    await scheduler(request).hosts.lost(host, asked.evacuate, asked.force)
-    return responses.nothing()
+    await scheduler(request).hosts.lost(host, asked.evacuate, asked.force, etags.if_match(request))
+    return _goes_on(host) if asked.evacuate else responses.nothing()
 
 
 @router.delete("/{host}", status_code=204, summary="Remove", responses=WORD, dependencies=[etags.IF_MATCH])
 async def remove_host(request: Request, host: HostName, query: Annotated[ForgetQuery, Query()]) -> Response:
     """Remove a host. 409 while it holds claims, unless `force`."""
-    await etags.HOSTS.check(request, host)
-    await scheduler(request).hosts.forget(host, force=query.force)
+    await scheduler(request).hosts.forget(host, query.force, etags.if_match(request))
     return responses.nothing()
 
 
+def _goes_on(host: str) -> Response:
+    return responses.accepted({}, f"/v1/hosts/{host}/drain")
+
+
 async def _set_status(request: Request, host: str, status: HostStatus) -> Response:
-    await etags.HOSTS.check(request, host)
-    await scheduler(request).hosts.set_status(host, status)
+    await scheduler(request).hosts.set_status(host, status, if_match=etags.if_match(request))
     return responses.nothing()

@@ -12,10 +12,10 @@ from redsched.api.routes.common import KNOWN_QUERY, HostName, scheduler
 from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, NotFound, OtherAgent, OutcomeUnknown, Settling
 from redsched.model import ClaimStatus, OnExit
 from redsched.scheduler import EndedPlacement, JournaledClaim
-from redsched.schema import declarations, render
+from redsched.schema import declarations
 from redsched.schema.parsing import merged, parse
 from redsched.schema.requests import HeartbeatBody, HeldClaimBody, InboxQuery, ReportBody, ReportPatch
-from redsched.schema.responses import HeartbeatAnswer, InboxAnswer, ReportAnswer
+from redsched.schema.responses import HeartbeatAnswer, InboxAnswer, InboxEntryAnswer, ReportAnswer
 
 router = APIRouter(prefix="/v1/hosts/{host}", tags=["agents"], dependencies=[KNOWN_QUERY])
 
@@ -85,7 +85,8 @@ async def send_heartbeat(request: Request, host: HostName) -> Response:
 @router.get("/inbox", summary="Inbox", responses=answers({200: InboxAnswer}, InvalidRequest, NotFound))
 async def read_inbox(request: Request, host: HostName, query: Annotated[InboxQuery, Query()]) -> Response:
     """Hints for the host's agent: claims placed on it, and claims to end."""
-    return responses.answer(render.inbox(await scheduler(request).hosts.inbox(host, query.after)))
+    entries = await scheduler(request).hosts.inbox(host, query.after)
+    return responses.answer({"entries": [InboxEntryAnswer.of(one) for one in entries]})
 
 
 async def _report(request: Request, host: str, asked: ReportBody) -> Response:
@@ -99,7 +100,7 @@ async def _report(request: Request, host: str, asked: ReportBody) -> Response:
             for one in asked.ended
         ],
     )
-    return responses.answer(render.report(found))
+    return responses.answer(ReportAnswer.of(found))
 
 
 def _held(one: HeldClaimBody) -> JournaledClaim:

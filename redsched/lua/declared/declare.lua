@@ -3,16 +3,20 @@
 -- stays as it is: after a loss of data that may have come back before the definition did.
 -- KEYS meta changes hosts thing names
 --   names  the set of all names of that kind
--- ARGV kind name ...
---   kind   aggregate, server-group, pool or quota
+-- ARGV kind name if_match ...
+--   kind      aggregate, server-group, pool or quota
+--   if_match  if_match.lua
 --   then field, value ... of the whole definition
 -- Reply OK | ALREADY_DONE (it is declared so already) | IN_USE (the server group has members, and the definition would
---   change how they are counted); epoch, now_ms; after IN_USE for a group that was undeclared by force, the topologies
---   by which not all of its members are counted
+--   change how they are counted) | CHANGED (if_match names another tag); epoch, now_ms; after IN_USE for a group that
+--   was undeclared by force, the topologies by which not all of its members are counted; after CHANGED the tag, if it
+--   is declared
 -- include: compare
 -- include: definition
+-- include: definition_tag
 -- include: fence
 -- include: finish_declared
+-- include: if_match
 -- include: in_chunks
 -- include: mark_over
 -- include: publish
@@ -22,7 +26,7 @@
 local cell = fence()
 local old, known = read_hash(KEY.thing)
 local changed = {}
-local set, gone = compare(old, 3, #ARGV, is_definition, changed)
+local set, gone = compare(old, 4, #ARGV, is_definition, changed)
 if known and #changed == 0 then
   return {'ALREADY_DONE', cell.epoch, cell.now_ms}
 end
@@ -34,10 +38,13 @@ if members > 0 and old.policy then
     end
   end
 elseif members > 0 then
-  local missing = uncounted(old, members)
+  local missing = uncounted(old, members, 4)
   if #missing > 0 then
     return {'IN_USE', cell.epoch, cell.now_ms, unpack(missing)}
   end
+end
+if not if_match(ARG.if_match, definition_tag(old)) then
+  return {'CHANGED', cell.epoch, cell.now_ms, definition_tag(old)}
 end
 -- A new thing's version starts at the present seq, so that a name which comes back is newer than what it was before.
 local version = text(to_int(old.version, cell.seq, cell.seq) + 1)

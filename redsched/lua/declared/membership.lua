@@ -1,18 +1,23 @@
 #!lua
 -- membership: put some hosts into an aggregate, and take others out. Hosts that are not named stay as they are, so that
--- a large aggregate can be declared in several calls.
--- KEYS meta changes hosts ...
---   then the hash of each host in ARGV
--- ARGV aggregate ...
+-- a large aggregate can be declared in several calls: all of those that belong to the last declaration are heeded.
+-- KEYS meta changes hosts thing ...
+--   thing  the aggregate; then the hash of each host in ARGV
+-- ARGV aggregate hosts_digest ...
+--   hosts_digest  of the declaration that this belongs to
 --   then for each host its name, and 1 (in the aggregate) or 0 (not in it)
--- Reply OK | ALREADY_DONE (nothing changed); epoch, now_ms, then the unknown hosts among those to be put in
+-- Reply OK | ALREADY_DONE (nothing changed) | STALE (it has been declared anew, or deleted); epoch, now_ms, then the
+--   unknown hosts among those to be put in
 -- include: fence
 -- include: finish_declared
 -- include: publish
 local cell = fence()
 local field, changed, unknown = 'aggregate.' .. ARG.aggregate, {}, {}
-for i = 2, #ARGV, 2 do
-  local host = {name = ARGV[i], key = KEYS[3 + i / 2], joins = ARGV[i + 1] == '1'}
+if redis.call('HGET', KEY.thing, 'hosts_digest') ~= ARG.hosts_digest then
+  return {'STALE', cell.epoch, cell.now_ms}
+end
+for i = 3, #ARGV, 2 do
+  local host = {name = ARGV[i], key = KEYS[(i + 7) / 2], joins = ARGV[i + 1] == '1'}
   local old = redis.call('HMGET', host.key, 'version', field)
   if old[1] and host.joins ~= (old[2] == '1') then
     host.version = tonumber(old[1]) + 1

@@ -3,13 +3,17 @@
 -- count in it, unless forced: then their counts stay, invisible, and it may be declared again.
 -- KEYS meta changes hosts thing names
 --   names  the set of all names of that kind
--- ARGV kind name force
---   kind   aggregate, server-group, pool or quota
---   force  0 or 1
--- Reply OK | UNKNOWN (it is not declared) | IN_USE (claims count in it); epoch, now_ms
+-- ARGV kind name force if_match
+--   kind      aggregate, server-group, pool or quota
+--   force     0 or 1
+--   if_match  if_match.lua
+-- Reply OK | UNKNOWN (it is not declared) | IN_USE (claims count in it) | CHANGED (if_match names another tag); epoch,
+--   now_ms, then of CHANGED the tag
 -- include: definition
+-- include: definition_tag
 -- include: fence
 -- include: finish_declared
+-- include: if_match
 -- include: in_chunks
 -- include: publish
 -- include: quota_division
@@ -29,6 +33,8 @@ if not known or (ARG.kind ~= 'aggregate' and #defined == 0) then
   return {'UNKNOWN', cell.epoch, cell.now_ms}
 elseif held and ARG.force ~= '1' then
   return {'IN_USE', cell.epoch, cell.now_ms}
+elseif not if_match(ARG.if_match, definition_tag(thing)) then
+  return {'CHANGED', cell.epoch, cell.now_ms, definition_tag(thing)}
 end
 local version = text(to_int(thing.version, cell.seq, cell.seq) + 1)
 publish(cell, ARG.kind, ARG.name, version, 'removed', 0, {})

@@ -1,14 +1,16 @@
 #!lua flags=allow-oom
 -- forget: remove a host. Refused while it holds claims, unless forced: then what they have there ends with it, as void.
 -- KEYS meta changes hosts deadlines reconcile shelved host claims inbox attributes draining removed ...
--- ARGV host force ...
--- Further keys: the claim of each id, then what they count in; passed.lua. force: 0 or 1. Then the ids in
--- KEY.claims.
--- Reply OK | UNKNOWN | IN_USE (it holds claims) | RETRY (KEY.claims holds an id that is not in ARGV, or the keys of
---   those that follow are missing); epoch, now_ms
+-- ARGV host force if_match ...
+-- Further keys: the claim of each id, then what they count in; passed.lua. force: 0 or 1. if_match: if_match.lua. Then
+-- the ids in KEY.claims.
+-- Reply OK | UNKNOWN | IN_USE (it holds claims) | CHANGED (if_match names another tag, which follows) | RETRY
+--   (KEY.claims holds an id that is not in ARGV, or the keys of those that follow are missing); epoch, now_ms
 -- include: commit
 -- include: finish_declared
 -- include: ids_on_host
+-- include: if_match
+-- include: operator_tag
 -- include: remember_removed
 -- include: settle
 -- include: transitions
@@ -21,10 +23,12 @@ if not known then
   return answer('UNKNOWN')
 elseif ARG.force ~= '1' and redis.call('EXISTS', KEY.claims) == 1 then
   return answer('IN_USE')
+elseif not if_match(ARG.if_match, operator_tag(host)) then
+  return answer('CHANGED', {operator_tag(host)})
 end
 local key_of, claims = {}, {}
-for i = 3, #ARGV do
-  key_of[ARGV[i]] = KEYS[10 + i]
+for i = 4, #ARGV do
+  key_of[ARGV[i]] = KEYS[9 + i]
 end
 local ids = ids_on_host(key_of)
 if not ids then
@@ -39,7 +43,7 @@ for _, id in ipairs(ids) do
   end
   claims[#claims + 1] = claim.freed and claim or nil
 end
-local things = passed(11 + #ARGV)
+local things = passed(10 + #ARGV)
 leave_to_script(things, KEY.host, ARG.host)
 local lacking = prepare(claims, things)
 if #lacking > 0 then

@@ -4,11 +4,14 @@
 -- on it so far. With `evacuate` schedulers place its claims elsewhere. Refused while the host's lease runs, unless
 -- forced: a host that is alive attests again, which undoes all this.
 -- KEYS meta changes hosts host draining
--- ARGV host evacuate force
+-- ARGV host evacuate force if_match
 --   evacuate, force  0 or 1
--- Reply OK | ALREADY_DONE (it was written off in this epoch and has not attested since) | UNKNOWN | ALIVE; epoch,
---   now_ms, then of ALIVE how long its lease still runs, in ms
+--   if_match         if_match.lua
+-- Reply OK | ALREADY_DONE (it was written off in this epoch and has not attested since) | UNKNOWN | ALIVE | CHANGED
+--   (if_match names another tag); epoch, now_ms, then of ALIVE how long its lease still runs, in ms, of CHANGED the tag
 -- include: fence
+-- include: if_match
+-- include: operator_tag
 -- include: publish
 -- include: read_hash
 -- include: settle
@@ -36,6 +39,8 @@ end
 local lease_ms = to_int(host.alive_until_ms, 0, 0) - cell.now_ms
 if not lost and lease_ms > 0 and ARG.force ~= '1' then
   return {'ALIVE', cell.epoch, cell.now_ms, text(lease_ms)}
+elseif not if_match(ARG.if_match, operator_tag(host)) then
+  return {'CHANGED', cell.epoch, cell.now_ms, operator_tag(host)}
 end
 if not lost then
   write_off(cell, host)

@@ -2,28 +2,36 @@
 -- status: set a host's status: enabled, disabled or draining. Its claims stay; with `move` schedulers place them
 -- elsewhere. The evacuation of a host goes on until it is enabled.
 -- KEYS meta changes hosts host draining
--- ARGV host status move deadline_ms after
+-- ARGV host status move deadline_ms after if_match
 --   move         0 or 1
 --   deadline_ms  of a drain with moves: how long from now on claims are moved; '' for any time
 --   after        stop or keep: what becomes of the claims that are left after that; '' without a deadline
--- Reply OK | ALREADY_DONE (nothing changed) | UNKNOWN; epoch, now_ms
+--   if_match     if_match.lua
+-- Reply OK | ALREADY_DONE (nothing changed) | UNKNOWN | CHANGED (if_match names another tag); epoch, now_ms, then of
+--   CHANGED the tag
 -- include: fence
+-- include: if_match
+-- include: operator_tag
 -- include: publish
 local cell = fence()
-local host = redis.call('HMGET', KEY.host, 'version', 'status', 'draining', 'drain_deadline_ms')
-if not host[1] then
+local found = redis.call('HMGET', KEY.host, 'version', 'status', 'draining', 'drain_deadline_ms', 'drain_then', 'epoch')
+local host = {version = found[1], status = found[2], draining = found[3], drain_deadline_ms = found[4],
+  drain_then = found[5], epoch = found[6]}
+if not host.version then
   return {'UNKNOWN', cell.epoch, cell.now_ms}
 end
 local draining = ARG.move == '1' and 'move' or false
-if host[3] == 'evacuate' and ARG.status ~= 'enabled' then
+if host.draining == 'evacuate' and ARG.status ~= 'enabled' then
   draining = 'evacuate'
 end
 local drain_deadline_ms = draining == 'move' and ARG.deadline_ms ~= '' and text(cell.now_ms + tonumber(ARG.deadline_ms))
-if host[2] == ARG.status and host[3] == draining and not host[4] and not drain_deadline_ms then
+if host.status == ARG.status and host.draining == draining and not host.drain_deadline_ms and not drain_deadline_ms then
   return {'ALREADY_DONE', cell.epoch, cell.now_ms}
+elseif not if_match(ARG.if_match, operator_tag(host)) then
+  return {'CHANGED', cell.epoch, cell.now_ms, operator_tag(host)}
 end
-if host[2] ~= ARG.status then
-  local version = tonumber(host[1]) + 1
+if host.status ~= ARG.status then
+  local version = tonumber(host.version) + 1
   publish(cell, 'host', ARG.host, version, 'status', 0, {'status', ARG.status})
   redis.call('HSET', KEY.host, 'status', ARG.status, 'version', text(version))
   finish(cell)

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from redsched import aio
 from redsched.errors import InvalidRequest, RedschedError, StoreUnavailable
-from redsched.model import MAX_LEASE_S, Claim, ClaimStatus, ListedState
+from redsched.model import MAX_LEASE_S, Claim, ClaimStatus, ListedState, values_of
 from redsched.pacing import paced
 from redsched.scheduler.cells import Cells, no_such_host
 from redsched.scheduler.claims.listing import ClaimFilter
@@ -105,8 +105,8 @@ class BulkService:
     ) -> Page[BulkResult]:
         """Claim again what the filter finds and is shelved, where there is room now. Otherwise as `release`."""
         wanted.require_any()
-        if wanted.state not in (None, ListedState.SHELVED):
-            raise InvalidRequest(f"only shelved claims can be unshelved: leave out state {wanted.state}")
+        if other := [one for one in values_of(wanted.state) if one != ListedState.SHELVED]:
+            raise InvalidRequest(f"only shelved claims can be unshelved: leave out state {', '.join(other)}")
 
         async def each(claim: Claim) -> BulkOutcome:
             await self._migrations.unshelve(claim.id)
@@ -130,8 +130,8 @@ class BulkService:
         self, wanted: ClaimFilter, verb: Verb, dry_run: bool, limit: int, after: str
     ) -> Page[BulkResult]:
         wanted.require_any()
-        if wanted.host is not None:
-            await self._require_host(wanted.host)
+        for host in values_of(wanted.host):
+            await self._require_host(host)
         page = await self._claims.page(wanted, limit, after)
         found = await (_selected(page.items) if dry_run else _each(verb, page.items))
         return Page(tuple(found), page.next)

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable,
 from dataclasses import dataclass, fields, replace
 
 from redsched.errors import InvalidRequest
-from redsched.model import OVER, Claim, ClaimStatus, EndReason, ListedState, Reason
+from redsched.model import OVER, Claim, ClaimStatus, EndReason, ListedState, OneOf, Reason, accepts, values_of
 from redsched.pacing import in_order, paced
 from redsched.scheduler.cells import Cell
 from redsched.store.commands.base import CLAIMS_AT_ONCE, chunks
@@ -20,89 +20,92 @@ Position = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class ClaimFilter:
-    """Which claims are meant: those that have all that is given.
+    """Which claims are meant: those that match every field that is given, by one of its values.
 
     With `host` all that have a placement there, each as it is there; without, each as it is at its main placement.
     Raises InvalidRequest for a state that claims cannot be listed by, and for `shelved` with a host or zone.
     """
 
-    host: str | None = None
-    project: str | None = None
-    consumer: str | None = None
-    state: ClaimStatus | ListedState | None = None
-    zone: str | None = None
-    cell: str | None = None
+    host: OneOf = None
+    project: OneOf = None
+    consumer: OneOf = None
+    state: OneOf = None
+    zone: OneOf = None
+    cell: OneOf = None
 
     def __post_init__(self) -> None:
-        if self.state is ClaimStatus.ENDED:
+        states = values_of(self.state)
+        if ClaimStatus.ENDED in states:
             raise InvalidRequest("ended claims are not listed: read one by its id, or list those with state shelved")
-        if self.is_for_shelved and (self.host or self.zone):
-            raise InvalidRequest("a shelved claim is on no host: leave out host and zone")
+        if unknown := [one for one in states if one not in set(ListedState)]:
+            raise InvalidRequest(f"unknown state {unknown[0][:80]!r}: use {', '.join(ListedState)}")
+        if self.includes_shelved and (self.host or self.zone):
+            raise InvalidRequest("a shelved claim is on no host: leave out host and zone, or state shelved")
 
     def require_any(self) -> None:
         """Raise InvalidRequest where nothing is given: every claim there is would be meant."""
         names = [one.name for one in fields(self)]
-        if all(getattr(self, name) is None for name in names):
+        if not any(getattr(self, name) for name in names):
             raise InvalidRequest(
                 f"without a filter every claim would be meant: give at least one of {', '.join(names)}"
             )
 
     def matches(self, claim: Claim) -> bool:
-        """Whether a claim has the project, consumer and state."""
+        """Whether a claim has a project, consumer and state that are meant."""
+        state = ListedState.SHELVED if claim.is_shelved else claim.state
         return (
-            self.project in (None, claim.project)
-            and self.consumer in (None, claim.consumer)
-            and self.state in (None, claim.state)
+            accepts(self.project, claim.project)
+            and accepts(self.consumer, claim.consumer)
+            and accepts(self.state, state)
         )
 
     @property
-    def is_for_shelved(self) -> bool:
-        """Whether shelved claims are meant, and no others."""
-        return self.state == ListedState.SHELVED
+    def includes_shelved(self) -> bool:
+        """Whether shelved claims are meant; without a state they are not."""
+        return ListedState.SHELVED in values_of(self.state)
 
     @property
     def includes_unplaced(self) -> bool:
         """Whether a pending claim without a placement may be meant."""
-        return self.host is None and self.zone is None and self.state in (None, ClaimStatus.PENDING)
+        return not self.host and not self.zone and accepts(self.state, ClaimStatus.PENDING)
+
+    @property
+    def includes_placed(self) -> bool:
+        """Whether a claim on a host may be meant."""
+        return set(values_of(self.state)) != {ListedState.SHELVED}
 
 
 async def walk_claims(
     cells: "list[Cell]", wanted: ClaimFilter, after: Position
 ) -> AsyncGenerator[tuple[Position, Claim], None]:
     """Yield what a filter finds after a position. Reads ahead a batch at most."""
-    if wanted.is_for_shelved:
-        in_any_state = replace(wanted, state=None)
-        async for claim in _shelved(cells, after[1]):
-            if in_any_state.matches(claim):
-                yield ("", claim.id), claim
-        return
-    if wanted.includes_unplaced and not after[0]:
-        async for claim in _unplaced(cells, after[1]):
+    if not after[0]:
+        async for claim in _on_no_host(cells, wanted, after[1]):
             if wanted.matches(claim):
                 yield ("", claim.id), claim
-    hosts = _hosts(cells, wanted, after[0])
+    hosts = _hosts(cells, wanted, after[0]) if wanted.includes_placed else []
     for some in chunks(hosts, HOSTS_AT_ONCE):
         places = await _places(some, after)
         for batch in chunks(places, CLAIMS_AT_ONCE):
-            for claim in await _read_at(batch, only_main=wanted.host is None):
+            for claim in await _read_at(batch, only_main=not wanted.host):
                 if wanted.matches(claim):
                     yield (claim.host, claim.id), claim
 
 
-async def _unplaced(cells: "list[Cell]", after_id: str) -> AsyncIterator[Claim]:
-    """Yield the pending claims that have no placement, by id. Each of them is listed in `reconcile`."""
-    listed = [(cell, await cell.store.due.reconcile_times()) for cell in cells]
+async def _on_no_host(cells: "list[Cell]", wanted: ClaimFilter, after_id: str) -> AsyncIterator[Claim]:
+    """Yield pending claims that have no placement, and shelved ones, where they may be meant, by id."""
+    listed = [(cell, await _ids_on_no_host(cell, wanted)) for cell in cells]
     async for claim in _by_id(listed, after_id):
-        if claim.state is ClaimStatus.PENDING and not claim.placements:
+        shelved = wanted.includes_shelved and claim.is_shelved
+        if shelved or (claim.state is ClaimStatus.PENDING and not claim.placements):
             yield claim
 
 
-async def _shelved(cells: "list[Cell]", after_id: str) -> AsyncIterator[Claim]:
-    """Yield the shelved claims, by id."""
-    listed = [(cell, await cell.store.claims.shelved_ids()) for cell in cells]
-    async for claim in _by_id(listed, after_id):
-        if claim.is_shelved:
-            yield claim
+async def _ids_on_no_host(cell: Cell, wanted: ClaimFilter) -> set[str]:
+    """Return the ids among which these claims are. Each pending claim is listed in `reconcile`."""
+    listed: list[Collection[str]] = [await cell.store.due.reconcile_times()] if wanted.includes_unplaced else []
+    listed += [await cell.store.claims.shelved_ids()] if wanted.includes_shelved else []
+    return {one for ids in listed async for one in paced(ids)}
 
 
 async def _by_id(listed: "Sequence[tuple[Cell, Collection[str]]]", after_id: str) -> AsyncIterator[Claim]:
@@ -120,8 +123,8 @@ def _hosts(cells: "Iterable[Cell]", wanted: ClaimFilter, since: str) -> "list[tu
     hosts = [
         (cell, name)
         for cell in cells
-        for name in cell.mirror.columns.names_where(wanted.zone, None)
-        if name >= since and wanted.host in (None, name)
+        for name in cell.mirror.columns.names_where(wanted.zone)
+        if name >= since and accepts(wanted.host, name)
     ]
     return sorted(hosts, key=lambda one: one[1])
 

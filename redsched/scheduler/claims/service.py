@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from redsched.errors import NotFound, NoValidHost
-from redsched.model import Amounts, Claim, ClaimStatus, EndReason, ListedState, Token
+from redsched.model import Amounts, Claim, ClaimStatus, EndReason, OneOf, Token, values_of
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claims.listing import ClaimFilter, cursor, walk_claims, with_reasons
 from redsched.scheduler.claims.outcomes import check_outcome
@@ -38,19 +38,19 @@ class ClaimService:
 
     async def list(
         self,
-        host: str | None = None,
-        project: str | None = None,
-        consumer: str | None = None,
-        state: ClaimStatus | ListedState | None = None,
-        zone: str | None = None,
-        cell: str | None = None,
+        host: OneOf = None,
+        project: OneOf = None,
+        consumer: OneOf = None,
+        state: OneOf = None,
+        zone: OneOf = None,
+        cell: OneOf = None,
         limit: int = 100,
         after: str = "",
     ) -> Page[Claim]:
-        """Return claims that have not ended, by host and id; pending ones that are nowhere first. Shelved ones by id.
+        """Return claims by host and id; those that are on no host first: pending ones, and shelved ones if asked for.
 
-        `after` is the `next` of the page before. Raises InvalidRequest, and NotFound for a cell that is not one of this
-        scheduler's.
+        Each field of the filter takes one value, or several of which any will do. `after` is the `next` of the page
+        before. Raises InvalidRequest, and NotFound for a cell that is not one of this scheduler's.
         """
         page = await self.page(ClaimFilter(host, project, consumer, state, zone, cell), limit, after)
         by_id: dict[str, Claim] = {}
@@ -61,7 +61,7 @@ class ClaimService:
 
     async def page(self, wanted: ClaimFilter, limit: int, after: str) -> Page[Claim]:
         """Return the next claims that a filter finds, without their reasons. Otherwise as `list`."""
-        cells = list(self._cells) if wanted.cell is None else [self._cells.named(wanted.cell)]
+        cells = [self._cells.named(name) for name in values_of(wanted.cell)] or list(self._cells)
         last = cursor(after)
         await self._cells.catch_up()
         found: list[Claim] = []

@@ -6,19 +6,23 @@ idempotent: where one cell could not be reached, the same word sent again comple
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from redsched.errors import ClaimState, NotFound
 from redsched.model import Aggregate, ServerGroup, SharedPool
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.hosts.fields import keyed, slot_views
+from redsched.scheduler.preconditions import refuse_changed
 from redsched.scheduler.results import AggregateView, Page, ServerGroupView, SharedPoolView
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
+from redsched.store.codec.tags import IfMatch, definition_tag
 
 View = TypeVar("View")
+Declare = Callable[[Cell, IfMatch], Awaitable[ScriptResult]]
+"""Declares something in a cell, under a condition."""
 
 SHOWN_HOSTS = 5
 
@@ -27,17 +31,26 @@ class DeclaredDesk(ABC, Generic[View]):
     """What the three desks share: reading one, listing, taking back."""
 
     word: str
+    kind: Kind
 
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
+
+    async def tag(self, name: str) -> str:
+        """Return the tag of what is declared, for `if_match`. Raises NotFound, Settling."""
+        await self._cells.catch_up()
+        fields = (await self._home(name).store.declared.read(self.kind, [name])).get(name, {})
+        tag = definition_tag(fields)
+        if tag is None:
+            raise await self._not_found(name)
+        return tag
 
     async def get(self, name: str) -> View:
         """One of them. Raises NotFound, Settling."""
         await self._cells.catch_up()
         found = await self._views([name]) if self._is_known(name) else ()
         if not found:
-            await self._cells.refuse_unsettled(f"{self.word} {name}")
-            raise NotFound(f"there is no {self.word} {name!r}: declare it first")
+            raise await self._not_found(name)
         return found[0]
 
     async def list(self, limit: int = 100, after: str = "") -> Page[View]:
@@ -47,13 +60,18 @@ class DeclaredDesk(ABC, Generic[View]):
         page = names[:limit]
         return Page(tuple(await self._views(page)), page[-1] if len(names) > limit else None)
 
-    async def delete(self, name: str, force: bool = False) -> None:
-        """Take it back. Raises NotFound, Settling, and ClaimState while it is in use, unless forced."""
+    async def delete(self, name: str, force: bool = False, if_match: IfMatch = None) -> None:
+        """Delete it, with `if_match` only if it has one of these tags.
+
+        Raises NotFound, Settling, PreconditionFailed, and ClaimState while it is in use, unless forced.
+        """
         found = await self.get(name)
         use = self._use(found)
-        for cell in () if use and not force else self._cells:
+        home = self._home(name)
+        for cell in () if use and not force else self._beginning_with(home):
             # UNKNOWN, just after it was found: it is in another cell, or an earlier sending of this has removed it.
-            if (await self._take_back(cell, name, force)).outcome is Outcome.IN_USE:
+            answer = await self._take_back(cell, name, force, if_match if cell is home else None)
+            if refuse_changed(answer, f"{self.word} {name}").outcome is Outcome.IN_USE:
                 use = "is in use since a moment ago"
         if use and not force:
             raise ClaimState(f"{self.word} {name} {use}: end that first, or force it")
@@ -64,6 +82,23 @@ class DeclaredDesk(ABC, Generic[View]):
 
     def _is_known(self, name: str) -> bool:
         return any(name in self._names(cell) for cell in self._cells)
+
+    async def _put(self, name: str, declare: Declare, if_match: IfMatch) -> None:
+        """Declare it in the cell whose state counts, then in the others."""
+        home = self._home(name)
+        for cell in self._beginning_with(home):
+            refuse_changed(await declare(cell, if_match if cell is home else None), f"{self.word} {name}")
+
+    def _home(self, name: str) -> Cell:
+        """Return the cell where conditions are compared: the first that has it, or else the first of all."""
+        return next((cell for cell in self._cells if name in self._names(cell)), next(iter(self._cells)))
+
+    def _beginning_with(self, home: Cell) -> Sequence[Cell]:
+        return (home, *(cell for cell in self._cells if cell is not home))
+
+    async def _not_found(self, name: str) -> NotFound:
+        await self._cells.refuse_unsettled(f"{self.word} {name}")
+        return NotFound(f"there is no {self.word} {name!r}: declare it first")
 
     @abstractmethod
     def _names(self, cell: Cell) -> Iterable[str]:
@@ -78,24 +113,24 @@ class DeclaredDesk(ABC, Generic[View]):
         """Why it must not simply go; '' where nothing stands against it."""
 
     @abstractmethod
-    async def _take_back(self, cell: Cell, name: str, force: bool) -> ScriptResult: ...
+    async def _take_back(self, cell: Cell, name: str, force: bool, if_match: IfMatch) -> ScriptResult: ...
 
 
 class AggregateDesk(DeclaredDesk[AggregateView]):
     """Aggregates."""
 
     word = "aggregate"
+    kind = Kind.AGGREGATE
 
-    async def put(self, aggregate: Aggregate) -> tuple[AggregateView, bool]:
+    async def put(self, aggregate: Aggregate, if_match: IfMatch = None) -> tuple[AggregateView, bool]:
         """Declare it, with all of its metadata and hosts: as it is now, and whether it is new.
 
-        Raises NotFound for hosts that are not there, Settling.
+        Raises NotFound for hosts that are not there, PreconditionFailed, Settling.
         """
         await self._cells.catch_up()
         await self._refuse_unknown(aggregate.hosts)
         new = not self._is_known(aggregate.name)
-        for cell in self._cells:
-            await cell.store.declared.put_aggregate(aggregate)
+        await self._put(aggregate.name, lambda cell, tags: cell.store.declared.put_aggregate(aggregate, tags), if_match)
         return await self.get(aggregate.name), new
 
     async def _refuse_unknown(self, hosts: Iterable[str]) -> None:
@@ -128,25 +163,26 @@ class AggregateDesk(DeclaredDesk[AggregateView]):
     def _use(self, found: AggregateView) -> str:
         return f"has {len(found.hosts)} hosts, whose limits and reservations end with it" if found.hosts else ""
 
-    async def _take_back(self, cell: Cell, name: str, force: bool) -> ScriptResult:
-        return await cell.store.declared.delete_aggregate(name, force)
+    async def _take_back(self, cell: Cell, name: str, force: bool, if_match: IfMatch) -> ScriptResult:
+        return await cell.store.declared.delete_aggregate(name, force, if_match)
 
 
 class ServerGroupDesk(DeclaredDesk[ServerGroupView]):
     """Server groups."""
 
     word = "server group"
+    kind = Kind.SERVER_GROUP
 
     async def _was_taken_back(self, found: ServerGroupView) -> None:
         if not found.members:
             # Declared anew it may begin in another cell. Where it has members it must not: they stay in theirs.
             await next(iter(self._cells)).store.bindings.unbind_group(found.group.name)
 
-    async def put(self, group: ServerGroup) -> tuple[ServerGroupView, bool]:
+    async def put(self, group: ServerGroup, if_match: IfMatch = None) -> tuple[ServerGroupView, bool]:
         """Declare it: as it is now, and whether it is new.
 
-        Raises ClaimState while it has members and something else than max_per_host would change, or that it had before
-        it was taken back are not counted as they would be now; Settling.
+        Raises PreconditionFailed, Settling, and ClaimState while it has members and something else than max_per_host
+        would change, or that it had before it was deleted are not counted as they would be now.
         """
         await self._cells.catch_up()
         new = not self._is_known(group.name)
@@ -154,13 +190,16 @@ class ServerGroupDesk(DeclaredDesk[ServerGroupView]):
             (found,) = await self._views([group.name])
             if found.members and _frame(found.group) != _frame(group):
                 raise _has_members(found)
-        for cell in self._cells:
-            answer = await cell.store.declared.put_group(group)
-            if answer.outcome is Outcome.IN_USE and answer.facts:
-                raise _has_uncounted(group, answer.facts)
-            if answer.outcome is Outcome.IN_USE:
-                raise _has_members(await self.get(group.name))
+        await self._put(group.name, lambda cell, tags: self._declare(cell, group, tags), if_match)
         return await self.get(group.name), new
+
+    async def _declare(self, cell: Cell, group: ServerGroup, if_match: IfMatch) -> ScriptResult:
+        answer = await cell.store.declared.put_group(group, if_match)
+        if answer.outcome is Outcome.IN_USE and answer.facts:
+            raise _has_uncounted(group, answer.facts)
+        if answer.outcome is Outcome.IN_USE:
+            raise _has_members(await self.get(group.name))
+        return answer
 
     def _names(self, cell: Cell) -> Iterable[str]:
         return cell.mirror.columns.declared.groups
@@ -181,19 +220,20 @@ class ServerGroupDesk(DeclaredDesk[ServerGroupView]):
     def _use(self, found: ServerGroupView) -> str:
         return f"has {found.members} members" if found.members else ""
 
-    async def _take_back(self, cell: Cell, name: str, force: bool) -> ScriptResult:
-        return await cell.store.declared.delete_group(name, force)
+    async def _take_back(self, cell: Cell, name: str, force: bool, if_match: IfMatch) -> ScriptResult:
+        return await cell.store.declared.delete_group(name, force, if_match)
 
 
 class SharedPoolDesk(DeclaredDesk[SharedPoolView]):
     """Shared pools."""
 
     word = "pool"
+    kind = Kind.POOL
 
-    async def put(self, pool: SharedPool, cell: str = "c1") -> tuple[SharedPoolView, bool]:
+    async def put(self, pool: SharedPool, cell: str = "c1", if_match: IfMatch = None) -> tuple[SharedPoolView, bool]:
         """Declare it in a cell: as it is now, and whether it is new. What is claimed of it stays.
 
-        Raises NotFound (no such cell), ClaimState (the name is taken in another cell), Settling.
+        Raises NotFound (no such cell), ClaimState (the name is taken in another cell), PreconditionFailed, Settling.
         """
         home = self._cells.named(cell)
         await self._cells.catch_up()
@@ -203,7 +243,7 @@ class SharedPoolDesk(DeclaredDesk[SharedPoolView]):
                     f"pool {pool.name} is in cell {other.name}: take it back there first, or name that cell"
                 )
         new = not self._is_known(pool.name)
-        await home.store.declared.put_pool(pool)
+        refuse_changed(await home.store.declared.put_pool(pool, if_match), f"{self.word} {pool.name}")
         return await self.get(pool.name), new
 
     def _names(self, cell: Cell) -> Iterable[str]:
@@ -221,8 +261,8 @@ class SharedPoolDesk(DeclaredDesk[SharedPoolView]):
         held = [name for name, slot in found.slots.items() if slot.claimed]
         return f"is claimed from ({', '.join(held)})" if held else ""
 
-    async def _take_back(self, cell: Cell, name: str, force: bool) -> ScriptResult:
-        return await cell.store.declared.delete_pool(name, force)
+    async def _take_back(self, cell: Cell, name: str, force: bool, if_match: IfMatch) -> ScriptResult:
+        return await cell.store.declared.delete_pool(name, force, if_match)
 
 
 def _pool_view(name: str, cell: Cell, fields: Mapping[str, str]) -> SharedPoolView:

@@ -4,13 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, OtherAgent
-from redsched.model import AgentStamp, AtDeadline, EndReason, HostReport, HostStatus
+from redsched.model import AgentStamp, AtDeadline, EndReason, HostReport, HostStatus, OneOf
 from redsched.model.validation import parse_int
 from redsched.scheduler.cells import Cell, Cells, no_such_host
 from redsched.scheduler.claims.replacements import ReplacementPlacer
 from redsched.scheduler.hosts.drain import failed_moves, why_not
 from redsched.scheduler.hosts.drain_group import GroupDrain
 from redsched.scheduler.hosts.fields import keyed, number, slot_views, status_from
+from redsched.scheduler.preconditions import refuse_changed
 from redsched.scheduler.results import HostView, Page, PoolView, ReportResult
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.fields import AMOUNT, WRITTEN_OFF, draining_of
@@ -23,6 +24,7 @@ from redsched.store.codec.results import (
     ReportAnswer,
     ScriptResult,
 )
+from redsched.store.codec.tags import IfMatch, operator_tag
 
 MAX_STUCK = 100
 """Claims of a host that is to be emptied that are looked at for whether they can go elsewhere now."""
@@ -49,10 +51,11 @@ class HostService:
         unmovable = await why_not(cell, self._successors, self._together, claims)
         return replace(view, unmovable=unmovable, failed_moves=await failed_moves(cell, claims, name))
 
-    async def list(
-        self, zone: str | None = None, status: HostStatus | None = None, limit: int = 100, after: str = ""
-    ) -> Page[HostView]:
-        """Hosts by name. `after` is the `next` of the page before: the last name on it."""
+    async def list(self, zone: OneOf = None, status: OneOf = None, limit: int = 100, after: str = "") -> Page[HostView]:
+        """Return hosts by name, in any of the zones and with any of the statuses.
+
+        `after` is the `next` of the page before: the last name on it.
+        """
         await self._cells.catch_up()
         found = ((name, cell) for cell in self._cells for name in cell.mirror.columns.names_where(zone, status))
         names = sorted((one for one in found if one[0] > after), key=lambda one: one[0])
@@ -137,27 +140,30 @@ class HostService:
         move: bool = False,
         deadline_s: int = 0,
         then: AtDeadline | None = None,
+        if_match: IfMatch = None,
     ) -> None:
         """Enable, disable or drain a host; with `move` its claims are placed elsewhere, a few each second.
 
         `deadline_s`: how long they are moved (0: until the host is enabled); `then`: what becomes of the rest, KEEP
-        where it is not given. Raises NotFound, InvalidRequest.
+        where it is not given; `if_match`: only if the host has one of these tags. Raises NotFound, InvalidRequest,
+        PreconditionFailed.
         """
         if deadline_s and not move:
             raise InvalidRequest("deadline_s is how long claims are moved off a host: ask for move with it")
         if then and not deadline_s:
             raise InvalidRequest(f"then ({then}) is what happens at the deadline: give deadline_s with it")
         cell, _ = await self._find(name)
-        _known(await cell.store.hosts.set_status(name, status, move, deadline_s, then or AtDeadline.KEEP), name)
+        end = then or AtDeadline.KEEP
+        _known(await cell.store.hosts.set_status(name, status, move, deadline_s, end, if_match), name)
 
-    async def lost(self, name: str, evacuate: bool = False, force: bool = False) -> None:
+    async def lost(self, name: str, evacuate: bool = False, force: bool = False, if_match: IfMatch = None) -> None:
         """Write a host off: disable it, mark it down, and end what is ending there.
 
         With `evacuate` its claims are placed elsewhere, and should it come back it drops them. Raises NotFound, and
-        ClaimState while the host's lease runs, unless `force`.
+        ClaimState while the host's lease runs, unless `force`; PreconditionFailed.
         """
         cell, _ = await self._find(name)
-        answer = _known(await cell.store.hosts.write_off(name, evacuate, force), name)
+        answer = _known(await cell.store.hosts.write_off(name, evacuate, force, if_match), name)
         if answer.outcome is Outcome.ALIVE:
             raise _alive(name, int(answer.facts[0]))
         # Said again, it does again what a call before it may not have come to.
@@ -167,10 +173,18 @@ class HostService:
             things = {thing for claim in some for thing in counted_by(claim)}
             await cell.store.claims.reconcile([claim.id for claim in some], things)
 
-    async def forget(self, name: str, force: bool = False) -> None:
-        """Remove a host. Raises NotFound, and ClaimState while it holds claims, unless forced: then they end."""
+    async def tag(self, name: str) -> str:
+        """Return the tag of what operators said of a host, for `if_match`. Raises NotFound, Settling."""
+        _, hashes = await self._find(name)
+        return operator_tag(hashes.fields)
+
+    async def forget(self, name: str, force: bool = False, if_match: IfMatch = None) -> None:
+        """Remove a host. Raises NotFound, PreconditionFailed, and ClaimState while it holds claims, unless forced.
+
+        With `force` they end.
+        """
         cell, _ = await self._find(name)
-        answer = await cell.store.hosts.forget(name, force)
+        answer = refuse_changed(await cell.store.hosts.forget(name, force, if_match), f"host {name}")
         # UNKNOWN, just after it was found: an earlier sending of this very call has removed it.
         if answer.outcome is Outcome.IN_USE:
             raise ClaimState(f"host {name} holds claims: release them first, or force it, which ends them")
@@ -241,7 +255,7 @@ def _alive(name: str, lease_ms: int) -> ClaimState:
 def _known(answer: ScriptResult, name: str) -> ScriptResult:
     if answer.outcome is Outcome.UNKNOWN:
         raise no_such_host(name)
-    return answer
+    return refuse_changed(answer, f"host {name}")
 
 
 def host_view(cell: Cell, hashes: HostHashes, claims: int) -> HostView:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from redsched.errors import InvalidRequest
-from redsched.model import EndReason
+from redsched.model import EndReason, OneOf, accepts, values_of
 from redsched.model.validation import parse_int
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.results import EventView, Page
@@ -26,21 +26,20 @@ _HEAD = frozenset(("at_ms", "seq", "kind"))
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Which events are wanted; '' for any. Raises InvalidRequest for a kind that no event has."""
+    """Which events are wanted: those that match every field given. Raises InvalidRequest for a kind that none has."""
 
-    claim: str = ""
-    project: str = ""
-    host: str = ""
-    kind: str = ""
+    claim: OneOf = None
+    project: OneOf = None
+    host: OneOf = None
+    kind: OneOf = None
 
     def __post_init__(self) -> None:
-        if self.kind and self.kind not in KINDS:
-            raise InvalidRequest(f"unknown kind {self.kind[:80]!r}: events are {', '.join(sorted(KINDS))}")
+        if unknown := [kind for kind in values_of(self.kind) if kind not in KINDS]:
+            raise InvalidRequest(f"unknown kind {unknown[0][:80]!r}: events are {', '.join(sorted(KINDS))}")
 
     def takes(self, said: Mapping[str, str]) -> bool:
         """Whether an event is one of them."""
-        wanted = ((one.name, getattr(self, one.name)) for one in fields(self))
-        return all(not value or said.get(name) == value for name, value in wanted)
+        return all(accepts(getattr(self, one.name), said.get(one.name)) for one in fields(self))
 
 
 ALL = EventFilter()

@@ -14,7 +14,9 @@ from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.declared.service import DeclaredDesk
 from redsched.scheduler.quotas.shares import QuotaShares
 from redsched.scheduler.results import QuotaView
+from redsched.store.codec.keys import Kind
 from redsched.store.codec.results import ScriptResult
+from redsched.store.codec.tags import IfMatch
 
 WITHIN_S = 5.0
 AGAIN_AFTER_S = 0.05
@@ -27,20 +29,21 @@ class QuotaService(DeclaredDesk[QuotaView]):
     """
 
     word = "quota of project"
+    kind = Kind.QUOTA
 
     def __init__(self, cells: Cells, shares: QuotaShares) -> None:
         super().__init__(cells)
         self._shares = shares
 
-    async def put(self, quota: Quota) -> tuple[QuotaView, bool]:
-        """Declare it, with all of its limits: as it is now, and whether it is new. Raises Settling.
+    async def put(self, quota: Quota, if_match: IfMatch = None) -> tuple[QuotaView, bool]:
+        """Declare it, with all of its limits: as it is now, and whether it is new.
 
-        Limits below what is used end nothing; they let nothing more in.
+        Raises PreconditionFailed, Settling. Limits below what is used end nothing; they let nothing more in.
         """
         await self._cells.catch_up()
         new = not self._is_known(quota.project)
-        for cell in self._cells:
-            await cell.store.declared.put_quota(quota, [one.name for one in self._cells])
+        names = [one.name for one in self._cells]
+        await self._put(quota.project, lambda cell, tags: cell.store.declared.put_quota(quota, names, tags), if_match)
         await self._divided(quota.project)
         return await self.get(quota.project), new
 
@@ -74,5 +77,5 @@ class QuotaService(DeclaredDesk[QuotaView]):
     def _use(self, found: QuotaView) -> str:  # noqa: ARG002 - what is used is there without it
         return ""
 
-    async def _take_back(self, cell: Cell, name: str, force: bool) -> ScriptResult:  # noqa: ARG002 - nothing stands against it
-        return await cell.store.declared.delete_quota(name)
+    async def _take_back(self, cell: Cell, name: str, force: bool, if_match: IfMatch) -> ScriptResult:  # noqa: ARG002 - nothing stands against it
+        return await cell.store.declared.delete_quota(name, if_match)

@@ -7,6 +7,9 @@ from pydantic import ConfigDict, Field
 from redsched.model import HostStatus, ListedState
 from redsched.schema.types import GivenLeaseS, GivenName, GivenToken, Strict
 
+MAX_VALUES = 100
+AnyName = Annotated[list[GivenName], Field(max_length=MAX_VALUES, description="Given several times: any of them.")]
+
 
 class PageQuery(Strict):
     """Which part of a list."""
@@ -19,14 +22,17 @@ class PageQuery(Strict):
 
 
 class ClaimsQuery(PageQuery):
-    """Filters of claims."""
+    """Filters of claims. One that is given several times matches any of its values."""
 
-    host: GivenName | None = None
-    project: GivenName | None = None
-    consumer: GivenName | None = None
-    zone: GivenName | None = None
-    state: Annotated[ListedState | None, Field(description="Ended claims are not listed, except shelved ones.")] = None
-    cell: GivenName | None = None
+    host: AnyName = Field(default_factory=list)
+    project: AnyName = Field(default_factory=list)
+    consumer: AnyName = Field(default_factory=list)
+    zone: AnyName = Field(default_factory=list)
+    state: Annotated[
+        list[ListedState],
+        Field(max_length=MAX_VALUES, description="Ended claims are not listed, except shelved ones."),
+    ] = Field(default_factory=list)
+    cell: AnyName = Field(default_factory=list)
 
 
 class BulkQuery(ClaimsQuery):
@@ -50,23 +56,25 @@ class BulkRenewQuery(BulkQuery):
 class ClaimEventsQuery(PageQuery):
     """A filter of one claim's events, and whether to begin at the newest."""
 
-    kind: GivenName | None = None
+    kind: AnyName = Field(default_factory=list)
     newest: Annotated[bool, Field(description="The latest ones, by their times; not with `after`.")] = False
 
 
 class EventsQuery(ClaimEventsQuery):
     """Filters of events, and whether to begin at the newest."""
 
-    claim: GivenName | None = None
-    project: GivenName | None = None
-    host: GivenName | None = None
+    claim: AnyName = Field(default_factory=list)
+    project: AnyName = Field(default_factory=list)
+    host: AnyName = Field(default_factory=list)
 
 
 class HostsQuery(PageQuery):
     """Filters of a list of hosts."""
 
-    zone: GivenName | None = None
-    status: HostStatus | None = None
+    zone: AnyName = Field(default_factory=list)
+    status: Annotated[
+        list[HostStatus], Field(max_length=MAX_VALUES, description="Given several times: any of them.")
+    ] = Field(default_factory=list)
 
 
 class ReleaseQuery(Strict):
@@ -112,9 +120,6 @@ class UsageQuery(Strict):
     model_config = ConfigDict(strict=False, extra="forbid")
 
     by: Annotated[
-        str,
-        Field(
-            pattern=r"^(class|zone|project)(,(class|zone|project)){0,2}$",
-            description="class, zone, project, or some of them with commas between.",
-        ),
-    ] = "class"
+        list[Annotated[str, Field(pattern=r"^(class|zone|project)(,(class|zone|project)){0,2}$")]],
+        Field(max_length=MAX_VALUES, description="class, zone or project; several times, or with commas between."),
+    ] = Field(default_factory=lambda: ["class"])

@@ -1,6 +1,7 @@
 """What goes out: the shape of every answer, for the OpenAPI, by subject. `redsched.schema.render` builds them."""
 
 from redsched.schema.responses.claims import (
+    AcceptedClaimAnswer,
     BulkAnswer,
     BulkClaimAnswer,
     ClaimAnswer,
@@ -17,6 +18,8 @@ from redsched.schema.responses.declared import (
     SharedPoolsAnswer,
 )
 from redsched.schema.responses.hosts import (
+    AcceptedAnswer,
+    DrainAnswer,
     HeartbeatAnswer,
     HostAnswer,
     HostsAnswer,
@@ -62,6 +65,8 @@ from redsched.schema.responses.service import (
 
 __all__ = [
     "AboutAnswer",
+    "AcceptedAnswer",
+    "AcceptedClaimAnswer",
     "AggregateAnswer",
     "AggregatesAnswer",
     "Alternate",
@@ -71,6 +76,7 @@ __all__ = [
     "CheckAnswer",
     "ClaimAnswer",
     "ClaimsAnswer",
+    "DrainAnswer",
     "EndingAnswer",
     "EventAnswer",
     "EventsAnswer",

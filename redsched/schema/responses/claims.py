@@ -6,9 +6,10 @@ from pydantic import Field
 
 from redsched.model import ClaimStatus, EndReason, OnExit
 from redsched.scheduler import BulkOutcome
+from redsched.schema.answer import Answer
 from redsched.schema.responses.problems import Problem
 from redsched.schema.responses.selections import Alternate
-from redsched.schema.types import Amounts, Answer
+from redsched.schema.types import Amounts
 
 
 class ReasonAnswer(Answer):
@@ -83,6 +84,12 @@ class ClaimAnswer(Answer):
     reason: Annotated[ReasonAnswer | None, Field(description="Why it failed, expired or lost its work, while kept.")]
 
 
+class AcceptedClaimAnswer(ClaimAnswer):
+    """A claim that is being moved, resized or shelved: its host, or the next one, has yet to do its part."""
+
+    watch: Annotated[str, Field(description="The path that tells how far it is. `Location` says the same.")]
+
+
 class ClaimsAnswer(Answer):
     """A page of claims; `next` is the `after` of the next page, null on the last."""
 
@@ -105,6 +112,7 @@ class BulkAnswer(Answer):
 
     results: list[BulkClaimAnswer]
     next: str | None
+    watch: Annotated[str | None, Field(description="The list of those that are ending; null if none of them is.")]
 
 
 class EndingAnswer(Answer):
@@ -112,3 +120,4 @@ class EndingAnswer(Answer):
 
     claim_id: str
     state: Literal["ending"]
+    watch: Annotated[str, Field(description="The path of the claim. `Location` says the same.")]

@@ -5,11 +5,12 @@ from typing import Annotated
 from pydantic import Field
 
 from redsched.model import GroupPolicy
+from redsched.scheduler import AggregateView, ServerGroupView, SharedPoolView
+from redsched.schema.answer import Answer, From
 from redsched.schema.responses.hosts import SlotAnswer
-from redsched.schema.types import Answer
 
 
-class AggregateAnswer(Answer):
+class AggregateAnswer(Answer, shows=AggregateView):
     """An aggregate: its metadata, and the hosts that are in it."""
 
     name: str
@@ -24,14 +25,14 @@ class AggregatesAnswer(Answer):
     next: str | None
 
 
-class ServerGroupAnswer(Answer):
+class ServerGroupAnswer(Answer, shows=ServerGroupView):
     """A server group, and how many members it has where."""
 
-    name: str
-    policy: GroupPolicy
-    by: str
-    max_per_host: int
-    count_by: list[str]
+    name: Annotated[str, From("group.name")]
+    policy: Annotated[GroupPolicy, From("group.policy")]
+    by: Annotated[str, From("group.by")]
+    max_per_host: Annotated[int, From("group.max_per_host")]
+    count_by: Annotated[list[str], From("group.count_by")]
     members: Annotated[int, Field(description="Claims that are in it.")]
     counts: Annotated[
         dict[str, dict[str, int]], Field(description="Members by host, by zone, and by what it counts besides.")
@@ -45,7 +46,7 @@ class ServerGroupsAnswer(Answer):
     next: str | None
 
 
-class SharedPoolAnswer(Answer):
+class SharedPoolAnswer(Answer, shows=SharedPoolView):
     """A shared pool: what each class has, what is claimed and free, and whose hosts may take from it."""
 
     name: str

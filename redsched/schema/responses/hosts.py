@@ -1,29 +1,31 @@
 """Hosts, their reports, heartbeats and inboxes."""
 
-from typing import Annotated, Literal
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from redsched.model import HostStatus
-from redsched.schema.types import Answer
+from redsched.scheduler import DrainState, HostView, InboxEntry, PoolView, ReportResult, SlotView
+from redsched.schema.answer import Answer, From
 
 
-class SlotAnswer(Answer):
+class SlotAnswer(Answer, shows=SlotView):
     """One slot of a host. free = capacity - claimed - external; below 0 where the host is over-committed."""
 
     total: int
     reserved: int
-    allocation_ratio: float
-    min_unit: int
-    max_unit: int
-    step_size: int
+    allocation_ratio: Annotated[float, From("ratio")]
+    min_unit: Annotated[int, From("min")]
+    max_unit: Annotated[int, From("max")]
+    step_size: Annotated[int, From("step")]
     capacity: int
     claimed: int
     external: int
     free: int
 
 
-class PoolAnswer(Answer):
+class PoolAnswer(Answer, shows=PoolView):
     """A pool of a host: the pool it lies in (empty: the host itself), and its traits."""
 
     parent: str
@@ -46,7 +48,15 @@ class FailedMovesAnswer(Answer):
     reason: Annotated[str, Field(description="Why the last one failed; empty where nothing was said.")]
 
 
-class HostAnswer(Answer):
+def _unmovable(host: HostView) -> list[dict[str, Any]]:
+    return [{"claim_id": claim_id, "reason": reason} for claim_id, reason in sorted(host.unmovable.items())]
+
+
+def _failed_moves(host: HostView) -> list[dict[str, Any]]:
+    return [{"claim_id": claim_id, **asdict(move)} for claim_id, move in sorted(host.failed_moves.items())]
+
+
+class HostAnswer(Answer, shows=HostView):
     """A host as the scheduler sees it. `slots` has those of its pools too, as `gpu0/CUSTOM_GPU_MILLI`."""
 
     name: str
@@ -74,11 +84,42 @@ class HostAnswer(Answer):
         Literal["", "stop", "keep"], Field(description="What becomes of the claims that are left at that deadline.")
     ]
     unmovable: Annotated[
-        list[StuckAnswer], Field(description="Those of them that have no other place now. Not told in lists.")
+        list[StuckAnswer],
+        From(_unmovable),
+        Field(description="Those of them that have no other place now. Not told in lists."),
     ]
     failed_moves: Annotated[
-        list[FailedMovesAnswer], Field(description="Those whose move has failed at its target. Not told in lists.")
+        list[FailedMovesAnswer],
+        From(_failed_moves),
+        Field(description="Those whose move has failed at its target. Not told in lists."),
     ]
+
+
+class DrainAnswer(Answer, shows=HostView):
+    """How far a host's drain or evacuation is."""
+
+    host: Annotated[str, From("name")]
+    state: Annotated[
+        DrainState,
+        From("drain_state"),
+        Field(
+            description="moving and stopping go on by themselves; waiting: until its claims end; overdue: the deadline "
+            "has passed, and the rest stays; empty: done; none: it is not being emptied."
+        ),
+    ]
+    status: HostStatus
+    draining: Literal["", "move", "evacuate", "stop"]
+    claims: Annotated[int, Field(description="How many are left.")]
+    drain_deadline_ms: int | None
+    drain_then: Literal["", "stop", "keep"]
+    unmovable: Annotated[list[StuckAnswer], From(_unmovable)]
+    failed_moves: Annotated[list[FailedMovesAnswer], From(_failed_moves)]
+
+
+class AcceptedAnswer(Answer):
+    """It goes on."""
+
+    watch: Annotated[str, Field(description="The path that tells how far it is. `Location` says the same.")]
 
 
 class HostsAnswer(Answer):
@@ -88,7 +129,7 @@ class HostsAnswer(Answer):
     next: str | None
 
 
-class ReportAnswer(Answer):
+class ReportAnswer(Answer, shows=ReportResult):
     """What became of a report. `attested` false: send the claims and this `epoch`. `drop`: stop these."""
 
     outcome: Literal["OK", "ALREADY_DONE"]
@@ -104,7 +145,7 @@ class HeartbeatAnswer(Answer):
     outcome: Literal["OK", "NOT_ATTESTED"]
 
 
-class InboxEntryAnswer(Answer):
+class InboxEntryAnswer(Answer, shows=InboxEntry):
     """One hint for a host's agent."""
 
     entry_id: str

@@ -5,7 +5,8 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from typing_extensions import TypeAliasType
 
-from redsched.schema.types import Amounts, Answer
+from redsched.schema.answer import Answer
+from redsched.schema.types import Amounts
 
 # The API fills in the enum: it has problems of its own.
 ProblemType = TypeAliasType("ProblemType", Annotated[str, WithJsonSchema({"type": "string", "enum": []})])

@@ -4,16 +4,25 @@ from typing import Annotated
 
 from pydantic import Field
 
+from redsched.scheduler import QuotaView
+from redsched.schema.answer import Answer, From
 from redsched.schema.responses.problems import Problem
-from redsched.schema.types import Amounts, Answer
+from redsched.schema.types import Amounts
 
 
-class QuotaAnswer(Answer):
+def _used(quota: QuotaView) -> dict[str, int]:
+    """What is used; of what is limited also that it is nothing."""
+    return dict(sorted({**dict.fromkeys(quota.limits, 0), **quota.used}.items()))
+
+
+class QuotaAnswer(Answer, shows=QuotaView):
     """A project's quota, and what its claims use of it and besides."""
 
     project: str
     limits: Annotated[Amounts, Field(description="By class; `claims`: how many.")]
-    used: Annotated[Amounts, Field(description="By class, also of classes without a limit; `claims`: how many.")]
+    used: Annotated[
+        Amounts, From(_used), Field(description="By class, also of classes without a limit; `claims`: how many.")
+    ]
 
 
 class QuotasAnswer(Answer):

@@ -5,9 +5,10 @@ from typing import Annotated
 from pydantic import Field
 
 from redsched.model import ClaimStatus
+from redsched.schema.answer import Answer
 from redsched.schema.responses.problems import Miss, ReasonCount
 from redsched.schema.responses.quotas import ExceededAnswer
-from redsched.schema.types import Amounts, Answer
+from redsched.schema.types import Amounts
 
 
 class Alternate(Answer):

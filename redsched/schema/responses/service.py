@@ -4,10 +4,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from redsched.schema.types import Answer
+from redsched.scheduler import Change
+from redsched.schema.answer import Answer
 
 
-class ChangeAnswer(Answer):
+class ChangeAnswer(Answer, shows=Change):
     """The data of a `change` event: new absolute values of what changed."""
 
     cell: str

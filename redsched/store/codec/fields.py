@@ -1,5 +1,6 @@
 """What the store's hashes hold: reports and declarations as fields, fields as claims. docs/keys.md names them all."""
 
+import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -34,6 +35,7 @@ TRIED = "tried."
 WRITTEN_OFF = "lost"
 """The epoch of a host that was written off and has not come back."""
 DRAINING_FIELDS = ("draining", "drain_deadline_ms", "drain_then")
+HOSTS_DIGEST = "hosts_digest"
 ROOT = "/"
 """What `pool.<name>` holds where the pool lies in the host itself."""
 
@@ -64,6 +66,11 @@ def _inventory_fields(inventory: Inventory) -> Iterator[tuple[str, str]]:
         yield "step", str(inventory.step_size)
 
 
+def digest(text: str) -> str:
+    """Return the digest that scripts can compute too."""
+    return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
+
+
 def draining_of(fields: Mapping[str, str | None], now_ms: int) -> str:
     """Return how claims leave a host: `move` or `evacuate` (they are placed elsewhere), `stop`, or '' (they do not).
 
@@ -91,8 +98,9 @@ def _pool_traits(name: str, pool: Pool) -> frozenset[str]:
 
 
 def aggregate_fields(aggregate: Aggregate) -> dict[str, str]:
-    """The fields of an aggregate's hash. Which hosts are in it stands with the hosts."""
-    return {f"meta.{key}": value for key, value in aggregate.metadata.items()}
+    """Return the fields of an aggregate's hash. Which hosts are in it is recorded with the hosts."""
+    values = {f"meta.{key}": value for key, value in aggregate.metadata.items()}
+    return values | {HOSTS_DIGEST: digest(" ".join(sorted(aggregate.hosts)))}
 
 
 def group_fields(group: ServerGroup) -> dict[str, str]:

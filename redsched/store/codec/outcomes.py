@@ -27,6 +27,8 @@ class Outcome(StrEnum):
     """There is no such host, claim, server group or shared pool."""
     IN_USE = "IN_USE"
     """The host holds claims, or what was declared is in use."""
+    CHANGED = "CHANGED"
+    """What operators declared is not in the state that the call is based on."""
     ALIVE = "ALIVE"
     """The host's lease runs, so it cannot be written off."""
     NOT_OWNER = "NOT_OWNER"

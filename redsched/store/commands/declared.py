@@ -3,13 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from redsched.errors import StoreUnavailable
 from redsched.model import Aggregate, Quota, ServerGroup, SharedPool
-from redsched.store.codec.fields import aggregate_fields, group_fields, pool_fields, quota_fields
+from redsched.store.codec.fields import HOSTS_DIGEST, aggregate_fields, digest, group_fields, pool_fields, quota_fields
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
+from redsched.store.codec.tags import IfMatch, as_argument, definition_tag, is_definition, is_match
 from redsched.store.codec.wire import flat
-from redsched.store.commands.base import CHUNK, CellClient, chunks
+from redsched.store.commands.base import CHUNK, MAX_TRIES, CellClient, chunks
 from redsched.store.commands.hosts import HostCommands
 
 Fields = Mapping[str, str]
@@ -24,21 +26,24 @@ class DeclaredCommands:
         self._cell = cell
         self._hosts = hosts
 
-    async def put_aggregate(self, aggregate: Aggregate) -> ScriptResult:
-        """Replace an aggregate's metadata and the set of its hosts.
+    async def put_aggregate(self, aggregate: Aggregate, if_match: IfMatch = None) -> ScriptResult:
+        """Replace an aggregate's metadata and the set of its hosts. OK | ALREADY_DONE | CHANGED.
 
-        OK | ALREADY_DONE; facts: its hosts that are not known. The hosts follow in chunks: who reads meanwhile may see
-        a part of them. (declare.lua, membership.lua)
+        Facts: of CHANGED the tag, else its hosts that are not known. The hosts follow in chunks: who reads meanwhile
+        may see a part of them. They stop where another declaration has come after this one. (declare.lua,
+        membership.lua)
         """
-        answer = await self._declare(Kind.AGGREGATE, aggregate.name, aggregate_fields(aggregate))
-        members = await self._set_members(aggregate.name, aggregate.hosts)
+        fields = aggregate_fields(aggregate)
+        answer = await self._declare(Kind.AGGREGATE, aggregate.name, fields, if_match)
+        if answer.outcome is Outcome.CHANGED:
+            return answer
+        members = await self._set_members(aggregate.name, aggregate.hosts, fields[HOSTS_DIGEST])
         return replace(answer if answer.outcome is Outcome.OK else members, facts=members.facts)
 
-    async def delete_aggregate(self, name: str, force: bool = False) -> ScriptResult:
-        """Take an aggregate back.
+    async def delete_aggregate(self, name: str, force: bool = False, if_match: IfMatch = None) -> ScriptResult:
+        """Delete an aggregate. OK | UNKNOWN | IN_USE (it has hosts; facts: some of them) | CHANGED (facts: the tag).
 
-        OK | UNKNOWN | IN_USE (it has hosts; facts: some of them). With `force` they leave it. (membership.lua,
-        undeclare.lua)
+        With `force` they leave it, after it was declared to have none. (declare.lua, membership.lua, undeclare.lua)
         """
         if not force and (members := await self.members(name)):
             return replace(
@@ -46,36 +51,53 @@ class DeclaredCommands:
                 outcome=Outcome.IN_USE,
                 facts=tuple(members[:CHUNK]),
             )
-        await self._set_members(name, frozenset())
-        return await self._undeclare(Kind.AGGREGATE, name, force)
+        for _ in range(MAX_TRIES):
+            answer = await self._empty_and_delete(name, if_match)
+            if answer.outcome is not Outcome.CHANGED or if_match is not None:
+                return answer
+        raise StoreUnavailable(f"aggregate {name} is declared anew all the time: try again")
 
-    async def put_group(self, group: ServerGroup) -> ScriptResult:
-        """Declare a server group.
+    async def _empty_and_delete(self, name: str, if_match: IfMatch) -> ScriptResult:
+        """Delete an aggregate if it is as it is read here. Otherwise CHANGED."""
+        fields = (await self.read(Kind.AGGREGATE, [name])).get(name, {})
+        tag = definition_tag(fields)
+        if tag is None or not is_match(if_match, tag):
+            return await self._undeclare(Kind.AGGREGATE, name, False, if_match)
+        emptied = {field: value for field, value in fields.items() if is_definition(field)}
+        emptied |= {HOSTS_DIGEST: digest("")}
+        answer = await self._declare(Kind.AGGREGATE, name, emptied, (tag,))
+        if answer.outcome is Outcome.CHANGED:
+            return answer
+        await self._set_members(name, frozenset(), emptied[HOSTS_DIGEST])
+        return await self._undeclare(Kind.AGGREGATE, name, False, (str(definition_tag(emptied)),))
 
-        OK | ALREADY_DONE | IN_USE (it has members: only max_per_host may change). (declare.lua) IN_USE with facts: it
-        was taken back by force, and by these topologies not all of its members are counted.
+    async def put_group(self, group: ServerGroup, if_match: IfMatch = None) -> ScriptResult:
+        """Declare a server group. OK | ALREADY_DONE | CHANGED | IN_USE (it has members: only max_per_host may change).
+
+        IN_USE with facts: it was deleted by force, and by these topologies not all of its members are counted.
+        (declare.lua)
         """
-        return await self._declare(Kind.SERVER_GROUP, group.name, group_fields(group))
+        return await self._declare(Kind.SERVER_GROUP, group.name, group_fields(group), if_match)
 
-    async def delete_group(self, name: str, force: bool = False) -> ScriptResult:
-        """Take a server group back. OK | UNKNOWN | IN_USE (it has members). (undeclare.lua)"""
-        return await self._undeclare(Kind.SERVER_GROUP, name, force)
+    async def delete_group(self, name: str, force: bool = False, if_match: IfMatch = None) -> ScriptResult:
+        """Delete a server group. OK | UNKNOWN | IN_USE (it has members) | CHANGED. (undeclare.lua)"""
+        return await self._undeclare(Kind.SERVER_GROUP, name, force, if_match)
 
-    async def put_pool(self, pool: SharedPool) -> ScriptResult:
-        """Declare a shared pool; what is claimed of it stays. OK | ALREADY_DONE. (declare.lua)"""
-        return await self._declare(Kind.POOL, pool.name, pool_fields(pool))
+    async def put_pool(self, pool: SharedPool, if_match: IfMatch = None) -> ScriptResult:
+        """Declare a shared pool; what is claimed of it stays. OK | ALREADY_DONE | CHANGED. (declare.lua)"""
+        return await self._declare(Kind.POOL, pool.name, pool_fields(pool), if_match)
 
-    async def delete_pool(self, name: str, force: bool = False) -> ScriptResult:
-        """Take a shared pool back. OK | UNKNOWN | IN_USE (something of it is claimed). (undeclare.lua)"""
-        return await self._undeclare(Kind.POOL, name, force)
+    async def delete_pool(self, name: str, force: bool = False, if_match: IfMatch = None) -> ScriptResult:
+        """Delete a shared pool. OK | UNKNOWN | IN_USE (something of it is claimed) | CHANGED. (undeclare.lua)"""
+        return await self._undeclare(Kind.POOL, name, force, if_match)
 
-    async def put_quota(self, quota: Quota, cells: Sequence[str] = ()) -> ScriptResult:
-        """Declare the quota of a project, over these cells where there are several. OK | ALREADY_DONE. (declare.lua)"""
-        return await self._declare(Kind.QUOTA, quota.project, quota_fields(quota, cells))
+    async def put_quota(self, quota: Quota, cells: Sequence[str] = (), if_match: IfMatch = None) -> ScriptResult:
+        """Declare a quota, over these cells if several share it. OK | ALREADY_DONE | CHANGED. (declare.lua)"""
+        return await self._declare(Kind.QUOTA, quota.project, quota_fields(quota, cells), if_match)
 
-    async def delete_quota(self, project: str) -> ScriptResult:
-        """Take the quota of a project back. OK | UNKNOWN. (undeclare.lua)"""
-        return await self._undeclare(Kind.QUOTA, project, force=True)
+    async def delete_quota(self, project: str, if_match: IfMatch = None) -> ScriptResult:
+        """Delete the quota of a project. OK | UNKNOWN | CHANGED. (undeclare.lua)"""
+        return await self._undeclare(Kind.QUOTA, project, True, if_match)
 
     async def names(self, kind: Kind) -> list[str]:
         """The names of the declared things of a kind, in order."""
@@ -102,21 +124,27 @@ class DeclaredCommands:
             found += (host for host, mark in zip(chunk, marks, strict=True) if mark == "1")
         return sorted(found)
 
-    async def _declare(self, kind: Kind, name: str, fields: Fields) -> ScriptResult:
-        return await self._cell.answer("declare", self._place(kind, name), (kind.value, name, *flat(fields)))
+    async def _declare(self, kind: Kind, name: str, fields: Fields, if_match: IfMatch) -> ScriptResult:
+        head = (kind.value, name, as_argument(if_match))
+        return await self._cell.answer("declare", self._place(kind, name), (*head, *flat(fields)))
 
-    async def _undeclare(self, kind: Kind, name: str, force: bool) -> ScriptResult:
-        return await self._cell.answer("undeclare", self._place(kind, name), (kind.value, name, int(force)))
+    async def _undeclare(self, kind: Kind, name: str, force: bool, if_match: IfMatch) -> ScriptResult:
+        arguments = (kind.value, name, int(force), as_argument(if_match))
+        return await self._cell.answer("undeclare", self._place(kind, name), arguments)
 
-    async def _set_members(self, aggregate: str, wanted: frozenset[str]) -> ScriptResult:
-        """Have exactly these hosts be in it. OK | ALREADY_DONE; facts: those of them that are not known."""
+    async def _set_members(self, aggregate: str, wanted: frozenset[str], hosts_digest: str) -> ScriptResult:
+        """Have exactly these hosts be in it. OK | ALREADY_DONE; facts: those of them that are not known.
+
+        `hosts_digest` is of the declaration that this belongs to.
+        """
         hosts = sorted(wanted.union(await self._hosts.names()))
         answers = []
         for chunk in chunks(hosts):
+            keys = (self._cell.keys.aggregate(aggregate), *map(self._cell.keys.host, chunk))
             marks = flat((host, int(host in wanted)) for host in chunk)
-            answers.append(
-                await self._cell.answer("membership", [*map(self._cell.keys.host, chunk)], (aggregate, *marks))
-            )
+            answers.append(await self._cell.answer("membership", keys, (aggregate, hosts_digest, *marks)))
+            if answers[-1].outcome is Outcome.STALE:
+                break
         changed = any(one.outcome is Outcome.OK for one in answers)
         unknown = tuple(host for one in answers for host in one.facts)
         return replace(answers[-1], outcome=Outcome.OK if changed else Outcome.ALREADY_DONE, facts=unknown)

@@ -16,6 +16,7 @@ from redsched.store.codec.results import (
     ReportAnswer,
     ScriptResult,
 )
+from redsched.store.codec.tags import IfMatch, as_argument
 from redsched.store.codec.wire import flat, mapping_of
 from redsched.store.commands.base import MAX_TRIES, CellClient
 from redsched.store.commands.feed import FEED_START
@@ -151,23 +152,31 @@ class HostCommands:
         move: bool = False,
         deadline_s: int = 0,
         then: AtDeadline = AtDeadline.KEEP,
+        if_match: IfMatch = None,
     ) -> ScriptResult:
-        """Set a host's status; with `move` its claims are to be placed elsewhere.
+        """Set a host's status; with `move` its claims are to be placed elsewhere. (status.lua)
 
-        OK | ALREADY_DONE | UNKNOWN. (status.lua) `deadline_s`: how long they are moved (0: until it is enabled);
-        `then`: what becomes of the rest.
+        OK | ALREADY_DONE | UNKNOWN | CHANGED (facts: the tag).
+        `deadline_s`: how long they are moved (0: until it is enabled); `then`: what becomes of the rest.
         """
         deadline = (deadline_s * 1000, then.value) if deadline_s else ("", "")
         keys = (self._cell.keys.host(host), self._cell.keys.draining)
-        return await self._cell.answer("status", keys, (host, status.value, int(move), *deadline))
+        return await self._cell.answer(
+            "status", keys, (host, status.value, int(move), *deadline, as_argument(if_match))
+        )
 
-    async def write_off(self, host: str, evacuate: bool = False, force: bool = False) -> ScriptResult:
-        """Write a host off; with `evacuate`, its claims move. OK | ALREADY_DONE | UNKNOWN | ALIVE. (lost.lua)"""
+    async def write_off(
+        self, host: str, evacuate: bool = False, force: bool = False, if_match: IfMatch = None
+    ) -> ScriptResult:
+        """Write a host off; with `evacuate`, its claims move. (lost.lua)
+
+        OK | ALREADY_DONE | UNKNOWN | ALIVE | CHANGED (facts: the tag).
+        """
         keys = (self._cell.keys.host(host), self._cell.keys.draining)
-        return await self._cell.answer("lost", keys, (host, int(evacuate), int(force)))
+        return await self._cell.answer("lost", keys, (host, int(evacuate), int(force), as_argument(if_match)))
 
-    async def forget(self, host: str, force: bool = False) -> ScriptResult:
-        """Remove a host. OK | UNKNOWN | IN_USE. With `force` its claims end with it. (forget.lua)"""
+    async def forget(self, host: str, force: bool = False, if_match: IfMatch = None) -> ScriptResult:
+        """Remove a host. OK | UNKNOWN | IN_USE | CHANGED. With `force` its claims end with it. (forget.lua)"""
         things = set[str]()
         for _ in range(MAX_TRIES):
             ids = sorted(await self.claim_ids(host))
@@ -182,7 +191,7 @@ class HostCommands:
                 *map(self._cell.keys.claim, ids),
                 *self._cell.keys.of_things(things),
             )
-            answer = await self._cell.answer("forget", keys, (host, int(force), *ids))
+            answer = await self._cell.answer("forget", keys, (host, int(force), as_argument(if_match), *ids))
             if answer.outcome is not Outcome.RETRY:
                 return answer
             things.update(answer.facts)

@@ -1,8 +1,9 @@
--- uncounted(): the topologies of a group's new definition by which not all of its members are counted, in its order.
+-- uncounted(): the topologies of a group's new definition, which begins at ARGV[first], by which not all of its members
+-- are counted, in its order.
 -- By host and by zone they always are; by the others where an earlier definition said so. Counts that came back with
 -- the hosts' claims after a loss of data are those of that definition, so the same one may be declared again.
 -- include: to_int
-local function uncounted(group, members)
+local function uncounted(group, members, first)
   local missing, counted = {}, {}
   for field, value in pairs(group) do
     local by = string.match(field, '^count%.([^=]+)=')
@@ -10,7 +11,7 @@ local function uncounted(group, members)
       counted[by] = (counted[by] or 0) + to_int(value, 0, MOST)
     end
   end
-  for i = 3, #ARGV, 2 do
+  for i = first, #ARGV, 2 do
     local by = ARGV[i + 1]
     local counts = ARGV[i] == 'by' or string.sub(ARGV[i], 1, 9) == 'count_by.'
     if counts and by ~= 'host' and by ~= 'zone' and counted[by] ~= members then

@@ -1,0 +1,166 @@
+"""The four routes of a kind of thing that operators declare, made from a table: list, read, put and delete."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Generic, TypeVar
+
+from fastapi import APIRouter, Path, Query, Request, Response
+from pydantic import BaseModel
+
+from redsched.api import etags, responses
+from redsched.api.openapi import BODY, answers, body
+from redsched.api.request_body import read
+from redsched.api.routes.common import scheduler
+from redsched.errors import ClaimState, InvalidRequest, NotFound, OutcomeUnknown, PreconditionFailed, RedschedError
+from redsched.model.validation import NAME_PATTERN
+from redsched.scheduler import IfMatch, Scheduler
+from redsched.scheduler.declared.service import DeclaredDesk
+from redsched.schema.requests import ForgetQuery, PageQuery
+
+Errors = tuple[type[RedschedError], ...]
+View = TypeVar("View")
+Body = TypeVar("Body", bound=BaseModel)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeclaredKind(Generic[View, Body]):
+    """A kind of declared thing: its words, its schemas, and where the scheduler keeps it.
+
+    `path` is the plural in the URL, `parameter` what the URL calls the name. `put` declares one from a name and a body,
+    under a condition, and says whether it is new.
+    """
+
+    path: str
+    singular: str
+    parameter: str = "name"
+    example: str
+    service: Callable[[Scheduler], DeclaredDesk[View]]
+    put: Callable[[Scheduler, str, Body, IfMatch], Awaitable[tuple[View, bool]]]
+    show: Callable[[View], dict[str, Any]]
+    body: type[Body]
+    answer: type[BaseModel]
+    page: type[BaseModel]
+    examples: Mapping[str, Any]
+    forced: bool = True
+    """Whether deleting one that is in use is refused, unless forced."""
+    list_doc: str
+    get_doc: str
+    put_doc: str
+    delete_doc: str
+    list_errors: Errors = ()
+    put_errors: Errors = ()
+
+    @property
+    def slug(self) -> str:
+        """The plural, as a name in code and JSON: `server_groups`."""
+        return self.path.replace("-", "_")
+
+    @property
+    def a_thing(self) -> str:
+        """The singular with its article."""
+        return f"{'an' if self.singular[0] in 'aeiou' else 'a'} {self.singular}"
+
+
+def add_routes(router: APIRouter, kind: DeclaredKind[Any, Any]) -> None:
+    """Give a router the four routes of a kind."""
+    _add_list(router, kind)
+    _add_get(router, kind)
+    _add_put(router, kind)
+    _add_delete(router, kind)
+
+
+def _add_list(router: APIRouter, kind: DeclaredKind[Any, Any]) -> None:
+    async def list_things(request: Request, query: Annotated[PageQuery, Query()]) -> Response:
+        page = await kind.service(scheduler(request)).list(**query.model_dump())
+        return responses.answer({kind.slug: [kind.show(one) for one in page.items], "next": page.next})
+
+    router.add_api_route(
+        f"/{kind.path}",
+        list_things,
+        methods=["GET"],
+        name=f"list_{kind.slug}",
+        summary=f"List {kind.path.replace('-', ' ')}",
+        description=kind.list_doc,
+        responses=answers({200: kind.page}, InvalidRequest, *kind.list_errors),
+    )
+
+
+def _add_get(router: APIRouter, kind: DeclaredKind[Any, Any]) -> None:
+    async def get_thing(request: Request, name: _name_of(kind)) -> Response:  # type: ignore[valid-type]
+        service = kind.service(scheduler(request))
+        headers = await etags.etag_of(service, name)
+        return responses.answer(kind.show(await service.get(name)), headers=headers)
+
+    router.add_api_route(
+        _path(kind),
+        get_thing,
+        methods=["GET"],
+        name=f"get_{_singular(kind)}",
+        summary=f"One {kind.singular}",
+        description=kind.get_doc,
+        responses=answers({200: kind.answer}, InvalidRequest, NotFound, *kind.list_errors, etag=True),
+    )
+
+
+def _add_put(router: APIRouter, kind: DeclaredKind[Any, Any]) -> None:
+    async def put_thing(request: Request, name: _name_of(kind)) -> Response:  # type: ignore[valid-type]
+        asked = await read(request, kind.body)
+        known = scheduler(request)
+        service = kind.service(known)
+        _, new = await kind.put(known, name, asked, etags.if_match(request))
+        headers = await etags.etag_of(service, name)
+        return responses.created(kind.show(await service.get(name)), request.url.path, new, headers)
+
+    errors: Errors = (*BODY, *kind.put_errors, OutcomeUnknown, PreconditionFailed)
+    router.add_api_route(
+        _path(kind),
+        put_thing,
+        methods=["PUT"],
+        name=f"put_{_singular(kind)}",
+        summary=f"Declare {kind.a_thing}",
+        description=kind.put_doc,
+        dependencies=[etags.IF_MATCH],
+        responses=answers({200: kind.answer, 201: kind.answer}, *errors, etag=True),
+        openapi_extra=body(kind.body, kind.examples),
+    )
+
+
+def _add_delete(router: APIRouter, kind: DeclaredKind[Any, Any]) -> None:
+    async def forget(request: Request, name: str, force: bool) -> Response:
+        await kind.service(scheduler(request)).delete(name, force, etags.if_match(request))
+        return responses.nothing()
+
+    async def delete_thing(request: Request, name: _name_of(kind)) -> Response:  # type: ignore[valid-type]
+        return await forget(request, name, True)
+
+    async def delete_unused(
+        request: Request,
+        name: _name_of(kind),  # type: ignore[valid-type]
+        query: Annotated[ForgetQuery, Query()],
+    ) -> Response:
+        return await forget(request, name, query.force)
+
+    in_use: Errors = (ClaimState,) if kind.forced else ()
+    router.add_api_route(
+        _path(kind),
+        delete_unused if kind.forced else delete_thing,
+        methods=["DELETE"],
+        status_code=204,
+        name=f"delete_{_singular(kind)}",
+        summary=f"Delete {kind.a_thing}",
+        description=kind.delete_doc,
+        dependencies=[etags.IF_MATCH],
+        responses=answers({204: None}, InvalidRequest, NotFound, *in_use, OutcomeUnknown, PreconditionFailed),
+    )
+
+
+def _name_of(kind: DeclaredKind[Any, Any]) -> Any:
+    return Annotated[str, Path(alias=kind.parameter, pattern=NAME_PATTERN, examples=[kind.example])]
+
+
+def _path(kind: DeclaredKind[Any, Any]) -> str:
+    return f"/{kind.path}/{{{kind.parameter}}}"
+
+
+def _singular(kind: DeclaredKind[Any, Any]) -> str:
+    return kind.singular.replace(" ", "_")

@@ -1,0 +1,8 @@
+-- if_match(): whether a thing with this tag (nil: it is not there) may be written. `wanted` is '' for a write without a
+-- condition, '*' for any thing that is there, or the tags of which it must have one, each after a space.
+local function if_match(wanted, tag)
+  if wanted == '' then
+    return true
+  end
+  return tag and (wanted == '*' or string.find(wanted .. ' ', ' ' .. tag .. ' ', 1, true)) and true or false
+end

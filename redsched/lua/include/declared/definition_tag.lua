@@ -1,0 +1,16 @@
+-- definition_tag(): the tag of what operators declare of a thing, as redsched/store/codec/tags.py computes it; nil
+-- where nothing of it is declared.
+-- include: definition
+local function definition_tag(thing)
+  local entries = {}
+  for field, value in pairs(thing) do
+    if is_definition(field) then
+      entries[#entries + 1] = redis.sha1hex(field .. '\0' .. value)
+    end
+  end
+  -- As numbers, because the server sorts strings by its locale.
+  table.sort(entries, function(one, other)
+    return tonumber(string.sub(one, 1, 12), 16) < tonumber(string.sub(other, 1, 12), 16)
+  end)
+  return entries[1] and redis.sha1hex(table.concat(entries))
+end

@@ -1,0 +1,17 @@
+"""Refusing a write that is based on another state than the present one."""
+
+from redsched.errors import PreconditionFailed
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import ScriptResult
+
+
+def refuse_changed(answer: ScriptResult, what: str) -> ScriptResult:
+    """Return a script's answer. Raises PreconditionFailed where the thing has none of the tags that were given."""
+    if answer.outcome is not Outcome.CHANGED:
+        return answer
+    if not answer.facts:
+        raise PreconditionFailed(f"{what} is not there, and the condition asks for one that is: declare it without")
+    (tag,) = answer.facts
+    raise PreconditionFailed(
+        f'{what} has the tag "{tag}": it was changed since it was read, read it again', {"tag": tag}
+    )

@@ -1,0 +1,218 @@
+"""An example of each answer, for the OpenAPI: one small fleet, in which web has a claim on host h17."""
+
+from typing import Any
+
+TOKEN = "1790000000000-9f3a12cd.4711"
+AT_MS = 1_790_000_000_000
+AMOUNTS = {"VCPU": 2, "MEMORY_MB": 4096}
+
+SELECTION: dict[str, Any] = {
+    "claim_id": "6f1c",
+    "state": "claimed",
+    "cell": "c1",
+    "host": "h17",
+    "slots": AMOUNTS,
+    "token": TOKEN,
+    "expires_at_ms": AT_MS + 120_000,
+    "alternates": [{"host": "h3"}],
+}
+PLACEMENT: dict[str, Any] = {
+    "placed": TOKEN,
+    "token": TOKEN,
+    "root": TOKEN,
+    "host": "h17",
+    "state": "active",
+    "slots": AMOUNTS,
+    "end_reason": None,
+    "expires_at_ms": None,
+    "move_deadline_ms": None,
+}
+CLAIM: dict[str, Any] = {
+    "claim_id": "6f1c",
+    "cell": "c1",
+    "host": "h17",
+    "state": "active",
+    "token": TOKEN,
+    "slots": AMOUNTS,
+    "project": "web",
+    "consumer": "shop",
+    "server_group": "web",
+    "end_reason": None,
+    "claimed_at_ms": AT_MS,
+    "expires_at_ms": None,
+    "closed": "",
+    "attempts": 1,
+    "max_attempts": 3,
+    "restarts": 0,
+    "next_attempt_at_ms": None,
+    "alternates": [{"host": "h3"}],
+    "placements": [PLACEMENT],
+    "resizing_to": {},
+    "digest": "",
+    "counted": {"zone": "az1"},
+    "on_exit": "release",
+    "work_ended_at_ms": None,
+    "reason": None,
+}
+MISS: dict[str, Any] = {
+    "host": "h3",
+    "needs": AMOUNTS,
+    "free": {"VCPU": 1, "MEMORY_MB": 8192},
+    "changes": ["1 VCPU less"],
+}
+SLOT: dict[str, Any] = {
+    "total": 64,
+    "reserved": 2,
+    "allocation_ratio": 4.0,
+    "min_unit": 1,
+    "max_unit": 64,
+    "step_size": 1,
+    "capacity": 248,
+    "claimed": 2,
+    "external": 1,
+    "free": 245,
+}
+SEATS: dict[str, Any] = {
+    "total": 100,
+    "reserved": 0,
+    "allocation_ratio": 1.0,
+    "min_unit": 1,
+    "max_unit": 100,
+    "step_size": 1,
+    "capacity": 100,
+    "claimed": 3,
+    "external": 0,
+    "free": 97,
+}
+HOST: dict[str, Any] = {
+    "name": "h17",
+    "cell": "c1",
+    "zone": "az1",
+    "status": "enabled",
+    "alive": True,
+    "attested": True,
+    "written_off": False,
+    "version": 42,
+    "lease_s": 30,
+    "slots": {"VCPU": SLOT},
+    "traits": ["HW_CPU_X86_AVX2"],
+    "labels": {"rack": "r4"},
+    "metrics": {"cpu.percent": 12.5},
+    "claims": 1,
+    "pools": {"numa0": {"parent": "", "traits": ["HW_NUMA_ROOT"]}},
+    "aggregates": ["licensed"],
+    "draining": "",
+    "drain_deadline_ms": None,
+    "drain_then": "",
+    "unmovable": [],
+    "failed_moves": [],
+}
+DRAIN: dict[str, Any] = {
+    "host": "h17",
+    "state": "moving",
+    "status": "draining",
+    "draining": "move",
+    "claims": 1,
+    "drain_deadline_ms": AT_MS + 600_000,
+    "drain_then": "stop",
+    "unmovable": [{"claim_id": "6f1c", "reason": "none of 2 hosts can take 2 VCPU: 2 by VCPU"}],
+    "failed_moves": [],
+}
+AGGREGATE: dict[str, Any] = {"name": "licensed", "metadata": {"ssd": "true"}, "hosts": ["h17"]}
+SERVER_GROUP: dict[str, Any] = {
+    "name": "web",
+    "policy": "anti-affinity",
+    "by": "host",
+    "max_per_host": 1,
+    "count_by": ["label:rack"],
+    "members": 1,
+    "counts": {"host": {"h17": 1}, "zone": {"az1": 1}, "label:rack": {"r4": 1}},
+}
+SHARED_POOL: dict[str, Any] = {
+    "name": "licences",
+    "cell": "c1",
+    "slots": {"CUSTOM_SEAT": SEATS},
+    "traits": ["CUSTOM_LICENCE"],
+    "aggregates": ["licensed"],
+}
+QUOTA: dict[str, Any] = {
+    "project": "web",
+    "limits": {"VCPU": 100, "claims": 50},
+    "used": {"MEMORY_MB": 4096, "VCPU": 2, "claims": 1},
+}
+EVENT: dict[str, Any] = {
+    "id": f"c1:{AT_MS}-0",
+    "cell": "c1",
+    "at_ms": AT_MS,
+    "seq": 4711,
+    "kind": "claimed",
+    "claim": "6f1c",
+    "host": "h17",
+    "project": "web",
+    "slots": AMOUNTS,
+}
+BULK: dict[str, Any] = {"claim_id": "6f1c", "host": "h17", "state": "active", "outcome": "ending", "problem": None}
+
+ANSWERS: dict[str, dict[str, Any]] = {
+    "AboutAnswer": {
+        "name": "redsched",
+        "version": "0.1.0",
+        "summary": "A shared-state scheduler on Redis",
+        "openapi": "/openapi.json",
+        "docs": "/docs",
+    },
+    "AcceptedAnswer": {"watch": "/v1/hosts/h17/drain"},
+    "AcceptedClaimAnswer": {**CLAIM, "resizing_to": {"VCPU": 4, "MEMORY_MB": 4096}, "watch": "/v1/claims/6f1c"},
+    "AggregateAnswer": AGGREGATE,
+    "AggregatesAnswer": {"aggregates": [AGGREGATE], "next": None},
+    "BulkAnswer": {"results": [BULK], "next": "h17:6f1c", "watch": "/v1/claims?project=web&state=ending"},
+    "ClaimAnswer": CLAIM,
+    "ClaimsAnswer": {"claims": [CLAIM], "next": None},
+    "DrainAnswer": DRAIN,
+    "EndingAnswer": {"claim_id": "6f1c", "state": "ending", "watch": "/v1/claims/6f1c"},
+    "EventsAnswer": {"events": [EVENT], "next": None},
+    "ExplanationAnswer": {
+        "hosts": 2,
+        "fits": 1,
+        "unsearched": 0,
+        "reasons": [{"reason": "VCPU", "hosts": 1}],
+        "nearest": [MISS],
+        "exceeded": [],
+        "checks": [
+            {"host": "h3", "reason": "VCPU", "checks": [{"name": "VCPU", "ok": False, "detail": "needs 2, free 1"}]}
+        ],
+    },
+    "HealthAnswer": {"status": "ok"},
+    "HeartbeatAnswer": {"outcome": "OK"},
+    "HostAnswer": HOST,
+    "HostsAnswer": {"hosts": [HOST], "next": None},
+    "InboxAnswer": {
+        "entries": [
+            {
+                "entry_id": f"{AT_MS}-0",
+                "number": 7,
+                "epoch": "1790000000000-9f3a12cd",
+                "op": "claim",
+                "claim_id": "6f1c",
+                "token": TOKEN,
+            }
+        ]
+    },
+    "QuotaAnswer": QUOTA,
+    "QuotasAnswer": {"quotas": [QUOTA], "next": None},
+    "ReadyAnswer": {"status": "ready", "detail": "caught up", "hosts": 2, "workers": 1},
+    "ReportAnswer": {
+        "outcome": "OK",
+        "epoch": "1790000000000-9f3a12cd",
+        "attested": True,
+        "version": 42,
+        "drop": [],
+    },
+    "SelectionsAnswer": {"selections": [SELECTION]},
+    "ServerGroupAnswer": SERVER_GROUP,
+    "ServerGroupsAnswer": {"server_groups": [SERVER_GROUP], "next": None},
+    "SharedPoolAnswer": SHARED_POOL,
+    "SharedPoolsAnswer": {"shared_pools": [SHARED_POOL], "next": None},
+    "UsageAnswer": {"usage": [{"zone": "az1", "project": "web", "used": {"VCPU": 2, "claims": 1}}]},
+}
+"""By the name of the answer's model. `tests/api/test_openapi.py` validates each against its schema."""

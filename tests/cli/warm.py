@@ -22,22 +22,38 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[int, 
     """Run `redsched` to its end; its exit code, output and errors. Raises TimeoutExpired."""
     with TemporaryDirectory() as folder:
         written = Path(folder, "output"), Path(folder, "errors")
-        process = FORKS.Process(target=_command, args=(arguments, dict(environment), *written))
-        process.start()
-        process.join(LONGEST_S)
-        if process.exitcode is None:
-            process.kill()
-            process.join()
-            raise TimeoutExpired(["redsched", *arguments], LONGEST_S)
-        exit_code = process.exitcode
-        process.close()
+        exit_code = _run(arguments, environment, *written)
         output, errors = (one.read_text() for one in written)
         return exit_code, output, errors
 
 
-def _command(arguments: Sequence[str], environment: Mapping[str, str], output: Path, errors: Path) -> None:
+def run_on(terminal: str, arguments: Sequence[str], environment: Mapping[str, str], folder: Path) -> int:
+    """Run `redsched` to its end on a terminal, such as `/dev/pts/3`, and in a folder; its exit code."""
+    return _run(arguments, environment, Path(terminal), Path(terminal), folder)
+
+
+def _run(
+    arguments: Sequence[str], environment: Mapping[str, str], output: Path, errors: Path, folder: Path | None = None
+) -> int:
+    process = FORKS.Process(target=_command, args=(arguments, dict(environment), output, errors, folder))
+    process.start()
+    process.join(LONGEST_S)
+    if process.exitcode is None:
+        process.kill()
+        process.join()
+        raise TimeoutExpired(["redsched", *arguments], LONGEST_S)
+    exit_code = process.exitcode
+    process.close()
+    return exit_code
+
+
+def _command(
+    arguments: Sequence[str], environment: Mapping[str, str], output: Path, errors: Path, folder: Path | None
+) -> None:
+    if folder:
+        os.chdir(folder)
     for path, number in ((output, 1), (errors, 2)):
-        file = os.open(path, os.O_WRONLY | os.O_CREAT)
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOCTTY)
         os.dup2(file, number)
         os.close(file)
     os.environ.clear()

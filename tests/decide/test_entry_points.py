@@ -18,7 +18,9 @@ from tests.support.columns import columns_of
 from tests.support.decisions import hosts_of
 from tests.support.packages import EntryPoints, install
 
-DOC = (Path(__file__).parents[2] / "docs" / "own-code.md").read_text()
+DOCS = Path(__file__).parents[2] / "docs"
+DOC = (DOCS / "own-code.md").read_text()
+EXAMPLE = (DOCS / "howto" / "write-a-filter.md").read_text()
 USUAL = {"version": "1", "epoch": "1-a", "status": "enabled", "alive": "1", "capacity.VCPU": "10"}
 SMALL = Request({"VCPU": 1})
 
@@ -39,8 +41,8 @@ def installing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Inst
 
 def example(language: str) -> str:
     """The first block of a language in the docs."""
-    found = re.search(rf"```{language}\n(.*?)```", DOC, re.DOTALL)
-    assert found, f"docs/own-code.md has no block of {language}"
+    found = re.search(rf"```{language}\n(.*?)```", EXAMPLE, re.DOTALL)
+    assert found, f"docs/howto/write-a-filter.md has no block of {language}"
     return found[1]
 
 

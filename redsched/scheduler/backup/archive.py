@@ -1,4 +1,4 @@
-"""A cell as readable lines: what `export` writes and `import` and `replay` read. docs/backup.md shows them.
+"""A cell as readable lines: what `export` writes and `import` and `replay` read. docs/howto/backup.md shows them.
 
 One JSON object a line, with its `kind`. The head comes first and says how many lines follow, so that a file which was
 cut off is not taken for a whole one.

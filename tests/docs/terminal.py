@@ -1,0 +1,197 @@
+"""A terminal of 80 columns, and the stacks of `redsched up` that pages are played on."""
+
+import os
+import pty
+import re
+import shlex
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from fcntl import ioctl
+from pathlib import Path
+
+import redis
+
+from redsched.store.embedded.binary import pick_server
+from tests.cli import warm
+from tests.cli.parts import Up, run, up
+from tests.docs.pages import ROOT
+
+COLUMNS = 80
+DONE = re.compile(r"-- done (\d+) --\n$")
+SERVES = ("up", "api", "agent")
+PLAIN = re.compile(r"redsched [^|&;<>$()`\n\\]*")
+"""A command without anything that only a shell understands."""
+UP = re.compile(r"((?:\w+=\S+ )*)(scripts/|redsched )up\b(.*)")
+"""The command that starts a stack."""
+REST = "localhost:8080"
+"""What pages call the API of `redsched up`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A command that has ended, with all that it has shown."""
+
+    exit_code: int
+    shown: str
+
+
+class Terminal:
+    """One bash in a folder of its own, on a terminal of 80 columns, with the store and API of a stack."""
+
+    def __init__(self, folder: Path) -> None:
+        self._api = REST
+        ours, its = pty.openpty()
+        modes = termios.tcgetattr(its)
+        modes[1] &= ~termios.ONLCR
+        termios.tcsetattr(its, termios.TCSANOW, modes)
+        ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, COLUMNS, 0, 0))
+        self._ours, self._name = ours, os.ttyname(its)
+        self._bash = subprocess.Popen(
+            ["bash"],
+            stdin=subprocess.PIPE,
+            stdout=its,
+            stderr=its,
+            text=True,
+            cwd=folder,
+            env=_environment(folder),
+        )
+        os.close(its)
+        self._ask("trap 'FAILED=$?' ERR")
+
+    def use(self, stack: Up) -> None:
+        """Let commands use a stack from here on."""
+        self._api = stack.api.removeprefix("http://")
+        self._ask(f"export REDSCHED_REDIS_URL={stack.store}")
+
+    def run(self, command: str) -> Ran:
+        """Run a command to its end. One of redsched's own that ends by itself is forked: that spares its start."""
+        command = re.sub(r"^scripts/", f"{ROOT}/scripts/", command.replace(REST, self._api))
+        environment = self.environment() if PLAIN.fullmatch(command) else {}
+        if environment and command.split()[1] not in SERVES and "PYTHONPATH" not in environment:
+            arguments = shlex.split(command, comments=True)[1:]
+            exit_code = warm.run_on(self._name, arguments, environment, Path(environment["PWD"]))
+            return Ran(exit_code, self._ask("").shown)
+        return self._ask(command)
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables that bash has exported by now."""
+        lines = self._ask("env -0 | tr '\\0\\n' '\\n\\1'").shown.splitlines()
+        return dict(line.replace("\1", "\n").split("=", 1) for line in lines)
+
+    def end(self) -> None:
+        """End bash; it has to have no children any more."""
+        self._bash.communicate()
+        os.close(self._ours)
+
+    def _ask(self, command: str) -> Ran:
+        assert self._bash.stdin is not None
+        self._bash.stdin.write(f'{{ FAILED=0\n{command}\n}} < /dev/null\necho "-- done $FAILED --"\n')
+        self._bash.stdin.flush()
+        shown = ""
+        while not (done := DONE.search(shown)):
+            shown += os.read(self._ours, 65_536).decode(errors="replace")
+        return Ran(int(done[1]), shown[: done.start()])
+
+
+def _environment(folder: Path) -> Mapping[str, str]:
+    """What a user's shell has: the commands of the checkout, a store's server, and a home of its own."""
+    commands = folder / ".bin"
+    commands.mkdir()
+    if found := shutil.which("redis-cli"):
+        (commands / "redis-cli").write_text(f'#!/bin/sh\nexec {found} -s "${{REDSCHED_REDIS_URL#unix://}}" "$@"\n')
+        (commands / "redis-cli").chmod(0o755)
+    (commands / "store-server").symlink_to(pick_server().path)
+    path = f"{commands}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    return {**kept, "HOME": str(folder), "XDG_STATE_HOME": str(folder / ".state"), "PATH": path, "TERM": "dumb"}
+
+
+@contextmanager
+def terminal(folder: Path) -> Iterator[Terminal]:
+    """A terminal in a folder. At the end nothing runs any more that was started there, whatever happened."""
+    opened = Terminal(folder)
+    try:
+        yield opened
+    finally:
+        for pid in processes_in(folder):  # bash is one of them; all of them hold its output open
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        opened.end()
+
+
+def processes_in(folder: Path) -> list[int]:
+    """The processes whose working directory this is."""
+    found = list[int]()
+    for one in Path("/proc").iterdir():
+        with suppress(OSError):
+            if one.name.isdecimal() and (one / "cwd").readlink() == folder:
+                found.append(int(one.name))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """A `redsched up` that runs, and the hosts that it came up with."""
+
+    up: Up
+    hosts: frozenset[str]
+
+    def show(self, *command: str) -> list[dict[str, str]]:
+        """Return what a command lists."""
+        answer = run(*command, "--json", "--url", self.up.store).check().json()
+        return next(value for value in answer.values() if isinstance(value, list))
+
+    def do(self, *command: str) -> None:
+        run(*command, "--url", self.up.store).check()
+
+    def tidy(self) -> None:
+        """Release all claims, delete what was declared, remove hosts that came later, and enable the others.
+
+        What the store remembers of ended claims and events goes too: pages use the same ids.
+        """
+        if claims := [claim["claim_id"] for claim in self.show("claim", "list")]:
+            self.do("claim", "release", "--force", *claims)
+        for noun in ("aggregate", "server-group", "shared-pool", "quota"):
+            for thing in self.show(noun, "list"):
+                self.do(
+                    noun, "delete", thing.get("name") or thing["project"], *(["--force"] if noun != "quota" else [])
+                )
+        for host in self.show("host", "list"):
+            if host["name"] not in self.hosts:
+                self.do("host", "remove", "--force", host["name"])
+            elif host["status"] != "enabled":
+                self.do("host", "enable", host["name"])
+        with redis.Redis.from_url(self.up.store, protocol=2) as client:
+            client.delete(*client.scan_iter("rs:{c1}:claim:*"), "rs:{c1}:events")
+
+
+@dataclass(slots=True)
+class Stacks:
+    """Stacks by the command that started them. Each serves many pages, and is tidied between two."""
+
+    _folder: Path
+    _open: ExitStack
+    _running: dict[str, Stack] = field(default_factory=dict)
+
+    def of(self, command: str, folder: Path) -> Up:
+        """Return the stack of `VARIABLE=value redsched up ...` as when it came up, started in a folder."""
+        if command in self._running:
+            self._running[command].tidy()
+        else:
+            started = self._open.enter_context(self._up(command, folder))
+            names = run("host", "list", "--json", "--url", started.store).check().json()["hosts"]
+            self._running[command] = Stack(started, frozenset(host["name"] for host in names))
+        return self._running[command].up
+
+    def _up(self, command: str, folder: Path) -> AbstractContextManager[Up]:
+        variables, _, arguments = UP.fullmatch(command).groups()  # type: ignore[union-attr]
+        home = {"HOME": str(self._folder), "XDG_STATE_HOME": str(self._folder / f"state-{len(self._running)}")}
+        there = [str(folder / word) if (folder / word).exists() else word for word in shlex.split(arguments)]
+        return up(*there, environment=home | dict(word.split("=") for word in shlex.split(variables)))

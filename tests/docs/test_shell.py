@@ -1,0 +1,55 @@
+"""Every shell line of every document runs, or says why a test cannot run it, and shows what its page shows."""
+
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import PAGES, ROOT, SHELL, blocks
+from tests.docs.play import play
+from tests.docs.terminal import Stacks
+
+RUN = [page for page in PAGES if any(block.is_run for block in blocks(page.read_text()))]
+NOT_OWNER = {"python", "toml", "yaml", "json", "text", "ini", "http", "promela", "lua", "{toctree}"}
+"""What else is in fences."""
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.fixture(scope="module")
+def stacks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stacks]:
+    with ExitStack() as opened:
+        yield Stacks(tmp_path_factory.mktemp("stacks"), opened)
+
+
+@pytest.mark.parametrize("page", RUN, ids=name_of)
+def test_the_commands_of_a_page_run_and_show_what_it_shows(page: Path, stacks: Stacks, tmp_path: Path) -> None:
+    play(page.read_text(), stacks, tmp_path)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_block_of_a_page_names_its_language(page: Path) -> None:
+    """A block without one could hold shell lines that nobody runs."""
+    wrong = [
+        (block.line, block.language) for block in blocks(page.read_text()) if block.language not in SHELL | NOT_OWNER
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_no_other_block_of_a_page_looks_like_a_shell(page: Path) -> None:
+    others = [block for block in blocks(page.read_text()) if block.language not in SHELL]
+    lines = [line for block in others for line in block.text.splitlines()]
+    assert [line for line in lines if re.match(r"\$ |(redsched|scripts/\w+|redis-cli|curl|python -m) ", line)] == []
+
+
+def test_every_fence_is_found() -> None:
+    """A comment of another form before a block would hide neither it nor its mark."""
+    for page in PAGES:
+        fences = re.findall(r"^ *```", page.read_text(), re.MULTILINE)
+        fenced = [block for block in blocks(page.read_text()) if block.fenced]
+        assert len(fences) == 2 * len(fenced), name_of(page)

@@ -13,7 +13,6 @@ import numpy as np
 
 from redsched.cache.arrays import KeyedColumns, TextColumn, grown
 from redsched.cache.declared import Declared
-from redsched.cache.diff import difference
 from redsched.cache.dirty import DirtyRows
 from redsched.cache.pool_tree import PoolTree, pool_tree_of, tree_after
 from redsched.cache.rows import Rows
@@ -60,11 +59,6 @@ class Columns(Rows):
             self.amounts[kind] for kind in ("capacity", "claimed", "external")
         )
         self.minimum, self.maximum, self.step = (self.amounts[kind] for kind in ("min", "max", "step"))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Columns) and not self.difference(other)
-
-    __hash__ = None  # type: ignore[assignment]  # it changes all the time
 
     def names_where(self, zone: str | None, status: str | None) -> list[str]:
         """Hosts of a zone and with a status, in the order of their names; None: of any."""
@@ -247,10 +241,6 @@ class Columns(Rows):
 
     def _families(self) -> "tuple[KeyedColumns[np.int64] | KeyedColumns[np.bool_] | KeyedColumns[np.float64], ...]":
         return (*self.amounts.values(), self.traits, self.aggregates, self.metrics)
-
-    def difference(self, other: "Columns") -> list[str]:
-        """Readable differences from `other`, one for each value of each host; empty where both are the same."""
-        return difference(self, other)
 
 
 _SINGLE: dict[str, Callable[[Columns, int, str], None]] = {

@@ -10,6 +10,7 @@ nothing in, so that one bad host costs that host and not the scheduler.
 from collections.abc import Callable, Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from redsched.cache.arrays import KeyedColumns, TextColumn, grown
 from redsched.cache.declared import Declared
@@ -17,6 +18,7 @@ from redsched.cache.dirty import DirtyRows
 from redsched.cache.pool_tree import PoolTree, pool_tree_of, tree_after
 from redsched.cache.rows import Rows
 from redsched.cache.slot_fields import AMOUNTS, amount_of
+from redsched.model.hosts import ListedStatus
 from redsched.model.validation import MAX_AMOUNT, parse_int
 from redsched.store.codec.fields import WRITTEN_OFF
 from redsched.store.codec.results import HostUsage
@@ -61,13 +63,17 @@ class Columns(Rows):
         self.minimum, self.maximum, self.step = (self.amounts[kind] for kind in ("min", "max", "step"))
 
     def names_where(self, zone: str | None, status: str | None) -> list[str]:
-        """Hosts of a zone and with a status, in the order of their names; None: of any."""
+        """Return the hosts of a zone and with a status (a ListedStatus), in the order of their names; None: of any."""
         wanted = self.present
         if zone is not None:
             wanted = wanted & (self.zones.codes == self.zones.code(zone))
         if status is not None:
-            wanted = wanted & (self.status == _STATUS[status])
+            wanted = wanted & self._with_status(status)
         return self.names_in(wanted)
+
+    def _with_status(self, status: str) -> NDArray[np.bool_]:
+        is_lost: NDArray[np.bool_] = self.epochs.codes == self.epochs.code(WRITTEN_OFF)
+        return is_lost if status == ListedStatus.LOST else np.logical_and(self.status == _STATUS[status], ~is_lost)
 
     def is_written_off(self, host: str) -> bool:
         """Whether an operator has written a known host off, and it has not come back."""

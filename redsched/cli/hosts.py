@@ -9,14 +9,12 @@ from redsched.cli.context import with_scheduler
 from redsched.cli.drain_progress import until_empty
 from redsched.cli.options import After, AsJson, HostArgument, Limit, Url, filter_name
 from redsched.errors import ClaimState, InvalidRequest
-from redsched.model import AtDeadline, HostStatus
+from redsched.model import AtDeadline, HostStatus, ListedStatus
 from redsched.scheduler import HostView, Scheduler, SlotView
 from redsched.schema import render
 from redsched.schema.requests.verbs import MAX_DEADLINE_S
 
 HEADS = ("HOST", "ZONE", "STATUS", "ALIVE", "CLAIMS", "FREE")
-LOST = "lost"
-"""Instead of the status of a host that was written off, and has not come back."""
 NONE = "no hosts: start an agent with `redsched agent`, or report one"
 NONE_LEFT = "no hosts by these filters: leave them out to see all"
 SLOT_HEADS = ("SLOT", "CAPACITY", "CLAIMED", "EXTERNAL", "FREE", "TOTAL", "RESERVED", "RATIO")
@@ -32,7 +30,10 @@ UntilEmpty = Annotated[
 
 def list_hosts(
     zone: Annotated[str, typer.Option(help="Only of this zone.", show_default=False)] = "",
-    status: Annotated[HostStatus | None, typer.Option(help="Only with this status.")] = None,
+    status: Annotated[
+        ListedStatus | None,
+        typer.Option(metavar="STATUS", help=f"Only with this status: {', '.join(ListedStatus)} (written off)."),
+    ] = None,
     limit: Limit = 100,
     after: After = "",
     as_json: AsJson = False,
@@ -214,7 +215,7 @@ def _set_status(url: str, name: str, status: HostStatus) -> None:
 
 def _state(found: HostView) -> str:
     if found.written_off:
-        return LOST
+        return ListedStatus.LOST
     if not found.attested:
         return "not attested"
     return "alive" if found.alive else "down"
@@ -222,7 +223,7 @@ def _state(found: HostView) -> str:
 
 def _row(one: HostView) -> tuple[object, ...]:
     free = tables.amounts({slot: found.free for slot, found in one.slots.items()})
-    return (one.name, one.zone, LOST if one.written_off else one.status, one.alive, one.claims, free)
+    return (one.name, one.zone, ListedStatus.LOST if one.written_off else one.status, one.alive, one.claims, free)
 
 
 def slot_row(slot: str, one: SlotView) -> tuple[object, ...]:

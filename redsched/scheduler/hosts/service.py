@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, OtherAgent
-from redsched.model import AgentStamp, AtDeadline, EndReason, HostReport, HostStatus
+from redsched.model import AgentStamp, AtDeadline, EndReason, HostReport, HostStatus, ListedStatus
 from redsched.model.validation import parse_int
 from redsched.scheduler.cells import Cell, Cells, no_such_host
 from redsched.scheduler.claims.replacements import ReplacementPlacer
@@ -50,9 +50,16 @@ class HostService:
         return replace(view, unmovable=unmovable, failed_moves=await failed_moves(cell, claims, name))
 
     async def list(
-        self, zone: str | None = None, status: HostStatus | None = None, limit: int = 100, after: str = ""
+        self,
+        zone: str | None = None,
+        status: HostStatus | ListedStatus | None = None,
+        limit: int = 100,
+        after: str = "",
     ) -> Page[HostView]:
-        """Hosts by name. `after` is the `next` of the page before: the last name on it."""
+        """Return hosts by name. `after` is the `next` of the page before: the last name on it.
+
+        A host that was written off has the status LOST until it comes back, and no other.
+        """
         await self._cells.catch_up()
         found = ((name, cell) for cell in self._cells for name in cell.mirror.columns.names_where(zone, status))
         names = sorted((one for one in found if one[0] > after), key=lambda one: one[0])

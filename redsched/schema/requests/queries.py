@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from redsched.model import HostStatus, ListedState
+from redsched.model import ListedState, ListedStatus
 from redsched.schema.types import GivenLeaseS, GivenName, GivenToken, Strict
 
 
@@ -66,7 +66,10 @@ class HostsQuery(PageQuery):
     """Filters of a list of hosts."""
 
     zone: GivenName | None = None
-    status: HostStatus | None = None
+    status: Annotated[
+        ListedStatus | None,
+        Field(description="lost: written off and not back. Such a host is listed under no other status."),
+    ] = None
 
 
 class ReleaseQuery(Strict):

@@ -28,9 +28,11 @@ from redsched.schema.responses.hosts import (
     StuckAnswer,
 )
 from redsched.schema.responses.problems import (
+    FailedAttempt,
     FieldError,
     InvalidProblem,
     Miss,
+    NotConfirmedProblem,
     NoValidHostProblem,
     Problem,
     ReasonCount,
@@ -76,6 +78,7 @@ __all__ = [
     "EventsAnswer",
     "ExceededAnswer",
     "ExplanationAnswer",
+    "FailedAttempt",
     "FieldError",
     "HealthAnswer",
     "HeartbeatAnswer",
@@ -87,6 +90,7 @@ __all__ = [
     "InvalidProblem",
     "Miss",
     "NoValidHostProblem",
+    "NotConfirmedProblem",
     "PoolAnswer",
     "Problem",
     "QuotaAnswer",

@@ -34,6 +34,17 @@ def test_move_says_where_to_and_the_list_shows_both(redsched: Redsched) -> None:
     assert redsched("claim", "confirm", "mine", "--token", target["token"]).check().output == "mine is active on h2\n"
 
 
+def test_fail_of_a_target_leaves_the_claim_where_it_runs(redsched: Redsched) -> None:
+    """With and without --no-alternate; --to is refused, with the way out."""
+    found = claimed(redsched)
+    redsched("claim", "confirm", "mine", "--token", found["token"]).check()
+    for option in ((), ("--no-alternate",)):
+        target = redsched("claim", "move", "mine", "--to", "h2", "--json").check().json()["token"]
+        redsched("claim", "fail", "mine", "--token", target, "--to", "h3").check_failed(3, "move it again")
+        shown = redsched("claim", "fail", "mine", "--token", target, *option).check().output
+        assert shown == "mine is active on h1 now\n"
+
+
 def test_fail_names_the_next_host(redsched: Redsched) -> None:
     claimed(redsched)
     assert "is claimed on h2 now" in redsched("claim", "fail", "mine").check().output

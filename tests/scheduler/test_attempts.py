@@ -124,7 +124,17 @@ async def test_those_of_a_call_for_several_places_are_hosts_that_none_of_them_go
 async def test_a_claim_without_alternates_keeps_none(clean_store: str) -> None:
     async with at_work(clean_store, 6, 4) as work:
         await work.scheduler.select(MINE)
-        assert "alternates" not in (await mine(work)).raw
+        assert not [name for name in (await mine(work)).raw if name.startswith("alternate")]
+
+
+async def test_alternates_leave_the_hash_of_a_claim_compact(clean_store: str) -> None:
+    """One long value would turn a hash of 12 short fields into a table of twice its size."""
+    async with at_work(clean_store, *[2] * 20) as work, raw_client(clean_store) as raw:
+        found = (await work.scheduler.select(replace(MINE, alternates=19))).selections[0]
+        now = await mine(work)
+        assert now.alternates == found.alternates
+        assert len(" ".join(now.alternates)) > 64
+        assert await raw.object("encoding", work.store.keys.claim("mine")) == "listpack"
 
 
 @pytest.mark.parametrize("most", [1, 2, 3])

@@ -90,7 +90,10 @@ class PreconditionFailed(Conflict):
 
 
 class NotConfirmed(Conflict):
-    """Asked for until active, and no word of the hosts came in time. `facts` has `claim_ids`, which have all ended."""
+    """Asked for until active, and no word of the hosts came in time. `facts` has `claim_ids`, which have all ended.
+
+    And `failed_attempts` [{"claim_id", "host", "at_ms", "kind", "reason"}]: what became of each placement.
+    """
 
     problem, title, status = "not-confirmed", "No host has confirmed it", 504
 

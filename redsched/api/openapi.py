@@ -15,6 +15,7 @@ from pydantic.json_schema import models_json_schema
 from redsched.api.problems import MEDIA_TYPE, BodyTooLarge, InternalError, UnsupportedMediaType, all_problems
 from redsched.errors import (
     InvalidRequest,
+    NotConfirmed,
     NotDurable,
     NoValidHost,
     OutcomeUnknown,
@@ -27,7 +28,7 @@ from redsched.errors import (
     Unavailable,
 )
 from redsched.schema import examples, requests, responses
-from redsched.schema.responses import InvalidProblem, NoValidHostProblem, Problem, QuotaProblem
+from redsched.schema.responses import InvalidProblem, NotConfirmedProblem, NoValidHostProblem, Problem, QuotaProblem
 
 REF = "#/components/schemas/{model}"
 
@@ -117,6 +118,8 @@ def _problem_model(error: type[RedschedError]) -> type[BaseModel]:
         return NoValidHostProblem
     if issubclass(error, QuotaExceeded):
         return QuotaProblem
+    if issubclass(error, NotConfirmed):
+        return NotConfirmedProblem
     return InvalidProblem if error.status == 422 else Problem
 
 

@@ -10,14 +10,15 @@ nothing in, so that one bad host costs that host and not the scheduler.
 from collections.abc import Callable, Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from redsched.cache.arrays import KeyedColumns, TextColumn, grown
 from redsched.cache.declared import Declared
-from redsched.cache.diff import difference
 from redsched.cache.dirty import DirtyRows
 from redsched.cache.pool_tree import PoolTree, pool_tree_of, tree_after
 from redsched.cache.rows import Rows
 from redsched.cache.slot_fields import AMOUNTS, amount_of
+from redsched.model.hosts import ListedStatus
 from redsched.model.one_of import OneOf, values_of
 from redsched.model.validation import MAX_AMOUNT, parse_int
 from redsched.store.codec.fields import WRITTEN_OFF
@@ -62,19 +63,18 @@ class Columns(Rows):
         )
         self.minimum, self.maximum, self.step = (self.amounts[kind] for kind in ("min", "max", "step"))
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Columns) and not self.difference(other)
-
-    __hash__ = None  # type: ignore[assignment]  # it changes all the time
-
     def names_where(self, zone: OneOf = None, status: OneOf = None) -> list[str]:
-        """Return the hosts with one of these zones and one of these statuses, in the order of their names."""
+        """Return the hosts with one of these zones and one of these (listed) statuses, in the order of their names."""
         wanted = self.present
         if zone:
             wanted = wanted & np.isin(self.zones.codes, [self.zones.code(one) for one in values_of(zone)])
         if status:
-            wanted = wanted & np.isin(self.status, [_STATUS[one] for one in values_of(status)])
+            wanted = wanted & np.any([self._with_status(one) for one in values_of(status)], axis=0)
         return self.names_in(wanted)
+
+    def _with_status(self, status: str) -> NDArray[np.bool_]:
+        is_lost: NDArray[np.bool_] = self.epochs.codes == self.epochs.code(WRITTEN_OFF)
+        return is_lost if status == ListedStatus.LOST else np.logical_and(self.status == _STATUS[status], ~is_lost)
 
     def is_written_off(self, host: str) -> bool:
         """Whether an operator has written a known host off, and it has not come back."""
@@ -248,10 +248,6 @@ class Columns(Rows):
 
     def _families(self) -> "tuple[KeyedColumns[np.int64] | KeyedColumns[np.bool_] | KeyedColumns[np.float64], ...]":
         return (*self.amounts.values(), self.traits, self.aggregates, self.metrics)
-
-    def difference(self, other: "Columns") -> list[str]:
-        """Readable differences from `other`, one for each value of each host; empty where both are the same."""
-        return difference(self, other)
 
 
 _SINGLE: dict[str, Callable[[Columns, int, str], None]] = {

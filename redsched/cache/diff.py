@@ -1,17 +1,15 @@
 """Comparing two sets of columns thing by thing and value by value: what tests of the cache and of the feed rest on."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from redsched.cache.columns import Columns
+from redsched.cache.columns import Columns
 
 Described = Mapping[str, Mapping[str, object]]
 
 
-def describe(columns: "Columns", host: str) -> dict[str, object]:
+def describe(columns: Columns, host: str) -> dict[str, object]:
     """Every column's value of a host by the field's name, without those by key that are the default.
 
     Raises KeyError for a host that is not known.
@@ -40,7 +38,7 @@ def describe(columns: "Columns", host: str) -> dict[str, object]:
     return values | {f"label.{key}": text for key, texts in columns.labels.items() if (text := texts.text(row))}
 
 
-def difference(one: "Columns", other: "Columns") -> list[str]:
+def difference(one: Columns, other: Columns) -> list[str]:
     """Readable differences, one for the cell's epoch and one for each value of each thing; none where all is equal."""
     lines = [] if one.epoch == other.epoch else [f"cell epoch: {one.epoch!r} != {other.epoch!r}"]
     for host in sorted({*one.names(), *other.names()}):

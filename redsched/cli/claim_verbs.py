@@ -9,7 +9,7 @@ from redsched.cli import bulk, completion, options, tables
 from redsched.cli.context import with_scheduler
 from redsched.cli.options import AsJson, ClaimArgument, Url, seconds
 from redsched.errors import InvalidRequest
-from redsched.model import MAX_LEASE_S, MAX_WAIT_S, Claim
+from redsched.model import MAX_LEASE_S, MAX_WAIT_S, OVER, Claim
 from redsched.model.validation import check_name
 from redsched.scheduler import BulkResult, Page, Scheduler
 from redsched.schema import render
@@ -77,20 +77,24 @@ def fail(
     to: Annotated[
         list[str], typer.Option("--to", help="Try this host next. May be given again.", autocompletion=completion.hosts)
     ] = [],  # noqa: B006 - typer reads it, nobody writes it
-    no_alternate: Annotated[bool, typer.Option("--no-alternate", help="Only end it.")] = False,
+    no_alternate: Annotated[bool, typer.Option("--no-alternate", help="Try no other host.")] = False,
     token: TokenOption = "",
     as_json: AsJson = False,
     url: Url = "",
 ) -> None:
-    """Report that its work could not be started: the next host that fits takes it."""
+    """Report that its work could not be started: the next host that fits takes it.
+
+    With the token of a move's target only that ends, and the claim stays where it runs.
+    """
 
     async def work(scheduler: Scheduler) -> Claim:
         body = {"token": await _token(scheduler, claim, token), "alternates": [] if no_alternate else to or None}
         asked = options.as_model(body, FailBody)
         return await scheduler.migrations.fail(claim, asked.token, asked.alternates)
 
-    said = "{0.id} has failed on {0.host}" if no_alternate else "{0.id} is {0.state} on {0.host} now"
-    _show(url, work, as_json, said)
+    found = with_scheduler(url, work)
+    is_over = found.state in OVER
+    _show_claim(found, as_json, "{0.id} has failed on {0.host}" if is_over else "{0.id} is {0.state} on {0.host} now")
 
 
 def move(
@@ -224,7 +228,10 @@ async def _token(scheduler: Scheduler, claim: str, given: str) -> str:
 
 
 def _show(url: str, work: Callable[[Scheduler], Awaitable[Claim]], as_json: bool, said: str) -> None:
-    found = with_scheduler(url, work)
+    _show_claim(with_scheduler(url, work), as_json, said)
+
+
+def _show_claim(found: Claim, as_json: bool, said: str) -> None:
     if as_json:
         return tables.show_json(render.claim(found))
     print(said.format(found))

@@ -1,6 +1,7 @@
 """`redsched events`: the log of who claimed, moved and released what; and following it."""
 
 import json
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -19,6 +20,7 @@ SHOWN = ("claim", "host", "project", "consumer")
 REASON = "reason"
 
 FollowOption = Annotated[bool, typer.Option("--follow", help="Go on with new ones until Ctrl-C.")]
+WideOption = Annotated[bool, typer.Option("--wide", help="One line for each, however narrow the terminal is.")]
 
 
 def events(
@@ -29,6 +31,7 @@ def events(
     follow: FollowOption = False,
     limit: Limit = 100,
     after: After = "",
+    wide: WideOption = False,
     as_json: AsJson = False,
     url: Url = "",
 ) -> None:
@@ -39,11 +42,11 @@ def events(
     given = (("claim", claim), ("project", project), ("host", host), ("kind", kind))
     wanted = EventFilter(**{what: filter_names(what, value) for what, value in given})
     if follow:
-        return run_until_ended(_follow(url, after, wanted, as_json))
+        return run_until_ended(_follow(url, after, wanted, _Follower(as_json, wide)))
     page = with_scheduler(url, lambda s: _page(s, limit, after, wanted))
     if as_json:
         return tables.show_json({"events": [render.event(one) for one in page.items], "next": page.next})
-    tables.show_table(HEADS, map(_row, page.items), "no events", map(_note, page.items))
+    tables.show_table(HEADS, map(_row, page.items), "no events", map(_note, page.items), wide)
     tables.show_more(page.next)
     return None
 
@@ -54,18 +57,54 @@ async def _page(scheduler: Scheduler, limit: int, after: str, wanted: EventFilte
     return Page(tuple(await scheduler.events.newest(limit, wanted)))
 
 
-async def _follow(url: str, after: str, wanted: EventFilter, as_json: bool) -> None:
+async def _follow(url: str, after: str, wanted: EventFilter, follower: "_Follower") -> None:
     settings = settings_for(url)
     async with Scheduler.connect(checked_url(settings), settings) as scheduler:
         async for one in scheduler.events.follow(EVERY_S, after, wanted):
-            line = json.dumps(json.loads(to_json(render.event(one)))) if as_json else _line(one)
-            print(line, flush=True)
+            follower.show(one)
+
+
+class _Follower:
+    """Shows events as they come: as JSON lines, as plain lines, or so that they fit a terminal, under their day."""
+
+    def __init__(self, as_json: bool, wide: bool) -> None:
+        self._as_json = as_json
+        self._is_fitted = tables.is_fitted(wide)
+        self._day = ""
+
+    def show(self, one: EventView) -> None:
+        """Show one event at once."""
+        if self._as_json:
+            print(json.dumps(json.loads(to_json(render.event(one)))), flush=True)
+        elif self._is_fitted:
+            self._show_fitted(one)
+        else:
+            print(_line(one), flush=True)
+
+    def _show_fitted(self, one: EventView) -> None:
+        at = tables.At(one.at_ms)
+        if at.day != self._day:
+            self._day = at.day
+            print(self._day)
+        tables.say("  ".join(filter(None, (at.clock, one.kind, *_who(one), _what(one)))))
+        if note := _note(one):
+            tables.say(f"{' ' * tables.INDENT}{note}")
 
 
 def _row(one: EventView) -> tuple[object, ...]:
+    return (tables.At(one.at_ms), one.kind, *(one.facts.get(name) for name in SHOWN), _what(one))
+
+
+def _who(one: EventView) -> Iterator[str]:
+    """Return claim and host, and what else the table has columns for, by its name where no head tells it."""
+    for name in SHOWN:
+        if value := one.facts.get(name):
+            yield value if name in ("claim", "host") else f"{name}={value}"
+
+
+def _what(one: EventView) -> str:
     rest = (_fact(one, name) for name in one.facts if name not in (*SHOWN, REASON))
-    what = " ".join((tables.amounts(one.slots), *rest)).strip()
-    return (tables.At(one.at_ms), one.kind, *(one.facts.get(name) for name in SHOWN), what)
+    return " ".join((tables.amounts(one.slots), *rest)).strip()
 
 
 def _note(one: EventView) -> str:

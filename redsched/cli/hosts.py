@@ -9,14 +9,12 @@ from redsched.cli.context import with_scheduler
 from redsched.cli.drain_progress import until_empty
 from redsched.cli.options import After, AsJson, HostArgument, Limit, Many, Url, filter_names, many, seconds
 from redsched.errors import ClaimState, InvalidRequest
-from redsched.model import AtDeadline, HostStatus
+from redsched.model import AtDeadline, HostStatus, ListedStatus
 from redsched.scheduler import HostView, Scheduler, SlotView
 from redsched.schema.requests.verbs import MAX_DEADLINE_S
 from redsched.schema.responses import HostAnswer
 
 HEADS = ("HOST", "ZONE", "STATUS", "ALIVE", "CLAIMS", "FREE")
-LOST = "lost"
-"""Instead of the status of a host that was written off, and has not come back."""
 NONE = "no hosts: start an agent with `redsched agent`, or report one"
 NONE_LEFT = "no hosts by these filters: leave them out to see all"
 SLOT_HEADS = ("SLOT", "CAPACITY", "CLAIMED", "EXTERNAL", "FREE", "TOTAL", "RESERVED", "RATIO")
@@ -30,7 +28,7 @@ UntilEmpty = Annotated[int, seconds("--wait", most=MAX_DEADLINE_S, help="How lon
 
 def list_hosts(
     zone: Annotated[Many, many("Only of this zone.")] = [],  # noqa: B006 - typer reads it, nobody writes it
-    status: Annotated[list[HostStatus], many("Only with this status.")] = [],  # noqa: B006
+    status: Annotated[list[ListedStatus], many(f"Only with this status: {', '.join(ListedStatus)}.")] = [],  # noqa: B006
     limit: Limit = 100,
     after: After = "",
     as_json: AsJson = False,
@@ -212,7 +210,7 @@ def _set_status(url: str, name: str, status: HostStatus) -> None:
 
 def _state(found: HostView) -> str:
     if found.written_off:
-        return LOST
+        return ListedStatus.LOST
     if not found.attested:
         return "not attested"
     return "alive" if found.alive else "down"
@@ -220,7 +218,7 @@ def _state(found: HostView) -> str:
 
 def _row(one: HostView) -> tuple[object, ...]:
     free = tables.amounts({slot: found.free for slot, found in one.slots.items()})
-    return (one.name, one.zone, LOST if one.written_off else one.status, one.alive, one.claims, free)
+    return (one.name, one.zone, ListedStatus.LOST if one.written_off else one.status, one.alive, one.claims, free)
 
 
 def slot_row(slot: str, one: SlotView) -> tuple[object, ...]:

@@ -51,7 +51,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         return _run(arguments)
     except RedschedError as error:
-        return _fail(error.detail, error.exit_code)
+        return _refused(error)
     except KeyboardInterrupt:
         return INTERRUPTED
     except (BrokenPipeError, SystemExit):
@@ -74,6 +74,17 @@ def _run(arguments: Sequence[str]) -> int:
         command = context.command_path if context else "redsched"
         return _fail(f"{error.format_message()} (`{command} --help` shows how)", InvalidRequest.exit_code)
     return found if isinstance(found, int) else 0
+
+
+def _refused(error: RedschedError) -> int:
+    attempts = error.facts.get("failed_attempts")
+    if not attempts:
+        return _fail(error.detail, error.exit_code)
+    from redsched.cli import failed_attempts  # tables take long to load, and --help needs none
+
+    _fail(failed_attempts.headline(attempts), error.exit_code)
+    failed_attempts.show(attempts)
+    return error.exit_code
 
 
 def _fail(said: str, exit_code: int) -> int:

@@ -59,20 +59,30 @@ def show_json(content: Mapping[str, Any]) -> None:
 
 
 def show_table(
-    heads: Sequence[str], rows: Iterable[Sequence[object]], empty: str, notes: Iterable[str] | None = None
+    heads: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    empty: str,
+    notes: Iterable[str] | None = None,
+    wide: bool = False,
 ) -> None:
     """Show rows under their heads, or the line `empty` if there are none.
 
     `notes` has a text for each row, '' for none. It ends the row's last cell; on a terminal it has lines of its own.
+    With `wide` a terminal gets plain columns too.
     """
     found = list(rows)
     texts = [""] * len(found) if notes is None else list(notes)
     if not found:
         print(empty)
-    elif sys.stdout.isatty():
+    elif is_fitted(wide):
         _show_fitted(heads, found, texts)
     else:
         _show_plain(heads, [_with_note([*map(shown, row)], note) for row, note in zip(found, texts, strict=True)])
+
+
+def is_fitted(wide: bool = False) -> bool:
+    """Return whether lines are to fit a terminal: there is one, and nobody asked for `wide` lines."""
+    return sys.stdout.isatty() and not wide
 
 
 def show_more(after: str | None) -> None:
@@ -83,7 +93,7 @@ def show_more(after: str | None) -> None:
 
 def say(line: str) -> None:
     """Print a line at once; on a terminal it is wrapped between words, and continues indented."""
-    if sys.stdout.isatty():
+    if is_fitted():
         width, indent = shutil.get_terminal_size().columns, " " * INDENT
         wrapper = textwrap.TextWrapper(
             width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False, replace_whitespace=False

@@ -42,6 +42,7 @@ from redsched.model.hosts import (
     HostReport,
     HostStatus,
     Inventory,
+    ListedStatus,
     Pool,
 )
 from redsched.model.limits import MAX_CLASSES, MAX_LEASE_S
@@ -84,6 +85,7 @@ __all__ = [
     "HostStatus",
     "Inventory",
     "ListedState",
+    "ListedStatus",
     "Numa",
     "NumaAffinity",
     "NumaCell",

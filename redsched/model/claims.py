@@ -125,6 +125,11 @@ class Placement:
         return Token.parse(self.root), Token.parse(self.placed)
 
 
+def one_line(text: str) -> str:
+    """Return a text of several lines on one."""
+    return "; ".join(line.strip() for line in text.splitlines() if line.strip())
+
+
 @dataclass(frozen=True, slots=True)
 class Reason:
     """Why a claim failed, expired or lost its work, in words: what was seen on `host`, of placement `token`.
@@ -141,7 +146,7 @@ class Reason:
     @property
     def line(self) -> str:
         """Return the text on one line."""
-        return "; ".join(line.strip() for line in self.text.splitlines() if line.strip())
+        return one_line(self.text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,15 @@ class HostStatus(StrEnum):
     DRAINING = "draining"
 
 
+class ListedStatus(StrEnum):
+    """By what status hosts can be listed. A host that was written off and has not come back is lost, and only that."""
+
+    ENABLED = "enabled"
+    DISABLED = "disabled"
+    DRAINING = "draining"
+    LOST = "lost"
+
+
 class AtDeadline(StrEnum):
     """What becomes of the claims that are still on a drained host when the drain's deadline passes."""
 

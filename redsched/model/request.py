@@ -2,19 +2,17 @@
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from redsched.errors import InvalidRequest
-from redsched.model.claims import Amounts, OnExit
-from redsched.model.constraints import Group, Hints, Numa, PciDevices, Relation, Spread
-from redsched.model.json_codec import Fields, Worded, as_text, from_text
+from redsched.model.json_codec import Fields, as_text, from_text
+from redsched.model.limits import check_size
 from redsched.model.record import record
-from redsched.model.request_validation import check_request
+from redsched.model.request_fields import RequestFields
+from redsched.model.request_validation import MAX_COUNT, check_asked, check_fields, check_places
 from redsched.model.validation import check_name
-
-_NO_HINTS = Hints()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,75 +36,39 @@ class GangMember:
 
 
 @record
-class Request(Worded):
+class Request(RequestFields):
     """What is asked for. Every place of `count` takes all of it from one host; all places or none.
 
     `resources` may each come from another pool of the host (the root first), each of `groups` from one pool. With
     `members` (a gang) they say what is asked for, and only what concerns the whole call stands beside them.
     """
 
-    resources: Amounts = field(default_factory=dict)
-    groups: tuple[Group, ...] = ()
-    group_policy: Literal["none", "isolate"] = "none"
-    same_subtree: tuple[frozenset[str], ...] = ()
-    required: frozenset[str] = frozenset()
-    forbidden: frozenset[str] = frozenset()
-    any_of: tuple[frozenset[str], ...] = ()
-    root_required: frozenset[str] = frozenset()
-    root_forbidden: frozenset[str] = frozenset()
-    zones: frozenset[str] = frozenset()
-    member_of: tuple[frozenset[str], ...] = ()
-    not_member_of: frozenset[str] = frozenset()
-    hosts: frozenset[str] = frozenset()
-    exclude_hosts: frozenset[str] = frozenset()
-    labels: Mapping[str, str] = field(default_factory=dict)
-    aggregate_metadata: Mapping[str, str] = field(default_factory=dict)
-    properties: Mapping[str, str] = field(default_factory=dict)
-    """What is said of the work and not of a host (an image's os_type, a flavour's name), for aggregates to match."""
-    query: tuple[Any, ...] = ()
-    """Nova's JsonFilter: nested tuples of texts and numbers; () for none."""
-    server_group: str = ""
-    spread: tuple[Spread, ...] = ()
-    numa: Numa | None = None
-    pci: tuple[PciDevices, ...] = ()
-    hints: Hints = _NO_HINTS
-    policy: str = ""
-    weights: Mapping[str, float] = field(default_factory=dict)
-    count: int = 1
-    mode: Literal["all", "incremental"] = "all"
     members: tuple[GangMember, ...] = ()
-    relations: tuple[Relation, ...] = ()
-    alternates: int = 0
-    project: str = ""
-    consumer: str = ""
-    claim_ids: tuple[str, ...] = ()
-    lease_s: int = 120
-    until: Literal["claimed", "active"] = "claimed"
-    """When the answer is given: once the claims are made, or once their hosts have confirmed that the work runs."""
-    queue_timeout_s: int = 0
-    """How long to wait for room where nothing fits."""
-    confirm_timeout_s: int = 0
-    """With until active, how long to wait for hosts to confirm, over all attempts. 0: `lease_s` for each of them."""
-    claim: bool = True
-    on_exit: OnExit = OnExit.RELEASE
-    """What becomes of each claim when the work that its hook named (pids, a cgroup) ends by itself."""
-    max_attempts: int = 3
-    """How often a claim is placed before it has failed, since it was active last. A gang has one attempt."""
 
     def __post_init__(self) -> None:
         if self.members:
-            self._check_beside_members()
-        check_request(self)
+            self._check_members()
+        else:
+            check_asked(self)
+        check_fields(self)
+        check_places(self, self.places)
 
     @property
     def places(self) -> int:
         """How many places are asked for, over all members."""
         return sum(one.count for one in self.members) if self.members else self.count
 
-    def _check_beside_members(self) -> None:
+    def _check_members(self) -> None:
         for name in _PLACE_FIELDS:
             if getattr(self, name) != _DEFAULTS[name]:
                 raise InvalidRequest(f"{name} stands beside members: give it to each member that it is meant for")
+        names = [one.name for one in self.members]
+        check_size("members", names, MAX_COUNT)
+        if len(set(names)) != len(names):
+            raise InvalidRequest("members names one twice: each needs a name of its own")
+        for name in (name for relation in self.relations for name in relation.members):
+            if name not in names:
+                raise InvalidRequest(f"a relation names {name!r}, which is no member: use {', '.join(names)}")
 
     def shape(self) -> str:
         """Return canonical JSON of all that a decision depends on: equal shapes have equal masks and scores."""

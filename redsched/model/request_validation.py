@@ -3,11 +3,10 @@
 One is built for each call, so what nearly all leave empty is asked about in one look.
 """
 
-from typing import TYPE_CHECKING
-
 from redsched.errors import InvalidRequest
 from redsched.model.claims import OnExit
 from redsched.model.limits import MAX_CLASSES, MAX_PARTS, check_any_of, check_lease, check_range, check_size
+from redsched.model.request_fields import RequestFields
 from redsched.model.validation import (
     check_amount,
     check_class,
@@ -17,9 +16,6 @@ from redsched.model.validation import (
     check_trait,
 )
 
-if TYPE_CHECKING:
-    from redsched.model.request import Request
-
 MAX_COUNT = 200
 """Places of one request, over all its members."""
 MAX_ALTERNATES = 50
@@ -28,9 +24,18 @@ MAX_ATTEMPTS = 100
 _ON_EXIT = frozenset(OnExit)
 
 
-def check_request(request: "Request") -> None:
-    """Raise InvalidRequest unless a request may be asked as it is."""
-    _check_asked(request)
+def check_asked(request: RequestFields) -> None:
+    """Raise InvalidRequest for a request without members that asks for nothing."""
+    if request.relations:
+        raise InvalidRequest("relations name members, and there are none: give members")
+    if not (request.resources or request.groups or request.numa or request.pci):
+        raise InvalidRequest(
+            'resources is empty: ask for at least one amount, such as {"VCPU": 1}, or for groups, numa, pci or members'
+        )
+
+
+def check_fields(request: RequestFields) -> None:
+    """Raise InvalidRequest unless each field may be as it is."""
     _check_amounts(request)
     if request.groups or request.same_subtree:
         _check_groups(request)
@@ -41,33 +46,21 @@ def check_request(request: "Request") -> None:
     if request.spread:
         _check_spread(request)
     _check_numbers(request)
-    _check_claim_ids(request)
     _check_weights(request)
 
 
-def _check_asked(request: "Request") -> None:
-    if request.members:
-        _check_members(request)
-    elif request.relations:
-        raise InvalidRequest("relations name members, and there are none: give members")
-    elif not (request.resources or request.groups or request.numa or request.pci):
+def check_places(request: RequestFields, places: int) -> None:
+    """Raise InvalidRequest unless so many places, over all members, may be asked for, with these claim ids."""
+    check_range("places of all members together", places, 1, MAX_COUNT)
+    if request.claim_ids and len(request.claim_ids) != places:
         raise InvalidRequest(
-            'resources is empty: ask for at least one amount, such as {"VCPU": 1}, or for groups, numa, pci or members'
+            f"claim_ids holds {len(request.claim_ids)} ids for count {places}: give one for each place"
         )
+    if len(set(request.claim_ids)) != len(request.claim_ids):
+        raise InvalidRequest("claim_ids names an id twice: each place needs an id of its own")
 
 
-def _check_members(request: "Request") -> None:
-    names = [one.name for one in request.members]
-    check_size("members", names, MAX_COUNT)
-    if len(set(names)) != len(names):
-        raise InvalidRequest("members names one twice: each needs a name of its own")
-    for relation in request.relations:
-        for name in relation.members:
-            if name not in names:
-                raise InvalidRequest(f"a relation names {name!r}, which is no member: use {', '.join(names)}")
-
-
-def _check_amounts(request: "Request") -> None:
+def _check_amounts(request: RequestFields) -> None:
     check_size("resources", request.resources, MAX_CLASSES)
     for resource_class, amount in request.resources.items():
         check_amount(check_class(resource_class), amount, 1)
@@ -76,7 +69,7 @@ def _check_amounts(request: "Request") -> None:
             check_size(what, parts, MAX_PARTS)
 
 
-def _check_groups(request: "Request") -> None:
+def _check_groups(request: RequestFields) -> None:
     names = [group.name for group in request.groups]
     if len(set(names)) != len(names):
         raise InvalidRequest("groups names one twice: each needs a name of its own")
@@ -88,7 +81,7 @@ def _check_groups(request: "Request") -> None:
             raise InvalidRequest(f"group {group.name!r} asks for no resources, and no same_subtree names it")
 
 
-def _check_traits(request: "Request") -> None:
+def _check_traits(request: RequestFields) -> None:
     for traits in (request.required, request.forbidden, request.root_required, request.root_forbidden):
         for trait in traits:
             check_trait(trait)
@@ -96,7 +89,7 @@ def _check_traits(request: "Request") -> None:
         check_any_of(request.any_of)
 
 
-def _check_where(request: "Request") -> None:
+def _check_where(request: RequestFields) -> None:
     for what, names in (
         ("zone", request.zones),
         ("host", request.hosts),
@@ -120,7 +113,7 @@ def _check_where(request: "Request") -> None:
             check_name(what, name)
 
 
-def _check_said(request: "Request") -> None:
+def _check_said(request: RequestFields) -> None:
     for key, text in request.labels.items():
         check_condition(check_name("label", key), text)
     for conditions in (request.aggregate_metadata, request.properties):
@@ -128,16 +121,14 @@ def _check_said(request: "Request") -> None:
             check_metadata(key, text)
 
 
-def _check_spread(request: "Request") -> None:
+def _check_spread(request: RequestFields) -> None:
     by = [one.by for one in request.spread]
     if len(set(by)) != len(by):
         raise InvalidRequest("spread names one topology twice: give it once")
 
 
-def _check_numbers(request: "Request") -> None:
+def _check_numbers(request: RequestFields) -> None:
     check_range("count", request.count, 1, MAX_COUNT)
-    if request.members:
-        check_range("places of all members together", request.places, 1, MAX_COUNT)
     check_range("alternates", request.alternates, 0, MAX_ALTERNATES)
     check_lease(request.lease_s)
     if request.mode not in ("all", "incremental"):
@@ -155,16 +146,7 @@ def _check_numbers(request: "Request") -> None:
         raise InvalidRequest(f"group_policy is none or isolate, not {request.group_policy!r}")
 
 
-def _check_claim_ids(request: "Request") -> None:
-    if request.claim_ids and len(request.claim_ids) != request.places:
-        raise InvalidRequest(
-            f"claim_ids holds {len(request.claim_ids)} ids for count {request.places}: give one for each place"
-        )
-    if len(set(request.claim_ids)) != len(request.claim_ids):
-        raise InvalidRequest("claim_ids names an id twice: each place needs an id of its own")
-
-
-def _check_weights(request: "Request") -> None:
+def _check_weights(request: RequestFields) -> None:
     for name, multiplier in request.weights.items():
         if not -1e6 <= multiplier <= 1e6:
             raise InvalidRequest(f"weight {name!r} must be between -1e6 and 1e6, not {multiplier!r}")

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from redsched.aio import end
 from redsched.model import Candidate, Claim, ClaimStatus, EndReason, HostReport, Inventory, OnExit, Placement, Reason
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
+from redsched.store.codec.claim_fields import alternate_fields
 from redsched.store.codec.results import ClaimAnswer, ClaimCall, Member, Replacement
 from redsched.store.store import Store
 from tests.support.waiting import wait_until
@@ -37,12 +38,13 @@ def held_work(
     amounts: Mapping[str, int] | None = None,
     resizing_to: Mapping[str, int] | None = None,
     placed: str = "",
+    alternates: Iterable[str] = (),
     **changes: Any,
 ) -> JournalEntry:
     """Return a placement as a journal holds it. `changes`: its own fields, and any text that its record has."""
     own = {name: changes.pop(name) for name in [*changes] if name in JournalEntry.__dataclass_fields__}
     own.setdefault("root", placed or token)
-    work = JournalEntry(claim_id, placed or token, token, record=changes, **own)
+    work = JournalEntry(claim_id, placed or token, token, record={**changes, **alternate_fields(alternates)}, **own)
     return work.with_amounts(amounts or {}, resizing_to or {}, work.before)
 
 

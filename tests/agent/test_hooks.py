@@ -39,7 +39,7 @@ WORK = held_work(
     placed="1-a.5",
     project="web",
     consumer="x",
-    alternates="h1 h3 h2",
+    alternates=("h1", "h3", "h2"),
     named=Named(cgroup="a.slice", pids={7: 1.0}),
 )
 START = HookRequest(Verb.START, "c1", "h1", WORK)

@@ -39,6 +39,21 @@ async def test_lists_filter_and_page(api: httpx.AsyncClient) -> None:
         assert len((await api.get(f"/v1/hosts?{query}")).json()["hosts"]) == expected, query
 
 
+async def test_written_off_hosts_are_listed_as_lost_and_under_no_other_status(api: httpx.AsyncClient) -> None:
+    await put_host(api, "h2")
+    await api.post("/v1/hosts/h1/write-off", json={"force": True})
+    found = {}
+    for status in ("enabled", "disabled", "draining", "lost"):
+        page = (await api.get("/v1/hosts", params={"status": status})).json()
+        found[status] = [one["name"] for one in page["hosts"]]
+    assert found == {"enabled": ["h2"], "disabled": [], "draining": [], "lost": ["h1"]}
+
+
+async def test_a_status_that_does_not_exist_is_refused_with_those_that_do(api: httpx.AsyncClient) -> None:
+    refused = check_problem(await api.get("/v1/hosts?status=gone"), 422, "invalid-request")
+    assert all(status in refused["detail"] for status in ("enabled", "disabled", "draining", "lost"))
+
+
 @pytest.mark.parametrize(
     "query", ["limit=0", "limit=1001", "limit=x", "status=gone", "after=%0A", "host=h1", "zone=a%20b"]
 )

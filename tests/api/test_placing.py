@@ -153,7 +153,11 @@ async def test_until_active_is_504_when_no_host_confirms(api: httpx.AsyncClient)
     """All of it is given back; nothing is kept for a caller who closes the connection either."""
     need = {"resources": {"VCPU": 8}, "until": "active"}
     found = check_problem(await api.post("/v1/selections", json={**need, "confirm_timeout_s": 1}), 504, "not-confirmed")
-    assert (await api.get(f"/v1/claims/{found['claim_ids'][0]}")).json()["state"] == "ended"
+    [claim_id] = found["claim_ids"]
+    assert (await api.get(f"/v1/claims/{claim_id}")).json()["state"] == "ended"
+    [attempt] = found["failed_attempts"]
+    assert attempt.pop("at_ms") > 0
+    assert attempt == {"claim_id": claim_id, "host": "h1", "kind": "not-confirmed", "reason": "within 1 s"}
 
 
 async def test_until_active_answers_what_is_confirmed(api: httpx.AsyncClient) -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from redsched.cache.columns import Columns
+from redsched.cache.diff import difference
 from redsched.cache.feed import Gap, apply, check_dense, things_to_read, whole_scripts
 from redsched.store.codec.results import Change
 from tests.support.columns import FIELDS, columns_of
@@ -39,7 +40,7 @@ def test_the_next_version_is_applied_from_the_batch() -> None:
     assert things_to_read(columns, batch) == []
     apply(columns, batch)
     assert columns.version("h1") == 9
-    assert columns == columns_of(h1=FIELDS | {"version": "9", "claimed.VCPU": "11"})
+    assert difference(columns, columns_of(h1=FIELDS | {"version": "9", "claimed.VCPU": "11"})) == []
 
 
 def test_an_older_version_is_passed_over() -> None:
@@ -47,7 +48,7 @@ def test_an_older_version_is_passed_over() -> None:
     columns = columns_of(h1=FIELDS)
     assert things_to_read(columns, [change(1, 7)]) == []
     apply(columns, [change(1, 7)])
-    assert columns == columns_of(h1=FIELDS)
+    assert difference(columns, columns_of(h1=FIELDS)) == []
 
 
 @pytest.mark.parametrize(
@@ -114,9 +115,9 @@ def test_declared_things_follow_the_rules_of_hosts(kind: str) -> None:
     assert things_to_read(columns_of(), [following]) == [(kind, "h1")]
     apply(columns, [following])
     expected = {field: text for field, text in (DECLARED[kind] | THEN[kind]).items() if text}
-    assert columns.difference(columns_with(kind, expected | {"version": "8"})) == []
+    assert difference(columns, columns_with(kind, expected | {"version": "8"})) == []
     apply(columns, [declared_change(kind, 8, fields=DECLARED[kind])])
-    assert columns.difference(columns_with(kind, expected | {"version": "8"})) == []
+    assert difference(columns, columns_with(kind, expected | {"version": "8"})) == []
 
 
 @pytest.mark.parametrize("kind", DECLARED)
@@ -125,7 +126,7 @@ def test_what_is_no_longer_declared_goes_and_the_host_of_its_name_stays(kind: st
     removed = declared_change(kind, 8, "removed", {})
     assert things_to_read(columns, [removed]) == []
     apply(columns, [removed])
-    assert columns == columns_of(h1=FIELDS)
+    assert difference(columns, columns_of(h1=FIELDS)) == []
     assert columns.declared.version(kind, "h1") is None
 
 
@@ -142,4 +143,4 @@ def test_other_kinds_are_passed_over() -> None:
     other = Change("1-0", 1, "weather", "h1", 99, "report", 0, {"claimed.VCPU": "1"})
     assert things_to_read(columns, [other]) == []
     apply(columns, [other])
-    assert columns == columns_of(h1=FIELDS)
+    assert difference(columns, columns_of(h1=FIELDS)) == []

@@ -29,6 +29,18 @@ def test_no_hosts_by_a_filter_is_not_called_no_hosts_at_all(redsched: Redsched, 
     assert redsched("host", "list", *option).check().output == "no hosts by these filters: leave them out to see all\n"
 
 
+def test_lost_hosts_can_be_listed(redsched: Redsched) -> None:
+    """By the status that the list shows of them; help and refusal name all that there are."""
+    redsched("host", "write-off", "h2", "--force").check()
+    assert [line.split()[:3] for line in redsched("host", "list", "--status", "lost").check().output.splitlines()] == [
+        ["HOST", "ZONE", "STATUS"],
+        ["h2", "az2", "lost"],
+    ]
+    assert "h2" not in redsched("host", "list", "--status", "disabled").check().output
+    for shown in (redsched("host", "list", "--help").check().output, redsched("host", "list", "--status", "x").errors):
+        assert all(status in shown for status in ("enabled", "disabled", "draining", "lost"))
+
+
 def test_no_hosts_at_all_says_how_to_get_one(redsched: Redsched) -> None:
     for name in ("h1", "h2"):
         assert redsched("host", "remove", name).check().output == f"{name} is removed\n"

@@ -5,10 +5,11 @@ import fcntl
 import os
 import pty
 import re
+import signal
 import struct
 import subprocess
 import termios
-from collections.abc import Sequence
+from collections.abc import Iterator
 
 import redis
 
@@ -25,6 +26,16 @@ REASON = "hook /srv/work/hook start for c1.123456789012345678901234 ended with e
 
 def on_a_terminal(store: str, *arguments: str, fails: bool = False) -> list[str]:
     """Run a command on a terminal of 80 columns, and return the lines that it shows, without spaces at their ends."""
+    lines = lines_of(store, *arguments, fails=fails)
+    assert max(map(len, lines)) <= COLUMNS, lines
+    return lines
+
+
+def lines_of(store: str, *arguments: str, fails: bool = False, until: bytes = b"") -> list[str]:
+    """Return the lines, of any length, that a command writes to a terminal of 80 columns.
+
+    `until`: what is the last that it has to show, if it does not end by itself.
+    """
     ours, its = pty.openpty()
     fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, COLUMNS, 0, 0))
     environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
@@ -33,22 +44,22 @@ def on_a_terminal(store: str, *arguments: str, fails: bool = False) -> list[str]
         [*COMMAND, *arguments], stdin=its, stdout=its, stderr=subprocess.DEVNULL, env=environment
     ) as ran:
         os.close(its)
-        shown = b"".join(_read(ours))
+        shown = b""
+        for part in _read(ours):
+            shown += part
+            if until and until in shown:
+                ran.send_signal(signal.SIGTERM)
         assert (ran.wait() != 0) == fails
     os.close(ours)
-    lines = [line.rstrip() for line in shown.decode().splitlines()]
-    assert max(map(len, lines)) <= COLUMNS, lines
-    return lines
+    return [line.rstrip() for line in shown.decode().splitlines()]
 
 
-def _read(ours: int) -> Sequence[bytes]:
-    parts: list[bytes] = []
+def _read(ours: int) -> Iterator[bytes]:
     try:
         while part := os.read(ours, 65_536):
-            parts.append(part)
+            yield part
     except OSError:  # that is how a terminal ends whose other side is closed
         pass
-    return parts
 
 
 def claim(redsched: Redsched, *more: str) -> dict[str, str]:
@@ -77,6 +88,43 @@ def test_events_show_times_of_day_and_reasons_on_lines_of_their_own(redsched: Re
         assert re.fullmatch(rf"{TIME}  {kind} +{re.escape(claim_id)}  h1 +{what}", line)
     assert all(line.startswith("    ") for line in reason)
     assert " ".join(line.strip() for line in reason) == f"reason={REASON}"
+
+
+EVENT = {"claim": "c1.123456789012345678901234", "host": "compute-17.rack-4.example", "consumer": "vm-frontend-17"}
+
+
+def _add_events(store: str) -> None:
+    """Two events, the second after midnight and with a reason, that are longer than a terminal is wide."""
+    whose = EVENT | {"project": "website-of-the-shop", "amount.VCPU": 16, "amount.MEMORY_MB": 65_536}
+    with redis.Redis.from_url(store, protocol=2) as client:
+        for seq, reason in enumerate(("", f"{REASON} at last")):
+            at_ms = 1_795_391_999_000 + seq * 1_000
+            kind = "failed" if reason else "claimed"
+            client.xadd("rs:{c1}:events", {"at_ms": at_ms, "seq": seq, "kind": kind, **whose, "reason": reason})
+
+
+def test_events_that_are_followed_fit_the_terminal(redsched: Redsched, store: str) -> None:
+    """Between words, under the day, and the reason on lines of its own."""
+    _add_events(store)
+    first, claimed, *shown = lines_of(store, "events", "--follow", "--after", "c1:0-0", until=b"at last")
+    assert max(map(len, (first, claimed, *shown))) <= COLUMNS
+    assert first == "2026-11-22 UTC"
+    assert claimed.split() == ["23:59:59", "claimed", EVENT["claim"], EVENT["host"]]
+    second_day = shown.index("2026-11-23 UTC")
+    assert all(line.startswith("    ") for line in shown[:second_day])
+    failed, *rest = shown[second_day + 1 :]
+    assert failed.startswith("00:00:00  failed")
+    words = " ".join(line.strip() for line in rest)
+    assert words.split()[:4] == ["project=website-of-the-shop", "consumer=vm-frontend-17", "MEMORY_MB=65536", "VCPU=16"]
+    assert words.endswith(f"reason={REASON} at last")
+
+
+def test_wide_events_are_whole_lines_on_a_terminal(redsched: Redsched, store: str) -> None:
+    _add_events(store)
+    followed = lines_of(store, "events", "--follow", "--wide", "--after", "c1:0-0", until=b"at last")
+    _, *listed = lines_of(store, "events", "--wide")
+    assert [line.split() for line in listed] == [line.split() for line in followed]
+    assert followed[1].endswith(f"reason={REASON} at last")
 
 
 def test_each_day_is_shown_once(redsched: Redsched, store: str) -> None:

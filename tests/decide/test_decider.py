@@ -5,6 +5,7 @@ from random import Random
 import pytest
 
 from redsched.cache.columns import Columns
+from redsched.cache.diff import difference
 from redsched.decide import Decider, Miss, ReasonCount
 from redsched.decide.profile import RequestProfile
 from redsched.errors import InvalidRequest
@@ -82,7 +83,7 @@ def test_several_are_placed_whole_or_not_at_all() -> None:
 def test_trying_members_out_leaves_the_columns_as_they_were() -> None:
     columns = fleet(8, 4)
     Decider(columns, BEST).decide(Request({"VCPU": 4}, count=3), Random(0))
-    assert columns == fleet(8, 4)
+    assert difference(columns, fleet(8, 4)) == []
 
 
 def test_several_spread_over_equal_hosts_and_pack_onto_one() -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from redsched.cache.diff import difference
 from redsched.cache.snapshot import take_snapshot
 from redsched.cache.updater import ReplicaUpdater
 from redsched.errors import NoValidHost
@@ -291,4 +292,4 @@ async def test_no_request_is_refused_while_as_many_places_are_there_as_are_asked
         await assert_sound(scheduler, 8, 0)
         mirror = next(iter(scheduler._cells)).mirror
         await mirror.catch_up()
-        assert mirror.columns.difference((await take_snapshot(mirror.cell)).columns) == []
+        assert difference(mirror.columns, (await take_snapshot(mirror.cell)).columns) == []

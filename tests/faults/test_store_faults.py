@@ -17,6 +17,7 @@ from random import Random
 import pytest
 import redis
 
+from redsched.cache.diff import difference
 from redsched.cache.snapshot import take_snapshot
 from redsched.errors import NotFound, NoValidHost, RedschedError, Unavailable
 from redsched.model import Request
@@ -109,7 +110,7 @@ class World:
             differs = list[str]()
             for _ in range(TRIES):  # sweepers still repeat releases: between two reads a host may change
                 await mirror_of(scheduler).catch_up()
-                differs = mirror_of(scheduler).columns.difference((await take_snapshot(self.cell)).columns)
+                differs = difference(mirror_of(scheduler).columns, (await take_snapshot(self.cell)).columns)
                 if not differs:
                     break
             assert differs == []
@@ -270,8 +271,8 @@ async def wake_up(racer: Racer, _: None) -> tuple[int, list[str]]:
     await racer.tell_parent("quiet")
     await racer.hear_parent()
     await racer.mirror.catch_up()
-    difference = racer.mirror.columns.difference((await take_snapshot(racer.mirror.cell)).columns)
-    return racer.mirror.stats.snapshots - snapshots, difference
+    differs = difference(racer.mirror.columns, (await take_snapshot(racer.mirror.cell)).columns)
+    return racer.mirror.stats.snapshots - snapshots, differs
 
 
 @pytest.mark.parametrize("trims", [False, True])

@@ -20,6 +20,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from redsched.cache.diff import difference
 from redsched.cache.snapshot import take_snapshot
 from redsched.decide.fit import fits
 from redsched.decide.plugins.registry import tools
@@ -445,7 +446,7 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
         assert found in fitting if fitting else found == ""
         snapshot = await take_snapshot(self.cell)
         for cell in self.mirrors:
-            assert cell.mirror.columns.difference(snapshot.columns) == []
+            assert difference(cell.mirror.columns, snapshot.columns) == []
 
     async def dry_run(self, scheduler: Scheduler, request: Request) -> str:
         """The host that a dry run names; '' where it refuses."""

@@ -1,12 +1,14 @@
 """After a failure the next host that still fits takes the work; it is never two hosts' and never nobody's."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from redsched.errors import ClaimState, NoValidHost, StaleToken
 from redsched.model import ClaimStatus, EndReason, Request
 from redsched.scheduler import Scheduler
+from redsched.store.codec.results import ScriptResult
 from tests.scheduler.working import BY_HAND, at_work
 from tests.support.cells import raw_client
 
@@ -113,3 +115,56 @@ async def test_a_scheduler_that_dies_before_it_places_the_failed_one_again(clean
         await work.settle()
         now = await work.scheduler.claims.get("mine")
         assert (now.host, now.state) == ("h1", ClaimStatus.ACTIVE)
+
+
+@pytest.mark.parametrize("alternates", [None, ()])
+@pytest.mark.parametrize("is_started", [False, True])
+async def test_a_target_that_fails_ends_alone(
+    clean_store: str, alternates: tuple[str, ...] | None, is_started: bool
+) -> None:
+    """The work still runs where it was, which is the answer; what has begun at the target is asked to stop."""
+    async with at_work(clean_store, 6, 5, 4) as work:
+        claim = await work.active(TWO)
+        target, _ = await work.scheduler.migrations.move("mine", claim.token, hosts=("h1",))
+        if is_started:
+            await work.store.claims.accept("h1", "mine", target.token, 60)
+        now = await work.scheduler.migrations.fail("mine", target.token, alternates)
+        assert (now.state, now.host, now.token) == (ClaimStatus.ACTIVE, "h0", claim.token)
+        assert {one.host: one.state for one in now.placements if one.host != "h0"} == (
+            {"h1": ClaimStatus.ENDING} if is_started else {}
+        )
+        await work.settle()
+        assert await work.held() == {"h0": ["mine"]}
+        await work.is_sound()
+
+
+async def test_a_target_that_fails_is_not_placed_on_other_hosts(clean_store: str) -> None:
+    """Refused before anything has changed: what is meant is another move."""
+    async with at_work(clean_store, 6, 5, 4) as work:
+        claim = await work.active(TWO)
+        target, _ = await work.scheduler.migrations.move("mine", claim.token, hosts=("h1",))
+        with pytest.raises(ClaimState, match=r"active on h0, where it stays: .* move it again to one of h2"):
+            await work.scheduler.migrations.fail("mine", target.token, ("h2",))
+        assert await work.held() == {"h0": ["mine"], "h1": ["mine"]}
+
+
+async def test_a_target_that_fails_when_its_source_has_gone_ends_the_claim(
+    clean_store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The source ends after the claim was read: what is asked for decides, and nothing stays pending for ever."""
+    async with at_work(clean_store, 6, 5, 4) as work:
+        claim = await work.active(TWO)
+        target, _ = await work.scheduler.migrations.move("mine", claim.token, hosts=("h1",))
+        fail = work.store.claims.fail
+
+        async def source_first(*arguments: Any, **named: Any) -> ScriptResult:
+            monkeypatch.setattr(work.store.claims, "fail", fail)
+            await work.store.claims.fail("h0", "mine", claim.token, by_host=True)
+            return await fail(*arguments, **named)
+
+        monkeypatch.setattr(work.store.claims, "fail", source_first)
+        now = await work.scheduler.migrations.fail("mine", target.token, ())
+        assert (now.state, now.end_reason) == (ClaimStatus.ENDED, EndReason.FAILED)
+        await work.settle()
+        assert await work.held() == {}
+        await work.is_sound()

@@ -124,7 +124,17 @@ async def test_those_of_a_call_for_several_places_are_hosts_that_none_of_them_go
 async def test_a_claim_without_alternates_keeps_none(clean_store: str) -> None:
     async with at_work(clean_store, 6, 4) as work:
         await work.scheduler.select(MINE)
-        assert "alternates" not in (await mine(work)).raw
+        assert not [name for name in (await mine(work)).raw if name.startswith("alternate")]
+
+
+async def test_alternates_leave_the_hash_of_a_claim_compact(clean_store: str) -> None:
+    """One long value would turn a hash of 12 short fields into a table of twice its size."""
+    async with at_work(clean_store, *[2] * 20) as work, raw_client(clean_store) as raw:
+        found = (await work.scheduler.select(replace(MINE, alternates=19))).selections[0]
+        now = await mine(work)
+        assert now.alternates == found.alternates
+        assert len(" ".join(now.alternates)) > 64
+        assert await raw.object("encoding", work.store.keys.claim("mine")) == "listpack"
 
 
 @pytest.mark.parametrize("most", [1, 2, 3])
@@ -460,20 +470,32 @@ async def test_until_active_is_told_that_all_hosts_were_silent(clean_store: str)
         asked = replace(MINE, until="active", lease_s=1, alternates=1, max_attempts=2)
         with pytest.raises(NotConfirmed) as refused:
             await work.scheduler.select(asked)
-        told = refused.value.facts["reasons"]["mine"]
-        assert re.fullmatch(r"expired on h0 \(its lease .*\); expired on h1 \(its lease .*\)", told)
+        attempts = refused.value.facts["failed_attempts"]
+        assert [(one["claim_id"], one["host"], one["kind"]) for one in attempts] == [
+            ("mine", "h0", "expired"),
+            ("mine", "h1", "expired"),
+        ]
+        assert all(one["reason"].startswith("its lease ") for one in attempts)
+        told = r"claim mine: expired on h0 \(its lease .*\); expired on h1 \(its lease .*\); all .*"
+        assert re.fullmatch(told, refused.value.detail)
 
 
-async def test_until_active_names_each_failure_on_one_line(clean_store: str) -> None:
+async def test_until_active_lists_each_failure(clean_store: str) -> None:
+    """With the time at which the store noted it and the whole reason; in the sentence on one line."""
     async with at_work(clean_store, 6, 5, 4) as work:
         task, claim = await asked_for(work, replace(WAITS, max_attempts=2))
+        before = await work.store.tick()
         await fails(work, claim, "exit code 1\n  no image")
         await fails(work, await on_host(work, "h1"), "exit code 2\n")
         async with asyncio.timeout(20):
             with pytest.raises(NotConfirmed) as refused:
                 await task
         told = "failed on h0 (exit code 1; no image); failed on h1 (exit code 2)"
-        assert refused.value.facts["reasons"] == {"mine": told}
+        after = await work.store.tick()
+        first, second = refused.value.facts["failed_attempts"]
+        assert before.now_ms <= first.pop("at_ms") <= second.pop("at_ms") <= after.now_ms
+        assert first == {"claim_id": "mine", "host": "h0", "kind": "failed", "reason": "exit code 1\n  no image"}
+        assert second == {"claim_id": "mine", "host": "h1", "kind": "failed", "reason": "exit code 2\n"}
         assert refused.value.detail == f"claim mine: {told}; all that was claimed is given back"
         assert await work.held() == {}
 

@@ -18,6 +18,7 @@ from redsched.scheduler import EventFilter, Scheduler
 from redsched.scheduler.background.recorder import Recorder
 from redsched.scheduler.hosts.drain import next_move_at_ms
 from redsched.settings import Settings
+from redsched.store.codec.claim_codec import counted_by
 from tests.scheduler.working import QUICK, Work, at_work, empty
 from tests.support.cells import raw_client
 from tests.support.company import group
@@ -254,6 +255,20 @@ async def test_what_had_not_come_up_on_an_evacuated_host_says_why_it_goes_elsewh
         await work.scheduler.hosts.lost("h0", evacuate=True, force=True)
         await work.settle()
         assert ("failed", "h0", "host h0 was written off") in await _reasons(work, "mine")
+
+
+async def test_what_had_not_come_up_on_a_drained_host_says_why_it_goes_elsewhere(clean_store: str) -> None:
+    """In the words that a move off the host has. Once the host is enabled again, there is no such reason."""
+    async with at_work(clean_store, 8, 7) as work:
+        await work.scheduler.select(Request({"VCPU": 1}, claim_ids=("drained",)))
+        await work.scheduler.select(Request({"VCPU": 1}, claim_ids=("enabled",), hosts=frozenset({"h0"})))
+        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
+        for claim_id in ("drained", "enabled"):
+            claim = await work.scheduler.claims.get(claim_id)
+            await work.store.claims.leave("h0", claim_id, claim.token, counted_by(claim))
+            await work.scheduler.hosts.set_status("h0", HostStatus.ENABLED)
+        assert ("failed", "h0", "host h0 is being drained") in await _reasons(work, "drained")
+        assert ("failed", "h0", None) in await _reasons(work, "enabled")
 
 
 async def _after_the_deadline(work: Work, url: str) -> None:

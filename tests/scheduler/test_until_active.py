@@ -15,6 +15,7 @@ from redsched.errors import NotConfirmed
 from redsched.model import Claim, ClaimStatus, HostReport, Inventory, OnExit, Request
 from redsched.scheduler import Scheduler
 from redsched.scheduler.results import Selections
+from redsched.scheduler.selection.failed_attempts import NOT_CONFIRMED, FailedAttempt
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
@@ -51,6 +52,11 @@ async def one_claim(store: CellStore, host: str) -> Claim:
 async def waits(scheduler: Scheduler, claims: int = 1) -> None:
     """Until so many claims are waited for."""
     await wait_until(lambda: len(scheduler._cells.named("c1").words._waits) == claims, what="it waits")
+
+
+def not_confirmed(hosts: Mapping[str, str]) -> tuple[FailedAttempt, ...]:
+    """What is returned to one who has waited in vain for these hosts, by claim."""
+    return tuple(FailedAttempt(claim_id, host, 1, NOT_CONFIRMED, "within 1 s") for claim_id, host in hosts.items())
 
 
 async def waited_for(work: Work, asked: Request) -> tuple["asyncio.Task[Selections]", Claim]:
@@ -156,9 +162,9 @@ async def test_a_word_at_the_last_moment_counts(clean_store: str, monkeypatch: p
     """Undoing is atomic: what has become active by then is not taken away, and is answered."""
     async with scheduler_with(clean_store, 4) as (scheduler, _, [host]):
 
-        async def late(hosts: Mapping[str, str], *_: float) -> Mapping[str, str]:
+        async def late(hosts: Mapping[str, str], *_: float) -> tuple[FailedAttempt, ...]:
             await host.work()
-            return dict.fromkeys(hosts, "too late")
+            return not_confirmed(hosts)
 
         monkeypatch.setattr(scheduler._cells.named("c1").words, "wait", late)
         [found] = (await scheduler.select(ACTIVE)).selections
@@ -172,9 +178,9 @@ async def test_a_caller_who_goes_away_is_undone(
     """Nobody would know of it."""
     async with scheduler_with(clean_store, 4) as (scheduler, store, _):
 
-        async def unheard(*_: object) -> Mapping[str, str]:
+        async def unheard(*_: object) -> tuple[FailedAttempt, ...]:
             await asyncio.Event().wait()
-            return {}
+            return ()
 
         monkeypatch.setattr(scheduler._cells.named("c1").words, "wait", unheard)
         task = asyncio.create_task(scheduler.select(ACTIVE))
@@ -288,8 +294,8 @@ async def test_what_has_moved_by_the_time_that_it_is_undone_is_undone_there_or_a
         moves: list[str] = []
         release = work.store.claims.release
 
-        async def too_late(hosts: Mapping[str, str], *_: float) -> Mapping[str, str]:
-            return dict.fromkeys(hosts, "too late")
+        async def too_late(hosts: Mapping[str, str], *_: float) -> tuple[FailedAttempt, ...]:
+            return not_confirmed(hosts)
 
         async def moved_first(host: str, claim_id: str, *more: Any, **named: Any) -> ScriptResult:
             if not moves:
@@ -325,11 +331,11 @@ async def test_what_could_not_be_confirmed_and_is_not_known_any_more_is_not_brou
     async with at_work(clean_store, 4) as work, raw_client(clean_store) as raw:
         held = list[JournaledClaim]()
 
-        async def lost(*_: object) -> dict[str, str]:
+        async def lost(hosts: Mapping[str, str], *_: float) -> tuple[FailedAttempt, ...]:
             await work.work()
             held.extend(work.hosts[0].held.values())
             await raw.flushall()
-            return {"mine": "not confirmed"}
+            return not_confirmed(hosts)
 
         monkeypatch.setattr(work.scheduler._cells.named("c1").words, "wait", lost)
         with pytest.raises(NotConfirmed):
@@ -411,7 +417,7 @@ async def test_nothing_is_kept_of_those_who_waited_for_one_id_on_two_hosts(clean
         words = scheduler._cells.named("c1").words
         async with asyncio.timeout(30):
             first, second = await asyncio.gather(words.wait({"mine": "h0"}, 30), words.wait({"mine": "h1"}, 30))
-        assert first == second == {"mine": "not known any more"}
+        assert [str(one) for one in (*first, *second)] == ["not known any more", "not known any more"]
         assert (words._waits, words._on) == ({}, {})
 
 

@@ -6,6 +6,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import grimp
 import pytest
 from importlinter.cli import lint_imports
 
@@ -34,3 +35,14 @@ def test_deciding_loads_no_redis_client(package: str) -> None:
     """In a fresh interpreter: what decides can be used where no client is installed."""
     code = f"import sys, {package}; sys.exit(any(name.split('.')[0] in ('redis', 'hiredis') for name in sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    """No circle of imports, those for the type checker and those inside functions included."""
+    graph = grimp.build_graph("redsched", cache_dir=None)
+    in_circles = [
+        module
+        for module in graph.modules
+        if graph.find_upstream_modules(module) & graph.find_downstream_modules(module)
+    ]
+    assert sorted(in_circles) == []

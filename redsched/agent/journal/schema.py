@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from redsched.agent.collectors.base import Named
 from redsched.model import Amounts, ClaimStatus, OnExit
-from redsched.store.codec.claim_fields import AMOUNT, WANTED, amounts_in, record_with
+from redsched.store.codec.claim_fields import AMOUNT, WANTED, alternates_in, amounts_in, record_with
 from redsched.store.commands.claims import LOCAL
 
 T = TypeVar("T")
@@ -130,9 +130,9 @@ class JournalEntry:
         return self.record.get("gang", "")
 
     @property
-    def alternates(self) -> list[str]:
+    def alternates(self) -> tuple[str, ...]:
         """The hosts that fitted too when its claim was made, best first."""
-        return self.record.get("alternates", "").split()
+        return alternates_in(self.record)
 
     @property
     def is_local(self) -> bool:

@@ -118,7 +118,8 @@ async def renew_claim(request: Request, claim_id: ClaimId) -> Response:
 async def fail_claim(request: Request, claim_id: ClaimId) -> Response:
     """The work could not be started: its placement ends, and the next host that still fits takes the claim, the answer.
 
-    409 `no-valid-host`: none fits, and it has ended all the same.
+    409 `no-valid-host`: none fits, and it has ended all the same. Of the target of a move only that ends, and the
+    claim stays where it is, the answer; 409 `claim-state` where `alternates` names hosts.
     """
     asked = await read(request, FailBody)
     found = await scheduler(request).migrations.fail(claim_id, asked.token, asked.alternates)

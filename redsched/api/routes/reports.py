@@ -16,6 +16,7 @@ from redsched.schema import declarations
 from redsched.schema.parsing import merged, parse
 from redsched.schema.requests import HeartbeatBody, HeldClaimBody, InboxQuery, ReportBody, ReportPatch
 from redsched.schema.responses import HeartbeatAnswer, InboxAnswer, InboxEntryAnswer, ReportAnswer
+from redsched.store.codec.claim_fields import alternate_fields
 
 router = APIRouter(prefix="/v1/hosts/{host}", tags=["agents"], dependencies=[KNOWN_QUERY])
 
@@ -110,7 +111,7 @@ def _held(one: HeldClaimBody) -> JournaledClaim:
     record |= {f"counted.{topology}": domain for topology, domain in one.counted.items()}
     record |= {"on_exit": one.on_exit.value} if one.on_exit is not OnExit.RELEASE else {}
     record |= {"max_attempts": str(one.max_attempts)} if one.max_attempts > 1 else {}
-    record |= {"alternates": " ".join(one.alternates)} if one.alternates else {}
+    record |= alternate_fields(one.alternates)
     record |= {"work_ended_at_ms": str(one.work_ended_at_ms)} if one.work_ended_at_ms else {}
     placed = one.placed or one.token
     return JournaledClaim(one.id, placed, one.token, one.root or placed, ClaimStatus(one.state), record, one.was_active)

@@ -5,7 +5,8 @@ from redsched.decide.fit import fits
 from redsched.decide.pools.demand import PoolDemand
 from redsched.decide.pools.inventory import read_rooms
 from redsched.decide.pools.look_ahead import classes_suffice
-from redsched.decide.pools.options import ROOT, bits, plan_of
+from redsched.decide.pools.options import bits, plan_of
+from redsched.decide.pools.plan import ROOT
 from redsched.decide.pools.search import STEPS, GivenUp, Search
 from redsched.decide.pools.shared import shared_with, usable
 from redsched.decide.pools.state import SearchState

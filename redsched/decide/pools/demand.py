@@ -4,12 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import TYPE_CHECKING
 
+from redsched.decide.pools.plan import Plans
 from redsched.model import Amounts, CpuPolicy, Group, Numa, NumaAffinity, NumaCell, Request
-
-if TYPE_CHECKING:
-    from redsched.decide.pools.options import Plans
 
 Demands = tuple[tuple[str, int], ...]
 """(class, amount) in the order of the classes; the classes differ."""
@@ -71,7 +68,7 @@ class PoolDemand:
     """Whether unnumbered resources are all that is asked for."""
     given_up: int = 0
     """Hosts of this decision for which the search was given up (`search.STEPS`), and which count as not fitting."""
-    plans: "Plans" = field(default_factory=dict)
+    plans: Plans = field(default_factory=dict)
 
 
 def needs_of(request: Request) -> PoolDemand:

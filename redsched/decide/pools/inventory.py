@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from redsched.cache.columns import Columns
 from redsched.decide.fit import free
-from redsched.decide.pools.options import Plan
+from redsched.decide.pools.plan import Plan
 from redsched.model.validation import SHARED_POOL, split_slot
 
 Numbers = tuple[int, int, int, int, int, int]

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 
 from redsched.decide.pools.demand import Sort
-from redsched.decide.pools.options import NO_NODE, bits
+from redsched.decide.pools.options import bits
+from redsched.decide.pools.plan import NO_NODE
 from redsched.decide.pools.state import SearchState
 from redsched.model import NumaAffinity
 

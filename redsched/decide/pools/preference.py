@@ -3,7 +3,7 @@
 from collections.abc import Set as AbstractSet
 
 from redsched.decide.pools.demand import Sort
-from redsched.decide.pools.options import NO_NODE, ROOT, Option
+from redsched.decide.pools.plan import NO_NODE, ROOT, Option
 from redsched.decide.pools.state import SearchState
 from redsched.model.validation import SHARED_POOL
 

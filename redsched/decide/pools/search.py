@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from redsched.decide.fit import fits
 from redsched.decide.pools.demand import Sort
 from redsched.decide.pools.look_ahead import may_go_on, subtrees_may_hold
-from redsched.decide.pools.options import Option
+from redsched.decide.pools.plan import Option
 from redsched.decide.pools.preference import preferred
 from redsched.decide.pools.state import Masks, SearchState
 from redsched.model import Amounts

@@ -2,7 +2,7 @@
 
 from redsched.decide.pools.demand import Part, PoolDemand, Sort
 from redsched.decide.pools.inventory import Rooms
-from redsched.decide.pools.options import NO_NODE, Option, Plan
+from redsched.decide.pools.plan import NO_NODE, Option, Plan
 from redsched.model import NumaAffinity
 
 Masks = tuple[int, int, int]

@@ -5,17 +5,21 @@
 -- KEYS meta changes hosts deadlines reconcile shelved claim ...
 -- ARGV host id token by_host again reason
 -- Further keys: host, claims and inbox of the host, and what the claim counts in; passed.lua.
--- by_host: 0 or 1. again: 1 (place it again in any case), 0 (do not), '' (as its request says), later (it has failed
--- and is pending, and there is no place for it now: look for one again later), gang (do not: it ends with its gang;
--- ALREADY_DONE where it is active and the gang may be complete). reason: in words, '' for none.
+-- by_host: 0 or 1. again: 1 (place it again in any case), 0 (do not), '' (as its request says), leave (as 1, because
+-- its host is being emptied, which is the reason), later (it has failed and is pending, and there is no place for it
+-- now: look for one again later), gang (do not: it ends with its gang; ALREADY_DONE where it is active and the gang may
+-- be complete). reason: in words, '' for none.
 -- Reply OK (freed) | ENDING | ALREADY_DONE (had failed, or its host has it no more) | ENDED (ended otherwise) | STALE |
 --   UNKNOWN | NOT_ATTESTED; epoch, now_ms, state of the claim (pending: it is to be placed again)
 --   or RETRY, epoch, now_ms and the names of missing keys
 -- include: about
+-- include: tell_why
 local RETRIED = {failed = true, expired = true}
 local it = about(true)
 local claim, placement, by_host = it.claim, it.placement, ARG.by_host == '1'
-if ARG.again == 'later' and (placement or it.no == 'ENDED') then
+local leaves = ARG.again == 'leave'
+local again = leaves and '1' or ARG.again
+if again == 'later' and (placement or it.no == 'ENDED') then
   if claim.fields.retry_from ~= ARG.token or goes_on(claim) then
     return answer_about(it, 'STALE')
   end
@@ -23,9 +27,9 @@ if ARG.again == 'later' and (placement or it.no == 'ENDED') then
   put_off(claim)
   return commit_about(it, 'OK', 'pending')
 end
-if it.no == 'ENDED' and (by_host or (claim.tombstone.end_reason == 'failed' and ARG.again ~= '1')) then
+if it.no == 'ENDED' and (by_host or (claim.tombstone.end_reason == 'failed' and again ~= '1')) then
   return answer_about(it, 'ALREADY_DONE', claim.tombstone.state)
-elseif it.no == 'ENDED' and ARG.again == '1' and RETRIED[claim.tombstone.end_reason] and not claim.fields.closed then
+elseif it.no == 'ENDED' and again == '1' and RETRIED[claim.tombstone.end_reason] and not claim.fields.closed then
   retry(it.cell, claim, claim.tombstone, claim.tombstone.end_reason, true)
   return commit_about(it, 'OK', 'pending')
 elseif it.no then
@@ -41,7 +45,7 @@ if kept then
   return answer_about(it, kept)
 end
 judge_written_off(it.cell, claim, it.host.key)
-it.reason = ARG.reason
+it.reason = leaves and leaving_reason(ARG.host, it.host.key) or ARG.reason
 local was_ending = placement.state == 'ending'
 if by_host then
   free(claim, placement, placement.end_reason or 'failed')
@@ -54,10 +58,10 @@ if not was_ending then
   note_failed_move(it.cell, claim, placement)
 end
 if not was_ending and not goes_on(claim, placement) then
-  if is_bound(claim) or (ARG.again == '0' and not by_host) then
+  if is_bound(claim) or (again == '0' and not by_host) then
     close(claim, token_now(it.cell), 'failed')
-  elseif ARG.again ~= '0' then
-    retry(it.cell, claim, placement, 'failed', ARG.again == '1')
+  elseif again ~= '0' then
+    retry(it.cell, claim, placement, 'failed', again == '1')
   end
 end
 local state = claim.fields.retry_root and 'pending' or next(claim.placements) and 'ending' or 'ended'

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from contextlib import suppress
 
 from redsched.errors import ClaimState, NotFound, NoValidHost, QuotaExceeded, RedschedError
-from redsched.model import OVER, Claim, ClaimStatus, EndReason, OnExit, Token
+from redsched.model import OVER, Claim, ClaimStatus, EndReason, OnExit, Placement, Token
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claims.outcomes import check_outcome, stale
 from redsched.scheduler.claims.replacements import ReplacementPlacer, ReplacementSpec
@@ -32,13 +32,16 @@ class MigrationService:
         """The work could not be started: its placement ends, and the next host that still fits takes it.
 
         `alternates` are the hosts to try; None: those that were chosen with its first host, then any on which it has
-        not failed; none of them: the claim ends.
+        not failed; none of them: the claim ends. The target of a move ends alone, and the claim, which is answered,
+        stays where it is: named hosts are refused then.
         Raises NoValidHost, QuotaExceeded (both: it has ended all the same), ClaimState, StaleToken, NotFound, Settling.
         """
         cell, claim, known = await self._find_placing(claim_id, token)
         if known is not None:
             return known
         _refuse_over(claim, besides=(EndReason.FAILED, EndReason.EXPIRED))
+        if stays_on := _running_elsewhere(claim):
+            return await self._fail_target(cell, claim, alternates, stays_on)
         if alternates is not None and not alternates:
             return await self._end_failed(cell, claim)
         if claim.state is not ClaimStatus.PENDING:
@@ -49,6 +52,21 @@ class MigrationService:
                 return known
             check_outcome(claim, answer, ending=True)
         return await self.place_again(cell, claim, alternates or ())
+
+    async def _fail_target(
+        self, cell: Cell, claim: Claim, alternates: Collection[str] | None, stays_on: Placement
+    ) -> Claim:
+        """End the target of a move that could not be started; if its source has ended meanwhile, do as was asked."""
+        if alternates:
+            raise ClaimState(
+                f"on {claim.host} claim {claim.id} has only the target of a move, and it is {stays_on.state} on "
+                f"{stays_on.host}, where it stays: name no hosts, and move it again to one of {', '.join(alternates)}",
+                {"claim_id": claim.id, "state": claim.state},
+            )
+        again = None if alternates is None else False
+        answer = await cell.store.claims.fail(claim.host, claim.id, claim.token, False, counted_by(claim), again=again)
+        check_outcome(claim, answer, ending=True)
+        return await self._read(claim.id)
 
     async def place_again(self, cell: Cell, claim: Claim, hosts: Collection[str] = ()) -> Claim:
         """Give a pending claim its next placement, or end it: on one of `hosts` if any are named.
@@ -183,6 +201,12 @@ def _is_unshelved(claim: Claim) -> bool:
         return False
     current = claim.raw.get("current_root") or claim.raw.get("current")
     return current is None or Token.parse(current) <= Token.parse(claim.closed)
+
+
+def _running_elsewhere(claim: Claim) -> Placement | None:
+    """Return where a claim stays if the placement that this is a view of fails: the source of its move."""
+    here = next((one for one in claim.placements if one.token == claim.token), None)
+    return next((one for one in claim.placements if here and one.state not in OVER and one.rank < here.rank), None)
 
 
 def _is_service(claim: Claim) -> bool:

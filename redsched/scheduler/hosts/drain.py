@@ -22,6 +22,7 @@ from redsched.model import HELD, LEASED, Claim, ClaimStatus, EndReason, Reason
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.claims.replacements import ReplacementPlacer, ReplacementSpec
 from redsched.scheduler.hosts.drain_group import GroupDrain
+from redsched.scheduler.hosts.move_pauses import LONGEST_PAUSE_S, MovePauses
 from redsched.scheduler.results import FailedMoves
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.outcomes import Outcome
@@ -30,7 +31,6 @@ from redsched.store.commands.base import chunks
 MAX_PER_ROUND = 50
 AT_ONCE = 5
 HOSTS_AT_ONCE = 20
-LONGEST_PAUSE_S = 60.0
 EVACUATE = "evacuate"
 """How claims leave a host that was written off."""
 FIRST_PAUSE_MS = 1000
@@ -50,17 +50,17 @@ class DrainWorker:
         self._cell = cell
         self._successors = successors
         self._together = together
-        self._later: dict[str, tuple[float, float]] = {}
-        """Claims that could not be moved: when to try again, by this process' monotonic clock, and the pause before."""
+        self._pauses = MovePauses()
 
     async def run_once(self) -> None:
         """Place some claims of these hosts elsewhere. Raises Unavailable."""
         claims = await self._to_do()
         if not claims:
-            self._later.clear()
+            self._pauses.clear()
             return
         now_s = aio.now_s()
-        due = [one for one in claims if one[1] == STOP or self._later.get(one[0].id, (0.0, 0.0))[0] <= now_s]
+        self._pauses.prune(now_s)
+        due = [one for one in claims if one[1] == STOP or self._pauses.is_over(one[0].id, now_s)]
         for first in range(0, len(due), AT_ONCE):
             await aio.together(self._do(claim, how) for claim, how in due[first : first + AT_ONCE])
 
@@ -87,10 +87,7 @@ class DrainWorker:
             await self._cell.store.claims.reconcile([claim.id], counted_by(claim))
         elif claim.state in LEASED:
             # It never came up there: another attempt, and not a move.
-            reason = f"host {claim.host} {'was written off' if how == EVACUATE else 'is being drained'}"
-            await self._cell.store.claims.fail(
-                claim.host, claim.id, claim.token, False, counted_by(claim), again=True, reason=reason
-            )
+            await self._cell.store.claims.leave(claim.host, claim.id, claim.token, counted_by(claim))
         else:
             await self._move(claim)
 
@@ -112,12 +109,10 @@ class DrainWorker:
             await self._place(claim)
         except (Conflict, NotFound) as error:
             # Gone meanwhile, or there is no place for it.
-            now_s = aio.now_s()
-            pause_s = min(LONGEST_PAUSE_S, 2 * self._later.get(claim.id, (0.0, 0.5))[1])
-            self._later[claim.id] = (now_s + pause_s * random.uniform(0.8, 1.2), pause_s)
+            self._pauses.lengthen(claim.id, aio.now_s())
             log.debug("not moved", cell=self._cell.name, claim=claim.id, host=claim.host, problem=error.detail)
         else:
-            self._later.pop(claim.id, None)
+            self._pauses.forget(claim.id)
 
     async def _place(self, claim: Claim) -> None:
         try:

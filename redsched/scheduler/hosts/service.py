@@ -52,9 +52,10 @@ class HostService:
         return replace(view, unmovable=unmovable, failed_moves=await failed_moves(cell, claims, name))
 
     async def list(self, zone: OneOf = None, status: OneOf = None, limit: int = 100, after: str = "") -> Page[HostView]:
-        """Return hosts by name, in any of the zones and with any of the statuses.
+        """Return hosts by name, in any of the zones and with any of the statuses (of ListedStatus).
 
-        `after` is the `next` of the page before: the last name on it.
+        `after` is the `next` of the page before: the last name on it. A host that was written off has the status LOST
+        until it comes back, and no other.
         """
         await self._cells.catch_up()
         found = ((name, cell) for cell in self._cells for name in cell.mirror.columns.names_where(zone, status))

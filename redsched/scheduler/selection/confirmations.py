@@ -7,8 +7,9 @@ brought its claims with it) is read from the claims themselves.
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import structlog
 
@@ -16,6 +17,7 @@ from redsched import aio
 from redsched.cache.updater import ReplicaUpdater
 from redsched.errors import RedschedError
 from redsched.model import OVER, Claim, ClaimStatus, EndReason, Reason
+from redsched.scheduler.selection.failed_attempts import NOT_CONFIRMED, UNKNOWN, FailedAttempt
 from redsched.store.cell import CellStore
 from redsched.store.codec.results import Change
 
@@ -30,14 +32,15 @@ log = structlog.get_logger(__name__)
 class _Wait:
     """One who waits: for all of the claims that are `left`, or the first that is `lost`. `hosts`: where each may be."""
 
-    __slots__ = ("_each_s", "_passed", "done", "failures", "hosts", "left", "lost", "until_s")
+    __slots__ = ("_each_s", "_failures", "_passed", "done", "hosts", "left", "lost", "until_s")
 
     def __init__(self, hosts: Mapping[str, str], within_s: float, each_s: float) -> None:
         self.left = set(hosts)
         self.hosts = {claim_id: [host] for claim_id, host in hosts.items()}
-        self.failures: dict[str, dict[str, tuple[str, str]]] = {claim_id: {} for claim_id in hosts}
-        """Why claims have failed, by claim and host: in one word, and what was seen."""
-        self.lost: dict[str, str] = {}
+        self._failures: dict[str, dict[str, FailedAttempt]] = {claim_id: {} for claim_id in hosts}
+        """By claim and host."""
+        self.lost: dict[str, FailedAttempt | None] = {}
+        """How claims ended that cannot become active any more; None: by the last of their failures."""
         self.done = asyncio.Event()
         self.until_s = aio.now_s() + within_s
         self._each_s = each_s
@@ -49,28 +52,35 @@ class _Wait:
             self._passed.add((claim_id, step))
             self.until_s = aio.now_s() + self._each_s
 
-    def has_failed(self, claim_id: str, host: str, why: str) -> None:
-        self.failures[claim_id].setdefault(host, (why, ""))
+    def has_failed(self, attempt: FailedAttempt) -> None:
+        """Note a failure. What the feed said of it at that time is more than what is read of it later."""
+        self._failures[attempt.claim_id].setdefault(attempt.host, attempt)
 
     def explain(self, claim_id: str, reason: Reason) -> None:
-        """What was seen when the claim failed last. That of a host before says nothing of its next one."""
-        if reason.host in self.failures[claim_id]:
-            self.failures[claim_id][reason.host] = (self.failures[claim_id][reason.host][0], reason.line)
+        """Note what was seen when the claim failed last, if nobody has said so yet, and when that was."""
+        failure = self._failures[claim_id].get(reason.host)
+        if failure is not None and not failure.reason:
+            self._failures[claim_id][reason.host] = replace(failure, at_ms=reason.at_ms, reason=reason.text)
 
-    def told(self, claim_id: str, waited: str) -> str:
-        """Why a claim is not active: each failure, and how it ended."""
-        failures = self.failures[claim_id].items()
-        found = [f"{why} on {host}" + (f" ({seen})" if seen else "") for host, (why, seen) in failures]
-        last = self.lost.get(claim_id, waited.format(self.hosts[claim_id][-1]))
-        return "; ".join([*found, last] if last else found)
+    def may_have_failed(self, claim_id: str) -> bool:
+        """Return whether a failure is known of which nothing was seen."""
+        return any(not one.reason for one in self._failures[claim_id].values())
+
+    def attempts(self, claim_id: str, now_ms: int, within_s: float) -> Iterator[FailedAttempt]:
+        """Yield why a claim is not active: each failure, and how it ended."""
+        yield from self._failures[claim_id].values()
+        host = self.hosts[claim_id][-1]
+        waited = FailedAttempt(claim_id, host, now_ms, NOT_CONFIRMED, f"within {within_s:g} s")
+        if last := self.lost.get(claim_id, waited):
+            yield last
 
     def is_active(self, claim_id: str) -> None:
         self.left.discard(claim_id)
         if not self.left:
             self.done.set()
 
-    def is_lost(self, claim_id: str, why: str) -> None:
-        self.lost[claim_id] = why
+    def is_lost(self, claim_id: str, last: FailedAttempt | None) -> None:
+        self.lost[claim_id] = last
         self.done.set()
 
 
@@ -97,8 +107,8 @@ class ConfirmationWaiter:
         self._is_stopped = True
         await aio.end(self._reading)
 
-    async def wait(self, hosts: Mapping[str, str], within_s: float, each_s: float = 0) -> Mapping[str, str]:
-        """Wait for the hosts (by claim) to confirm. Returns those that are not active, with why: none if all are.
+    async def wait(self, hosts: Mapping[str, str], within_s: float, each_s: float = 0) -> tuple[FailedAttempt, ...]:
+        """Wait for the hosts (by claim) to confirm. Return why those are not that are not active; () if all are.
 
         It ends early with the first that never will be; and, with `each_s`, not before so long after the last time that
         one of them was placed again, or began to wait for that.
@@ -115,8 +125,8 @@ class ConfirmationWaiter:
                         await one.done.wait()
         finally:
             self._leave(one)
-        waited = f"not confirmed by {{}} within {within_s:g} s"
-        return {claim_id: one.told(claim_id, waited) for claim_id in sorted(one.left)}
+        now_ms = self._mirror.now_ms()
+        return tuple(found for claim_id in sorted(one.left) for found in one.attempts(claim_id, now_ms, within_s))
 
     def heard(self, changes: Sequence[Change]) -> None:
         """Entries of the feed: some may be the words that are waited for."""
@@ -131,8 +141,8 @@ class ConfirmationWaiter:
                 elif change.op == ClaimStatus.CLAIMED:
                     self._follow(one, claim_id, change.name)
                 elif change.op == ClaimStatus.ENDING or change.op in _WHY:
-                    if change.op in _FAILURES:
-                        one.has_failed(claim_id, change.name, change.op)
+                    if failure := _failure_in(change):
+                        one.has_failed(failure)
                     self._look_at((claim_id,))  # it may go on elsewhere
 
     def missed(self) -> None:
@@ -187,12 +197,12 @@ class ConfirmationWaiter:
     def _may_have_failed(self, claim: Claim | None) -> bool:
         if claim is None:
             return False
-        return _has_failed(claim) or any(one.failures[claim.id] for one in self._waits.get(claim.id, ()))
+        return _has_failed(claim) or any(one.may_have_failed(claim.id) for one in self._waits.get(claim.id, ()))
 
     def _explain(self, claim_id: str, claim: Claim | None, reason: Reason | None) -> None:
         for one in self._waits.get(claim_id, ()):
             if claim is not None and _has_failed(claim):
-                one.has_failed(claim_id, claim.host, claim.end_reason or claim.state)
+                one.has_failed(self._seen(claim))
                 one.goes_on(claim_id, f"failed by {claim.retry_from}")
             if reason is not None:
                 one.explain(claim_id, reason)
@@ -206,13 +216,24 @@ class ConfirmationWaiter:
             if claim is not None and claim.state is ClaimStatus.ACTIVE:
                 one.is_active(claim_id)
             elif claim is not None and claim.state in OVER:
-                # How it failed is told with its other failures.
-                one.is_lost(
-                    claim_id, "" if _has_failed(claim) else f"{claim.end_reason or claim.state} on {claim.host}"
-                )
+                one.is_lost(claim_id, None if _has_failed(claim) else self._seen(claim))
             elif claim is None and self._mirror.settled:
                 # Until then it may come back with its host.
-                one.is_lost(claim_id, "not known any more")
+                host, now_ms = one.hosts[claim_id][-1], self._mirror.now_ms()
+                one.is_lost(claim_id, FailedAttempt(claim_id, host, now_ms, UNKNOWN, "not known any more"))
+
+    def _seen(self, claim: Claim) -> FailedAttempt:
+        """Return the failure of a claim as it was read: what was seen, and when, is in its reason."""
+        return FailedAttempt(claim.id, claim.host, self._mirror.now_ms(), claim.end_reason or claim.state, "")
+
+
+def _failure_in(change: Change) -> FailedAttempt | None:
+    """Return the failure that an entry of the feed tells of; None for any other end."""
+    kind = change.fields.get("end_reason", "") if change.op == ClaimStatus.ENDING else change.op
+    if kind not in _FAILURES:
+        return None
+    at_ms = int(change.entry_id.partition("-")[0])
+    return FailedAttempt(change.fields["claim"], change.name, at_ms, kind, change.fields.get("reason", ""))
 
 
 def _has_failed(claim: Claim) -> bool:

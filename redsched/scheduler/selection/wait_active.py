@@ -7,8 +7,8 @@ what was claimed for him; unless he has sent the same ids again, and was told of
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import structlog
@@ -18,6 +18,7 @@ from redsched.errors import NotConfirmed, OutcomeUnknown, RedschedError, StoreUn
 from redsched.model import Claim, ClaimStatus, EndReason, Request
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.results import Selection, Selections
+from redsched.scheduler.selection.failed_attempts import FailedAttempt, sentence
 from redsched.store.codec.claim_codec import drawn_on
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ReleaseMode
@@ -99,7 +100,7 @@ class ActiveWaiter:
         timeout_s = request.confirm_timeout_s
         missing = await cell.words.wait(hosts, timeout_s or lease_s, 0 if timeout_s else lease_s)
         if missing and await self._undone(cell, now.values(), _Undoing(EndReason.FAILED, _not_in_time(missing))):
-            raise NotConfirmed(_sentence(missing), {"claim_ids": list(now), "reasons": dict(missing)})
+            raise _not_confirmed(now, missing)
         # It may have moved meanwhile, or failed on its first hosts.
         return await _present(cell, now)
 
@@ -178,9 +179,14 @@ async def _present(cell: Cell, known: Mapping[str, Claim]) -> Mapping[str, Claim
     return {**known, **await cell.store.claims.read(known)}
 
 
-def _not_in_time(missing: Mapping[str, str]) -> str:
+def _not_in_time(missing: Sequence[FailedAttempt]) -> str:
     """Why claims are given back, in the words that stay with each of them."""
-    return f"given back, for not all that was claimed was active in time: {_first(missing)}"
+    return f"given back, for not all that was claimed was active in time: {sentence(missing)}"
+
+
+def _not_confirmed(claim_ids: Iterable[str], missing: Sequence[FailedAttempt]) -> NotConfirmed:
+    facts = {"claim_ids": list(claim_ids), "failed_attempts": [asdict(one) for one in missing]}
+    return NotConfirmed(f"{sentence(missing)}; all that was claimed is given back", facts)
 
 
 def _active(place: Selection, now: Claim) -> Selection:
@@ -189,13 +195,3 @@ def _active(place: Selection, now: Claim) -> Selection:
     if now.placements:
         where = replace(place, host=now.host, token=now.token, slots=now.amounts, alternates=now.alternates)
     return replace(where, state=ClaimStatus.ACTIVE, expires_at_ms=None)
-
-
-def _sentence(missing: Mapping[str, str]) -> str:
-    return f"{_first(missing)}; all that was claimed is given back"
-
-
-def _first(missing: Mapping[str, str]) -> str:
-    claim_id, said = next(iter(missing.items()))
-    more = f", and {len(missing) - 1} more" if len(missing) > 1 else ""
-    return f"claim {claim_id}: {said}{more}"

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from redsched.model import HostStatus, ListedState
+from redsched.model import ListedState, ListedStatus
 from redsched.schema.types import GivenLeaseS, GivenName, GivenToken, Strict
 
 MAX_VALUES = 100
@@ -73,7 +73,8 @@ class HostsQuery(PageQuery):
 
     zone: AnyName = Field(default_factory=list)
     status: Annotated[
-        list[HostStatus], Field(max_length=MAX_VALUES, description="Given several times: any of them.")
+        list[ListedStatus],
+        Field(max_length=MAX_VALUES, description="Given several times: any of them. lost: written off and not back."),
     ] = Field(default_factory=list)
 
 

@@ -31,9 +31,11 @@ from redsched.schema.responses.hosts import (
     StuckAnswer,
 )
 from redsched.schema.responses.problems import (
+    FailedAttempt,
     FieldError,
     InvalidProblem,
     Miss,
+    NotConfirmedProblem,
     NoValidHostProblem,
     Problem,
     ReasonCount,
@@ -82,6 +84,7 @@ __all__ = [
     "EventsAnswer",
     "ExceededAnswer",
     "ExplanationAnswer",
+    "FailedAttempt",
     "FieldError",
     "HealthAnswer",
     "HeartbeatAnswer",
@@ -93,6 +96,7 @@ __all__ = [
     "InvalidProblem",
     "Miss",
     "NoValidHostProblem",
+    "NotConfirmedProblem",
     "PoolAnswer",
     "Problem",
     "QuotaAnswer",

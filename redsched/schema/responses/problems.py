@@ -54,6 +54,27 @@ class InvalidProblem(Problem):
     errors: list[FieldError] | None = None
 
 
+class FailedAttempt(Answer):
+    """A placement that did not become active."""
+
+    claim_id: str
+    host: str
+    at_ms: Annotated[int, Field(description="When it ended, or a scheduler saw that it had.")]
+    kind: Annotated[
+        str, Field(description="`failed`, `expired`, `released` or the like; `not-confirmed`; `unknown`: it was lost.")
+    ]
+    reason: Annotated[str, Field(description="What was seen, in words; empty where nothing was said.")]
+
+
+class NotConfirmedProblem(Problem):
+    """504 of a selection with `until: active`: what became of it on each host."""
+
+    claim_ids: list[str] | None = None
+    failed_attempts: Annotated[
+        list[FailedAttempt] | None, Field(description="By claim, in the order in which they were seen.")
+    ] = None
+
+
 class NoValidHostProblem(Problem):
     """409 of a selection: why no host fits."""
 

@@ -17,6 +17,8 @@ __all__ = [
     "PLACEMENT",
     "WANTED",
     "Field",
+    "alternate_fields",
+    "alternates_in",
     "amounts_in",
     "lua_tables",
     "record_of",
@@ -24,7 +26,7 @@ __all__ = [
 ]
 
 CLAIM, PLACEMENT = "claim", "placement"
-AMOUNT, WANTED = "amount", "resizing_to"
+ALTERNATE, AMOUNT, WANTED = "alternate", "amount", "resizing_to"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,11 @@ FIELDS = (
     Field("claimed_at_ms", CLAIM, "when it was made (Unix, ms)", journaled=True, survives=True),
     Field("max_attempts", CLAIM, "how often it is placed before it has failed; 1 where it is not there", True, True),
     Field(
-        "alternates", CLAIM, "hosts that fitted too when it was made, best first, a space between them", journaled=True
+        "alternate",
+        CLAIM,
+        "by their order from `1`, best first: the hosts that fitted too when it was made",
+        journaled=True,
+        is_family=True,
     ),
     Field(
         "attempts",
@@ -171,7 +177,7 @@ _JOURNALED_PLAIN = frozenset(one.name for one in FIELDS if one.journaled and one
 
 def record_of(claim: Claim) -> dict[str, str]:
     """Return the store's part of a claim as an agent keeps it: fields as in the hash, of the placement shown."""
-    record = {name: value for name, value in claim.raw.items() if name in _JOURNALED}
+    record = {name: value for name, value in claim.raw.items() if name.partition(".")[0] in _JOURNALED}
     record |= {f"counted.{topology}": domain for topology, domain in claim.counted.items()}
     is_main = claim.raw.get("placed", claim.raw.get("token")) == claim.placed
     prefix = "" if is_main else f"placement.{claim.placed}."
@@ -185,6 +191,19 @@ def record_with(record: Mapping[str, str], amounts: Amounts, resizing_to: Amount
     """Return such a record with other amounts."""
     others = {name: value for name, value in record.items() if name.partition(".")[0] not in (AMOUNT, WANTED)}
     return others | _fields(AMOUNT, amounts) | _fields(WANTED, resizing_to)
+
+
+def alternate_fields(hosts: Iterable[str]) -> dict[str, str]:
+    """Return the fields of a claim's alternates. One for each: a single long value would cost its hash the listpack."""
+    return {f"{ALTERNATE}.{number}": host for number, host in enumerate(hosts, 1)}
+
+
+def alternates_in(record: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the alternates of a claim's hash, or of such a record, in their order."""
+    hosts: list[str] = []
+    while host := record.get(f"{ALTERNATE}.{len(hosts) + 1}"):
+        hosts.append(host)
+    return tuple(hosts)
 
 
 def amounts_in(record: Mapping[str, str], family: str) -> dict[str, int]:

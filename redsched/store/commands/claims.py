@@ -176,6 +176,14 @@ class ClaimCommands:
         beside = (f"reason:{claim_id}", *things)
         return await self._about("fail", host, claim_id, token, 0, "gang", "", things=beside)
 
+    async def leave(self, host: str, claim_id: str, token: str, things: Collection[str] = ()) -> ScriptResult:
+        """Take a claim that is not active yet off a host that is being emptied, to be placed again. (fail.lua)
+
+        OK | ENDING | ALREADY_DONE | ENDED | STALE | UNKNOWN | NOT_ATTESTED; facts: state. The reason is its host's.
+        """
+        beside = (f"reason:{claim_id}", *things)
+        return await self._about("fail", host, claim_id, token, 0, "leave", "", things=beside)
+
     async def put_off(self, host: str, claim_id: str, token: str, reason: str) -> ScriptResult:
         """Look later for a place of a pending claim: there is none now.
 

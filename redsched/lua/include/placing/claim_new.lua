@@ -13,7 +13,7 @@ local function alternates_left(call)
       left[#left + 1] = name
     end
   end
-  return table.concat(left, ' ')
+  return left
 end
 
 local function write_new(cell, call, member, expires, entry_id)
@@ -45,7 +45,9 @@ local function write_new(cell, call, member, expires, entry_id)
     claim[#claim + 1], claim[#claim + 2] = 'max_attempts', call.max_attempts
   end
   if call.alternates ~= '' then
-    claim[#claim + 1], claim[#claim + 2] = 'alternates', alternates_left(call)
+    for number, name in ipairs(alternates_left(call)) do
+      claim[#claim + 1], claim[#claim + 2] = 'alternate.' .. number, name
+    end
   end
   redis.call('HSET', member.key, unpack(claim))
   if member.reopened then

@@ -1,0 +1,45 @@
+"""How long a scheduler waits before it looks again for a place for a claim that could not be moved."""
+
+import random
+
+FIRST_PAUSE_S = 1.0
+LONGEST_PAUSE_S = 60.0
+
+
+class MovePauses:
+    """The pauses of one scheduler, by claim. Each is about twice as long as the one before, up to LONGEST_PAUSE_S.
+
+    All times are seconds of this process' monotonic clock. A claim of which nothing was heard for LONGEST_PAUSE_S since
+    its pause ended has left, or will be looked at anew: it is forgotten, so that the table stays as small as the work.
+    """
+
+    def __init__(self) -> None:
+        self._by_claim: dict[str, tuple[float, float]] = {}
+        """When the pause ends, and its length."""
+
+    def __len__(self) -> int:
+        return len(self._by_claim)
+
+    def is_over(self, claim_id: str, now_s: float) -> bool:
+        """Return whether a claim may be tried now."""
+        return claim_id not in self._by_claim or self._by_claim[claim_id][0] <= now_s
+
+    def lengthen(self, claim_id: str, now_s: float) -> None:
+        """Note that a claim could not be moved."""
+        _, before_s = self._by_claim.get(claim_id, (0.0, FIRST_PAUSE_S / 2))
+        pause_s = min(LONGEST_PAUSE_S, 2 * before_s)
+        self._by_claim[claim_id] = (now_s + pause_s * random.uniform(0.8, 1.2), pause_s)
+
+    def forget(self, claim_id: str) -> None:
+        """Forget a claim that was moved."""
+        self._by_claim.pop(claim_id, None)
+
+    def prune(self, now_s: float) -> None:
+        """Forget the claims whose pauses ended long ago."""
+        long_ago_s = now_s - LONGEST_PAUSE_S
+        for claim_id in [one for one, (until_s, _) in self._by_claim.items() if until_s < long_ago_s]:
+            del self._by_claim[claim_id]
+
+    def clear(self) -> None:
+        """Forget all claims."""
+        self._by_claim.clear()

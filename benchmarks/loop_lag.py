@@ -9,7 +9,7 @@ clock, would have waited.
 
     audit      all hosts and claims, the quota and the groups
     repair     an audit that finds nothing; what it finds kept is kept for another day
-    picture    this scheduler's columns compared with the store
+    replica    this scheduler's columns compared with the store
     export     all of the cell, into memory
     usage      the sums of all claims
     snapshot   the columns read again, as in a new epoch
@@ -38,7 +38,7 @@ from redsched import aio, pacing
 from redsched.model import Candidate, ClaimStatus, HostReport, HostStatus, Inventory, Quota, Request
 from redsched.model.validation import MAX_AMOUNT
 from redsched.scheduler import Scheduler
-from redsched.scheduler.audit.audit import repair_picture
+from redsched.scheduler.audit.audit import repair_replica
 from redsched.scheduler.background.recorder import Recorder
 from redsched.scheduler.cells import Cell
 from redsched.settings import Settings
@@ -188,7 +188,7 @@ async def measure(url: str, given: argparse.Namespace) -> tuple[list[Row], list[
         for work, do in (("audit", scheduler.audit), ("repair", scheduler.repair)):
             report = await row(work, do)
             wrong += [str(one) for one in report.problems[:5]]
-        await row("picture", lambda: repair_picture(cell))
+        await row("replica", lambda: repair_replica(cell))
         archive = await row("export", scheduler.export)
         if len(archive.claims) != len(names) * given.per_host:
             wrong.append(f"{len(archive.claims)} claims were exported")

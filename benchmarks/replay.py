@@ -73,10 +73,10 @@ async def release(connections: Sequence[Connection], ids: Iterable[str]) -> list
 
 async def _shared(
     connections: Sequence[Connection],
-    things: Iterable[Thing],
+    objects: Iterable[Thing],
     act: Callable[[Connection, Thing], Awaitable[Result]],
 ) -> list[Result]:
-    waiting, done = iter(things), list[Result]()
+    waiting, done = iter(objects), list[Result]()
 
     async def client(connection: Connection) -> None:
         for thing in waiting:

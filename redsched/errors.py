@@ -54,7 +54,7 @@ class ClaimIdReused(RedschedError):
 
 
 class Conflict(RedschedError):
-    """Well formed, and not possible as things stand."""
+    """Well formed, and not possible as objects stand."""
 
     status, exit_code = 409, 3
 

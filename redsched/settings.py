@@ -94,7 +94,7 @@ class Settings(BaseSettings):
     )
 
     check_s: float = Field(
-        300.0, ge=0, description="How often one scheduler checks that all agrees, and mends what does not; 0: never."
+        300.0, ge=0, description="How often one scheduler checks that all agrees, and repairs what does not; 0: never."
     )
     events_keep_s: float = Field(86_400.0, ge=0, description="How long events are kept; 0: none is recorded.")
     events_most: int = Field(100_000, ge=1000, description="How many events are kept in the log of a cell at most.")

@@ -32,7 +32,7 @@ IF_MATCH = Depends(_declared)
 
 
 class Tagged(Protocol):
-    """Where things of a kind have tags."""
+    """Where objects of a kind have tags."""
 
     def tag(self, name: str, /) -> Awaitable[str]: ...  # noqa: D102
 
@@ -45,6 +45,6 @@ def if_match(request: Request) -> IfMatch:
     return ANY if wanted == "*" else [one.strip().strip('"') for one in wanted.split(",")]
 
 
-async def etag_of(things: Tagged, name: str) -> dict[str, str]:
+async def etag_of(objects: Tagged, name: str) -> dict[str, str]:
     """Return the header with the tag of a thing. Read it before the thing: a tag that is too new would match."""
-    return {"ETag": f'"{await things.tag(name)}"'}
+    return {"ETag": f'"{await objects.tag(name)}"'}

@@ -36,7 +36,7 @@ SELECTION_SECONDS = Histogram(
 FEED_ENTRIES = Counter("redsched_feed_entries", "Entries of the feed applied to the caches.")
 SNAPSHOTS = Counter("redsched_snapshots", "Snapshots taken: one for each cell at start, then one for each gap.")
 CACHE_LAG = Gauge(
-    "redsched_cache_lag_seconds", "Age of the picture of the worker furthest behind.", multiprocess_mode="livemax"
+    "redsched_cache_lag_seconds", "Age of the replica of the worker furthest behind.", multiprocess_mode="livemax"
 )
 HOSTS = Gauge("redsched_hosts", "Hosts known.", multiprocess_mode="livemax")
 HOSTS_ALIVE = Gauge("redsched_hosts_alive", "Hosts whose lease runs.", multiprocess_mode="livemax")

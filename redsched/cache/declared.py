@@ -25,7 +25,7 @@ _NO_RULE = (Kind.SERVER_GROUP, Kind.QUOTA)
 
 
 class Declared:
-    """The declared things of one cell.
+    """The declared objects of one cell.
 
     `aggregates`, `groups`, `pools` and `quotas` (by project) show what is declared, by name. `revision` grows with each
     change of an aggregate's metadata or of a pool's definition, and not with what is claimed: masks that depend on
@@ -105,7 +105,7 @@ class Declared:
         return state.describe() if state else {}
 
     def names(self, kind: str) -> KeysView[str]:
-        """Return the names of the declared things of a kind."""
+        """Return the names of the declared objects of a kind."""
         return self._shown[kind].keys()
 
     # Trying places out

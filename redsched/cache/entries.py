@@ -1,4 +1,4 @@
-"""The states of the things that `Declared` holds: one aggregate, one server group, one shared pool, one quota."""
+"""The states of the objects that `Declared` holds: one aggregate, one server group, one shared pool, one quota."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

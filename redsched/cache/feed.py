@@ -1,4 +1,4 @@
-"""Applying the feed: which of a batch of changes can be applied, and which things have to be read anew for it.
+"""Applying the feed: which of a batch of changes can be applied, and which objects have to be read anew for it.
 
 The rules, each for a way in which a reader can be misled (docs/architecture.md, "Feed"): seq is dense, so a missing one
 is a gap; a thing's version is dense, so a skipped one means that this thing alone is read again; the entries of one
@@ -39,7 +39,7 @@ Thing = tuple[str, str]
 
 
 def things_to_read(columns: Columns, changes: Sequence[Change]) -> list[Thing]:
-    """What cannot be brought up to date from the batch alone: new things, and ones whose version skips."""
+    """What cannot be brought up to date from the batch alone: new objects, and ones whose version skips."""
     versions: dict[Thing, int | None] = {}
     unclear: dict[Thing, None] = {}
     for change in changes:

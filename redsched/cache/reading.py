@@ -1,4 +1,4 @@
-"""Reading things of a cell whole into its columns: for a snapshot all, and a few where the feed does not suffice."""
+"""Reading objects of a cell whole into its columns: for a snapshot all, and a few where the feed does not suffice."""
 
 from collections.abc import Sequence
 
@@ -12,12 +12,12 @@ CHUNK = 50
 
 
 async def names_of(cell: CellStore, kind: Kind) -> list[str]:
-    """The names of all things of a kind."""
+    """The names of all objects of a kind."""
     return await (cell.hosts.names() if kind is Kind.HOST else cell.declared.names(kind))
 
 
 async def read_into(cell: CellStore, columns: Columns, kind: Kind, names: Sequence[str]) -> None:
-    """Put these things of a kind into the columns as they are now; those that are not there are left out."""
+    """Put these objects of a kind into the columns as they are now; those that are not there are left out."""
     if kind is not Kind.HOST:
         async for name, fields in paced((await cell.declared.read(kind, names)).items()):
             columns.declared.put(kind, name, fields)

@@ -25,7 +25,7 @@ class CellReplica:
         """Apply the changes that follow, script by script, and return those that were applied.
 
         `store_seq` was read before the changes. Raises Gap when the feed no longer has what lies between. Afterwards
-        `ahead` says whether some things had to be read, and so may show more than the feed up to `seq`.
+        `ahead` says whether some objects had to be read, and so may show more than the feed up to `seq`.
         """
         self.ahead = False
         check_dense(changes, self.seq)

@@ -22,23 +22,23 @@ async def take_snapshot(cell: CellStore) -> CellReplica:
             # The fence makes what is missing: a new or wiped cell gets its meta, and an epoch.
             await cell.tick()
             continue
-        picture = CellReplica(
+        replica = CellReplica(
             await _read_all(cell, start.clock.epoch), start.clock.epoch, start.entry_id, start.clock.seq
         )
         try:
-            if await _complete(cell, picture, await cell.feed.end()):
-                return picture
+            if await _complete(cell, replica, await cell.feed.end()):
+                return replica
         except Gap:
             continue
 
 
-async def _complete(cell: CellStore, picture: CellReplica, end: FeedEnd) -> bool:
+async def _complete(cell: CellStore, replica: CellReplica, end: FeedEnd) -> bool:
     """Apply what changed while all this was read; False when the store has become another one meanwhile."""
-    if end.clock is None or end.clock.epoch != picture.epoch or end.clock.seq < picture.seq:
+    if end.clock is None or end.clock.epoch != replica.epoch or end.clock.seq < replica.seq:
         return False
-    while picture.seq < end.clock.seq:
-        poll = await cell.feed.poll(picture.entry_id, MAX_ENTRIES)
-        await picture.advance(cell, poll.changes, end.clock.seq)
+    while replica.seq < end.clock.seq:
+        poll = await cell.feed.poll(replica.entry_id, MAX_ENTRIES)
+        await replica.advance(cell, poll.changes, end.clock.seq)
     return True
 
 

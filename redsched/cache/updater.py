@@ -1,4 +1,4 @@
-"""One cell's picture in memory, kept up to date by short polls of the feed.
+"""One cell's replica in memory, kept up to date by short polls of the feed.
 
 Polls with a pause, and not blocked reads: blocked readers cost the server more (200 readers of 2000 entries: 0.88 s of
 its time against 0.18 s). A request that must know the present waits for a poll that begins after it asked; one such
@@ -59,7 +59,7 @@ class ReplicaUpdater:
 
     def __init__(self, cell: CellStore, settings: Settings) -> None:
         self.cell = cell
-        self._picture = CellReplica(Columns(), "", "", 0)
+        self._replica = CellReplica(Columns(), "", "", 0)
         self.stats = MirrorStats()
         self.recent: deque[Change] = deque(maxlen=KEPT_CHANGES)
         """The latest entries applied, for those who follow the feed through this process."""
@@ -80,17 +80,17 @@ class ReplicaUpdater:
     @property
     def columns(self) -> Columns:
         """The hosts. Another object after each snapshot."""
-        return self._picture.columns
+        return self._replica.columns
 
     @property
     def epoch(self) -> str:
         """The epoch that the columns are of; '' before the first snapshot."""
-        return self._picture.epoch
+        return self._replica.epoch
 
     @property
     def seq(self) -> int:
         """The cell's seq that the columns have reached."""
-        return self._picture.seq
+        return self._replica.seq
 
     def now_ms(self) -> int:
         """The store's time (Unix, ms), as it was read last and has passed since. Never this machine's clock."""
@@ -162,7 +162,7 @@ class ReplicaUpdater:
             written = answer.outcome is Outcome.OK and not host.cause
             self.columns.from_reply(host, answer.epoch, written)
         if answer.epoch == self.columns.epoch:
-            for thing in answer.things:
+            for thing in answer.objects:
                 self.columns.declared.from_reply(thing)
 
     def _apply_replies(self) -> None:
@@ -200,10 +200,10 @@ class ReplicaUpdater:
                     await self._wake.wait()
 
     async def _read_to_end(self) -> None:
-        if not self._picture.epoch or self._distrusted:
+        if not self._replica.epoch or self._distrusted:
             await self._start_anew()
         while True:
-            poll = await self.cell.feed.poll(self._picture.entry_id, MAX_ENTRIES)
+            poll = await self.cell.feed.poll(self._replica.entry_id, MAX_ENTRIES)
             self.stats.polls += 1
             self.next_deadline_ms = poll.next_deadline_ms
             if poll.clock is None or poll.clock.epoch != self.epoch or poll.clock.seq < self.seq:
@@ -213,7 +213,7 @@ class ReplicaUpdater:
                 continue
             self._note(poll.clock)
             try:
-                batch = await self._picture.advance(self.cell, poll.changes, poll.clock.seq)
+                batch = await self._replica.advance(self.cell, poll.changes, poll.clock.seq)
             except Gap as gap:
                 log.info("snapshot", cell=self.cell.name, why=str(gap))
                 await self._start_anew()
@@ -225,7 +225,7 @@ class ReplicaUpdater:
                     one.heard(batch)
             self.stats.entries += len(batch)
             # A host that was read alone shows more than the others do: one more look brings them to where it is.
-            if self.seq >= poll.clock.seq and not self._picture.ahead:
+            if self.seq >= poll.clock.seq and not self._replica.ahead:
                 self._caught_up_at = aio.now_s()
                 return
 
@@ -237,7 +237,7 @@ class ReplicaUpdater:
 
     async def _start_anew(self) -> None:
         self._distrusted = False
-        self._picture = await take_snapshot(self.cell)
+        self._replica = await take_snapshot(self.cell)
         # What emptied the store may have taken the list of cells with it.
         await self.cell.enter()
         self.stats.snapshots += 1

@@ -1,4 +1,4 @@
-"""`redsched audit`: is what the store holds sound, and mending it."""
+"""`redsched audit`: is what the store holds sound, and repairing it."""
 
 from typing import Annotated
 
@@ -11,11 +11,11 @@ from redsched.scheduler import Problem
 from redsched.schema import render
 
 BROKEN = 1
-HEADS = ("INVARIANT", "WHAT", "WHERE", "FOUND", "SHOULD BE", "MENDED")
+HEADS = ("INVARIANT", "WHAT", "WHERE", "FOUND", "SHOULD BE", "REPAIRED")
 
 
 def audit(
-    repair: Annotated[bool, typer.Option("--repair", help="Mend what can be mended, and say what was.")] = False,
+    repair: Annotated[bool, typer.Option("--repair", help="Repair what can be repaired, and say what was.")] = False,
     as_json: AsJson = False,
     url: Url = "",
 ) -> int:
@@ -31,10 +31,10 @@ def audit(
         tables.show_table(HEADS, map(_row, found.problems), "all is well")
         for advice in dict.fromkeys(one.advice for one in found.broken if one.advice):
             print(f"note: {advice}")
-        if found.broken and not repair and any(one.mend for one in found.broken):
-            print("`redsched audit --repair` mends what it can")
+        if found.broken and not repair and any(one.repair for one in found.broken):
+            print("`redsched audit --repair` repairs what it can")
     return BROKEN if found.broken else 0
 
 
 def _row(one: Problem) -> tuple[object, ...]:
-    return (one.invariant, one.what, one.thing, one.found, one.should, one.mended)
+    return (one.invariant, one.what, one.thing, one.found, one.should, one.repaired)

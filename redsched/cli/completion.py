@@ -1,4 +1,4 @@
-"""What shells complete: names of hosts, claims and declared things, read from the store while somebody types.
+"""What shells complete: names of hosts, claims and declared objects, read from the store while somebody types.
 
 A shell shows whatever is printed, so nothing is: without a store, or after TIMEOUT_S, there are no names.
 """

@@ -34,7 +34,7 @@ Force = Annotated[bool, typer.Option("--force", help="Although it is in use.")]
 
 @dataclass(frozen=True, slots=True)
 class _Kind(Generic[View]):
-    """How the things of one kind are called, reached and shown; `key` has a list of them in JSON."""
+    """How the objects of one kind are called, reached and shown; `key` has a list of them in JSON."""
 
     word: str
     key: str

@@ -41,7 +41,7 @@ def metadata(declared: Declared) -> Iterator[tuple[str, str, str]]:
 
 
 def per_revision(read: Callable[[Declared], Read]) -> Callable[[Columns], Read]:
-    """Make what is read from declared things be read anew only when they have changed.
+    """Make what is read from declared objects be read anew only when they have changed.
 
     Whoever uses it says `depends=revision` in its rule.
     """

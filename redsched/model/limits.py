@@ -18,10 +18,10 @@ def check_range(what: str, value: int, low: int, high: int) -> None:
         raise InvalidRequest(f"{what} must be a whole number from {low} to {high}, not {shown(value)}")
 
 
-def check_size(what: str, things: Sized, most: int) -> None:
-    """Raise InvalidRequest for more than `most` things."""
-    if len(things) > most:
-        raise InvalidRequest(f"{what} has {len(things)} entries: {most} at most")
+def check_size(what: str, objects: Sized, most: int) -> None:
+    """Raise InvalidRequest for more than `most` objects."""
+    if len(objects) > most:
+        raise InvalidRequest(f"{what} has {len(objects)} entries: {most} at most")
 
 
 def check_any_of(any_of: Sequence[frozenset[str]]) -> None:

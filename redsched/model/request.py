@@ -118,7 +118,7 @@ class _Texts(NamedTuple):
     digest: str
 
 
-# Most requests say these fields alone, and few different things. Their values are hashable, and of one type each, so
+# Most requests say these fields alone, and few different objects. Their values are hashable, and of one type each, so
 # that equal values have equal texts (1 and 1.0, which weights may be, have not).
 _USUAL_FIELDS = frozenset(("resources", "required", "zones", "project", "consumer", "lease_s"))
 _RARE_FIELDS = tuple(name for name in _ALL_FIELDS if name not in _USUAL_FIELDS | _OF_THE_ANSWER)

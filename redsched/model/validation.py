@@ -1,4 +1,4 @@
-"""What things may be called: hosts, cells, claims, resource classes, traits, slots and labels.
+"""What objects may be called: hosts, cells, claims, resource classes, traits, slots and labels.
 
 One place for every rule about a name, used at each edge (REST models, fleet files, the store's typed calls), so that a
 name which got in anywhere is safe in a Redis key, in a field and in a URL.

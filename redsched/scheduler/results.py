@@ -245,7 +245,7 @@ class Reset:
     seq: int
 
 
-class Mend(StrEnum):
+class RepairKind(StrEnum):
     """What can put a problem right."""
 
     HOST = "host"
@@ -261,14 +261,14 @@ class Mend(StrEnum):
     GANG = "gang"
     """Have a gang be waited for as it should."""
     CACHE = "cache"
-    """Read this scheduler's picture anew."""
+    """Read this scheduler's replica anew."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
     """Something broken: the number of the invariant in docs/architecture.md, where, what it says and should say.
 
-    `mend` puts it right, told of `subject`; None where nothing may do so by itself. `advice` is what a person can do.
+    `repair` puts it right, told of `subject`; None where nothing may do so by itself. `advice` is what a person can do.
     """
 
     invariant: int
@@ -277,10 +277,10 @@ class Problem:
     what: str
     found: str
     should: str
-    mend: Mend | None = None
+    repair: RepairKind | None = None
     subject: str = ""
     advice: str = ""
-    mended: bool = False
+    repaired: bool = False
 
     @property
     def detail(self) -> str:
@@ -300,7 +300,7 @@ class AuditReport:
     @property
     def broken(self) -> tuple[Problem, ...]:
         """What is wrong still."""
-        return tuple(one for one in self.problems if not one.mended)
+        return tuple(one for one in self.problems if not one.repaired)
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +314,7 @@ class Readiness:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """Counts of this scheduler's cells. `lag_s`: how long ago its picture had all that the feed had."""
+    """Counts of this scheduler's cells. `lag_s`: how long ago its replica had all that the feed had."""
 
     hosts: int
     hosts_alive: int

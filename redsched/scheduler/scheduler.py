@@ -75,7 +75,7 @@ class Scheduler:
     async def connect(
         cls, url: str, settings: Settings | None = None, observe: Observe | None = None
     ) -> AsyncIterator["Scheduler"]:
-        """Open a scheduler whose picture has caught up. `observe` is told what each selection took.
+        """Open a scheduler whose replica has caught up. `observe` is told what each selection took.
 
         Raises StoreUnavailable, InvalidRequest (the URL; policies, weights and own code that it cannot decide with).
         """
@@ -130,7 +130,7 @@ class Scheduler:
         )
 
     def host_names(self, limit: int, after: str = "") -> tuple[str, ...]:
-        """The names of hosts that the pictures show, in order, those after `after`."""
+        """The names of hosts that the replicas show, in order, those after `after`."""
         names = sorted(name for cell in self._cells for name in cell.mirror.columns.names() if name > after)
         return tuple(names[:limit])
 
@@ -146,7 +146,7 @@ class Scheduler:
         return await audit(self._cells)
 
     async def repair(self) -> AuditReport:
-        """Audit, and mend what is broken, by a person's word. Raises StoreUnavailable."""
+        """Audit, and repair what is broken, by a person's word. Raises StoreUnavailable."""
         return await repair(self._cells, operator=True)
 
     async def usage(self, by: Sequence[UsageBy] = (UsageBy.CLASS,)) -> tuple[UsageRow, ...]:
@@ -185,7 +185,7 @@ class Scheduler:
             problem = f"the store's maxmemory-policy is {policy}, which drops keys: set it to noeviction"
             return Readiness(False, problem, hosts)
         if stats.lag_s > MAX_LAG_S:
-            return Readiness(False, f"the picture is {stats.lag_s:.0f} s behind the store's feed", hosts)
+            return Readiness(False, f"the replica is {stats.lag_s:.0f} s behind the store's feed", hosts)
         return Readiness(True, "caught up", hosts)
 
     def stats(self) -> Stats:

@@ -130,7 +130,7 @@ def usage(one: UsageRow) -> dict[str, Any]:
 
 
 def audit(found: AuditReport) -> dict[str, Any]:
-    """What an audit found, and mended."""
+    """What an audit found, and repaired."""
     return {
         "hosts": found.hosts,
         "claims": found.claims,
@@ -143,7 +143,7 @@ def audit(found: AuditReport) -> dict[str, Any]:
                 "found": one.found,
                 "should": one.should,
                 "detail": one.detail,
-                "mended": one.mended,
+                "repaired": one.repaired,
                 "advice": one.advice,
             }
             for one in found.problems

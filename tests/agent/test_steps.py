@@ -41,7 +41,7 @@ class ScriptedCell:
         self.claims = self.hosts = self.requests = self
         self.stored: dict[str, Claim] = {}
         self.kept: dict[str, str] = {}
-        self.things: list[tuple[str, Sequence[str]]] = []
+        self.objects: list[tuple[str, Sequence[str]]] = []
 
     async def read(self, _: object) -> dict[str, Claim]:
         return self.stored
@@ -52,7 +52,7 @@ class ScriptedCell:
     def __getattr__(self, script: str) -> object:
         async def call(*arguments: object, **named: object) -> object:
             if script in ("fail", "gone"):
-                self.things.append((script, cast("Sequence[str]", named.get("things", arguments[-1]))))
+                self.objects.append((script, cast("Sequence[str]", named.get("objects", arguments[-1]))))
             self.asked.append(script)
             outcome, epoch = self.answers[script].pop(0) if self.answers.get(script) else (Outcome.OK, E1)
             return ScriptResult(outcome, epoch, 1000)
@@ -303,5 +303,5 @@ async def test_the_store_is_told_what_the_claim_counts_in(bench: Bench) -> None:
     await bench.steps.ending.end(work)
     bench.hook.fails = {"start": [HookFailed("no")]}
     await bench.steps.lifecycle.take_up(held_work("b", f"{E1}.8", amounts, group="db"))
-    told = [(script, {"server-group:db", "pool:lic"} <= set(things)) for script, things in bench.scripted.things]
+    told = [(script, {"server-group:db", "pool:lic"} <= set(objects)) for script, objects in bench.scripted.objects]
     assert told == [("gone", True), ("fail", True)]

@@ -75,7 +75,7 @@ async def test_asking_goes_on_until_there_is_an_answer(monkeypatch: pytest.Monke
     assert not line.is_down
 
 
-async def test_errors_that_waiting_does_not_mend_are_raised() -> None:
+async def test_errors_that_waiting_does_not_repair_are_raised() -> None:
     async def call() -> None:
         raise ValueError("a mistake")
 

@@ -1,4 +1,4 @@
-"""Every field of a request over REST, on hosts and declared things that REST made: it reaches the decision."""
+"""Every field of a request over REST, on hosts and declared objects that REST made: it reaches the decision."""
 
 from typing import Any
 

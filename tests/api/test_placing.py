@@ -179,7 +179,7 @@ async def test_until_active_answers_what_is_confirmed(api: httpx.AsyncClient) ->
 async def test_alternates_and_attempts_are_kept_with_the_claim(api: httpx.AsyncClient) -> None:
     """And answered again with its id."""
     await put_host(api, "h2")
-    await api.post("/v1/explain", json=NEED)  # the picture has the host when that is answered
+    await api.post("/v1/explain", json=NEED)  # the replica has the host when that is answered
     need = {**NEED, "hosts": ["h1", "h2"], "alternates": 1, "max_attempts": 2, "claim_ids": ["mine"]}
     [first] = (await api.post("/v1/selections", json=need)).json()["selections"]
     again = await api.post("/v1/selections", json=need)
@@ -193,7 +193,7 @@ async def test_alternates_and_attempts_are_kept_with_the_claim(api: httpx.AsyncC
 async def test_a_claim_that_is_failed_without_hosts_goes_to_its_alternate(api: httpx.AsyncClient) -> None:
     await put_host(api, "h2")
     await put_host(api, "h3")
-    await api.post("/v1/explain", json=NEED)  # the picture has the hosts when that is answered
+    await api.post("/v1/explain", json=NEED)  # the replica has the hosts when that is answered
     need = {**NEED, "alternates": 1, "hosts": ["h1", "h2", "h3"]}
     [found] = (await api.post("/v1/selections", json=need)).json()["selections"]
     now = await said(api, found, "fail", 200)

@@ -1,4 +1,4 @@
-"""Declared things in memory: what their fields become, what is shown of them, and that trying places out is undone."""
+"""Declared objects in memory: what their fields become, what is shown of them, and that trying places out is undone."""
 
 from collections.abc import Mapping
 
@@ -35,9 +35,9 @@ POOL = {
 }
 
 
-def declared(**things: tuple[Kind, Mapping[str, str]]) -> Declared:
+def declared(**objects: tuple[Kind, Mapping[str, str]]) -> Declared:
     found = Declared()
-    for name, (kind, fields) in things.items():
+    for name, (kind, fields) in objects.items():
         found.put(kind, name, fields)
     return found
 

@@ -181,12 +181,12 @@ def test_audit_of_a_broken_store_is_exit_code_1_with_a_table(redsched: Redsched,
     found = redsched("audit")
     assert (found.exit_code, found.errors) == (1, "")
     lines = [line.split() for line in found.output.splitlines()]
-    assert lines[1] == ["INVARIANT", "WHAT", "WHERE", "FOUND", "SHOULD", "BE", "MENDED"]
+    assert lines[1] == ["INVARIANT", "WHAT", "WHERE", "FOUND", "SHOULD", "BE", "REPAIRED"]
     assert lines[2] == ["2", "claimed", "h1", "VCPU", "3", "1", "no"]
     assert "--repair" in found.output
     assert redsched("audit", "--json").json()["problems"][0]["invariant"] == 2
     repaired = redsched("audit", "--repair", "--json").json()["problems"]
-    assert [(one["thing"], one["found"], one["should"], one["mended"]) for one in repaired] == [
+    assert [(one["thing"], one["found"], one["should"], one["repaired"]) for one in repaired] == [
         ("h1 VCPU", "3", "1", True)
     ]
     assert redsched("audit").check().output.endswith("all is well\n")

@@ -263,7 +263,7 @@ def test_a_spread_reaches_zones_beyond_the_best_hosts() -> None:
 
 
 def test_a_spread_over_racks_does_not_count_what_is_spread_over_hosts() -> None:
-    """`a` may share a host with `b`, for they are spread by different things."""
+    """`a` may share a host with `b`, for they are spread by different objects."""
     columns = fleet(9, label__rack=("r1",))
     decision = decide(columns, gang(member("a", spread=(Spread("label:rack"),)), member("b", spread=(Spread("host"),))))
     assert chosen(decision) == ["h0", "h0"]

@@ -30,14 +30,14 @@ def columns() -> Columns:
 
 def hosts(query: Any) -> list[str]:
     """The hosts for which a query is true, by array and alone."""
-    picture = columns()
+    replica = columns()
     passes = compile_query(query).passes
-    among = passes(picture, ALL_ROWS)
-    names = [name for name in picture.names() if among[picture.row(name)]]
-    for name in picture.names():
-        row = picture.row(name)
+    among = passes(replica, ALL_ROWS)
+    names = [name for name in replica.names() if among[replica.row(name)]]
+    for name in replica.names():
+        row = replica.row(name)
         assert row is not None
-        alone = passes(picture, row)
+        alone = passes(replica, row)
         assert isinstance(alone, np.bool_)
         assert alone == (name in names)
     return names
@@ -148,9 +148,9 @@ def test_a_query_says_what_it_found_at_a_host() -> None:
             ["=", "$claims", 3],
         ]
     )
-    picture = columns()
-    row = picture.row("h1")
+    replica = columns()
+    row = replica.row("h1")
     assert row is not None
     assert (
-        query.said(picture, row) == "$free.VCPU is 60, $claims is 3, $label.nope is none, $metric.cpu.percent is 12.5"
+        query.said(replica, row) == "$free.VCPU is 60, $claims is 3, $label.nope is none, $metric.cpu.percent is 12.5"
     )

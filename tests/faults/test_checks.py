@@ -272,11 +272,11 @@ def test_what_lies_in_a_cell_is_sorted_by_its_kind_and_name() -> None:
 
 def test_a_claim_that_has_ended_shows_why_and_where_it_had_failed() -> None:
     fields = ["state", "ended", "end_reason", "failed", "tried.h1", "1", "tried.h2", "1"]
-    things = [
+    objects = [
         ("rs:{c1}:claim:a", "hash", [*fields, "kept", "0"]),
         ("rs:{c1}:claim:b", "hash", ["state", "ended", "end_reason", "shelved", "kept", "1"]),
     ]
-    view = view_of("c1", things)
+    view = view_of("c1", objects)
     assert (view.ended, view.shelved, view.kept) == ({"a": "failed", "b": "shelved"}, {"b"}, {"b"})
     assert view.tried == {"a": {"h1", "h2"}, "b": set()}
 
@@ -516,7 +516,7 @@ def test_claims_of_cells_on_two_servers_count_once_they_were_seen_twice() -> Non
     assert watcher.over_committed == 1
 
 
-def picture() -> dict[str, Any]:
+def replica() -> dict[str, Any]:
     """What a scheduler says that sees all of it."""
     hosts = {
         name: {
@@ -549,19 +549,19 @@ def picture() -> dict[str, Any]:
         (lambda it: it["declared"]["pool lic"].clear(), "s0 has pool lic"),
     ],
 )
-def test_a_picture_that_is_not_the_stores_is_told(change: Callable[[dict[str, Any]], object], says: str) -> None:
-    assert list(ends.picture_agrees("s0", picture(), good())) == []
-    wrong = picture()
+def test_a_replica_that_is_not_the_stores_is_told(change: Callable[[dict[str, Any]], object], says: str) -> None:
+    assert list(ends.replica_agrees("s0", replica(), good())) == []
+    wrong = replica()
     change(wrong)
-    assert any(says in problem for problem in ends.picture_agrees("s0", wrong, good()))
+    assert any(says in problem for problem in ends.replica_agrees("s0", wrong, good()))
 
 
-def test_a_group_that_never_had_a_member_here_has_none_in_the_picture() -> None:
-    seen, view = picture(), changed(lambda it: it.groups.update({"new": {"policy": "anti-affinity"}}))
+def test_a_group_that_never_had_a_member_here_has_none_in_the_replica() -> None:
+    seen, view = replica(), changed(lambda it: it.groups.update({"new": {"policy": "anti-affinity"}}))
     seen["declared"]["server-group new"] = {"version": 1, "members": 0}
-    assert list(ends.picture_agrees("s0", seen, view)) == []
+    assert list(ends.replica_agrees("s0", seen, view)) == []
     seen["declared"]["server-group new"]["members"] = 1
-    assert any("s0 has group new" in problem for problem in ends.picture_agrees("s0", seen, view))
+    assert any("s0 has group new" in problem for problem in ends.replica_agrees("s0", seen, view))
 
 
 def test_only_what_is_asked_for_afterwards_is_the_first_of_a_cell() -> None:

@@ -85,7 +85,7 @@ async def test_a_claim_that_no_replica_has_is_refused_and_ended(pair: tuple[Node
             await scheduler.select(ONE)
         assert await claimed(cell) == 0
         assert (await scheduler.audit()).problems == ()
-        primary.mend_replication()
+        primary.repair_replication()
         await wait_until(lambda: heard(primary), what="the replica is back")
         await scheduler.select(ONE)
         assert await claimed(cell) == 1
@@ -163,7 +163,7 @@ async def test_other_calls_do_not_wait_for_replicas(pair: tuple[Node, Node]) -> 
             while await claimed(cell) == 0:
                 await cell.tick()
         assert not waiting.done()
-        primary.mend_replication()
+        primary.repair_replication()
         assert (await waiting).outcome == "OK"
 
 

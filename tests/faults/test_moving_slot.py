@@ -339,14 +339,14 @@ LINES: dict[str, Line] = {
     "local": Line(local_ended, local_again),
     "lost": Line(host, lambda it: it.cell.hosts.write_off("h1", evacuate=True, force=True)),
     "membership": Line(in_aggregate, lambda it: it.cell.declared.put_aggregate(Aggregate("az", {}, frozenset()))),
-    "mend_counts": Line(left_over_pool, lambda it: it.cell.repair.counts("pool:lic", "5", "reason", [])),
-    "mend_due": Line(due_for_nothing, lambda it: it.cell.repair.due("reason", ["a", "c"])),
-    "mend_gang": Line(left_gang, lambda it: it.cell.repair.gang("a", "reason", ["a"])),
+    "repair_counts": Line(left_over_pool, lambda it: it.cell.repair.counts("pool:lic", "5", "reason", [])),
+    "repair_due": Line(due_for_nothing, lambda it: it.cell.repair.due("reason", ["a", "c"])),
+    "repair_gang": Line(left_gang, lambda it: it.cell.repair.gang("a", "reason", ["a"])),
     # Where it has something to do a key that it declares is missing, that of the host: it is not begun.
-    "mend_gone_host": Line(
+    "repair_gone_host": Line(
         all_of_a_gone_host, lambda it: it.cell.repair.removed_host("h1", "reason", True), Outcome.ALREADY_DONE
     ),
-    "mend_host": Line(wrong_deadlines, lambda it: it.cell.repair.host("h1", "reason", ["b"])),
+    "repair_host": Line(wrong_deadlines, lambda it: it.cell.repair.host("h1", "reason", ["b"])),
     "probe": Line(probed, lambda it: it.cell._cell.scripts.run("probe", [*map(it.cell.keys.probe, range(5))], ())),
     "raise": Line(host, lambda it: new_epoch(it.cell)),
     "quota_close": Line(quota, lambda it: first(close_quota(it))),

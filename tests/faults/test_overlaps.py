@@ -73,8 +73,8 @@ class PlayedServer:
     def is_primary(self) -> bool:
         return self.answers and self.leads
 
-    def mend_replication(self) -> None:
-        self._needs_process("mend")
+    def repair_replication(self) -> None:
+        self._needs_process("repair")
 
     def _needs_process(self, what: str) -> None:
         if not self.running:
@@ -228,7 +228,7 @@ def kinds_of(setup: str) -> list[type[Breakage]]:
     return [one for one in ALL if setup in one.shape.setups]
 
 
-def all_is_mended(it: World) -> None:
+def all_is_repaired(it: World) -> None:
     """Nothing of any fault is left."""
     for wire in every(it.site.wires):
         assert (wire.shut_by, wire.plays, wire.looks) == (set(), [], [])
@@ -269,10 +269,10 @@ async def _pair(setup: str, first: type[Breakage], second: type[Breakage], order
     one, other = first(it, struck(first, 0)), second(it, struck(second, 1))
     assert await overlapping(one, other, order) == [], f"then {second.shape.name}"
     await everything_runs(it)
-    all_is_mended(it)
+    all_is_repaired(it)
     assert await steps((one, "heal"), (other, "heal")) == [], f"{second.shape.name}: healing again is nothing, or heals"
     await everything_runs(it)
-    all_is_mended(it)
+    all_is_repaired(it)
 
 
 async def everything_runs(it: World) -> None:
@@ -306,7 +306,7 @@ async def test_what_has_not_begun_is_healed_too(kind: type[Breakage], tmp_path: 
     fault = kind(it, struck(kind, 0))
     assert await steps((fault, "heal"), (fault, "heal")) == []
     await asyncio.gather(*it._reviving)
-    all_is_mended(it)
+    all_is_repaired(it)
 
 
 async def test_a_frozen_primary_that_another_fault_kills_is_healed(tmp_path: Path) -> None:

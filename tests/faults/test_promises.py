@@ -147,12 +147,12 @@ def looked_at(*views: View) -> Watcher:
     return watcher
 
 
-def cell(now_ms: int, *things: tuple[str, str, list[str]]) -> View:
+def cell(now_ms: int, *objects: tuple[str, str, list[str]]) -> View:
     seconds, rest = divmod(now_ms, 1000)
     raw = [
         ("time", "time", [str(seconds), str(rest * 1000)]),
         ("meta", "hash", ["epoch", "2-b", "settled", "1"]),
-        *things,
+        *objects,
     ]
     return view_of("c1", [(f"rs:{{c1}}:{key}", kind, value) for key, kind, value in raw])
 

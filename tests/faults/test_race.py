@@ -172,22 +172,22 @@ async def share(racer: Racer, shares: list[int]) -> Results:
 async def test_a_gang_is_placed_whole_or_not_at_all(url: str, race: Racers, round_: int) -> None:
     """Gangs of three race for the last places: as many as fit are there whole, of the others there is nothing.
 
-    Whoever follows the feed meanwhile never holds a picture with a part of one.
+    Whoever follows the feed meanwhile never holds a replica with a part of one.
     """
     hosts, vcpu, each = 9, 4, 3
-    async with opened(url, *[vcpu] * hosts) as scheduler, watched(url, lambda taken: taken % 3 == 0) as pictures:
+    async with opened(url, *[vcpu] * hosts) as scheduler, watched(url, lambda taken: taken % 3 == 0) as replicas:
         total = together(await race.play(many, url, (each, 3)))
         assert total.errors == []
         assert len(set(total.claimed)) == len(total.claimed) == hosts * vcpu
         assert len(total.refused) == len(race) * each - hosts * vcpu // 3
         assert set((await stored_claims(scheduler)).values()) == {3}
         await assert_sound(scheduler, hosts, hosts * vcpu)
-        await wait_until(lambda: bool(pictures) and pictures[-1] == hosts * vcpu)
+        await wait_until(lambda: bool(replicas) and replicas[-1] == hosts * vcpu)
 
 
 @asynccontextmanager
 async def watched(url: str, whole: Callable[[int], bool]) -> AsyncIterator[list[int]]:
-    """The sums of claimed VCPU of each picture that a mirror shows; fails where one of them is not `whole`."""
+    """The sums of claimed VCPU of each replica that a mirror shows; fails where one of them is not `whole`."""
     sums: list[int] = []
 
     async def look(mirror: ReplicaUpdater) -> None:

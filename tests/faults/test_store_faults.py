@@ -1,6 +1,6 @@
 """The store flushes, restarts, freezes, forgets and goes back, with traffic going on: caches become what it holds.
 
-Every case ends with the same proof: once the traffic has stopped, each column of each scheduler's picture is that of a
+Every case ends with the same proof: once the traffic has stopped, each column of each scheduler's replica is that of a
 snapshot taken from scratch, and an audit finds no host over-committed and no claim uncounted.
 """
 
@@ -105,7 +105,7 @@ class World:
         await self.goes_on("report", 2 * HOSTS)
 
     async def assert_converged(self) -> None:
-        """Each picture is the store's, value by value, and the books are right."""
+        """Each replica is the store's, value by value, and the books are right."""
         for scheduler in self.schedulers:
             differs = list[str]()
             for _ in range(TRIES):  # sweepers still repeat releases: between two reads a host may change
@@ -258,7 +258,7 @@ async def test_a_paused_server_goes_on(fresh_server: PrivateServer, jumps: bool)
 
 
 async def wake_up(racer: Racer, _: None) -> tuple[int, list[str]]:
-    """Schedule until the test speaks; then catch up, and tell how the picture differs from the store."""
+    """Schedule until the test speaks; then catch up, and tell how the replica differs from the store."""
     snapshots = racer.mirror.stats.snapshots
     await racer.tell_parent("ready")
     spoken = asyncio.ensure_future(racer.hear_parent())

@@ -132,7 +132,7 @@ async def test_a_claim_that_two_hosts_attest_counts_on_both_while_it_runs_there(
     assert [one.more for one in entries if one.op == "attest"] == ([0, 2, 1, 0] if first == "h1" else [2, 1, 0, 0])
     await settle(cell)
     assert (await counts(raw, cell), await seats(raw, cell)) == (both, 6)
-    await cell.claims.gone("h1", "a", journal.token, EndReason.RELEASED, {}, things=("server-group:web", "pool:lic"))
+    await cell.claims.gone("h1", "a", journal.token, EndReason.RELEASED, {}, objects=("server-group:web", "pool:lic"))
     assert await counts(raw, cell) == {"members": 1, "host=h2": 1, "zone=az2": 1}
     assert await seats(raw, cell) == 3
     hosts = [await fields_of(raw, cell.keys.host(name)) for name in ("h1", "h2")]

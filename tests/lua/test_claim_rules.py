@@ -51,7 +51,7 @@ async def test_a_member_is_counted_by_host_zone_and_every_label_of_its_group(cel
     ]
     told = {"members": "3"} | {f"count.{one}": str(n) for one, n in (await counts(raw, cell)).items() if "=" in one}
     assert (dict(entries[-1].fields), entries[-1].version, entries[-1].op) == (told, version + 1, "claimed")
-    (thing,) = answer.things
+    (thing,) = answer.objects
     assert (thing.kind, thing.name, thing.version, dict(thing.fields)) == ("server-group", "web", version + 1, told)
     assert await raw.hget(cell.keys.server_group("web"), "version") == str(version + 1)
     claims = await cell.claims.read("ab")
@@ -65,7 +65,7 @@ async def test_the_same_call_again_counts_nothing(cell: CellStore, raw: Any) -> 
     first = await cell.claims.place(call)
     async with nothing_written(raw):
         again = await cell.claims.place(call)
-    assert (again.outcome, again.placed, again.things) == (Outcome.ALREADY_DONE, known(*first.placed), ())
+    assert (again.outcome, again.placed, again.objects) == (Outcome.ALREADY_DONE, known(*first.placed), ())
 
 
 async def test_a_group_that_nobody_declared_is_unknown(cell: CellStore, raw: Any) -> None:
@@ -277,6 +277,6 @@ def test_a_call_without_conditions_carries_nothing_for_them() -> None:
     """The everyday call does not pay for what it does not ask."""
     call = call_of(Clock("1-a", 1, 1, True), member("a", "h1"))
     wire = ClaimWire(Keys("c1"), call)
-    assert (len(wire.keys), len(wire.arguments), wire.things) == (8, 28, ())
+    assert (len(wire.keys), len(wire.arguments), wire.objects) == (8, 28, ())
     limited = ClaimWire(Keys("c1"), replace(call, limits={"h1": HostLimit(1)}))
     assert limited.arguments[:28] == wire.arguments

@@ -62,10 +62,10 @@ async def _expire(cell: CellStore, raw: Any, token: str) -> None:
 
 ENDINGS: dict[str, Ending] = {
     "release": lambda cell, raw, token: cell.claims.release("h1", "a", token),
-    "release, things known": lambda cell, raw, token: cell.claims.release("h1", "a", token, things=THINGS),
+    "release, objects known": lambda cell, raw, token: cell.claims.release("h1", "a", token, objects=THINGS),
     "release by force": lambda cell, raw, token: cell.claims.release("h1", "a", how=ReleaseMode.FORCE),
     "fail": lambda cell, raw, token: cell.claims.fail("h1", "a", token, by_host=False),
-    "fail by host": lambda cell, raw, token: cell.claims.fail("h1", "a", token, by_host=True, things=THINGS[:1]),
+    "fail by host": lambda cell, raw, token: cell.claims.fail("h1", "a", token, by_host=True, objects=THINGS[:1]),
     "gone": lambda cell, raw, token: cell.claims.gone("h1", "a", token, EndReason.RELEASED, {"VCPU": 2}),
     "expire": _expire,
     "forget": lambda cell, raw, token: cell.hosts.forget("h1", force=True),
@@ -134,9 +134,9 @@ async def calls_of(cell: CellStore, work: Callable[[], Awaitable[Any]]) -> list[
 async def test_who_knows_what_a_claim_counts_in_saves_a_call(cell: CellStore, raw: Any) -> None:
     claims = [await placed(cell, name) for name in "ab"]
     claim = (await cell.claims.read("a"))["a"]
-    things = drawn_on(claim.group, claim.amounts, project=claim.project)
-    assert things == THINGS
-    assert await calls_of(cell, lambda: cell.claims.release("h1", "a", claims[0], things=things)) == ["release"]
+    objects = drawn_on(claim.group, claim.amounts, project=claim.project)
+    assert objects == THINGS
+    assert await calls_of(cell, lambda: cell.claims.release("h1", "a", claims[0], objects=objects)) == ["release"]
     assert await calls_of(cell, lambda: cell.claims.release("h1", "b", claims[1])) == ["release", "release"]
 
 

@@ -239,9 +239,9 @@ async def test_a_journal_that_knows_a_member_ended_ends_it_quietly(cell: CellSto
 async def test_who_knows_the_gang_of_a_claim_names_it(cell: CellStore) -> None:
     placed = await gang(cell, "ab")
     claim = (await cell.claims.read("b"))["b"]
-    things = drawn_on(claim.group, claim.amounts, claim.gang)
-    assert things == ("gang:a",)
-    assert (await cell.claims.confirm("h1", "b", placed["b"].token, things)).outcome is Outcome.OK
+    objects = drawn_on(claim.group, claim.amounts, claim.gang)
+    assert objects == ("gang:a",)
+    assert (await cell.claims.confirm("h1", "b", placed["b"].token, objects)).outcome is Outcome.OK
 
 
 async def test_a_gang_that_the_store_has_lost_leaves_claims_that_stand_alone(cell: CellStore, raw: Any) -> None:

@@ -40,7 +40,7 @@ async def test_a_release_is_repeated_after_its_host_was_removed(cell: CellStore,
 async def test_a_claim_whose_hosts_key_was_lost_can_be_released_and_leaves_no_host(
     cell: CellStore, raw: Any, state: str
 ) -> None:
-    """A hash with nothing but a version would pass for a host: nothing left there could be mended."""
+    """A hash with nothing but a version would pass for a host: nothing left there could be repaired."""
     await open_host(cell)
     placed = await IN_STATE[state](cell)
     await raw.delete(cell.keys.host("h1"))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from redsched.agent.claims.context import things_of, work_of
+from redsched.agent.claims.context import objects_of, work_of
 from redsched.model import Candidate, EndReason, Exceeded, Quota
 from redsched.store.cell import CellStore
 from redsched.store.codec.claim_codec import exceeded
@@ -158,7 +158,7 @@ async def _expired(cell: CellStore, raw: Any) -> None:
 
 ENDS: dict[str, Callable[[CellStore, Any, str], Awaitable[Any]]] = {
     "release": lambda cell, raw, token: cell.claims.release("h1", "a", token),
-    "release, quota known": lambda cell, raw, token: cell.claims.release("h1", "a", token, things=PROJECT),
+    "release, quota known": lambda cell, raw, token: cell.claims.release("h1", "a", token, objects=PROJECT),
     "fail": lambda cell, raw, token: cell.claims.fail("h1", "a", token, by_host=False),
     "fail by host": lambda cell, raw, token: cell.claims.fail("h1", "a", token, by_host=True),
     "gone": lambda cell, raw, token: cell.claims.gone("h1", "a", token, EndReason.RELEASED, {}),
@@ -307,10 +307,10 @@ async def test_restoring_an_exported_claim_counts_it(cell: CellStore, raw: Any) 
     assert await used(raw, cell) == {"VCPU": 3, "claims": 1}
 
 
-# Mending
+# Repairing
 
 
-async def test_mending_works_out_anew_what_is_used(cell: CellStore, raw: Any) -> None:
+async def test_repairing_works_out_anew_what_is_used(cell: CellStore, raw: Any) -> None:
     """And tells of it, once. Claims that joined since the look are not forgotten."""
     await cell.declared.put_quota(QUOTA)
     await claim_on(cell, "a", VCPU=2)
@@ -323,7 +323,7 @@ async def test_mending_works_out_anew_what_is_used(cell: CellStore, raw: Any) ->
     assert (await cell.repair.counts("quota:project", version, "manual", ["a", "b", "c"])).outcome is Outcome.OK
     assert await used(raw, cell) == {"VCPU": 3, "claims": 2}
     entry = (await cell.feed.read("0-0", 100))[-1]
-    assert (entry.kind, entry.name, entry.op, entry.fields["reason"]) == ("quota", "project", "mended", "manual")
+    assert (entry.kind, entry.name, entry.op, entry.fields["reason"]) == ("quota", "project", "repaired", "manual")
     async with nothing_written(raw):
         assert (
             await cell.repair.counts("quota:project", version, "manual", ["a", "b", "c"])
@@ -340,7 +340,7 @@ async def test_what_an_agent_says_of_a_claim_under_a_quota_is_one_call(
     if script == "resized":
         token = (await cell.claims.resize("h1", "a", token, {"VCPU": 1})).facts[0]
     claim = (await cell.claims.read(["a"]))["a"]
-    things = things_of(work_of(claim, claim.placements[0]))
+    objects = objects_of(work_of(claim, claim.placements[0]))
     asked: list[str] = []
     answer = cell._cell.answer
 
@@ -350,11 +350,11 @@ async def test_what_an_agent_says_of_a_claim_under_a_quota_is_one_call(
 
     monkeypatch.setattr(cell._cell, "answer", noted)
     if script == "gone":
-        await cell.claims.gone("h1", "a", token, EndReason.RELEASED, {}, things=things)
+        await cell.claims.gone("h1", "a", token, EndReason.RELEASED, {}, objects=objects)
     elif script == "fail":
-        await cell.claims.fail("h1", "a", token, True, things=things)
+        await cell.claims.fail("h1", "a", token, True, objects=objects)
     elif script == "resized":
-        await cell.claims.resized("h1", "a", token, {"VCPU": 1}, things=things)
+        await cell.claims.resized("h1", "a", token, {"VCPU": 1}, objects=objects)
     else:
         await cell.claims.report_local("h1", "console", {"VCPU": 1}, project="project")
     assert asked == [script]

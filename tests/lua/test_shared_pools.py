@@ -33,7 +33,7 @@ async def test_an_amount_is_taken_from_the_pool_together_with_the_host(cell: Cel
     entries = [one for one in await cell.feed.read("0-0", 100) if one.seq > clock.seq]
     assert [(one.kind, one.name, one.more) for one in entries] == [("host", "h1", 1), ("pool", "lic", 0)]
     assert (dict(entries[1].fields), entries[1].version) == ({"claimed.CUSTOM_SEAT": "4"}, version + 1)
-    (thing,) = answer.things
+    (thing,) = answer.objects
     assert (thing.kind, thing.name, thing.version, dict(thing.fields)) == (
         "pool",
         "lic",
@@ -74,7 +74,7 @@ async def test_another_pool_is_tried_where_the_first_has_no_room(cell: CellStore
     answer = await ask(cell, Member("a", candidates))
     assert [(one.host, one.candidate) for one in answer.placed] == [("h1", 1)]
     assert (await seats(raw, cell), await seats(raw, cell, "small")) == (2, 0)
-    assert {one.name for one in answer.things} == {"lic", "disk"}
+    assert {one.name for one in answer.objects} == {"lic", "disk"}
     refused = await ask(cell, Member("b", candidates))
     assert causes(refused) == {"h1": "pool:disk/DISK_GB"}
 

@@ -60,7 +60,7 @@ def test_a_request_says_what_is_wrong_with_it(fields: dict[str, object], says: s
 
 
 def test_the_digest_is_of_what_is_asked_for_and_for_whom() -> None:
-    """Not of the ids, of how much is to be told, or of the order in which things were named."""
+    """Not of the ids, of how much is to be told, or of the order in which objects were named."""
     one = Request({"VCPU": 1, "MEMORY_MB": 2}, any_of=(frozenset({"CUSTOM_A"}), frozenset({"CUSTOM_B"})))
     same = Request(
         {"MEMORY_MB": 2, "VCPU": 1},

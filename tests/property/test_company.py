@@ -1,7 +1,7 @@
 """Invariants 1 to 4 and 10 of the design for groups, shared pools, rules and limits, through any run of calls.
 
 Each claim is compared with a plain reading of all claims that there are; after each step all counts are compared with
-the claims that make them, and a picture that follows the feed with one that is read anew.
+the claims that make them, and a replica that follows the feed with one that is read anew.
 """
 
 from dataclasses import replace
@@ -82,7 +82,7 @@ def report_of(name: str) -> HostReport:
 
 
 class CompanyMachine(PlayedCell, RuleBasedStateMachine):
-    """One store, the journals of its hosts, and a picture that follows it."""
+    """One store, the journals of its hosts, and a replica that follows it."""
 
     def __init__(self, server: PrivateServer) -> None:
         super().__init__(server)
@@ -237,8 +237,8 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
         leased = [id_ for id_, one in claims.items() if one.state in ("claimed", "starting")][:most]
         for claim_id in leased:
             self.play(make_due(self.raw, self.cell, claim_id))
-        things = {thing for one in claims.values() for thing in counted_by(one)}
-        assert self.play(self.cell.claims.reconcile(list(claims), things)) == len(leased)
+        objects = {thing for one in claims.values() for thing in counted_by(one)}
+        assert self.play(self.cell.claims.reconcile(list(claims), objects)) == len(leased)
 
     # What operators and failures do
 

@@ -1,4 +1,4 @@
-"""What schedulers see of declared things, after any run of calls: all of it, and what the operators said last.
+"""What schedulers see of declared objects, after any run of calls: all of it, and what the operators said last.
 
 One reader takes the replies of its own claims and reads the feed now and then, another reads it only at the end. Both
 must show what a fresh reading of the store shows.

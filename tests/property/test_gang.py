@@ -64,7 +64,7 @@ def test_what_an_incremental_gang_gets_breaks_no_rule(seed: int) -> None:
     )
 
 
-def picture_of(columns: Columns) -> list[object]:
+def replica_of(columns: Columns) -> list[object]:
     """Everything that a trial may touch, number by number."""
     families = [sorted((slot, family[slot].tolist()) for slot in family) for family in columns.amounts.values()]
     groups = [(name, state.describe()) for name, state in columns.declared.groups.items()]
@@ -76,9 +76,9 @@ def test_the_columns_are_as_they_were_when_it_is_over(seed: int) -> None:
     rng = Random(seed)
     fleet = random_tiny(rng)
     columns = columns_of_tiny(fleet)
-    before = picture_of(columns)
+    before = replica_of(columns)
     Decider(columns, Settings()).decide(random_call(rng, fleet, rng.choice(("all", "incremental"))), rng)
-    assert picture_of(columns) == before
+    assert replica_of(columns) == before
 
 
 @given(seeds)
@@ -86,7 +86,7 @@ def test_the_columns_are_as_they_were_when_something_breaks(seed: int) -> None:
     rng = Random(seed)
     fleet = random_tiny(rng)
     columns = columns_of_tiny(fleet)
-    before = picture_of(columns)
+    before = replica_of(columns)
     call, left = random_call(rng, fleet), [rng.randint(0, 12)]
     whole = Queue._option
 
@@ -100,4 +100,4 @@ def test_the_columns_are_as_they_were_when_something_breaks(seed: int) -> None:
         patch.setattr(Queue, "_option", breaking)
         with suppress(ZeroDivisionError):
             Decider(columns, Settings()).decide(call, rng)
-    assert picture_of(columns) == before
+    assert replica_of(columns) == before

@@ -12,7 +12,7 @@ ONE_AT_A_TIME = Settings(pick_from=1)
 
 
 async def report_all(scheduler: Scheduler, reports: Iterable[HostReport]) -> None:
-    """Report hosts, and go on when the scheduler's picture shows them all: a decision before that may miss some."""
+    """Report hosts, and go on when the scheduler's replica shows them all: a decision before that may miss some."""
     for report in reports:
         await scheduler.hosts.report(report)
     await scheduler.explain(Request({"VCPU": 1}))

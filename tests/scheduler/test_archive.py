@@ -87,7 +87,7 @@ def content(archive: Archive) -> dict[str, Any]:
 async def wiped(scheduler: Scheduler, url: str) -> None:
     async with raw_client(url) as raw:
         await raw.flushall()
-    await scheduler.claims.list()  # the picture is that of the empty store
+    await scheduler.claims.list()  # the replica is that of the empty store
 
 
 async def test_what_is_exported_is_what_was_reported_and_declared(living: Scheduler) -> None:

@@ -1,4 +1,4 @@
-"""Following changes from the library: a bad id is said at the call, and no move of the picture is missed."""
+"""Following changes from the library: a bad id is said at the call, and no move of the replica is missed."""
 
 import asyncio
 

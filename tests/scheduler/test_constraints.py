@@ -197,7 +197,7 @@ async def test_what_is_not_declared_is_never_read_as_no_rule(fleet: Scheduler, n
         await fleet.select(Request({"VCPU": 1}, **named))
 
 
-async def test_limits_of_claims_hold_at_once_and_in_the_picture(clean_store: str) -> None:
+async def test_limits_of_claims_hold_at_once_and_in_the_replica(clean_store: str) -> None:
     settings = Settings(pick_from=1, max_starting_per_host=2)
     async with Scheduler.connect(clean_store, settings) as opened:
         await opened.init()
@@ -276,7 +276,7 @@ async def test_ids_of_an_incremental_call_are_held_to_what_they_stand_for(fleet:
 
 
 async def test_a_shared_pool_that_is_gone_makes_way_for_another(clean_store: str) -> None:
-    """Two pools give seats; the one that a stale picture would take from was taken back."""
+    """Two pools give seats; the one that a stale replica would take from was taken back."""
     slow = SETTINGS.model_copy(update={"poll_s": 1.0})
     async with Scheduler.connect(clean_store, SETTINGS) as fast, Scheduler.connect(clean_store, slow) as stale:
         await fast.init()

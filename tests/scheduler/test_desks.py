@@ -14,7 +14,7 @@ from tests.support.company import SEAT, given, group, joining, pool
 
 OLD_TOKEN = "1-a.1"
 PICTURE = 10
-"""The invariant that a picture breaks which knows nothing of what a test writes past the feed."""
+"""The invariant that a replica breaks which knows nothing of what a test writes past the feed."""
 
 
 async def claim(scheduler: Scheduler, claim_id: str = "mine", vcpu: int = 1) -> str:

@@ -189,8 +189,8 @@ async def test_a_repair_is_an_event(quiet: Scheduler, clean_store: str) -> None:
         await raw.zadd(store.keys.deadlines, {"nix": 2**50})
     await quiet.repair()
     await Recorder(store, Settings()).record()
-    mended = await all_of(quiet, EventFilter(kind="mended"))
-    told = {one.facts.get("host") or one.facts["claim"]: one.facts for one in mended}
+    repaired = await all_of(quiet, EventFilter(kind="repaired"))
+    told = {one.facts.get("host") or one.facts["claim"]: one.facts for one in repaired}
     assert told.keys() == {"h1", "nix"}
     assert told["h1"]["reason"] == "claimed of h1 VCPU was 3"
 

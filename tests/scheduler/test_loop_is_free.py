@@ -19,7 +19,7 @@ from redsched import pacing
 from redsched.model import Candidate, GroupPolicy, Quota, ServerGroup
 from redsched.model.validation import MAX_AMOUNT
 from redsched.scheduler import ClaimFilter, Scheduler
-from redsched.scheduler.audit.audit import repair_picture
+from redsched.scheduler.audit.audit import repair_replica
 from redsched.scheduler.background.recorder import Recorder
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
@@ -119,7 +119,7 @@ async def record(scheduler: Scheduler) -> None:
 WORKS: dict[str, Work] = {
     "audit": lambda scheduler: scheduler.audit(),
     "repair": lambda scheduler: scheduler.repair(),
-    "picture": lambda scheduler: repair_picture(next(iter(scheduler._cells))),
+    "replica": lambda scheduler: repair_replica(next(iter(scheduler._cells))),
     "record": record,
     "export": lambda scheduler: scheduler.export(),
     "usage": lambda scheduler: scheduler.usage(),

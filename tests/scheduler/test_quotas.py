@@ -225,7 +225,7 @@ async def test_a_wiped_store_knows_no_quota_until_it_is_declared_again(scheduler
     assert (found.used, new) == ({}, True)
 
 
-async def test_audits_hold_what_is_used_to_the_claims_and_mend_it(scheduler: Scheduler, clean_store: str) -> None:
+async def test_audits_hold_what_is_used_to_the_claims_and_repair_it(scheduler: Scheduler, clean_store: str) -> None:
     """Also of a project that nobody limits."""
     await scheduler.quotas.put(QUOTA)
     await scheduler.select(web(4))

@@ -32,9 +32,9 @@ async def test_claims_that_cannot_be_ended_are_not_sent_with_every_refusal_until
 ) -> None:
     cell, sent, real = cell_of(scheduler).store, list[int](), ClaimCommands.reconcile
 
-    async def reconcile(self: ClaimCommands, ids: Any, things: Any = ()) -> int:
+    async def reconcile(self: ClaimCommands, ids: Any, objects: Any = ()) -> int:
         sent.append(len(ids))
-        return await real(self, ids, things)
+        return await real(self, ids, objects)
 
     monkeypatch.setattr(ClaimCommands, "reconcile", reconcile)
     await claim_on(cell, "a")

@@ -1,4 +1,4 @@
-"""What a scheduler does by itself: it mends, one of several at a time, and each looks after its own picture."""
+"""What a scheduler does by itself: it repairs, one of several at a time, and each looks after its own replica."""
 
 import pytest
 
@@ -19,14 +19,14 @@ async def test_a_scheduler_mends_by_itself(clean_store: str) -> None:
         keys = scheduler._cells.named("c1").store.keys
         await raw.hset(keys.host("h1"), "claimed.VCPU", "3")
 
-        async def mended() -> bool:
+        async def repaired() -> bool:
             return bool(await raw.hget(keys.host("h1"), "claimed.VCPU") is None)
 
-        await wait_until(mended, what="the sum is mended")
+        await wait_until(repaired, what="the sum is repaired")
 
 
-async def test_one_checks_the_store_and_each_its_own_picture(clean_store: str) -> None:
-    """Of two that check at once one has the duty; the other still finds what is wrong with its own picture."""
+async def test_one_checks_the_store_and_each_its_own_replica(clean_store: str) -> None:
+    """Of two that check at once one has the duty; the other still finds what is wrong with its own replica."""
     async with (
         Scheduler.connect(clean_store, QUIET) as one,
         Scheduler.connect(clean_store, QUIET) as other,
@@ -41,7 +41,7 @@ async def test_one_checks_the_store_and_each_its_own_picture(clean_store: str) -
         await cells[1].mirror.catch_up()
         cells[1].mirror.columns.remove("h1")
         report = await second.check()
-        assert [(found.thing, found.mended) for found in report.problems] == [("cache h1", True)]
+        assert [(found.thing, found.repaired) for found in report.problems] == [("cache h1", True)]
         assert await raw.zscore(cells[0].store.keys.deadlines, "nix") is not None
         assert [found.thing for found in (await first.check()).problems] == ["nix"]
         assert await raw.zscore(cells[0].store.keys.deadlines, "nix") is None

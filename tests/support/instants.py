@@ -92,16 +92,16 @@ def read_instant(client: "redis.Redis") -> Instant:
 
 def _read(client: "redis.Redis", last: str) -> Raw:
     """The `seq` and every hash and set; nothing of these while it is still the last one."""
-    seq, *things = client.eval_ro(_READ, 0, PREFIX, last)
-    return seq, things
+    seq, *objects = client.eval_ro(_READ, 0, PREFIX, last)
+    return seq, objects
 
 
-def _instant(seq: str, things: Sequence[tuple[str, list[str]]]) -> Instant:
+def _instant(seq: str, objects: Sequence[tuple[str, list[str]]]) -> Instant:
     now = Instant(int(seq))
     folders: dict[str, dict[str, Hash]] = {
         "host": now.hosts, "claim": now.claims, "server-group": now.groups, "pool": now.pools,
     }  # fmt: skip
-    for key, values in things:
+    for key, values in objects:
         kind, _, name = key.removeprefix(PREFIX).partition(":")
         if kind == "claims":
             now.held[name] = set(values)

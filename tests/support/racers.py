@@ -51,7 +51,7 @@ class Racer:
 
     @property
     def mirror(self) -> ReplicaUpdater:
-        """The picture that this process decides on."""
+        """The replica that this process decides on."""
         return mirror_of(self.scheduler)
 
     async def gate(self) -> None:
@@ -172,7 +172,7 @@ def racers(count: int) -> Iterator[Racers]:
 
 
 def mirror_of(scheduler: Scheduler) -> ReplicaUpdater:
-    """The picture of a scheduler's first cell."""
+    """The replica of a scheduler's first cell."""
     return next(iter(scheduler._cells)).mirror
 
 

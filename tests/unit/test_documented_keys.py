@@ -221,7 +221,7 @@ async def follow(cell: CellStore, seen: Seen) -> None:
 
 
 async def keep_up(cell: CellStore, seen: Seen) -> None:
-    """What has happened is recorded, with a hole; and what somebody has broken by hand is mended."""
+    """What has happened is recorded, with a hole; and what somebody has broken by hand is repaired."""
     await cell.take_duty("record", "scheduler", 1000)
     await seen._client.hset(cell.keys.host("h1"), "claims", "99")
     await cell.repair.host("h1", "claims was 99")

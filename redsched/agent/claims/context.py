@@ -171,6 +171,6 @@ def _moved_from(claim: Claim, placement: Placement) -> dict[str, str]:
     return {"host": source.host, "token": source.token}
 
 
-def things_of(work: JournalEntry) -> tuple[str, ...]:
+def objects_of(work: JournalEntry) -> tuple[str, ...]:
     """Return what a claim counts in beside its host, as the store's calls name it: knowing it saves a second call."""
     return drawn_on(work.group, work.amounts, work.gang, work.record.get("project", ""))

@@ -15,7 +15,7 @@ from collections.abc import Coroutine
 
 import structlog
 
-from redsched.agent.claims.context import LifecycleContext, has_fallen, placements_here, things_of
+from redsched.agent.claims.context import LifecycleContext, has_fallen, objects_of, placements_here
 from redsched.agent.claims.resizing import ResizeSteps
 from redsched.agent.claims.stopping import EndSteps
 from redsched.agent.hooks.base import HookFailed, HookNotRun, NoHook, Verb, named_in
@@ -215,6 +215,6 @@ class ClaimLifecycle:
     async def _say_failed(self, work: JournalEntry, is_gone: bool, reason: str) -> ScriptResult:
         return await self._context.say(
             lambda: self._host.cell.claims.fail(
-                self._host.name, work.id, work.token, is_gone, things_of(work), reason=reason
+                self._host.name, work.id, work.token, is_gone, objects_of(work), reason=reason
             )
         )

@@ -11,7 +11,7 @@ import dataclasses
 
 import structlog
 
-from redsched.agent.claims.context import LifecycleContext, things_of
+from redsched.agent.claims.context import LifecycleContext, objects_of
 from redsched.agent.claims.stopping import EndSteps
 from redsched.agent.hooks.base import HookFailed, Verb, named_in
 from redsched.agent.journal.schema import JournalEntry
@@ -37,7 +37,7 @@ class ResizeSteps:
                 await self._context.write(work)
             answer = await self._context.say(
                 lambda work=work: self._host.cell.claims.resized(  # type: ignore[misc]
-                    self._host.name, work.id, work.token, work.resizing_to, things_of(work)
+                    self._host.name, work.id, work.token, work.resizing_to, objects_of(work)
                 )
             )
             if answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE):

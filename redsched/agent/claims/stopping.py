@@ -4,7 +4,7 @@ import dataclasses
 
 import structlog
 
-from redsched.agent.claims.context import LifecycleContext, things_of
+from redsched.agent.claims.context import LifecycleContext, objects_of
 from redsched.agent.journal.schema import JournalEntry
 from redsched.model import ClaimStatus, EndReason
 from redsched.store.codec.outcomes import Outcome
@@ -57,6 +57,6 @@ class EndSteps:
         )
         return await self._context.say(
             lambda: self._host.cell.claims.gone(
-                self._host.name, work.id, work.token, end_reason, external, entry_id, things_of(work), reason=reason
+                self._host.name, work.id, work.token, end_reason, external, entry_id, objects_of(work), reason=reason
             )
         )

@@ -1,4 +1,4 @@
-"""Weighers of things that settings name: metrics of hosts, properties of the work."""
+"""Weighers of objects that settings name: metrics of hosts, properties of the work."""
 
 from collections.abc import Callable, Mapping
 

@@ -14,7 +14,7 @@
 -- include: transitions
 -- include: utc
 local cell, claims, lacking = fence(KEY.deadlines), {}, {}
-local things = passed(6 + #ARGV)
+local objects = passed(6 + #ARGV)
 
 local function is_past(at_ms)
   return at_ms and tonumber(at_ms) <= cell.now_ms
@@ -24,13 +24,13 @@ for i = 2, #ARGV do
   local claim = load_claim(KEYS[5 + i], ARGV[i])
   claims[#claims + 1] = claim
   for _, placement in pairs(claim.placements) do
-    needs(things, lacking, 'host:' .. placement.host)
+    needs(objects, lacking, 'host:' .. placement.host)
     if is_past(placement.expires_at_ms) then
-      needs(things, lacking, 'reason:' .. claim.id)
+      needs(objects, lacking, 'reason:' .. claim.id)
     end
   end
 end
-bind_gangs(claims, things, lacking)
+bind_gangs(claims, objects, lacking)
 if #lacking > 0 then
   return {'RETRY', cell.epoch, cell.now_ms, unpack(lacking)}
 end
@@ -57,7 +57,7 @@ local function drop_move_deadline(claim, placement)
 end
 
 local function step(claim, placement)
-  local host = things['host:' .. placement.host]
+  local host = objects['host:' .. placement.host]
   local stands = standing(cell, host.key)
   local end_reason = due_reason(claim, placement, stands)
   if not end_reason or (placement.state == 'ending' and stands == 'here') then
@@ -111,13 +111,13 @@ for _, claim in ipairs(claims) do
     due.gone[#due.gone + 1] = claim.id
   end
 end
-lacking = commit(cell, known, things, due)
+lacking = commit(cell, known, objects, due)
 if lacking then
   return {'RETRY', cell.epoch, cell.now_ms, unpack(lacking)}
 end
 for _, claim in ipairs(known) do
   if claim.expired then
-    keep_reason(cell, claim, things['reason:' .. claim.id], claim.expired, claim.expired.reason)
+    keep_reason(cell, claim, objects['reason:' .. claim.id], claim.expired, claim.expired.reason)
   end
 end
 return {'OK', cell.epoch, cell.now_ms, changed}

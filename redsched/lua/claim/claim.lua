@@ -29,9 +29,9 @@
 -- include: claim_arguments
 -- include: claim_known
 -- include: claim_new
--- include: claim_things
+-- include: claim_objects
 -- include: fence
 -- include: place_members
 local cell = fence(KEY.deadlines)
 local call = parse_call()
-return known_outcome(cell, call) or (call.things and unsuited(cell, call)) or place_members(cell, call, write_new)
+return known_outcome(cell, call) or (call.objects and unsuited(cell, call)) or place_members(cell, call, write_new)

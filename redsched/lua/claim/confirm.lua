@@ -22,7 +22,7 @@ if no then
   return answer_about(it, no)
 end
 local lacking = {}
-bind_gangs({claim}, it.things, lacking)
+bind_gangs({claim}, it.objects, lacking)
 if #lacking > 0 then
   return answer_about(it, 'RETRY', unpack(lacking))
 elseif is_doomed(claim, placement) then

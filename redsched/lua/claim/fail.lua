@@ -36,7 +36,7 @@ elseif it.no then
   return answer_about(it, it.no)
 end
 local lacking = {}
-bind_gangs({claim}, it.things, lacking)
+bind_gangs({claim}, it.objects, lacking)
 if #lacking > 0 then
   return answer_about(it, 'RETRY', unpack(lacking))
 end

@@ -24,7 +24,7 @@ for i = 7, #ARGV, 2 do
   external[#external + 1] = ARGV[i + 1]
 end
 it.host.also, it.reason = external, ARG.reason
-it.placement.reason = reason_of_ending(it.things['reason:' .. ARG.id], it.placement)
+it.placement.reason = reason_of_ending(it.objects['reason:' .. ARG.id], it.placement)
 if it.placement.state ~= 'ending' then
   note_failed_move(it.cell, it.claim, it.placement)
 end

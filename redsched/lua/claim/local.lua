@@ -16,7 +16,7 @@
 -- include: mark_over
 -- include: new_amounts
 local it, now = about(), amounts_in_argv(6)
-local cell, claim, things = it.cell, it.claim, it.things
+local cell, claim, objects = it.cell, it.claim, it.objects
 local _, placement = next(claim.placements)
 local last = placement or claim.tombstone
 if it.no == 'NOT_ATTESTED' then
@@ -48,9 +48,9 @@ fields.project, fields.consumer, fields.digest = ARG.project, ARG.consumer, 'loc
 fields.claimed_at_ms = fields.claimed_at_ms or text(cell.now_ms)
 local reply = commit_about(it, 'OK', token, placement.placed)
 if reply[1] == 'OK' then
-  for _, thing in ipairs(things) do
-    if thing.kind == 'host' or (thing.kind == 'pool' and not thing.ends) then
-      mark_over(thing.key)
+  for _, object in ipairs(objects) do
+    if object.kind == 'host' or (object.kind == 'pool' and not object.ends) then
+      mark_over(object.key)
     end
   end
 end

@@ -17,7 +17,7 @@
 -- include: commit
 -- include: reason
 -- include: transitions
-local cell, things = fence(KEY.deadlines), passed(8)
+local cell, objects = fence(KEY.deadlines), passed(8)
 local claim = load_claim(KEY.claim, ARG.id)
 local function answer(outcome, ...)
   return {outcome, cell.epoch, cell.now_ms, ...}
@@ -85,9 +85,9 @@ if no then
   return answer(no, claim.fields.closed or token_now(cell))
 end
 local lacking = {}
-bind_gangs({claim}, things, lacking)
+bind_gangs({claim}, objects, lacking)
 for _, placement in pairs(claim.placements) do
-  needs(things, lacking, 'host:' .. placement.host)
+  needs(objects, lacking, 'host:' .. placement.host)
 end
 if #lacking > 0 then
   return answer('RETRY', unpack(lacking))
@@ -100,9 +100,9 @@ if not called_off and (not is_closed(claim, ARG.end_reason) or is_closed_unheard
 end
 for _, placement in ipairs(in_order(claim)) do
   if (called_off and placement == target) or (not called_off and is_doomed(claim, placement)) then
-    local stands = standing(cell, things['host:' .. placement.host].key)
+    local stands = standing(cell, objects['host:' .. placement.host].key)
     if ARG.how == 'force' and stands == 'here' and placement.state ~= 'claimed' then
-      note_dropped(cell, things['host:' .. placement.host], placement)
+      note_dropped(cell, objects['host:' .. placement.host], placement)
     end
     if placement.end_reason == 'shelved' then
       placement.end_reason = ARG.end_reason
@@ -118,11 +118,11 @@ local outcome = left and 'ENDING' or 'OK'
 if ARG.reason ~= '' and target then
   target.reason = ARG.reason
 end
-lacking = commit(cell, {claim}, things, new_due())
+lacking = commit(cell, {claim}, objects, new_due())
 if lacking then
   return answer('RETRY', unpack(lacking))
 end
 if ARG.reason ~= '' then
-  keep_reason(cell, claim, things['reason:' .. ARG.id], target or main or claim.tombstone, ARG.reason)
+  keep_reason(cell, claim, objects['reason:' .. ARG.id], target or main or claim.tombstone, ARG.reason)
 end
 return answer(outcome, called_off and '' or claim.fields.closed)

@@ -18,8 +18,8 @@
 -- include: quota_room
 -- include: quota_usage
 -- include: resize_fit
-local cell, things = fence(KEY.deadlines), passed(8)
-local claim, host = load_claim(KEY.claim, ARG.id), things['host:' .. ARG.host]
+local cell, objects = fence(KEY.deadlines), passed(8)
+local claim, host = load_claim(KEY.claim, ARG.id), objects['host:' .. ARG.host]
 local function answer(outcome, ...)
   return {outcome, cell.epoch, cell.now_ms, ...}
 end
@@ -44,17 +44,17 @@ local was, lacking = placement.amounts, {}
 for slot, amount in pairs(wanted) do
   local pool = string.match(slot, '^(pool:.+)/')
   if pool then
-    needs(things, lacking, pool)
+    needs(objects, lacking, pool)
     if not cell.settled and amount > (was[slot] or 0) then
       return answer('SETTLING')
     end
   end
 end
-local quota = (claim.fields.project or '') ~= '' and needs(things, lacking, 'quota:' .. claim.fields.project)
+local quota = (claim.fields.project or '') ~= '' and needs(objects, lacking, 'quota:' .. claim.fields.project)
 if #lacking > 0 then
   return answer('RETRY', unpack(lacking))
 end
-local slot = too_small(host.key, things, was, wanted)
+local slot = too_small(host.key, objects, was, wanted)
 if slot then
   return answer('FULL', slot)
 end
@@ -78,7 +78,7 @@ placement.resized_from, placement.token = placement.token, next_token(cell)
 placement.amounts = now
 placement.resizing_to = at_once and {} or wanted
 placement.op, placement.hint = at_once and 'resized' or 'resizing', at_once and 'claim' or 'resize'
-lacking = commit(cell, {claim}, things, new_due())
+lacking = commit(cell, {claim}, objects, new_due())
 if lacking then
   return answer('RETRY', unpack(lacking))
 end

@@ -1,7 +1,7 @@
 #!lua
 -- declare: replace the definition of an aggregate, a server group, a shared pool or a quota. What claims count in it
 -- stays as it is: after a loss of data that may have come back before the definition did.
--- KEYS meta changes hosts thing names
+-- KEYS meta changes hosts object names
 --   names  the set of all names of that kind
 -- ARGV kind name if_match ...
 --   kind      aggregate, server-group, pool or quota
@@ -24,7 +24,7 @@
 -- include: uncounted
 -- include: to_int
 local cell = fence()
-local old, known = read_hash(KEY.thing)
+local old, known = read_hash(KEY.object)
 local changed = {}
 local set, gone = compare(old, 4, #ARGV, is_definition, changed)
 if known and #changed == 0 then
@@ -46,18 +46,18 @@ end
 if not if_match(ARG.if_match, definition_tag(old)) then
   return {'CHANGED', cell.epoch, cell.now_ms, definition_tag(old)}
 end
--- A new thing's version starts at the present seq, so that a name which comes back is newer than what it was before.
+-- A new object's version starts at the present seq, so that a name which comes back is newer than what it was before.
 local version = text(to_int(old.version, cell.seq, cell.seq) + 1)
 publish(cell, ARG.kind, ARG.name, version, 'declared', 0, changed)
-redis.call('HSET', KEY.thing, 'version', version)
-in_chunks('HSET', KEY.thing, set)
-in_chunks('HDEL', KEY.thing, gone)
-if ARG.kind == 'quota' and redis.call('HGET', KEY.thing, 'cells') then
+redis.call('HSET', KEY.object, 'version', version)
+in_chunks('HSET', KEY.object, set)
+in_chunks('HDEL', KEY.object, gone)
+if ARG.kind == 'quota' and redis.call('HGET', KEY.object, 'cells') then
   -- The shares were those of other limits, and a division that was begun before must close no further cell.
-  redis.call('HSET', KEY.thing, 'division', version)
-  redis.call('HDEL', KEY.thing, 'share_epoch', 'closed_at_ms')
+  redis.call('HSET', KEY.object, 'division', version)
+  redis.call('HDEL', KEY.object, 'share_epoch', 'closed_at_ms')
 end
-mark_over(KEY.thing)
+mark_over(KEY.object)
 redis.call('SADD', KEY.names, ARG.name)
 local done = ARG.kind == 'server-group' and finish or finish_declared -- claim.lua reads all of a group itself
 done(cell)

@@ -1,8 +1,8 @@
 #!lua
 -- membership: put some hosts into an aggregate, and take others out. Hosts that are not named stay as they are, so that
 -- a large aggregate can be declared in several calls: all of those that belong to the last declaration are heeded.
--- KEYS meta changes hosts thing ...
---   thing  the aggregate; then the hash of each host in ARGV
+-- KEYS meta changes hosts object ...
+--   object  the aggregate; then the hash of each host in ARGV
 -- ARGV aggregate hosts_digest ...
 --   hosts_digest  of the declaration that this belongs to
 --   then for each host its name, and 1 (in the aggregate) or 0 (not in it)
@@ -13,7 +13,7 @@
 -- include: publish
 local cell = fence()
 local field, changed, unknown = 'aggregate.' .. ARG.aggregate, {}, {}
-if redis.call('HGET', KEY.thing, 'hosts_digest') ~= ARG.hosts_digest then
+if redis.call('HGET', KEY.object, 'hosts_digest') ~= ARG.hosts_digest then
   return {'STALE', cell.epoch, cell.now_ms}
 end
 for i = 3, #ARGV, 2 do

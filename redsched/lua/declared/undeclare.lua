@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- undeclare: delete the definition of an aggregate, a server group, a shared pool or a quota. Refused while claims
 -- count in it, unless forced: then their counts stay, invisible, and it may be declared again.
--- KEYS meta changes hosts thing names
+-- KEYS meta changes hosts object names
 --   names  the set of all names of that kind
 -- ARGV kind name force if_match
 --   kind      aggregate, server-group, pool or quota
@@ -20,9 +20,9 @@
 -- include: read_hash
 -- include: to_int
 local cell = fence()
-local thing, known = read_hash(KEY.thing)
+local object, known = read_hash(KEY.object)
 local defined, held = {}, false
-for field, value in pairs(thing) do
+for field, value in pairs(object) do
   if is_definition(field) or is_of_division(field) then
     defined[#defined + 1] = field
   elseif field == 'members' or string.find(field, '^claimed%.') or string.find(field, '^used%.') then
@@ -33,16 +33,16 @@ if not known or (ARG.kind ~= 'aggregate' and #defined == 0) then
   return {'UNKNOWN', cell.epoch, cell.now_ms}
 elseif held and ARG.force ~= '1' then
   return {'IN_USE', cell.epoch, cell.now_ms}
-elseif not if_match(ARG.if_match, definition_tag(thing)) then
-  return {'CHANGED', cell.epoch, cell.now_ms, definition_tag(thing)}
+elseif not if_match(ARG.if_match, definition_tag(object)) then
+  return {'CHANGED', cell.epoch, cell.now_ms, definition_tag(object)}
 end
-local version = text(to_int(thing.version, cell.seq, cell.seq) + 1)
+local version = text(to_int(object.version, cell.seq, cell.seq) + 1)
 publish(cell, ARG.kind, ARG.name, version, 'removed', 0, {})
 if held then
-  redis.call('HSET', KEY.thing, 'version', version)
-  in_chunks('HDEL', KEY.thing, defined)
+  redis.call('HSET', KEY.object, 'version', version)
+  in_chunks('HDEL', KEY.object, defined)
 else
-  redis.call('DEL', KEY.thing)
+  redis.call('DEL', KEY.object)
 end
 redis.call('SREM', KEY.names, ARG.name)
 local done = ARG.kind == 'server-group' and finish or finish_declared -- claim.lua reads all of a group itself

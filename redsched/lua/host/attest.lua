@@ -61,10 +61,10 @@ local claimed, unclaimed = host_fields(host, held)
 if not claimed then
   return answer('CONFLICT')
 end
-local things = passed(11 + #entries)
+local objects = passed(11 + #entries)
 -- What this host's claims make of it is written here, and not as a difference.
-leave_to_script(things, KEY.host, ARG.host)
-local lacking = prepare(merged.claims, things)
+leave_to_script(objects, KEY.host, ARG.host)
+local lacking = prepare(merged.claims, objects)
 if #lacking > 0 then
   return answer('RETRY', lacking)
 end
@@ -72,7 +72,7 @@ end
 -- Every check is passed. From here on, only writes.
 local version, told = tonumber(host.version) + 1, {'epoch', cell.epoch}
 put_fields(told, claimed, unclaimed)
-publish(cell, 'host', ARG.host, version, 'attest', count_beside(merged.claims, things), told)
+publish(cell, 'host', ARG.host, version, 'attest', count_beside(merged.claims, objects), told)
 local before, now = {}, {}
 for _, id in ipairs(ids) do
   before[id] = true
@@ -92,11 +92,11 @@ in_chunks('SADD', KEY.claims, joining)
 redis.call('HSET', KEY.host, 'version', text(version), 'epoch', cell.epoch, 'inbox', text(inbox),
   'agent.journal', ARG.journal, 'agent.nonce', ARG.nonce, 'agent.number', ARG.number)
 write_attested_host(host, merged.drop, claimed, unclaimed)
-write_claims(cell, merged.claims, things, new_due(), {})
+write_claims(cell, merged.claims, objects, new_due(), {})
 remove_members('SREM', KEY.claims, leaving)
-for _, thing in ipairs(things) do
-  if thing.kind == 'pool' and not thing.ends then
-    mark_over(thing.key)
+for _, object in ipairs(objects) do
+  if object.kind == 'pool' and not object.ends then
+    mark_over(object.key)
   end
 end
 count_heard(cell, host)

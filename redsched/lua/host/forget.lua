@@ -43,9 +43,9 @@ for _, id in ipairs(ids) do
   end
   claims[#claims + 1] = claim.freed and claim or nil
 end
-local things = passed(10 + #ARGV)
-leave_to_script(things, KEY.host, ARG.host)
-local lacking = prepare(claims, things)
+local objects = passed(10 + #ARGV)
+leave_to_script(objects, KEY.host, ARG.host)
+local lacking = prepare(claims, objects)
 if #lacking > 0 then
   return answer('RETRY', lacking)
 end
@@ -54,8 +54,8 @@ for _, claim in ipairs(claims) do
 end
 
 -- Every check is passed. From here on, only writes.
-publish(cell, 'host', ARG.host, text(tonumber(host.version) + 1), 'removed', count_beside(claims, things), {})
-write_claims(cell, claims, things, new_due(), {})
+publish(cell, 'host', ARG.host, text(tonumber(host.version) + 1), 'removed', count_beside(claims, objects), {})
+write_claims(cell, claims, objects, new_due(), {})
 count_heard(cell, host)
 if ARG.force == '1' then
   remember_removed(cell, KEY.removed)

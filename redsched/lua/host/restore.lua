@@ -14,7 +14,7 @@ local function answer(outcome, rest)
   return {outcome, cell.epoch, cell.now_ms, unpack(rest or {})}
 end
 local expected, at, claims, there, lacking = tonumber(ARG.claims), 2, {}, {}, {}
-local things = passed(7 + expected)
+local objects = passed(7 + expected)
 for number = 1, expected do
   local id, values, fields = ARGV[at + 1], tonumber(ARGV[at + 2]), {}
   for i = at + 3, at + 2 + values, 2 do
@@ -28,7 +28,7 @@ for number = 1, expected do
   else
     claims[#claims + 1] = claim
     for _, placement in pairs(claim.placements) do
-      needs(things, lacking, 'host:' .. placement.host)
+      needs(objects, lacking, 'host:' .. placement.host)
     end
   end
 end
@@ -37,7 +37,7 @@ if #lacking > 0 then
 end
 for _, claim in ipairs(claims) do
   for _, placement in pairs(claim.placements) do
-    local host = redis.call('HMGET', things['host:' .. placement.host].key, 'version', 'epoch')
+    local host = redis.call('HMGET', objects['host:' .. placement.host].key, 'version', 'epoch')
     if not host[1] then
       return answer('UNKNOWN')
     elseif host[2] == cell.epoch then
@@ -49,7 +49,7 @@ for _, claim in ipairs(claims) do
     placement.expires_at_ms = LEASED[placement.state] and text(cell.now_ms + tonumber(ARG.lease_ms)) or nil
   end
 end
-lacking = commit(cell, claims, things, new_due())
+lacking = commit(cell, claims, objects, new_due())
 if lacking then
   return answer('RETRY', lacking)
 end

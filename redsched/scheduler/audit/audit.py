@@ -1,8 +1,8 @@
-"""Auditing invariants 1, 2, 5 and 10 of docs/architecture.md over the live store, while work goes on, and mending.
+"""Auditing invariants 1, 2, 5 and 10 of docs/architecture.md over the live store, while work goes on, and repairing.
 
 Each host is read with its claims in one script. What spans more than that (deadlines, keys without a host, groups,
-pools and quotas) is read at different instants, so a suspicion counts only when it is seen again. What is mended is
-looked at once more afterwards: what was still wrong then, was not mended.
+pools and quotas) is read at different instants, so a suspicion counts only when it is seen again. What is repaired is
+looked at once more afterwards: what was still wrong then, was not repaired.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,8 +15,8 @@ from redsched.scheduler.audit.counts import Counted, count_problems, over_by_rig
 from redsched.scheduler.audit.hosts import host_problems, lease_problems, load_of, unheard_endings
 from redsched.scheduler.audit.hosts import over_by_rights as host_over
 from redsched.scheduler.audit.leftovers import leftover_problems
-from redsched.scheduler.audit.recheck import LOOKS, seen_again, with_mended
-from redsched.scheduler.audit.repair import mend
+from redsched.scheduler.audit.recheck import LOOKS, seen_again, with_repaired
+from redsched.scheduler.audit.repair import repair_problems
 from redsched.scheduler.audit.snapshot import read_cell
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.results import AuditReport, Problem
@@ -30,7 +30,7 @@ async def audit(cells: Cells) -> AuditReport:
 
 
 async def repair(cells: Cells, operator: bool) -> AuditReport:
-    """Audit, mend what can be mended, and look again. Raises StoreUnavailable.
+    """Audit, repair what can be repaired, and look again. Raises StoreUnavailable.
 
     `operator`: a person has asked for it, so that claims which only a person may end are ended too.
     """
@@ -51,9 +51,9 @@ async def repair_cell(cell: Cell, operator: bool) -> AuditReport:
     await digests.let_go()
     if not before.problems:
         return before
-    await mend(cell, before.problems, operator)
+    await repair_problems(cell, before.problems, operator)
     after = await audit_cell(cell)
-    return replace(after, problems=with_mended(before.problems, after.problems))
+    return replace(after, problems=with_repaired(before.problems, after.problems))
 
 
 async def _look_again(cell: Cell) -> tuple[AuditReport, Spread[bool]]:
@@ -68,12 +68,12 @@ async def _look_again(cell: Cell) -> tuple[AuditReport, Spread[bool]]:
     return replace(report, problems=(*report.problems, *await cache_problems(cell.mirror))), digests
 
 
-async def repair_picture(cell: Cell) -> AuditReport:
-    """`repair` of this scheduler's picture of a cell alone."""
+async def repair_replica(cell: Cell) -> AuditReport:
+    """`repair` of this scheduler's replica of a cell alone."""
     problems = await cache_problems(cell.mirror)
-    await mend(cell, problems, operator=False)
+    await repair_problems(cell, problems, operator=False)
     left = await cache_problems(cell.mirror) if problems else ()
-    return AuditReport(len(cell.mirror.columns), 0, with_mended(problems, left))
+    return AuditReport(len(cell.mirror.columns), 0, with_repaired(problems, left))
 
 
 def _together(reports: Sequence[AuditReport]) -> AuditReport:

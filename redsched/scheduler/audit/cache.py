@@ -1,6 +1,6 @@
-"""Auditing the picture of this scheduler against the store: by invariant 10 they may differ in age, and no otherwise.
+"""Auditing the replica of this scheduler against the store: by invariant 10 they may differ in age, and no otherwise.
 
-A thing is compared where picture and store have it at the same version, and what differs counts when the next look
+A thing is compared where replica and store have it at the same version, and what differs counts when the next look
 finds both still at that version: a reply that ran ahead of the feed explains it no longer then.
 """
 
@@ -12,22 +12,22 @@ from redsched.cache.diff import describe
 from redsched.cache.reading import names_of, read_into
 from redsched.cache.updater import ReplicaUpdater
 from redsched.pacing import in_order, paced
-from redsched.scheduler.results import Mend, Problem
+from redsched.scheduler.results import Problem, RepairKind
 from redsched.store.codec.keys import Kind
 
 CHUNK = 10
-"""Hosts or declared things read at once: putting them into columns takes a turn of the loop."""
+"""Hosts or declared objects read at once: putting them into columns takes a turn of the loop."""
 
 Different = dict[tuple[str, str], tuple[object, str, str]]
-"""By thing and field: the version, what the picture has, and what the store has."""
+"""By thing and field: the version, what the replica has, and what the store has."""
 
 
 async def cache_problems(mirror: ReplicaUpdater) -> list[Problem]:
-    """What the picture has otherwise than the store. Raises StoreUnavailable."""
+    """What the replica has otherwise than the store. Raises StoreUnavailable."""
     first = await _look(mirror)
     again = await _look(mirror) if first else {}
     return [
-        Problem(10, mirror.cell.name, f"cache {thing}", field, found[1][:80], found[2][:80], Mend.CACHE)
+        Problem(10, mirror.cell.name, f"cache {thing}", field, found[1][:80], found[2][:80], RepairKind.CACHE)
         for (thing, field), found in again.items()
         if first.get((thing, field)) == found
     ]
@@ -46,7 +46,7 @@ async def _look(mirror: ReplicaUpdater) -> Different:
 async def _look_at_hosts(mirror: ReplicaUpdater, names: Sequence[str]) -> Different:
     stored = await _read(mirror, names)
     found: Different = {}
-    # Each is compared as the picture has it at that moment: where that has gone on, its version says so.
+    # Each is compared as the replica has it at that moment: where that has gone on, its version says so.
     async for name in paced(names):
         ours = describe(mirror.columns, name) if name in mirror.columns else {}
         theirs = describe(stored, name) if name in stored else {}

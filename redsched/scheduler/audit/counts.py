@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from redsched.model.validation import SHARED_POOL, parse_int, split_slot
 from redsched.pacing import in_order, paced
 from redsched.scheduler.quotas.usage import usage_of
-from redsched.scheduler.results import Mend, Problem
+from redsched.scheduler.results import Problem, RepairKind
 from redsched.store.cell import CellStore
 from redsched.store.codec.claim_codec import drawn_on
 from redsched.store.codec.fields import AMOUNT, COUNTED, placement_fields
@@ -75,18 +75,18 @@ async def count_problems(cell: str, before: Things, after: Things, counted: Coun
     return found
 
 
-async def over_by_rights(things: Things) -> tuple[str, ...]:
+async def over_by_rights(objects: Things) -> tuple[str, ...]:
     """The pools that hold more than they have because they shrank, or because hosts brought more back."""
     found: list[str] = []
-    async for name, fields in paced(things.items()):
+    async for name, fields in paced(objects.items()):
         if any(field.startswith("over.") for field in fields):
             found.append(name)
     return tuple(found)
 
 
-def _mark(name: str, things: Things) -> str | None:
+def _mark(name: str, objects: Things) -> str | None:
     """What claims that join or leave a thing move."""
-    return things.get(name, {}).get("seq" if name.startswith(f"{Kind.QUOTA}:") else "version")
+    return objects.get(name, {}).get("seq" if name.startswith(f"{Kind.QUOTA}:") else "version")
 
 
 def _problems(cell: str, name: str, fields: Fields, expected: Counter[str]) -> Iterator[Problem]:
@@ -95,12 +95,12 @@ def _problems(cell: str, name: str, fields: Fields, expected: Counter[str]) -> I
         # What somebody has made unreadable equals no sum.
         wrong = parse_int(says, -1) != expected[field]
         if wrong:
-            yield Problem(2, cell, f"{name} {field}", "count", says[:40], f"{expected[field]}", Mend.COUNTS, name)
+            yield Problem(2, cell, f"{name} {field}", "count", says[:40], f"{expected[field]}", RepairKind.COUNTS, name)
         resource_class = field.removeprefix("claimed.")
         capacity = parse_int(fields.get(f"capacity.{resource_class}", "0"), -1)
         if resource_class != field and parse_int(says, -1) > capacity and not _excused(fields, resource_class):
-            thing, mend = f"{name} {resource_class}", Mend.COUNTS if wrong else None
-            yield Problem(1, cell, thing, "claimed", says[:40], f"at most {capacity}", mend, name, TOO_MUCH)
+            thing, repair = f"{name} {resource_class}", RepairKind.COUNTS if wrong else None
+            yield Problem(1, cell, thing, "claimed", says[:40], f"at most {capacity}", repair, name, TOO_MUCH)
 
 
 def _excused(fields: Fields, resource_class: str) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from redsched.model import LEASED, ClaimStatus
 from redsched.model.validation import SHARED_POOL, parse_int
 from redsched.pacing import paced
-from redsched.scheduler.results import Mend, Problem
+from redsched.scheduler.results import Problem, RepairKind
 from redsched.store.codec.fields import AMOUNT, WRITTEN_OFF, placement_fields
 from redsched.store.codec.results import AuditedHost, Clock
 
@@ -59,19 +59,19 @@ def host_problems(cell: str, load: Load, clock: Clock) -> Iterator[Problem]:
         claimed, capacity = _amount(host.fields, f"claimed.{slot}"), _amount(host.fields, f"capacity.{slot}")
         thing, says = f"{host.name} {slot}", host.fields.get(f"claimed.{slot}", "0")[:SHOWN]
         if claimed > capacity and f"over.{slot}" not in host.fields:
-            # Where its sum is wrong too, mending that says whether it really is.
-            mend = _mend(heard) if claimed != sums.get(slot, 0) else None
-            yield Problem(1, cell, thing, "claimed", says, f"at most {capacity}", mend, host.name, TOO_MUCH)
+            # Where its sum is wrong too, repairing that says whether it really is.
+            repair = _repair(heard) if claimed != sums.get(slot, 0) else None
+            yield Problem(1, cell, thing, "claimed", says, f"at most {capacity}", repair, host.name, TOO_MUCH)
         total = sums.get(slot, 0)
         if claimed != total:
             advice = _advice(heard, readable=total >= 0)
             should = f"{total}" if total >= 0 else "readable"
-            yield Problem(2, cell, thing, "claimed", says, should, _mend(heard), host.name, advice)
+            yield Problem(2, cell, thing, "claimed", says, should, _repair(heard), host.name, advice)
     leased = sum(one["state"] in LEASED for _, one in load.placed)
     for name, count in (("claims", len(load.placed)), ("starting", leased)):
         if _amount(host.fields, name) != count:
             says, thing = host.fields.get(name, "0")[:SHOWN], f"{host.name} {name}"
-            yield Problem(2, cell, thing, "count", says, f"{count}", _mend(heard), host.name, _advice(heard))
+            yield Problem(2, cell, thing, "count", says, f"{count}", _repair(heard), host.name, _advice(heard))
     yield from _wrong_ids(cell, load, heard)
 
 
@@ -83,7 +83,7 @@ def lease_problems(cell: str, load: Load, deadlines: Mapping[str, int], clock: C
             continue
         deadline = deadlines.get(claim_id)
         if deadline is None:
-            yield Problem(5, cell, claim_id, "deadline", "none", "that of its lease", Mend.HOST, host.name)
+            yield Problem(5, cell, claim_id, "deadline", "none", "that of its lease", RepairKind.HOST, host.name)
         elif deadline < clock.now_ms - OVERDUE_MS:
             late = f"{(clock.now_ms - deadline) // 1000} s ago"
             advice = "no scheduler has ended it: look at the log of one, and whether any runs"
@@ -98,7 +98,9 @@ def unheard_endings(cell: str, load: Load, clock: Clock) -> Iterator[Problem]:
         return
     for claim_id, fields in load.placed:
         if fields["state"] == ClaimStatus.ENDING:
-            yield Problem(5, cell, claim_id, "claim", f"ending on {host.name}, lost", "ended", Mend.ENDING, claim_id)
+            yield Problem(
+                5, cell, claim_id, "claim", f"ending on {host.name}, lost", "ended", RepairKind.ENDING, claim_id
+            )
 
 
 def is_heard(host: AuditedHost, clock: Clock) -> bool:
@@ -125,11 +127,11 @@ def _wrong_ids(cell: str, load: Load, heard: bool) -> Iterator[Problem]:
         if claim_id not in here:
             found = f"{fields.get('state', 'unknown')} on {fields.get('host') or 'no host'}"
             should = f"not among the claims of {host.name}"
-            yield Problem(2, cell, claim_id, "claim", found, should, _mend(heard), host.name, _advice(heard))
+            yield Problem(2, cell, claim_id, "claim", found, should, _repair(heard), host.name, _advice(heard))
 
 
-def _mend(heard: bool) -> Mend | None:
-    return Mend.HOST if heard else None
+def _repair(heard: bool) -> RepairKind | None:
+    return RepairKind.HOST if heard else None
 
 
 def _advice(heard: bool, readable: bool = True) -> str:

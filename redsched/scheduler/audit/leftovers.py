@@ -9,7 +9,7 @@ from redsched.model import HELD, LEASED, ClaimStatus, EndReason
 from redsched.model.validation import parse_int
 from redsched.pacing import paced
 from redsched.scheduler.audit.snapshot import AuditSnapshot, members_of
-from redsched.scheduler.results import Mend, Problem
+from redsched.scheduler.results import Problem, RepairKind
 
 RUNS = "its work may run: --repair ends it for good, and its host, should it come back, stops the work"
 HOST_KEYS = ("claims", "attributes", "inbox")
@@ -28,39 +28,45 @@ async def _strays(cell: str, seen: AuditSnapshot) -> AsyncIterator[Problem]:
         async for claim_id, state in paced(unlisted.items()):
             if host in seen.present:
                 should = "among the claims of its host"
-                yield Problem(5, cell, claim_id, "claim", f"{state} on {host}, not counted", should, Mend.HOST, host)
+                yield Problem(
+                    5, cell, claim_id, "claim", f"{state} on {host}, not counted", should, RepairKind.HOST, host
+                )
             else:
                 advice = "" if state == ClaimStatus.CLAIMED else RUNS
                 says = f"{state} on {host or 'no host'}"
-                yield Problem(5, cell, claim_id, "claim", says, "on a host", Mend.GONE_HOST, host, advice)
+                yield Problem(5, cell, claim_id, "claim", says, "on a host", RepairKind.GONE_HOST, host, advice)
 
 
 def _of_gone_hosts(cell: str, seen: AuditSnapshot) -> Iterator[Problem]:
     for kind in HOST_KEYS:
         for host in sorted(set(seen.marks.keys.get(kind, ())).difference(seen.present)):
             advice = RUNS if kind == "claims" and host in seen.taken_up_on else ""
-            yield Problem(5, cell, f"{kind}:{host}", "key", "there", "gone with its host", Mend.GONE_HOST, host, advice)
+            yield Problem(
+                5, cell, f"{kind}:{host}", "key", "there", "gone with its host", RepairKind.GONE_HOST, host, advice
+            )
     for host in sorted(set(seen.marks.listed).difference(seen.present)):
-        yield Problem(5, cell, f"hosts {host}", "entry", "there", "gone with its host", Mend.GONE_HOST, host)
+        yield Problem(5, cell, f"hosts {host}", "entry", "there", "gone with its host", RepairKind.GONE_HOST, host)
     for host in sorted(seen.present.difference(seen.marks.listed)):
-        yield Problem(5, cell, f"hosts {host}", "entry", "none", "that of a host", Mend.HOST, host)
+        yield Problem(5, cell, f"hosts {host}", "entry", "none", "that of a host", RepairKind.HOST, host)
 
 
 async def _due(cell: str, seen: AuditSnapshot) -> AsyncIterator[Problem]:
     async for claim_id in paced(seen.marks.deadlines):
         state = seen.states.get(claim_id, "unknown")
         if state not in LEASED and claim_id not in seen.leased:
-            yield Problem(5, cell, claim_id, "deadline", f"of a claim {state}", "none", Mend.DUE, claim_id)
+            yield Problem(5, cell, claim_id, "deadline", f"of a claim {state}", "none", RepairKind.DUE, claim_id)
     async for claim_id in paced(seen.marks.to_reconcile):
         if claim_id not in seen.states:
-            yield Problem(5, cell, f"reconcile {claim_id}", "entry", "of no claim", "none", Mend.DUE, claim_id)
+            yield Problem(5, cell, f"reconcile {claim_id}", "entry", "of no claim", "none", RepairKind.DUE, claim_id)
 
 
 async def _lost_chores(cell: str, seen: AuditSnapshot) -> AsyncIterator[Problem]:
     """Of claims with a placement that is not wanted any more, or that are to be placed again."""
     async for claim_id in paced(seen.unfinished):
         if claim_id not in seen.marks.to_reconcile:
-            yield Problem(5, cell, f"reconcile {claim_id}", "entry", "none", "to be reconciled", Mend.DUE, claim_id)
+            yield Problem(
+                5, cell, f"reconcile {claim_id}", "entry", "none", "to be reconciled", RepairKind.DUE, claim_id
+            )
 
 
 def _gangs(cell: str, seen: AuditSnapshot) -> Iterator[Problem]:
@@ -71,13 +77,17 @@ def _gangs(cell: str, seen: AuditSnapshot) -> Iterator[Problem]:
         left = [state for state in states if state not in HELD]
         thing = f"gang:{gang}"
         if len(left) == len(states) or (waiting == 0 and ("end_reason" not in fields or "may_be_complete" in fields)):
-            yield Problem(5, cell, thing, "key", "there", "gone", Mend.GANG, gang)
+            yield Problem(5, cell, thing, "key", "there", "gone", RepairKind.GANG, gang)
         elif left:
-            yield Problem(5, cell, thing, "members", f"{len(states)}", f"{len(states) - len(left)}", Mend.GANG, gang)
+            yield Problem(
+                5, cell, thing, "members", f"{len(states)}", f"{len(states) - len(left)}", RepairKind.GANG, gang
+            )
         elif parse_int(fields.get("waiting", ""), -1) != waiting:
-            yield Problem(2, cell, thing, "waiting", fields.get("waiting", "")[:40], f"{waiting}", Mend.GANG, gang)
+            yield Problem(
+                2, cell, thing, "waiting", fields.get("waiting", "")[:40], f"{waiting}", RepairKind.GANG, gang
+            )
         elif "end_reason" in fields and gang not in seen.gangs_to_reconcile:
-            yield Problem(5, cell, thing, "failed gang", f"{len(states)} members", "ended", Mend.GANG, gang)
+            yield Problem(5, cell, thing, "failed gang", f"{len(states)} members", "ended", RepairKind.GANG, gang)
 
 
 async def _remembered(cell: str, seen: AuditSnapshot) -> AsyncIterator[Problem]:
@@ -85,9 +95,9 @@ async def _remembered(cell: str, seen: AuditSnapshot) -> AsyncIterator[Problem]:
     async for claim_id, end_reason in paced(seen.lasting.items()):
         if end_reason == EndReason.SHELVED:
             if claim_id not in seen.marks.shelved:
-                yield Problem(5, cell, claim_id, "shelved claim", "not listed", "listed", Mend.DUE, claim_id)
+                yield Problem(5, cell, claim_id, "shelved claim", "not listed", "listed", RepairKind.DUE, claim_id)
         elif claim_id not in seen.marks.to_reconcile:
-            yield Problem(5, cell, claim_id, "ended claim", "kept", "forgotten", Mend.DUE, claim_id)
+            yield Problem(5, cell, claim_id, "ended claim", "kept", "forgotten", RepairKind.DUE, claim_id)
     async for claim_id in paced(seen.marks.shelved):
         if says := seen.shelved.get(claim_id, "unknown"):
-            yield Problem(5, cell, f"shelved {claim_id}", "entry", says, "none", Mend.DUE, claim_id)
+            yield Problem(5, cell, f"shelved {claim_id}", "entry", says, "none", RepairKind.DUE, claim_id)

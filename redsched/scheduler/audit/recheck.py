@@ -1,4 +1,4 @@
-"""What audits have found, looked at again: whether it is still there, and whether it was mended."""
+"""What audits have found, looked at again: whether it is still there, and whether it was repaired."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -16,15 +16,15 @@ def seen_again(suspected: Iterable[Problem], now: Iterable[Problem]) -> tuple[Pr
     return tuple(one for one in now if _same(one) in before)
 
 
-def with_mended(before: Iterable[Problem], after: Iterable[Problem]) -> tuple[Problem, ...]:
-    """What was wrong before and is no more, as mended; and what is wrong after."""
+def with_repaired(before: Iterable[Problem], after: Iterable[Problem]) -> tuple[Problem, ...]:
+    """What was wrong before and is no more, as repaired; and what is wrong after."""
     left = tuple(after)
     still = {_same(one) for one in left}
-    return (*(replace(one, mended=True) for one in before if _same(one) not in still), *left)
+    return (*(replace(one, repaired=True) for one in before if _same(one) not in still), *left)
 
 
 def reason_of(problem: Problem) -> str:
-    """Why something was mended, as the feed and the event log tell it."""
+    """Why something was repaired, as the feed and the event log tell it."""
     return f"{problem.what} of {problem.thing} was {problem.found}"[:MAX_REASON]
 
 

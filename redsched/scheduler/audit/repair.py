@@ -1,4 +1,4 @@
-"""Mending what an audit has found: which script for which problem. Each of them looks again before it writes."""
+"""Repairing what an audit has found: which script for which problem. Each of them looks again before it writes."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,7 +9,7 @@ from redsched.scheduler.audit.cache import cache_problems
 from redsched.scheduler.audit.recheck import reason_of
 from redsched.scheduler.audit.snapshot import AuditSnapshot, members_of, read_cell
 from redsched.scheduler.cells import Cell
-from redsched.scheduler.results import Mend, Problem
+from redsched.scheduler.results import Problem, RepairKind
 from redsched.store.cell import CellStore
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.fields import claim_from
@@ -21,37 +21,42 @@ MAX_CLAIMS_OF_HOST = 5000
 log = structlog.get_logger(__name__)
 
 
-async def mend(cell: Cell, problems: Sequence[Problem], operator: bool) -> None:
-    """Mend what can be mended. `operator`: claims that only a person may end are ended too. Raises StoreUnavailable."""
-    subjects = {(one.mend, one.subject): one for one in reversed(problems) if one.mend}
+async def repair_problems(cell: Cell, problems: Sequence[Problem], operator: bool) -> None:
+    """Repair what can be repaired.
+
+    `operator`: claims that only a person may end are ended too. Raises StoreUnavailable.
+    """
+    subjects = {(one.repair, one.subject): one for one in reversed(problems) if one.repair}
     if not subjects:
         return
     seen = await read_cell(cell.store)
-    # The picture last.
-    for (kind, subject), problem in sorted(subjects.items(), key=lambda one: one[0][0] is Mend.CACHE):
-        outcome = await _mend(cell, seen, kind, subject, reason_of(problem), operator)
-        log.warning("mended", cell=cell.name, thing=problem.thing, problem=problem.detail, outcome=outcome)
+    # The replica last.
+    for (kind, subject), problem in sorted(subjects.items(), key=lambda one: one[0][0] is RepairKind.CACHE):
+        outcome = await _repair(cell, seen, kind, subject, reason_of(problem), operator)
+        log.warning("repaired", cell=cell.name, thing=problem.thing, problem=problem.detail, outcome=outcome)
     await seen.let_go()
 
 
-async def _mend(cell: Cell, seen: AuditSnapshot, kind: Mend | None, subject: str, reason: str, operator: bool) -> str:
+async def _repair(
+    cell: Cell, seen: AuditSnapshot, kind: RepairKind | None, subject: str, reason: str, operator: bool
+) -> str:
     store, suspects = cell.store, seen.unlisted.get(subject, ())
-    if kind is Mend.HOST:
+    if kind is RepairKind.HOST:
         return (await store.repair.host(subject, reason, suspects)).outcome
-    if kind is Mend.ENDING:
+    if kind is RepairKind.ENDING:
         return "OK" if await store.claims.reconcile([subject]) else "ALREADY_DONE"
-    if kind is Mend.GONE_HOST:
+    if kind is RepairKind.GONE_HOST:
         return (await store.repair.removed_host(subject, reason, operator, suspects)).outcome
-    if kind is Mend.COUNTS:
-        return await _mend_counts(store, subject, reason)
-    if kind is Mend.DUE:
+    if kind is RepairKind.COUNTS:
+        return await _repair_counts(store, subject, reason)
+    if kind is RepairKind.DUE:
         return (await store.repair.due(reason, [subject])).outcome
-    if kind is Mend.GANG:
-        return await _mend_gang(store, subject, reason, members_of(seen.gangs.get(subject, {})))
-    return await _mend_cache(cell)
+    if kind is RepairKind.GANG:
+        return await _repair_gang(store, subject, reason, members_of(seen.gangs.get(subject, {})))
+    return await _repair_cache(cell)
 
 
-async def _mend_gang(store: CellStore, gang: str, reason: str, members: Sequence[str]) -> str:
+async def _repair_gang(store: CellStore, gang: str, reason: str, members: Sequence[str]) -> str:
     """Have it wait for the right members; of one that has failed, end those that are left, as reconciliation would."""
     outcome = (await store.repair.gang(gang, reason, members)).outcome
     if "end_reason" not in (await store.audit.gang_hashes([gang])).get(gang, {}):
@@ -59,8 +64,8 @@ async def _mend_gang(store: CellStore, gang: str, reason: str, members: Sequence
     return Outcome.OK if await store.gangs.end(gang) else Outcome.NOT_ATTESTED
 
 
-async def _mend_cache(cell: Cell) -> str:
-    """What was mended in the store comes by the feed; only what is wrong after that is a fault of the picture."""
+async def _repair_cache(cell: Cell) -> str:
+    """What was repaired in the store comes by the feed; only what is wrong after that is a fault of the replica."""
     if not await cache_problems(cell.mirror):
         return "ALREADY_DONE"
     cell.mirror.read_anew()
@@ -68,7 +73,7 @@ async def _mend_cache(cell: Cell) -> str:
     return "OK"
 
 
-async def _mend_counts(store: CellStore, thing: str, reason: str) -> str:
+async def _repair_counts(store: CellStore, thing: str, reason: str) -> str:
     """Its version is read before its claims are looked for: the script can tell by it that these are all."""
     kind, _, name = thing.partition(":")
     version = await store.audit.version_of(kind, name)

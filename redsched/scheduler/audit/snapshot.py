@@ -1,6 +1,6 @@
 """Reading a cell for an audit: its hosts with their claims, and all that lies beside them.
 
-Claims pass by one at a time: of a million of them only the states are kept, and the few that other things are about.
+Claims pass by one at a time: of a million of them only the states are kept, and the few that other objects are about.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping

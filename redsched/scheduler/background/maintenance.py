@@ -1,6 +1,6 @@
 """Maintenance: what a scheduler does for its cells beside its requests: records events, and checks that all agrees.
 
-Both are done by one scheduler at a time. What every one does for itself is to check its own picture.
+Both are done by one scheduler at a time. What every one does for itself is to check its own replica.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ import structlog
 
 from redsched import aio
 from redsched.errors import RedschedError
-from redsched.scheduler.audit.audit import repair_cell, repair_picture
+from redsched.scheduler.audit.audit import repair_cell, repair_replica
 from redsched.scheduler.background.lease import DutyLease
 from redsched.scheduler.background.periodic import repeat
 from redsched.scheduler.background.recorder import Recorder
@@ -60,12 +60,12 @@ class Maintenance:
             await self._recorder.record()
 
     async def check(self) -> AuditReport:
-        """Check the picture, and the store if that is this scheduler's to do, and mend. Raises StoreUnavailable."""
+        """Check the replica, and the store if that is this scheduler's to do, and repair. Raises StoreUnavailable."""
         # Kept for less than the time to the next check, so that each time it is whoever comes first.
         if await self._checking.is_mine(self._settings.check_s * 0.7):
             report = await repair_cell(self._cell, operator=False)
         else:
-            report = await repair_picture(self._cell)
+            report = await repair_replica(self._cell)
         for one in report.broken:
             log.error("broken", cell=one.cell, thing=one.thing, problem=one.detail, advice=one.advice)
         return report

@@ -20,14 +20,14 @@ BATCH = 100
 """Few enough that a request which comes meanwhile waits some milliseconds at most: an event takes 50 to 100 us here."""
 
 HOLE = "missing"
-MENDED = "mended"
+REPAIRED = "repaired"
 
 _OF_CLAIM = ("project", "consumer", "gang")
 _OF_CHANGE = ("end_reason", "reason")
 _BEGINS = frozenset(("claimed", "local"))
 """Where a placement begins: what a host held of the claim before that was another placement's."""
-_DECLARED = ("declared", "removed", MENDED)
-_NEWS_OF_HOST = ("up", "down", "attest", "status", "lost", "membership", "removed", MENDED)
+_DECLARED = ("declared", "removed", REPAIRED)
+_NEWS_OF_HOST = ("up", "down", "attest", "status", "lost", "membership", "removed", REPAIRED)
 """Reports come by the second and say nothing of who did what."""
 
 
@@ -104,7 +104,7 @@ def _events_of(
         yield {**_head(change, change.op), "claim": claim_id, "host": change.name, **said}
     elif change.kind == Kind.HOST and change.op in _NEWS_OF_HOST:
         status = {"status": change.fields["status"]} if "status" in change.fields else {}
-        yield {**_head(change, MENDED if reason else change.op), "host": change.name, **status, **reason}
+        yield {**_head(change, REPAIRED if reason else change.op), "host": change.name, **status, **reason}
     elif change.kind != Kind.HOST and change.op in _DECLARED:
         yield {**_head(change, change.op), "thing": f"{change.kind}:{change.name}", **reason}
 

@@ -95,8 +95,8 @@ class Sweeper:
         while due := await self._cell.due.expired(self._mirror.now_ms(), offset, BATCH):
             fresh = [one for one in due if one not in self._stuck]
             claims = await self._cell.claims.read(fresh) if fresh else {}
-            things = {name for claim in claims.values() for name in counted_by(claim)}
-            done = await self._cell.claims.reconcile(fresh, things) if fresh else 0
+            objects = {name for claim in claims.values() for name in counted_by(claim)}
+            done = await self._cell.claims.reconcile(fresh, objects) if fresh else 0
             changed += done
             # Those that nothing could be done about (their host has not attested) stay in front: step over them.
             offset += len(due) - done

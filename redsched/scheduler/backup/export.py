@@ -45,7 +45,7 @@ async def export_cell(store: CellStore) -> Archive:
 
 
 async def _read(store: CellStore) -> Archive:
-    things = {
+    objects = {
         kind: await store.declared.read(kind, await store.declared.names(kind)) for kind in Kind if kind != "host"
     }
     claims = Packed()
@@ -62,11 +62,11 @@ async def _read(store: CellStore) -> Archive:
     await seen.let_go()
     return Archive(
         head=_NO_HEAD,
-        aggregates=tuple([_aggregate(*one, hashes) async for one in paced(things[Kind.AGGREGATE].items())]),
-        groups=tuple([_group(*one) async for one in paced(things[Kind.SERVER_GROUP].items())]),
-        pools=tuple(_pool(name, fields) for name, fields in things[Kind.POOL].items()),
+        aggregates=tuple([_aggregate(*one, hashes) async for one in paced(objects[Kind.AGGREGATE].items())]),
+        groups=tuple([_group(*one) async for one in paced(objects[Kind.SERVER_GROUP].items())]),
+        pools=tuple(_pool(name, fields) for name, fields in objects[Kind.POOL].items()),
         quotas=tuple(
-            quota for name, fields in things[Kind.QUOTA].items() if (quota := quota_from(name, fields)) is not None
+            quota for name, fields in objects[Kind.QUOTA].items() if (quota := quota_from(name, fields)) is not None
         ),
         hosts=hosts,
         statuses={one.name: status_from(one.fields) for one in hashes},

@@ -19,7 +19,7 @@ CLAIMS_AT_ONCE = 200
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """How many things of each kind came in, and in words what did not."""
+    """How many objects of each kind came in, and in words what did not."""
 
     counts: Mapping[str, int]
     notes: tuple[str, ...] = ()
@@ -86,7 +86,7 @@ async def _import_declared(store: CellStore, archive: Archive, notes: list[str])
         if waiting:
             notes.append(f"not known yet, so that their status could not be set: {', '.join(waiting)}")
     kinds = (("aggregates", archive.aggregates), ("server_groups", archive.groups), ("pools", archive.pools))
-    return {**{name: len(things) for name, things in kinds}, "quotas": len(archive.quotas), "statuses": len(statuses)}
+    return {**{name: len(objects) for name, objects in kinds}, "quotas": len(archive.quotas), "statuses": len(statuses)}
 
 
 async def _import_claims(store: CellStore, archive: Archive, notes: list[str]) -> int:

@@ -184,7 +184,7 @@ class MigrationService:
         """
         end_reason = EndReason.SHELVED if _is_unshelved(claim) else EndReason.FAILED
         answer = await cell.store.claims.release(
-            claim.host, claim.id, token, end_reason=end_reason, things=counted_by(claim)
+            claim.host, claim.id, token, end_reason=end_reason, objects=counted_by(claim)
         )
         if answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE, Outcome.ENDING):
             # Nothing of it is left, which the store may lose like any release.

@@ -94,7 +94,7 @@ class ReplacementPlacer:
             hosts = followers_on(cell.mirror.columns, claim)
             return hosts if hosts and self.may_fit(cell, alone) else ()
 
-        # A picture that has not heard yet that their host was written off would know of no followers.
+        # A replica that has not heard yet that their host was written off would know of no followers.
         hosts = await cell.read_at_head(look) if claim.group else ()
         async for claims in cell.store.claims.living_on(hosts):
             others = [one for one in claims if one.group == claim.group and one.id != claim.id and one.state in HELD]
@@ -135,7 +135,7 @@ class ReplacementPlacer:
             raise await self._refusal(cell, asked)
 
     def may_fit(self, cell: Cell, asked: Asked) -> bool:
-        """Whether the cell's picture as it is, caught up or not, has a place."""
+        """Whether the cell's replica as it is, caught up or not, has a place."""
         return bool(decided(cell.decider, cell.mirror.columns, asked, self._rng).places)
 
     async def _decide(self, cell: Cell, asked: Asked, read_at_head: bool) -> tuple[Decision, tuple[str, int]]:

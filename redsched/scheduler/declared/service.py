@@ -102,11 +102,11 @@ class DeclaredDesk(ABC, Generic[View]):
 
     @abstractmethod
     def _names(self, cell: Cell) -> Iterable[str]:
-        """The names of those of a cell, from the picture."""
+        """The names of those of a cell, from the replica."""
 
     @abstractmethod
     async def _views(self, names: Sequence[str]) -> Sequence[View]:
-        """Those of these names, from pictures that have caught up."""
+        """Those of these names, from replicas that have caught up."""
 
     @abstractmethod
     def _use(self, found: View) -> str:

@@ -98,7 +98,7 @@ class DrainWorker:
         end_reason = EndReason.FAILED if waits else EndReason.RELEASED
         reason = f"host {claim.host} was drained, and stopped what was left when the deadline had passed"
         answer = await self._cell.store.claims.release(
-            claim.host, claim.id, claim.token, things=counted_by(claim), end_reason=end_reason, reason=reason
+            claim.host, claim.id, claim.token, objects=counted_by(claim), end_reason=end_reason, reason=reason
         )
         if answer.outcome not in _STOPPED:
             # It has another token since it was read: the next round sees it as it is then.

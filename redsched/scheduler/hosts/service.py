@@ -171,8 +171,8 @@ class HostService:
         claims = list((await cell.store.claims.read(await cell.store.hosts.claim_ids(name))).values())
         for first in range(0, len(claims), MAX_ENDED):
             some = claims[first : first + MAX_ENDED]
-            things = {thing for claim in some for thing in counted_by(claim)}
-            await cell.store.claims.reconcile([claim.id for claim in some], things)
+            objects = {thing for claim in some for thing in counted_by(claim)}
+            await cell.store.claims.reconcile([claim.id for claim in some], objects)
 
     async def tag(self, name: str) -> str:
         """Return the tag of what operators said of a host, for `if_match`. Raises NotFound, Settling."""

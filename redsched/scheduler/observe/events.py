@@ -17,7 +17,7 @@ MAX_READ = 20_000
 """Entries that one page reads at most: with filters that match little it may come out short, or empty."""
 KINDS = frozenset(EndReason) | {
     *("claimed", "local", "active", "resizing", "resized", "resize-failed", "ending", "restored"),
-    *("up", "down", "attest", "status", "lost", "membership", "declared", "removed", "mended", "missing"),
+    *("up", "down", "attest", "status", "lost", "membership", "declared", "removed", "repaired", "missing"),
 }
 """All that an event can be."""
 

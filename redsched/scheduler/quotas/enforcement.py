@@ -53,11 +53,11 @@ class Quotas:
 
     async def resize(self, cell: Cell, claim: Claim, token: str, amounts: Amounts) -> ScriptResult:
         """Have a claim hold so much, within its project's quota. Raises QuotaExceeded, Settling, Unavailable."""
-        things = drawn_on(claim.group, {**claim.amounts, **amounts}, claim.gang, claim.project)
+        objects = drawn_on(claim.group, {**claim.amounts, **amounts}, claim.gang, claim.project)
 
         async def attempt() -> ScriptResult:
             limited = self._is_shared(claim.project)
-            return await cell.store.claims.resize(claim.host, claim.id, token, amounts, things, limited)
+            return await cell.store.claims.resize(claim.host, claim.id, token, amounts, objects, limited)
 
         return await self._within(cell, claim.project, attempt, lambda answer: exceeded(answer.facts))
 
@@ -103,7 +103,7 @@ class Quotas:
             await asyncio.sleep(random.uniform(0, PAUSE_S))
 
     def _is_shared(self, project: str) -> bool:
-        """Whether cells share a quota of the project, as far as the picture of the first one knows."""
+        """Whether cells share a quota of the project, as far as the replica of the first one knows."""
         first = next(iter(self._cells))
         return len(self._cells) > 1 and project in first.mirror.columns.declared.quotas
 

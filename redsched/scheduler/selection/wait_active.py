@@ -130,13 +130,13 @@ class ActiveWaiter:
         claim_id, until = claim.id, aio.now_s() + UNDONE_WITHIN_S
         while aio.now_s() < until:
             try:
-                things = drawn_on(claim.group, claim.amounts, claim.gang, claim.project)
+                objects = drawn_on(claim.group, claim.amounts, claim.gang, claim.project)
                 answer = await cell.store.claims.release(
                     claim.host,
                     claim.id,
                     "",
                     how,
-                    things,
+                    objects,
                     undoing.call_id,
                     end_reason=undoing.end_reason,
                     reason=undoing.reason,

@@ -26,7 +26,7 @@ LATER = (AskError, ClusterDownError, TryAgainError)
 
 @dataclass(slots=True)
 class Counters:
-    """How often things happened, for metrics and tests."""
+    """How often objects happened, for metrics and tests."""
 
     pipelines: int = 0
     calls: int = 0

@@ -19,13 +19,13 @@ Arguments = list[str | int]
 
 
 def counted_by(claim: Claim) -> tuple[str, ...]:
-    """Return all things that count a claim, at every placement, its hosts too: named as their keys end."""
+    """Return all objects that count a claim, at every placement, its hosts too: named as their keys end."""
     slots = dict.fromkeys(slot for one in claim.placements for slot in one.amounts)
     return (*(f"host:{host}" for host in claim.hosts), *drawn_on(claim.group, slots, claim.gang, claim.project))
 
 
 def drawn_on(group: str, slots: Iterable[str], gang: str = "", project: str = "") -> tuple[str, ...]:
-    """The things that a claim counts in beside its host, named as keys end: group, gang, quota and shared pools."""
+    """The objects that a claim counts in beside its host, named as keys end: group, gang, quota and shared pools."""
     pools = dict.fromkeys(split_slot(slot)[0] for slot in slots if slot.startswith(SHARED_POOL))
     named = (("server-group", group), ("gang", gang), ("quota", project))
     return (*(f"{kind}:{name}" for kind, name in named if name), *pools)
@@ -34,7 +34,7 @@ def drawn_on(group: str, slots: Iterable[str], gang: str = "", project: str = ""
 class ClaimWire:
     """One call on its way: `keys` and `arguments` for `script`, claim.lua or replace.lua, and reading its reply.
 
-    Between `keys` and `last_keys` go those of `things`.
+    Between `keys` and `last_keys` go those of `objects`.
     """
 
     def __init__(self, keys: Keys, call: ClaimCall, call_id: str = "") -> None:
@@ -49,7 +49,7 @@ class ClaimWire:
         self._lists: dict[tuple[tuple[str, int], ...], int] = {}
         members = self._members()
         amounts, shared = self._amounts()
-        self.things: tuple[str, ...] = ()
+        self.objects: tuple[str, ...] = ()
         self.keys = self._first_keys(keys)
         self.last_keys = self._further_keys(keys)
         self.arguments: Arguments = [*self._head(call_id), *self._hosts, *amounts, *members, *self._bases()]
@@ -128,27 +128,27 @@ class ClaimWire:
     def _add_conditions(self, keys: Keys, shared: Sequence[tuple[int, str, int]]) -> None:
         call, joining = self._call, [(n, one.group) for n, one in enumerate(self._call.members, 1) if one.group]
         groups = dict.fromkeys((*(group for _, group in joining), *(one.group for one in call.rules if one.group)))
-        self.things = (*(GROUP + one for one in groups), *drawn_on("", (slot for _, slot, _ in shared)))
-        things = {name: number for number, name in enumerate(self.things, 1)}
+        self.objects = (*(GROUP + one for one in groups), *drawn_on("", (slot for _, slot, _ in shared)))
+        objects = {name: number for number, name in enumerate(self.objects, 1)}
         # Which labels a group counts by, only its hash says.
         labels = bool(joining) or any(rule.by.startswith("label:") for rule in call.rules)
         if labels:
             self.keys += map(keys.attributes, self._hosts)
         numbers = self._number_of
         limits = [(numbers[host], limit) for host, limit in call.limits.items() if host in numbers]
-        self.arguments += (int(labels), len(things), len(shared))
+        self.arguments += (int(labels), len(objects), len(shared))
         for number, slot, amount in shared:
             pool, resource_class = split_slot(slot)
-            self.arguments += (number, things[pool], resource_class, amount)
+            self.arguments += (number, objects[pool], resource_class, amount)
         self.arguments.append(len(joining))
         for number, group in joining:
-            self.arguments += (number, things[GROUP + group])
+            self.arguments += (number, objects[GROUP + group])
         self.arguments.append(len(limits))
         for number, limit in limits:
             self.arguments += (number, _or_any(limit.claims), _or_any(limit.starting))
         self.arguments.append(len(call.rules))
         for rule in call.rules:
-            self.arguments += _rule(rule, things)
+            self.arguments += _rule(rule, objects)
         self.arguments += (len(call.written_off), *(numbers[host] for host in call.written_off))
 
     def answer(self, reply: Reply) -> ClaimAnswer:
@@ -157,18 +157,18 @@ class ClaimWire:
         rest = iter(reply[3:])
         placed: tuple[Placed, ...] = ()
         looked_at: tuple[HostUsage, ...] = ()
-        things: tuple[Thing, ...] = ()
+        objects: tuple[Thing, ...] = ()
         if outcome in (Outcome.OK, Outcome.ALREADY_DONE):
             placed = tuple(_placed(rest) for _ in range(int(next(rest))))
         if outcome is Outcome.OK:
-            things = tuple(_thing(rest) for _ in range(int(next(rest))))
+            objects = tuple(_thing(rest) for _ in range(int(next(rest))))
         if outcome is Outcome.FULL:
             next(rest)
         if outcome in (Outcome.OK, Outcome.FULL):
             looked_at = tuple(_looked_at(rest, self._hosts[int(number) - 1]) for number in rest)
         unknown = tuple(rest) if outcome is Outcome.UNKNOWN else ()
         over = exceeded(tuple(rest)) if outcome is Outcome.OVER_QUOTA else ()
-        return ClaimAnswer(outcome, reply[1], int(reply[2]), placed, looked_at, things, unknown, over)
+        return ClaimAnswer(outcome, reply[1], int(reply[2]), placed, looked_at, objects, unknown, over)
 
 
 def exceeded(facts: Sequence[str | int]) -> tuple[Exceeded, ...]:
@@ -186,8 +186,8 @@ def _or_any(limit: int | None) -> str | int:
     return "" if limit is None else limit
 
 
-def _rule(rule: ClaimRule, things: Mapping[str, int]) -> Arguments:
-    group = things[GROUP + rule.group] if rule.group else 0
+def _rule(rule: ClaimRule, objects: Mapping[str, int]) -> Arguments:
+    group = objects[GROUP + rule.group] if rule.group else 0
     members = [number + 1 for number in rule.members]
     domains = rule.domains
     return [rule.kind.value, rule.by, group, rule.most, len(members), *members, len(domains), *domains]

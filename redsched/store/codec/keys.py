@@ -11,7 +11,7 @@ CELLS = "rs:cells"
 
 
 class Kind(StrEnum):
-    """The kinds of things that the feed tells of. Each is also what the thing's key begins with, after the cell."""
+    """The kinds of objects that the feed tells of. Each is also what the thing's key begins with, after the cell."""
 
     HOST = "host"
     AGGREGATE = "aggregate"
@@ -125,7 +125,7 @@ class Keys:
         return f"{self._prefix}{kind}:{name}"
 
     def of_things(self, names: Iterable[str]) -> list[str]:
-        """Return the keys of things named as their keys end: `server-group:web`, `pool:licences`, `gang:a`, `host:h1`.
+        """Return the keys of objects named as their keys end: `server-group:web`, `pool:licences`, `gang:a`, `host:h1`.
 
         A host comes with its set of claims and its inbox.
         """

@@ -121,7 +121,7 @@ class Member:
 class ClaimCall:
     """All that claim.lua needs.
 
-    `epoch`, `now_ms` and `seen_seq` are those of the picture decided on, the last being the cell's seq that it had
+    `epoch`, `now_ms` and `seen_seq` are those of the replica decided on, the last being the cell's seq that it had
     reached; `fresh`: ids made for this call.
     """
 
@@ -207,7 +207,7 @@ class ClaimAnswer:
     STALE_VIEW. Where a member is placed again, of its claim: NO_CLAIM, STALE, ENDED, NOT_ATTESTED, GANG (its gang is
     waited for, or has failed), MOVING (it is not active yet). `placed` in the order of the members.
 
-    `things` are the groups and shared pools that it wrote, `unknown` those that nobody has declared, written
+    `objects` are the groups and shared pools that it wrote, `unknown` those that nobody has declared, written
     `server-group:web` and `pool:licences`; `over` is what the project's quota does not allow.
     """
 
@@ -216,7 +216,7 @@ class ClaimAnswer:
     now_ms: int
     placed: tuple[Placed, ...] = ()
     looked_at: tuple[HostUsage, ...] = ()
-    things: tuple[Thing, ...] = ()
+    objects: tuple[Thing, ...] = ()
     unknown: tuple[str, ...] = ()
     over: tuple[Exceeded, ...] = ()
 

@@ -43,7 +43,7 @@ class AuditReads:
         return await self._names_after(self._cell.keys.claim(""))
 
     async def names(self, kind: Kind) -> list[str]:
-        """The names of all things of a kind that have a key, declared or not. Walks the keys: for audits only."""
+        """The names of all objects of a kind that have a key, declared or not. Walks the keys: for audits only."""
         return await self._names_after(self._cell.keys.of_things([f"{kind}:"])[0])
 
     async def _names_after(self, prefix: str) -> list[str]:

@@ -84,7 +84,7 @@ class ClaimCommands:
         """
         call_id = call.call_id or (secrets.token_hex(4) if self._cell.scripts.waits else "")
         wire = ClaimWire(self._cell.keys, call, call_id)
-        keys = (*wire.keys, *self._cell.keys.of_things(wire.things), *wire.last_keys)
+        keys = (*wire.keys, *self._cell.keys.of_things(wire.objects), *wire.last_keys)
         try:
             return wire.answer(await self._cell.run(wire.script, keys, wire.arguments, durable=True))
         except NotDurable as error:
@@ -131,14 +131,14 @@ class ClaimCommands:
         return await self._about("accept", host, claim_id, token, lease_s * 1000, entry_id)
 
     async def confirm(
-        self, host: str, claim_id: str, token: str, things: Collection[str] = (), epoch: str = ""
+        self, host: str, claim_id: str, token: str, objects: Collection[str] = (), epoch: str = ""
     ) -> ScriptResult:
         """The work runs. OK | ALREADY_DONE | ENDING | ENDED | STALE | UNKNOWN | NOT_ATTESTED. (confirm.lua)
 
-        ENDING also where it is not wanted any more, or its gang has failed meanwhile. `things` as in `fail`. `epoch`:
+        ENDING also where it is not wanted any more, or its gang has failed meanwhile. `objects` as in `fail`. `epoch`:
         that which the host has attested to, '' for any; NOT_ATTESTED where the cell is in another one.
         """
-        return await self._about("confirm", host, claim_id, token, epoch, things=things)
+        return await self._about("confirm", host, claim_id, token, epoch, objects=objects)
 
     async def renew(self, host: str, claim_id: str, token: str, lease_s: int) -> ScriptResult:
         """A fresh lease.
@@ -153,36 +153,36 @@ class ClaimCommands:
         claim_id: str,
         token: str,
         by_host: bool,
-        things: Collection[str] = (),
+        objects: Collection[str] = (),
         again: bool | None = None,
         reason: str = "",
     ) -> ScriptResult:
         """The work could not be started.
 
         OK | ENDING | ALREADY_DONE | ENDED | STALE | UNKNOWN | NOT_ATTESTED; facts: state. (fail.lua) `again`: whether
-        it is to be placed again; None: as its request says. `things`: what it counts in beside its host (see
+        it is to be placed again; None: as its request says. `objects`: what it counts in beside its host (see
         `drawn_on`), where the caller knows: it saves a second call. `reason`: why, in words.
         """
         retry = "" if again is None else int(again)
-        beside = (f"reason:{claim_id}", *things)
+        beside = (f"reason:{claim_id}", *objects)
         arguments = (int(by_host), retry, reason[:MAX_REASON])
-        return await self._about("fail", host, claim_id, token, *arguments, things=beside)
+        return await self._about("fail", host, claim_id, token, *arguments, objects=beside)
 
-    async def fail_with_gang(self, host: str, claim_id: str, token: str, things: Collection[str] = ()) -> ScriptResult:
-        """End a member of a gang that has failed. `things` as in `fail`.
+    async def fail_with_gang(self, host: str, claim_id: str, token: str, objects: Collection[str] = ()) -> ScriptResult:
+        """End a member of a gang that has failed. `objects` as in `fail`.
 
         As `fail`; ALREADY_DONE where it is active and its gang may be complete. (fail.lua)
         """
-        beside = (f"reason:{claim_id}", *things)
-        return await self._about("fail", host, claim_id, token, 0, "gang", "", things=beside)
+        beside = (f"reason:{claim_id}", *objects)
+        return await self._about("fail", host, claim_id, token, 0, "gang", "", objects=beside)
 
-    async def leave(self, host: str, claim_id: str, token: str, things: Collection[str] = ()) -> ScriptResult:
+    async def leave(self, host: str, claim_id: str, token: str, objects: Collection[str] = ()) -> ScriptResult:
         """Take a claim that is not active yet off a host that is being emptied, to be placed again. (fail.lua)
 
         OK | ENDING | ALREADY_DONE | ENDED | STALE | UNKNOWN | NOT_ATTESTED; facts: state. The reason is its host's.
         """
-        beside = (f"reason:{claim_id}", *things)
-        return await self._about("fail", host, claim_id, token, 0, "leave", "", things=beside)
+        beside = (f"reason:{claim_id}", *objects)
+        return await self._about("fail", host, claim_id, token, 0, "leave", "", objects=beside)
 
     async def put_off(self, host: str, claim_id: str, token: str, reason: str) -> ScriptResult:
         """Look later for a place of a pending claim: there is none now.
@@ -190,16 +190,16 @@ class ClaimCommands:
         OK | STALE | UNKNOWN | NOT_ATTESTED. (fail.lua) `token`: of the placement that has
         failed, by which it waits. `reason`: why there is none, in words.
         """
-        things = (f"reason:{claim_id}",)
-        return await self._about("fail", host, claim_id, token, 0, "later", reason[:MAX_REASON], things=things)
+        objects = (f"reason:{claim_id}",)
+        return await self._about("fail", host, claim_id, token, 0, "later", reason[:MAX_REASON], objects=objects)
 
     async def work_ended(self, host: str, claim_id: str, token: str, reason: str) -> ScriptResult:
         """The host's word that its work has ended, though the claim goes on. (work_ended.lua)
 
         OK | ALREADY_DONE | ENDING | ENDED | STALE | UNKNOWN | NOT_ATTESTED.
         """
-        things = (f"reason:{claim_id}",)
-        return await self._about("work_ended", host, claim_id, token, reason[:MAX_REASON], things=things)
+        objects = (f"reason:{claim_id}",)
+        return await self._about("work_ended", host, claim_id, token, reason[:MAX_REASON], objects=objects)
 
     async def release(
         self,
@@ -207,7 +207,7 @@ class ClaimCommands:
         claim_id: str,
         token: str = "",
         how: ReleaseMode = ReleaseMode.ASK,
-        things: Collection[str] = (),
+        objects: Collection[str] = (),
         call_id: str = "",
         end_reason: EndReason = EndReason.RELEASED,
         closed: str = "",
@@ -216,20 +216,20 @@ class ClaimCommands:
         """Give a claim back, wherever it is.
 
         OK | ENDING | ALREADY_DONE | ENDED | ACTIVE | STALE | UNKNOWN. (release.lua) `host` ('' if it is not known) and
-        `things` save a second call. `token`: '' for any; that of a placement which the claim is being moved to calls
+        `objects` save a second call. `token`: '' for any; that of a placement which the claim is being moved to calls
         off only the move. `end_reason`: RELEASED, FAILED, or SHELVED, to have it again later (ENDED: it ended
         otherwise). `call_id`: only what the claim call of this mark was the last to be answered with. `closed`: repeat
         an earlier closing. `reason`: why, in words. Facts: the token up to which it is closed. ACTIVE only with
         UNLESS_ACTIVE: nothing was written.
         """
         hosts, reasons = [f"host:{host}"] * bool(host), [f"reason:{claim_id}"] * bool(reason)
-        beside = (*hosts, *reasons, *things)
+        beside = (*hosts, *reasons, *objects)
         arguments = (claim_id, token, end_reason.value, how.value, call_id, closed, reason[:MAX_REASON])
         return await self._until_passed("release", (self._cell.keys.claim(claim_id),), arguments, beside)
 
-    async def shelve(self, host: str, claim_id: str, token: str, things: Collection[str] = ()) -> ScriptResult:
+    async def shelve(self, host: str, claim_id: str, token: str, objects: Collection[str] = ()) -> ScriptResult:
         """Give a claim back, to have it again later: `release` with that reason."""
-        return await self.release(host, claim_id, token, things=things, end_reason=EndReason.SHELVED)
+        return await self.release(host, claim_id, token, objects=objects, end_reason=EndReason.SHELVED)
 
     async def gone(
         self,
@@ -239,46 +239,46 @@ class ClaimCommands:
         end_reason: EndReason,
         external: Mapping[str, int],
         entry_id: str = "",
-        things: Collection[str] = (),
+        objects: Collection[str] = (),
         reason: str = "",
     ) -> ScriptResult:
         """The host's word that the work has ended, with its new external usage.
 
-        OK | ALREADY_DONE | STALE | UNKNOWN | NOT_ATTESTED. `things` and `reason` as in `fail`. Facts, of the first two:
-        why it ended. (gone.lua)
+        OK | ALREADY_DONE | STALE | UNKNOWN | NOT_ATTESTED. `objects` and `reason` as in `fail`. Facts, of the first
+        two: why it ended. (gone.lua)
         """
         arguments = (end_reason.value, entry_id, reason[:MAX_REASON], *flat(external))
-        beside = (f"reason:{claim_id}", *things)
-        return await self._about("gone", host, claim_id, token, *arguments, things=beside)
+        beside = (f"reason:{claim_id}", *objects)
+        return await self._about("gone", host, claim_id, token, *arguments, objects=beside)
 
-    async def reconcile(self, ids: Collection[str], things: Collection[str] = (), gang_done: bool = False) -> int:
+    async def reconcile(self, ids: Collection[str], objects: Collection[str] = (), gang_done: bool = False) -> int:
         """Do whatever is due about claims; the number changed. (reconcile.lua)
 
-        `things`: what they count in, their hosts too (see `counted_by`). `gang_done`: `end_gang` has returned True for
+        `objects`: what they count in, their hosts too (see `counted_by`). `gang_done`: `end_gang` has returned True for
         their gangs.
         """
         changed = 0
         for some in chunks(list(ids)):
             keys = tuple(map(self._cell.keys.claim, some))
-            answer = await self._until_passed("reconcile", keys, (int(gang_done), *some), things)
+            answer = await self._until_passed("reconcile", keys, (int(gang_done), *some), objects)
             changed += int(answer.facts[0])
         return changed
 
     async def _about(
-        self, script: str, host: str, claim_id: str, token: str, *arguments: str | int, things: Collection[str] = ()
+        self, script: str, host: str, claim_id: str, token: str, *arguments: str | int, objects: Collection[str] = ()
     ) -> ScriptResult:
         """Run a script about one placement of a claim."""
         name = f"host:{host}"
-        beside = (name, *(one for one in things if one != name))
+        beside = (name, *(one for one in objects if one != name))
         return await self._until_passed(
             script, (self._cell.keys.claim(claim_id),), (host, claim_id, token, *arguments), beside
         )
 
     async def _until_passed(
-        self, script: str, keys: Sequence[str], arguments: Sequence[str | int], things: Collection[str]
+        self, script: str, keys: Sequence[str], arguments: Sequence[str | int], objects: Collection[str]
     ) -> ScriptResult:
-        """Run a script, and again with the keys of the hosts and other things that it has named as missing."""
-        beside = dict.fromkeys(things)
+        """Run a script, and again with the keys of the hosts and other objects that it has named as missing."""
+        beside = dict.fromkeys(objects)
         for _ in range(MAX_TRIES):
             answer = await self._cell.answer(
                 script, (*self._cell.keys.due, *keys, *self._cell.keys.of_things(beside)), arguments
@@ -294,29 +294,29 @@ class ClaimCommands:
         claim_id: str,
         token: str,
         amounts: Amounts,
-        things: Collection[str] = (),
+        objects: Collection[str] = (),
         limited: bool = False,
     ) -> ScriptResult:
         """The owner wants other amounts: all of them, by slot. (resize.lua)
 
         OK | ALREADY_DONE (this token was resized to these amounts; facts of both: token, state) | FULL (facts: slot) |
         MOVING (it is being moved) | ENDING | ENDED | STALE | UNKNOWN | NOT_ATTESTED | OVER_QUOTA (facts: see
-        `exceeded`) | UNSHARED. `things` as in `fail`, of what it holds and of what it is to hold; `limited` as in a
+        `exceeded`) | UNSHARED. `objects` as in `fail`, of what it holds and of what it is to hold; `limited` as in a
         ClaimCall.
         """
         _check(amounts)
-        return await self._about("resize", host, claim_id, token, int(limited), *flat(amounts), things=things)
+        return await self._about("resize", host, claim_id, token, int(limited), *flat(amounts), objects=objects)
 
     async def resized(
-        self, host: str, claim_id: str, token: str, amounts: Amounts, things: Collection[str] = ()
+        self, host: str, claim_id: str, token: str, amounts: Amounts, objects: Collection[str] = ()
     ) -> ScriptResult:
         """The host's word that the work has these amounts now, the wanted or the old ones. (resized.lua)
 
         OK | ALREADY_DONE (no resize is under way) | CONFLICT (more than the claim holds) | ENDING | ENDED | STALE |
-        UNKNOWN | NOT_ATTESTED. `things` as in `fail`.
+        UNKNOWN | NOT_ATTESTED. `objects` as in `fail`.
         """
         _check(amounts)
-        return await self._about("resized", host, claim_id, token, *flat(amounts), things=things)
+        return await self._about("resized", host, claim_id, token, *flat(amounts), objects=objects)
 
     async def report_local(
         self, host: str, claim_id: str, amounts: Amounts, project: str = "", consumer: str = "", token: str = ""
@@ -329,8 +329,8 @@ class ClaimCommands:
         """
         check_name("claim", claim_id)
         _check(amounts)
-        things = drawn_on("", amounts, project=project)
-        return await self._about("local", host, claim_id, token, project, consumer, *flat(amounts), things=things)
+        objects = drawn_on("", amounts, project=project)
+        return await self._about("local", host, claim_id, token, project, consumer, *flat(amounts), objects=objects)
 
 
 def _check(amounts: Amounts) -> None:

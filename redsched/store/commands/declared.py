@@ -15,7 +15,7 @@ from redsched.store.commands.base import CHUNK, MAX_TRIES, CellClient, chunks
 from redsched.store.commands.hosts import HostCommands
 
 Fields = Mapping[str, str]
-THINGS_AT_ONCE = 20
+OBJECTS_AT_ONCE = 20
 """Hashes in one pipeline: a large server group has thousands of counts, a millisecond to read."""
 
 
@@ -100,14 +100,14 @@ class DeclaredCommands:
         return await self._undeclare(Kind.QUOTA, project, True, if_match)
 
     async def names(self, kind: Kind) -> list[str]:
-        """The names of the declared things of a kind, in order."""
+        """The names of the declared objects of a kind, in order."""
         with self._cell.reading():
             return sorted(await self._cell.reader.smembers(self._place(kind)[1]))
 
     async def read(self, kind: Kind, names: Sequence[str]) -> dict[str, Fields]:
-        """The hashes of some things of a kind by name; those that are not there are left out."""
+        """The hashes of some objects of a kind by name; those that are not there are left out."""
         found: dict[str, Fields] = {}
-        for chunk in chunks(names, THINGS_AT_ONCE):
+        for chunk in chunks(names, OBJECTS_AT_ONCE):
             hashes = await self._cell.hashes([self._place(kind, name)[0] for name in chunk])
             found.update((name, fields) for name, fields in zip(chunk, hashes, strict=True) if fields)
         return found

@@ -118,7 +118,7 @@ class HostCommands:
         """
         spoken = [_held_entry(one) for one in held]
         spoken += [(one.id, "ended", one.placed, one.token, one.end_reason, int(one.was_active)) for one in ended]
-        things: set[str] = set()
+        objects: set[str] = set()
         for _ in range(MAX_TRIES):
             named = {entry[0] for entry in spoken}
             entries = [*spoken, *((id_, "store") for id_ in await self.claim_ids(host) if id_ not in named)]
@@ -126,11 +126,11 @@ class HostCommands:
             keys += [self._cell.keys.claim(str(entry[0])) for entry in entries]
             head = (host, epoch, *_stamp(stamp), lease_s * 1000, len(entries))
             reply = await self._cell.run(
-                "attest", (*keys, *self._cell.keys.of_things(things)), (*head, *chain.from_iterable(entries))
+                "attest", (*keys, *self._cell.keys.of_things(objects)), (*head, *chain.from_iterable(entries))
             )
             if reply[0] != Outcome.RETRY:
                 return AttestAnswer(Outcome(reply[0]), reply[1], int(reply[2]), tuple(reply[3:]))
-            things.update(reply[3:])
+            objects.update(reply[3:])
         raise StoreUnavailable(f"the claims of {host} change faster than they can be read: attest again")
 
     async def heartbeat(self, host: str, lease_s: int, stamp: AgentStamp | None = None) -> ScriptResult:
@@ -177,7 +177,7 @@ class HostCommands:
 
     async def forget(self, host: str, force: bool = False, if_match: IfMatch = None) -> ScriptResult:
         """Remove a host. OK | UNKNOWN | IN_USE | CHANGED. With `force` its claims end with it. (forget.lua)"""
-        things = set[str]()
+        objects = set[str]()
         for _ in range(MAX_TRIES):
             ids = sorted(await self.claim_ids(host))
             keys = (
@@ -189,12 +189,12 @@ class HostCommands:
                 self._cell.keys.draining,
                 self._cell.keys.removed(host),
                 *map(self._cell.keys.claim, ids),
-                *self._cell.keys.of_things(things),
+                *self._cell.keys.of_things(objects),
             )
             answer = await self._cell.answer("forget", keys, (host, int(force), as_argument(if_match), *ids))
             if answer.outcome is not Outcome.RETRY:
                 return answer
-            things.update(answer.facts)
+            objects.update(answer.facts)
         raise StoreUnavailable(f"the claims of {host} change faster than they can be read: try again")
 
 

@@ -28,8 +28,8 @@ class RepairCommands:
     async def host(self, host: str, reason: str, suspects: Iterable[str] = ()) -> ScriptResult:
         """Work out a host's claims, sums and deadlines anew.
 
-        OK | ALREADY_DONE | UNKNOWN | NOT_ATTESTED | CONFLICT. (mend_host.lua) `suspects`: ids of claims that may be on
-        it although its set does not have them. CONFLICT: an amount of a claim is no whole number.
+        OK | ALREADY_DONE | UNKNOWN | NOT_ATTESTED | CONFLICT. (repair_host.lua) `suspects`: ids of claims that may be
+        on it although its set does not have them. CONFLICT: an amount of a claim is no whole number.
         """
 
         def call(ids: Sequence[str]) -> tuple[list[str], Sequence[str | int]]:
@@ -41,15 +41,15 @@ class RepairCommands:
             ]
             return keys, (host, reason, LOST_LEASE_MS, *ids)
 
-        return await self._with_ids("mend_host", host, suspects, call)
+        return await self._with_ids("repair_host", host, suspects, call)
 
     async def removed_host(self, host: str, reason: str, operator: bool, suspects: Iterable[str] = ()) -> ScriptResult:
         """Clear away what is left of a host that is not there.
 
-        OK | ALREADY_DONE | IN_USE | SETTLING. (mend_gone_host.lua) With `operator` claims that it had taken up end too;
-        without, they are left (IN_USE).
+        OK | ALREADY_DONE | IN_USE | SETTLING. (repair_gone_host.lua) With `operator` claims that it had taken up end
+        too; without, they are left (IN_USE).
         """
-        things: dict[str, None] = {}
+        objects: dict[str, None] = {}
 
         def call(ids: Sequence[str]) -> tuple[list[str], Sequence[str | int]]:
             keys = [
@@ -59,36 +59,36 @@ class RepairCommands:
                 self._cell.keys.inbox(host),
             ]
             keys += [self._cell.keys.attributes(host), self._cell.keys.removed(host), *map(self._cell.keys.claim, ids)]
-            keys += self._cell.keys.of_things(things)
+            keys += self._cell.keys.of_things(objects)
             return keys, (host, reason, int(operator), *ids)
 
-        return await self._with_ids("mend_gone_host", host, suspects, call, things)
+        return await self._with_ids("repair_gone_host", host, suspects, call, objects)
 
     async def counts(self, thing: str, version: str, reason: str, claim_ids: Sequence[str]) -> ScriptResult:
         """Work out anew what a `server-group:web`, `pool:licences` or `quota:web` counts, from all its claims.
 
         `version`: its own, read before the claims were looked for. OK | ALREADY_DONE | SETTLING | CONFLICT | RETRY.
-        (mend_counts.lua)
+        (repair_counts.lua)
         """
         keys = (*map(self._cell.keys.claim, claim_ids), *self._cell.keys.of_things([thing]))
-        return await self._cell.answer("mend_counts", keys, (version, reason, *claim_ids))
+        return await self._cell.answer("repair_counts", keys, (version, reason, *claim_ids))
 
     async def due(self, reason: str, claim_ids: Sequence[str]) -> ScriptResult:
-        """Work out anew when something is due about claims. OK | ALREADY_DONE | SETTLING. (mend_due.lua)"""
+        """Work out anew when something is due about claims. OK | ALREADY_DONE | SETTLING. (repair_due.lua)"""
         keys = (*self._cell.keys.due, self._cell.keys.events, *map(self._cell.keys.claim, claim_ids))
-        return await self._cell.answer("mend_due", keys, (reason, *claim_ids))
+        return await self._cell.answer("repair_due", keys, (reason, *claim_ids))
 
     async def gang(self, gang: str, reason: str, members: Sequence[str]) -> ScriptResult:
-        """Have a gang be waited for as it should. OK | ALREADY_DONE | SETTLING | RETRY. (mend_gang.lua)"""
+        """Have a gang be waited for as it should. OK | ALREADY_DONE | SETTLING | RETRY. (repair_gang.lua)"""
         keys = (self._cell.keys.gang(gang), self._cell.keys.events, *map(self._cell.keys.claim, members))
-        return await self._cell.answer("mend_gang", keys, (gang, reason, *members))
+        return await self._cell.answer("repair_gang", keys, (gang, reason, *members))
 
     async def restore(self, claims: Mapping[str, Mapping[str, str]]) -> ScriptResult:
         """Put claims of an exported cell back, as they were. OK | UNKNOWN | IN_USE | CONFLICT. (restore.lua)
 
         Their hosts have not attested. Facts: the ids that the store had already, and that stay as they are.
         """
-        things = {name for id_, one in claims.items() for name in counted_by(claim_from(self._cell.name, id_, one))}
+        objects = {name for id_, one in claims.items() for name in counted_by(claim_from(self._cell.name, id_, one))}
         parts: list[str | int] = []
         for claim_id, fields in claims.items():
             parts += (claim_id, 2 * len(fields), *flat(fields))
@@ -96,12 +96,12 @@ class RepairCommands:
             keys = (
                 *self._cell.keys.due,
                 *map(self._cell.keys.claim, claims),
-                *self._cell.keys.of_things(sorted(things)),
+                *self._cell.keys.of_things(sorted(objects)),
             )
             answer = await self._cell.answer("restore", keys, (LOST_LEASE_MS, len(claims), *parts))
             if answer.outcome is not Outcome.RETRY:
                 return answer
-            things.update(answer.facts)
+            objects.update(answer.facts)
         raise StoreUnavailable("what these claims count in changes faster than it can be read: try again")
 
     async def _with_ids(
@@ -110,7 +110,7 @@ class RepairCommands:
         host: str,
         suspects: Iterable[str],
         call: Callable[[Sequence[str]], tuple[list[str], Sequence[str | int]]],
-        things: dict[str, None] | None = None,
+        objects: dict[str, None] | None = None,
     ) -> ScriptResult:
         """Call with all ids of the host's set and the suspects, anew while others come in meanwhile."""
         suspects = set(suspects)
@@ -119,6 +119,6 @@ class RepairCommands:
             answer = await self._cell.answer(script, keys, arguments)
             if answer.outcome is not Outcome.RETRY:
                 return answer
-            if things is not None:
-                things.update(dict.fromkeys(answer.facts))
+            if objects is not None:
+                objects.update(dict.fromkeys(answer.facts))
         raise StoreUnavailable(f"the claims of {host} change faster than they can be read: try again")

@@ -1,4 +1,4 @@
-"""What must hold once traffic rests and faults are healed: store, owners, machines, journals and pictures agree.
+"""What must hold once traffic rests and faults are healed: store, owners, machines, journals and replicas agree.
 
 Each check yields what is wrong, in words; nothing where all is well. They share no code with redsched.
 """
@@ -18,7 +18,7 @@ from tests.faults.suite.traffic import QUOTA
 from tests.faults.suite.view import Claims, Look, View, amounts_of, used_by
 from tests.faults.suite.works import Works
 
-Picture = Mapping[str, Any]
+Replica = Mapping[str, Any]
 """What a scheduler process says that its columns hold."""
 
 
@@ -142,21 +142,21 @@ def _sum(field: str, quotas: Mapping[str, Mapping[str, str]]) -> int:
     return sum(int(one.get(field, "0")) for one in quotas.values())
 
 
-def picture_agrees(name: str, picture: Picture, view: View) -> Iterator[str]:
+def replica_agrees(name: str, replica: Replica, view: View) -> Iterator[str]:
     """A scheduler's columns say of every host what the store says."""
-    if "problem" in picture:
-        yield f"{name} cannot catch up: {picture['problem']}"
+    if "problem" in replica:
+        yield f"{name} cannot catch up: {replica['problem']}"
         return
-    if picture["epoch"] != view.epoch:
-        yield f"{name} is in epoch {picture['epoch']}, the store in {view.epoch}"
-    if picture["hosts"].keys() != view.hosts.keys():
-        yield f"{name} and the store differ by hosts {sorted(picture['hosts'].keys() ^ view.hosts.keys())}"
-    for host in picture["hosts"].keys() & view.hosts.keys():
-        seen, stored = _as_seen(picture["hosts"][host]), _as_stored(view, host)
+    if replica["epoch"] != view.epoch:
+        yield f"{name} is in epoch {replica['epoch']}, the store in {view.epoch}"
+    if replica["hosts"].keys() != view.hosts.keys():
+        yield f"{name} and the store differ by hosts {sorted(replica['hosts'].keys() ^ view.hosts.keys())}"
+    for host in replica["hosts"].keys() & view.hosts.keys():
+        seen, stored = _as_seen(replica["hosts"][host]), _as_stored(view, host)
         for word in sorted(seen.keys() | stored.keys()):
             if seen.get(word) != stored.get(word):
                 yield f"{name} has {host} {word} {seen.get(word)}, the store {stored.get(word)}"
-    yield from _declared_agree(name, picture["declared"], view)
+    yield from _declared_agree(name, replica["declared"], view)
 
 
 def _declared_agree(name: str, seen: Mapping[str, Any], view: View) -> Iterator[str]:
@@ -199,8 +199,8 @@ def nothing_is_left(view: View) -> Iterator[str]:
     yield from (f"key {key} is left" for key in view.others if key.startswith(("gang:", "shelved", "draining")))
     yield from (f"claim {claim_id} is left, shelved" for claim_id in view.shelved)
     yield from (f"claim {claim_id} is left, {claim.get('state')}" for claim_id, claim in view.claims.items())
-    for what, things in (("host", view.hosts), ("pool", view.pools), ("group", view.groups)):
-        for name, fields in things.items():
+    for what, objects in (("host", view.hosts), ("pool", view.pools), ("group", view.groups)):
+        for name, fields in objects.items():
             for word, value in fields.items():
                 is_count = word.startswith(("claimed.", "count.")) or word in ("claims", "starting", "members")
                 if is_count and value != "0":

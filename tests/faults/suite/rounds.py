@@ -170,9 +170,9 @@ async def disagreements(world: World) -> list[str]:
     found += ends.quota_agrees(claims, world.site.quotas())
     found += ends.journals_agree(claims, ends.read_journals([world.journal(one.name) for one in world.agents]))
     for one in world.schedulers:
-        pictures = (await one.ask("pictures", "pictures"))["cells"]
+        replicas = (await one.ask("replicas", "replicas"))["cells"]
         for cell, view in look.items():
-            found += ends.picture_agrees(f"{one.name} in {cell}", pictures[cell], view)
+            found += ends.replica_agrees(f"{one.name} in {cell}", replicas[cell], view)
     found += (await world.schedulers[0].ask("audit", "audit"))["problems"]
     return found
 

@@ -20,12 +20,12 @@ from tests.faults.suite.owner import Owner
 from tests.faults.suite.speech import Ear, go_by, say, shift_clock
 
 
-async def pictures(scheduler: Scheduler) -> None:
+async def replicas(scheduler: Scheduler) -> None:
     """Say all that the columns of each cell hold."""
-    say("pictures", cells={cell.name: await _picture(cell.mirror) for cell in scheduler._cells})
+    say("replicas", cells={cell.name: await _replica(cell.mirror) for cell in scheduler._cells})
 
 
-async def _picture(mirror: ReplicaUpdater) -> dict[str, Any]:
+async def _replica(mirror: ReplicaUpdater) -> dict[str, Any]:
     """Caught up, thing by thing."""
     try:
         await mirror.catch_up()
@@ -69,7 +69,7 @@ async def main() -> None:
             "play": at_work.play,
             "rest": at_work.rest,
             "release": at_work.release,
-            "pictures": lambda: pictures(scheduler),
+            "replicas": lambda: replicas(scheduler),
             "audit": lambda: audit(scheduler),
         }
         say("ready")

@@ -100,7 +100,7 @@ class Several(Site):
             if node.stands_still:
                 resume(node)
         for node in self.nodes():
-            node.mend_replication()
+            node.repair_replication()
         await wait_until(self.is_well, WELL_S, "all servers are well again")
 
     @abstractmethod

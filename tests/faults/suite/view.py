@@ -121,21 +121,21 @@ def _without_void(ended: Mapping[str, str]) -> dict[str, str]:
 
 def read_views(client: "redis.Redis", cells: Sequence[str]) -> dict[str, View]:
     """These cells now, which lie on one server. Raises what redis raises while the store is away."""
-    things = client.eval_ro(_READ, 0, *map(_prefix, cells))
-    return {cell: view_of(cell, (one for one in things if one[0].startswith(_prefix(cell)))) for cell in cells}
+    objects = client.eval_ro(_READ, 0, *map(_prefix, cells))
+    return {cell: view_of(cell, (one for one in objects if one[0].startswith(_prefix(cell)))) for cell in cells}
 
 
 def _prefix(cell: str) -> str:
     return f"rs:{{{cell}}}:"
 
 
-def view_of(cell: str, things: Iterable[tuple[str, str, list[Any]]]) -> View:
+def view_of(cell: str, objects: Iterable[tuple[str, str, list[Any]]]) -> View:
     """Sort a cell's raw keys into a view."""
     view = View()
     hashes: Mapping[str, dict[str, Hash]] = {
         "host": view.hosts, "claim": view.claims, "server-group": view.groups, "pool": view.pools,
     }  # fmt: skip
-    for key, kind, value in things:
+    for key, kind, value in objects:
         named = key.removeprefix(_prefix(cell))
         what, _, name = named.partition(":")
         fields = dict(zip(value[::2], value[1::2], strict=True)) if kind in ("hash", "zset") else {}

@@ -94,12 +94,12 @@ class Node(ServerProcess):
             yield client
 
     def cut_replication(self) -> None:
-        """Send replicas nothing more, until `mend_replication`."""
+        """Send replicas nothing more, until `repair_replication`."""
         with self.asked() as client:
             client.execute_command("ACL", "SETUSER", REPLICATION, "off")
             client.execute_command("CLIENT", "KILL", "TYPE", "replica")
 
-    def mend_replication(self) -> None:
+    def repair_replication(self) -> None:
         """Let replicas come back."""
         with self.asked() as client:
             client.execute_command("ACL", "SETUSER", REPLICATION, "on")

@@ -71,7 +71,7 @@ class SentinelSetup:
         """Undo `cut_replication` wherever it was done, of those that run."""
         for one in self.servers:
             if one.running:
-                one.mend_replication()
+                one.repair_replication()
 
     def settled(self) -> bool:
         """Whether all Sentinels name one primary, which says so itself, and all that run replicate from it."""

@@ -1,4 +1,4 @@
--- about(may_be_lost): what the scripts about one placement of a claim begin with: the cell, the things passed from
+-- about(may_be_lost): what the scripts about one placement of a claim begin with: the cell, the objects passed from
 -- KEYS[8] on, the claim, the host, and the placement that ARG.host and ARG.token mean, or the outcome that says why
 -- there is none. may_be_lost: also where the host was written off in this epoch, which counts as dead until it has
 -- attested: what only ends a placement.
@@ -8,13 +8,13 @@
 -- include: reason
 -- include: transitions
 local function about(may_be_lost)
-  local cell, things = fence(KEY.deadlines), passed(8)
-  local claim, host = load_claim(KEY.claim, ARG.id), things['host:' .. ARG.host]
+  local cell, objects = fence(KEY.deadlines), passed(8)
+  local claim, host = load_claim(KEY.claim, ARG.id), objects['host:' .. ARG.host]
   local placement, no, stands = find_placement(cell, claim, ARG.host, host.key, ARG.token)
   if stands == 'lost' and not may_be_lost then
     no = 'NOT_ATTESTED'
   end
-  return {cell = cell, things = things, claim = claim, host = host, placement = placement, no = no, stands = stands}
+  return {cell = cell, objects = objects, claim = claim, host = host, placement = placement, no = no, stands = stands}
 end
 
 local function answer_about(it, outcome, ...)
@@ -25,12 +25,12 @@ local function commit_about(it, outcome, ...)
   if it.reason and it.reason ~= '' then
     it.placement.reason = it.reason
   end
-  local lacking = commit(it.cell, {it.claim}, it.things, new_due())
+  local lacking = commit(it.cell, {it.claim}, it.objects, new_due())
   if lacking then
     return answer_about(it, 'RETRY', unpack(lacking))
   end
   if it.reason then
-    keep_reason(it.cell, it.claim, it.things['reason:' .. ARG.id], it.placement, it.reason)
+    keep_reason(it.cell, it.claim, it.objects['reason:' .. ARG.id], it.placement, it.reason)
   end
   return answer_about(it, outcome, ...)
 end

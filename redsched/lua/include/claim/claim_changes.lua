@@ -1,4 +1,4 @@
--- prepare(): work out what has become of the claims of a script: which placements have changed, by how much the things
+-- prepare(): work out what has become of the claims of a script: which placements have changed, by how much the objects
 -- that count them change, and which keys are missing. Nothing is written here.
 -- include: claim_record
 -- include: counters
@@ -53,24 +53,24 @@ local function changed_placements(claim)
   return changed
 end
 
-local function prepare_claim(claim, things, lacking)
+local function prepare_claim(claim, objects, lacking)
   conclude(claim)
   claim.before = parse_claim(claim.id, claim.key, claim.stored, claim.exists)
   claim.delta = difference(counters(claim.before), counters(claim))
   claim.changed = changed_placements(claim)
   for name in pairs(claim.delta) do
-    needs(things, lacking, name)
+    needs(objects, lacking, name)
   end
   for _, placement in ipairs(claim.changed) do
-    needs(things, lacking, 'host:' .. placement.host)
+    needs(objects, lacking, 'host:' .. placement.host)
   end
 end
 
-local function prepare(claims, things)
+local function prepare(claims, objects)
   local lacking = {}
-  bind_gangs(claims, things, lacking)
+  bind_gangs(claims, objects, lacking)
   for _, claim in ipairs(claims) do
-    prepare_claim(claim, things, lacking)
+    prepare_claim(claim, objects, lacking)
   end
   return lacking
 end

@@ -1,6 +1,6 @@
--- counters(): all that the placements of a claim add up to, by the thing that counts it: name of the thing (`host:h1`,
--- `server-group:web`, `pool:licences`, `quota:web`) -> field -> number. What a script changes in numbers is the
--- difference between before and after, so that no script adds or subtracts by itself.
+-- counters(): all that the placements of a claim add up to, by the object that counts it: name of the object
+-- (`host:h1`, `server-group:web`, `pool:licences`, `quota:web`) -> field -> number. What a script changes in numbers is
+-- the difference between before and after, so that no script adds or subtracts by itself.
 -- include: claim_record
 -- include: leased
 -- include: quota_usage

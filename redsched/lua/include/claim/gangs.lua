@@ -19,9 +19,9 @@ local function phase_of(claim)
 end
 
 -- Read the gangs of these claims, or note which keys are missing. A claim whose gang's hash is gone stands alone.
-local function bind_gangs(claims, things, lacking)
+local function bind_gangs(claims, objects, lacking)
   for _, claim in ipairs(claims) do
-    local gang = claim.fields.gang and needs(things, lacking, 'gang:' .. claim.fields.gang)
+    local gang = claim.fields.gang and needs(objects, lacking, 'gang:' .. claim.fields.gang)
     if gang and not gang.hash then
       gang.hash, gang.exists = read_hash(gang.key)
       gang.waiting, gang.gone = to_int(gang.hash.waiting, 0, 0), {}
@@ -118,8 +118,8 @@ local function write_gang(gang, left)
   in_chunks('HDEL', gang.key, left)
 end
 
-local function write_gangs(things)
-  for _, gang in ipairs(things) do
+local function write_gangs(objects)
+  for _, gang in ipairs(objects) do
     if gang.changed then
       local members, left = 0, {}
       for field in pairs(gang.hash) do

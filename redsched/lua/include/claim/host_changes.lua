@@ -6,7 +6,7 @@
 -- include: in_chunks
 -- include: remove_members
 -- include: tell_why
--- include: things
+-- include: objects
 local function extend(list, values)
   for _, value in ipairs(values or {}) do
     list[#list + 1] = value
@@ -31,7 +31,7 @@ local function tell_held(claim, placement, fields)
 end
 
 -- A host whose hash is gone is left alone: written here it would look like one that has never reported. Its claims set
--- and inbox are for mend_gone_host.lua.
+-- and inbox are for repair_gone_host.lua.
 local function read_version(cell, host)
   if not host.version then
     local version = redis.call('HGET', host.key, 'version')
@@ -51,10 +51,10 @@ local function host_entry(claim, placement, host)
 end
 
 -- What the feed is to say of a claim's hosts: one entry for each, with the host's new absolute numbers.
-local function host_entries(cell, claim, things, entries)
+local function host_entries(cell, claim, objects, entries)
   local seen = {}
   for _, placement in ipairs(claim.changed) do
-    local host = things['host:' .. placement.host]
+    local host = objects['host:' .. placement.host]
     if placement.op and not seen[host] and not host.apart then
       seen[host] = true
       read_version(cell, host)
@@ -75,8 +75,8 @@ local function write_host(host)
   in_chunks('HSET', host.key, fields)
 end
 
-local function write_hosts(things)
-  for _, host in ipairs(things) do
+local function write_hosts(objects)
+  for _, host in ipairs(objects) do
     if host.kind == 'host' and host.version and not host.apart then
       write_host(host)
     end
@@ -98,9 +98,9 @@ end
 
 -- Tell the hosts of a claim what is to be done. New hints come before old ones are taken, so that an inbox which has
 -- something to say is there throughout.
-local function give_hints(cell, claim, things)
+local function give_hints(cell, claim, objects)
   for _, placement in ipairs(claim.changed) do
-    local host = things['host:' .. placement.host]
+    local host = objects['host:' .. placement.host]
     if not host.apart then
       give_hint(cell, claim, placement, host)
     end
@@ -116,9 +116,9 @@ local function is_on(claim, host)
   return false
 end
 
-local function write_sets(claim, things)
+local function write_sets(claim, objects)
   for _, placement in ipairs(claim.changed) do
-    local host = things['host:' .. placement.host]
+    local host = objects['host:' .. placement.host]
     local was_on, on = is_on(claim.before, placement.host), is_on(claim, placement.host)
     if on and not was_on and not host.apart then
       redis.call('SADD', host.claims, claim.id)
@@ -130,8 +130,8 @@ local function write_sets(claim, things)
 end
 
 -- What may remove a key comes last, and once for each key.
-local function write_removals(things)
-  for _, host in ipairs(things) do
+local function write_removals(objects)
+  for _, host in ipairs(objects) do
     remove_members('SREM', host.claims, host.leaving or {})
     if host.taken and #host.taken > 0 then
       in_chunks('XDEL', host.inbox, host.taken)

@@ -4,21 +4,21 @@
 -- include: fence
 local REASON_MS = 24 * 3600 * 1000 -- of a claim that goes on, which nobody has to look after then
 
-local function keep_reason(cell, claim, thing, placement, said)
+local function keep_reason(cell, claim, object, placement, said)
   local has_ended = not next(claim.placements) and claim.tombstone.state == 'ended'
-  if thing and said ~= '' then
-    redis.call('HSET', thing.key, 'at_ms', text(cell.now_ms), 'host', placement.host, 'token', placement.token,
+  if object and said ~= '' then
+    redis.call('HSET', object.key, 'at_ms', text(cell.now_ms), 'host', placement.host, 'token', placement.token,
       'op', placement.op or '', 'text', said)
   end
-  if thing and (said ~= '' or has_ended) then
-    redis.call('PEXPIRE', thing.key, has_ended and cell.remember_ms or REASON_MS)
+  if object and (said ~= '' or has_ended) then
+    redis.call('PEXPIRE', object.key, has_ended and cell.remember_ms or REASON_MS)
   end
 end
 
-local function reason_of_ending(thing, placement)
-  if not thing or placement.state ~= 'ending' then
+local function reason_of_ending(object, placement)
+  if not object or placement.state ~= 'ending' then
     return nil
   end
-  local noted = redis.call('HMGET', thing.key, 'op', 'token', 'text')
+  local noted = redis.call('HMGET', object.key, 'op', 'token', 'text')
   return noted[1] == 'ending' and noted[2] == placement.token and noted[3] or nil
 end

@@ -16,11 +16,11 @@ local function has_room(key, name, amount, held)
   return fits(amount, slot)
 end
 
-local function too_small(host_key, things, was, now)
+local function too_small(host_key, objects, was, now)
   for slot, amount in pairs(now) do
     local held = was[slot] or 0
     local pool, class = string.match(slot, '^(pool:.+)/(.+)$')
-    if amount ~= held and not has_room(pool and things[pool].key or host_key, class or slot, amount, held) then
+    if amount ~= held and not has_room(pool and objects[pool].key or host_key, class or slot, amount, held) then
       return slot
     end
   end

@@ -2,7 +2,7 @@
 --
 -- A failover, a wipe or a jump of the clock shows in the server's replication id, in a missing `meta` or in TIME. The
 -- script that finds it mints a new epoch, here, before it does anything else: from then on no host counts as attested,
--- so nothing can be claimed, ended or expired on a picture that may have lost writes. Uses KEYS 1 meta, 2 changes,
+-- so nothing can be claimed, ended or expired on a replica that may have lost writes. Uses KEYS 1 meta, 2 changes,
 -- 3 hosts, which every script passes. A script that also passes the key of the deadlines of claims can tell a cell that
 -- was only silent from one that a jump of time does harm to; others take every jump for harm. Returns the cell: epoch,
 -- now_ms, seq, declared_seq, settled (bool), remember_ms, keep_ms. Raises an error that begins with SCHEMA where the

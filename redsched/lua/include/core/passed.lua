@@ -2,31 +2,31 @@
 -- `gang:a`, and `host:h1`, whose set of claims and inbox come with it. needs(): note what a script lacks; it answers
 -- RETRY with those names before it has written anything, and the caller passes their keys too. leave_to_script(): a
 -- host that the script writes by itself.
--- include: thing_at
+-- include: object_at
 local function passed(first)
-  local things = {}
+  local objects = {}
   for i = first, #KEYS do
-    local thing = thing_at(KEYS[i])
-    local host = things['host:' .. thing.own_name]
-    if host and (thing.kind == 'claims' or thing.kind == 'inbox') then
-      host[thing.kind] = thing.key
+    local object = object_at(KEYS[i])
+    local host = objects['host:' .. object.own_name]
+    if host and (object.kind == 'claims' or object.kind == 'inbox') then
+      host[object.kind] = object.key
     else
-      things[#things + 1] = thing
-      things[thing.name] = thing
+      objects[#objects + 1] = object
+      objects[object.name] = object
     end
   end
-  return things
+  return objects
 end
 
 -- commit() takes such a host for known, and writes nothing of it.
-local function leave_to_script(things, key, name)
-  things['host:' .. name] = {kind = 'host', key = key, name = 'host:' .. name, apart = true, was = {}, now = {}}
+local function leave_to_script(objects, key, name)
+  objects['host:' .. name] = {kind = 'host', key = key, name = 'host:' .. name, apart = true, was = {}, now = {}}
 end
 
-local function needs(things, lacking, name)
-  if not things[name] and not lacking[name] then
+local function needs(objects, lacking, name)
+  if not objects[name] and not lacking[name] then
     lacking[name] = true
     lacking[#lacking + 1] = name
   end
-  return things[name]
+  return objects[name]
 end

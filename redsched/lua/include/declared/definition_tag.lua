@@ -1,9 +1,9 @@
--- definition_tag(): the tag of what operators declare of a thing, as redsched/store/codec/tags.py computes it; nil
+-- definition_tag(): the tag of what operators declare of an object, as redsched/store/codec/tags.py computes it; nil
 -- where nothing of it is declared.
 -- include: definition
-local function definition_tag(thing)
+local function definition_tag(object)
   local entries = {}
-  for field, value in pairs(thing) do
+  for field, value in pairs(object) do
     if is_definition(field) then
       entries[#entries + 1] = redis.sha1hex(field .. '\0' .. value)
     end

@@ -3,7 +3,7 @@
 -- include: due
 -- include: gangs
 -- include: tell_why
--- include: thing_at
+-- include: object_at
 -- include: transitions
 local function parse_again(call, at)
   local key_at = #KEYS - 2 * #call.members - (call.gang and 1 or 0) - (ARGV[12] ~= '' and 1 or 0)
@@ -44,7 +44,7 @@ local function stands_alone(claim, gang_key)
   if not claim.fields.gang then
     return true
   end
-  return thing_at(gang_key).name == 'gang:' .. claim.fields.gang and redis.call('EXISTS', gang_key) == 0
+  return object_at(gang_key).name == 'gang:' .. claim.fields.gang and redis.call('EXISTS', gang_key) == 0
 end
 
 -- Has a claim placements on these hosts, and on no others?

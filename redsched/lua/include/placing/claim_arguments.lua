@@ -4,7 +4,7 @@
 -- Hosts and candidates become tables only when they are looked at: mostly the first candidate fits, and tables for all
 -- of them would cost a tenth of the whole claim.
 -- include: claim_conditions
--- include: thing_at
+-- include: object_at
 local SLOT_FIELDS = {'capacity.', 'claimed.', 'external.', 'min.', 'max.', 'step.'}
 
 local function parse_call(parse_more)
@@ -12,7 +12,7 @@ local function parse_call(parse_more)
     fresh = ARGV[4] == '1', lease_ms = tonumber(ARGV[5]), digest = ARGV[6], project = ARGV[7], consumer = ARGV[8],
     members = {}, hosts = {}, lists = {}}
   call.member_count, call.host_count = tonumber(ARGV[9]), tonumber(ARGV[10])
-  call.quota = call.project ~= '' and thing_at(KEYS[7]) or nil
+  call.quota = call.project ~= '' and object_at(KEYS[7]) or nil
   call.limited, call.gang = ARGV[13] == '1', ARGV[14] == '1'
   call.call_id, call.max_attempts, call.on_exit = ARGV[15], ARGV[16], ARGV[17]
   call.most_alternates, call.alternates, call.gang_members = tonumber(ARGV[18]), ARGV[19], ARGV[20]
@@ -53,7 +53,7 @@ local function host_of(call, number)
     local first = 7 + call.member_count + 3 * (number - 1)
     host = {name = ARGV[20 + number], slots = {}, seen = {}, placed = 0,
       keys = {host = KEYS[first + 1], claims = KEYS[first + 2], inbox = KEYS[first + 3]}}
-    if call.things then
+    if call.objects then
       host.domains = {host = host.name}
       host.keys.attributes = call.attributes_at and KEYS[call.attributes_at + number]
       host.limit = call.limits[number]

@@ -52,7 +52,7 @@ local function lacking(host, list)
     end
   end
   for _, entry in ipairs(list.shared or {}) do
-    local slot = entry.thing.slots[entry.class]
+    local slot = entry.object.slots[entry.class]
     if not slot or not fits(entry.amount, slot) then
       return entry.slot
     end
@@ -67,14 +67,14 @@ local function first_fit(cell, call, member)
     look(cell, host, list)
     host.cause = host.closed
     if host.closed == '' then
-      host.cause = lacking(host, list) or (call.things and violated_rule(member, host)) or ''
+      host.cause = lacking(host, list) or (call.objects and violated_rule(member, host)) or ''
     end
     if host.cause == '' then
       for _, entry in ipairs(list) do
         local slot = host.slots[entry.slot]
         slot.claimed, slot.taken = slot.claimed + entry.amount, true
       end
-      if call.things then
+      if call.objects then
         place(member, host, list)
       end
       member.amounts, member.candidate, host.placed = list, number, host.placed + 1

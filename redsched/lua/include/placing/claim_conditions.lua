@@ -1,15 +1,15 @@
 -- parse_conditions(): what a call of claim.lua asks beyond hosts and their amounts, as tables. Absent in most calls.
 --
 -- ARGV  attributes (1: KEYS has the attributes of each host, for labels), number of groups and pools;
---       number of shared amounts, amount list, thing, resource class, amount of each;
---       number of members that count in a group, member, thing of each;
+--       number of shared amounts, amount list, object, resource class, amount of each;
+--       number of members that count in a group, member, object of each;
 --       number of limits, host, most claims, most starting of each ('' for any number);
---       number of rules, and each as kind, by, thing (0: no group), most, members, member ..., domains, domain ...;
+--       number of rules, and each as kind, by, object (0: no group), most, members, member ..., domains, domain ...;
 --       number of hosts that were written off, host number of each: see claim_left.lua
 -- An amount list with shared amounts gets `shared`, a member `group` and `rules`; `limits` are by number of the host.
--- include: thing_at
+-- include: object_at
 local function parse_conditions(call, at)
-  local things = {}
+  local objects = {}
   local key_at = 7 + call.member_count + 3 * call.host_count
   local function take()
     at = at + 1
@@ -23,25 +23,26 @@ local function parse_conditions(call, at)
     key_at = key_at + call.host_count
   end
   for number = 1, take_number() do
-    things[number] = thing_at(KEYS[key_at + number])
+    objects[number] = object_at(KEYS[key_at + number])
   end
   for _ = 1, take_number() do
-    local list, thing, class, amount = call.lists[take_number()], things[take_number()], take(), take_number()
+    local list, object, class, amount = call.lists[take_number()], objects[take_number()], take(), take_number()
     list.shared = list.shared or {}
-    list.shared[#list.shared + 1] = {thing = thing, class = class, amount = amount, slot = thing.name .. '/' .. class}
-    thing.slots = {}
+    local slot = object.name .. '/' .. class
+    list.shared[#list.shared + 1] = {object = object, class = class, amount = amount, slot = slot}
+    object.slots = {}
     call.counts_all = true
   end
   for _ = 1, take_number() do
     local member = call.members[take_number()]
-    member.group = things[take_number()]
+    member.group = objects[take_number()]
   end
   call.limits = {}
   for _ = 1, take_number() do
     call.limits[take_number()] = {claims = tonumber(take()), starting = tonumber(take())}
   end
   for _ = 1, take_number() do
-    local rule = {kind = take(), by = take(), group = things[take_number()], most = take_number(), domains = {}}
+    local rule = {kind = take(), by = take(), group = objects[take_number()], most = take_number(), domains = {}}
     rule.tally = rule.group or {hash = {}, was = {}, now = {}}
     call.counts_all = call.counts_all or rule.group or rule.kind == 'skew'
     if rule.kind == 'skew' then
@@ -61,5 +62,5 @@ local function parse_conditions(call, at)
   for i = 1, take_number() do
     call.written_off[i] = take_number()
   end
-  call.things = things
+  call.objects = objects
 end

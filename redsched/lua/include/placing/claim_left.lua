@@ -11,7 +11,7 @@
 -- holds again. In the hash all of them count until they are given back.
 -- include: claim_arguments
 -- include: claim_counts
--- include: things
+-- include: objects
 -- include: to_int
 local function is_written_off(host_key)
   return redis.call('HGET', host_key, 'epoch') == 'lost'

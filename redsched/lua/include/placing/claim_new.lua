@@ -1,5 +1,5 @@
 -- write_new(): the hash of a claim that is new, with its deadline.
--- include: claim_things
+-- include: claim_objects
 -- include: fence
 
 -- The alternates that are kept with the claims of a call: those that none of them got.
@@ -26,7 +26,7 @@ local function write_new(cell, call, member, expires, entry_id)
     claim[#claim + 1] = 'amount.' .. entry.slot
     claim[#claim + 1] = text(entry.amount)
   end
-  if call.things then
+  if call.objects then
     add_conditions(claim, member)
   end
   if call.call_id ~= '' then

@@ -6,7 +6,7 @@
 -- rules the call brings: a scheduler may not have heard of it yet. What a member leaves behind on a host that was
 -- written off (claim_left.lua) does not hold it.
 -- include: claim_counts
--- include: things
+-- include: objects
 -- include: to_int
 local NOTHING_LEFT = {members = 0}
 
@@ -69,9 +69,9 @@ end
 
 local function place(member, host, list)
   for _, entry in ipairs(list.shared or {}) do
-    local slot = entry.thing.slots[entry.class]
+    local slot = entry.object.slots[entry.class]
     slot.claimed = slot.claimed + entry.amount
-    add(entry.thing, 'claimed.' .. entry.class, entry.amount)
+    add(entry.object, 'claimed.' .. entry.class, entry.amount)
   end
   for _, rule in ipairs(member.rules or {}) do
     local domain = not rule.group and domain_of(host, rule.by)

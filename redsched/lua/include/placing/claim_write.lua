@@ -1,7 +1,7 @@
 -- What is written once every member has a place. tell_placed(): a placement's entry of the feed; `more` follow.
 -- write_claimed_host(): what a host holds now, once however many of the members it took. write_beside(): the gang that
 -- the claims of a call are, and the request that they came from.
--- include: claim_things
+-- include: claim_objects
 -- include: fence
 -- include: hint
 -- include: in_chunks

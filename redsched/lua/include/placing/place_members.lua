@@ -1,13 +1,13 @@
 -- place_members(): each member of a call on the first of its candidates that fits, or none of them. `write` stores what
 -- a member is from now on. Returns the reply.
 -- include: claim_candidates
--- include: claim_things
+-- include: claim_objects
 -- include: claim_write
 -- include: fence
 -- include: publish
 -- include: quota_claim
 -- include: quota_write
--- include: things
+-- include: objects
 local function place_members(cell, call, write)
   for number, member in ipairs(call.members) do
     member.host = first_fit(cell, call, member)
@@ -22,10 +22,10 @@ local function place_members(cell, call, write)
   end
 
   -- Every check is passed. From here on, only writes.
-  local things = call.things and changed_things(call.things) or {}
+  local objects = call.objects and changed_objects(call.objects) or {}
   local expires = text(cell.now_ms + call.lease_ms)
   for number, member in ipairs(call.members) do
-    local entry_id = tell_placed(cell, member, #call.members - number + #things)
+    local entry_id = tell_placed(cell, member, #call.members - number + #objects)
     write(cell, call, member, expires, entry_id)
   end
   for _, host in pairs(call.hosts) do
@@ -33,8 +33,8 @@ local function place_members(cell, call, write)
       write_claimed_host(host)
     end
   end
-  if call.things then
-    write_things(cell, things, 'claimed')
+  if call.objects then
+    write_objects(cell, objects, 'claimed')
   end
   if call.quota then
     write_quota(cell, call.quota)
@@ -50,5 +50,5 @@ local function place_members(cell, call, write)
     reply[#reply + 1] = 'claimed'
     reply[#reply + 1] = member.candidate
   end
-  return looked_at(call, tell_things(things, reply))
+  return looked_at(call, tell_objects(objects, reply))
 end

@@ -2,7 +2,7 @@
 -- where they do not fit, or nil.
 -- include: add_usage
 -- include: quota_room
--- include: things
+-- include: objects
 local function usage_of(list)
   if not list.usage then
     local usage = {claims = 1}

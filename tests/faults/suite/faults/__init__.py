@@ -1,4 +1,7 @@
-"""What can break, a class each: `start` breaks it, `heal` mends it again. Each has the shape that plans know it by."""
+"""What can break, a class each:
+
+`start` breaks it, `heal` repairs it again. Each has the shape that plans know it by.
+"""
 
 from collections.abc import Sequence
 

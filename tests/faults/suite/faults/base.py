@@ -42,10 +42,10 @@ class Breakage(ABC):
 
     @abstractmethod
     async def heal(self) -> None:
-        """Mend it, and leave nothing of it.
+        """RepairKind it, and leave nothing of it.
 
-        Also where `start` has failed half-way, where another fault has killed, replaced or mended what this one struck,
-        and where it is healed already.
+        Also where `start` has failed half-way, where another fault has killed, replaced or repaired what this one
+        struck, and where it is healed already.
         """
 
     def held_up(self) -> frozenset[str]:

@@ -1,17 +1,17 @@
 #!lua flags=allow-oom
--- mend_host: what a host says of its claims is worked out anew from the claims themselves, all read at this instant:
+-- repair_host: what a host says of its claims is worked out anew from the claims themselves, all read at this instant:
 -- which are on it, their number and sums, and the deadlines of those with a lease.
 -- KEYS meta changes hosts deadlines reconcile shelved host claims ...
 -- ARGV host reason lease_ms ...
 -- Further keys: the claim of each id. lease_ms: of a claim whose deadline was lost. Then the ids in KEY.claims, and
 -- others that may belong there.
--- Reply OK (mended) | ALREADY_DONE (nothing was wrong) | UNKNOWN | NOT_ATTESTED | CONFLICT (a claim's amount is no
+-- Reply OK (repaired) | ALREADY_DONE (nothing was wrong) | UNKNOWN | NOT_ATTESTED | CONFLICT (a claim's amount is no
 --   whole number) | RETRY (KEY.claims holds an id that is not in ARGV); epoch, now_ms
 -- include: due
 -- include: ids_on_host
 -- include: mark_over
--- include: mend_lease
--- include: mend_sums
+-- include: repair_lease
+-- include: repair_sums
 -- include: publish
 -- include: put_fields
 -- include: remove_members
@@ -63,7 +63,7 @@ end
 -- Every check is passed. From here on, only writes.
 local version, told = text(to_int(host.version, cell.seq, cell.seq) + 1), {'reason', ARG.reason}
 put_fields(told, changed, removed)
-publish(cell, 'host', ARG.host, version, 'mended', 0, told)
+publish(cell, 'host', ARG.host, version, 'repaired', 0, told)
 redis.call('HSET', KEY.host, 'version', version)
 in_chunks('HSET', KEY.host, changed)
 in_chunks('HDEL', KEY.host, removed)

@@ -1,4 +1,4 @@
-"""What an audit looks for, each broken by hand in the store, is found, mended and told of; nothing else is."""
+"""What an audit looks for, each broken by hand in the store, is found, repaired and told of; nothing else is."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -36,7 +36,7 @@ class Broken:
         return self.cell.store
 
     async def found(self) -> set[str]:
-        """The things that an audit finds fault with: of the store, for the picture differs with it."""
+        """The objects that an audit finds fault with: of the store, for the replica differs with it."""
         problems = (await self.scheduler.audit()).problems
         return {one.thing for one in problems if one.invariant != 10}
 
@@ -45,7 +45,7 @@ class Broken:
 
     async def told(self) -> list[dict[str, str]]:
         """What the log says of repairs by itself."""
-        return [fields for _, fields in await self.raw.xrange(self.store.keys.events) if fields["kind"] == "mended"]
+        return [fields for _, fields in await self.raw.xrange(self.store.keys.events) if fields["kind"] == "repaired"]
 
 
 @pytest.fixture
@@ -192,21 +192,21 @@ BREAKINGS: dict[Breaking, set[str]] = {
 
 
 @pytest.mark.parametrize("breaking", BREAKINGS, ids=lambda one: one.__name__)
-async def test_what_is_broken_is_found_and_mended(broken: Broken, breaking: Breaking) -> None:
-    """All of it is found and nothing else; it is mended by the periodic check too; and then nothing is left to find."""
+async def test_what_is_broken_is_found_and_repaired(broken: Broken, breaking: Breaking) -> None:
+    """All of it is found and nothing else; the periodic check repairs it too; and then nothing is left to find."""
     assert await broken.found() == set()
     await breaking(broken)
     wanted = BREAKINGS[breaking] - ({"orphan"} if breaking is leftovers else set())
     assert await broken.found() == wanted
     report = await repair_cell(broken.cell, operator=False)
-    assert {one.thing for one in report.problems if one.mended and one.invariant != 10} == wanted
+    assert {one.thing for one in report.problems if one.repaired and one.invariant != 10} == wanted
     assert report.broken == ()
     assert await broken.found() == set()
     await caches_follow(broken)
 
 
 async def caches_follow(broken: Broken) -> None:
-    """What was mended came to this scheduler's picture by the feed alone."""
+    """What was repaired came to this scheduler's replica by the feed alone."""
     snapshots = broken.cell.mirror.stats.snapshots
     await broken.cell.mirror.catch_up()
     fresh = await take_snapshot(broken.store)
@@ -218,7 +218,7 @@ async def test_a_repair_is_told_in_the_feed_with_its_reason(broken: Broken) -> N
     await sums(broken)
     await counts(broken)
     await broken.scheduler.repair()
-    told = {(one["kind"], one["name"]): one for one in await broken.feed() if one["op"] == "mended"}
+    told = {(one["kind"], one["name"]): one for one in await broken.feed() if one["op"] == "repaired"}
     assert told.keys() == {("host", "h1"), ("host", "h2"), ("server-group", "web"), ("pool", "lic")}
     assert all(one["reason"] for one in told.values())
     assert told["host", "h1"]["reason"] == "claimed of h1 VCPU was 7"
@@ -276,7 +276,7 @@ async def written(broken: Broken) -> State:
     return {key: value for key, value in (await everything(broken.raw)).items() if key not in own}
 
 
-async def test_a_picture_that_differs_is_read_anew(broken: Broken) -> None:
+async def test_a_replica_that_differs_is_read_anew(broken: Broken) -> None:
     """Found at the same version, and what only one of the two has."""
     await broken.cell.mirror.catch_up()
     columns = broken.cell.mirror.columns
@@ -322,7 +322,7 @@ async def test_what_is_ending_on_a_host_that_was_written_off_is_found_and_ends(b
     await broken.store.hosts.write_off("h1", force=True)
     assert await broken.found() == {"a"}
     report = await broken.scheduler.repair()
-    assert [(one.thing, one.mended) for one in report.problems if one.invariant != 10] == [("a", True)]
+    assert [(one.thing, one.repaired) for one in report.problems if one.invariant != 10] == [("a", True)]
     assert (await broken.store.claims.read(["a"]))["a"].end_reason is EndReason.RELEASED
     assert await broken.store.hosts.claim_ids("h1") == {"b"}
 
@@ -350,7 +350,10 @@ async def test_a_failed_gang_whose_chore_was_lost_is_ended(broken: Broken) -> No
     await broken.raw.zadd(keys.reconcile, {"nix": 2**50})  # so that no sweep takes it before it is looked for
     assert await broken.found() == {"gang:nix", "reconcile nix"}
     report = await broken.scheduler.repair()
-    assert {one.thing for one in report.problems if one.mended and one.invariant != 10} == {"gang:nix", "reconcile nix"}
+    assert {one.thing for one in report.problems if one.repaired and one.invariant != 10} == {
+        "gang:nix",
+        "reconcile nix",
+    }
     assert (await broken.store.claims.read(["a"]))["a"].state is ClaimStatus.ENDING
     assert await broken.found() == set()
 
@@ -365,7 +368,7 @@ async def test_a_failed_gang_that_has_a_chore_is_no_fault(broken: Broken) -> Non
     assert await broken.found() == set()
 
 
-async def test_what_a_stopped_attestation_left_is_mended_by_the_next_one(broken: Broken) -> None:
+async def test_what_a_stopped_attestation_left_is_repaired_by_the_next_one(broken: Broken) -> None:
     """The hash of a claim that the host's journal does not know has gone, and its id is on the host still."""
     epoch = await new_epoch(broken.store)
     await broken.raw.delete(broken.store.keys.claim("a"))

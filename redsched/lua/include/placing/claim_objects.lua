@@ -1,5 +1,5 @@
 -- The groups and shared pools of one call of claim.lua: unsuited() reads them, and is the answer of a call that cannot
--- be judged, or nil. add_conditions(), tell_things(): what a claim and the reply say of them.
+-- be judged, or nil. add_conditions(), tell_objects(): what a claim and the reply say of them.
 -- include: fence
 -- include: read_hash
 -- include: to_int
@@ -51,9 +51,9 @@ local function unsuited(cell, call)
     return {'SETTLING', cell.epoch, cell.now_ms}
   end
   local unknown = {'UNKNOWN', cell.epoch, cell.now_ms}
-  for _, thing in ipairs(call.things) do
-    if not (thing.kind == 'pool' and read_pool or read_group)(thing) then
-      unknown[#unknown + 1] = thing.name
+  for _, object in ipairs(call.objects) do
+    if not (object.kind == 'pool' and read_pool or read_group)(object) then
+      unknown[#unknown + 1] = object.name
     end
   end
   if #unknown > 3 then
@@ -83,14 +83,14 @@ local function add_conditions(claim, member)
   end
 end
 
-local function tell_things(things, reply)
-  reply[#reply + 1] = #things
-  for _, thing in ipairs(things) do
-    reply[#reply + 1] = thing.kind
-    reply[#reply + 1] = thing.own_name
-    reply[#reply + 1] = thing.version
-    reply[#reply + 1] = #thing.fields
-    for _, value in ipairs(thing.fields) do
+local function tell_objects(objects, reply)
+  reply[#reply + 1] = #objects
+  for _, object in ipairs(objects) do
+    reply[#reply + 1] = object.kind
+    reply[#reply + 1] = object.own_name
+    reply[#reply + 1] = object.version
+    reply[#reply + 1] = #object.fields
+    for _, value in ipairs(object.fields) do
       reply[#reply + 1] = value
     end
   end

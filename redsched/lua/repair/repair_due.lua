@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- mend_due: when something is due about claims is worked out anew: deadlines of those with a lease, those that a
+-- repair_due: when something is due about claims is worked out anew: deadlines of those with a lease, those that a
 -- scheduler is to reconcile, those that are shelved, and how long ended ones are remembered.
 -- KEYS meta changes hosts deadlines reconcile shelved events ...
 -- ARGV reason ...
@@ -7,13 +7,13 @@
 -- Reply OK | ALREADY_DONE (nothing was wrong) | SETTLING (claims may still come back); epoch, now_ms
 -- include: due
 -- include: log_event
-local cell, mended = fence(KEY.deadlines), {}
+local cell, repaired = fence(KEY.deadlines), {}
 if not cell.settled then
   return {'SETTLING', cell.epoch, cell.now_ms}
 end
 local gone = {deadlines = {}, reconcile = {}, shelved = {}}
 
-local function mend_deadline(claim)
+local function repair_deadline(claim)
   local deadline, noted = deadline_of(claim), redis.call('ZSCORE', KEY.deadlines, claim.id)
   if noted and not deadline then
     gone.deadlines[#gone.deadlines + 1] = claim.id
@@ -22,7 +22,7 @@ local function mend_deadline(claim)
   return false
 end
 
-local function mend_reconcile(claim)
+local function repair_reconcile(claim)
   local noted = redis.call('ZSCORE', KEY.reconcile, claim.id)
   if noted and not claim.exists then
     gone.reconcile[#gone.reconcile + 1] = claim.id
@@ -33,7 +33,7 @@ local function mend_reconcile(claim)
   return false
 end
 
-local function mend_shelved(claim)
+local function repair_shelved(claim)
   local noted = redis.call('SISMEMBER', KEY.shelved, claim.id) == 1
   local shelved = claim.exists and is_shelved(claim)
   if shelved and not noted then
@@ -45,7 +45,7 @@ local function mend_shelved(claim)
 end
 
 -- What has ended is forgotten in its time; what lives or is shelved never is.
-local function mend_memory(claim)
+local function repair_memory(claim)
   local forgotten = claim.exists and redis.call('PTTL', claim.key) ~= -1
   local ended = not next(claim.placements) and claim.tombstone and claim.tombstone.state == 'ended'
   if claim.exists and ended and not is_shelved(claim) then
@@ -57,16 +57,16 @@ end
 
 for i = 2, #ARGV do
   local claim = load_claim(KEYS[6 + i], ARGV[i])
-  local changed = mend_deadline(claim)
-  changed = mend_reconcile(claim) or changed
-  changed = mend_shelved(claim) or changed
-  changed = mend_memory(claim) or changed
-  mended[#mended + 1] = changed and claim.id or nil
+  local changed = repair_deadline(claim)
+  changed = repair_reconcile(claim) or changed
+  changed = repair_shelved(claim) or changed
+  changed = repair_memory(claim) or changed
+  repaired[#repaired + 1] = changed and claim.id or nil
 end
-for _, id in ipairs(mended) do
+for _, id in ipairs(repaired) do
   log_event(cell, KEY.events, ARG.reason, {'claim', id})
 end
 in_chunks('ZREM', KEY.deadlines, gone.deadlines)
 in_chunks('ZREM', KEY.reconcile, gone.reconcile)
 in_chunks('SREM', KEY.shelved, gone.shelved)
-return {#mended > 0 and 'OK' or 'ALREADY_DONE', cell.epoch, cell.now_ms}
+return {#repaired > 0 and 'OK' or 'ALREADY_DONE', cell.epoch, cell.now_ms}

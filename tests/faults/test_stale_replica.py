@@ -1,4 +1,4 @@
-"""A picture that is behind the store: it may choose worse, it never refuses falsely, and it does not knock in vain."""
+"""A replica that is behind the store: it may choose worse, it never refuses falsely, and it does not knock in vain."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -154,7 +154,7 @@ async def test_a_host_that_was_just_reserved_is_not_given_to_several(
 async def test_a_fault_without_a_further_change_is_seen(server: PrivateServer, fault: str) -> None:
     """The feed was trimmed or deleted, or the store is in another epoch or went back, and no later entry shows it.
 
-    A picture that catches up is the store's all the same, value by value. A store that went back within an epoch has
+    A replica that catches up is the store's all the same, value by value. A store that went back within an epoch has
     lost writes, and starts a new one.
     """
     async with behind(server.url, 4, 4) as (scheduler, _, cell, hosts):

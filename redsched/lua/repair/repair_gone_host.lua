@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- mend_gone_host: what is left of a host that is not there any more goes: its inbox, its attributes, and what claims
+-- repair_gone_host: what is left of a host that is not there any more goes: its inbox, its attributes, and what claims
 -- have there, which ends as void. What it had taken up may still run, so that only an operator ends that.
 -- KEYS meta changes hosts deadlines reconcile shelved host claims inbox attributes removed ...
 -- ARGV host reason operator ...
@@ -38,9 +38,9 @@ end
 if not ids_on_host(named) then
   return answer('RETRY')
 end
-local things = passed(9 + #ARGV)
-leave_to_script(things, KEY.host, ARG.host)
-local lacking = prepare(claims, things)
+local objects = passed(9 + #ARGV)
+leave_to_script(objects, KEY.host, ARG.host)
+local lacking = prepare(claims, objects)
 if #lacking > 0 then
   return answer('RETRY', lacking)
 end
@@ -53,14 +53,14 @@ if #claims + leftovers == 0 and not redis.call('ZSCORE', KEY.hosts, ARG.host) th
 end
 
 -- Every check is passed. From here on, only writes.
-local beside, ended = count_beside(claims, things), {}
+local beside, ended = count_beside(claims, objects), {}
 for number, claim in ipairs(claims) do
   ended[number] = claim.id
   publish(cell, 'host', ARG.host, cell.seq + 1, 'void', #claims - number + 1 + beside,
     {'claim', claim.id, 'reason', ARG.reason})
 end
 publish(cell, 'host', ARG.host, cell.seq + 1, 'removed', beside, {'reason', ARG.reason})
-write_claims(cell, claims, things, new_due(), {})
+write_claims(cell, claims, objects, new_due(), {})
 if ARG.operator == '1' then
   remember_removed(cell, KEY.removed)
 end

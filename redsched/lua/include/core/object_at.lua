@@ -1,0 +1,7 @@
+-- object_at(): what a key stands for beside the host: a server group, a shared pool, a gang or a quota, named as its
+-- key ends: `server-group:web`, `pool:licences`, `gang:a`, `quota:web`.
+local function object_at(key)
+  local name = string.match(key, '}:(.+)$')
+  local kind, own_name = string.match(name, '^([^:]+):(.+)$')
+  return {key = key, name = name, kind = kind, own_name = own_name, was = {}, now = {}}
+end

@@ -1,0 +1,103 @@
+-- Server groups, shared pools and quotas, as scripts change what is counted in them. Numbers change in memory (`was`,
+-- `now`); each object is written once, groups and pools with one entry of the feed. A gang is passed like them, and is
+-- no matter of the feed: gangs.lua.
+--
+-- What a field is now; its object's `hash` where that has been read, else the store. Unreadable lets nothing in (MOST).
+-- include: fence
+-- include: in_chunks
+-- include: publish
+-- include: quota_write
+-- include: read_hash
+-- include: to_int
+local function number_of(object, field)
+  local number = object.now[field]
+  if not number then
+    if object.kind == 'quota' and not object.hash then
+      object.hash = read_hash(object.key)
+    end
+    local stored
+    if object.hash then
+      stored = object.hash[field]
+    else
+      stored = redis.call('HGET', object.key, field)
+    end
+    number = to_int(stored, 0, MOST)
+    object.was[field], object.now[field] = number, number
+  end
+  return number
+end
+
+local function add(object, field, amount)
+  object.now[field] = math.max(0, math.min(MOST, number_of(object, field) + amount))
+end
+
+-- Those of which a number has changed, with their changes as `fields`, `set` and `gone`; quotas apart, for the feed
+-- does not tell of them. A count of 0 is no field: a group would keep one for every host that a member ever was on.
+local SPARSE = {['count.'] = true, ['used.'] = true}
+
+local function changed_objects(objects)
+  local changed = {quotas = {}}
+  for _, object in ipairs(objects) do
+    object.fields, object.set, object.gone = {}, {}, {}
+    for field, number in pairs(object.now) do
+      if number ~= (object.was[field] or 0) then
+        local gone = number == 0 and SPARSE[string.match(field, '^%a+%.')]
+        local list = gone and object.gone or object.set
+        list[#list + 1] = field
+        object.fields[#object.fields + 1] = field
+        object.fields[#object.fields + 1] = gone and '' or text(number)
+        if not gone then
+          list[#list + 1] = text(number)
+        end
+      end
+    end
+    if #object.fields > 0 then
+      local list = object.kind == 'quota' and changed.quotas or changed
+      list[#list + 1] = object
+    end
+  end
+  return changed
+end
+
+-- Is nothing left but zeros? Then nobody declares it any more, and its last claim has gone.
+local NO_COUNT = {version = true, seq = true, over = true}
+
+local function is_left_over(object)
+  for _, number in pairs(object.now) do
+    if number > 0 then
+      return false
+    end
+  end
+  for field, value in pairs((read_hash(object.key))) do
+    if not NO_COUNT[string.match(field, '^%a+')] and value ~= '0' and not object.now[field] then
+      return false
+    end
+  end
+  return true
+end
+
+-- A new object's version starts at the present seq, as a host's does: a name that comes back is newer than it was.
+local function write_objects(cell, changed, op)
+  for number, object in ipairs(changed) do
+    local ends = is_left_over(object)
+    object.version = to_int(redis.call('HGET', object.key, 'version'), cell.seq, cell.seq) + 1
+    publish(cell, object.kind, object.own_name, object.version, ends and 'removed' or op, #changed - number,
+      ends and {} or object.fields)
+    object.ends = ends
+  end
+  for _, object in ipairs(changed) do
+    if object.ends then
+      redis.call('DEL', object.key)
+    else
+      redis.call('HSET', object.key, 'version', text(object.version))
+      in_chunks('HSET', object.key, object.set)
+      in_chunks('HDEL', object.key, object.gone)
+    end
+    for field, number in pairs(object.now) do
+      object.was[field] = number
+    end
+  end
+  for _, quota in ipairs(changed.quotas) do
+    write_quota(cell, quota)
+  end
+end

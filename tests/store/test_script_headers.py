@@ -113,4 +113,4 @@ def test_a_claim_takes_its_arguments_from_where_the_header_has_them(name: str) -
     assert f"ARGV[{request}]" in INCLUDES["claim_again"]
     assert set(re.findall(r"(?:local at = |ARGV\[)(\d+) \+ ", source)) == {str(len(names))}
     assert set(re.findall(r"(?:local first = |KEYS\[)(\d+) \+ ", source)) == {str(len(keys))}
-    assert f"thing_at(KEYS[{keys.index('quota') + 1}])" in source
+    assert f"object_at(KEYS[{keys.index('quota') + 1}])" in source

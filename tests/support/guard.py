@@ -26,7 +26,7 @@ UNGUARDED: frozenset[str] = frozenset()
 """Scripts that still break the rule: none."""
 
 MARK = "GUARD "
-OF_ALL_KINDS = {"thing": r"(aggregate|server-group|pool|quota):.+", "names": "(aggregate|server-group|pool|quota)s"}
+OF_ALL_KINDS = {"object": r"(aggregate|server-group|pool|quota):.+", "names": "(aggregate|server-group|pool|quota)s"}
 """What follows the cell's name in keys that headers call neither by their kind nor by `<something>_<kind>`."""
 OUTSIDE = {"binding": r"rs:\{(claim|server-group):.+\}"}
 """Keys that lie in no cell."""

@@ -42,7 +42,7 @@ class Breakage(ABC):
 
     @abstractmethod
     async def heal(self) -> None:
-        """RepairKind it, and leave nothing of it.
+        """Heal it, and leave nothing of it.
 
         Also where `start` has failed half-way, where another fault has killed, replaced or repaired what this one
         struck, and where it is healed already.

@@ -64,7 +64,7 @@ def test_each_field_of_a_placement_that_a_script_sets_is_in_the_table() -> None:
 
 
 def test_claim_lua_writes_new_claims_with_fields_of_the_table() -> None:
-    source = INCLUDES["claim_new.lua"] + INCLUDES["claim_things.lua"]
+    source = INCLUDES["claim_new.lua"] + INCLUDES["claim_objects.lua"]
     (listed,) = re.findall(r"local claim = \{(.*?)\}", source, re.DOTALL)
     first = re.findall(r"'(\w+)'", listed)
     later = re.findall(r"claim\[#claim \+ 2\] = '(\w+)',", source)

@@ -5,9 +5,9 @@
 -- KEYS meta changes hosts deadlines reconcile shelved claim ...
 -- ARGV id token end_reason how call_id closed reason
 -- Further keys: host, claims and inbox of each host that the claim is on, and what it counts in; passed.lua.
--- token: '' for any; that of a placement on its way takes back only this one. why: released, shelved or failed (there
--- is no other place for the placement that `token` names: STALE where the claim has got one). how: ask, force, or
--- unless-active (as ask, but ACTIVE and nothing written where it runs). call_id: of the call that is undone ('' for
+-- token: '' for any; that of a placement on its way takes back only this one. end_reason: released, shelved or failed
+-- (there is no other place for the placement that `token` names: STALE where the claim has got one). how: ask, force,
+-- or unless-active (as ask, but ACTIVE and nothing written where it runs). call_id: of the call that is undone ('' for
 -- none): STALE where another call was answered with the claim since. closed: the token of an earlier closing that is
 -- repeated in a new epoch; '' for now. reason: why, in words, of the placement that `token` names or of the main one;
 -- '' for none.

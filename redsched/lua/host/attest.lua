@@ -6,7 +6,7 @@
 -- epoch: '' for whichever it is. entries: how many follow; each as id and one of
 --   held   placed, token, root, state, was_active, length, field, value ...: the journal says that it runs here; the
 --          fields as in the claim's hash, of the claim and of this placement
---   ended  placed, token, why, was_active: the journal says that it has ended; '' where it does not know why
+--   ended  placed, token, end_reason, was_active: the journal says that it has ended; '' where it does not know why
 --   was_active: 1 where what has ended, or is ending, had been active, and was not stopped because its gang failed
 --   store  nothing more: it stands in KEY.claims, and the journal does not know it
 -- Reply outcome, epoch, now_ms, then the names (`placed`) of placements that the host must drop

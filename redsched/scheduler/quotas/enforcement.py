@@ -3,7 +3,7 @@
 With several cells each has a share of the limits, and refuses what exceeds it though another one may have room to
 spare: then that is handed over, and the call made again (quota_shares.py).
 
-        claim.lua --OVER--> has another cell room to spare? --yes: handed over--> claim.lua
+        claim.lua --OVER_QUOTA--> has another cell room to spare? --yes: handed over--> claim.lua
             |                        `--no--> refuse, with the numbers
             `--UNSHARED--> divide the limits over the cells anew --> claim.lua
 """

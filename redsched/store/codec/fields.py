@@ -83,7 +83,7 @@ def draining_of(fields: Mapping[str, str | None], now_ms: int) -> str:
 
 
 def attribute_fields(report: HostReport) -> dict[str, str]:
-    """Return the fields of a host's attributes: traits, its own and its pools', the tree of pools, labels and metrics."""
+    """Return the fields of a host's attributes: its traits and those of its pools, the pool tree, labels, metrics."""
     values = {f"trait.{trait}": "1" for trait in sorted(report.traits)}
     for name, pool in report.pools.items():
         values[f"pool.{name}"] = pool.parent or ROOT

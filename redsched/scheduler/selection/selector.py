@@ -56,6 +56,7 @@ class Selector:
         identity: ClaimIds,
         line: WaitQueue,
         quotas: Quotas,
+        until_active: ActiveWaiter,
         observe: Observe | None = None,
     ) -> None:
         self._cells = cells
@@ -64,7 +65,7 @@ class Selector:
         self._quotas = quotas
         self._pins = GroupCells(cells)
         self._line = line
-        self._until_active = ActiveWaiter(cells)
+        self._until_active = until_active
         self._observe = observe or (lambda _: None)
         self._rng = Random()
 
@@ -85,11 +86,6 @@ class Selector:
         done = "claimed" if found.fresh else "same"
         self._observe(attempt.effort(done if request.claim else "dry-run"))
         return found
-
-    async def stop(self) -> None:
-        """End what goes on in the background."""
-        await self._line.stop()
-        await self._until_active.stop()
 
     async def _placed(self, attempt: SchedulingAttempt) -> Selections:
         """Place the request; where nothing fits, wait for room as long as it wants to."""

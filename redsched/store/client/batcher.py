@@ -26,11 +26,11 @@ class Batcher:
     """
 
     def __init__(
-        self, pool: BlockingConnectionPool, exchange: PipelineExecutor, lanes: Router, route: Callable[[Call], None]
+        self, pool: BlockingConnectionPool, exchange: PipelineExecutor, router: Router, route: Callable[[Call], None]
     ) -> None:
         self._pool = pool
         self._exchange = exchange
-        self._lanes = lanes
+        self._router = router
         self._route = route
         self._waiting: list[Call] = []
         self._task: asyncio.Task[None] | None = None
@@ -103,7 +103,7 @@ class Batcher:
 
     async def _look_again(self, error: BaseException) -> None:
         with suppress(*LOST):  # nobody knows now: the next try will tell
-            await self._lanes.invalidate(error)
+            await self._router.invalidate(error)
         waiting, self._waiting = self._waiting, []
         for call in waiting:
             self._route(call)

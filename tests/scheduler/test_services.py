@@ -1,4 +1,4 @@
-"""What is read and said of claims and hosts, following the changes, and the audit."""
+"""Services: reading claims and hosts, verbs on them, following the changes, and the audit."""
 
 import asyncio
 
